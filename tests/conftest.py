@@ -1,0 +1,39 @@
+"""Which volley the tests test: the installed one of the environment that pytest runs in."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from installations import CHECKOUT, Installation, new_environment, pip_wheel, scrubbed, uv_install
+
+
+@pytest.fixture(scope="session")
+def engine() -> Path:
+    """The engine under test; ``VOLLEY_ENGINE`` chooses another than the installed one."""
+    if chosen := os.environ.get("VOLLEY_ENGINE"):
+        return Path(chosen).resolve()
+    files = metadata.files("volley-bench") or []
+    (found,) = (file.locate() for file in files if file.name == "volley-engine")
+    return Path(os.path.normpath(found))
+
+
+@pytest.fixture(scope="session")
+def volley_command() -> Path:
+    """The ``volley`` command of the environment under test."""
+    return Path(sysconfig.get_path("scripts")) / "volley"
+
+
+@pytest.fixture(scope="session")
+def mpich_installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """Volley built against MPICH's wheel, in an environment of its own: the two wheels own the same file names."""
+    home = tmp_path_factory.mktemp("mpich")
+    made = new_environment(home / "env")
+    uv_install(made, "mpich>=5,<6")
+    settings = scrubbed(MPI_HOME=str(made.prefix), VOLLEY_CUDA="OFF")
+    uv_install(made, pip_wheel(CHECKOUT, home / "wheel", env=settings))
+    return made

