@@ -1,0 +1,18 @@
+// The two things that a pair of ranks can be timed at.
+#pragma once
+
+#include "../measure/point.hpp"
+#include "../record/plan.hpp"
+
+namespace volley {
+
+// Message there and back: latency is the half round trip.
+[[nodiscard]] Exercise pingpong_exercise();
+
+// A windowed flood, one way or both: seconds a window.
+[[nodiscard]] Exercise stream_exercise(const Stream& stream);
+
+// The point's record for the benchmark of the plan; see src/volley/records.py.
+[[nodiscard]] Json point_record(const Plan& plan, const Pair& pair, const Point& point);
+
+}  // namespace volley

@@ -1,0 +1,105 @@
+#include "lineup.hpp"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+#include "../wire.hpp"
+
+namespace volley {
+
+namespace {
+
+// Both buffers of a rank with their guard pages (memory.cpp).
+constexpr std::uint64_t bytes_needed(std::uint64_t message) { return 2 * (message + 2 * 4096); }
+
+std::string in_gib(std::uint64_t bytes) {
+  std::ostringstream text;
+  text << std::setprecision(3) << static_cast<double>(bytes) / (1ULL << 30) << " GiB";
+  return text.str();
+}
+
+// The smaller of what both ranks may take, when every rank of a node takes the same.
+std::uint64_t agreed_share(const Context& context, const Pair& pair, const Memory* memory) {
+  std::uint64_t share = memory == nullptr ? ~std::uint64_t{0} : memory->available();
+  share /= static_cast<std::uint64_t>(context.local_size);
+  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &share, 1, MPI_UINT64_T, MPI_MIN, pair.control.get()));
+  return share;
+}
+
+// What every transport on device memory needs, whatever moves its bytes.
+std::string without_devices(const Context& context, const Pair& pair, const Plan& plan) {
+  if (context.gpus.devices == 0) return context.gpus.reason;
+  const auto& first = context.ranks[static_cast<std::size_t>(pair.ranks[0])];
+  const auto& second = context.ranks[static_cast<std::size_t>(pair.ranks[1])];
+  if (!first.device || !second.device) return "only one of the two ranks has a device";
+  const bool shared = first.host == second.host && first.device->uuid == second.device->uuid;
+  if (!shared || plan.share_device) return {};
+  return "both ranks are on one device, " + first.device->name + " " + first.device->uuid +
+         "; --share-gpu allows that, --gpus chooses others";
+}
+
+}  // namespace
+
+std::string agreed_reason(const Pair& pair, const std::string& mine) {
+  const auto reasons = wire::all_gather(mine, pair.control.get());
+  if (reasons[0] == reasons[1]) return mine;
+  const std::size_t which = reasons[0].empty() ? 1 : 0;
+  return reasons[which] + " (rank " + std::to_string(pair.ranks[which]) + ")";
+}
+
+Lineup::Lineup(const Context& context, const Pair& pair, const Plan& plan) : context_(context), pair_(pair) {
+  for (const auto& name : plan.transports) {
+    const TransportEntry* entry = find_transport(name);
+    auto transport = entry->make();
+    std::string mine = entry->memory == MemoryKind::device ? without_devices(context, pair, plan) : "";
+    if (mine.empty()) mine = transport->unavailable(context, pair);
+    const std::string reason = agreed_reason(pair, mine);
+    players_.push_back({entry, std::move(transport), reason});
+    const auto [place, is_new] = arenas_.try_emplace(entry->memory);
+    if (!is_new || !reason.empty()) continue;
+    place->second.memory = make_memory(entry->memory);
+    place->second.share_bytes = agreed_share(context, pair, place->second.memory.get());
+  }
+}
+
+Lineup::~Lineup() = default;
+
+std::string Lineup::too_large(const Player& player, std::uint64_t bytes) const {
+  const Arena& arena = arenas_.at(player.entry->memory);
+  if (!arena.memory || bytes_needed(bytes) <= arena.share_bytes) return {};
+  return "needs " + in_gib(bytes_needed(bytes)) + " of " + name_of(player.entry->memory) + " memory on each rank, " +
+         in_gib(arena.share_bytes) + " is free";
+}
+
+void Lineup::open(const std::vector<std::uint64_t>& sizes) {
+  for (auto& [kind, arena] : arenas_) {
+    if (!arena.memory) continue;
+    std::uint64_t capacity = 0;
+    for (const auto size : sizes) {
+      if (bytes_needed(size) <= arena.share_bytes) capacity = std::max(capacity, size);
+    }
+    arena.buffers = arena.memory->reserve(capacity);
+  }
+  const std::uint64_t capacity = *std::max_element(sizes.begin(), sizes.end());
+  for (auto& player : players_) {
+    if (!player.reason.empty()) continue;
+    player.transport->open(context_, pair_, arenas_.at(player.entry->memory).buffers, capacity);
+    player.fresh = true;
+  }
+  open_ = true;
+}
+
+void Lineup::close() {
+  if (!open_) return;
+  for (auto& player : players_) {
+    if (player.reason.empty()) player.transport->close();
+  }
+  VOLLEY_MPI(MPI_Barrier(pair_.control.get()));
+  for (auto& [kind, arena] : arenas_) {
+    if (arena.memory) arena.memory->release();
+  }
+  open_ = false;
+}
+
+}  // namespace volley

@@ -1,0 +1,117 @@
+#include "run.hpp"
+
+#include <sstream>
+
+#include "../measure/sample.hpp"
+#include "../measure/sampler.hpp"
+#include "../measure/stopping.hpp"
+#include "../record/facts.hpp"
+#include "../wire.hpp"
+#include "exercises.hpp"
+#include "lineup.hpp"
+
+namespace volley {
+
+namespace {
+
+double clock_read_s() {
+  std::vector<double> readings;
+  for (int i = 0; i < 101; ++i) {
+    readings.push_back(timed([](std::uint64_t) {}, 0));
+  }
+  return median(readings);
+}
+
+// The points of one message size: one for each available transport, skipped where it cannot be.
+std::vector<Point> points_of_size(Lineup& lineup, const Plan& plan, std::uint64_t bytes, const std::string& skip_all) {
+  std::vector<Point> points;
+  for (auto& player : lineup.players()) {
+    if (!player.reason.empty()) continue;
+    const Arena& arena = lineup.arena(player.entry->memory);
+    Point point;
+    point.entry = player.entry;
+    point.transport = player.transport.get();
+    point.memory = plan.verify ? arena.memory.get() : nullptr;
+    point.view = {arena.buffers.send, arena.buffers.recv, bytes};
+    point.skipped = skip_all.empty() ? lineup.too_large(player, bytes) : skip_all;
+    point.fresh = player.fresh;
+    if (point.skipped.empty()) player.fresh = false;
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
+// Why no more points are started, as the first rank sees it; empty while there is time.
+std::string out_of_time(const Pair& pair, const Plan& plan, const Records& records) {
+  const bool over = pair.leads() && plan.budget_s && records.elapsed_s() > *plan.budget_s;
+  if (!wire::broadcast_value(over, 0, pair.control.get())) return {};
+  std::ostringstream reason;
+  reason << "the time budget of " << *plan.budget_s << " s was used up";
+  return reason.str();
+}
+
+void sweep(const Pair& pair, const Plan& plan, Lineup& lineup, Records& records, Watchdog& watchdog) {
+  const Exercise exercise = plan.benchmark == Benchmark::stream ? stream_exercise(plan.stream) : pingpong_exercise();
+  Sampler sampler(pair, plan, exercise, watchdog);
+  if (!plan.fresh_buffers) lineup.open(plan.sizes_bytes);
+  for (const auto bytes : plan.sizes_bytes) {
+    if (plan.fresh_buffers) lineup.open({bytes});
+    auto points = points_of_size(lineup, plan, bytes, out_of_time(pair, plan, records));
+    sampler.measure(points);
+    for (const auto& point : points) records.write_point(point_record(plan, pair, point));
+    if (plan.fresh_buffers) lineup.close();
+  }
+  lineup.close();
+}
+
+}  // namespace
+
+void Records::write(const Json& record) {
+  if (output_ != nullptr) output_->line(line_of(record));
+}
+
+void Records::write_point(const Json& record) {
+  const std::string status = record.at("status");
+  (status == "ok" ? ok_ : status == "failed" ? failed_ : skipped_) += 1;
+  write(record);
+}
+
+void Records::end(const std::string& trouble) {
+  write({{"record", "end"},
+         {"version", record_version},
+         {"status", failed_ > 0 || !trouble.empty() ? "failed" : "complete"},
+         {"reason", trouble.empty() ? Json(nullptr) : Json(trouble)},
+         {"points_ok", ok_},
+         {"points_failed", failed_},
+         {"points_skipped", skipped_},
+         {"elapsed_s", elapsed_s()}});
+}
+
+void Records::end_in_trouble(const std::string& trouble) noexcept {
+  try {
+    end(trouble);
+  } catch (const std::exception&) {   // the reader has gone or the disk is full: the file is incomplete, and says so
+  }
+}
+
+Exit run_plan(const Context& context, const Plan& plan, Records& records, Watchdog& watchdog) {
+  records.write(run_record(context, plan, clock_read_s()));
+  if (context.size < 2) {
+    for (const auto& name : plan.transports) {
+      records.write(transport_record(*find_transport(name), "needs two ranks; this job has one", Json::object()));
+    }
+    return Exit::good;
+  }
+  const auto pair = make_pair(context, 0, 1);
+  if (!pair) return Exit::good;   // a rank that the plan has no work for
+  watchdog.enter("finding out which transports can be used");
+  Lineup lineup(context, *pair, plan);
+  for (const auto& player : lineup.players()) {
+    records.write(transport_record(*player.entry, player.reason, player.transport->facts()));
+  }
+  if (plan.benchmark != Benchmark::probe && !plan.sizes_bytes.empty()) sweep(*pair, plan, lineup, records, watchdog);
+  const bool failed = wire::broadcast_value(records.failed(), 0, pair->control.get());
+  return failed ? Exit::failed : Exit::good;
+}
+
+}  // namespace volley

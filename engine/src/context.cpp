@@ -1,0 +1,127 @@
+#include "context.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+#include "memory.hpp"
+#include "placement.hpp"
+#include "record/facts.hpp"
+#include "wire.hpp"
+
+namespace volley {
+
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  check_system(gethostname(name.data(), name.size() - 1) == 0, "gethostname");
+  return name.data();
+}
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+// Who, if anybody, restricted this process: compared with every CPU that is online.
+std::string binder(const Placement& placement, const std::vector<int>& cores) {
+  if (placement.bound) return "engine";
+  const auto online = sysconf(_SC_NPROCESSORS_ONLN);
+  return static_cast<long>(cores.size()) < online ? "launcher" : "nobody";
+}
+
+std::optional<int> chosen_device(const Options& options, const gpu::Presence& gpus, int local_rank) {
+  if (gpus.devices == 0) return std::nullopt;
+  const auto index = static_cast<std::size_t>(local_rank);
+  if (options.gpus.empty()) return local_rank % gpus.devices;
+  const int device = options.gpus[index % options.gpus.size()];
+  if (device >= gpus.devices) {
+    throw Refusal("--gpus asks for device " + std::to_string(device) + ", but CUDA sees " +
+                  std::to_string(gpus.devices) + " here; CUDA_VISIBLE_DEVICES may hide the others");
+  }
+  return device;
+}
+
+// Nodes are numbered by the first rank on each; every rank learns its node's leader and looks it up.
+int node_number(const Context& context, int node_leader) {
+  const auto count = static_cast<std::size_t>(context.size);
+  std::vector<int> leaders(count);
+  VOLLEY_MPI(MPI_Allgather(&node_leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, context.world.get()));
+  std::sort(leaders.begin(), leaders.end());
+  leaders.erase(std::unique(leaders.begin(), leaders.end()), leaders.end());
+  return static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), node_leader) - leaders.begin());
+}
+
+}  // namespace
+
+Placement place(const Options& options) {
+  const LauncherView launcher = launcher_view();
+  Placement placement;
+  placement.local_rank = launcher.local_rank.value_or(0);
+  placement.gpus = gpu::presence();
+  placement.device = chosen_device(options, placement.gpus, placement.local_rank);
+  const std::string near = placement.device ? gpu::describe(*placement.device).pci : "";
+  if (options.bind && launcher.local_rank) {
+    placement.bound = bind_to_core(placement.local_rank, launcher.local_size.value_or(placement.local_rank + 1), near);
+  }
+  if (placement.device) gpu::select(*placement.device);
+  return placement;
+}
+
+Context make_context(const Options& options, const Placement& placement) {
+  Context context;
+  context.world = Communicator::duplicate(MPI_COMM_WORLD);
+  context.rank = context.world.rank();
+  context.size = context.world.size();
+  context.gpus = placement.gpus;
+  const Communicator node = Communicator::node_of(context.world.get());
+  context.local_rank = node.rank();
+  context.local_size = node.size();
+  if (options.bind && context.local_rank != placement.local_rank) {
+    throw Refusal("the launcher's variables call this process local rank " + std::to_string(placement.local_rank) +
+                  ", MPI says " + std::to_string(context.local_rank) + ": start it without --bind");
+  }
+
+  RankFacts facts;
+  facts.rank = context.rank;
+  facts.host = host_name();
+  facts.local_rank = context.local_rank;
+  facts.node = node_number(context, wire::broadcast_value(context.rank, 0, node.get()));
+  facts.pid = getpid();
+  facts.cores = allowed_cpus();
+  facts.bound_by = binder(placement, facts.cores);
+  facts.cpu = cpu_model();
+  facts.memory_available_bytes = available_memory_bytes();
+  if (placement.device) facts.device = gpu::describe(*placement.device);
+
+  for (const auto& text : wire::all_gather(line_of(to_json(facts)), context.world.get())) {
+    context.ranks.push_back(rank_from_json(Json::parse(text)));
+  }
+  return context;
+}
+
+std::optional<Pair> make_pair(const Context& context, int first, int second) {
+  const bool member = context.rank == first || context.rank == second;
+  const int key = context.rank == first ? 0 : 1;
+  MPI_Comm both = MPI_COMM_NULL;
+  VOLLEY_MPI(MPI_Comm_split(context.world.get(), member ? 0 : MPI_UNDEFINED, key, &both));
+  if (!member) return std::nullopt;
+  Pair pair;
+  pair.data = Communicator(both);
+  // An error in a message is reported by the call, so that it can be named before the job ends.
+  VOLLEY_MPI(MPI_Comm_set_errhandler(pair.data.get(), MPI_ERRORS_RETURN));
+  pair.control = Communicator::duplicate(both);
+  pair.ranks = {first, second};
+  pair.self = key;
+  pair.peer = 1 - key;
+  return pair;
+}
+
+}  // namespace volley

@@ -1,0 +1,22 @@
+// CUDA statuses become exceptions; see check.hpp.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+
+namespace volley::gpu {
+
+inline void check(cudaError_t status, const char* call, std::source_location where = std::source_location::current()) {
+  if (status == cudaSuccess) return;
+  const std::string path = where.file_name();
+  throw std::runtime_error(std::string(call) + " failed: " + cudaGetErrorString(status) + " (" +
+                           cudaGetErrorName(status) + ", " + path.substr(path.rfind('/') + 1) + ":" +
+                           std::to_string(where.line()) + ")");
+}
+
+}  // namespace volley::gpu
+
+#define VOLLEY_CUDA_CHECK(call) ::volley::gpu::check((call), #call)

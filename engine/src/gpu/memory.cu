@@ -1,0 +1,182 @@
+// Device memory: allocated whole, filled, poisoned and checked by kernels where the data is.
+#include <algorithm>
+
+#include "../memory.hpp"
+#include "check_cuda.cuh"
+#include "gpu.hpp"
+
+namespace volley::gpu {
+
+namespace {
+
+constexpr int block_threads = 256;
+constexpr int most_blocks = 1024;
+constexpr std::size_t front_bytes = 4096;   // keeps the message page aligned behind its guard
+constexpr std::size_t word_bytes = sizeof(std::uint64_t);
+
+enum class Contents { pattern, poison, guard };
+
+__device__ std::uint64_t word_of(Contents contents, std::uint64_t seed, std::uint64_t word) {
+  switch (contents) {
+    case Contents::pattern: return pattern_word(seed, word);
+    case Contents::poison: return ~pattern_word(seed, word);
+    case Contents::guard: return guard_word(seed, word);
+  }
+  return 0;
+}
+
+// One byte of `word`.
+__device__ std::uint8_t byte_of(std::uint64_t word, std::uint64_t byte) {
+  return static_cast<std::uint8_t>(word >> (8 * (byte % word_bytes)));
+}
+
+__global__ void write_kernel(std::uint8_t* at, std::uint64_t bytes, std::uint64_t seed, Contents contents) {
+  const std::uint64_t thread = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x;
+  const std::uint64_t threads = gridDim.x * std::uint64_t{blockDim.x};
+  // The middle as whole aligned words where the start is aligned, every other byte by itself.
+  const bool aligned = reinterpret_cast<std::uintptr_t>(at) % word_bytes == 0;
+  const std::uint64_t words = aligned ? bytes / word_bytes : 0;
+  for (std::uint64_t i = thread; i < words; i += threads) {
+    reinterpret_cast<std::uint64_t*>(at)[i] = word_of(contents, seed, i);
+  }
+  for (std::uint64_t i = words * word_bytes + thread; i < bytes; i += threads) {
+    at[i] = byte_of(word_of(contents, seed, i / word_bytes), i);
+  }
+}
+
+// What a check found: the lowest wrong offset (all bits set: none), and how many bytes are wrong.
+struct Found {
+  unsigned long long first;
+  unsigned long long wrong;
+};
+
+__device__ void complain(Found* found, std::uint64_t offset, unsigned wrong) {
+  atomicMin(&found->first, static_cast<unsigned long long>(offset));
+  atomicAdd(&found->wrong, static_cast<unsigned long long>(wrong));
+}
+
+__global__ void check_kernel(const std::uint8_t* at, std::uint64_t bytes, std::uint64_t seed, Contents contents,
+                             Found* found) {
+  const std::uint64_t thread = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x;
+  const std::uint64_t threads = gridDim.x * std::uint64_t{blockDim.x};
+  const bool aligned = reinterpret_cast<std::uintptr_t>(at) % word_bytes == 0;
+  const std::uint64_t words = aligned ? bytes / word_bytes : 0;
+  for (std::uint64_t i = thread; i < words; i += threads) {
+    const std::uint64_t difference = reinterpret_cast<const std::uint64_t*>(at)[i] ^ word_of(contents, seed, i);
+    if (difference == 0) continue;
+    unsigned wrong = 0;
+    for (unsigned byte = 0; byte < word_bytes; ++byte) wrong += byte_of(difference, byte) != 0;
+    complain(found, i * word_bytes + (__ffsll(static_cast<long long>(difference)) - 1) / 8, wrong);
+  }
+  for (std::uint64_t i = words * word_bytes + thread; i < bytes; i += threads) {
+    if (at[i] != byte_of(word_of(contents, seed, i / word_bytes), i)) complain(found, i, 1);
+  }
+}
+
+int blocks_for(std::size_t bytes) {
+  const std::size_t threads = bytes / word_bytes + 1;
+  return static_cast<int>(std::clamp<std::size_t>((threads + block_threads - 1) / block_threads, 1, most_blocks));
+}
+
+class Allocation {
+ public:
+  Allocation() = default;
+  explicit Allocation(std::size_t bytes) { VOLLEY_CUDA_CHECK(cudaMalloc(&data_, bytes)); }
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+  Allocation(Allocation&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  Allocation& operator=(Allocation&& other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~Allocation() { cudaFree(data_); }
+  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+};
+
+class DeviceMemory final : public Memory {
+ public:
+  DeviceMemory() : found_(sizeof(Found)) {}
+
+  Buffers reserve(std::size_t capacity) override {
+    release();
+    const std::size_t block = front_bytes + capacity + front_bytes;
+    send_ = Allocation(block);
+    recv_ = Allocation(block);
+    return {send_.data() + front_bytes, recv_.data() + front_bytes};
+  }
+
+  void release() override {
+    send_ = Allocation();
+    recv_ = Allocation();
+  }
+
+  std::uint64_t available() const override {
+    std::size_t free_bytes = 0;
+    std::size_t total_bytes = 0;
+    VOLLEY_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+    return free_bytes;
+  }
+
+  void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
+    write(message, bytes, seed, Contents::pattern);
+    VOLLEY_CUDA_CHECK(cudaDeviceSynchronize());
+  }
+
+  void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
+    write(message - guard_bytes, guard_bytes, seed, Contents::guard);
+    write(message, bytes, seed, Contents::poison);
+    write(message + bytes, guard_bytes, seed, Contents::guard);
+    VOLLEY_CUDA_CHECK(cudaDeviceSynchronize());
+  }
+
+  std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, std::uint64_t seed) override {
+    const auto size = static_cast<std::int64_t>(bytes);
+    std::optional<Mismatch> found;
+    merge(found, look(message - guard_bytes, guard_bytes, seed, Contents::guard), -std::int64_t{guard_bytes});
+    merge(found, look(message, bytes, seed, Contents::pattern), 0);
+    merge(found, look(message + bytes, guard_bytes, seed, Contents::guard), size);
+    return found;
+  }
+
+ private:
+  void write(std::byte* at, std::size_t bytes, std::uint64_t seed, Contents contents) {
+    write_kernel<<<blocks_for(bytes), block_threads>>>(reinterpret_cast<std::uint8_t*>(at), bytes, seed, contents);
+    VOLLEY_CUDA_CHECK(cudaGetLastError());
+  }
+
+  std::optional<Mismatch> look(const std::byte* at, std::size_t bytes, std::uint64_t seed, Contents contents) {
+    Found found{~0ULL, 0};
+    VOLLEY_CUDA_CHECK(cudaMemcpy(found_.data(), &found, sizeof found, cudaMemcpyHostToDevice));
+    check_kernel<<<blocks_for(bytes), block_threads>>>(reinterpret_cast<const std::uint8_t*>(at), bytes, seed,
+                                                       contents, reinterpret_cast<Found*>(found_.data()));
+    VOLLEY_CUDA_CHECK(cudaGetLastError());
+    VOLLEY_CUDA_CHECK(cudaMemcpy(&found, found_.data(), sizeof found, cudaMemcpyDeviceToHost));
+    if (found.wrong == 0) return std::nullopt;
+    std::uint8_t actual = 0;
+    VOLLEY_CUDA_CHECK(cudaMemcpy(&actual, at + found.first, 1, cudaMemcpyDeviceToHost));
+    const std::uint64_t word = contents == Contents::guard ? guard_word(seed, found.first / word_bytes)
+                                                           : pattern_word(seed, found.first / word_bytes);
+    const auto expected = static_cast<std::uint8_t>(word >> (8 * (found.first % word_bytes)));
+    return Mismatch{0, static_cast<std::int64_t>(found.first), expected, actual, found.wrong};
+  }
+
+  static void merge(std::optional<Mismatch>& sum, std::optional<Mismatch> part, std::int64_t origin) {
+    if (!part) return;
+    part->offset_bytes += origin;
+    if (sum) sum->wrong_bytes += part->wrong_bytes;
+    else sum = part;
+  }
+
+  Allocation send_;
+  Allocation recv_;
+  Allocation found_;
+};
+
+}  // namespace
+
+std::unique_ptr<Memory> make_memory() { return std::make_unique<DeviceMemory>(); }
+
+}  // namespace volley::gpu

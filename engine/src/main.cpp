@@ -1,0 +1,139 @@
+// volley-engine: a plan in, records out.
+//
+// What happens, in order: the arguments; where this process runs; MPI; who else there is; the plan; the run.
+// This file holds the only handler that ends the program and the only MPI_Abort.
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+
+#include "bench/run.hpp"
+#include "check.hpp"
+#include "context.hpp"
+#include "options.hpp"
+#include "placement.hpp"
+#include "record/facts.hpp"
+#include "record/output.hpp"
+#include "record/plan.hpp"
+#include "wire.hpp"
+
+namespace volley {
+namespace {
+
+// What the handlers below need to know of the run that broke off.
+struct Session {
+  std::optional<Output> output;
+  std::optional<Records> records;
+  int rank = 0;
+};
+
+std::string sentence_of(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += (text.empty() ? "" : "\nvolley-engine: ") + line;
+  return text;
+}
+
+// Refuses a job that the launcher did not make into one world, and one of another size than the plan's.
+void check_world(const Options& options, const Context& context, int expected) {
+  const int promised = launcher_view().world_size.value_or(1);
+  if ((options.follower && context.rank == 0) || (context.size == 1 && promised > 1)) {
+    throw AgreedRefusal("this process is alone, but its launcher started others beside it: the launcher does not belong to " +
+                        mpi_built() + ", with which this engine was built; use that MPI's own mpirun, or an "
+                        "`srun --mpi=` type that it knows (pmix for Open MPI 5, pmi2 for MPICH)");
+  }
+  if (context.size == expected) return;
+  throw AgreedRefusal("this job has " + std::to_string(context.size) + (context.size == 1 ? " rank" : " ranks") +
+                      ", the plan wants " + std::to_string(expected));
+}
+
+// The first rank reads the plan and finds its errors; every rank gets the same plan or the same refusal.
+Plan shared_plan(const Options& options, const Context& context) {
+  const bool reads = context.rank == 0;
+  const std::string text = wire::broadcast(reads ? read_plan_text(options.plan) : "", 0, context.world.get());
+  PlanReading reading = read_plan(text);
+  if (!reading.errors.empty()) throw AgreedRefusal(reading.errors);
+  return std::move(reading.plan);
+}
+
+int measure(const Options& options, Session& session) {
+  session.output.emplace(Output::claim(options.records));
+  const Placement placement = place(options);
+  int provided = 0;
+  VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));   // the watchdog makes no MPI call
+  Exit code = Exit::good;
+  {
+    const Context context = make_context(options, placement);
+    session.rank = context.rank;
+    if (options.follower) check_world(options, context, context.size);
+    const Plan plan = shared_plan(options, context);
+    check_world(options, context, plan.world_size);
+    session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
+    Watchdog watchdog("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s);
+    code = run_plan(context, plan, *session.records, watchdog);
+    session.records->end("");
+  }
+  VOLLEY_MPI(MPI_Finalize());
+  return static_cast<int>(code);
+}
+
+int check_plan(const Options& options) {
+  const PlanReading reading = read_plan(read_plan_text(options.plan));
+  if (!reading.errors.empty()) throw Refusal(reading.errors);
+  return static_cast<int>(Exit::good);
+}
+
+int perform(const Options& options, Session& session) {
+  switch (options.task) {
+    case Options::Task::measure: return measure(options, session);
+    case Options::Task::check: return check_plan(options);
+    case Options::Task::about: std::cout << line_of(about()) << '\n'; break;
+    case Options::Task::help: std::cout << usage(); break;
+  }
+  return static_cast<int>(Exit::good);
+}
+
+bool mpi_is_running() {
+  int begun = 0;
+  int over = 0;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&over);
+  return begun != 0 && over == 0;
+}
+
+// Every rank is here for the same reason: one says it, and all leave in order.
+int leave_together(const Session& session, const std::string& sentence) {
+  if (session.rank == 0) std::fprintf(stderr, "volley-engine: %s\n", sentence.c_str());
+  MPI_Finalize();
+  return static_cast<int>(Exit::senseless);
+}
+
+// This rank alone is in trouble: it says so, closes the records if they are its own, and ends the whole job.
+int give_up(Session& session, const std::string& sentence, Exit code) {
+  const bool in_job = mpi_is_running();
+  std::fprintf(stderr, "volley-engine: %s%s\n", in_job ? ("rank " + std::to_string(session.rank) + ": ").c_str() : "",
+               sentence.c_str());
+  if (session.records) session.records->end_in_trouble(sentence);
+  if (in_job) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  return static_cast<int>(code);
+}
+
+}  // namespace
+}  // namespace volley
+
+int main(int argc, char** argv) {
+  using namespace volley;
+  Session session;
+  try {
+    return perform(parse_options(argc, argv), session);
+  } catch (const AgreedRefusal& refusal) {
+    return leave_together(session, sentence_of(refusal.sentences()));
+  } catch (const Refusal& refusal) {
+    return give_up(session, sentence_of(refusal.sentences()), Exit::senseless);
+  } catch (const Inability& inability) {
+    return give_up(session, inability.what(), Exit::unable);
+  } catch (const std::exception& trouble) {
+    return give_up(session, trouble.what(), Exit::failed);
+  }
+}

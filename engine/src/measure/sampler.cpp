@@ -1,0 +1,269 @@
+#include "sampler.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "../wire.hpp"
+#include "sample.hpp"
+#include "stopping.hpp"
+
+namespace volley {
+
+namespace {
+
+// Clock and call overhead (the empty sample) may be this share of a sample at most.
+constexpr double overhead_share = 0.005;
+// A sample is at least this long, so that one late wake-up or cache line cannot be seen in it.
+constexpr double shortest_sample_s = 200e-6;
+// A visit takes about this long: several samples of a short exchange, two of a long one.
+constexpr double visit_s = 5e-3;
+constexpr int most_samples_a_visit = 10;
+// An exchange longer than this needs only as many samples as an interval of the median needs, and its buffers are
+// far larger than any cache that an untimed exchange could warm.
+constexpr double lasting_exchange_s = 50e-3;
+constexpr int empty_samples = 31;
+// An exchange that costs the first rank nothing at all (`null`) must not make a sample of endless length.
+constexpr std::uint64_t most_counts = std::uint64_t{1} << 22;
+// With one exchange a sample, percentiles are asked for: fewer samples than this have no 99th.
+constexpr std::size_t tail_samples = 1000;
+
+}  // namespace
+
+Sampler::Sampler(const Pair& pair, const Plan& plan, const Exercise& exercise, Watchdog& watchdog)
+    : pair_(pair), plan_(plan), exercise_(exercise), watchdog_(watchdog) {}
+
+void Sampler::measure(std::vector<Point>& points) {
+  const auto is_open = [](const Point& point) { return point.open(); };
+  for (auto& point : points) {
+    if (point.open()) begin(point);
+  }
+  for (int round = 0; std::any_of(points.begin(), points.end(), is_open); ++round) {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      // Another transport goes first in every round: a drift of the machine meets all alike.
+      Point& point = points[(i + static_cast<std::size_t>(round)) % points.size()];
+      if (point.open()) visit(point, round == 0);
+    }
+    settle(points, round + 1);
+  }
+}
+
+void Sampler::begin(Point& point) {
+  const auto begun = Clock::now();
+  watchdog_.enter(std::string("transport ") + point.entry->name + ", pair " + std::to_string(pair_.ranks[0]) + "-" +
+                  std::to_string(pair_.ranks[1]) + ", " + std::to_string(point.view.bytes) + " B, " + exercise_.name);
+  point.transport->prepare(point.view);
+  std::vector<double> empty;
+  for (int i = 0; i < empty_samples; ++i) empty.push_back(batch(point, point.view, 0));
+  point.empty_s = median(empty);
+  if (!plan_.sampling.fixed) {
+    if (point.fresh) point.cold_s = sample(point, 0, 1) / exercise_.parts;
+    calibrate(point);
+  }
+  point.elapsed_s += seconds_since(begun);
+}
+
+// Finds how many counts make a sample. Both ranks follow the first rank's clock.
+void Sampler::calibrate(Point& point) {
+  const double target_s = plan_.sampling.tail ? 0 : std::max(*point.empty_s / overhead_share, shortest_sample_s);
+
+  struct Step {
+    std::uint64_t count;
+    double count_s;
+    bool done;
+  } step{1, 0, false};
+  while (!step.done) {
+    const double elapsed_s = shortest_batch_s(point, step.count);
+    step.count_s = std::max(elapsed_s, 1e-9) / static_cast<double>(step.count);
+    const double ideal = std::min(target_s / step.count_s, static_cast<double>(most_counts));
+    const auto wanted = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(ideal)));
+    // A short batch tells little of a long one: grow at most sixteenfold at a time.
+    step.done = wanted <= 2 * step.count;
+    step.count = step.done ? wanted : std::min(wanted, 16 * step.count);
+    step = wire::broadcast_value(step, 0, pair_.control.get());
+  }
+  point.count = step.count;
+  point.count_s = step.count_s;
+}
+
+// One interruption must not pass for a slow exchange: the shortest of three, or of one where an exchange is long.
+double Sampler::shortest_batch_s(Point& point, std::uint64_t count) {
+  double shortest_s = std::numeric_limits<double>::infinity();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    ready();
+    shortest_s = std::min(shortest_s, batch(point, point.view, count));
+    shortest_s = wire::broadcast_value(shortest_s, 0, pair_.control.get());
+    if (shortest_s > visit_s) break;
+  }
+  return shortest_s;
+}
+
+bool Sampler::lasting(const Point& point) const { return point.count_s > lasting_exchange_s; }
+
+// Samples of one visit. However few the visits, an interval of the median must exist after the last of them.
+int Sampler::burst(const Point& point) const {
+  const int visits = plan_.sampling.min_visits;
+  const int fewest = (static_cast<int>(fewest_samples) + visits - 1) / visits;
+  if (lasting(point)) return fewest;
+  const int most = plan_.sampling.tail ? 10 * most_samples_a_visit : most_samples_a_visit;
+  const double sample_s = point.count_s * static_cast<double>(point.count);
+  return std::max(fewest, static_cast<int>(std::min<double>(most, visit_s / sample_s)));
+}
+
+void Sampler::visit(Point& point, bool first) {
+  const auto begun = Clock::now();
+  if (plan_.sampling.fixed) {
+    fixed_batch(point);
+  } else {
+    const int samples = burst(point);
+    for (int i = 0; i < samples; ++i) {
+      const bool warm = lasting(point) && (first || i > 0);
+      keep(point, sample(point, warm ? 0 : 1, point.count), point.count);
+    }
+  }
+  point.elapsed_s += seconds_since(begun);
+}
+
+// The tutorial's measurement: `warmup` exchanges, then one clock pair around `iterations`, one buffer both ways.
+// One buffer cannot show that the way back moved anything, for the answer is what was sent: one more exchange
+// between separate buffers, outside the timing, shows that.
+void Sampler::fixed_batch(Point& point) {
+  const std::uint64_t iterations = plan_.sampling.iterations;
+  std::uint64_t warmup = plan_.sampling.warmup;
+  point.count = iterations;
+  if (!exercise_.one_buffer) {
+    keep(point, sample(point, warmup, iterations), iterations);
+    return;
+  }
+  const View one{point.view.send, point.view.send, point.view.bytes};
+  if (point.fresh && warmup > 0) {
+    ready();
+    point.cold_s = batch(point, one, 1) / exercise_.parts;
+    --warmup;
+  }
+  const double warm_s = batch(point, one, warmup) / static_cast<double>(std::max<std::uint64_t>(warmup, 1));
+  point.count_s = std::max(warm_s, exercise_.parts * point.cold_s.value_or(0));
+
+  ++point.repetition;
+  const std::uint64_t sent = seed(point, 0);
+  if (point.memory != nullptr) {
+    point.memory->poison(one.recv, one.bytes, sent);
+    if (pair_.leads()) point.memory->fill(one.send, one.bytes, sent);
+  }
+  ready();
+  keep(point, batch(point, one, iterations), iterations);
+  if (point.memory == nullptr) return;
+  look_at(point, one.recv, sent);
+  point.messages_verified += 1;
+  sample(point, 0, 1);
+}
+
+// One sample: fresh contents, untimed exchanges that bring caches into the state of the steady exchange, poison on
+// the receive side, the timed batch, and the check of its last message. Returns the seconds of the batch.
+double Sampler::sample(Point& point, std::uint64_t untimed, std::uint64_t count) {
+  ++point.repetition;
+  write_contents(point);
+  if (untimed > 0) batch(point, point.view, untimed);
+  write_poison(point);
+  ready();
+  const double elapsed_s = batch(point, point.view, count);
+  check_contents(point);
+  return elapsed_s;
+}
+
+double Sampler::batch(Point& point, const View& view, std::uint64_t count) {
+  watchdog_.progress(10 * point.count_s * static_cast<double>(count));
+  return timed([&](std::uint64_t n) { exercise_.run(*point.transport, view, n); }, count);
+}
+
+void Sampler::keep(Point& point, double elapsed_s, std::uint64_t count) {
+  const double value = elapsed_s / static_cast<double>(count) / exercise_.parts;
+  if (pair_.leads()) point.led.push_back(value);
+  else if (exercise_.second_times) point.followed.push_back(value);
+  point.messages_timed += count * (exercise_.messages[0] + exercise_.messages[1]);
+}
+
+// The second rank says that it is about to enter the batch; the first starts its clock when it hears so. Whatever
+// else either did before is then outside the timing.
+void Sampler::ready() {
+  if (pair_.leads()) {
+    VOLLEY_MPI(MPI_Recv(nullptr, 0, MPI_BYTE, pair_.peer, 0, pair_.control.get(), MPI_STATUS_IGNORE));
+  } else {
+    VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, pair_.peer, 0, pair_.control.get()));
+  }
+}
+
+std::uint64_t Sampler::seed(const Point& point, int direction) const {
+  return seed_of({point.view.bytes, static_cast<std::uint64_t>(direction), point.repetition});
+}
+
+void Sampler::write_contents(Point& point) {
+  if (point.memory == nullptr) return;
+  point.memory->fill(point.view.send, point.view.bytes, seed(point, pair_.self));
+}
+
+void Sampler::write_poison(Point& point) {
+  if (point.memory == nullptr || exercise_.messages[static_cast<std::size_t>(pair_.peer)] == 0) return;
+  point.memory->poison(point.view.recv, point.view.bytes, seed(point, pair_.peer));
+}
+
+void Sampler::check_contents(Point& point) {
+  if (point.memory == nullptr) return;
+  for (const auto moved : exercise_.messages) point.messages_verified += moved > 0 ? 1 : 0;
+  if (exercise_.messages[static_cast<std::size_t>(pair_.peer)] == 0) return;
+  look_at(point, point.view.recv, seed(point, pair_.peer));
+}
+
+void Sampler::look_at(Point& point, const std::byte* message, std::uint64_t expected) {
+  auto found = point.memory->check(message, point.view.bytes, expected);
+  if (!found || point.mismatch) return;
+  found->rank = pair_.ranks[static_cast<std::size_t>(pair_.self)];
+  point.mismatch = found;
+}
+
+// At the end of a round: the first rank hears what the second found, decides which points end, and tells it.
+void Sampler::settle(std::vector<Point>& points, int rounds) {
+  for (auto& point : points) {
+    if (!point.open()) continue;
+    watchdog_.progress();
+    collect_from_second(point);
+    point.ended_by = wire::broadcast_value(pair_.leads() ? judged(point, rounds) : EndedBy::open, 0, pair_.control.get());
+  }
+}
+
+void Sampler::collect_from_second(Point& point) {
+  struct Findings {
+    std::uint64_t samples;
+    bool wrong;
+    Mismatch mismatch;
+  } found{point.followed.size(), point.mismatch.has_value(), point.mismatch.value_or(Mismatch{})};
+  found = wire::broadcast_value(found, 1, pair_.control.get());
+  if (found.wrong && !point.mismatch) point.mismatch = found.mismatch;
+  const auto fresh = static_cast<int>(found.samples - point.told);
+  if (pair_.leads()) {
+    point.followed.resize(found.samples);
+    VOLLEY_MPI(MPI_Recv(point.followed.data() + point.told, fresh, MPI_DOUBLE, pair_.peer, 1, pair_.control.get(),
+                        MPI_STATUS_IGNORE));
+  } else {
+    VOLLEY_MPI(MPI_Send(point.followed.data() + point.told, fresh, MPI_DOUBLE, pair_.peer, 1, pair_.control.get()));
+  }
+  point.told = found.samples;
+}
+
+EndedBy Sampler::judged(Point& point, int rounds) const {
+  if (point.mismatch) return EndedBy::failure;
+  if (plan_.sampling.fixed) return EndedBy::fixed;
+  if (rounds < plan_.sampling.min_visits) return EndedBy::open;
+  const double fraction = plan_.sampling.interval;
+  if (lasting(point)) return interval_within(point.led, fraction) ? EndedBy::interval : EndedBy::few;
+  const std::size_t enough = plan_.sampling.tail ? tail_samples : fewest_samples;
+  if (point.led.size() >= std::max(point.next_look, enough)) {
+    if (interval_within(point.led, fraction) && (point.followed.empty() || interval_within(point.followed, fraction))) {
+      return EndedBy::interval;
+    }
+    point.next_look = point.led.size() + point.led.size() / 10;
+  }
+  return point.elapsed_s >= plan_.sampling.point_time_s ? EndedBy::time : EndedBy::open;
+}
+
+}  // namespace volley

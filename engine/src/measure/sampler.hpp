@@ -1,0 +1,51 @@
+// Takes samples: rounds over the transports of one message size, verification, and when to stop.
+#pragma once
+
+#include <vector>
+
+#include "../context.hpp"
+#include "../record/plan.hpp"
+#include "point.hpp"
+#include "watchdog.hpp"
+
+namespace volley {
+
+class Sampler {
+ public:
+  Sampler(const Pair& pair, const Plan& plan, const Exercise& exercise, Watchdog& watchdog);
+
+  // Measures every open point, all of the same message size, interleaved. Collective over the pair; results of both
+  // ranks are complete on the first.
+  void measure(std::vector<Point>& points);
+
+ private:
+  void begin(Point& point);
+  void calibrate(Point& point);
+  double shortest_batch_s(Point& point, std::uint64_t count);
+  void visit(Point& point, bool first);
+  void fixed_batch(Point& point);
+  void settle(std::vector<Point>& points, int rounds);
+
+  double sample(Point& point, std::uint64_t untimed, std::uint64_t count);
+  double batch(Point& point, const View& view, std::uint64_t count);
+  void keep(Point& point, double elapsed_s, std::uint64_t count);
+  void ready();
+
+  void write_contents(Point& point);
+  void write_poison(Point& point);
+  void check_contents(Point& point);
+  void look_at(Point& point, const std::byte* message, std::uint64_t seed);
+
+  void collect_from_second(Point& point);
+  [[nodiscard]] EndedBy judged(Point& point, int rounds) const;
+  [[nodiscard]] std::uint64_t seed(const Point& point, int direction) const;
+  [[nodiscard]] bool lasting(const Point& point) const;
+  [[nodiscard]] int burst(const Point& point) const;
+
+  const Pair& pair_;
+  const Plan& plan_;
+  const Exercise& exercise_;
+  Watchdog& watchdog_;
+};
+
+}  // namespace volley

@@ -1,0 +1,41 @@
+// Ends the process when a region makes no progress. Uses no MPI: a hung MPI cannot be asked for help.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "clock.hpp"
+
+namespace volley {
+
+class Watchdog {
+ public:
+  // `who` begins the sentence, e.g. "rank 1 of 2".
+  Watchdog(std::string who, double patience_s);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  // From now on the process is in `where`, e.g. "transport host, pair 0-1, 8 B, pingpong".
+  void enter(std::string where);
+  // Progress was made; the next may take the patience plus `expected_s`. Cheap: one clock reading, one store.
+  void progress(double expected_s = 0);
+
+ private:
+  void watch();
+
+  const std::string who_;
+  const double patience_s_;
+  std::atomic<double> allowed_s_;
+  std::atomic<Clock::time_point> since_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool done_ = false;
+  std::string where_ = "start-up";
+  std::thread thread_;
+};
+
+}  // namespace volley

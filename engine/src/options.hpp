@@ -1,0 +1,25 @@
+// The engine's command line (volley-engine --help prints it).
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace volley {
+
+struct Options {
+  enum class Task { measure, about, check, help };
+  Task task = Task::measure;
+  std::string plan;            // path, or "-" for standard input; only the first rank reads it
+  std::string records = "-";   // path, or "-" for the standard output that the engine was started with
+  bool bind = false;           // the engine binds each rank before MPI_Init
+  bool follower = false;       // started by a front that is another rank: must not be rank 0
+  std::vector<int> gpus;       // device of each local rank, in order; empty: local rank modulo devices
+};
+
+// Throws Refusal when an argument is unknown or lacks its value.
+[[nodiscard]] Options parse_options(int argc, char** argv);
+
+// The text that --help prints.
+[[nodiscard]] const char* usage();
+
+}  // namespace volley

@@ -1,0 +1,105 @@
+#include "placement.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <initializer_list>
+#include <string_view>
+
+#include "check.hpp"
+
+namespace volley {
+
+namespace {
+
+std::optional<int> number_from(std::initializer_list<const char*> variables) {
+  for (const char* name : variables) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) continue;
+    const std::string_view view = text;
+    int value = 0;
+    const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
+    if (error == std::errc{} && end == view.data() + view.size() && value >= 0) return value;
+  }
+  return std::nullopt;
+}
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+}  // namespace
+
+LauncherView launcher_view() {
+  return {
+      .local_rank = number_from({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "PMIX_LOCAL_RANK",
+                                 "JSM_NAMESPACE_LOCAL_RANK"}),
+      .local_size = number_from({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE",
+                                 "JSM_NAMESPACE_LOCAL_SIZE"}),
+      .world_size = number_from({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "JSM_NAMESPACE_SIZE"}),
+  };
+}
+
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  check_system(sched_getaffinity(0, sizeof set, &set) == 0, "sched_getaffinity");
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+std::vector<int> parse_cpu_list(const std::string& text) {
+  std::vector<int> cpus;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    int first = 0;
+    const auto read = std::from_chars(at, end, first);
+    if (read.ec != std::errc{}) break;
+    int last = first;
+    at = read.ptr;
+    if (at < end && *at == '-') at = std::from_chars(at + 1, end, last).ptr;
+    for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+    if (at < end && *at != ',') break;
+    ++at;
+  }
+  return cpus;
+}
+
+std::vector<int> first_threads(const std::vector<int>& cpus, const std::vector<int>& near) {
+  std::vector<int> first;
+  for (const int cpu : cpus) {
+    const auto siblings = parse_cpu_list(
+        first_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list"));
+    const auto allowed = [&](int sibling) { return std::find(cpus.begin(), cpus.end(), sibling) != cpus.end(); };
+    const auto leader = std::find_if(siblings.begin(), siblings.end(), allowed);
+    if (leader == siblings.end() || *leader == cpu) first.push_back(cpu);
+  }
+  std::stable_partition(first.begin(), first.end(),
+                        [&](int cpu) { return std::find(near.begin(), near.end(), cpu) != near.end(); });
+  return first;
+}
+
+bool bind_to_core(int local_rank, int local_size, const std::string& near_pci) {
+  const auto near = near_pci.empty()
+                        ? std::vector<int>{}
+                        : parse_cpu_list(first_line("/sys/bus/pci/devices/" + near_pci + "/local_cpulist"));
+  const auto cores = first_threads(allowed_cpus(), near);
+  if (local_size > static_cast<int>(cores.size()) || local_rank >= static_cast<int>(cores.size())) return false;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cores[static_cast<std::size_t>(local_rank)]), &set);
+  check_system(sched_setaffinity(0, sizeof set, &set) == 0, "sched_setaffinity");
+  return true;
+}
+
+}  // namespace volley

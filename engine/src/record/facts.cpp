@@ -1,0 +1,180 @@
+#include "facts.hpp"
+
+#include <mpi.h>
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+
+#include <array>
+#include <ctime>
+#include <string_view>
+
+#include "../measure/clock.hpp"
+
+extern char** environ;
+
+namespace volley {
+
+namespace {
+
+// Variables that steer MPI, UCX, NCCL, CUDA or the launcher; everything else in the environment is nobody's business.
+constexpr auto steering = std::to_array<std::string_view>(
+    {"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_", "MPICH_", "MPIR_CVAR_", "FI_", "I_MPI_", "MV2_", "NCCL_", "CUDA_",
+     "NVIDIA_", "SLURM_JOB_ID", "SLURM_STEP_ID", "LSB_JOBID", "LD_PRELOAD", "LD_LIBRARY_PATH"});
+
+Json steering_environment() {
+  Json found = Json::object();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    for (const auto prefix : steering) {
+      if (text.starts_with(prefix)) found[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
+    }
+  }
+  return found;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+Json mpi_facts() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  VOLLEY_MPI(MPI_Get_library_version(text.data(), &length));
+  const std::string_view whole(text.data());
+  int major = 0;
+  int minor = 0;
+  VOLLEY_MPI(MPI_Get_version(&major, &minor));
+  Json facts = {{"library", std::string(whole.substr(0, whole.find('\n')))},
+                {"standard", std::to_string(major) + "." + std::to_string(minor)},
+                {"cuda_query", nullptr}};
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+  facts["cuda_query"] = MPIX_Query_cuda_support() == 1;
+#endif
+  return facts;
+}
+
+Json device_json(const gpu::Device& device) {
+  return {{"index", device.index},
+          {"name", device.name},
+          {"uuid", device.uuid},
+          {"pci", device.pci},
+          {"compute_capability", device.compute_capability},
+          {"memory_bytes", device.memory_bytes}};
+}
+
+Json split(std::string_view list, char separator) {
+  Json items = Json::array();
+  while (!list.empty()) {
+    const auto end = list.find(separator);
+    if (end != 0) items.push_back(std::string(list.substr(0, end)));
+    list.remove_prefix(end == std::string_view::npos ? list.size() : end + 1);
+  }
+  return items;
+}
+
+}  // namespace
+
+Json to_json(const RankFacts& facts) {
+  return {{"rank", facts.rank},
+          {"host", facts.host},
+          {"node", facts.node},
+          {"local_rank", facts.local_rank},
+          {"pid", facts.pid},
+          {"cores", facts.cores},
+          {"bound_by", facts.bound_by},
+          {"cpu", facts.cpu},
+          {"memory_available_bytes", facts.memory_available_bytes},
+          {"device", facts.device ? device_json(*facts.device) : Json(nullptr)}};
+}
+
+RankFacts rank_from_json(const Json& json) {
+  RankFacts facts;
+  facts.rank = json.at("rank");
+  facts.host = json.at("host");
+  facts.node = json.at("node");
+  facts.local_rank = json.at("local_rank");
+  facts.pid = json.at("pid");
+  facts.cores = json.at("cores").get<std::vector<int>>();
+  facts.bound_by = json.at("bound_by");
+  facts.cpu = json.at("cpu");
+  facts.memory_available_bytes = json.at("memory_available_bytes");
+  if (const Json& device = json.at("device"); !device.is_null()) {
+    facts.device = gpu::Device{device.at("index"), device.at("name"),               device.at("uuid"),
+                               device.at("pci"),   device.at("compute_capability"), device.at("memory_bytes")};
+  }
+  return facts;
+}
+
+std::string mpi_built() {
+#if defined(OMPI_MAJOR_VERSION)
+  return "Open MPI " + std::to_string(OMPI_MAJOR_VERSION) + "." + std::to_string(OMPI_MINOR_VERSION) + "." +
+         std::to_string(OMPI_RELEASE_VERSION);
+#elif defined(MVAPICH2_VERSION)
+  return std::string("MVAPICH ") + MVAPICH2_VERSION;
+#elif defined(I_MPI_VERSION)
+  return std::string("Intel MPI ") + I_MPI_VERSION;
+#elif defined(MPICH_VERSION)
+  return std::string("MPICH ") + MPICH_VERSION;
+#else
+  return "MPI " + std::to_string(MPI_VERSION) + "." + std::to_string(MPI_SUBVERSION);
+#endif
+}
+
+Json engine_facts() {
+  const std::string_view cuda = VOLLEY_CUDA_BUILT;
+  return {{"version", VOLLEY_VERSION},
+          {"mpi_built", mpi_built()},
+          {"cuda_built", cuda.empty() ? Json(nullptr) : Json(std::string(cuda))},
+          {"cuda_architectures", split(VOLLEY_CUDA_ARCHITECTURES, ' ')}};
+}
+
+Json about() {
+  Json answer = engine_facts();
+  Json transports = Json::array();
+  for (const auto& entry : registry()) {
+    transports.push_back({{"name", entry.name},
+                          {"summary", entry.summary},
+                          {"mpi", entry.mpi},
+                          {"memory", name_of(entry.memory)},
+                          {"test", entry.test}});
+  }
+  answer["transports"] = transports;
+  return answer;
+}
+
+Json run_record(const Context& context, const Plan& plan, double clock_read_s) {
+  Json ranks = Json::array();
+  for (const auto& facts : context.ranks) ranks.push_back(to_json(facts));
+  const double tick = static_cast<double>(Clock::period::num) / static_cast<double>(Clock::period::den);
+  return {{"record", "run"},
+          {"version", record_version},
+          {"started_at", utc_now()},
+          {"engine", engine_facts()},
+          {"mpi", mpi_facts()},
+          {"clock", {{"name", "steady_clock"}, {"resolution_s", tick}, {"read_s", clock_read_s}}},
+          {"ranks", ranks},
+          {"environment", steering_environment()},
+          {"plan", plan.document}};
+}
+
+Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts) {
+  return {{"record", "transport"},
+          {"version", record_version},
+          {"transport", entry.name},
+          {"summary", entry.summary},
+          {"mpi", entry.mpi},
+          {"memory", name_of(entry.memory)},
+          {"available", reason.empty()},
+          {"reason", reason.empty() ? Json(nullptr) : Json(reason)},
+          {"facts", facts}};
+}
+
+}  // namespace volley

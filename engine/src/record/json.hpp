@@ -1,0 +1,16 @@
+// The JSON type of the seam: keys stay in the order in which they are written.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace volley {
+
+using Json = nlohmann::ordered_json;
+
+// One line of text. Bytes that are not UTF-8 (a host name, an environment variable) are replaced, never refused.
+[[nodiscard]] inline std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace volley

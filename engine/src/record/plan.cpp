@@ -1,0 +1,246 @@
+#include "plan.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <limits>
+#include <sstream>
+
+#include "../check.hpp"
+#include "../transport/registry.hpp"
+
+namespace volley {
+
+namespace {
+
+using Errors = std::vector<std::string>;
+
+// One JSON object being read: remembers where it is and which keys were asked for, and collects every error.
+class Object {
+ public:
+  Object(const Json& node, std::string path, Errors& errors) : node_(node), path_(std::move(path)), errors_(errors) {
+    if (!node_.is_object()) complain("", "expected an object");
+  }
+
+  void boolean(const char* key, bool& target) {
+    read(key, false, "true or false", [](const Json& v) { return v.is_boolean(); }, target);
+  }
+  template <class Number>
+  void integer(const char* key, Number& target, Number least, bool required = false) {
+    const auto fits = [&](const Json& v) {
+      return v.is_number_integer() && v >= least &&
+             (v.is_number_unsigned() ? v.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<Number>::max())
+                                     : true);
+    };
+    read(key, required, "a whole number of at least " + std::to_string(least), fits, target);
+  }
+  void positive(const char* key, double& target, double most = std::numeric_limits<double>::infinity()) {
+    std::ostringstream expected;
+    expected << "a number above 0";
+    if (most != std::numeric_limits<double>::infinity()) expected << " and at most " << most;
+    read(key, false, expected.str(), [&](const Json& v) { return v.is_number() && v > 0 && v <= most; }, target);
+  }
+  void optional_positive(const char* key, std::optional<double>& target) {
+    const Json* value = find(key);
+    if (value == nullptr || value->is_null()) return;
+    double number = 0;
+    positive(key, number);
+    target = number;
+  }
+  template <class Choice>
+  void choice(const char* key, Choice& target, const std::vector<std::pair<std::string, Choice>>& choices,
+              bool required = false) {
+    std::string names;
+    for (const auto& [name, value] : choices) names += (names.empty() ? "`" : ", `") + name + "`";
+    const Json* value = present(key, required, "one of " + names);
+    if (value == nullptr) return;
+    for (const auto& [name, meaning] : choices) {
+      if (*value == name) {
+        target = meaning;
+        return;
+      }
+    }
+    complain(key, "expected one of " + names + ", found " + shown(*value));
+  }
+  template <class Item, class Fits>
+  void list(const char* key, std::vector<Item>& target, const char* expected, Fits fits, bool required = false) {
+    const Json* value = present(key, required, "a list");
+    if (value == nullptr) return;
+    if (!value->is_array()) return complain(key, "expected a list, found " + shown(*value));
+    for (std::size_t i = 0; i < value->size(); ++i) {
+      const Json& item = (*value)[i];
+      if (fits(item)) target.push_back(item.get<Item>());
+      else complain(std::string(key) + "[" + std::to_string(i) + "]", std::string("expected ") + expected + ", found " + shown(item));
+    }
+  }
+  template <class Read>
+  void object(const char* key, Read read) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    Object inner(*value, path_ + "." + key, errors_);
+    read(inner);
+    inner.finish();
+  }
+  void any_object(const char* key) {
+    const Json* value = find(key);
+    if (value != nullptr && !value->is_object()) complain(key, "expected an object, found " + shown(*value));
+  }
+  // Complains about every key that nobody asked for.
+  void finish() {
+    if (!node_.is_object()) return;
+    for (const auto& [key, value] : node_.items()) {
+      if (std::find(known_.begin(), known_.end(), key) == known_.end()) complain(key, "unknown key");
+    }
+  }
+  void complain(const std::string& key, const std::string& what) {
+    errors_.push_back("plan: " + path_ + (key.empty() ? "" : "." + key) + ": " + what);
+  }
+
+ private:
+  static std::string shown(const Json& value) {
+    std::string text = line_of(value);
+    if (text.size() > 40) text = text.substr(0, 37) + "...";
+    return text;
+  }
+  const Json* find(const char* key) {
+    known_.emplace_back(key);
+    if (!node_.is_object()) return nullptr;
+    const auto found = node_.find(key);
+    return found == node_.end() ? nullptr : &*found;
+  }
+  const Json* present(const char* key, bool required, const std::string& expected) {
+    const Json* value = find(key);
+    if (value == nullptr && required && node_.is_object()) complain(key, "missing: expected " + expected);
+    return value;
+  }
+  template <class Fits, class Target>
+  void read(const char* key, bool required, const std::string& expected, Fits fits, Target& target) {
+    const Json* value = present(key, required, expected);
+    if (value == nullptr) return;
+    if (fits(*value)) target = value->get<Target>();
+    else complain(key, "expected " + expected + ", found " + shown(*value));
+  }
+
+  const Json& node_;
+  std::string path_;
+  Errors& errors_;
+  std::vector<std::string> known_;
+};
+
+void read_sampling(Object& object, Sampling& sampling) {
+  object.choice("mode", sampling.fixed, {{"adaptive", false}, {"fixed", true}});
+  object.positive("interval", sampling.interval, 1.0);
+  object.positive("point_time_s", sampling.point_time_s);
+  object.integer("min_visits", sampling.min_visits, 1);
+  object.integer("warmup", sampling.warmup, std::uint64_t{0});
+  object.integer("iterations", sampling.iterations, std::uint64_t{1});
+  object.boolean("tail", sampling.tail);
+}
+
+void read_stream(Object& object, Stream& stream) {
+  object.integer("window", stream.window, 1);
+  object.choice("direction", stream.direction, {{"uni", Direction::uni}, {"bi", Direction::bi}});
+}
+
+void check_transports(Object& object, const Plan& plan) {
+  for (std::size_t i = 0; i < plan.transports.size(); ++i) {
+    if (find_transport(plan.transports[i]) != nullptr) continue;
+    std::string names;
+    for (const auto& entry : registry()) names += (names.empty() ? "" : ", ") + std::string(entry.name);
+    object.complain("transports[" + std::to_string(i) + "]",
+                    "this engine has no transport `" + plan.transports[i] + "`; it has " + names);
+  }
+}
+
+// A plan of another version cannot be judged key by key.
+std::string wrong_version(const Json& document) {
+  if (!document.is_object()) return "plan: $: expected an object";
+  const auto found = document.find("plan");
+  if (found == document.end() || *found == plan_version) return {};
+  if (!found->is_number_integer()) return "plan: $.plan: expected a version number, found " + line_of(*found);
+  return "plan: $.plan: this plan has version " + line_of(*found) + ", this engine reads version " +
+         std::to_string(plan_version) + "; use the front and the engine of one release";
+}
+
+void read_into(Plan& plan, Object& object) {
+  int version = plan_version;
+  object.integer("plan", version, 1);
+  object.choice("benchmark", plan.benchmark,
+                {{"pingpong", Benchmark::pingpong}, {"stream", Benchmark::stream}, {"probe", Benchmark::probe}}, true);
+  object.integer("world_size", plan.world_size, 1);
+  object.list("transports", plan.transports, "a transport's name", [](const Json& v) { return v.is_string(); }, true);
+  object.list("sizes_bytes", plan.sizes_bytes, "a whole number of bytes of at least 1", [](const Json& v) {
+    return v.is_number_integer() && v >= 1 && v <= std::numeric_limits<std::int64_t>::max();
+  });
+  object.object("sampling", [&](Object& inner) { read_sampling(inner, plan.sampling); });
+  object.object("stream", [&](Object& inner) { read_stream(inner, plan.stream); });
+  object.boolean("verify", plan.verify);
+  object.boolean("fresh_buffers", plan.fresh_buffers);
+  object.boolean("share_device", plan.share_device);
+  object.optional_positive("budget_s", plan.budget_s);
+  object.positive("watchdog_s", plan.watchdog_s);
+  object.any_object("launch");
+  check_transports(object, plan);
+  object.finish();
+  if (plan.benchmark != Benchmark::probe && plan.world_size != 2) {
+    object.complain("world_size", "a ping-pong or stream is between exactly 2 ranks, found " +
+                                      std::to_string(plan.world_size));
+  }
+}
+
+}  // namespace
+
+PlanReading read_plan(const std::string& text) {
+  PlanReading reading;
+  Plan& plan = reading.plan;
+  try {
+    plan.document = Json::parse(text);
+  } catch (const Json::parse_error& error) {   // the library's way of answering; turned into one of ours
+    reading.errors.push_back("plan: not a JSON document: " + std::string(error.what()));
+    return reading;
+  }
+  if (const auto complaint = wrong_version(plan.document); !complaint.empty()) {
+    reading.errors.push_back(complaint);
+    return reading;
+  }
+  Object object(plan.document, "$", reading.errors);
+  read_into(plan, object);
+  return reading;
+}
+
+namespace {
+
+// Reads up to the brace that closes the document: Open MPI 5's mpirun does not always pass on the end of its
+// standard input, and a rank that waits for it waits for ever.
+std::string read_one_document(std::istream& input) {
+  std::string text;
+  int depth = 0;
+  bool quoted = false;
+  bool escaped = false;
+  for (char c = 0; input.get(c);) {
+    text += c;
+    if (quoted) {
+      quoted = escaped || c != '"';
+      escaped = !escaped && c == '\\';
+      continue;
+    }
+    quoted = c == '"';
+    depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0;
+    const bool closed = depth == 0 && (c == '}' || c == ']' || c == '\n');
+    if (closed && text.find_first_not_of(" \t\r\n") != std::string::npos) break;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string read_plan_text(const std::string& path) {
+  if (path.empty()) throw Refusal("no plan: give --plan FILE, or --plan - to read it from standard input");
+  if (path == "-") return read_one_document(std::cin);
+  std::ifstream file(path);
+  if (!file) throw Refusal("the plan " + path + " cannot be read");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace volley

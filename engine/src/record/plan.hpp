@@ -1,0 +1,58 @@
+// The plan: what to measure. src/volley/records.py is its truth, schema/plan.schema.json its generated copy.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "json.hpp"
+
+namespace volley {
+
+inline constexpr int plan_version = 1;
+
+enum class Benchmark { pingpong, stream, probe };
+enum class Direction { uni, bi };
+
+struct Sampling {
+  bool fixed = false;            // one batch of `iterations` after `warmup`, as the tutorial does
+  double interval = 0.01;        // adaptive: half width of the median's interval, relative
+  double point_time_s = 1.0;     // adaptive: a point is given up after this long, at the end of a round
+  int min_visits = 3;
+  std::uint64_t warmup = 5;
+  std::uint64_t iterations = 50;
+  bool tail = false;             // adaptive: k = 1
+};
+
+struct Stream {
+  int window = 64;
+  Direction direction = Direction::uni;
+};
+
+struct Plan {
+  Benchmark benchmark = Benchmark::probe;
+  int world_size = 2;
+  std::vector<std::string> transports;
+  std::vector<std::uint64_t> sizes_bytes;
+  Sampling sampling;
+  Stream stream;
+  bool verify = true;
+  bool fresh_buffers = false;
+  bool share_device = false;
+  std::optional<double> budget_s;
+  double watchdog_s = 60.0;
+  Json document;                 // the plan as it came, for the run record
+};
+
+// A plan's text, read: the plan, or every error of the text as a line `plan: $.path: what was expected`.
+struct PlanReading {
+  Plan plan;
+  std::vector<std::string> errors;
+};
+[[nodiscard]] PlanReading read_plan(const std::string& text);
+
+// The text at `path`, or on standard input for "-". Throws Refusal when it cannot be read.
+[[nodiscard]] std::string read_plan_text(const std::string& path);
+
+}  // namespace volley

@@ -1,0 +1,74 @@
+// Transports that break on purpose, to show that the engine notices. Used only when asked for by name.
+#include <unistd.h>
+
+#include <cstring>
+
+#include "host_driven.hpp"
+#include "makers.hpp"
+#include "mpi_channel.hpp"
+
+namespace volley {
+
+namespace {
+
+// Moves everything and then flips one bit of the last message of each batch: another place each time.
+class Corrupt final : public HostDriven<MpiChannel> {
+ public:
+  void pingpong(const View& view, std::uint64_t exchanges) override {
+    HostDriven::pingpong(view, exchanges);
+    if (exchanges > 0) flip(view);
+  }
+  void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
+    HostDriven::stream(view, windows, stream);
+    if (windows > 0) flip(view);
+  }
+
+ private:
+  void flip(const View& view) {
+    const std::uint64_t bit = batches_++ * pattern_step % (8 * view.bytes);
+    view.recv[bit / 8] ^= std::byte{1} << (bit % 8);
+  }
+  std::uint64_t batches_ = 0;
+};
+
+// No message leaves the rank: what it sent is what it gets. Acknowledgements are real, so that a stream ends.
+struct EchoChannel : MpiChannel {
+  void send(const View&) {}
+  void recv(const View& view) { std::memmove(view.recv, view.send, view.bytes); }
+  void start_send(const View&) {}
+  void start_recv(const View& view) { recv(view); }
+  void finish() {}
+};
+
+// The second rank sleeps instead of answering its third message.
+struct HangChannel : MpiChannel {
+  void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) {
+    MpiChannel::open(context, pair, buffers, capacity);
+    second_ = !pair.leads();
+  }
+  void recv(const View& view) {
+    stop_at_third();
+    MpiChannel::recv(view);
+  }
+  void start_recv(const View& view) {
+    stop_at_third();
+    MpiChannel::start_recv(view);
+  }
+
+ private:
+  void stop_at_third() {
+    if (second_ && ++messages_ == 3) {
+      while (true) pause();
+    }
+  }
+  bool second_ = false;
+  int messages_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_corrupt() { return std::make_unique<Corrupt>(); }
+std::unique_ptr<Transport> make_echo() { return std::make_unique<HostDriven<EchoChannel>>(); }
+std::unique_ptr<Transport> make_hang() { return std::make_unique<HostDriven<HangChannel>>(); }
+
+}  // namespace volley

@@ -1,0 +1,71 @@
+// The loops of every transport whose messages are started by the host, written once.
+//
+// A Channel has: unavailable(context, pair), open(context, pair, buffers, capacity), prepare(view), close();
+//   send(view), recv(view)              one message, whole, as a ping-pong needs it: recv returns when it is usable
+//   start_send(view), start_recv(view)  put one message in flight
+//   finish()                            wait for all that was started
+//   acknowledge(), await_acknowledgement()
+// Its calls are inlined here: between the clock readings there is no indirect call but the one that enters the loop.
+#pragma once
+
+#include <utility>
+
+#include "transport.hpp"
+
+namespace volley {
+
+template <class Channel>
+class HostDriven : public Transport {
+ public:
+  template <class... Arguments>
+  explicit HostDriven(Arguments&&... arguments) : channel_(std::forward<Arguments>(arguments)...) {}
+
+  std::string unavailable(const Context& context, const Pair& pair) override {
+    return channel_.unavailable(context, pair);
+  }
+  void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) override {
+    leads_ = pair.leads();
+    channel_.open(context, pair, buffers, capacity);
+  }
+  void prepare(const View& view) override { channel_.prepare(view); }
+  void close() override { channel_.close(); }
+
+  void pingpong(const View& view, std::uint64_t exchanges) override {
+    if (leads_) {
+      for (std::uint64_t i = 0; i < exchanges; ++i) {
+        channel_.send(view);
+        channel_.recv(view);
+      }
+    } else {
+      for (std::uint64_t i = 0; i < exchanges; ++i) {
+        channel_.recv(view);
+        channel_.send(view);
+      }
+    }
+  }
+
+  void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
+    const bool both = stream.direction == Direction::bi;
+    const bool sends = leads_ || both;
+    const bool receives = !leads_ || both;
+    for (std::uint64_t i = 0; i < windows; ++i) {
+      if (receives) {
+        for (int message = 0; message < stream.window; ++message) channel_.start_recv(view);
+      }
+      if (sends) {
+        for (int message = 0; message < stream.window; ++message) channel_.start_send(view);
+      }
+      channel_.finish();
+      if (receives) channel_.acknowledge();
+      if (sends) channel_.await_acknowledgement();
+    }
+  }
+
+ protected:
+  Channel channel_;
+
+ private:
+  bool leads_ = false;
+};
+
+}  // namespace volley

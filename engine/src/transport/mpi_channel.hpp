@@ -1,0 +1,86 @@
+// Messages through MPI, from and to whatever memory the view points at: `host` uses it on host memory.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+#include <vector>
+
+#include "transport.hpp"
+
+namespace volley {
+
+// A datatype for messages that an int cannot count. MPI_Send_c would do, but Open MPI 5.0 lacks it.
+class LargeDatatype {
+ public:
+  LargeDatatype() = default;
+  // One element of this type is `bytes` bytes.
+  explicit LargeDatatype(std::size_t bytes);
+  LargeDatatype(LargeDatatype&& other) noexcept;
+  LargeDatatype& operator=(LargeDatatype&& other) noexcept;
+  LargeDatatype(const LargeDatatype&) = delete;
+  LargeDatatype& operator=(const LargeDatatype&) = delete;
+  ~LargeDatatype();
+  [[nodiscard]] MPI_Datatype get() const noexcept { return handle_; }
+
+ private:
+  MPI_Datatype handle_ = MPI_DATATYPE_NULL;
+};
+
+class MpiChannel {
+ public:
+  [[nodiscard]] std::string unavailable(const Context&, const Pair&) { return {}; }
+
+  void open(const Context&, const Pair& pair, const Buffers&, std::size_t) {
+    comm_ = pair.data.get();
+    peer_ = pair.peer;
+  }
+
+  void prepare(const View& view);
+
+  void close() {
+    large_ = LargeDatatype();
+    requests_ = {};
+  }
+
+  void send(const View& view) { VOLLEY_MPI(MPI_Send(view.send, count_, type_, peer_, message_tag, comm_)); }
+
+  void recv(const View& view) {
+    VOLLEY_MPI(MPI_Recv(view.recv, count_, type_, peer_, message_tag, comm_, MPI_STATUS_IGNORE));
+  }
+
+  void start_send(const View& view) {
+    VOLLEY_MPI(MPI_Isend(view.send, count_, type_, peer_, message_tag, comm_, &requests_.emplace_back()));
+  }
+
+  void start_recv(const View& view) {
+    VOLLEY_MPI(MPI_Irecv(view.recv, count_, type_, peer_, message_tag, comm_, &requests_.emplace_back()));
+  }
+
+  void finish() {
+    VOLLEY_MPI(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE));
+    requests_.clear();
+  }
+
+  void acknowledge() {
+    VOLLEY_MPI(MPI_Send(&acknowledgement_, 1, MPI_INT, peer_, acknowledgement_tag, comm_));
+  }
+
+  void await_acknowledgement() {
+    VOLLEY_MPI(MPI_Recv(&acknowledgement_, 1, MPI_INT, peer_, acknowledgement_tag, comm_, MPI_STATUS_IGNORE));
+  }
+
+ private:
+  static constexpr int message_tag = 10;
+  static constexpr int acknowledgement_tag = 20;
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int peer_ = 0;
+  int count_ = 0;
+  MPI_Datatype type_ = MPI_BYTE;
+  LargeDatatype large_;
+  int acknowledgement_ = 0;
+  std::vector<MPI_Request> requests_;
+};
+
+}  // namespace volley

@@ -1,0 +1,38 @@
+#include "registry.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "makers.hpp"
+
+namespace volley {
+
+namespace {
+
+constexpr auto none = MemoryKind::none;
+constexpr auto host = MemoryKind::host;
+#if VOLLEY_WITH_CUDA
+constexpr auto device = MemoryKind::device;
+#endif
+
+// name, what moves the bytes, through MPI?, memory, test?, maker
+constexpr std::array entries{
+    TransportEntry{"host", "MPI, host memory", true, host, false, make_host},
+#if VOLLEY_WITH_CUDA
+#endif
+    TransportEntry{"null", "nothing: the harness's own overhead", false, none, false, make_null},
+    TransportEntry{"corrupt", "test: host with one bit flipped", true, host, true, make_corrupt},
+    TransportEntry{"echo", "test: moves nothing, hands back what was sent", false, host, true, make_echo},
+    TransportEntry{"hang", "test: host, and the second rank stops", true, host, true, make_hang},
+};
+
+}  // namespace
+
+std::span<const TransportEntry> registry() { return entries; }
+
+const TransportEntry* find_transport(std::string_view name) {
+  const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+}  // namespace volley

@@ -1,0 +1,51 @@
+// A transport: one way for the bytes of a message to get from a buffer of one rank to a buffer of another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "../context.hpp"
+#include "../memory.hpp"
+#include "../record/plan.hpp"
+
+namespace volley {
+
+// The message in hand: where it leaves from, where it arrives, how long it is. `send` and `recv` lie in the buffers
+// given to `open`; they are the same place when one buffer serves both ways, as in the tutorial.
+struct View {
+  std::byte* send = nullptr;
+  std::byte* recv = nullptr;
+  std::size_t bytes = 0;
+};
+
+// Every call but `unavailable` and `facts` is made by both ranks of the pair. `pingpong` and `stream` are what the
+// timing loop times: they return when the data is usable. All else happens outside the timed region.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Why this rank cannot use the transport; empty when it can. Must not communicate: both answers are compared.
+  [[nodiscard]] virtual std::string unavailable(const Context& context, const Pair& pair) = 0;
+
+  // Makes ready for messages within `buffers` of up to `capacity` bytes.
+  virtual void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) = 0;
+
+  // Makes ready for messages of this view, e.g. builds a datatype.
+  virtual void prepare(const View& view) = 0;
+
+  // `exchanges` round trips: the first rank sends and then receives, the second the other way round. The answer
+  // starts only when the whole message has arrived.
+  virtual void pingpong(const View& view, std::uint64_t exchanges) = 0;
+
+  // `windows` times: `stream.window` messages in flight at once, then one acknowledgement.
+  virtual void stream(const View& view, std::uint64_t windows, const Stream& stream) = 0;
+
+  // Lets go of everything; a mapping of the other rank's memory is closed before that rank frees it.
+  virtual void close() = 0;
+
+  // What the transport settled on, for its record.
+  [[nodiscard]] virtual Json facts() const { return Json::object(); }
+};
+
+}  // namespace volley

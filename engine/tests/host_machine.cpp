@@ -1,0 +1,110 @@
+// Reading the machine: CPU lists, binding, and memory limits of control groups (replayed from a made-up root).
+#include "check_test.hpp"
+#include "memory.hpp"
+#include "placement.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
+
+using namespace volley;
+
+namespace {
+
+// A file system root that says what the test wants, removed at the end.
+class Root {
+ public:
+  Root() : path_(std::filesystem::temp_directory_path() / ("volley-root-" + std::to_string(getpid()))) {
+    std::filesystem::remove_all(path_);
+    write("proc/meminfo", "MemTotal:       99 kB\nMemFree: 1 kB\nMemAvailable:    1000 kB\n");
+    write("proc/self/cgroup", "0::/a/b\n");
+  }
+  Root(const Root&) = delete;
+  Root& operator=(const Root&) = delete;
+  ~Root() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << text;
+  }
+  [[nodiscard]] std::uint64_t available() const { return available_memory_bytes(path_.string() + "/"); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void memory_without_limits_is_mem_available() {
+  const Root root;
+  EXPECT(root.available() == 1000 * 1024);
+  root.write("sys/fs/cgroup/a/b/memory.max", "max\n");
+  EXPECT(root.available() == 1000 * 1024);
+}
+
+void the_tightest_group_counts() {
+  const Root root;
+  root.write("sys/fs/cgroup/a/b/memory.max", "900000\n");
+  root.write("sys/fs/cgroup/a/b/memory.current", "100000\n");
+  EXPECT(root.available() == 800000);
+  root.write("sys/fs/cgroup/a/memory.max", "500000\n");   // a group above
+  root.write("sys/fs/cgroup/a/memory.current", "200000\n");
+  EXPECT(root.available() == 300000);
+  root.write("sys/fs/cgroup/a/memory.current", "600000\n");   // over its limit: nothing left, not a wrapped number
+  EXPECT(root.available() == 0);
+}
+
+void version_1_groups_count_too() {
+  const Root root;
+  root.write("proc/self/cgroup", "4:memory:/job\n3:cpu,cpuacct:/\n");
+  root.write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "700000\n");
+  root.write("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "50000\n");
+  EXPECT(root.available() == 650000);
+}
+
+void cpu_lists() {
+  EXPECT((parse_cpu_list("0-3,8,10-11\n") == std::vector<int>{0, 1, 2, 3, 8, 10, 11}));
+  EXPECT((parse_cpu_list("5") == std::vector<int>{5}));
+  EXPECT(parse_cpu_list("").empty());
+  EXPECT(parse_cpu_list("nonsense").empty());
+}
+
+void near_cores_come_first() {
+  // CPUs that do not exist have no siblings and count as cores of their own.
+  const auto cores = first_threads({10001, 10002, 10003}, {10003});
+  EXPECT((cores == std::vector<int>{10003, 10001, 10002}));
+}
+
+void more_ranks_than_cores_are_not_bound() {
+  const auto before = allowed_cpus();
+  EXPECT(!bind_to_core(0, static_cast<int>(before.size()) + 1, ""));
+  EXPECT(allowed_cpus() == before);
+  EXPECT(bind_to_core(0, 1, ""));
+  EXPECT(allowed_cpus().size() == 1);
+}
+
+void launchers_are_understood() {
+  unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
+  unsetenv("PMIX_LOCAL_RANK");
+  setenv("SLURM_LOCALID", "3", 1);
+  EXPECT(launcher_view().local_rank == 3);
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
+  EXPECT(launcher_view().local_rank == 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", "first", 1);   // not a number: the next variable counts
+  EXPECT(launcher_view().local_rank == 3);
+}
+
+}  // namespace
+
+int main() {
+  memory_without_limits_is_mem_available();
+  the_tightest_group_counts();
+  version_1_groups_count_too();
+  cpu_lists();
+  near_cores_come_first();
+  more_ranks_than_cores_are_not_bound();
+  launchers_are_understood();
+  return test::finish();
+}

@@ -1,0 +1,68 @@
+// Records go out whole; descriptor 1 is nobody's; a full disk is told.
+#include "check_test.hpp"
+#include "bench/run.hpp"
+#include "options.hpp"
+#include "record/output.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <unistd.h>
+
+using namespace volley;
+
+namespace {
+
+void prints_do_not_reach_the_records() {
+  const auto path = std::filesystem::temp_directory_path() / ("volley-output-" + std::to_string(getpid()));
+  {
+    Output output = Output::claim(path);
+    output.line("{\"a\":1}");
+    EXPECT(write(STDOUT_FILENO, "noise\n", 6) == 6);   // as a library would
+    output.line("{\"a\":2}");
+  }
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT(text == "{\"a\":1}\n{\"a\":2}\n");
+  std::filesystem::remove(path);
+}
+
+void a_full_disk_is_told() {
+  Output full = Output::claim("/dev/full");
+  EXPECT(test::throws<std::runtime_error>([&] { full.line("{}"); }));
+  Records records(&full);
+  records.end_in_trouble("the disk is full");   // must not throw
+}
+
+void an_unwritable_path_is_the_machine_s_fault() {
+  EXPECT(test::throws<Inability>([] { static_cast<void>(Output::claim("/nowhere/at/all")); }));
+}
+
+Options parsed(std::initializer_list<const char*> words) {
+  std::vector<std::string> texts{"volley-engine"};
+  texts.insert(texts.end(), words.begin(), words.end());
+  std::vector<char*> arguments;
+  for (auto& text : texts) arguments.push_back(text.data());
+  return parse_options(static_cast<int>(arguments.size()), arguments.data());
+}
+
+void arguments_are_checked() {
+  const Options options = parsed({"--plan", "-", "--bind", "--gpus", "0,3"});
+  EXPECT(options.plan == "-" && options.bind && (options.gpus == std::vector<int>{0, 3}));
+  EXPECT(test::throws<Refusal>([] { parsed({"--plan"}); }));
+  EXPECT(test::throws<Refusal>([] { parsed({"--plam", "x"}); }));
+  EXPECT(test::throws<Refusal>([] { parsed({"--gpus", "0,x"}); }));
+  EXPECT(test::throws<Refusal>([] { parsed({"--gpus", "-1"}); }));
+}
+
+}  // namespace
+
+int main() {
+  arguments_are_checked();
+  an_unwritable_path_is_the_machine_s_fault();
+  a_full_disk_is_told();
+  prints_do_not_reach_the_records();
+  return test::finish();
+}

@@ -1,0 +1,113 @@
+// The pattern catches every single wrong bit, whatever the length, and the poison never passes for a message.
+#include "check_test.hpp"
+#include "measure/pattern.hpp"
+
+#include <cstring>
+#include <set>
+#include <vector>
+
+using namespace volley;
+
+namespace {
+
+// A message with room for its guards.
+struct Buffer {
+  explicit Buffer(std::size_t size) : block(size + 2 * guard_bytes), bytes(size) {}
+  std::byte* message() { return block.data() + guard_bytes; }
+  std::vector<std::byte> block;
+  std::size_t bytes;
+};
+
+constexpr std::size_t lengths[] = {1, 2, 7, 8, 9, 15, 16, 17, 63, 64, 65, 200};
+
+void a_delivered_message_passes() {
+  for (const auto bytes : lengths) {
+    Buffer sent(bytes);
+    Buffer received(bytes);
+    host_pattern::fill(sent.message(), bytes, 42);
+    host_pattern::poison(received.message(), bytes, 42);
+    std::memcpy(received.message(), sent.message(), bytes);
+    EXPECT(!host_pattern::check(received.message(), bytes, 42));
+  }
+}
+
+void every_flipped_bit_is_found() {
+  for (const auto bytes : lengths) {
+    Buffer buffer(bytes);
+    host_pattern::poison(buffer.message(), bytes, 7);
+    host_pattern::fill(buffer.message(), bytes, 7);
+    for (std::size_t bit = 0; bit < 8 * buffer.block.size(); ++bit) {
+      auto& byte = buffer.block[bit / 8];
+      byte ^= std::byte{1} << (bit % 8);
+      const auto found = host_pattern::check(buffer.message(), bytes, 7);
+      EXPECT(found.has_value());
+      const auto offset = static_cast<std::int64_t>(bit / 8) - static_cast<std::int64_t>(guard_bytes);
+      EXPECT(found && found->offset_bytes == offset && found->wrong_bytes == 1);
+      EXPECT(found && (found->expected ^ found->found) == 1 << (bit % 8));
+      byte ^= std::byte{1} << (bit % 8);
+    }
+    EXPECT(!host_pattern::check(buffer.message(), bytes, 7));
+  }
+}
+
+void poison_is_wrong_in_every_byte() {
+  for (const auto bytes : lengths) {
+    Buffer buffer(bytes);
+    host_pattern::poison(buffer.message(), bytes, 99);
+    const auto found = host_pattern::check(buffer.message(), bytes, 99);
+    EXPECT(found && found->wrong_bytes == bytes && found->offset_bytes == 0);
+  }
+}
+
+void a_shifted_message_is_wrong() {
+  const std::size_t bytes = 200;
+  Buffer sent(bytes);
+  host_pattern::fill(sent.message(), bytes, 5);
+  for (std::size_t shift = 1; shift < 32; ++shift) {
+    Buffer received(bytes);
+    host_pattern::poison(received.message(), bytes, 5);
+    std::memcpy(received.message() + shift, sent.message(), bytes - shift);
+    EXPECT(host_pattern::check(received.message(), bytes, 5).has_value());
+  }
+}
+
+void directions_differ_in_every_byte() {
+  const std::size_t bytes = 200;
+  for (std::uint64_t repetition = 0; repetition < 50; ++repetition) {
+    Buffer there(bytes);
+    host_pattern::poison(there.message(), bytes, seed_of({bytes, 1, repetition}));
+    host_pattern::fill(there.message(), bytes, seed_of({bytes, 1, repetition}));
+    EXPECT(!host_pattern::check(there.message(), bytes, seed_of({bytes, 1, repetition})));
+    Buffer back(bytes);
+    host_pattern::poison(back.message(), bytes, seed_of({bytes, 0, repetition}));
+    std::memcpy(back.message(), there.message(), bytes);
+    const auto found = host_pattern::check(back.message(), bytes, seed_of({bytes, 0, repetition}));
+    EXPECT(found && found->wrong_bytes == bytes);
+  }
+}
+
+void every_stamp_has_its_own_seed() {
+  std::set<std::uint64_t> seeds;
+  std::size_t stamps = 0;
+  for (std::uint64_t size = 1; size <= 1024; size *= 2) {
+    for (std::uint64_t direction = 0; direction < 2; ++direction) {
+      for (std::uint64_t repetition = 0; repetition < 100; ++repetition) {
+        seeds.insert(seed_of({size, direction, repetition}));
+        ++stamps;
+      }
+    }
+  }
+  EXPECT(seeds.size() == stamps);
+}
+
+}  // namespace
+
+int main() {
+  a_delivered_message_passes();
+  every_flipped_bit_is_found();
+  poison_is_wrong_in_every_byte();
+  a_shifted_message_is_wrong();
+  directions_differ_in_every_byte();
+  every_stamp_has_its_own_seed();
+  return test::finish();
+}

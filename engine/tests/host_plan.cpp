@@ -1,0 +1,83 @@
+// Plans: the checked-in examples are read, and every error of a bad one is told with its place.
+#include "check_test.hpp"
+#include "record/plan.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+using namespace volley;
+
+namespace {
+
+bool tells(const PlanReading& reading, const std::string& beginning) {
+  return std::any_of(reading.errors.begin(), reading.errors.end(),
+                     [&](const std::string& error) { return error.starts_with("plan: " + beginning); });
+}
+
+void examples_are_read() {
+  int read = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(VOLLEY_SCHEMA_DIR "/examples")) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("plan-")) continue;
+    std::ifstream file(entry.path());
+    PlanReading reading = read_plan({std::istreambuf_iterator<char>(file), {}});
+    // A build without CUDA lacks the transports on device memory: the one thing that it may complain of.
+    std::erase_if(reading.errors, [](const std::string& error) { return error.find("this engine has no transport") != std::string::npos; });
+    for (const auto& error : reading.errors) std::fprintf(stderr, "%s: %s\n", name.c_str(), error.c_str());
+    EXPECT(reading.errors.empty());
+    ++read;
+  }
+  EXPECT(read > 0);
+}
+
+void defaults_are_the_front_s() {
+  const Plan plan = read_plan(R"({"plan": 1, "benchmark": "stream", "transports": ["host"], "sizes_bytes": [8]})").plan;
+  EXPECT(plan.world_size == 2 && plan.verify && !plan.fresh_buffers && !plan.budget_s);
+  EXPECT(plan.stream.window == 64 && plan.stream.direction == Direction::uni);
+  EXPECT(!plan.sampling.fixed && plan.sampling.interval == 0.01 && plan.sampling.min_visits == 3);
+}
+
+void every_error_is_told() {
+  const PlanReading reading = read_plan(R"({"plan": 1, "benchmark": "pingpng", "transports": ["host", "hst", 3],
+      "sizes_bytes": [8, 0, -1, 1.5, "x", 18446744073709551615], "world_size": 3, "surprise": 1, "verify": "yes",
+      "budget_s": 0, "launch": [], "stream": {"window": 0, "direction": "up"},
+      "sampling": {"interval": 2, "point_time_s": -1, "warmup": -1, "iterations": 0, "tail": 1, "more": 0}})");
+  for (const char* place :
+       {"$.benchmark:", "$.transports[1]:", "$.transports[2]:", "$.sizes_bytes[1]:", "$.sizes_bytes[2]:",
+        "$.sizes_bytes[3]:", "$.sizes_bytes[4]:", "$.sizes_bytes[5]:", "$.surprise:", "$.verify:", "$.budget_s:",
+        "$.launch:", "$.stream.window:", "$.stream.direction:", "$.sampling.interval:", "$.sampling.point_time_s:",
+        "$.sampling.warmup:", "$.sampling.iterations:", "$.sampling.tail:", "$.sampling.more:"}) {
+    if (!tells(reading, place)) std::fprintf(stderr, "nothing is said of %s\n", place);
+    EXPECT(tells(reading, place));
+  }
+  EXPECT(!tells(reading, "$.sizes_bytes[0]") && !tells(reading, "$.transports[0]"));
+}
+
+void documents_that_are_no_plan() {
+  for (const char* text : {"", "[", "{", "nonsense", "\"text\"", "[]", "{}", R"({"plan": "1"})"}) {
+    EXPECT(!read_plan(text).errors.empty());
+  }
+  const PlanReading newer = read_plan(R"({"plan": 2, "benchmark": "unheard of"})");
+  EXPECT(newer.errors.size() == 1 && tells(newer, "$.plan: this plan has version 2"));
+  EXPECT(tells(read_plan(R"({"plan": 1})"), "$.benchmark: missing"));
+  EXPECT(tells(read_plan(R"({"plan": 1, "benchmark": "pingpong", "transports": ["host"], "sampling": 3})"), "$.sampling: "));
+}
+
+void a_ping_pong_wants_two_ranks() {
+  const std::string rest = R"(, "transports": ["host"], "world_size": 3})";
+  EXPECT(tells(read_plan(R"({"plan": 1, "benchmark": "pingpong")" + rest), "$.world_size:"));
+  EXPECT(read_plan(R"({"plan": 1, "benchmark": "probe")" + rest).errors.empty());
+}
+
+}  // namespace
+
+int main() {
+  examples_are_read();
+  defaults_are_the_front_s();
+  every_error_is_told();
+  documents_that_are_no_plan();
+  a_ping_pong_wants_two_ranks();
+  return test::finish();
+}

@@ -1,0 +1,63 @@
+// The interval of the median: the published ranks, and coverage of at least 95 % on skewed data.
+#include "check_test.hpp"
+#include "measure/stopping.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+using namespace volley;
+
+namespace {
+
+void ranks_are_those_of_the_binomial() {
+  // n, rank: largest r with P(Binomial(n, 1/2) < r) <= 0.025; standard tables of the sign test give the same.
+  const std::size_t table[][2] = {{1, 0}, {5, 0}, {6, 1}, {8, 1}, {9, 2}, {10, 2}, {12, 3}, {20, 6}, {50, 18}, {100, 40}};
+  for (const auto& [n, rank] : table) EXPECT(interval_rank(n) == rank);
+  EXPECT(interval_rank(100000) > 49000);   // stays finite where 2^-n does not
+}
+
+void medians() {
+  EXPECT(median({3, 1, 2}) == 2);
+  EXPECT(median({4, 1, 2, 3}) == 2.5);
+  EXPECT(median({7}) == 7);
+  const Interval six = median_interval({6, 5, 4, 3, 2, 1});
+  EXPECT(six.low == 1 && six.high == 6 && six.median == 3.5);
+}
+
+void few_samples_have_no_interval() {
+  const std::vector<double> five(5, 1.0);
+  const std::vector<double> six(6, 1.0);
+  EXPECT(!interval_within(five, 0.01));
+  EXPECT(interval_within(six, 0.01));
+  EXPECT(!interval_within(std::vector<double>{1, 1, 1, 1, 1, 1.02}, 0.01));
+}
+
+// Exponential samples (median ln 2) from a fixed linear congruential sequence: no luck involved.
+void coverage_holds_on_skewed_data() {
+  std::uint64_t state = 1;
+  const auto uniform = [&] {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (static_cast<double>(state >> 11) + 0.5) / 9007199254740992.0;
+  };
+  int covered = 0;
+  const int trials = 4000;
+  for (int trial = 0; trial < trials; ++trial) {
+    std::vector<double> samples(15);
+    for (auto& sample : samples) sample = -std::log(uniform());
+    const Interval found = median_interval(samples);
+    covered += found.low <= std::numbers::ln2 && std::numbers::ln2 <= found.high ? 1 : 0;
+  }
+  EXPECT(covered >= 0.95 * trials);
+  EXPECT(covered < trials);
+}
+
+}  // namespace
+
+int main() {
+  ranks_are_those_of_the_binomial();
+  medians();
+  few_samples_have_no_interval();
+  coverage_holds_on_skewed_data();
+  return test::finish();
+}

@@ -1,0 +1,125 @@
+// At 1, 2 and 4 ranks: who is where, small agreements, and every host transport through the sampler.
+#include "check_test.hpp"
+#include "bench/exercises.hpp"
+#include "bench/lineup.hpp"
+#include "measure/sampler.hpp"
+#include "wire.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <string>
+
+using namespace volley;
+
+namespace {
+
+void ranks_know_each_other(const Context& context) {
+  EXPECT(static_cast<int>(context.ranks.size()) == context.size);
+  for (int rank = 0; rank < context.size; ++rank) {
+    const RankFacts& facts = context.ranks[static_cast<std::size_t>(rank)];
+    EXPECT(facts.rank == rank && facts.node == 0 && facts.local_rank == rank);
+    EXPECT(!facts.cores.empty() && !facts.host.empty() && facts.pid > 0 && facts.memory_available_bytes > 0);
+  }
+  EXPECT(context.local_size == context.size);
+}
+
+void agreements(const Context& context) {
+  for (int root = 0; root < context.size; ++root) {
+    const std::string text = wire::broadcast(context.rank == root ? std::string(static_cast<std::size_t>(root), 'x') : "?",
+                                             root, context.world.get());
+    EXPECT(text == std::string(static_cast<std::size_t>(root), 'x'));
+    EXPECT(wire::broadcast_value(context.rank, root, context.world.get()) == root);
+  }
+  const auto texts = wire::all_gather(std::string(static_cast<std::size_t>(context.rank), 'y'), context.world.get());
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) EXPECT(texts[rank] == std::string(rank, 'y'));
+}
+
+// Every point of `plan`, measured by the pair; complete on the first rank.
+std::vector<Point> measured(const Context& context, const Pair& pair, const Plan& plan, Watchdog& watchdog) {
+  const Exercise exercise = plan.benchmark == Benchmark::stream ? stream_exercise(plan.stream) : pingpong_exercise();
+  Lineup lineup(context, pair, plan);
+  lineup.open(plan.sizes_bytes);
+  Sampler sampler(pair, plan, exercise, watchdog);
+  std::vector<Point> all;
+  for (const auto bytes : plan.sizes_bytes) {
+    std::vector<Point> points;
+    for (auto& player : lineup.players()) {
+      Arena& arena = lineup.arena(player.entry->memory);
+      Point point;
+      point.entry = player.entry;
+      point.transport = player.transport.get();
+      point.memory = arena.memory.get();
+      point.view = {arena.buffers.send, arena.buffers.recv, bytes};
+      points.push_back(std::move(point));
+    }
+    sampler.measure(points);
+    for (auto& point : points) all.push_back(std::move(point));
+  }
+  lineup.close();
+  return all;
+}
+
+bool broken(const Point& point) { return std::string(point.entry->name) == "corrupt" || std::string(point.entry->name) == "echo"; }
+
+void judge(const std::vector<Point>& points, const Plan& plan) {
+  EXPECT(points.size() == plan.transports.size() * plan.sizes_bytes.size());
+  for (const auto& point : points) {
+    if (point.mismatch.has_value() != broken(point)) {
+      std::fprintf(stderr, "%s, %zu B: %s\n", point.entry->name, point.view.bytes,
+                   point.mismatch ? "a mismatch where none is" : "no mismatch found");
+    }
+    EXPECT(point.mismatch.has_value() == broken(point));
+    EXPECT(!point.led.empty());
+    EXPECT(std::all_of(point.led.begin(), point.led.end(), [](double s) { return s > 0; }));
+    const bool both = plan.benchmark == Benchmark::stream && plan.stream.direction == Direction::bi;
+    EXPECT(point.followed.size() == (both ? point.led.size() : 0));
+    if (plan.sampling.fixed) EXPECT(point.led.size() == 1 && point.count == plan.sampling.iterations);
+    if (!plan.sampling.fixed && !broken(point)) EXPECT(point.led.size() >= 6);
+    EXPECT(point.messages_timed >= point.led.size());
+  }
+}
+
+// Broken transports must be caught in every way of measuring; sound ones must pass in each.
+void transports_tell_the_truth(const Context& context, const Pair& pair) {
+  Watchdog watchdog("rank " + std::to_string(context.rank), 60);
+  for (const auto& [benchmark, direction] : {std::pair{Benchmark::pingpong, Direction::uni},
+                                             {Benchmark::stream, Direction::uni},
+                                             {Benchmark::stream, Direction::bi}}) {
+    for (const bool fixed : {false, true}) {
+      Plan plan;
+      plan.benchmark = benchmark;
+      plan.stream = {.window = 4, .direction = direction};
+      plan.transports = {"host", "corrupt", "echo"};
+      plan.sizes_bytes = {1, 8, 100, 70000};
+      plan.sampling.fixed = fixed;
+      plan.sampling.iterations = 3;
+      plan.sampling.point_time_s = 0.02;
+      const auto points = measured(context, pair, plan, watchdog);
+      if (pair.leads()) judge(points, plan);
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  MPI_Init(nullptr, nullptr);
+  {
+    const Context context = make_context(Options{}, place(Options{}));
+    ranks_know_each_other(context);
+    agreements(context);
+    // The outermost two ranks: with four, two are left out and must not be waited for.
+    if (context.size > 1) {
+      const auto pair = make_pair(context, 0, context.size - 1);
+      EXPECT(pair.has_value() == (context.rank == 0 || context.rank == context.size - 1));
+      if (pair) transports_tell_the_truth(context, *pair);
+      MPI_Barrier(context.world.get());
+    }
+    int failures = test::failures();
+    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, context.world.get());
+    test::failures() = failures;
+  }
+  MPI_Finalize();
+  return test::finish();
+}
