@@ -1,0 +1,243 @@
+"""The command line: which commands there are.  Parsing only; the work is done in ``session`` and ``report``."""
+
+# Typer reads the options from the signatures; their values are taken from the context, all at once.
+# ruff: noqa: ARG001, PLR0917
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any, Literal
+
+import typer
+
+from volley import options as opt
+from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_REQUEST, UserError
+from volley.sizes import DEFAULT_SIZES
+from volley.text import harmless, several
+
+_EXIT_CODES = """
+Exit codes: 0 good; 1 a point failed, or the run broke off; 2 the request makes no sense; 3 the machine cannot do it;
+130 stopped by Ctrl-C.
+"""
+_UNITS = """
+Units: a latency is the half round trip in µs; GB/s are 10^9 bytes a second; sizes are powers of 1024 (64k = 64 KiB =
+65536 bytes). ± is the 95 % interval of the median.
+"""
+
+app = typer.Typer(
+    name="volley",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+
+def _epilog(*examples: str) -> str:
+    """Examples, units and exit codes, as paragraphs."""
+    return "\n\n".join(["Examples:", *examples, _UNITS.strip(), _EXIT_CODES.strip()])
+
+
+@app.callback(
+    invoke_without_command=True,
+    epilog=_epilog(
+        "volley",
+        "volley pingpong --sizes 8,64k,1M --format csv",
+        "srun -n 2 volley stream --direction bi",
+    ),
+)
+def volley(
+    ctx: typer.Context,
+    budget: opt.Budget = opt.OVERVIEW_BUDGET_S,
+    hosts: opt.Hosts = None,
+    launcher: opt.Launcher = "auto",
+    output: opt.Output = None,
+    format_name: opt.Format = "table",
+    dry_run: opt.DryRun = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """How fast do processors and GPUs really talk to each other?
+
+    Alone, volley measures what this machine can do within a minute, says what it cannot do and why, and sums up. The
+    commands do one thing each. Started inside a launcher (mpirun -n 2 volley …) it becomes the ranks.
+    """
+    if version:
+        from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
+
+        typer.echo(f"volley {__version__}")
+        raise typer.Exit(EXIT_GOOD)
+    if ctx.invoked_subcommand is None:
+        request = opt.request("pingpong", ctx.params)
+        from volley import session  # noqa: PLC0415  start-up: errors and --help do without
+
+        raise typer.Exit(session.overview(request))
+    _refuse_misplaced(ctx)
+
+
+@app.command(
+    epilog=_epilog(
+        "volley pingpong",
+        "volley pingpong --transport host --sizes 8:1Mi:x4 --interval 0.5%",
+        "volley pingpong --warmup 5 --iterations 50 --format olcf",
+        "volley pingpong --hosts node1,node2 --launches 6 -o link.jsonl",
+    )
+)
+def pingpong(
+    ctx: typer.Context,
+    transport: opt.Transports = None,
+    sizes: opt.Sizes = DEFAULT_SIZES,
+    interval: opt.Interval = None,
+    point_time: opt.PointTime = None,
+    tail: opt.Tail = False,
+    warmup: opt.Warmup = None,
+    iterations: opt.Iterations = None,
+    launches: opt.Launches = 1,
+    budget: opt.Budget = None,
+    verify: opt.Verify = True,
+    fresh_buffers: opt.FreshBuffers = False,
+    ranks: opt.Ranks = None,
+    hosts: opt.Hosts = None,
+    gpus: opt.Gpus = None,
+    share_gpu: opt.ShareGpu = False,
+    launcher: opt.Launcher = "auto",
+    launcher_arg: opt.LauncherArgs = None,
+    watchdog: opt.Watchdog = 60.0,
+    dry_run: opt.DryRun = False,
+    output: opt.Output = None,
+    format_name: opt.Format = "table",
+) -> None:
+    """Measure a message there and back between two ranks: latency, and bandwidth of one message at a time."""
+    _measure("pingpong", ctx)
+
+
+@app.command(
+    epilog=_epilog(
+        "volley stream",
+        "volley stream --direction bi --sizes 1M,64M",
+        "volley stream --window 1 --sizes 8:1Gi:x4 --format json",
+    )
+)
+def stream(
+    ctx: typer.Context,
+    transport: opt.Transports = None,
+    sizes: opt.Sizes = DEFAULT_SIZES,
+    direction: opt.Direction = "uni",
+    window: opt.Window = 64,
+    interval: opt.Interval = None,
+    point_time: opt.PointTime = None,
+    warmup: opt.Warmup = None,
+    iterations: opt.Iterations = None,
+    launches: opt.Launches = 1,
+    budget: opt.Budget = None,
+    verify: opt.Verify = True,
+    fresh_buffers: opt.FreshBuffers = False,
+    ranks: opt.Ranks = None,
+    hosts: opt.Hosts = None,
+    gpus: opt.Gpus = None,
+    share_gpu: opt.ShareGpu = False,
+    launcher: opt.Launcher = "auto",
+    launcher_arg: opt.LauncherArgs = None,
+    watchdog: opt.Watchdog = 60.0,
+    dry_run: opt.DryRun = False,
+    output: opt.Output = None,
+    format_name: opt.Format = "table",
+) -> None:
+    """Measure a flood of messages with many in flight: the bandwidth of a link, one way or both."""
+    _measure("stream", ctx)
+
+
+@app.command(epilog=_epilog("volley transports", "volley transports --hosts node1,node2 --format json"))
+def transports(
+    ctx: typer.Context,
+    ranks: opt.Ranks = None,
+    hosts: opt.Hosts = None,
+    gpus: opt.Gpus = None,
+    share_gpu: opt.ShareGpu = False,
+    launcher: opt.Launcher = "auto",
+    launcher_arg: opt.LauncherArgs = None,
+    watchdog: opt.Watchdog = 60.0,
+    dry_run: opt.DryRun = False,
+    output: opt.Output = None,
+    format_name: opt.Format = "table",
+) -> None:
+    """List every transport, whether it works between these ranks, and why not."""
+    request = opt.request("probe", ctx.params)
+    from volley import session  # noqa: PLC0415  start-up: errors and --help do without
+
+    raise typer.Exit(session.transports(request))
+
+
+@app.command(
+    epilog=_epilog(
+        "volley show link.jsonl",
+        "volley show monday.jsonl tuesday.jsonl --format csv",
+        "ssh node1 cat link.jsonl | volley show -",
+    )
+)
+def show(
+    records: Annotated[list[str], typer.Argument(metavar="RECORDS…", help="Files of records; - is standard input.")],
+    format_name: opt.Format = "table",
+) -> None:
+    """Show saved records again, in any format; also those of a run that broke off.
+
+    Several files are shown as one: launches of the same plan on the same hosts count as repetitions. A dash stands for
+    standard input. The exit code is 1 where a point failed, a run is incomplete or a line cannot be read.
+    """
+    from volley.records_io import read_runs  # noqa: PLC0415  start-up: --help does without
+    from volley.report import render  # noqa: PLC0415
+
+    logs = [log for path in records for log in read_runs(path)]
+    render(logs, format_name, sys.stdout)
+    failed = any(point.status == "failed" for log in logs for point in log.points)
+    whole = all(log.complete and log.end and log.end.status == "complete" for log in logs)
+    raise typer.Exit(EXIT_GOOD if whole and not failed else EXIT_FAILED)
+
+
+def _measure(benchmark: Literal["pingpong", "stream"], ctx: typer.Context) -> None:
+    request = opt.request(benchmark, ctx.params)
+    from volley import session  # noqa: PLC0415  start-up: errors and --help do without
+
+    raise typer.Exit(session.measure(request))
+
+
+def _refuse_misplaced(ctx: typer.Context) -> None:
+    """An option before the command would be lost on it."""
+    for param in ctx.command.params:
+        if ctx.params.get(param.name or "") != param.get_default(ctx):
+            given = max(param.opts, key=len)
+            raise UserError(f"write {given} after the command: volley {ctx.invoked_subcommand} {given} …")
+
+
+_UsageError: Any = typer.BadParameter.__base__
+"""Click's own UsageError, wherever this version of Typer keeps its click."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; return its exit code.  Errors are one sentence on stderr."""
+    command: Any = typer.main.get_command(app)
+    try:
+        return command.main(arguments, prog_name="volley", standalone_mode=False) or EXIT_GOOD
+    except UserError as error:
+        return _say(str(error), error.exit_code)
+    except _UsageError as error:
+        return _say(_usage_sentence(error), EXIT_REQUEST)
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("stopped", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (volley show … | head); say nothing when Python flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_GOOD
+
+
+def _usage_sentence(error: Any) -> str:
+    """Say what Typer found wrong, and where the valid forms stand."""
+    said = harmless(error.format_message()).rstrip(".")
+    where = error.ctx.command_path if error.ctx else "volley"
+    commands = getattr(error.ctx and error.ctx.command, "commands", None)
+    known = f"; the commands are {several(commands)}" if commands else ""
+    return f"{said}{known}; see {where} --help"
+
+
+def _say(sentence: str, exit_code: int) -> int:
+    print(f"volley: {sentence}", file=sys.stderr)
+    return exit_code

@@ -1,0 +1,323 @@
+"""The options of the command line: how they are written, and how they become a request.
+
+Each option is declared once and shared by the commands that have it.  What is said here is what ``--help`` and
+docs/cli.md say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from volley.errors import UserError
+from volley.records import Sampling, Stream
+from volley.report import FORMATS, check_format
+from volley.sizes import DEFAULT_SIZES, VALID_FORMS, SizeError, parse_sizes
+from volley.text import several
+
+if TYPE_CHECKING:
+    from volley.planning import Benchmark, Request
+
+OVERVIEW_BUDGET_S = 60.0
+"""Plain ``volley`` answers within a minute."""
+
+LAUNCHERS = ("auto", "openmpi", "mpich", "srun", "jsrun")
+
+_WHAT, _HOW, _WHERE, _OUTPUT = "What to measure", "How to measure", "Where to run", "Output"
+_DEFAULTS, _STREAM = Sampling(), Stream()
+
+Transports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--transport",
+        "-t",
+        metavar="NAME,…",
+        rich_help_panel=_WHAT,
+        help="Transports to compare, separated by commas; all: every one there is (volley transports lists them).",
+        show_default="those that carry data",
+    ),
+]
+Sizes = Annotated[
+    str,
+    typer.Option(
+        "--sizes",
+        "-s",
+        metavar="SIZES",
+        rich_help_panel=_WHAT,
+        help=f"Message sizes in bytes: {VALID_FORMS}. k, M, G mean the same as Ki, Mi, Gi: powers of 1024.",
+    ),
+]
+Direction = Annotated[
+    str,
+    typer.Option(
+        metavar="uni|bi",
+        rich_help_panel=_WHAT,
+        help="uni: the first rank sends; bi: both send at once, and each direction and the total are shown.",
+    ),
+]
+Window = Annotated[
+    int,
+    typer.Option(min=1, metavar="N", rich_help_panel=_WHAT, help="Messages in flight before one acknowledgement."),
+]
+Interval = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PERCENT",
+        rich_help_panel=_HOW,
+        help="Take samples until the 95 % interval of the median is within ± this much of it.",
+        show_default=f"{_DEFAULTS.interval * 100:g}%",
+    ),
+]
+PointTime = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        rich_help_panel=_HOW,
+        help="Give up on the interval, and go on to the next size, after this time a point.",
+        show_default=f"{_DEFAULTS.point_time_s:g}",
+    ),
+]
+Warmup = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="N",
+        rich_help_panel=_HOW,
+        help="Fixed sampling, as the tutorial's: this many untimed exchanges, then --iterations timed in one batch.",
+        show_default=f"{_DEFAULTS.warmup} where --iterations is given",
+    ),
+]
+Iterations = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        rich_help_panel=_HOW,
+        help="Fixed sampling: this many exchanges, timed as one batch.",
+        show_default=f"{_DEFAULTS.iterations} where --warmup is given",
+    ),
+]
+Tail = Annotated[
+    bool,
+    typer.Option(
+        "--tail",
+        rich_help_panel=_HOW,
+        help="Time every exchange by itself and show percentiles; costs the clock's time.",
+    ),
+]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify/--no-verify",
+        rich_help_panel=_HOW,
+        help="Check the last message of every sample, byte for byte, untimed.",
+    ),
+]
+FreshBuffers = Annotated[
+    bool,
+    typer.Option(
+        "--fresh-buffers", rich_help_panel=_HOW, help="Allocate new buffers for every size, as the tutorial does."
+    ),
+]
+Launches = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        rich_help_panel=_HOW,
+        help="Repeat the whole launch; from 6 on the interval is that of the launches' medians.",
+    ),
+]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        rich_help_panel=_HOW,
+        help="Start no further point after this time; what is left is shown as skipped.",
+    ),
+]
+Hosts = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST,…",
+        rich_help_panel=_WHERE,
+        help="Hosts of the ranks, in their order.",
+        show_default="this one, or the allocation's",
+    ),
+]
+Gpus = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N,…", rich_help_panel=_WHERE, help="GPUs of the ranks, in their order.", show_default="one a rank"
+    ),
+]
+ShareGpu = Annotated[
+    bool, typer.Option("--share-gpu", rich_help_panel=_WHERE, help="Allow two ranks on one GPU; the records say so.")
+]
+Launcher = Annotated[
+    str,
+    typer.Option(metavar="NAME", rich_help_panel=_WHERE, help=f"What starts the ranks: {several(LAUNCHERS, 'or')}."),
+]
+LauncherArgs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--launcher-arg",
+        metavar="WORD",
+        rich_help_panel=_WHERE,
+        help="One more word for the launcher's command line, e.g. --launcher-arg=--mca; may be repeated.",
+    ),
+]
+Ranks = Annotated[
+    int | None,
+    typer.Option("--ranks", "-n", min=1, metavar="N", rich_help_panel=_WHERE, help="Ranks to start.", show_default="2"),
+]
+Watchdog = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        rich_help_panel=_WHERE,
+        help="End the job, and say where it hangs, after so long without progress.",
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", rich_help_panel=_WHERE, help="Show the plan and the launcher's command; start nothing."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        rich_help_panel=_OUTPUT,
+        help="Keep the records here (JSON Lines; volley show reads them). They are always kept somewhere.",
+    ),
+]
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="NAME",
+        rich_help_panel=_OUTPUT,
+        help=f"{several(FORMATS, 'or')}; olcf: the ping-pong tutorial's line, with its GB of 2^30 bytes. "
+        "With any but table, standard output carries data only.",
+    ),
+]
+
+
+def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
+    """Turn parsed options into a request; options that a command does not have keep their defaults.
+
+    Raises:
+        UserError: naming the option, what is wrong with it, and the nearest valid form.
+    """
+    from volley.planning import Request  # noqa: PLC0415  start-up: --help does without
+
+    _check_choice("--launcher", options.get("launcher", "auto"), LAUNCHERS)
+    format_name = options.get("format_name", "table")
+    check_format(format_name, benchmark)
+    return Request(
+        benchmark=benchmark,
+        transports=_names("--transport", ",".join(options["transport"])) if options.get("transport") else (),
+        sizes=_sizes(options.get("sizes", DEFAULT_SIZES)),
+        sampling=_sampling(options),
+        stream=_stream(options),
+        verify=options.get("verify", True),
+        fresh_buffers=options.get("fresh_buffers", False),
+        share_device=options.get("share_gpu", False),
+        ranks=options.get("ranks"),
+        hosts=_names("--hosts", options["hosts"]) if options.get("hosts") is not None else (),
+        launcher=options.get("launcher", "auto"),
+        launcher_args=tuple(options.get("launcher_arg") or ()),
+        launches=options.get("launches", 1),
+        budget_s=_seconds("--budget", options.get("budget")),
+        watchdog_s=_seconds("--watchdog", options.get("watchdog")) or 60.0,
+        output=Path(options["output"]) if options.get("output") else None,
+        format=format_name,
+        gpus=_gpus(options.get("gpus")),
+        dry_run=options.get("dry_run", False),
+    )
+
+
+def _check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UserError(f"{option}: there is no {value!r}; choose {several(choices, 'or')}")
+
+
+def _names(option: str, text: str) -> tuple[str, ...]:
+    """Split a list of names at its commas.  Names become words of a command line: none may look like an option."""
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if not name or name.startswith("-") or any(c.isspace() or not c.isprintable() for c in name):
+            raise UserError(f"{option}: {text!r} is not a list of names; write them with commas between, e.g. a,b")
+    return names
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    try:
+        return parse_sizes(text)
+    except SizeError as error:
+        raise UserError(f"--sizes: {error}") from None
+
+
+def _sampling(options: Mapping[str, Any]) -> Sampling:
+    """Adaptive sampling, or fixed where --warmup or --iterations is given; the two do not mix."""
+    warmup, iterations = options.get("warmup"), options.get("iterations")
+    adaptive = {name: options.get(name) for name in ("interval", "point_time", "tail")}
+    if warmup is None and iterations is None:
+        return Sampling(
+            interval=_fraction(adaptive["interval"]),
+            point_time_s=_seconds("--point-time", adaptive["point_time"]) or _DEFAULTS.point_time_s,
+            tail=bool(adaptive["tail"]),
+        )
+    for name, value in adaptive.items():
+        if value:
+            raise UserError(
+                f"--{name.replace('_', '-')} belongs to adaptive sampling, --warmup and --iterations to a fixed batch: "
+                "leave one of them out"
+            )
+    return Sampling(
+        mode="fixed",
+        warmup=_DEFAULTS.warmup if warmup is None else warmup,
+        iterations=_DEFAULTS.iterations if iterations is None else iterations,
+    )
+
+
+def _stream(options: Mapping[str, Any]) -> Stream:
+    direction = options.get("direction", _STREAM.direction)
+    _check_choice("--direction", direction, ("uni", "bi"))
+    return Stream(window=options.get("window", _STREAM.window), direction=direction)
+
+
+def _fraction(text: str | None) -> float:
+    """Read a percentage.  The sign is asked for: a plain 0.01 could be either."""
+    if text is None:
+        return _DEFAULTS.interval
+    number, sign, rest = text.strip().lstrip("±").partition("%")
+    try:
+        fraction = float(number) / 100
+    except ValueError:
+        fraction = math.nan
+    if not sign or rest or not 0 < fraction <= 1:
+        raise UserError(f"--interval: {text!r} is not a percentage from above 0% to 100%: write e.g. 1% or 0.5%")
+    return fraction
+
+
+def _seconds(option: str, value: float | None) -> float | None:
+    if value is not None and not 0 < value < math.inf:
+        raise UserError(f"{option}: {value:g} is not a time: write seconds above 0, e.g. {option} 60")
+    return value
+
+
+def _gpus(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise UserError(f"--gpus: {text!r} is not a list of GPU numbers: write e.g. 0,1")
+    return tuple(int(part) for part in parts)

@@ -1,0 +1,303 @@
+"""The seam between engine and front: one plan goes down, records come up.
+
+These types are the single truth.  ``schema/*.json`` and ``docs/records.md`` are generated from
+them, and the golden examples in ``schema/examples/`` are read by the tests of both sides.
+Every quantity is in SI units and carries its unit in its name (``_s`` seconds, ``_bytes`` bytes).
+A number that does not exist is ``null``, never NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+PLAN_VERSION = 1
+RECORD_VERSION = 1
+
+Positive = Annotated[int, Meta(ge=1)]
+NonNegative = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(ge=0)]
+PositiveSeconds = Annotated[float, Meta(gt=0)]
+Version = Annotated[int, Meta(ge=1)]
+
+
+class _Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A document type: immutable and closed to unknown keys."""
+
+
+# ------------------------------------------------------------------------------------------ plan
+
+
+class Sampling(_Frozen, frozen=True, kw_only=True):
+    """How samples are taken (docs/method.md, "Sampling")."""
+
+    mode: Annotated[
+        Literal["adaptive", "fixed"],
+        Meta(
+            description="`adaptive` stops by the interval of the median; `fixed` takes one batch, as the tutorial does."
+        ),
+    ] = "adaptive"
+    interval: Annotated[
+        float,
+        Meta(gt=0, le=1, description="adaptive: stop when the 95 % interval of the median is within ± this fraction."),
+    ] = 0.01
+    point_time_s: Annotated[
+        PositiveSeconds, Meta(description="adaptive: stop a point after this much time, at the end of a round.")
+    ] = 1.0
+    min_visits: Annotated[
+        Positive, Meta(description="adaptive: the fewest rounds in which every transport is visited.")
+    ] = 3
+    warmup: Annotated[NonNegative, Meta(description="fixed: untimed exchanges before the batch.")] = 5
+    iterations: Annotated[Positive, Meta(description="fixed: exchanges in the one timed batch.")] = 50
+    tail: Annotated[
+        bool, Meta(description="adaptive: one exchange a sample (k = 1), so that percentiles are of messages.")
+    ] = False
+
+
+class Stream(_Frozen, frozen=True, kw_only=True):
+    """How a windowed stream floods the link."""
+
+    window: Annotated[Positive, Meta(description="messages in flight before one acknowledgement.")] = 64
+    direction: Annotated[
+        Literal["uni", "bi"], Meta(description="`uni`: first rank sends; `bi`: both send at once.")
+    ] = "uni"
+
+
+class Plan(_Frozen, frozen=True, kw_only=True):
+    """What to measure.  One JSON document, validated before any rank measures."""
+
+    plan: Annotated[Version, Meta(description="version of this document; 1 where it is not given.")] = PLAN_VERSION
+    benchmark: Annotated[
+        Literal["pingpong", "stream", "probe"],
+        Meta(description="`probe` tries which transports this job can use and measures nothing."),
+    ]
+    world_size: Annotated[
+        Positive, Meta(description="ranks expected; the engine refuses a job of any other size.")
+    ] = 2
+    transports: Annotated[
+        list[str], Meta(description="names from the registry, e.g. `host`, `staged/pinned`; visited in this order.")
+    ]
+    sizes_bytes: Annotated[list[Positive], Meta(description="message sizes, in this order.")] = []
+    sampling: Sampling = Sampling()
+    stream: Stream = Stream()
+    verify: Annotated[
+        bool, Meta(description="check the last message of every sample, outside the timed region.")
+    ] = True
+    fresh_buffers: Annotated[
+        bool, Meta(description="allocate new buffers for every size, as the tutorial does.")
+    ] = False
+    share_device: Annotated[bool, Meta(description="allow two ranks on one GPU.")] = False
+    budget_s: Annotated[
+        PositiveSeconds | None,
+        Meta(description="stop starting points after this much time in all; what is left is `skipped`."),
+    ] = None
+    watchdog_s: Annotated[
+        PositiveSeconds, Meta(description="a region without progress for longer than this ends the job.")
+    ] = 60.0
+    launch: Annotated[
+        dict[str, Any],
+        Meta(description="what the front knows of the launch (launcher, command, software stack); copied, never read."),
+    ] = {}
+
+
+# --------------------------------------------------------------------------------------- records
+
+
+class EngineFacts(_Frozen, frozen=True, kw_only=True):
+    """What the engine was built from."""
+
+    version: str
+    mpi_built: Annotated[str, Meta(description="MPI library that the engine was compiled against.")]
+    cuda_built: Annotated[str | None, Meta(description="CUDA compiler version; null: built without CUDA.")] = None
+    cuda_architectures: list[str] = []
+
+
+class MpiFacts(_Frozen, frozen=True, kw_only=True):
+    """What MPI says of itself at run time."""
+
+    library: Annotated[str, Meta(description="first line of MPI_Get_library_version.")]
+    standard: Annotated[str, Meta(description="MPI_Get_version, as `major.minor`.")]
+    cuda_query: Annotated[
+        bool | None, Meta(description="MPIX_Query_cuda_support where it exists; reported, never trusted.")
+    ] = None
+
+
+class Device(_Frozen, frozen=True, kw_only=True):
+    """The GPU that a rank uses, as the CUDA runtime describes it."""
+
+    index: NonNegative
+    name: str
+    uuid: str
+    pci: str
+    compute_capability: str
+    memory_bytes: NonNegative
+
+
+class Rank(_Frozen, frozen=True, kw_only=True):
+    """Where a rank runs."""
+
+    rank: NonNegative
+    host: str
+    node: Annotated[NonNegative, Meta(description="number of the node, counted by first rank on it.")]
+    local_rank: NonNegative
+    pid: NonNegative
+    cores: Annotated[list[NonNegative], Meta(description="logical CPUs that the rank may run on while it measures.")]
+    bound_by: Annotated[
+        Literal["engine", "launcher", "nobody"], Meta(description="who restricted it to those CPUs.")
+    ]
+    cpu: Annotated[str, Meta(description="processor model, from /proc/cpuinfo.")]
+    memory_available_bytes: Annotated[
+        NonNegative, Meta(description="the smaller of MemAvailable and what the control group leaves, at the start.")
+    ]
+    device: Device | None = None
+
+
+class Clock(_Frozen, frozen=True, kw_only=True):
+    """The engine's clock."""
+
+    name: str
+    resolution_s: Seconds
+    read_s: Annotated[Seconds, Meta(description="median cost of reading it once.")]
+
+
+class Run(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
+    """First record of a run: machine, software, environment, placement, and the plan itself."""
+
+    version: Version = RECORD_VERSION
+    started_at: Annotated[str, Meta(description="UTC, ISO 8601.")]
+    engine: EngineFacts
+    mpi: MpiFacts
+    clock: Clock
+    ranks: list[Rank]
+    environment: Annotated[
+        dict[str, str],
+        Meta(description="first rank's variables that steer MPI, UCX, NCCL, CUDA or the launcher."),
+    ]
+    plan: Plan
+
+
+class Transport(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="transport"):
+    """One transport of the plan: what it is, and whether this job can use it."""
+
+    version: Version = RECORD_VERSION
+    transport: str
+    summary: Annotated[str, Meta(description="what moves the bytes, in a few words.")]
+    mpi: Annotated[bool, Meta(description="the message's bytes travel through MPI.")]
+    memory: Annotated[Literal["none", "host", "device"], Meta(description="where the message's buffers are.")]
+    available: bool
+    reason: Annotated[str | None, Meta(description="why not, when it is not available.")] = None
+    facts: Annotated[
+        dict[str, Any], Meta(description="what the transport settled on, e.g. chunk sizes; depends on the transport.")
+    ] = {}
+
+
+class Mismatch(_Frozen, frozen=True, kw_only=True):
+    """The first wrong byte that verification found."""
+
+    rank: Annotated[NonNegative, Meta(description="the rank whose receive buffer is wrong.")]
+    offset_bytes: Annotated[int, Meta(description="from the start of the message; negative or ≥ size: a guard byte.")]
+    expected: Annotated[NonNegative, Meta(le=255)]
+    found: Annotated[NonNegative, Meta(le=255)]
+    wrong_bytes: Annotated[Positive, Meta(description="how many bytes are wrong in all.")]
+
+
+Status = Literal["ok", "failed", "skipped"]
+EndedBy = Literal["interval", "time", "few", "fixed", "failure"]
+
+
+class PingPong(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="pingpong"):
+    """One point of a ping-pong: a message size on one transport between two ranks."""
+
+    version: Version = RECORD_VERSION
+    transport: str
+    ranks: Annotated[
+        list[NonNegative], Meta(min_length=2, max_length=2, description="world ranks of the pair: first, second.")
+    ]
+    size_bytes: Positive
+    status: Annotated[
+        Status, Meta(description="`failed`: a checked message was wrong; `skipped`: not measured; both say the reason.")
+    ]
+    reason: Annotated[str | None, Meta(description="why it failed or was skipped.")] = None
+    half_round_trip_s: Annotated[
+        list[PositiveSeconds], Meta(description="one entry a sample: elapsed / (2 · exchanges_per_sample).")
+    ] = []
+    exchanges_per_sample: Annotated[NonNegative, Meta(description="k: round trips in one timed batch.")] = 0
+    empty_sample_s: Annotated[
+        Seconds | None, Meta(description="median length of a sample with k = 0: clock and call overhead.")
+    ] = None
+    cold_half_round_trip_s: Annotated[
+        Seconds | None, Meta(description="the first exchange of fresh buffers; null where they were used before.")
+    ] = None
+    ended_by: Annotated[
+        EndedBy | None,
+        Meta(
+            description="`interval` reached; `time` up; `few`: six samples of an exchange over 50 ms; "
+            "`fixed` number asked for; `failure`."
+        ),
+    ] = None
+    messages_timed: Annotated[NonNegative, Meta(description="messages inside timed batches, both directions.")] = 0
+    messages_verified: Annotated[
+        NonNegative, Meta(description="messages compared byte for byte: the last of every sample in each direction.")
+    ] = 0
+    mismatch: Mismatch | None = None
+    elapsed_s: Annotated[Seconds, Meta(description="wall time of the whole point, untimed parts included.")] = 0.0
+
+
+class StreamPoint(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="stream"):
+    """One point of a windowed stream: a message size on one transport between two ranks."""
+
+    version: Version = RECORD_VERSION
+    transport: str
+    ranks: Annotated[
+        list[NonNegative], Meta(min_length=2, max_length=2, description="world ranks of the pair: first, second.")
+    ]
+    direction: Literal["uni", "bi"]
+    window: Positive
+    size_bytes: Positive
+    status: Annotated[
+        Status, Meta(description="`failed`: a checked message was wrong; `skipped`: not measured; both say the reason.")
+    ]
+    reason: Annotated[str | None, Meta(description="why it failed or was skipped.")] = None
+    forward_s: Annotated[
+        list[PositiveSeconds],
+        Meta(
+            description="one entry a sample: seconds for one window from the first to the second rank, acknowledgement "
+            "included; `uni` is timed by the sender, `bi` by the receiver."
+        ),
+    ] = []
+    backward_s: Annotated[
+        list[PositiveSeconds], Meta(description="`bi` only: the same from the second to the first rank.")
+    ] = []
+    windows_per_sample: Annotated[NonNegative, Meta(description="k: windows in one timed batch.")] = 0
+    empty_sample_s: Seconds | None = None
+    cold_window_s: Annotated[
+        Seconds | None, Meta(description="the first window of fresh buffers; null where they were used before.")
+    ] = None
+    ended_by: EndedBy | None = None
+    messages_timed: Annotated[NonNegative, Meta(description="messages inside timed batches, both directions.")] = 0
+    messages_verified: Annotated[
+        NonNegative, Meta(description="messages compared byte for byte: the last of every sample in each direction.")
+    ] = 0
+    mismatch: Mismatch | None = None
+    elapsed_s: Seconds = 0.0
+
+
+class End(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="end"):
+    """Last record of a run.  A file without it is incomplete."""
+
+    version: Version = RECORD_VERSION
+    status: Annotated[
+        Literal["complete", "failed", "stopped"],
+        Meta(description="`failed`: at least one point failed; `stopped`: asked to stop before the last point."),
+    ]
+    reason: str | None = None
+    points_ok: NonNegative = 0
+    points_failed: NonNegative = 0
+    points_skipped: NonNegative = 0
+    elapsed_s: Seconds
+
+
+Record = Run | Transport | PingPong | StreamPoint | End
+Point = PingPong | StreamPoint

@@ -1,0 +1,63 @@
+"""What people and programs read: tables, CSV, JSON, the tutorial's lines, and progress.
+
+Only data goes to ``out``.  With csv, json and olcf the sentences that belong to it (what failed, what was left out and
+why, warnings) go to ``err``.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO, cast
+
+from volley.errors import UserError
+from volley.records_io import RunLog
+from volley.report.csv import render_csv
+from volley.report.encodable import Encodable
+from volley.report.json import render_json
+from volley.report.olcf import render_olcf
+from volley.report.remarks import sentences
+from volley.summary import series_of
+from volley.text import several
+
+FORMATS = ("table", "csv", "json", "olcf")
+
+
+def check_format(format_name: str, benchmark: str) -> None:
+    """Refuse a format that does not exist or that cannot show the benchmark.
+
+    Raises:
+        UserError: naming the formats that would do.
+    """
+    if format_name not in FORMATS:
+        raise UserError(f"there is no format {format_name!r}: choose {several(FORMATS, 'or')}")
+    if format_name == "olcf" and benchmark != "pingpong":
+        raise UserError(f"olcf is the ping-pong tutorial's line and cannot show {benchmark}: choose table, csv or json")
+
+
+def render(
+    logs: list[RunLog], format_name: str, out: TextIO, *, color: bool | None = None, err: TextIO | None = None
+) -> None:
+    """Show runs on ``out``.
+
+    Args:
+        logs: the runs, in order; launches of the same request are shown as one.
+        format_name: one of ``FORMATS``.
+        out: where the data goes.
+        color: table only; ``None`` decides by whether ``out`` is a terminal (and by NO_COLOR).
+        err: where remarks about the data go; standard error unless given.
+
+    Raises:
+        UserError: if the format is unknown or cannot show these runs.
+    """
+    for benchmark in {log.run.plan.benchmark for log in logs if log.run} or {"pingpong"}:
+        check_format(format_name, benchmark)
+    series = series_of(logs)
+    if format_name == "table":
+        from volley.report.table import render_table  # noqa: PLC0415  start-up: Rich's tables take 40 ms
+
+        render_table(series, out, color=color)
+        return
+    render_data = {"csv": render_csv, "json": render_json, "olcf": render_olcf}[format_name]
+    about = [sentence.text for one in series for sentence in sentences(one) if sentence.level != "finding"]
+    for line in (*render_data(series, cast(TextIO, Encodable(out))), *about):
+        print(f"volley: {line}", file=cast(TextIO, Encodable(err or sys.stderr)))

@@ -1,0 +1,76 @@
+"""Comma-separated values, one row a point.  The first nine columns and their order are a promise."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from typing import TextIO
+
+from volley.summary import TAIL_FRACTIONS, PointSummary, Rate, Series
+from volley.text import harmless
+
+
+def _number(value: float | None, scale: float) -> str:
+    """Nine significant digits: a clock has fewer.  Nothing where there is no number."""
+    return "" if value is None else f"{value * scale:.9g}"
+
+
+def _rate(rate: Rate | None, which: str = "median_Bps") -> str:
+    return "" if rate is None else _number(getattr(rate, which), 1e-9)
+
+
+def _verified(point: PointSummary) -> str:
+    return {True: "yes", False: "no", None: ""}[point.verified]
+
+
+def _percentile(name: str) -> Callable[[PointSummary], str]:
+    return lambda point: _number(point.tail_s.get(name), 1e6)
+
+
+COLUMNS: dict[str, Callable[[PointSummary], object]] = {
+    "transport": lambda point: harmless(point.transport),
+    "size_bytes": lambda point: point.size_bytes,
+    "samples": lambda point: point.samples,
+    "latency_us": lambda point: _number(point.latency_s, 1e6),
+    "latency_low_us": lambda point: _number(point.low_s, 1e6),
+    "latency_high_us": lambda point: _number(point.high_s, 1e6),
+    "bandwidth_GBps": lambda point: _rate(point.rate),
+    "verified": _verified,
+    "status": lambda point: point.status,
+    "benchmark": lambda point: point.benchmark,
+    "direction": lambda point: point.direction or "",
+    "window": lambda point: point.window or "",
+    "ranks": lambda point: "-".join(map(str, point.ranks)),
+    "launches": lambda point: point.launches,
+    "interval": lambda point: point.time.kind if point.time else "",
+    "bandwidth_low_GBps": lambda point: _rate(point.rate, "low_Bps"),
+    "bandwidth_high_GBps": lambda point: _rate(point.rate, "high_Bps"),
+    "forward_GBps": lambda point: _rate(point.forward),
+    "backward_GBps": lambda point: _rate(point.backward),
+    "messages_timed": lambda point: point.messages_timed,
+    "messages_verified": lambda point: point.messages_verified,
+    "ended_by": lambda point: point.ended_by or "",
+    "cold_us": lambda point: _number(point.cold_s, 1e6),
+    **{f"{name.replace('.', '_')}_us": _percentile(name) for name in (*TAIL_FRACTIONS, "max")},
+    "reason": lambda point: harmless(point.reason or ""),
+}
+"""``cold_us`` is half the first round trip of fresh buffers (a stream's: its first window).  ``interval`` says what the
+bounds are: a 95 % ``interval``, the ``range`` of too few observations, or a ``single`` one."""
+
+PROBE_COLUMNS = ("transport", "available", "mpi", "memory", "summary", "reason")
+
+
+def render_csv(series: list[Series], out: TextIO) -> list[str]:
+    """Write all points, or the transports where nothing but those was asked for; no remarks of its own."""
+    writer = csv.writer(out, lineterminator="\n")
+    if series and all(one.plan is not None and one.plan.benchmark == "probe" for one in series):
+        writer.writerow(PROBE_COLUMNS)
+        for transport in (transport for one in series for transport in one.transports.values()):
+            yes_no = ("yes" if flag else "no" for flag in (transport.available, transport.mpi))
+            texts = (transport.memory, transport.summary, transport.reason or "")
+            writer.writerow([harmless(transport.transport), *yes_no, *map(harmless, texts)])
+        return []
+    writer.writerow(COLUMNS)
+    for point in (point for one in series for point in one.points):
+        writer.writerow([cell(point) for cell in COLUMNS.values()])
+    return []

@@ -1,0 +1,38 @@
+"""A text stream that never fails on a character: what it cannot encode is replaced."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+_REPLACED = str.maketrans({"µ": "u", "±": "+-", "✓": "y", "–": "-", "·": "|", "…": "..."})
+
+
+class Encodable:
+    """Hands on to another stream; the few characters beyond ASCII that volley uses have their likes in ASCII.
+
+    Machines without a UTF-8 locale are common among batch jobs, and a result must not be lost to a micro sign.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self.encoding = out.encoding or "utf-8"
+
+    def write(self, text: str) -> int:
+        """Write the text, with replacements where they are needed."""
+        try:
+            text.encode(self.encoding)
+        except UnicodeEncodeError:
+            text = text.translate(_REPLACED).encode(self.encoding, "backslashreplace").decode(self.encoding)
+        return self._out.write(text)
+
+    def flush(self) -> None:
+        """Flush the other stream."""
+        self._out.flush()
+
+    def isatty(self) -> bool:
+        """Tell whether the other stream is a terminal."""
+        return self._out.isatty()
+
+    def fileno(self) -> int:
+        """Return the other stream's file descriptor; Rich asks it for the terminal's size."""
+        return self._out.fileno()

@@ -1,0 +1,83 @@
+"""One JSON document: the runs without their raw samples, and the summaries in SI units with the unit in each name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TextIO
+
+import msgspec
+
+from volley.records_io import RunLog
+from volley.stats import Estimate
+from volley.summary import PointSummary, Rate, Series
+
+REPORT_VERSION = 1
+
+
+def render_json(series: list[Series], out: TextIO) -> list[str]:
+    """Write the document, indented; no remarks of its own."""
+    document = {
+        "report": REPORT_VERSION,
+        "series": [
+            {"runs": [_run(log) for log in one.logs], "summaries": [summary(point) for point in one.points]}
+            for one in series
+        ],
+    }
+    # ASCII only: a terminal obeys none of it, and any locale can write it.
+    out.write(json.dumps(msgspec.to_builtins(document), indent=2, allow_nan=False) + "\n")
+    return []
+
+
+def _run(log: RunLog) -> dict[str, Any]:
+    return {
+        "complete": log.complete,
+        "problems": log.problems,
+        "run": log.run,
+        "transports": log.transports,
+        "end": log.end,
+    }
+
+
+def summary(point: PointSummary) -> dict[str, Any]:
+    """Return one point as plain data; times and rates are null where the point has none."""
+    time = "half_round_trip" if point.benchmark == "pingpong" else "window"
+    return {
+        "benchmark": point.benchmark,
+        "transport": point.transport,
+        "ranks": point.ranks,
+        "size_bytes": point.size_bytes,
+        "direction": point.direction,
+        "window": point.window,
+        "status": point.status,
+        "reason": point.reason,
+        "mismatch": point.mismatch,
+        "launches": point.launches,
+        "samples": point.samples,
+        **_time(time, point.time),
+        **_rate("bandwidth", point.rate),
+        **(_rate("forward", point.forward) | _rate("backward", point.backward) if point.direction == "bi" else {}),
+        "percentiles_s": point.tail_s,
+        "verified": point.verified,
+        "messages_timed": point.messages_timed,
+        "messages_verified": point.messages_verified,
+        "ended_by": point.ended_by,
+        f"cold_{time}_s": point.cold_s,
+        "remarks": [{"kind": remark.kind, "value": remark.value} for remark in point.remarks],
+    }
+
+
+def _time(name: str, time: Estimate | None) -> dict[str, Any]:
+    return {
+        f"{name}_s": time and time.median,
+        f"{name}_low_s": time and time.low,
+        f"{name}_high_s": time and time.high,
+        "bounds": time and time.kind,
+    }
+
+
+def _rate(name: str, rate: Rate | None) -> dict[str, Any]:
+    return {
+        f"{name}_Bps": rate and rate.median_Bps,
+        f"{name}_low_Bps": rate and rate.low_Bps,
+        f"{name}_high_Bps": rate and rate.high_Bps,
+    }

@@ -1,0 +1,213 @@
+"""The sentences under a table: what failed, what is missing and why, what stands out, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from volley.records import Plan
+from volley.sizes import format_size
+from volley.stats import FEWEST
+from volley.summary import PointSummary, Remark, Series
+from volley.text import count, digits, harmless, several
+
+Level = Literal["error", "missing", "finding", "warning"]
+
+_MOST_REASONS = 3
+"""Skipped sizes of one transport are told apart by reason up to this many reasons."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence for people; ``level`` decides its colour, and the words say the same without it."""
+
+    text: str
+    level: Level
+
+
+def sentences(series: Series) -> list[Sentence]:
+    """Return all sentences about one series, the most important ones first."""
+    return [
+        *(Sentence(text, "error") for text in _broken(series)),
+        *(Sentence(text, "error") for text in _failed(series.points)),
+        *(Sentence(text, "missing") for text in _unavailable(series)),
+        *(Sentence(text, "missing") for text in _skipped(series.points)),
+        *(Sentence(text, "finding") for text in _findings(series)),
+        *(Sentence(text, "warning") for text in _warnings(series)),
+    ]
+
+
+# ---------------------------------------------------------------------- what broke, failed or is missing
+
+
+def _broken(series: Series) -> Iterator[str]:
+    for number, log in enumerate(series.logs, start=1):
+        which = f"launch {number} of {len(series.logs)}" if len(series.logs) > 1 else "this run"
+        for problem in log.problems:
+            yield f"UNREADABLE in {which}: {harmless(problem)}"
+        if log.end is None:
+            points = count(len(log.points), "point")
+            yield f"INCOMPLETE: {which} broke off before its last record; it had measured {points}"
+            continue
+        why = f": {harmless(log.end.reason)}" if log.end.reason else ""
+        if log.end.status == "stopped":
+            yield f"INCOMPLETE: {which} was stopped before its last point{why}"
+        elif why:
+            yield f"INCOMPLETE: {which} ended early{why}"
+
+
+def _failed(points: Sequence[PointSummary]) -> Iterator[str]:
+    for point in points:
+        if point.status == "failed":
+            yield f"FAILED: {place(point)}: {failure(point)}"
+
+
+def failure(point: PointSummary) -> str:
+    """Say why a point failed: the reason in the record, and the first wrong byte."""
+    reason = harmless(point.reason or "no reason is recorded")
+    wrong = point.mismatch
+    if wrong is None:
+        return reason
+    guard = "" if 0 <= wrong.offset_bytes < point.size_bytes else "a guard byte, "
+    return f"{reason} ({guard}0x{wrong.found:02x} instead of 0x{wrong.expected:02x})"
+
+
+def place(point: PointSummary) -> str:
+    """Name a point: ``host at 64 KiB``."""
+    return f"{harmless(point.transport)} at {format_size(point.size_bytes)}"
+
+
+def _unavailable(series: Series) -> Iterator[str]:
+    for transport in series.transports.values():
+        if not transport.available:
+            reason = harmless(transport.reason or "no reason is recorded")
+            yield f"{harmless(transport.transport)} ({harmless(transport.summary)}) is unavailable: {reason}"
+
+
+def _skipped(points: Sequence[PointSummary]) -> Iterator[str]:
+    by_transport: dict[str, dict[str, list[int]]] = {}
+    for point in points:
+        if point.status == "skipped":
+            reasons = by_transport.setdefault(point.transport, {})
+            reasons.setdefault(point.reason or "no reason is recorded", []).append(point.size_bytes)
+    for transport, reasons in by_transport.items():
+        for reason, sizes in list(reasons.items())[:_MOST_REASONS]:
+            yield f"{harmless(transport)} skipped {size_range(sizes)}: {harmless(reason)}"
+        rest = [size for sizes in list(reasons.values())[_MOST_REASONS:] for size in sizes]
+        if rest:
+            yield f"{harmless(transport)} skipped {size_range(rest)} too, each for a reason of its own (--format csv)"
+
+
+def size_range(sizes: Sequence[int]) -> str:
+    """Name sizes: up to three by name, more by their ends: ``5 sizes from 64 MiB to 1 GiB``."""
+    if len(sizes) <= 3:
+        return several(format_size(size) for size in sizes)
+    return f"{len(sizes)} sizes from {format_size(min(sizes))} to {format_size(max(sizes))}"
+
+
+# ---------------------------------------------------------------------------------------- what stands out
+
+
+def _findings(series: Series) -> Iterator[str]:
+    for transport in dict.fromkeys(point.transport for point in series.points):
+        points = [point for point in series.points if point.transport == transport and point.time]
+        if points:
+            yield f"{harmless(transport)}: {_in_short(points)}"
+    yield from _fastest([point for point in series.points if point.time and point.rate])
+
+
+def _in_short(points: Sequence[PointSummary]) -> str:
+    """Sum up the points of one transport."""
+    first = points[0]
+    best = max(points, key=lambda point: point.bandwidth_Bps or 0)
+    latency = f"{digits((first.latency_s or 0) * 1e6, 3)} µs at {format_size(first.size_bytes)}"
+    if best.bandwidth_Bps is None:
+        return f"{latency}, where nothing is sent: the cost of the measuring itself"
+    bandwidth = f"{digits(best.bandwidth_Bps / 1e9, 3)} GB/s at {format_size(best.size_bytes)}"
+    if best.benchmark == "stream":
+        return f"at most {bandwidth}{' in both directions together' if best.direction == 'bi' else ''}"
+    return f"{latency}, at most {bandwidth}"
+
+
+def _fastest(points: Sequence[PointSummary]) -> Iterator[str]:
+    """Say which transport is the fastest from which size on.  A lead changes only where the intervals are apart."""
+    if len({point.transport for point in points}) < 2:
+        return
+    leads: list[tuple[str, int]] = []
+    for size in sorted({point.size_bytes for point in points}):
+        here = {point.transport: point for point in points if point.size_bytes == size}
+        best = max(here.values(), key=lambda point: point.bandwidth_Bps or 0)
+        leader = here.get(leads[-1][0]) if leads else None
+        if leader is None or _apart(best, leader):
+            leads.append((best.transport, size))
+    spans = [f"{harmless(name)} from {format_size(size)}" for name, size in leads]
+    same = len(leads) == 1
+    yield f"fastest: {harmless(leads[0][0])} at every size" if same else f"fastest: {', '.join(spans)}"
+
+
+def _apart(fast: PointSummary, slow: PointSummary) -> bool:
+    """True when the rate of ``fast`` lies above that of ``slow`` with its whole interval."""
+    return bool(fast.rate and slow.rate and fast.rate.low_Bps > slow.rate.high_Bps)
+
+
+# ----------------------------------------------------------------------------------------------- warnings
+
+
+def _warnings(series: Series) -> Iterator[str]:
+    plan = series.plan
+    for transport in dict.fromkeys(point.transport for point in series.points):
+        points = [point for point in series.points if point.transport == transport and point.rate]
+        for kind, sentence in _WARNINGS.items():
+            hits = [(point, remark) for point in points for remark in _worth_saying(point) if remark.kind == kind]
+            if hits and plan:
+                yield f"{harmless(transport)}: {sentence(hits, plan)}"
+    if plan and not plan.verify and any(point.time for point in series.points):
+        yield "nothing was verified: leave out --no-verify to have every number stand for data that arrived"
+
+
+Hits = Sequence[tuple[PointSummary, Remark]]
+
+
+def _worth_saying(point: PointSummary) -> Iterator[Remark]:
+    """Leave out what only explains an interval that was not reached: one warning a point is enough."""
+    wide = any(remark.kind == "wide" for remark in point.remarks)
+    return (remark for remark in point.remarks if not wide or remark.kind not in ("drift", "outliers"))
+
+
+def _worst(hits: Hits) -> str:
+    point, remark = max(hits, key=lambda hit: abs(hit[1].value))
+    return f"{abs(remark.value):.1%} at {format_size(point.size_bytes)}".replace("%", " %")
+
+
+def _sizes(hits: Hits) -> str:
+    return size_range([point.size_bytes for point, _ in hits])
+
+
+def _wide(hits: Hits, plan: Plan) -> str:
+    aim, time_s = plan.sampling.interval * 100, plan.sampling.point_time_s
+    return (
+        f"±{aim:g} % was not reached within {time_s:g} s at {_sizes(hits)} (at worst ±{_worst(hits)}): "
+        f"quiet the machine, allow more time with --point-time {5 * time_s:g}, or widen --interval"
+    )
+
+
+def _drift(hits: Hits, _plan: Plan) -> str:
+    return (
+        f"the samples drifted while measuring {_sizes(hits)} (at worst by {_worst(hits)}): clocks or neighbours are "
+        f"changing; repeat with --launches {FEWEST} for an interval that includes this"
+    )
+
+
+def _outliers(hits: Hits, _plan: Plan) -> str:
+    return (
+        f"many samples were interrupted at {_sizes(hits)} (at worst {_worst(hits)}): other work shares these cores; "
+        "the median bears it, and --tail shows how long the interruptions are"
+    )
+
+
+def _partly(hits: Hits, _plan: Plan) -> str:
+    return f"not every launch measured {_sizes(hits)}: those rows stand for fewer launches"
+
+
+_WARNINGS = {"wide": _wide, "drift": _drift, "outliers": _outliers, "partly": _partly}

@@ -1,0 +1,322 @@
+"""Tables for people: one row a size, numbers aligned, units in the header, sentences below.
+
+Columns are data (``Column`` lists).  One transport gets all of them; several transports stand side by side with a few
+each, in blocks that fit the width.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, TextIO, cast
+
+from rich.box import Box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from volley.records import Plan, Transport
+from volley.report.encodable import Encodable
+from volley.report.heading import heading
+from volley.report.remarks import Level, sentences
+from volley.sizes import format_size
+from volley.stats import FEWEST, Estimate, Kind
+from volley.summary import PointSummary, Rate, Series
+from volley.text import aligned, digits, harmless, several
+
+WIDTH_WITHOUT_TERMINAL = 120
+"""Blocks of several transports are at most this wide in a file or a pipe, unless COLUMNS says otherwise."""
+
+_GAP = 2
+"""Characters between columns: one of padding and the box's divider, a blank too."""
+
+_RULE = "    \n    \n ── \n    \n    \n    \n    \n    \n"
+"""A box (rich.box) of nothing but the line under the header."""
+
+_LEVEL_STYLES: dict[Level, str] = {"error": "bold red", "missing": "dim", "finding": "", "warning": "yellow"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its two lines of header and what stands in its cells where a point has numbers."""
+
+    title: str
+    unit: str
+    cell: Callable[[PointSummary], str]
+
+
+def _microseconds(value: float | None) -> str:
+    return "–" if value is None else digits(value * 1e6)
+
+
+def _gigabytes(rate: Rate | None) -> str:
+    return "–" if rate is None else digits(rate.median_Bps / 1e9)
+
+
+def _plus_minus(time: Estimate | None) -> str:
+    """Half width in per cent, to a tenth; in parentheses where it is only the range of too few observations."""
+    if time is None or time.kind == "single":
+        return "–"
+    per_cent = time.half_width * 100
+    shown = f"{per_cent:.1f}" if per_cent >= 0.05 else "<0.1"
+    return shown if time.kind == "interval" else f"({shown})"
+
+
+def _verified(point: PointSummary) -> str:
+    """A tick for checked data; a dash where nothing is sent."""
+    if point.rate is None:
+        return "–"
+    return "✓" if point.verified else "no"
+
+
+def _tail(name: str) -> Column:
+    return Column(name, "µs", lambda point: _microseconds(point.tail_s.get(name)))
+
+
+LATENCY = Column("latency", "µs", lambda point: _microseconds(point.latency_s))
+PLUS_MINUS = Column("", "± %", lambda point: _plus_minus(point.time))
+BANDWIDTH = Column("bandwidth", "GB/s", lambda point: _gigabytes(point.rate))
+TOTAL = Column("total", "GB/s", lambda point: _gigabytes(point.rate))
+FORWARD = Column("forward", "GB/s", lambda point: _gigabytes(point.forward))
+BACKWARD = Column("backward", "GB/s", lambda point: _gigabytes(point.backward))
+SAMPLES = Column("samples", "", lambda point: str(point.samples))
+VERIFIED = Column("verified", "", _verified)
+
+ALONE = {
+    "pingpong": [LATENCY, PLUS_MINUS, BANDWIDTH, SAMPLES, VERIFIED],
+    "tail": [LATENCY, PLUS_MINUS, _tail("p90"), _tail("p99"), _tail("p99.9"), _tail("max"), SAMPLES, VERIFIED],
+    "uni": [BANDWIDTH, PLUS_MINUS, SAMPLES, VERIFIED],
+    "bi": [TOTAL, PLUS_MINUS, FORWARD, BACKWARD, SAMPLES, VERIFIED],
+}
+SIDE_BY_SIDE = {
+    "pingpong": [replace(LATENCY, title=""), PLUS_MINUS, replace(BANDWIDTH, title="")],
+    "tail": [replace(LATENCY, title="median"), _tail("p99"), _tail("max")],
+    "uni": [replace(BANDWIDTH, title=""), PLUS_MINUS],
+    "bi": [TOTAL, PLUS_MINUS],
+}
+
+
+def render_table(series: list[Series], out: TextIO, *, color: bool | None = None) -> None:
+    """Write every series as heading, table and sentences."""
+    console = _console(out, color)
+    for number, one in enumerate(series):
+        if number:
+            console.print()
+        for line in heading(one):
+            _print(console, line, "bold" if line.startswith("volley ") else "dim")
+        if one.plan is not None and one.plan.benchmark == "probe":
+            _print_transports(console, one)
+        for points in _tables(one):
+            _print_points(console, points, one)
+        _print_sentences(console, one)
+
+
+def _console(out: TextIO, color: bool | None) -> Console:
+    """A console that neither marks up nor highlights what it is given, as wide as there is room."""
+    console = Console(
+        file=cast(IO[str], Encodable(out)),
+        force_terminal=color,
+        color_system=None if color is False else "auto",
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+    if not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = WIDTH_WITHOUT_TERMINAL
+    return console
+
+
+def _print(console: Console, text: str, style: str) -> None:
+    """Print a sentence: wrapped on a terminal, in one line elsewhere so that it can be searched for."""
+    console.print(Text(text, style=style), soft_wrap=not console.is_terminal)
+
+
+def _print_sentences(console: Console, series: Series) -> None:
+    found = sentences(series)
+    if found:
+        console.print()
+    for sentence in found:
+        _print(console, sentence.text, _LEVEL_STYLES[sentence.level])
+
+
+# ------------------------------------------------------------------------------------------------- tables
+
+
+def _tables(series: Series) -> list[list[PointSummary]]:
+    """Split the points of a series into tables: by benchmark, ranks and direction."""
+    tables: dict[object, list[PointSummary]] = {}
+    for point in series.points:
+        tables.setdefault((point.benchmark, point.ranks, point.direction, point.window), []).append(point)
+    return list(tables.values())
+
+
+def _print_points(console: Console, points: list[PointSummary], series: Series) -> None:
+    first = points[0]
+    shape = first.direction or ("tail" if series.plan and series.plan.sampling.tail else "pingpong")
+    names = list(dict.fromkeys(point.transport for point in points))
+    alone = len(names) == 1
+    columns = (ALONE if alone else SIDE_BY_SIDE)[shape]
+    sizes = sorted({point.size_bytes for point in points})
+    groups = [_Group(name, columns, points, sizes, series.transports.get(name), titled=not alone) for name in names]
+    size_cells = [format_size(size) for size in sizes]
+    size_width = max(len(cell) for cell in (*size_cells, "size"))
+    for block in _blocks(groups, console.width - size_width):
+        console.print()
+        if not alone:
+            titles = "".join(group.title.center(group.width) for group in block)
+            console.print(Text(" " * size_width + titles.rstrip(), style="bold"), soft_wrap=True)
+        _print_whole(console, _table(console, size_cells, block), size_width + sum(group.width for group in block))
+    for line in _legend(points, series.plan, columns, alone=alone):
+        _print(console, line, "dim")
+
+
+def _print_whole(console: Console, table: Table, width: int) -> None:
+    """Print a table that must not be squeezed: a terminal that is too narrow breaks its lines and loses no number."""
+    room = console.width
+    console.width = max(room, width)
+    console.print(table, soft_wrap=True)
+    console.width = room
+
+
+class _Group:
+    """The columns of one transport: header cells and, for each column, its cells from top to bottom."""
+
+    def __init__(
+        self,
+        name: str,
+        columns: Sequence[Column],
+        points: Sequence[PointSummary],
+        sizes: Sequence[int],
+        transport: Transport | None,
+        *,
+        titled: bool,
+    ) -> None:
+        here = {point.size_bytes: point for point in points if point.transport == name}
+        self.title = harmless(name) + _nature(transport)
+        self.rows = [here.get(size) for size in sizes]
+        cells = [aligned([_cell(point, column, columns) for point in self.rows]) for column in columns]
+        headers = [[part for part in (column.title, column.unit) if part] for column in columns]
+        self.widths = [max(map(len, (*lines, *rows))) for lines, rows in zip(headers, cells, strict=True)]
+        if titled:  # a blank more between transports, and room for the name
+            self.widths[0] += max(_GAP, len(self.title) - self.width + _GAP)
+        # Set flush right here: Rich would strip the blanks that keep decimal points in line.
+        self.columns = [[cell.rjust(width) for cell in rows] for rows, width in zip(cells, self.widths, strict=True)]
+        self.headers = [
+            "\n".join(line.rjust(width) for line in lines) for lines, width in zip(headers, self.widths, strict=True)
+        ]
+
+    @property
+    def width(self) -> int:
+        """Characters that the group takes, with the gap before each of its columns."""
+        return sum(width + _GAP for width in self.widths)
+
+
+def _cell(point: PointSummary | None, column: Column, columns: Sequence[Column]) -> str:
+    """The text of a cell.  One without numbers says so in its first column and in ``verified``."""
+    if point is None:
+        return ""
+    if point.time is not None:
+        return column.cell(point)
+    if column is columns[0]:
+        return "FAILED" if point.status == "failed" else "skipped"
+    return "FAILED" if column is VERIFIED and point.status == "failed" else ""
+
+
+def _nature(transport: Transport | None) -> str:
+    """What a transport beside MPI must be labelled with."""
+    if transport is None or transport.mpi:
+        return ""
+    return " (sends nothing)" if transport.memory == "none" else " (not MPI)"
+
+
+def _blocks(groups: list[_Group], room: int) -> list[list[_Group]]:
+    """Put as many transports side by side as fit; each block has one at least."""
+    blocks: list[list[_Group]] = []
+    for group in groups:
+        if blocks and sum(other.width for other in blocks[-1]) + group.width <= room:
+            blocks[-1].append(group)
+        else:
+            blocks.append([group])
+    return blocks
+
+
+def _table(console: Console, size_cells: list[str], groups: list[_Group]) -> Table:
+    table = _bare_table(console)
+    table.add_column("size", justify="right", no_wrap=True, vertical="bottom")
+    for group in groups:
+        for header, width in zip(group.headers, group.widths, strict=True):
+            table.add_column(header, no_wrap=True, min_width=width, vertical="bottom")
+    for row, size in enumerate(size_cells):
+        cells = [
+            Text(cells[row], style=_style(cells[row], group.rows[row])) for group in groups for cells in group.columns
+        ]
+        table.add_row(size, *cells)
+    return table
+
+
+def _bare_table(console: Console) -> Table:
+    """A table with a line under its header and ``_GAP`` blanks between columns."""
+    encodable = console.encoding.startswith("utf")
+    rule = Box(_RULE if encodable else _RULE.replace("─", "-"), ascii=not encodable)
+    return Table(box=rule, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False, header_style="bold")
+
+
+def _style(cell: str, point: PointSummary | None) -> str:
+    """Colour repeats what the words say: red for wrong data, yellow for an interval that was not reached."""
+    if cell.strip() == "FAILED":
+        return "bold red"
+    if cell.strip() == "✓":
+        return "green"
+    if point is None or point.time is None:
+        return "dim"
+    return "yellow" if any(remark.kind == "wide" for remark in point.remarks) else ""
+
+
+def _legend(points: Sequence[PointSummary], plan: Plan | None, columns: Sequence[Column], *, alone: bool) -> list[str]:
+    """Say what the columns mean, as far as they are there."""
+    kinds = {point.time.kind for point in points if point.time}
+    if not kinds:
+        return []
+    bounded = PLUS_MINUS in columns
+    first = points[0]
+    parts = []
+    if first.benchmark == "pingpong":
+        parts.append(f"latency: half round trip, {_average(plan, kinds)}")
+    else:
+        flow = "both ranks send at once" if first.direction == "bi" else f"rank {first.ranks[0]} sends"
+        parts.append(f"{flow}, {first.window} messages in flight")
+    launches = max(point.launches for point in points)
+    if bounded and "interval" in kinds:
+        parts.append(f"±: 95 % interval of the median{f' over {launches} launches' if launches > 1 else ''}")
+    if bounded and "range" in kinds:
+        of = "launches" if launches > 1 else "samples"
+        parts.append(f"(±): range of fewer than {FEWEST} {of}, which have no 95 % interval")
+    if any(column.unit == "GB/s" for column in columns):
+        parts.append("GB/s: 10^9 B/s")
+    checked = {point.verified for point in points if point.time and point.rate}
+    if not alone and checked == {True}:
+        parts.append("all verified")
+    return ["; ".join(parts)]
+
+
+def _average(plan: Plan | None, kinds: set[Kind]) -> str:
+    """What a latency is the average of: each sample is the mean of a batch of exchanges, except under --tail."""
+    if plan and plan.sampling.mode == "fixed" and kinds == {"single"}:
+        return f"mean of one batch of {plan.sampling.iterations}"
+    return "median of single exchanges" if plan and plan.sampling.tail else "median of batch means"
+
+
+def _print_transports(console: Console, series: Series) -> None:
+    """Show what the machine can use; the reasons for what it cannot follow as sentences."""
+    table = _bare_table(console)
+    for title in ("transport", "available", "what moves the bytes"):
+        table.add_column(title, no_wrap=title != "what moves the bytes")
+    for transport in series.transports.values():
+        available = Text("✓", style="green") if transport.available else Text("no", style="yellow")
+        what = harmless(transport.summary) + (_nature(transport) if transport.memory != "none" else "")
+        table.add_row(harmless(transport.transport), available, what)
+    console.print()
+    console.print(table)
+    usable = [harmless(name) for name, transport in series.transports.items() if transport.available]
+    _print(console, f"usable here: {several(usable) or 'none'}", "dim")

@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from example_records import EXAMPLES
+from volley import cli, session
+from volley.errors import MachineError, UserError
+from volley.planning import Request
+from volley.records import Sampling, Stream
+
+Ask = Callable[..., Request]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Request]]:
+    """What the session was asked to do, instead of doing it."""
+    calls: list[tuple[str, Request]] = []
+    for name in ("measure", "overview", "transports"):
+
+        def record(request: Request, name: str = name) -> int:
+            calls.append((name, request))
+            return 0
+
+        monkeypatch.setattr(session, name, record)
+    return calls
+
+
+@pytest.fixture
+def ask(asked: list[tuple[str, Request]]) -> Ask:
+    """Run a command line that must be good, and return the request it became."""
+
+    def run(*arguments: str) -> Request:
+        assert cli.main(list(arguments)) == 0
+        return asked[-1][1]
+
+    return run
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run a command line that must be refused, and return its one sentence."""
+    assert cli.main(list(arguments)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("volley: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+# -------------------------------------------------------------------------------------------- good requests
+
+
+def test_plain_volley_is_the_overview_within_a_minute(asked: list[tuple[str, Request]]) -> None:
+    assert cli.main([]) == 0
+    ((name, request),) = asked
+    assert name == "overview"
+    assert request.budget_s == 60.0
+    assert len(request.sizes) == 28
+
+
+def test_ping_pong_has_the_tutorials_sizes_and_adaptive_sampling(ask: Ask) -> None:
+    request = ask("pingpong")
+    assert request.benchmark == "pingpong"
+    assert request.sizes == tuple(8 << i for i in range(28))
+    assert request.sampling == Sampling()
+    assert request == Request(sizes=request.sizes)
+
+
+def test_every_option_of_ping_pong_arrives(ask: Ask, tmp_path: Path) -> None:
+    request = ask(
+        *("pingpong", "-t", "host,null", "--transport", "aware", "-s", "8,64k", "--interval", "0.5%"),
+        *("--point-time", "2", "--tail", "--launches", "6", "--budget", "30", "--no-verify", "--fresh-buffers"),
+        *("-n", "2", "--hosts", "a,b", "--gpus", "0, 3", "--share-gpu", "--launcher", "srun"),
+        *("--launcher-arg=--mca", "--launcher-arg", "x", "--watchdog", "5", "--dry-run"),
+        *("-o", str(tmp_path / "r.jsonl"), "-f", "json"),
+    )
+    assert request == Request(
+        benchmark="pingpong",
+        transports=("host", "null", "aware"),
+        sizes=(8, 65536),
+        sampling=Sampling(interval=0.005, point_time_s=2.0, tail=True),
+        launches=6,
+        budget_s=30.0,
+        verify=False,
+        fresh_buffers=True,
+        ranks=2,
+        hosts=("a", "b"),
+        gpus=(0, 3),
+        share_device=True,
+        launcher="srun",
+        launcher_args=("--mca", "x"),
+        watchdog_s=5.0,
+        dry_run=True,
+        output=tmp_path / "r.jsonl",
+        format="json",
+    )
+
+
+def test_a_stream_has_a_window_and_a_direction(ask: Ask) -> None:
+    assert ask("stream").stream == Stream(window=64, direction="uni")
+    request = ask("stream", "--direction", "bi", "--window", "8")
+    assert (request.benchmark, request.stream) == ("stream", Stream(window=8, direction="bi"))
+
+
+def test_transports_are_a_probe(asked: list[tuple[str, Request]]) -> None:
+    assert cli.main(["transports", "-n", "4", "-f", "csv"]) == 0
+    ((name, request),) = asked
+    assert (name, request.benchmark, request.ranks, request.format) == ("transports", "probe", 4, "csv")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "warmup", "iterations"),
+    [(("--warmup", "5", "--iterations", "50"), 5, 50), (("--warmup", "0"), 0, 50), (("--iterations", "7"), 5, 7)],
+)
+def test_warmup_or_iterations_mean_a_fixed_batch(ask: Ask, arguments: tuple[str], warmup: int, iterations: int) -> None:
+    assert ask("pingpong", *arguments).sampling == Sampling(mode="fixed", warmup=warmup, iterations=iterations)
+
+
+@pytest.mark.parametrize(("text", "fraction"), [("1%", 0.01), (" ±2.5 %", 0.025), ("100%", 1.0)])
+def test_the_interval_is_a_percentage(ask: Ask, text: str, fraction: float) -> None:
+    assert ask("pingpong", "--interval", text).sampling.interval == pytest.approx(fraction)
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 130])
+def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    monkeypatch.setattr(session, "measure", lambda _request: code)
+    assert cli.main(["pingpong"]) == code
+
+
+# --------------------------------------------------------------------------------------------------- misuse
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("pingpong", "--sizes", "3q"), "'3q' is not a message size: write 8, 64Ki, 8:1Gi"),
+        (("pingpong", "--sizes", ""), "empty place"),
+        (("pingpong", "-f", "xml"), "choose table, csv, json or olcf"),
+        (("stream", "-f", "olcf"), "choose table, csv or json"),
+        (("transports", "-f", "olcf"), "choose table, csv or json"),
+        (("pingpong", "--launcher", "foo"), "choose auto, openmpi, mpich, srun or jsrun"),
+        (("stream", "--direction", "up"), "choose uni or bi"),
+        (("pingpong", "--interval", "0.01"), "write e.g. 1%"),
+        (("pingpong", "--interval", "0%"), "write e.g. 1%"),
+        (("pingpong", "--interval", "101%"), "write e.g. 1%"),
+        (("pingpong", "--interval", "nan%"), "write e.g. 1%"),
+        (("pingpong", "--interval", "1%%"), "write e.g. 1%"),
+        (("pingpong", "--warmup", "5", "--tail"), "--tail belongs to adaptive sampling"),
+        (("pingpong", "--iterations", "5", "--interval", "1%"), "--interval belongs to adaptive sampling"),
+        (("stream", "--iterations", "5", "--point-time", "1"), "--point-time belongs to adaptive sampling"),
+        (("pingpong", "--budget", "0"), "write seconds above 0, e.g. --budget 60"),
+        (("pingpong", "--budget", "nan"), "write seconds above 0"),
+        (("pingpong", "--watchdog", "-1"), "write seconds above 0"),
+        (("pingpong", "--point-time", "inf"), "write seconds above 0"),
+        (("pingpong", "--gpus", "a"), "write e.g. 0,1"),
+        (("pingpong", "--gpus", ""), "write e.g. 0,1"),
+        (("pingpong", "--hosts", "a,,b"), "write them with commas between"),
+        (("pingpong", "--hosts", "--mca"), "write them with commas between"),
+        (("pingpong", "--hosts", ""), "write them with commas between"),
+        (("pingpong", "-t", "host,"), "write them with commas between"),
+        (("pingpong", "-t", "a b"), "write them with commas between"),
+        (("pingpong", "--launches", "0"), "--launches"),
+        (("pingpong", "--launches", "x"), "--launches"),
+        (("stream", "--window", "0"), "--window"),
+        (("pingpong", "--ranks", "0"), "--ranks"),
+        (("pingpong", "--sizse", "8"), "see volley pingpong --help"),
+        (("pingpong", "extra"), "see volley pingpong --help"),
+        (("pingpong", "-o"), "requires an argument; see volley"),
+        (("frobnicate",), "the commands are pingpong, stream, transports and show; see volley --help"),
+        (("show",), "see volley show --help"),
+        (("-f", "csv", "pingpong"), "write --format after the command: volley pingpong --format …"),
+        (("--budget", "5", "stream"), "write --budget after the command"),
+        (("\x1b[31mred",), "\\x1b[31mred"),
+    ],
+)
+def test_a_request_without_sense_is_one_sentence_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], asked: list[tuple[str, Request]], arguments: tuple[str], said: str
+) -> None:
+    sentence = refused(capsys, *arguments)
+    assert said in sentence
+    assert "\x1b" not in sentence
+    assert asked == []
+
+
+@pytest.mark.parametrize(("error", "code"), [(UserError("no such thing"), 2), (MachineError("no such machine"), 3)])
+def test_errors_of_the_session_are_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: UserError, code: int
+) -> None:
+    def fail(request: Request) -> int:
+        raise error
+
+    monkeypatch.setattr(session, "measure", fail)
+    assert cli.main(["pingpong"]) == code
+    assert capsys.readouterr().err == f"volley: {error}\n"
+
+
+def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(request: Request) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "measure", interrupt)
+    assert cli.main(["pingpong"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_other_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(request: Request) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(session, "measure", crash)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["pingpong"])
+
+
+# ----------------------------------------------------------------------------------------------------- show
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        *((name, 0) for name in ("pingpong-host", "stream-uni", "stream-bi", "skipped", "launches", "fixed", "probe")),
+        *((name, 1) for name in ("failed", "incomplete")),
+    ],
+)
+def test_show_renders_a_file_and_its_exit_code_tells_whether_all_is_good(
+    capsys: pytest.CaptureFixture[str], name: str, code: int
+) -> None:
+    assert cli.main(["show", str(EXAMPLES / f"{name}.jsonl")]) == code
+    captured = capsys.readouterr()
+    assert "example-node" in captured.out
+    assert captured.err == ""
+
+
+def test_show_takes_several_files_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(EXAMPLES / "pingpong-host.jsonl")
+    assert cli.main(["show", path, path, "--format", "csv"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 11
+    assert rows[1].startswith("null,8,18,")
+
+
+def test_show_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    data = (EXAMPLES / "pingpong-host.jsonl").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert cli.main(["show", "-", "-f", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["report"] == 1
+
+
+def test_show_names_the_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "cannot read /nowhere.jsonl" in refused(capsys, "show", "/nowhere.jsonl")
+
+
+def test_show_of_a_line_that_cannot_be_read_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.jsonl"
+    data = (EXAMPLES / "pingpong-host.jsonl").read_bytes()
+    path.write_bytes(data.replace(b'"available":true', b'"available":maybe', 1))
+    assert cli.main(["show", str(path)]) == 1
+    assert "UNREADABLE in this run: line 2:" in capsys.readouterr().out
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    script = "import sys; from volley.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", script, "show", *[str(EXAMPLES / "launches.jsonl")] * 3, "-f", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+# ----------------------------------------------------------------------------------------------------- help
+
+
+@pytest.mark.parametrize("command", [[], ["pingpong"], ["stream"], ["transports"], ["show"]])
+def test_help_is_documentation(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    assert cli.main([*command, "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for said in ("Examples:", "Units:", "Exit codes: 0 good; 1", f"volley {' '.join(command)}".strip()):
+        assert said in text
+
+
+def test_the_version_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda _name: "1.2.3")
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == "volley 1.2.3\n"
+
+
+def test_reading_a_command_line_loads_nothing_heavy() -> None:
+    """Rich's tables, NumPy and the launchers load where they are used, so that starting a job stays quick."""
+    script = (
+        "import sys; from volley import cli; code = cli.main(['pingpong', '--sizes', 'x']); "
+        "heavy = {'numpy', 'volley.session', 'volley.report.table', 'volley.report.progress'} & set(sys.modules); "
+        "sys.exit(f'loaded {heavy}' if heavy or code != 2 else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from example_records import EXAMPLES, PLAN_FILES, RECORD_FILES, golden, log, pingpong, run, transport
+from volley.errors import UserError
+from volley.records import End, PingPong, Plan, Run, StreamPoint, Transport
+from volley.records_io import RecordError, RunLog, VersionError, decode_line, encode_line, parse_runs, read_runs
+
+SCHEMA = EXAMPLES.parent
+names = pytest.mark.parametrize("path", RECORD_FILES, ids=lambda path: path.stem)
+
+
+# ------------------------------------------------------------------------------------------ golden examples
+
+
+def test_there_are_golden_examples_of_every_kind() -> None:
+    logs = [one for path in RECORD_FILES for one in read_runs(path)]
+    points = [point for one in logs for point in one.points]
+    assert {point.status for point in points} == {"ok", "failed", "skipped"}
+    assert {point.direction for point in points if isinstance(point, StreamPoint)} == {"uni", "bi"}
+    assert any(isinstance(point, PingPong) for point in points)
+    assert any(one.end is None for one in logs)
+    assert len(golden("launches")) >= 6
+
+
+@names
+def test_golden_records_follow_the_schema(path: Path) -> None:
+    validator = Draft202012Validator(json.loads((SCHEMA / "record.schema.json").read_text()))
+    for line in path.read_bytes().splitlines():
+        validator.validate(json.loads(line))
+
+
+@pytest.mark.parametrize("path", PLAN_FILES, ids=lambda path: path.stem)
+def test_golden_plans_follow_the_schema_and_are_plans(path: Path) -> None:
+    Draft202012Validator(json.loads((SCHEMA / "plan.schema.json").read_text())).validate(json.loads(path.read_bytes()))
+    assert msgspec.json.decode(path.read_bytes(), type=Plan).transports
+
+
+@names
+def test_golden_lines_are_what_is_written_for_the_records_in_them(path: Path) -> None:
+    for line in path.read_bytes().splitlines(keepends=True):
+        assert encode_line(decode_line(line)) == line
+
+
+@names
+def test_golden_records_are_plausible(path: Path) -> None:
+    """Counts fit each other, so that the examples teach nothing wrong."""
+    for one in read_runs(path):
+        assert one.run is not None
+        for point in one.points:
+            assert point.transport in one.run.plan.transports
+            assert point.size_bytes in one.run.plan.sizes_bytes
+            if isinstance(point, PingPong):
+                assert point.messages_timed == 2 * point.exchanges_per_sample * len(point.half_round_trip_s)
+            else:
+                ways = 2 if point.direction == "bi" else 1
+                assert point.messages_timed == ways * point.window * point.windows_per_sample * len(point.forward_s)
+            assert point.messages_verified <= point.messages_timed
+            assert (point.reason is None) == (point.status == "ok")
+        if one.end is not None:
+            counted = [one.end.points_ok, one.end.points_failed, one.end.points_skipped]
+            assert counted == [sum(p.status == status for p in one.points) for status in ("ok", "failed", "skipped")]
+
+
+# ------------------------------------------------------------------------------------------ cut anywhere
+
+
+def _shape(logs: list[RunLog]) -> list[tuple[bool, int, int, bool]]:
+    return [(one.run is not None, len(one.transports), len(one.points), one.end is not None) for one in logs]
+
+
+@names
+def test_a_file_cut_at_any_byte_gives_its_whole_lines(path: Path) -> None:
+    data = path.read_bytes()
+    ends = [0, *(place + 1 for place, byte in enumerate(data) if byte == ord("\n"))]
+    for cut in range(1, len(data)):
+        part = data[:cut]
+        # A line that lacks nothing but its line feed is whole.
+        whole = max(end for end in ends if end <= cut + 1)
+        if whole == 0:
+            with pytest.raises(UserError, match="ends within its first line"):
+                parse_runs(part)
+            continue
+        logs = parse_runs(part)
+        assert _shape(logs) == _shape(parse_runs(data[:whole]))
+        assert not any(one.problems for one in logs)
+        if cut < len(data) - 1:
+            assert not all(one.complete for one in logs) or _ends_a_run(data[:whole])
+
+
+def _ends_a_run(data: bytes) -> bool:
+    return b'"record":"end"' in data.rstrip(b"\n").rpartition(b"\n")[2]
+
+
+def test_only_the_run_that_was_cut_is_incomplete() -> None:
+    data = (EXAMPLES / "launches.jsonl").read_bytes()
+    logs = parse_runs(data[: len(data) - 10])
+    assert [one.complete for one in logs] == [True] * 5 + [False]
+
+
+# ---------------------------------------------------------------------------------- what can be in a file
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused_with_a_sentence(data: bytes) -> None:
+    try:
+        assert parse_runs(data)
+    except UserError as refusal:
+        sentence = str(refusal)
+    else:
+        return
+    assert sentence.startswith("records ")
+
+
+@given(st.lists(st.one_of(st.just(b"x"), st.binary(max_size=9)), max_size=3), st.integers(0, 3))
+def test_rubbish_between_lines_costs_nothing_but_itself(rubbish: list[bytes], place: int) -> None:
+    lines = (EXAMPLES / "pingpong-host.jsonl").read_bytes().splitlines()
+    broken = [line.replace(b"\n", b"") for line in rubbish]
+    logs = parse_runs(b"\n".join([*lines[: place + 1], *broken, *lines[place + 1 :]]) + b"\n")
+    assert _shape(logs) == _shape(golden("pingpong-host"))
+    assert len(logs[0].problems) == sum(bool(line.strip()) for line in broken)
+    assert logs[0].complete == (not logs[0].problems)
+
+
+def test_all_errors_of_a_file_are_named_with_their_lines() -> None:
+    lines = (EXAMPLES / "pingpong-host.jsonl").read_bytes().splitlines()
+    lines[2] = b'{"record":"transport","transport":1}'
+    lines[4] = b"{"
+    lines[5] = b'{"record":"pingpong","nonsense":true}'
+    (one,) = parse_runs(b"\n".join(lines) + b"\n")
+    assert [problem.partition(":")[0] for problem in one.problems] == ["line 3", "line 5", "line 6"]
+    assert "$.transport" in one.problems[0]
+
+
+def test_a_file_of_something_else_is_refused_with_its_errors() -> None:
+    with pytest.raises(UserError, match=r"letter\.txt holds no volley records") as error:
+        parse_runs(b"Dear all,\n\nhello\nthere\n", "letter.txt")
+    assert "line 1:" in str(error.value)
+    assert "line 4:" in str(error.value)
+
+
+def test_many_errors_are_not_all_shown() -> None:
+    with pytest.raises(UserError, match="and 80 lines more"):
+        parse_runs(b"x\n" * 100)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b" \n\n"])
+def test_an_empty_file_is_called_that(data: bytes) -> None:
+    with pytest.raises(UserError, match=r"a\.jsonl is empty"):
+        parse_runs(data, "a.jsonl")
+
+
+def test_deep_nesting_is_no_crash() -> None:
+    with pytest.raises(RecordError):
+        decode_line(b"[" * 100_000)
+
+
+def test_errors_obey_no_escape_sequence() -> None:
+    with pytest.raises(RecordError) as error:
+        decode_line(b'{"record":"\\u001b[31mred"}')
+    assert "\x1b" not in str(error.value)
+
+
+# ------------------------------------------------------------------------------------------------- versions
+
+
+def test_a_newer_file_is_refused_with_a_remedy() -> None:
+    newer = encode_line(pingpong([1.0])).replace(b'"version":1', b'"version":2,"news":[1]')
+    with pytest.raises(VersionError, match=r"a newer volley \(records version 2; this one reads 1\): upgrade"):
+        decode_line(newer)
+
+
+def test_a_newer_version_is_refused_even_where_it_could_be_read() -> None:
+    newer = encode_line(pingpong([1.0])).replace(b'"version":1', b'"version":2')
+    with pytest.raises(VersionError):
+        decode_line(newer)
+
+
+def test_a_newer_plan_within_a_run_is_refused() -> None:
+    newer = encode_line(run()).replace(b'"plan":{"plan":1', b'"plan":{"plan":7')
+    with pytest.raises(VersionError, match=r"plan version 7"):
+        decode_line(newer)
+
+
+def test_a_version_that_never_was_is_refused() -> None:
+    with pytest.raises(VersionError, match="no known volley"):
+        decode_line(encode_line(pingpong([1.0])).replace(b'"version":1', b'"version":0'))
+
+
+def test_a_file_with_newer_lines_is_refused_whole_with_all_of_them() -> None:
+    data = (EXAMPLES / "launches.jsonl").read_bytes()
+    lines = data.splitlines(keepends=True)
+    lines[1], lines[3] = (line.replace(b'"version":1', b'"version":2') for line in (lines[1], lines[3]))
+    with pytest.raises(UserError, match="cannot read") as error:
+        parse_runs(b"".join(lines))
+    assert "line 2:" in str(error.value)
+    assert "line 4:" in str(error.value)
+    assert error.value.exit_code == 2
+
+
+# ------------------------------------------------------------------------------------------------- run logs
+
+
+def test_a_log_is_complete_from_run_to_end_without_problems() -> None:
+    one = RunLog()
+    assert not one.complete
+    for record in (run(), transport(), pingpong([1.0]), End(status="complete", elapsed_s=1.0)):
+        one.add(record)
+    assert one.complete
+    one.problems.append("something")
+    assert not one.complete
+
+
+def test_records_out_of_place_are_told_and_kept() -> None:
+    one = RunLog()
+    with pytest.raises(RecordError, match="before any run record"):
+        one.add(pingpong([1.0]))
+    assert len(one.points) == 1
+    done = log(pingpong([1.0]))
+    with pytest.raises(RecordError, match="after the end"):
+        done.add(pingpong([1.0], size=16))
+    assert len(done.points) == 2
+    for record in (run(), End(status="failed", elapsed_s=2.0)):
+        with pytest.raises(RecordError, match="second"):
+            done.add(record)
+    assert done.end is not None
+    assert done.end.status == "complete"
+
+
+def test_a_file_without_its_head_is_shown_as_incomplete() -> None:
+    lines = (EXAMPLES / "pingpong-host.jsonl").read_bytes().splitlines(keepends=True)
+    (one,) = parse_runs(b"".join(lines[4:]))
+    assert one.run is None
+    assert len(one.points) == 10
+    assert not one.complete
+
+
+RECORDS = st.one_of(
+    st.builds(
+        pingpong,
+        st.lists(st.floats(1e-12, 1e6), max_size=5),
+        st.integers(1, 2**62),
+        st.text(max_size=9),
+        reason=st.none() | st.text(max_size=9),
+    ),
+    st.builds(
+        transport, st.text(max_size=9), facts=st.dictionaries(st.text(max_size=4), st.integers(-9, 9), max_size=2)
+    ),
+    st.builds(End, status=st.sampled_from(["complete", "failed", "stopped"]), elapsed_s=st.floats(0, 1e9)),
+    st.builds(run, started_at=st.text(max_size=9)),
+)
+
+
+@given(RECORDS)
+def test_a_record_comes_back_from_its_line(record: Run | Transport | PingPong | End) -> None:
+    line = encode_line(record)
+    assert line.count(b"\n") == 1
+    assert decode_line(line) == record
+
+
+# ------------------------------------------------------------------------------------------------ read_runs
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(UserError, match=r"cannot read /nowhere/at\.jsonl: No such file"):
+        read_runs("/nowhere/at.jsonl")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="Is a directory"):
+        read_runs(tmp_path)
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = (EXAMPLES / "failed.jsonl").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert _shape(read_runs("-")) == _shape(golden("failed"))

@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import io
+import re
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from example_records import golden, pingpong, plan, run, stream
+from volley.records import Plan, Sampling
+from volley.records_io import RunLog
+from volley.report.forecast import Forecast
+from volley.report.progress import Progress
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def follow(logs: list[RunLog], format_name: str, out: io.StringIO, err: io.StringIO) -> None:
+    with Progress(format_name, launches=len(logs), out=out, err=err) as progress:
+        for log in logs:
+            assert log.run is not None
+            progress.begin(log.run.plan)
+            records = [log.run, *log.transports, *log.points, *([log.end] if log.end else [])]
+            for record in records:
+                progress.on_record(record)
+
+
+# --------------------------------------------------------------------------------------------- plain lines
+
+
+def test_without_a_terminal_each_point_is_a_line_on_stderr() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    follow(golden("pingpong-host"), "table", out, err)
+    lines = err.getvalue().splitlines()
+    assert out.getvalue() == ""
+    assert len(lines) == 10
+    assert re.match(r"volley: host 8 B: 0\.33\d µs, 0\.0242 GB/s \(\d+ %, .*left\)$", lines[1])
+    assert re.match(r"volley: null 8 B: 0\.00400 µs \(", lines[0])
+    assert lines[-1].endswith("(100 %, done)")
+
+
+def test_failed_and_skipped_points_say_why() -> None:
+    err = io.StringIO()
+    follow(golden("failed"), "table", io.StringIO(), err)
+    assert "corrupt 4 KiB: FAILED: the message that rank 1 received differs" in err.getvalue()
+    assert "GB/s" not in err.getvalue().splitlines()[1]
+    err = io.StringIO()
+    follow(golden("skipped"), "table", io.StringIO(), err)
+    assert "host 8 GiB: skipped: needs 16 GiB" in err.getvalue()
+
+
+def test_a_stream_shows_its_bandwidth() -> None:
+    err = io.StringIO()
+    follow(golden("stream-bi"), "table", io.StringIO(), err)
+    assert re.match(r"volley: host 8 B: 0\.07\d+ GB/s \(", err.getvalue())
+
+
+def test_launches_are_numbered_and_make_up_one_whole() -> None:
+    err = io.StringIO()
+    follow(golden("launches"), "table", io.StringIO(), err)
+    lines = err.getvalue().splitlines()
+    assert lines[0].startswith("volley: launch 1 of 6: host 8 B")
+    assert "(17 %" in lines[1]
+    assert lines[-1].startswith("volley: launch 6 of 6: host 64 KiB")
+    assert lines[-1].endswith("(100 %, done)")
+
+
+def test_notes_are_lines_without_escape_sequences() -> None:
+    err = io.StringIO()
+    with Progress(out=io.StringIO(), err=err) as progress:
+        progress.note("mind \x1b[31mthis")
+    assert err.getvalue() == "volley: mind \\x1b[31mthis\n"
+
+
+def test_stderr_that_knows_ascii_only_is_no_crash() -> None:
+    raw = io.BytesIO()
+    err = io.TextIOWrapper(raw, encoding="ascii")
+    with Progress(out=io.StringIO(), err=err) as progress:
+        progress.note("3 µs")
+    assert raw.getvalue() == b"volley: 3 us\n"
+
+
+def test_records_before_a_plan_are_no_crash() -> None:
+    err = io.StringIO()
+    with Progress(out=io.StringIO(), err=err) as progress:
+        progress.on_record(pingpong([1e-6]))
+    assert err.getvalue() == ""
+
+
+# ------------------------------------------------------------------------------------------------- the bar
+
+
+def visible(text: str) -> str:
+    return re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", text)
+
+
+def test_on_a_terminal_a_bar_is_drawn_on_stderr_and_wiped_out() -> None:
+    out, err = Terminal(), Terminal()
+    follow(golden("pingpong-host"), "csv", out, err)
+    assert out.getvalue() == ""
+    drawn = visible(err.getvalue())
+    assert "starting 2 ranks" in drawn
+    assert re.search(r"\d+% .*left host 8 B: 0\.33", drawn)
+    assert "100%" in drawn
+    assert err.getvalue().rstrip().endswith("\x1b[2K")
+
+
+def test_the_bar_is_drawn_on_stdout_where_only_that_is_a_terminal() -> None:
+    out, err = Terminal(), io.StringIO()
+    follow(golden("pingpong-host"), "table", out, err)
+    assert "100%" in visible(out.getvalue())
+    assert err.getvalue() == ""
+
+
+@pytest.mark.parametrize("format_name", ["csv", "json", "olcf"])
+def test_data_on_stdout_is_never_drawn_into(format_name: str) -> None:
+    out, err = Terminal(), io.StringIO()
+    follow(golden("pingpong-host"), format_name, out, err)
+    assert out.getvalue() == ""
+    assert len(err.getvalue().splitlines()) == 10
+
+
+def test_no_thread_draws_beside_the_ranks() -> None:
+    before = threading.active_count()
+    out = Terminal()
+    with Progress(out=out, err=io.StringIO()) as progress:
+        progress.begin(plan())
+        drawn = out.getvalue()
+        assert threading.active_count() == before
+        progress.on_record(run())
+        assert out.getvalue() == drawn
+        progress.on_record(pingpong([1e-6]))
+        assert out.getvalue() != drawn
+
+
+def test_a_note_stays_above_the_bar() -> None:
+    out = Terminal()
+    with Progress(out=out, err=io.StringIO()) as progress:
+        progress.begin(plan())
+        progress.note("mind [bold]this\x1b[2J")
+    assert "mind [bold]this\\x1b[2J" in out.getvalue()
+
+
+def test_text_from_a_machine_is_harmless_in_the_bar() -> None:
+    out = Terminal()
+    with Progress(out=out, err=io.StringIO()) as progress:
+        progress.begin(plan(transports=["[red]x\x1b[2J"]))
+        progress.on_record(pingpong(status="skipped", name="[red]x\x1b[2J"))
+    assert "[red]x\\x1b[2J" in out.getvalue()
+
+
+def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    out, err = Terminal(), io.StringIO()
+    follow(golden("failed"), "table", out, err)
+    assert out.getvalue() == ""
+    assert len(err.getvalue().splitlines()) == 2
+
+
+def test_an_error_inside_takes_the_bar_away() -> None:
+    out = Terminal()
+
+    def fail() -> None:
+        with Progress(out=out, err=io.StringIO()) as progress:
+            progress.begin(plan())
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert out.getvalue().rstrip().endswith("\x1b[2K")
+
+
+# ------------------------------------------------------------------------------------------------ forecast
+
+
+def test_a_sweep_of_large_messages_is_foreseen_to_grow_with_the_bytes() -> None:
+    forecast = Forecast(plan(sizes_bytes=[1 << 20, 1 << 28]))
+    forecast.add(pingpong([1e-4] * 6, size=1 << 20, elapsed_s=0.5))
+    # 256 times the bytes: 12 exchanges of 2 · 256 · 0.1 ms, three times as long with what stands beside them
+    assert forecast.left_s(1.0) == pytest.approx(12 * 2 * 256e-4 * 3)
+
+
+def test_small_messages_take_as_long_as_each_other() -> None:
+    forecast = Forecast(plan(sizes_bytes=[8, 16, 32]))
+    forecast.add(pingpong([1e-6] * 6, size=8, elapsed_s=0.2))
+    assert forecast.left_s(0.2) == pytest.approx(0.4)
+    assert forecast.fraction(0.2) == pytest.approx(1 / 3)
+
+
+def test_a_fixed_batch_is_foreseen_from_its_number_of_exchanges() -> None:
+    fixed = Sampling(mode="fixed", warmup=50, iterations=950)
+    forecast = Forecast(plan(sizes_bytes=[1 << 20, 1 << 21], sampling=fixed))
+    forecast.add(pingpong([1e-3], size=1 << 20, elapsed_s=2.0))
+    assert forecast.left_s(2.0) == pytest.approx(1000 * 2 * 2e-3)
+
+
+def test_an_unavailable_transport_is_left_out() -> None:
+    forecast = Forecast(plan(transports=["host", "aware"]))
+    forecast.drop("aware")
+    forecast.drop("never heard of")
+    forecast.add(pingpong([1e-6]))
+    assert forecast.fraction(1.0) == 1.0
+    assert forecast.left_s(1.0) == 0.0
+
+
+def test_the_budget_bounds_the_time_left() -> None:
+    forecast = Forecast(plan(sizes_bytes=[8, 1 << 30], budget_s=10.0))
+    forecast.add(pingpong([1.0] * 6, elapsed_s=9.0))
+    assert forecast.left_s(9.0) == pytest.approx(1.0)
+    assert forecast.left_s(11.0) == 0.0
+
+
+@given(st.data())
+def test_the_fraction_never_goes_back_and_ends_at_one(data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 1 << 40), min_size=1, max_size=6, unique=True))
+    the_plan = Plan(benchmark="pingpong", transports=["a", "b"], sizes_bytes=sizes)
+    forecast, elapsed, fractions = Forecast(the_plan), 0.0, [0.0]
+    for size in sizes:
+        for name in the_plan.transports:
+            times = data.draw(st.lists(st.floats(1e-9, 10.0), max_size=3))
+            took = data.draw(st.floats(0.0, 100.0))
+            status = "ok" if times else "skipped"
+            forecast.add(pingpong(times, size, name, status=status, elapsed_s=took))
+            elapsed += took
+            assert forecast.left_s(elapsed) >= 0
+            fractions.append(forecast.fraction(elapsed))
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1.0
+
+
+def test_streams_are_foreseen_too() -> None:
+    forecast = Forecast(plan(benchmark="stream", sizes_bytes=[1 << 20, 1 << 21]))
+    forecast.add(stream([64e-4] * 6, size=1 << 20, elapsed_s=0.1))
+    assert forecast.left_s(0.1) == pytest.approx(12 * 2 * 64e-4 * 0.1 / (12 * 64e-4))
+
+
+def test_a_plan_without_points_is_done_at_once() -> None:
+    assert Forecast(plan(benchmark="probe", sizes_bytes=[])).fraction(0.0) == 1.0

@@ -1,0 +1,366 @@
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from example_records import RECORD_FILES, golden, log, pingpong, plan, stream, transport
+from volley.errors import UserError
+from volley.records import Device, End, Mismatch, Sampling
+from volley.records_io import RunLog, parse_runs, read_runs
+from volley.report import render
+from volley.report.heading import mpi_name
+
+SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6, 1.006e-6]
+RULE = re.compile(r"^[─-]{20,}$", re.MULTILINE)
+
+
+def shown(logs: list[RunLog], **options: object) -> str:
+    out = io.StringIO()
+    render(logs, "table", out, **options)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells below the line under the header, of the first table."""
+    body = text[RULE.search(text).end() :].lstrip("\n")  # type: ignore[union-attr]
+    found = []
+    for line in body.splitlines():
+        if not re.match(r"\s*\d+ \w?i?B\b", line):
+            break
+        found.append(re.sub(r"(\d) (\w?i?B)\b", r"\1_\2", line).split())
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+# -------------------------------------------------------------------------------------------------- layout
+
+
+@pytest.mark.parametrize("path", RECORD_FILES, ids=lambda path: path.stem)
+def test_tables_of_golden_examples_fit_80_columns_and_lose_nothing(path: Path) -> None:
+    text = shown(read_runs(path))
+    table = [line for line in text.splitlines() if re.match(r"\s*\d+ \w?i?B\b|\s+size", line) or RULE.match(line)]
+    assert all(len(line) <= 80 for line in table)
+    assert "…" not in text
+
+
+def test_one_transport_shows_every_column() -> None:
+    text = shown([log(pingpong(SAMPLES, size=1 << 20))])
+    assert rows(text) == [["1_MiB", "1.003", "0.3", "1045", "7", "✓"]]
+    header = text[: RULE.search(text).start()].splitlines()[-2:]  # type: ignore[union-attr]
+    assert header[0].split() == ["latency", "bandwidth"]
+    assert header[1].split() == ["size", "µs", "±", "%", "GB/s", "samples", "verified"]
+
+
+def test_decimal_points_of_a_column_stand_in_one_line() -> None:
+    points = [pingpong([value * scale for value in SAMPLES], size) for size, scale in ((8, 0.3), (64, 7), (512, 40))]
+    lines = [line for line in shown([log(*points)]).splitlines() if re.match(r"\s*\d+ B ", line)]
+    assert len({line.index(".") for line in lines}) == 1
+
+
+def test_a_stream_one_way_and_both_ways() -> None:
+    one_way = shown([log(stream([64e-6] * 6, size=1000))])
+    assert rows(one_way) == [["1000_B", "1.000", "<0.1", "6", "✓"]]
+    assert "rank 0 sends, 64 messages in flight" in one_way
+    both = shown([log(stream([64e-6] * 6, [128e-6] * 6, size=1000))])
+    assert rows(both) == [["1000_B", "1.000", "<0.1", "1.000", "0.5000", "6", "✓"]]
+    for word in ("total", "forward", "backward", "both ranks send at once"):
+        assert word in both
+
+
+def test_transports_stand_side_by_side_in_one_row_a_size() -> None:
+    points = [pingpong(SAMPLES, size, name) for size in (8, 64) for name in ("host", "staged/pinned")]
+    text = shown([log(*points)])
+    assert [len(row) for row in rows(text)] == [7, 7]
+    title = next(line for line in text.splitlines() if "staged/pinned" in line)
+    assert title.split() == ["host", "staged/pinned"]
+    assert "all verified" in text
+
+
+@pytest.mark.parametrize(("columns", "blocks"), [(60, 3), (80, 2), (250, 1)])
+def test_transports_that_do_not_fit_go_into_further_blocks(
+    monkeypatch: pytest.MonkeyPatch, columns: int, blocks: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    names = ["host", "staged/pageable", "staged/pipelined", "aware", "peer"]
+    text = shown([log(*(pingpong(SAMPLES, 8, name) for name in names))])
+    assert len(RULE.findall(text)) == blocks
+    for name in names:
+        assert len(re.findall(rf"(^|\s){name}(\s|$)", text.partition("latency:")[0])) == 1
+    assert "…" not in text
+
+
+def test_a_terminal_narrower_than_one_transport_still_loses_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    assert "1.003" in shown([log(pingpong(SAMPLES))])
+    assert rows(shown([log(pingpong(SAMPLES, size=1 << 20))]))[0][-1] == "✓"
+
+
+def test_sentences_in_a_file_are_lines() -> None:
+    reason = " ".join(["a long reason"] * 20)
+    text = shown([log(pingpong(status="skipped", reason=reason))])
+    assert f"host skipped 8 B: {reason}" in text
+
+
+def test_other_requests_are_other_tables() -> None:
+    text = shown([log(pingpong(SAMPLES)), log(stream([1e-6] * 6), the_plan=plan(benchmark="stream"))])
+    assert text.count("volley pingpong") == 1
+    assert text.count("volley stream") == 1
+
+
+def test_tail_shows_percentiles() -> None:
+    tail = plan(sampling=Sampling(tail=True))
+    samples = [number * 1e-6 for number in range(1, 1001)]
+    alone = shown([log(pingpong(samples), the_plan=tail)])
+    assert rows(alone)[0][3:7] == ["900.0", "990.0", "999.0", "1000"]
+    assert "single exchanges" in alone
+    both = shown([log(pingpong(samples), pingpong(samples, name="aware"), the_plan=tail)])
+    assert rows(both)[0] == ["8_B", "500.5", "990.0", "1000", "500.5", "990.0", "1000"]
+
+
+# ------------------------------------------------------------------------------------- what must be honest
+
+
+def test_a_failed_point_shows_no_number_and_says_what_was_wrong() -> None:
+    wrong = Mismatch(rank=1, offset_bytes=17, expected=0x5A, found=0x5B, wrong_bytes=1)
+    bad = pingpong(SAMPLES, 4096, status="failed", reason="it differs", mismatch=wrong)
+    text = shown([log(pingpong(SAMPLES), bad)])
+    assert rows(text)[1] == ["4_KiB", "FAILED", "FAILED"]
+    assert "FAILED: host at 4 KiB: it differs (0x5b instead of 0x5a)" in text
+
+
+def test_a_wrong_guard_byte_is_called_that() -> None:
+    wrong = Mismatch(rank=1, offset_bytes=-1, expected=0, found=1, wrong_bytes=1)
+    assert "a guard byte" in shown([log(pingpong(status="failed", reason="it differs", mismatch=wrong))])
+
+
+def test_skipped_points_give_their_reasons_below() -> None:
+    text = shown(golden("skipped"))
+    assert rows(text)[-1] == ["8_GiB", "skipped"]
+    assert "host skipped 8 GiB: needs 16 GiB" in text
+
+
+def test_many_skipped_sizes_of_one_reason_are_one_sentence() -> None:
+    points = [pingpong(SAMPLES)] + [pingpong(size=1 << n, status="skipped", reason="too large") for n in range(30, 35)]
+    assert "host skipped 5 sizes from 1 GiB to 16 GiB: too large" in shown([log(*points)])
+
+
+def test_many_reasons_are_not_all_repeated() -> None:
+    points = [pingpong(size=1 << n, status="skipped", reason=f"needs {n}") for n in range(30, 35)]
+    text = shown([log(*points)])
+    assert text.count("needs") == 3
+    assert "host skipped 8 GiB and 16 GiB too" in text
+
+
+def test_unavailable_transports_are_named_with_their_reason() -> None:
+    assert "aware (MPI on device pointers) is unavailable: no NVIDIA driver" in shown(golden("pingpong-host"))
+
+
+def test_an_incomplete_run_says_so_and_shows_what_it_has() -> None:
+    text = shown(golden("incomplete"))
+    assert "INCOMPLETE: this run broke off before its last record; it had measured 2 points" in text
+    assert len(rows(text)) == 2
+
+
+def test_a_run_cut_before_its_first_point_is_shown_too() -> None:
+    first = (RECORD_FILES[0].parent / "incomplete.jsonl").read_bytes().splitlines(keepends=True)[0]
+    text = shown(parse_runs(first))
+    assert "example-node" in text
+    assert "it had measured 0 points" in text
+
+
+def test_a_run_without_its_first_record_is_shown_too() -> None:
+    one = log(pingpong(SAMPLES))
+    one.run = None
+    one.problems.append("line 1: \x1b[31mrubbish")
+    text = shown([one])
+    assert "machine and MPI are unknown" in text
+    assert "UNREADABLE in this run: line 1: \\x1b[31mrubbish" in text
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (End(status="stopped", reason="asked to", elapsed_s=1.0), "was stopped before its last point: asked to"),
+        (End(status="failed", reason="an exception", elapsed_s=1.0), "ended early: an exception"),
+    ],
+)
+def test_an_early_end_is_told(end: End, said: str) -> None:
+    one = log(pingpong(SAMPLES))
+    one.end = end
+    assert said in shown([one])
+
+
+def test_the_launch_that_broke_off_is_numbered() -> None:
+    logs = [log(pingpong(SAMPLES)) for _ in range(3)]
+    logs[1].end = None
+    assert "launch 2 of 3 broke off" in shown(logs)
+
+
+def test_nothing_verified_is_told() -> None:
+    text = shown([log(pingpong(SAMPLES, messages_verified=0), the_plan=plan(verify=False))])
+    assert rows(text)[0][-1] == "no"
+    assert "nothing was verified" in text
+
+
+def test_the_fewest_observations_are_marked() -> None:
+    text = shown([log(pingpong([1e-6, 1.1e-6])), log(pingpong([1.2e-6, 1.3e-6]))])
+    assert rows(text)[0][2].startswith("(")
+    assert "range of fewer than 6 launches, which have no 95 % interval" in text
+
+
+def test_one_batch_has_no_interval() -> None:
+    text = shown(golden("fixed"))
+    assert {row[2] for row in rows(text)} == {"–"}
+    assert "mean of one batch of 50" in text
+
+
+def test_what_sends_nothing_shows_a_dash_for_bandwidth_and_is_labelled() -> None:
+    text = shown(golden("pingpong-host"))
+    assert all(row[3] == "–" for row in rows(text))
+    assert "null (sends nothing)" in text
+
+
+def test_what_is_not_mpi_is_labelled_beside_mpi() -> None:
+    peer = transport("peer", mpi=False, memory="device")
+    text = shown([log(pingpong(SAMPLES), pingpong(SAMPLES, name="peer"), transports=[transport(), peer])])
+    assert "peer (not MPI)" in text
+
+
+def test_text_from_machines_is_neither_obeyed_nor_marked_up() -> None:
+    reason = "bad \x1b[2J [bold]node[/bold] :smile:\nnext"
+    one = log(pingpong(status="skipped", reason=reason), transports=[transport(summary="[red]x")])
+    assert one.run is not None
+    text = shown([one], color=True)
+    assert "\x1b[2J" not in text
+    assert "bad \\x1b[2J [bold]node[/bold] :smile: next" in text
+
+
+# ------------------------------------------------------------------------------- heading, findings, warnings
+
+
+def test_the_heading_names_machine_mpi_and_placement() -> None:
+    text = shown(golden("pingpong-host"))
+    assert "volley pingpong · Open MPI v5.0.11 · launched by openmpi · 2026-01-02T03:04:05Z" in text
+    assert "rank 0 on core 0 and rank 1 on core 1, bound by volley" in text
+
+
+def test_the_heading_has_a_line_for_each_node_and_names_gpus() -> None:
+    one = log(pingpong(SAMPLES))
+    assert one.run is not None
+    gpu = Device(index=3, name="GPU X", uuid="u", pci="p", compute_capability="9.0", memory_bytes=1)
+    ranks = [
+        replace(rank, host=f"node{rank.rank}", node=rank.rank, cores=[0, 1, 2, 8], device=gpu, bound_by="nobody")
+        for rank in one.run.ranks
+    ]
+    one.run = replace(one.run, ranks=ranks)
+    text = shown([one])
+    for host in (0, 1):
+        assert f"node{host} (Example CPU): rank {host} on cores 0-2,8 with GPU 3 (GPU X), not bound" in text
+
+
+def test_the_fastest_transport_is_told_by_size_and_changes_only_where_intervals_are_apart() -> None:
+    def points(name: str, *microseconds: float) -> list:
+        sizes = (8, 64, 512)
+        return [pingpong([m * s for s in SAMPLES], size, name) for size, m in zip(sizes, microseconds, strict=True)]
+
+    assert "fastest: a from 8 B, b from 512 B" in shown([log(*points("a", 1, 1.001, 9), *points("b", 2, 1, 3))])
+    assert "fastest: a at every size" in shown([log(*points("a", 1, 1, 3), *points("b", 2, 1.001, 3.001))])
+    assert "fastest" not in shown([log(*points("a", 1, 1, 1))])
+
+
+def test_findings_sum_up_each_transport() -> None:
+    text = shown(golden("pingpong-host"))
+    assert re.search(r"^host: 0\.33\d µs at 8 B, at most 19\.\d GB/s at 1 MiB$", text, re.MULTILINE)
+    assert re.search(r"^null: .* where nothing is sent", text, re.MULTILINE)
+
+
+def test_an_interval_not_reached_says_what_to_do_with_the_options_in_use() -> None:
+    wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
+    slow = plan(sampling=Sampling(point_time_s=2.0))
+    text = shown([log(pingpong(wide, ended_by="time"), the_plan=slow)])
+    assert "host: ±1 % was not reached within 2 s at 8 B (at worst ±9.1 % at 8 B)" in text
+    assert "--point-time 10" in text
+
+
+def test_drift_interruptions_and_missing_launches_are_warned_of() -> None:
+    drifting = [1e-6 * (1 + number / 100) for number in range(30)]
+    interrupted = [1e-6 + 1e-9 * (number % 7) for number in range(40)] + [1e-4] * 6
+    text = shown([log(pingpong(drifting)), log(pingpong(drifting), pingpong(interrupted, 64))])
+    assert "the samples drifted while measuring 8 B" in text
+    assert "many samples were interrupted at 64 B" in text
+    assert "not every launch measured 64 B" in text
+
+
+def test_one_warning_a_point_is_enough() -> None:
+    wild = [1e-6 * (1 + number / 10) for number in range(30)]
+    text = shown([log(pingpong(wild, ended_by="time"))])
+    assert "±1 % was not reached" in text
+    assert "drifted" not in text
+
+
+def test_what_sends_nothing_is_not_warned_of() -> None:
+    null = transport("null", mpi=False, memory="none")
+    wild = [1e-6 * (1 + number / 10) for number in range(30)]
+    assert "was not reached" not in shown([log(pingpong(wild, name="null", ended_by="time"), transports=[null])])
+
+
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [
+        ("Open MPI v5.0.11, package: Open MPI x@y Distribution, ident: 5.0.11", "Open MPI v5.0.11"),
+        ("MPICH Version:      5.0.2", "MPICH 5.0.2"),
+    ],
+)
+def test_mpi_is_named_shortly(library: str, name: str) -> None:
+    assert mpi_name(library) == name
+
+
+# --------------------------------------------------------------------------------------- colours and streams
+
+
+def test_colour_repeats_what_the_words_say() -> None:
+    colored, plain = shown(golden("failed"), color=True), shown(golden("failed"), color=False)
+    assert "\x1b[" in colored
+    assert "\x1b" not in plain
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored).split() == plain.split()
+
+
+def test_a_pipe_gets_no_colour_and_120_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS")
+    text = shown([log(*(pingpong(SAMPLES, 8, name) for name in ("host", "staged/pageable", "staged/pipelined")))])
+    assert "\x1b" not in text
+    assert len(RULE.findall(text)) == 1
+
+
+def test_a_stream_that_knows_ascii_only_gets_ascii() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    render(golden("pingpong-host"), "table", out)
+    out.flush()
+    text = raw.getvalue().decode("ascii")
+    assert " us " in text
+    assert "--------" in text
+
+
+# ---------------------------------------------------------------------------------------------- transports
+
+
+def test_a_probe_lists_the_transports() -> None:
+    text = shown(golden("probe"))
+    assert re.search(r"^host\s+✓\s+MPI on host memory", text, re.MULTILINE)
+    assert re.search(r"^aware\s+no\s+MPI on device pointers", text, re.MULTILINE)
+    assert "usable here: null and host" in text
+    assert "no NVIDIA driver" in text
+
+
+def test_an_unknown_format_names_the_valid_ones() -> None:
+    with pytest.raises(UserError, match="choose table, csv, json or olcf"):
+        render([], "xml", io.StringIO())

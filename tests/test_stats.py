@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from volley import stats
+
+TIMES = st.floats(1e-9, 1e3)
+SAMPLES = st.lists(TIMES, min_size=1, max_size=60)
+
+
+def test_the_median_is_the_middle_or_the_mean_of_the_middle_two() -> None:
+    assert stats.median([3.0, 1.0, 2.0]) == 2.0
+    assert stats.median([4.0, 1.0, 3.0, 2.0]) == 2.5
+
+
+def test_no_samples_have_no_median() -> None:
+    with pytest.raises(ValueError, match="no samples"):
+        stats.median([])
+
+
+def test_the_rank_is_the_largest_that_covers_95_per_cent() -> None:
+    """Against exact whole-number arithmetic: P(Binomial(n, 1/2) < r) <= 1/40."""
+    for count in range(1, 400):
+        below, rank = 0, 0
+        while rank < count // 2 and 40 * (below + math.comb(count, rank)) <= 2**count:
+            below += math.comb(count, rank)
+            rank += 1
+        assert stats.interval_rank(count) == rank, count
+
+
+@pytest.mark.parametrize("count", [1000, 3000])
+def test_the_rank_of_many_samples_covers_95_per_cent_and_no_more_than_it_must(count: int) -> None:
+    rank = stats.interval_rank(count)
+    below = sum(math.comb(count, i) for i in range(rank))
+    assert 40 * below <= 2**count < 40 * (below + math.comb(count, rank))
+
+
+def test_six_samples_are_the_fewest_with_an_interval() -> None:
+    assert [stats.interval_rank(count) for count in range(9)] == [0, 0, 0, 0, 0, 0, 1, 1, 1]
+    found = stats.estimate([5.0, 1.0, 4.0, 2.0, 6.0, 3.0])
+    assert (found.low, found.median, found.high, found.kind) == (1.0, 3.5, 6.0, "interval")
+
+
+def test_fewer_samples_give_their_range_and_one_gives_itself() -> None:
+    assert stats.estimate([2.0, 1.0, 3.0]) == stats.Estimate(2.0, 1.0, 3.0, 3, "range")
+    assert stats.estimate([2.0]) == stats.Estimate(2.0, 2.0, 2.0, 1, "single")
+
+
+@pytest.mark.parametrize("count", [6, 9, 30, 101])
+@pytest.mark.parametrize("distribution", ["exponential", "bimodal"])
+def test_the_interval_covers_the_true_median_95_times_in_100(count: int, distribution: str) -> None:
+    """A simulation with a fixed seed; 3 standard deviations of 2000 draws at 95 % are 1.5 %."""
+    source = random.Random(20260102)
+    draws = 2000
+
+    def draw() -> float:
+        if distribution == "exponential":
+            return source.expovariate(1.0)
+        return source.gauss(1.0, 0.01) if source.random() < 0.7 else source.gauss(5.0, 0.5)
+
+    # The bimodal median is the point of the first mode below which 0.5 / 0.7 of that mode lie: z = 0.5660.
+    truth = math.log(2) if distribution == "exponential" else 1.0 + 0.01 * 0.5660
+    hits = 0
+    for _ in range(draws):
+        found = stats.estimate([draw() for _ in range(count)])
+        hits += found.low <= truth <= found.high
+    assert hits / draws >= 0.935
+
+
+@given(SAMPLES)
+def test_an_estimate_is_ordered_and_within_the_samples(samples: list[float]) -> None:
+    found = stats.estimate(samples)
+    assert min(samples) <= found.low <= found.median <= found.high <= max(samples)
+    assert found.half_width >= 0
+    assert found.count == len(samples)
+
+
+def test_half_width_is_that_of_the_further_bound() -> None:
+    assert stats.Estimate(10.0, 9.0, 13.0, 6, "interval").half_width == pytest.approx(0.3)
+    assert stats.Estimate(10.0, 6.0, 11.0, 6, "interval").half_width == pytest.approx(0.4)
+
+
+def test_each_launch_is_one_observation() -> None:
+    launches = [[1.0 * n, 1.1 * n, 0.9 * n] for n in range(1, 7)]
+    found = stats.across_launches(launches)
+    assert (found.median, found.low, found.high, found.count, found.kind) == (3.5, 1.0, 6.0, 6, "interval")
+    assert stats.across_launches(launches[:5]).kind == "range"
+
+
+def test_one_launch_is_estimated_from_its_samples() -> None:
+    samples = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert stats.across_launches([samples]) == stats.estimate(samples)
+
+
+def test_percentiles_are_samples_and_need_one_beyond_them() -> None:
+    samples = [float(n) for n in range(1, 101)]
+    assert stats.percentile(samples, 0.90) == 90.0
+    assert stats.percentile(samples, 0.99) == 99.0
+    assert stats.percentile(samples, 0.999) is None
+    assert stats.percentile(samples[:99], 0.99) is None
+
+
+def test_outliers_are_far_above_the_median() -> None:
+    calm = [1.00, 1.01, 0.99, 1.02, 0.98, 1.0, 1.01, 0.99]
+    assert stats.outliers(calm) == 0
+    assert stats.outliers([*calm, 5.0, 9.0]) == 2
+    assert stats.outliers([]) == 0
+
+
+def test_samples_that_are_equal_but_for_clock_ticks_have_no_outliers() -> None:
+    assert stats.outliers([1.0] * 10 + [1.0001]) == 0
+    assert stats.outliers([1.0] * 10 + [2.0]) == 1
+
+
+def test_drift_compares_the_last_third_with_the_first() -> None:
+    source = random.Random(1)
+    still = [1 + source.uniform(-0.01, 0.01) for _ in range(60)]
+    assert stats.drift(still) == 0.0
+    rising = [value + number / 100 for number, value in enumerate(still)]
+    assert stats.drift(rising) == pytest.approx(0.36, abs=0.03)
+    assert stats.drift(rising[::-1]) < -0.2
+
+
+def test_too_few_samples_do_not_drift() -> None:
+    assert stats.drift([1.0, 2.0] * 8) == 0.0

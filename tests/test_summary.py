@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from example_records import golden, log, pingpong, plan, stream, transport
+from volley.records import Mismatch, Sampling, Stream
+from volley.summary import PointSummary, series_of
+
+SIX = [1.0e-6, 1.1e-6, 1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6]
+
+
+def only(*logs: object) -> PointSummary:
+    (series,) = series_of(logs)  # type: ignore[arg-type]
+    (point,) = series.points
+    return point
+
+
+def remarks(point: PointSummary) -> dict[str, float]:
+    return {remark.kind: remark.value for remark in point.remarks}
+
+
+def test_ping_pong_latency_is_the_median_and_bandwidth_follows_from_it() -> None:
+    point = only(log(pingpong(SIX, size=1000)))
+    assert (point.latency_s, point.low_s, point.high_s) == (pytest.approx(1.25e-6), 1.0e-6, 1.5e-6)
+    assert point.rate is not None
+    assert point.bandwidth_Bps == pytest.approx(1000 / 1.25e-6)
+    assert (point.rate.low_Bps, point.rate.high_Bps) == pytest.approx((1000 / 1.5e-6, 1000 / 1.0e-6))
+    assert (point.samples, point.launches, point.verified) == (6, 1, True)
+
+
+def test_a_stream_has_a_bandwidth_and_no_latency() -> None:
+    point = only(log(stream([64e-6] * 6, size=1000)))
+    assert point.latency_s is None
+    assert point.bandwidth_Bps == pytest.approx(64 * 1000 / 64e-6)
+    assert point.forward is None
+
+
+def test_both_directions_have_their_rates_and_the_total_is_over_the_slower_of_each_sample() -> None:
+    point = only(log(stream([1.0, 4.0, 1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0, 2.0, 2.0], size=1000)))
+    assert point.forward is not None
+    assert point.backward is not None
+    assert point.forward.median_Bps == pytest.approx(64_000)
+    assert point.backward.median_Bps == pytest.approx(32_000)
+    assert point.bandwidth_Bps == pytest.approx(2 * 64_000 / 2.0)
+    assert point.rate is not None
+    assert point.rate.low_Bps == pytest.approx(2 * 64_000 / 4.0)
+
+
+def test_what_sends_nothing_has_no_bandwidth() -> None:
+    null = transport("null", mpi=False, memory="none")
+    point = only(log(pingpong(SIX, name="null"), transports=[null]))
+    assert point.latency_s is not None
+    assert point.bandwidth_Bps is None
+
+
+@given(st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=20), st.sampled_from(["failed", "skipped"]))
+def test_a_point_that_is_not_good_has_no_numbers(samples: list[float], status: str) -> None:
+    for record in (pingpong(samples, status=status), stream(samples, samples, status=status)):
+        point = only(log(record))
+        assert point.time is None
+        assert point.rate is None
+        assert point.forward is None
+        assert point.bandwidth_Bps is None
+        assert point.latency_s is None
+        assert point.verified is (False if status == "failed" else None)
+
+
+def test_one_launch_that_failed_fails_the_point() -> None:
+    wrong = Mismatch(rank=1, offset_bytes=3, expected=1, found=2, wrong_bytes=1)
+    bad = pingpong(SIX, status="failed", reason="differs", mismatch=wrong)
+    point = only(log(pingpong(SIX)), log(bad), log(pingpong(SIX)))
+    assert (point.status, point.reason, point.mismatch) == ("failed", "differs", wrong)
+    assert point.bandwidth_Bps is None
+
+
+def test_a_point_skipped_by_some_launches_says_so() -> None:
+    point = only(log(pingpong(SIX)), log(pingpong(status="skipped", reason="no memory")))
+    assert (point.status, point.launches) == ("ok", 1)
+    assert remarks(point)["partly"] == 1
+
+
+def test_launches_of_one_plan_are_one_series_whatever_their_launch_facts() -> None:
+    plans = [plan(launch={"command": [str(number)]}) for number in range(6)]
+    logs = [log(pingpong([1e-6 * (number + 1)] * 3), the_plan=one) for number, one in enumerate(plans)]
+    point = only(*logs)
+    assert point.time is not None
+    assert (point.time.kind, point.time.count, point.samples) == ("interval", 6, 18)
+    assert (point.low_s, point.high_s) == pytest.approx((1e-6, 6e-6))
+
+
+def test_few_launches_have_a_range_only() -> None:
+    point = only(*(log(pingpong([1e-6 * (number + 1)] * 9)) for number in range(5)))
+    assert point.time is not None
+    assert point.time.kind == "range"
+
+
+def test_other_plans_are_other_series() -> None:
+    logs = [log(pingpong(SIX)), log(pingpong(SIX), the_plan=plan(verify=False)), log(pingpong(SIX))]
+    assert [len(one.logs) for one in series_of(logs)] == [2, 1]
+
+
+def test_runs_without_their_first_record_are_series_of_their_own() -> None:
+    first, second = log(pingpong(SIX)), log(pingpong(SIX))
+    first.run = second.run = None
+    found = series_of([first, second])
+    assert len(found) == 2
+    assert found[0].plan is None
+    assert found[0].points[0].bandwidth_Bps is not None
+
+
+def test_points_stand_in_the_order_of_transports_and_sizes() -> None:
+    points = [pingpong(SIX, size, name) for size in (64, 8) for name in ("b", "a")]
+    (series,) = series_of([log(*points, transports=[transport("a"), transport("b")])])
+    assert [(point.transport, point.size_bytes) for point in series.points] == [
+        ("a", 8),
+        ("a", 64),
+        ("b", 8),
+        ("b", 64),
+    ]
+
+
+def test_a_transport_that_one_launch_lacked_counts_as_unavailable() -> None:
+    logs = [log(transports=[transport()]), log(transports=[transport(available=False, reason="gone")])]
+    for order in (logs, logs[::-1]):
+        (series,) = series_of(order)
+        assert series.transports["host"].reason == "gone"
+
+
+def test_an_interval_that_was_not_reached_is_remarked() -> None:
+    wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
+    assert remarks(only(log(pingpong(wide, ended_by="time"))))["wide"] == pytest.approx(1 / 11)
+    assert "wide" not in remarks(only(log(pingpong(wide, ended_by="few"))))
+    loose = plan(sampling=Sampling(interval=0.2))
+    assert "wide" not in remarks(only(log(pingpong(wide, ended_by="time"), the_plan=loose)))
+
+
+def test_drift_is_remarked_from_twice_the_interval_on() -> None:
+    source = random.Random(5)
+
+    def samples(rise: float) -> list[float]:
+        return [1e-6 * (1 + rise * number / 30 + source.uniform(-1e-4, 1e-4)) for number in range(30)]
+
+    assert remarks(only(log(pingpong(samples(0.06)))))["drift"] == pytest.approx(0.04, rel=0.2)
+    assert "drift" not in remarks(only(log(pingpong(samples(0.02)))))
+
+
+def test_many_outliers_are_remarked_and_few_are_not() -> None:
+    calm = [1e-6 * (1 + number / 1000) for number in range(38)]
+    assert "outliers" not in remarks(only(log(pingpong([*calm, 1e-3]))))
+    assert remarks(only(log(pingpong([*calm, 1e-3, 1e-3, 1e-3]))))["outliers"] == pytest.approx(3 / 41)
+
+
+def test_fixed_sampling_has_no_remarks_about_intervals() -> None:
+    fixed = plan(sampling=Sampling(mode="fixed"))
+    assert only(log(pingpong([1e-6, 9e-6, 2e-6], ended_by="time"), the_plan=fixed)).remarks == ()
+
+
+def test_percentiles_belong_to_tail_sampling() -> None:
+    samples = [float(number) for number in range(1, 101)]
+    assert only(log(pingpong(samples))).tail_s == {}
+    tail = plan(sampling=Sampling(tail=True))
+    assert only(log(pingpong(samples), the_plan=tail)).tail_s == {"p90": 90.0, "p99": 99.0, "max": 100.0}
+
+
+def test_the_cold_exchange_is_kept_apart() -> None:
+    point = only(log(pingpong(SIX, cold_half_round_trip_s=5e-3)))
+    assert point.cold_s == 5e-3
+    assert point.high_s == 1.5e-6
+
+
+def test_unverified_points_say_so() -> None:
+    assert only(log(pingpong(SIX, messages_verified=0))).verified is False
+
+
+def test_streams_of_other_windows_are_other_points() -> None:
+    logs = [log(stream([1.0] * 6), stream([1.0] * 6, window=8), the_plan=plan(stream=Stream()))]
+    assert len(series_of(logs)[0].points) == 2
+
+
+def test_the_golden_launches_are_one_series_with_an_interval() -> None:
+    (series,) = series_of(golden("launches"))
+    assert {point.time.kind for point in series.points if point.time} == {"interval"}
+    assert {point.launches for point in series.points} == {6}
