@@ -23,6 +23,8 @@ constexpr int most_samples_a_visit = 10;
 // far larger than any cache that an untimed exchange could warm.
 constexpr double lasting_exchange_s = 50e-3;
 constexpr int empty_samples = 31;
+// The time that finding out how long a batch takes may take itself.
+constexpr double calibration_s = 20e-3;
 // An exchange that costs the first rank nothing at all (`null`) must not make a sample of endless length.
 constexpr std::uint64_t most_counts = std::uint64_t{1} << 22;
 // With one exchange a sample, percentiles are asked for: fewer samples than this have no 99th.
@@ -86,14 +88,15 @@ void Sampler::calibrate(Point& point) {
   point.count_s = step.count_s;
 }
 
-// One interruption must not pass for a slow exchange: the shortest of three, or of one where an exchange is long.
+// An interruption must not pass for a slow exchange: the shortest of ten batches, of two where they are long.
 double Sampler::shortest_batch_s(Point& point, std::uint64_t count) {
   double shortest_s = std::numeric_limits<double>::infinity();
-  for (int repeat = 0; repeat < 3; ++repeat) {
+  double spent_s = 0;
+  for (int repeat = 0; repeat < 2 || (repeat < 10 && spent_s < calibration_s); ++repeat) {
     ready();
-    shortest_s = std::min(shortest_s, batch(point, point.view, count));
-    shortest_s = wire::broadcast_value(shortest_s, 0, pair_.control.get());
-    if (shortest_s > visit_s) break;
+    const double elapsed_s = wire::broadcast_value(batch(point, point.view, count), 0, pair_.control.get());
+    shortest_s = std::min(shortest_s, elapsed_s);
+    spent_s += elapsed_s;
   }
   return shortest_s;
 }
