@@ -1,0 +1,44 @@
+"""The command ``volley``.
+
+Started plainly, this is the front.  Started by a launcher as one of several ranks, all but the first become the engine
+here, before anything of weight is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+from volley.errors import UserError
+from volley.launch import inside
+
+
+def main() -> int:
+    """Run the command line and return the exit code."""
+    arguments = sys.argv[1:]
+    place = inside.position(os.environ)
+    if place is None:
+        return _front()
+    if place.rank > 0:
+        with contextlib.suppress(UserError, OSError):  # the first rank meets the same error and says it
+            inside.follow(place, arguments)
+        return 0
+    # Open MPI gives every rank a terminal of its own for stdout; what is drawn on it would end up in pipes and files.
+    sys.stdout.isatty = lambda: False  # type: ignore[method-assign]
+    code = _front()
+    if not inside.overridden(arguments) and inside.measures(arguments):
+        from volley import engine  # noqa: PLC0415  start-up: the other ranks never come here
+
+        engine.release()
+    return code
+
+
+def _front() -> int:
+    from volley import cli  # noqa: PLC0415  start-up: the ranks that become the engine never come here
+
+    return cli.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Starting the ranks: the launchers as data, the choice between them, and life inside somebody else's launcher."""

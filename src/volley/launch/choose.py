@@ -1,0 +1,81 @@
+"""Which launcher starts the job, and the command line that it is started with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from volley.errors import MachineError, UserError
+from volley.launch.allocation import Allocation
+from volley.launch.job import Job
+from volley.launch.launchers import LAUNCHERS, Launcher
+from volley.stack import Stack
+
+_SPOKEN = {"openmpi": "Open MPI's mpirun", "mpich": "MPICH's mpiexec", "srun": "srun", "jsrun": "jsrun"}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A launcher's command line and the variables added to the environment it is started in."""
+
+    launcher: str
+    tokens: tuple[str, ...]
+    environment: dict[str, str]
+
+
+def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
+    """Choose a launcher; ``asked`` is a name, or ``auto``.
+
+    The rule of ``auto``: jsrun in an LSF allocation that has it (there it is the only way onto the nodes); else the
+    mpirun of the engine's own MPI, which knows how to use an allocation; else srun in a Slurm allocation.
+
+    Raises:
+        UserError: if the launcher asked for cannot start this engine.
+        MachineError: if there is no launcher.
+    """
+    family = stack.built.mpi_family
+    if asked != "auto":
+        if asked not in LAUNCHERS:
+            raise UserError(f"unknown launcher {asked!r}; the launchers are auto, {', '.join(LAUNCHERS)}")
+        if asked in ("openmpi", "mpich") and family not in (asked, "other"):
+            raise UserError(
+                f"the engine is linked to {stack.describe()}, and {_SPOKEN[asked]} would start its ranks as jobs of "
+                f"one rank each; use --launcher {family}, or leave it out"
+            )
+        return LAUNCHERS[asked]
+    if allocation and allocation.kind == "lsf" and _on_path("jsrun"):
+        return LAUNCHERS["jsrun"]
+    if family in LAUNCHERS and stack.mpiexec:
+        return LAUNCHERS[family]
+    if allocation and allocation.kind == "slurm" and _on_path("srun"):
+        return LAUNCHERS["srun"]
+    raise MachineError(
+        f"no launcher for {stack.describe()}: its mpirun was not found, and there is no allocation with srun or jsrun; "
+        "start volley as the ranks themselves, e.g. mpirun -n 2 volley"
+    )
+
+
+def command(launcher: Launcher, job: Job) -> Command:
+    """Put the command line together: program, the launcher's words, the user's, the engine.
+
+    Raises:
+        MachineError: if the launcher's program is not there.
+    """
+    tokens = (program(launcher, job.mpiexec, job.family), *launcher.words(job), *job.extra, *job.engine)
+    return Command(launcher.name, tokens, launcher.environment(job))
+
+
+def _on_path(name: str) -> str | None:
+    from shutil import which  # noqa: PLC0415  start-up: most launches know their mpirun by its path
+
+    return which(name)
+
+
+def program(launcher: Launcher, mpiexec: Path | None, family: str) -> str:
+    """Return the launcher's program: the path of the engine's own mpirun, or what PATH has under its name."""
+    if launcher.name == family and mpiexec:
+        return str(mpiexec)
+    found = _on_path(launcher.program)
+    if found is None:
+        raise MachineError(f"{launcher.program} is not on PATH; leave --launcher out, or load the module that has it")
+    return str(Path(found).absolute())

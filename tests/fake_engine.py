@@ -1,0 +1,212 @@
+"""A stand-in for the engine: keeps its contract on the command line, measures nothing, and misbehaves on request.
+
+``VOLLEY_FAKE`` names what it does.  ``install`` puts it into a folder with build facts and an mpirun that starts it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from example_records import pingpong, run, transport
+from volley.records import End, EngineFacts, MpiFacts, Plan, Point, Record
+from volley.records_io import encode_line
+
+ABOUT = {
+    "version": "0.1.0",
+    "mpi_built": "Open MPI 5.0.11",
+    "cuda_built": None,
+    "cuda_architectures": [],
+    "transports": [
+        {"name": name, "summary": f"example of {name}", "mpi": mpi, "memory": memory, "test": test}
+        for name, mpi, memory, test in (
+            ("host", True, "host", False),
+            ("null", False, "none", False),
+            ("staged/pinned", True, "device", False),
+            ("staged/shared", False, "device", False),
+            ("corrupt", True, "host", True),
+        )
+    ],
+}
+FACTS = {"mpi_family": "openmpi", "mpi_version": "5.0.11", "mpi_source": "system", "cuda_version": None}
+MPIRUN = """#!/bin/sh
+printf '%s ' "$@" >"$(dirname "$0")/started"
+env >"$(dirname "$0")/environment"
+while [ $# -gt 0 ]; do
+  case "$1" in */volley-engine) exec "$@" ;; esac
+  shift
+done
+"""
+
+
+def install(folder: Path, **facts: object) -> Path:
+    """Make ``folder`` hold an engine, its build facts and its mpirun; return the engine."""
+    folder.mkdir(parents=True, exist_ok=True)
+    search = [str(Path(__file__).parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    engine, mpirun = folder / "volley-engine", folder / "mpirun"
+    source = f"#!{sys.executable}\nimport sys\nsys.path[:0] = {search!r}\nimport fake_engine\nfake_engine.main()\n"
+    engine.write_text(source, encoding="utf-8")
+    mpirun.write_text(MPIRUN, encoding="utf-8")
+    for program in (engine, mpirun):
+        program.chmod(0o755)
+    (folder / "build.json").write_text(json.dumps({**FACTS, "mpiexec": str(mpirun), **facts}), encoding="utf-8")
+    return engine
+
+
+def emit(record: Record) -> None:
+    """Write one record as the engine does: a line, flushed."""
+    sys.stdout.buffer.write(encode_line(record))
+    sys.stdout.buffer.flush()
+
+
+def point(size: int, **changes: object) -> Point:
+    return pingpong([1e-6, 1.1e-6, 1.2e-6], size=size, **changes)
+
+
+def begin(plan: Plan, **changes: object) -> None:
+    emit(run(plan, **changes))
+    for name in plan.transports:
+        emit(transport(name))
+
+
+def end(plan: Plan, status: str = "complete", reason: str | None = None) -> None:
+    emit(End(status=status, reason=reason, points_ok=len(plan.sizes_bytes), elapsed_s=0.5))
+
+
+def good(plan: Plan) -> int:
+    begin(plan)
+    for size in plan.sizes_bytes:
+        emit(point(size))
+    end(plan)
+    return 0
+
+
+def chatty(plan: Plan) -> int:
+    """MPI and the launcher talk on both streams, with control characters."""
+    print("\0=   BAD\x1b[31m NEWS\x1b[0m", flush=True)
+    sys.stderr.write("a warning\0 of \x1b]0;title\x07MPI\n")
+    return good(plan)
+
+
+def lossy(plan: Plan) -> int:
+    """One line of the records is no record."""
+    begin(plan)
+    print('{"record":"pingpong","version":1,"transport":7}', flush=True)
+    end(plan)
+    return 0
+
+
+def cut(plan: Plan) -> int:
+    """Dies in the middle of a line."""
+    begin(plan)
+    emit(point(plan.sizes_bytes[0]))
+    sys.stdout.write('{"record":"pingpong","vers')
+    sys.stdout.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def watchdog(plan: Plan) -> int:
+    begin(plan)
+    sys.stderr.write("[1,1]<stderr>: volley-engine: watchdog: rank 1 of 2 made no progress for 60 s\n")
+    sys.stderr.write("prterun detected that one or more processes exited with non-zero status\n")
+    return 4
+
+
+def refuses(_plan: Plan) -> int:
+    sys.stderr.write("volley-engine: this job has 1 rank, the plan wants 2\n")
+    return 2
+
+
+def unable(_plan: Plan) -> int:
+    sys.stderr.write("volley-engine: rank 0: no memory left to allocate\n")
+    return 3
+
+
+def failing(plan: Plan) -> int:
+    begin(plan)
+    emit(point(8, status="failed", reason="one bit differs", ended_by="failure"))
+    end(plan, "failed")
+    sys.stderr.write("prterun detected that one or more processes exited with non-zero status\n")
+    return 1
+
+
+def threw(plan: Plan) -> int:
+    begin(plan)
+    emit(point(8))
+    end(plan, "failed", "MPI_Send: out of resources")
+    return 1
+
+
+def lacking(plan: Plan) -> int:
+    """The transports of the family staged cannot be used; others can."""
+    emit(run(plan))
+    for name in plan.transports:
+        usable = not name.startswith("staged/")
+        emit(transport(name, available=usable, reason=None if usable else "no NVIDIA driver"))
+        if usable:
+            emit(point(8, name=name))
+    end(plan)
+    return 0
+
+
+def skipping(plan: Plan) -> int:
+    begin(plan)
+    for size in plan.sizes_bytes:
+        emit(pingpong(size=size, status="skipped", reason="two buffers need more memory than there is", ended_by=None))
+    end(plan)
+    return 0
+
+
+def endless(plan: Plan) -> int:
+    begin(plan)
+    emit(point(8))
+    while True:
+        time.sleep(0.05)
+
+
+def stubborn(plan: Plan) -> int:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    return endless(plan)
+
+
+def mislinked(plan: Plan) -> int:
+    begin(plan, engine=EngineFacts(version="0.1.0", mpi_built="Open MPI 5.0.11"), mpi=OTHER_MPI)
+    end(plan)
+    return 0
+
+
+OTHER_MPI = MpiFacts(library="Open MPI v4.1.4, package: Debian", standard="3.1")
+
+BEHAVIOURS: dict[str, Callable[[Plan], int]] = {
+    behaviour.__name__: behaviour
+    for behaviour in (
+        *(good, chatty, lossy, cut, watchdog, refuses, unable, failing),
+        *(threw, lacking, skipping, endless, stubborn, mislinked),
+    )
+}
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    behaviour = os.environ.get("VOLLEY_FAKE", "good")
+    if behaviour == "broken":
+        sys.exit("volley-engine: error while loading shared libraries: libmpi.so.40: cannot open shared object file")
+    if arguments == ["--about"]:
+        print(json.dumps(ABOUT))
+        return
+    if "--follower" in arguments:
+        sys.stderr.write(f"following with {arguments}\n")
+        return
+    (Path(sys.argv[0]).parent / "joined").write_text(" ".join(arguments), encoding="utf-8")
+    if os.devnull in arguments:
+        sys.exit(2)
+    plan = msgspec.json.decode(sys.stdin.buffer.readline(), type=Plan)
+    sys.exit(BEHAVIOURS[behaviour](plan))

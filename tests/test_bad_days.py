@@ -1,0 +1,202 @@
+"""Bad input and bad days, end to end: a clear sentence, the right exit code, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from the_command import FEW, Command, check_plan, finish
+from volley.records_io import read_runs
+
+
+@pytest.fixture
+def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
+    return Command(volley_command, engine, tmp_path)
+
+
+# --------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("pingpong", "--ranks", "1"), "pingpong is between 2 ranks, not 1"),
+        (("stream", "--ranks", "3"), "stream is between 2 ranks, not 3"),
+        (("pingpong", "--transport", "hots"), "did you mean host?"),
+        (("pingpong", "--sizes", "8:1Qi"), "is not a message size"),
+        (("pingpong", "--sizes", "8", "-o", "/proc/no/such/file"), "cannot write records to /proc/no/such/file"),
+        (("stream", "--format", "olcf"), "cannot show stream"),
+        (("pingpong", "--launcher", "jsrum"), "jsrum"),
+        (("pinpong",), "pinpong"),
+    ],
+)
+def test_a_request_without_sense(volley: Command, words: tuple[str, ...], sentence: str) -> None:
+    done = volley(*words)
+    assert done.code == 2
+    assert done.out == ""
+    assert sentence in done.err
+    assert "Traceback" not in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def plan(**changes: Any) -> dict[str, Any]:
+    return {"plan": 1, "benchmark": "pingpong", "transports": ["host"], "sizes_bytes": [8, 64], **changes}
+
+
+def test_a_good_plan_has_no_errors(engine: Path) -> None:
+    assert (check_plan(engine, plan()).code, check_plan(engine, plan()).err) == (0, "")
+
+
+def test_a_plan_of_a_later_version_is_refused_with_a_remedy(engine: Path) -> None:
+    done = check_plan(engine, plan(plan=2, something_new=True))
+    assert done.code == 2
+    (line,) = done.err.splitlines()
+    assert line.startswith("volley-engine: plan: $.plan: this plan has version 2, this engine reads version 1")
+
+
+def test_every_error_of_a_plan_is_shown_with_its_path(engine: Path) -> None:
+    done = check_plan(
+        engine,
+        plan(benchmark="pingpang", sizes_bytes=[8, 0, "x"], sampling={"interval": 2, "speed": 1}, watchdog_s=-1),
+    )
+    assert done.code == 2
+    lines = done.err.splitlines()
+    assert all(line.startswith("volley-engine: plan: $") for line in lines)
+    paths = {line.removeprefix("volley-engine: plan: ").split(":")[0] for line in lines}
+    bad = {"$.benchmark", "$.sizes_bytes[1]", "$.sizes_bytes[2]", "$.sampling.interval", "$.sampling.speed"}
+    assert paths == {*bad, "$.watchdog_s"}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"plan": 1}', "\0\xff", '{"plan": 1e999}'])
+def test_what_is_no_plan_at_all_is_refused(engine: Path, text: str) -> None:
+    done = check_plan(engine, text)
+    assert done.code == 2
+    assert done.err.startswith("volley-engine: plan: ")
+
+
+def test_a_dry_run_s_plan_is_one_that_the_engine_takes(volley: Command, engine: Path) -> None:
+    shown = volley("stream", "--dry-run", "--direction", "bi", "--sizes", "8:1Mi:x4", "--budget", "7")
+    assert shown.code == 0
+    assert check_plan(engine, shown.out).code == 0
+    assert json.loads(shown.out)["budget_s"] == 7
+
+
+# ---------------------------------------------------------------------------------------------- bad days
+
+
+@pytest.mark.parametrize("benchmark", ["pingpong", "stream"])
+@pytest.mark.parametrize("transport", ["corrupt", "echo"])
+def test_data_that_did_not_arrive_is_caught(volley: Command, benchmark: str, transport: str) -> None:
+    done = volley(benchmark, "--transport", f"host,{transport}", *FEW, "--format", "csv")
+    assert done.code == 1
+    rows = [line.split(",") for line in done.out.splitlines()[1:]]
+    status = {(row[0], row[1]): row[8] for row in rows}
+    assert {key: value for key, value in status.items() if key[0] == "host"} == dict.fromkeys(
+        [("host", "8"), ("host", "65536")], "ok"
+    )
+    assert status[transport, "8"] == "failed"
+    assert all(not any(row[3:7]) for row in rows if row[8] == "failed")  # no latency, no bandwidth
+
+
+def test_a_rank_that_stops_is_named(volley: Command) -> None:
+    done = volley("pingpong", "--transport", "host,hang", "--sizes", "8", "--iterations", "5", "--watchdog", "1")
+    assert done.code == 1
+    assert "INCOMPLETE" in done.out + done.err
+    said = "volley: the run broke off: watchdog: rank "
+    assert said in done.err
+    reason = done.err.split(said)[1]
+    for part in ("of 2 made no progress for 1 s", "transport hang", "pair 0-1", "8 B", "pingpong"):
+        assert part in reason
+
+
+@pytest.mark.parametrize("size", ["1Ti", "4Ei"])
+def test_a_message_larger_than_memory_is_skipped_and_the_rest_goes_on(volley: Command, size: str) -> None:
+    done = volley("pingpong", "--sizes", f"8,{size},64", "--iterations", "5", "--format", "csv")
+    assert done.code == 0, done.err
+    rows = [line.split(",") for line in done.out.splitlines()[1:]]
+    assert [row[8] for row in rows if row[1] in ("8", "64")] == ["ok", "ok"]
+    (skipped,) = (row for row in rows if row[8] == "skipped")
+    assert "memory" in skipped[-1] or "memory" in done.err
+
+
+def test_records_that_cannot_be_written_are_shown_all_the_same(volley: Command) -> None:
+    done = volley("pingpong", *FEW, "-o", "/dev/full", "--format", "csv")
+    assert done.code == 3
+    assert len(done.out.splitlines()) == 3
+    assert "No space left on device" in done.err
+
+
+def when_measured(volley: Command, records: Path, act: Callable[[int], None]) -> Any:
+    """Start a sweep that nobody waits for, and ``act`` on its process once a few points are in the records."""
+    words = ("--sizes", "8:8k:+8", "--point-time", "0.1", "--interval", "0.0001%")
+    process = volley.start("pingpong", *words, "--format", "csv", "-o", str(records))
+    deadline = time.monotonic() + 60
+    while not records.exists() or records.read_bytes().count(b'"record":"pingpong"') < 3:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "nothing was measured"
+        time.sleep(0.05)
+    act(process.pid)
+    return finish(process)
+
+
+def ranks_of(records: Path) -> list[int]:
+    """The ranks' process numbers, from the last run in the file."""
+    (*_, log) = read_runs(records)
+    assert log.run is not None
+    return [rank.pid for rank in log.run.ranks]
+
+
+def alive(pid: int) -> bool:
+    """True for a process that runs; one that has ended and waits for its parent is over."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def all_gone(pids: list[int]) -> bool:
+    deadline = time.monotonic() + 10
+    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not any(alive(pid) for pid in pids)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_what_was_measured_before_ctrl_c_is_kept_and_shown(
+    volley: Command, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    records = tmp_path / "out.jsonl"
+    done = when_measured(volley, records, lambda pid: os.kill(pid, number))
+    assert done.code == code
+    assert done.out.splitlines()[1].startswith("host,8,")
+    assert "stopped by" in done.err
+    assert done.err.splitlines()[-1] == f"records: {records}"
+    assert all_gone(ranks_of(records))
+    shown = volley("show", str(records), "--format", "csv")
+    assert shown.out.splitlines()[1].startswith("host,8,")
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_rank_leaves_what_was_measured(volley: Command, tmp_path: Path, rank: int) -> None:
+    records = tmp_path / "out.jsonl"
+    killed: list[int] = []
+
+    def kill(_pid: int) -> None:
+        killed.extend(ranks_of(records))
+        os.kill(killed[rank], signal.SIGKILL)
+
+    done = when_measured(volley, records, kill)
+    assert done.code == 1
+    assert done.out.splitlines()[1].startswith("host,8,")
+    assert "INCOMPLETE" in done.err
+    assert "volley: the run broke off" in done.err
+    assert "Killed" in done.err  # the launcher's words: the engine could not say anything
+    assert all_gone(killed)

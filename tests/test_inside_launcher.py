@@ -1,0 +1,236 @@
+"""``mpirun -n 2 volley …``: volley becomes the ranks, and one of them renders."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from fake_engine import install
+from installations import Installation
+from the_command import FEW, Command, imports_of
+from volley import cli
+from volley.launch import inside
+
+# ------------------------------------------------------------------------------------------ noticing it
+
+STEP = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, None),
+        # what Open MPI 5.0.11 and 4.1.4 set (among much else)
+        ({"PMIX_RANK": "1", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, (1, 2, "openmpi")),
+        # hydra of MPICH 4.0.2 and 5.0.2
+        ({"PMI_RANK": "0", "PMI_SIZE": "4", "PMI_FD": "9", "MPI_LOCALNRANKS": "4"}, (0, 4, "mpich")),
+        # Slurm 22.05: srun --mpi=none, pmix, pmi2
+        (STEP, (1, 2, "srun")),
+        ({**STEP, "PMIX_RANK": "1"}, (1, 2, "srun")),
+        ({**STEP, "PMI_RANK": "1", "PMI_SIZE": "2", "PMI_FD": "10"}, (1, 2, "srun")),
+        # a batch script, and the shell of salloc with use_interactive_step
+        ({"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, None),
+        ({**STEP, "SLURM_STEP_ID": "4294967290", "PMIX_RANK": "0"}, None),
+        # mpirun in such a shell
+        ({**STEP, "SLURM_STEP_ID": "4294967290", "OMPI_COMM_WORLD_RANK": "0"}, (0, None, "openmpi")),
+        ({"JSM_NAMESPACE_RANK": "1", "JSM_NAMESPACE_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}, (1, 2, "jsrun")),
+        ({"PMIX_RANK": "3"}, (3, None, "pmix")),
+        ({"PMI_RANK": "3", "PMI_SIZE": "4"}, (3, 4, "pmi")),
+        ({"PMI_RANK": "", "OMPI_COMM_WORLD_RANK": "x"}, None),
+    ],
+)
+def test_position(environment: dict[str, str], expected: tuple[int, int | None, str] | None) -> None:
+    place = inside.position(environment)
+    assert (place and (place.rank, place.size, place.launcher)) == expected
+
+
+def test_a_scrubbed_environment_is_nobody_s_rank_and_keeps_what_the_user_set() -> None:
+    mine = {"PATH": "/bin", "OMPI_MCA_btl": "tcp,self", "UCX_TLS": "tcp", "SLURM_JOB_ID": "7", "SLURM_NTASKS": "2"}
+    theirs = {**STEP, "PMIX_RANK": "0", "PMIX_NAMESPACE": "x", "OMPI_COMM_WORLD_RANK": "0", "PMI_FD": "9"}
+    theirs |= {"OMPI_MCA_ess_base_jobid": "1", "OMPI_MCA_orte_launch": "1", "MPI_LOCALNRANKS": "2"}
+    del theirs["SLURM_JOB_ID"]
+    assert inside.scrubbed({**mine, **theirs}) == mine
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (["--launcher", "srun"], "srun"),
+        (["pingpong", "--launcher=mpich", "-o", "x"], "mpich"),
+        (["--launcher", "srun", "--launcher", "auto"], "auto"),
+        (["--launcher"], None),
+        ([], None),
+    ],
+)
+def test_an_option_is_read_without_a_parser(words: list[str], value: str | None) -> None:
+    assert inside.option(words, "--launcher") == value
+    assert inside.overridden(words) == (value not in (None, "auto"))
+
+
+def test_the_followers_know_which_commands_measure() -> None:
+    """Every command either calls the session (and needs its ranks) or is one that only the first rank runs."""
+    commands = set(typer.main.get_command(cli.app).commands)  # type: ignore[attr-defined]
+    assert set(inside.MEASURING) == commands - {"show"}
+    assert inside.measures([])
+    assert inside.measures(["--budget", "5"])
+    assert inside.measures(["pingpong", "--sizes", "8"])
+    for words in (["show", "x"], ["--help"], ["pingpong", "--help"], ["--version"], ["stream", "--dry-run"]):
+        assert not inside.measures(words)
+
+
+# ------------------------------------------------------------------------------------------ becoming the ranks
+
+
+@pytest.fixture
+def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
+    return Command(volley_command, engine, tmp_path)
+
+
+@pytest.mark.parametrize("before", ["mpirun", "alone"])
+def test_one_rank_renders(volley: Command, before: str) -> None:
+    done = volley("pingpong", *FEW, "--format", "csv", before=volley.mpirun(2) if before == "mpirun" else ())
+    assert done.code == 0, done.err
+    assert len(done.out.splitlines()) == 3
+    (log,) = done.records
+    assert log.complete
+    assert log.run is not None
+    assert log.run.plan.launch["inside"] == (before == "mpirun")
+    assert [rank.bound_by == "engine" for rank in log.run.ranks] == [before == "alone"] * 2
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_any_number_of_ranks_can_be_asked_what_works(volley: Command, ranks: int) -> None:
+    for before, words in ((volley.mpirun(ranks), ()), ((), ("--ranks", str(ranks)))):
+        done = volley("transports", *words, before=before)
+        assert done.code == 0, done.err
+        (log,) = done.records
+        assert log.run is not None
+        assert len(log.run.ranks) == ranks
+
+
+def test_nothing_is_drawn_on_the_terminals_that_open_mpi_gives_its_ranks(volley: Command) -> None:
+    done = volley("pingpong", *FEW, before=volley.mpirun(2), TERM="xterm-256color", FORCE_COLOR="")
+    assert done.code == 0, done.err
+    assert "\x1b" not in done.out + done.err
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("pingpong", *FEW, "--dry-run")])
+def test_what_needs_no_ranks_is_said_once(volley: Command, words: tuple[str, ...]) -> None:
+    alone, together = volley(*words), volley(*words, before=volley.mpirun(2))
+    assert together.code == alone.code == 0, together.err
+    first = next(line for line in alone.out.splitlines() if line.strip())
+    assert together.out.splitlines().count(first) == 1
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_one_rank_or_three_are_refused_and_nobody_hangs(volley: Command, ranks: int) -> None:
+    done = volley("pingpong", *FEW, before=volley.mpirun(ranks))
+    assert done.code == 2
+    assert f"volley: pingpong is between 2 ranks and this job has {ranks}: start it with -n 2" in done.err
+    assert done.out == ""
+
+
+def test_a_request_without_sense_lets_the_other_ranks_go(volley: Command) -> None:
+    done = volley("pingpong", "--sizes", "8x", before=volley.mpirun(2))
+    assert done.code == 2
+    assert done.err.count("is not a message size") == 1
+
+
+def test_a_launcher_asked_for_starts_its_own_job_from_the_first_rank_alone(volley: Command, engine: Path) -> None:
+    family = "mpich" if "mpich" in engine.with_name("build.json").read_text() else "openmpi"
+    done = volley("pingpong", *FEW, "--launcher", family, "--format", "csv", before=volley.mpirun(2))
+    assert done.code == 0, done.err
+    assert len(done.out.splitlines()) == 3
+    (log,) = done.records
+    assert log.run is not None
+    assert log.run.plan.launch["inside"] is False
+
+
+# ---------------------------------------------------------------------------- followers, with a stand-in
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Command:
+    """A volley whose engine says what it was started with."""
+    return Command(Path(sys.executable), install(tmp_path / "bin"), tmp_path)
+
+
+FOLLOWER = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PYTHONPROFILEIMPORTTIME": "1"}
+HEAVY = {"msgspec", "typer", "rich", "subprocess", "pathlib", "dataclasses", "volley.cli", "volley.session"}
+
+
+def test_a_follower_becomes_the_engine_before_it_imports_anything_of_weight(stand_in: Command) -> None:
+    done = stand_in("-m", "volley", "pingpong", "--gpus=1,0", **FOLLOWER)
+    assert "following with ['--follower', '--gpus', '1,0']" in done.err
+    before_exec = done.err.split("import time: self [us]")[1]
+    assert "volley.launch.inside" in imports_of(before_exec)
+    assert not HEAVY & imports_of(before_exec)
+
+
+@pytest.mark.parametrize("words", [("show", "x"), ("--help",), ("pingpong", "--launcher", "openmpi")])
+def test_a_follower_with_nothing_to_follow_is_silent(stand_in: Command, words: tuple[str, ...]) -> None:
+    done = stand_in("-m", "volley", *words, OMPI_COMM_WORLD_RANK="1")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+HYDRA = {"PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}
+
+
+def test_a_launcher_of_another_mpi_is_named_by_the_first_rank_only(stand_in: Command) -> None:
+    first = stand_in("-m", "volley", "pingpong", PMI_RANK="0", **HYDRA)
+    assert first.code == 2
+    assert "linked to Open MPI 5.0.11 (system)" in first.err
+    assert f"{stand_in.engine.parent / 'mpirun'} -n 2 volley" in first.err
+    other = stand_in("-m", "volley", "pingpong", PMI_RANK="1", **HYDRA)
+    assert (other.code, other.out, other.err) == (0, "", "")
+
+
+def test_ranks_that_wait_in_mpi_init_are_let_go_after_an_error(stand_in: Command) -> None:
+    joined = stand_in.engine.with_name("joined")
+    step = {**STEP, "SLURM_PROCID": "0"}
+    assert stand_in("-m", "volley", "pingpong", "--transport", "hots", **step).code == 2
+    assert joined.read_text() == f"--plan {os.devnull}"
+    joined.unlink()
+    assert stand_in("-m", "volley", "pingpong", *FEW, **step).code == 0
+    assert joined.read_text() == "--plan -"  # it measured: nobody is waiting any more
+
+
+# --------------------------------------------------------------------------------------- another real MPI
+
+
+@pytest.mark.slow
+def test_the_same_under_mpich(mpich_installation: Installation, engine: Path, tmp_path: Path) -> None:
+    mpich = Command(mpich_installation.volley, mpich_installation.engine, tmp_path)
+    hydra = mpich.mpirun(2)
+    for before in ((), hydra):
+        done = mpich("pingpong", *FEW, "--format", "csv", before=before)
+        assert done.code == 0, done.err
+        assert len(done.out.splitlines()) == 3
+    refused = mpich("pingpong", "--sizes", "8x", before=hydra)  # hydra would let the second rank wait for ever
+    assert refused.code == 2
+    assert mpich("pingpong", *FEW, before=mpich.mpirun(3)).code == 2
+    failed = mpich("pingpong", "--transport", "corrupt", *FEW)
+    assert failed.code == 1
+    assert "FAILED" in failed.out
+
+
+@pytest.mark.slow
+def test_an_engine_of_open_mpi_under_mpich_s_mpiexec(
+    mpich_installation: Installation, volley: Command, tmp_path: Path
+) -> None:
+    hydra = Command(mpich_installation.volley, mpich_installation.engine, tmp_path).mpirun(2)
+    if "mpich" in volley.engine.with_name("build.json").read_text():
+        pytest.skip("the volley under test was built against MPICH itself")
+    done = volley("pingpong", *FEW, before=hydra)
+    assert done.code == 2
+    assert done.err.count("a launcher of another MPI started this job") == 1
+
+
+def test_srun_that_is_not_there_is_named(volley: Command) -> None:
+    done = volley("pingpong", *FEW, "--launcher", "srun", PATH=str(volley.volley.parent))
+    assert done.code == 3
+    assert "srun is not on PATH" in done.err

@@ -1,0 +1,229 @@
+"""The exact command line of every launcher, and the choice between them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from volley.errors import MachineError, UserError
+from volley.launch import choose as choosing
+from volley.launch import job as jobs
+from volley.launch.allocation import Allocation, allocation
+from volley.launch.choose import choose, command
+from volley.launch.job import Job, cores
+from volley.launch.launchers import LAUNCHERS
+from volley.stack import BuildFacts, Stack
+
+TWO = Job(engine=("volley-engine", "--plan", "-", "--bind"), ranks=2, cores=2, mpiexec=Path("/mpi/bin/mpirun"))
+TWO_NODES = Allocation("slurm", nodes=2, slots=8)
+ONE_SLOT = Allocation("slurm", nodes=1, slots=1)
+OPENMPI_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def job(**changes: object) -> Job:
+    return dataclasses.replace(TWO, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("the_job", "words"),
+    [
+        (job(), "-n 2 --bind-to none --mca btl ^ofi --mca mtl ^ofi"),
+        (job(cores=1), "-n 2 --bind-to none --map-by :OVERSUBSCRIBE --mca btl ^ofi --mca mtl ^ofi"),
+        (job(ranks=4, cores=4), "-n 4 --bind-to none --mca btl ^ofi --mca mtl ^ofi"),
+        (job(hosts=("a", "b")), "-n 2 --bind-to none --host a,b --map-by node"),
+        (job(hosts=("a", "b"), ranks=4), "-n 4 --bind-to none --host a:2,b:2 --map-by node"),
+        (job(hosts=("a",)), "-n 2 --bind-to none --host a:2 --mca btl ^ofi --mca mtl ^ofi"),
+        (job(hosts=("a", "a")), "-n 2 --bind-to none --host a:2 --mca btl ^ofi --mca mtl ^ofi"),
+        (job(allocation=TWO_NODES), "-n 2 --bind-to none --map-by node"),
+        (job(allocation=TWO_NODES, ranks=9), "-n 9 --bind-to none --map-by node:OVERSUBSCRIBE"),
+        (job(allocation=ONE_SLOT), "-n 2 --bind-to none --map-by :OVERSUBSCRIBE --mca btl ^ofi --mca mtl ^ofi"),
+        # whoever chose components has chosen: our shortcut keeps out of the way
+        (job(environment={"OMPI_MCA_btl": "tcp,self"}), "-n 2 --bind-to none --mca mtl ^ofi"),
+        (job(extra=("--mca", "btl", "tcp,self")), "-n 2 --bind-to none --mca mtl ^ofi"),
+        (job(mca={"pml": "ucx"}), "-n 2 --bind-to none --mca btl ^ofi --mca mtl ^ofi --mca pml ucx"),
+    ],
+)
+def test_openmpi(the_job: Job, words: str) -> None:
+    line = command(LAUNCHERS["openmpi"], the_job)
+    assert line.tokens == ("/mpi/bin/mpirun", *words.split(), *the_job.extra, *the_job.engine)
+    assert line.environment == {}
+
+
+def test_openmpi_as_root_needs_no_knowledge_of_its_two_variables() -> None:
+    assert command(LAUNCHERS["openmpi"], job(root=True)).environment == OPENMPI_ROOT
+
+
+@pytest.mark.parametrize(
+    ("the_job", "words"),
+    [
+        (job(), "-n 2"),
+        (job(root=True, cores=1), "-n 2"),
+        (job(hosts=("a", "b")), "-n 2 -ppn 1 -hosts a,b"),
+        (job(hosts=("a",)), "-n 2 -hosts a"),
+        (job(allocation=TWO_NODES, ranks=4), "-n 4 -ppn 2"),
+        (job(variables={"LD_PRELOAD": "/l.so"}), "-n 2 -genv LD_PRELOAD /l.so"),
+    ],
+)
+def test_mpich(the_job: Job, words: str) -> None:
+    the_job = dataclasses.replace(the_job, family="mpich", mpiexec=Path("/mpi/bin/mpiexec"))
+    line = command(LAUNCHERS["mpich"], the_job)
+    assert line.tokens == ("/mpi/bin/mpiexec", *words.split(), *the_job.engine)
+    assert line.environment == {}
+
+
+COMMON = "--ntasks=2 --cpu-bind=none --input=0 --kill-on-bad-exit=1"
+
+
+@pytest.mark.parametrize(
+    ("the_job", "words"),
+    [
+        (job(), f"--mpi=pmix {COMMON}"),
+        (job(family="mpich"), f"--mpi=pmi2 {COMMON}"),
+        (job(family="other"), COMMON),
+        (job(hosts=("a", "b")), f"--mpi=pmix {COMMON} --nodes=2 --nodelist=a,b"),
+        (job(allocation=TWO_NODES), f"--mpi=pmix {COMMON} --nodes=2"),
+        (job(allocation=ONE_SLOT), f"--mpi=pmix {COMMON} --nodes=1 --overcommit"),
+    ],
+)
+def test_srun(the_job: Job, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_on_path", lambda name: f"/slurm/{name}")
+    line = command(LAUNCHERS["srun"], dataclasses.replace(the_job, variables={"UCX_TLS": "a,b"}))
+    assert line.tokens == ("/slurm/srun", *words.split(), *the_job.engine)
+    assert line.environment == {"UCX_TLS": "a,b"}
+
+
+GPUS_TRAVEL = "--gpu_per_rs=ALL_GPUS --smpiargs=-gpu"
+
+
+@pytest.mark.parametrize(
+    ("the_job", "words"),
+    [
+        (job(), "--nrs=1 --rs_per_host=1 --tasks_per_rs=2 --cpu_per_rs=ALL_CPUS --bind=none"),
+        (
+            job(device_buffers=True, allocation=Allocation("lsf", nodes=2, slots=84)),
+            "--nrs=2 --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS --bind=none " + GPUS_TRAVEL,
+        ),
+        (
+            job(variables={"UCX_TLS": "rc"}),
+            "--nrs=1 --rs_per_host=1 --tasks_per_rs=2 --cpu_per_rs=ALL_CPUS --bind=none --env=UCX_TLS=rc",
+        ),
+    ],
+)
+def test_jsrun(the_job: Job, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_on_path", lambda name: f"/csm/{name}")
+    assert command(LAUNCHERS["jsrun"], the_job).tokens == ("/csm/jsrun", *words.split(), *the_job.engine)
+
+
+def test_jsrun_cannot_choose_hosts() -> None:
+    with pytest.raises(UserError, match="--hosts"):
+        LAUNCHERS["jsrun"].words(job(hosts=("a", "b")))
+
+
+def test_words_of_the_user_stay_words() -> None:
+    line = command(LAUNCHERS["openmpi"], job(extra=("-x", "A=b c; $(rm)")))
+    assert line.tokens[-len(TWO.engine) - 2 : -len(TWO.engine)] == ("-x", "A=b c; $(rm)")
+
+
+# ------------------------------------------------------------------------------------------------- the choice
+
+
+def stack(family: str, mpiexec: str | None = "/mpi/bin/mpirun") -> Stack:
+    facts = BuildFacts(mpi_family=family, mpi_version="1.0", mpi_source="system")  # type: ignore[arg-type]
+    return Stack(facts, Path(mpiexec) if mpiexec else None)
+
+
+LSF = Allocation("lsf", nodes=2, slots=84)
+
+
+@pytest.mark.parametrize(
+    ("asked", "family", "mpiexec", "granted", "on_path", "chosen"),
+    [
+        ("auto", "openmpi", True, None, "", "openmpi"),
+        ("auto", "mpich", True, None, "srun", "mpich"),
+        ("auto", "openmpi", True, TWO_NODES, "srun", "openmpi"),
+        ("auto", "openmpi", False, TWO_NODES, "srun", "srun"),
+        ("auto", "other", False, TWO_NODES, "srun", "srun"),
+        ("auto", "openmpi", True, LSF, "jsrun", "jsrun"),
+        ("auto", "openmpi", True, LSF, "", "openmpi"),
+        ("srun", "openmpi", True, None, "", "srun"),
+        ("jsrun", "other", False, None, "", "jsrun"),
+        ("openmpi", "openmpi", True, TWO_NODES, "srun", "openmpi"),
+    ],
+)
+def test_choice(
+    asked: str,
+    family: str,
+    mpiexec: bool,
+    granted: Allocation | None,
+    on_path: str,
+    chosen: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(choosing, "_on_path", lambda name: name if name in on_path.split() else None)
+    the_stack = stack(family, "/mpi/bin/mpirun" if mpiexec else None)
+    assert choose(asked, the_stack, granted).name == chosen
+
+
+def test_another_mpi_s_mpirun_is_refused_with_the_right_one_named() -> None:
+    with pytest.raises(UserError, match=r"MPICH 1\.0 \(system\).*--launcher mpich"):
+        choose("openmpi", stack("mpich"), None)
+
+
+def test_an_unknown_launcher_is_refused_with_the_list() -> None:
+    with pytest.raises(UserError, match="auto, openmpi, mpich, srun, jsrun"):
+        choose("aprun", stack("openmpi"), None)
+
+
+def test_without_any_launcher_the_ranks_can_be_started_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_on_path", lambda _: None)
+    with pytest.raises(MachineError, match="mpirun -n 2 volley"):
+        choose("auto", stack("other", None), None)
+    with pytest.raises(MachineError, match="srun is not on PATH"):
+        command(LAUNCHERS["srun"], TWO)
+
+
+# --------------------------------------------------------------------------------------------------- the machine
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, None),
+        # sbatch -n 2 on one node, Slurm 22.05
+        (
+            {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1", "SLURM_TASKS_PER_NODE": "2"},
+            Allocation("slurm", 1, 2),
+        ),
+        (
+            {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "4", "SLURM_TASKS_PER_NODE": "2(x3),1"},
+            Allocation("slurm", 4, 7),
+        ),
+        ({"SLURM_JOB_ID": "1"}, Allocation("slurm", 1, 1)),
+        ({"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "a 4 b 4"}, Allocation("lsf", 2, 8)),
+        (
+            {"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "batch2 1 a04n05 42 a04n06 42", "CSM_ALLOCATION_ID": "7"},
+            Allocation("lsf", 2, 84),
+        ),
+        ({"PBS_JOBID": "1", "PBS_NODEFILE": "/nonexistent"}, Allocation("pbs", 1, 1)),
+    ],
+)
+def test_allocation(environment: dict[str, str], expected: Allocation | None) -> None:
+    assert allocation(environment) == expected
+
+
+def test_pbs_counts_the_lines_of_its_node_file(tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes"
+    nodes.write_text("a\na\nb\nb\n", encoding="utf-8")
+    assert allocation({"PBS_JOBID": "1", "PBS_NODEFILE": str(nodes)}) == Allocation("pbs", 2, 4)
+
+
+def test_threads_of_a_core_are_one_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cpu, siblings in ((0, "0,4"), (4, "0,4"), (1, "1,5")):
+        file = tmp_path / f"cpu{cpu}" / "topology" / "thread_siblings_list"
+        file.parent.mkdir(parents=True)
+        file.write_text(f"{siblings}\n", encoding="ascii")
+    monkeypatch.setattr(jobs, "_CPUS", tmp_path)
+    monkeypatch.setattr(jobs.os, "sched_getaffinity", lambda _: {0, 4, 1, 9})
+    assert cores() == 3  # 0 with 4, 1, and 9 of which nothing is known

@@ -1,0 +1,477 @@
+"""A session from request to exit code, with a stand-in for the engine that can misbehave."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import resource
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fake_engine import ABOUT, install
+from volley import engine, keeping, session
+from volley.engine import About, TransportAbout, clean
+from volley.errors import MachineError, UserError
+from volley.launch.inside import Position
+from volley.planning import Request, choose_transports, count_ranks
+from volley.records import Plan
+from volley.records_io import read_runs
+
+SIZES = (8, 64)
+
+
+@pytest.fixture
+def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An engine that obeys ``VOLLEY_FAKE``, on a machine of one's own, with a home of its own."""
+    folder = tmp_path / "bin"
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(folder)))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for name in list(os.environ):
+        if name.startswith(("SLURM_", "PMI", "OMPI_", "LSB_", "PBS_", "VOLLEY_FAKE")):
+            monkeypatch.delenv(name)
+    return folder
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "volley"
+
+
+def request(**changes: object) -> Request:
+    return dataclasses.replace(Request(sizes=SIZES, format="csv"), **changes)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------- good days
+
+
+def test_a_good_run_is_shown_and_kept(bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert session.measure(request()) == 0
+    out, err = capsys.readouterr()
+    assert [line.split(",")[:2] for line in out.splitlines()[1:]] == [["host", "8"], ["host", "64"]]
+    (file,) = kept.iterdir()
+    assert file.name.endswith("-pingpong.jsonl")
+    assert err.splitlines()[-1] == f"records: {file}"
+    (log,) = read_runs(file)
+    assert log.complete
+    assert [point.size_bytes for point in log.points] == list(SIZES)
+
+
+def test_the_plan_says_how_the_job_was_started(bin_folder: Path, tmp_path: Path) -> None:
+    records = tmp_path / "out.jsonl"
+    assert session.measure(request(output=records, launcher_args=("--mca", "pml", "ob1"), gpus=(1, 0))) == 0
+    (log,) = read_runs(records)
+    assert log.run is not None
+    launch = log.run.plan.launch
+    assert (launch["launcher"], launch["inside"]) == ("openmpi", False)
+    assert launch["command"][0] == str(bin_folder / "mpirun")
+    started = (bin_folder / "started").read_text(encoding="utf-8").split()
+    assert launch["command"][1:] == started
+    assert started[-6:] == [str(bin_folder / "volley-engine"), "--plan", "-", "--bind", "--gpus", "1,0"]
+    assert "--mca pml ob1" in " ".join(started)
+    assert launch["stack"]["mpi_version"] == "5.0.11"
+
+
+def test_launches_go_into_one_file(bin_folder: Path, tmp_path: Path) -> None:
+    records = tmp_path / "out.jsonl"
+    assert session.measure(request(output=records, launches=3)) == 0
+    assert [log.complete for log in read_runs(records)] == [True] * 3
+
+
+def test_a_new_run_takes_the_place_of_an_old_file(bin_folder: Path, tmp_path: Path) -> None:
+    records = tmp_path / "out.jsonl"
+    records.write_text("x" * 100_000, encoding="utf-8")
+    assert session.measure(request(output=records)) == 0
+    (log,) = read_runs(records)
+    assert log.complete
+
+
+def test_runs_of_the_same_second_do_not_meet(bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping.time, "strftime", lambda _: "2026-01-02T03-04-05")
+    for _ in range(3):
+        assert session.measure(request()) == 0
+    names = {file.name for file in kept.iterdir()}
+    stem = "2026-01-02T03-04-05-pingpong"
+    assert names == {f"{stem}.jsonl", f"{stem}-2.jsonl", f"{stem}-3.jsonl"}
+
+
+def test_dry_run_shows_plan_and_command_and_starts_nothing(
+    bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert session.measure(request(dry_run=True, hosts=("a", "b"))) == 0
+    out, err = capsys.readouterr()
+    plan = json.loads(out)
+    assert plan["sizes_bytes"] == list(SIZES)
+    assert "--host a,b --map-by node" in err
+    assert not (bin_folder / "started").exists()
+    assert not kept.exists()
+
+
+def test_a_job_of_our_own_inside_a_foreign_one_forgets_the_foreign_one(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_STEP_ID", "SLURM_PROCID"):
+        monkeypatch.setenv(name, "0")
+    monkeypatch.setenv("OMPI_MCA_pml", "ob1")
+    assert session.measure(request(launcher="openmpi")) == 0
+    seen = (bin_folder / "environment").read_text(encoding="utf-8")
+    assert "OMPI_MCA_pml=ob1" in seen
+    assert "RANK" not in seen
+    assert "SLURM_" not in seen
+
+
+def test_overview_measures_within_a_minute_what_is_worth_measuring(bin_folder: Path, kept: Path) -> None:
+    assert session.overview(request()) == 0
+    (log,) = read_runs(next(kept.iterdir()))
+    assert log.run is not None
+    assert log.run.plan.budget_s == session.OVERVIEW_BUDGET_S
+    assert log.run.plan.transports == ["host", "staged/pinned", "staged/shared"]
+
+
+def test_transports_are_all_tried_and_nothing_is_measured(bin_folder: Path, kept: Path) -> None:
+    assert session.transports(request(benchmark="probe", format="table")) == 0
+    (log,) = read_runs(next(kept.iterdir()))
+    assert log.run is not None
+    assert log.run.plan.benchmark == "probe"
+    assert log.run.plan.sizes_bytes == []
+    assert log.run.plan.transports == ["host", "null", "staged/pinned", "staged/shared"]
+
+
+# -------------------------------------------------------------------------------- requests without sense
+
+ABOUT_FAKE = About(
+    version="0.1.0",
+    mpi_built="Open MPI 5.0.11",
+    transports=tuple(TransportAbout(**each) for each in ABOUT["transports"]),  # type: ignore[attr-defined]
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ((), ["host", "staged/pinned", "staged/shared"]),
+        (("null",), ["null"]),
+        (("all",), ["host", "null", "staged/pinned", "staged/shared"]),
+        (("staged", "host"), ["staged/pinned", "staged/shared", "host"]),
+        (("corrupt", "all"), ["corrupt", "host", "null", "staged/pinned", "staged/shared"]),
+        (("host", "host"), ["host"]),
+    ],
+)
+def test_transports_by_name_family_and_all(asked: tuple[str, ...], names: list[str]) -> None:
+    assert choose_transports(asked, ABOUT_FAKE) == names
+
+
+def test_an_unknown_transport_names_the_nearest_and_all_but_the_test_transports() -> None:
+    with pytest.raises(UserError, match=r"'hots'; did you mean host\?") as caught:
+        choose_transports(("hots",), ABOUT_FAKE)
+    assert "staged/shared" in str(caught.value)
+    assert "corrupt" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "words"),
+    [
+        ({"ranks": 3}, None, "--ranks 2"),
+        ({"ranks": 1}, None, "not 1"),
+        ({"benchmark": "stream", "ranks": 4}, None, "stream is between 2"),
+        ({}, Position(0, 3, "openmpi"), "this job has 3: start it with -n 2"),
+        ({}, Position(0, 1, "srun"), "--launcher"),
+        ({"ranks": 2}, Position(0, 4, "srun"), "inside a job of 4"),
+    ],
+)
+def test_a_wrong_number_of_ranks_names_the_right_one(
+    changes: dict[str, object], place: Position | None, words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        count_ranks(request(**changes), place)
+
+
+def test_any_number_of_ranks_may_be_probed() -> None:
+    assert count_ranks(request(benchmark="probe", ranks=4), None) == 4
+    assert count_ranks(request(benchmark="probe"), Position(0, 3, "pmix")) == 3
+    assert count_ranks(request(), Position(0, None, "pmix")) == 2  # the engine counts, where the launcher does not say
+
+
+@pytest.mark.parametrize("changes", [{"launches": 0}, {"sizes": ()}, {"format": "xml"}])
+def test_what_no_plan_can_hold_is_refused(bin_folder: Path, changes: dict[str, object]) -> None:
+    with pytest.raises(UserError):
+        session.measure(request(**changes))
+    assert not (bin_folder / "started").exists()
+
+
+def test_an_unwritable_output_is_said_before_measuring(bin_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="No such file or directory"):
+        session.measure(request(output=tmp_path / "no" / "such" / "folder.jsonl"))
+    assert not (bin_folder / "started").exists()
+
+
+def test_an_engine_that_does_not_start_hands_on_the_loader_s_words(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VOLLEY_FAKE", "broken")
+    with pytest.raises(MachineError, match=r"libmpi\.so\.40"):
+        session.measure(request())
+
+
+def test_a_launcher_that_cannot_be_started_is_named(tmp_path: Path) -> None:
+    plan = Plan(benchmark="probe", transports=[])
+    with pytest.raises(MachineError, match="no-such-mpirun"):
+        engine.Running([str(tmp_path / "no-such-mpirun")], {}, plan)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+# ------------------------------------------------------------------------------------------------ bad days
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, behaviour: str, **changes: object) -> int:
+    monkeypatch.setenv("VOLLEY_FAKE", behaviour)
+    return session.measure(request(**changes))
+
+
+def test_talk_on_both_streams_is_not_data_and_is_harmless(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fake(monkeypatch, "chatty") == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + len(SIZES)
+    assert "=   BAD NEWS" in err.splitlines()
+    assert "a warning of MPI" in err
+    assert not {"\0", "\x1b", "\x07"} & set(err)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (b"plain \xc2\xb5s\r\n", "plain µs"),
+        (b"\x1b[1;31mred\x1b[0m\0\0", "red"),
+        (b"\x1b]0;title\x07rest", "rest"),
+        (b"\x9b31mC1\x85", "\N{REPLACEMENT CHARACTER}31mC1\N{REPLACEMENT CHARACTER}"),
+        (b"two\nlines\xff", "two\nlines\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_clean(said: bytes, shown: str) -> None:
+    assert clean(said) == shown
+
+
+def test_a_broken_line_makes_the_run_incomplete(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: Path
+) -> None:
+    assert fake(monkeypatch, "lossy") == 1
+    assert "no record" in capsys.readouterr().err
+
+
+def test_a_run_that_was_killed_shows_its_whole_lines(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: Path
+) -> None:
+    assert fake(monkeypatch, "cut", launches=3) == 1
+    out, err = capsys.readouterr()
+    assert [line.split(",")[1] for line in out.splitlines()[1:]] == ["8"]
+    assert "INCOMPLETE" in err
+    assert "SIGKILL" in err
+    (file,) = kept.iterdir()
+    assert file.read_bytes().endswith(b"}\n")
+
+
+def test_the_watchdog_s_words_are_the_reason(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fake(monkeypatch, "watchdog") == 1
+    err = capsys.readouterr().err
+    assert "volley: the run broke off: watchdog: rank 1 of 2 made no progress for 60 s" in err
+    assert "prterun" not in err  # the launcher's words add nothing where the engine's say it all
+
+
+@pytest.mark.parametrize(("behaviour", "code"), [("refuses", 2), ("unable", 3)])
+def test_an_engine_that_refuses_is_quoted(
+    bin_folder: Path,
+    behaviour: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kept: Path,
+) -> None:
+    assert fake(monkeypatch, behaviour, launches=3) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert ("the plan wants 2" in err) == (behaviour == "refuses")
+    assert ("no memory left" in err) == (behaviour == "unable")
+    assert not list(kept.iterdir())
+
+
+def test_refused_inside_a_foreign_job_the_right_mpirun_is_named(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SLURM_STEP_ID", "0")
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
+    assert fake(monkeypatch, "refuses") == 2
+    assert f"{bin_folder / 'mpirun'} -n 2 volley" in capsys.readouterr().err
+
+
+def test_a_failed_point_is_exit_code_1_without_the_launcher_s_noise(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fake(monkeypatch, "failing") == 1
+    out, err = capsys.readouterr()
+    assert "failed" in out
+    assert "prterun" not in err
+
+
+def test_the_reason_in_the_last_record_is_said(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fake(monkeypatch, "threw") == 1
+    assert "volley: MPI_Send: out of resources" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("transports", "code"),
+    [
+        ((), 0),  # nobody asked for the one that is missing
+        (("all",), 0),
+        (("host", "staged/pinned"), 3),
+        (("staged",), 3),
+    ],
+)
+def test_what_was_asked_for_by_name_must_be_there(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, transports: tuple[str, ...], code: int
+) -> None:
+    assert fake(monkeypatch, "lacking", transports=transports) == code
+
+
+def test_nothing_measured_is_exit_code_3_with_the_reason(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fake(monkeypatch, "skipping") == 3
+    err = capsys.readouterr().err
+    assert "two buffers need more memory than there is" in err
+    assert "volley: nothing could be measured here" in err
+
+
+def test_another_library_than_the_build_s_is_said(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake(monkeypatch, "mislinked")
+    assert "built against Open MPI 5.0.11 and runs with Open MPI v4.1.4" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------------- signals
+
+
+def interrupt_when_measured(kept: Path, *signals: signal.Signals) -> threading.Thread:
+    """Send signals to this process, one after another, once a point is in the records file."""
+
+    def wait_and_send() -> None:
+        while not any(b'"pingpong","version"' in file.read_bytes() for file in kept.glob("*.jsonl")):
+            time.sleep(0.02)
+        for number in signals:
+            os.kill(os.getpid(), number)
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=wait_and_send, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "signals", "code"),
+    [
+        ("endless", (signal.SIGINT,), 130),
+        ("endless", (signal.SIGTERM,), 143),
+        ("stubborn", (signal.SIGINT, signal.SIGINT), 130),
+    ],
+)
+def test_what_was_measured_before_a_stop_is_shown(
+    bin_folder: Path,
+    kept: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    behaviour: str,
+    signals: tuple[signal.Signals, ...],
+    code: int,
+) -> None:
+    thread = interrupt_when_measured(kept, *signals)
+    assert fake(monkeypatch, behaviour, launches=5) == code
+    thread.join(timeout=10)
+    out, err = capsys.readouterr()
+    assert [line.split(",")[1] for line in out.splitlines()[1:]] == ["8"]
+    assert "stopped by" in err
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    (log,) = read_runs(next(kept.iterdir()))
+    assert not log.complete
+
+
+def test_a_job_that_ignores_a_stop_is_killed_after_a_while(
+    bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_GRACE_S", 0.2)
+    interrupt_when_measured(kept, signal.SIGINT)
+    assert fake(monkeypatch, "stubborn") == 130
+
+
+# ----------------------------------------------------------------------------------------- keeping records
+
+
+def test_a_full_disk_loses_nothing_that_was_measured(bin_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert session.measure(request(output=Path("/dev/full"))) == 3
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + len(SIZES)
+    assert "No space left on device" in err
+    assert err.splitlines()[-1] == "no records were kept"
+
+
+def test_a_disk_that_fills_up_keeps_whole_lines(
+    bin_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = tmp_path / "out.jsonl"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write fails instead
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+        assert session.measure(request(output=records, sizes=tuple(range(8, 40)))) == 3
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    data = records.read_bytes()
+    assert data.endswith(b"}\n")
+    (log,) = read_runs(records)
+    assert log.run is not None
+    assert log.end is None
+
+
+def test_records_find_another_place_where_there_is_no_state_folder(
+    bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a-file"
+    file.touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(file / "state"))
+    monkeypatch.setenv("HOME", str(file / "home"))
+    assert session.measure(request()) == 0
+    err = capsys.readouterr().err
+    assert "kept elsewhere" in err
+    place = Path(err.splitlines()[-1].removeprefix("records: "))
+    (log,) = read_runs(place)
+    assert log.complete
+    place.unlink()
+    place.parent.rmdir()
+
+
+def test_with_no_place_at_all_the_results_are_still_shown(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(keeping, "_folders", lambda: [Path("/dev/null/volley")])
+    assert session.measure(request()) == 3
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + len(SIZES)
+    assert "name a file with -o" in err
+
+
+def test_a_relative_state_folder_is_ignored_as_its_specification_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/somebody")
+    folders = keeping._folders()
+    assert next(folders) == Path("/home/somebody/.local/state/volley")

@@ -1,0 +1,102 @@
+"""Running the ``volley`` command as a user does, and the mpirun that belongs to its engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from volley.launch import inside
+from volley.launch.job import cores
+from volley.records_io import RunLog, read_runs
+from volley.stack import assemble, read_facts
+
+FEW = ("--sizes", "8,64k", "--iterations", "5")
+"""A measurement that is over at once, also on an MPI that does not yield."""
+LIMIT_S = 120
+"""Nothing here takes so long; a job that hangs fails its test instead of the whole suite."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def records(self) -> list[RunLog]:
+        """The runs in the file that the last line names."""
+        lines = [line for line in self.err.splitlines() if line.startswith("records: ")]
+        return read_runs(lines[-1].removeprefix("records: "))
+
+
+@dataclass(frozen=True)
+class Command:
+    """The ``volley`` of one installation, in a home of its own."""
+
+    volley: Path
+    engine: Path
+    state: Path
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        """A plain user's environment: no allocation, no launcher, nobody's choice of components."""
+        gone = ("SLURM_", "LSB_", "PBS_", "OMPI_", "VOLLEY_")
+        plain = {name: value for name, value in inside.scrubbed(os.environ).items() if not name.startswith(gone)}
+        mine = {"XDG_STATE_HOME": str(self.state), "VOLLEY_ENGINE": str(self.engine), "COLUMNS": "120"}
+        return {**plain, **mine, **changes}
+
+    def start(self, *words: str, before: Sequence[str] = (), **changes: str) -> subprocess.Popen[str]:
+        """Start ``volley`` with these words, after those of a launcher."""
+        return subprocess.Popen(
+            [*before, str(self.volley), *words],
+            env=self.environment(**changes),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, *words: str, before: Sequence[str] = (), **changes: str) -> Finished:
+        """Run ``volley`` to its end."""
+        return finish(self.start(*words, before=before, **changes))
+
+    def mpirun(self, ranks: int) -> list[str]:
+        """The engine's own launcher, for so many ranks on this machine, whoever we are."""
+        stack = assemble(self.engine, read_facts(self.engine))
+        if stack.built.mpi_family == "mpich":
+            return [str(stack.mpiexec), "-n", str(ranks)]
+        crowded = ["--map-by", ":OVERSUBSCRIBE"] if ranks > cores() else []
+        local = ["--bind-to", "none", "--mca", "btl", "^ofi", "--mca", "mtl", "^ofi"]
+        return [str(stack.mpiexec), "--allow-run-as-root", "-n", str(ranks), *crowded, *local]
+
+
+def finish(process: subprocess.Popen[str]) -> Finished:
+    """Wait for a command; one that hangs is killed, and fails."""
+    try:
+        out, err = process.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    return Finished(process.returncode, out, err)
+
+
+def check_plan(engine: Path, plan: object) -> Finished:
+    """Let an engine validate a plan: a document, or text that may be none."""
+    text = plan if isinstance(plan, str) else json.dumps(plan)
+    return finish_with([str(engine), "--check", "--plan", "-"], text)
+
+
+def finish_with(command: Sequence[str], text: str) -> Finished:
+    """Run a command that reads ``text``."""
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def imports_of(text: str) -> set[str]:
+    """The modules in what ``PYTHONPROFILEIMPORTTIME`` prints."""
+    return {line.rpartition("|")[2].strip() for line in text.splitlines() if line.startswith("import time:")}
