@@ -1,0 +1,131 @@
+"""Single numbers of ours against those of other methods: what is compared with what, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from programs import Bench, Launch
+
+from volley.records import Plan, Sampling, Stream
+from volley.sizes import format_size
+from volley.stats import Estimate, estimate
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+# A batch of 50 exchanges of 8 B takes 40 µs, in which one late interrupt shows: each launch repeats it and takes the
+# median, ours and theirs alike.
+REPEATS = 21
+
+
+def fixed(*sizes: int, repeats: int = 1) -> Plan:
+    """The tutorial's own sampling: 5 exchanges to warm up, one batch of 50, one fresh buffer."""
+    sampling = Sampling(mode="fixed", warmup=5, iterations=50)
+    repeated = [size for size in sizes for _ in range(repeats)]
+    return Plan(benchmark="pingpong", transports=["host"], sizes_bytes=repeated, sampling=sampling, fresh_buffers=True)
+
+
+def adaptive(*sizes: int) -> Plan:
+    """volley's default sampling."""
+    return Plan(benchmark="pingpong", transports=["host"], sizes_bytes=list(sizes))
+
+
+def flood(direction: str, *sizes: int) -> Plan:
+    """volley's default stream, window 64."""
+    stream = Stream(direction="bi" if direction == "bi" else "uni")
+    return Plan(benchmark="stream", transports=["host"], sizes_bytes=list(sizes), stream=stream)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Ours against theirs: both are launched alternately, and the ratio of each pair of launches is one observation."""
+
+    name: str
+    """What is measured, and on the other side of "against" the method that it is compared with."""
+    ours: Callable[[Bench], Launch]
+    theirs: Callable[[Bench], Launch]
+    target: str
+    """What the ratio of times, ours over theirs, is meant to be; shown beside it."""
+    sizes: tuple[int, ...]
+    launches: int = 21
+
+
+COMPARISONS = (
+    Comparison(
+        "half round trip, fixed 5 + 50, against the tutorial's loop",
+        lambda bench: bench.volley(fixed(8, 64 * KIB, repeats=REPEATS)),
+        lambda bench: bench.peer("tutorial", sizes=fixed(8, 64 * KIB, repeats=REPEATS).sizes_bytes),
+        "0.98–1.02",
+        (8, 64 * KIB),
+    ),
+    Comparison(
+        "half round trip, fixed 5 + 50, against the tutorial's loop with buffers on a page, as ours",
+        lambda bench: bench.volley(fixed(8, 64 * KIB, repeats=REPEATS)),
+        lambda bench: bench.peer("tutorial", "--aligned", sizes=fixed(8, 64 * KIB, repeats=REPEATS).sizes_bytes),
+        "0.98–1.02",
+        (8, 64 * KIB),
+    ),
+    Comparison(
+        "half round trip, adaptive, against reading the clock in every iteration",
+        lambda bench: bench.volley(adaptive(8, 64 * KIB)),
+        lambda bench: bench.peer("peer_latency", sizes=(8, 64 * KIB)),
+        "≤ 1.00",
+        (8, 64 * KIB),
+    ),
+    Comparison(
+        "stream, one way, against osu_bw's method",
+        lambda bench: bench.volley(flood("uni", MIB, 64 * MIB)),
+        lambda bench: bench.peer("peer_bandwidth", sizes=(MIB, 64 * MIB)),
+        "0.98–1.02",
+        (MIB, 64 * MIB),
+        launches=11,
+    ),
+    Comparison(
+        "stream, both ways, against osu_bibw's method",
+        lambda bench: bench.volley(flood("bi", MIB)),
+        lambda bench: bench.peer("peer_bandwidth", "--bi", sizes=(MIB,)),
+        "0.98–1.02",
+        (MIB,),
+        launches=11,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the result."""
+
+    what: str
+    value: Estimate
+    unit: str
+    target: str
+    ours: Estimate | None = None
+    theirs: Estimate | None = None
+
+
+def alternate(
+    ours: Callable[[], Launch], theirs: Callable[[], Launch], launches: int
+) -> Iterator[tuple[Launch, Launch]]:
+    """Launch both ``launches`` times, the other one first every second time, so that a drift meets both alike."""
+    for index in range(launches):
+        if index % 2:
+            second = theirs()
+            yield ours(), second
+        else:
+            yield ours(), theirs()
+
+
+def compare(bench: Bench, comparison: Comparison, launches: int | None) -> list[Finding]:
+    """Carry out one comparison; one finding a message size."""
+    count = launches or comparison.launches
+    pairs = list(alternate(lambda: comparison.ours(bench), lambda: comparison.theirs(bench), count))
+    return [
+        Finding(
+            f"{comparison.name}, {format_size(size)}",
+            estimate([ours.seconds[size] / theirs.seconds[size] for ours, theirs in pairs]),
+            "×",
+            comparison.target,
+            estimate([ours.seconds[size] for ours, _ in pairs]),
+            estimate([theirs.seconds[size] for _, theirs in pairs]),
+        )
+        for size in comparison.sizes
+    ]

@@ -1,0 +1,222 @@
+"""Volley against its peers on this machine: `make bench`.
+
+Prints ratios, each from launches made here and now, one of ours beside one of theirs, with the 95 % interval of the
+median over the launches, and writes them to bench/results/.  What they are meant to be stands beside them; nothing is
+asserted, for a machine at work answers otherwise.  docs/method.md says what the numbers mean.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+from comparisons import COMPARISONS, GIB, MIB, Finding, adaptive, compare, flood
+from programs import Bench, BenchError, prepare
+from sweeps import Width, launch_sweeps, narrower
+
+from volley.errors import UserError
+from volley.sizes import format_size
+from volley.stats import Estimate, estimate
+from volley.text import digits, spans
+
+TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where the numbers are from."""
+
+    cpu: str
+    cores: list[list[int]]
+    bound_by: list[str]
+    mpi: str
+    volley: str
+    measured_at: str
+    load_at_start: float
+
+
+@dataclass
+class Result:
+    """Everything that one run of the benchmark found."""
+
+    machine: Machine
+    findings: list[Finding]
+    widths: list[Width]
+
+
+def start_up(bench: Bench, launches: int | None) -> list[Finding]:
+    """How much longer `volley` takes than the bare mpirun of a program that starts and ends MPI."""
+    pairs = [(bench.start_up(), bench.peer("tutorial").wall_s) for _ in range(launches or 11)]
+    ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
+    added = estimate([a - b for a, b in pairs])
+    return [
+        Finding(
+            "start-up: volley, less a bare mpirun with the same flags",
+            added,
+            "s",
+            "≤ 0.3",
+            estimate(ours),
+            estimate(theirs),
+        )
+    ]
+
+
+def peak_memory(bench: Bench, _launches: int | None) -> list[Finding]:
+    """What the fullest rank ever held, beyond twice the largest message."""
+    plans = {
+        "ping-pong, adaptive": (adaptive(GIB), GIB),
+        "stream, both ways": (flood("bi", 64 * MIB), 64 * MIB),
+    }
+    return [
+        Finding(
+            f"peak memory of a rank beyond 2 × {format_size(largest)}: {name}",
+            estimate([(bench.peak_memory(plan) - 2 * largest) / MIB]),
+            "MiB",
+            "≤ 64",
+        )
+        for name, (plan, largest) in plans.items()
+    ]
+
+
+def single_numbers(bench: Bench, launches: int | None) -> list[Finding]:
+    """Every comparison of the table, one after another."""
+    return [finding for comparison in COMPARISONS for finding in compare(bench, comparison, launches)]
+
+
+PARTS: dict[str, Callable[[Bench, int | None], list[Finding]]] = {
+    "start-up": start_up,
+    "memory": peak_memory,
+    "numbers": single_numbers,
+}
+
+
+def measure(bench: Bench, parts: list[str], launches: int | None) -> Result:
+    """Carry out the parts, and print each as soon as it is known."""
+    result = Result(machine_of(bench), [], [])
+    for name in parts:
+        found = PARTS[name](bench, launches) if name in PARTS else sweeps(bench, launches, result)
+        result.findings += found
+        for finding in found:
+            print(one_line(finding), flush=True)
+    return result
+
+
+def sweeps(bench: Bench, launches: int | None, result: Result) -> list[Finding]:
+    """Compare the sweeps; what each size came to goes into the result."""
+    both = launch_sweeps(bench, launches)
+    result.widths = both.widths()
+    return [*both.times(), both.empty_share(), *narrower(result.widths)]
+
+
+def machine_of(bench: Bench) -> Machine:
+    """Describe the machine in the engine's words."""
+    run = bench.run
+    return Machine(
+        cpu=run.ranks[0].cpu,
+        cores=bench.rank_cores,
+        bound_by=[rank.bound_by for rank in run.ranks],
+        mpi=run.engine.mpi_built,
+        volley=run.engine.version,
+        measured_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        load_at_start=os.getloadavg()[0],
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- showing
+
+
+def number(value: Estimate) -> str:
+    """An estimate as people read it: `1.002 (0.997–1.008)`."""
+    if value.kind == "single":
+        return digits(value.median)
+    return f"{digits(value.median)} ({digits(value.low)}–{digits(value.high)})"
+
+
+def one_line(finding: Finding) -> str:
+    """A finding for the terminal."""
+    count = f", {finding.value.count} launches" if finding.value.count > 1 else ""
+    return f"{finding.what}: {number(finding.value)} {finding.unit}{count} (target {finding.target})"
+
+
+def side(value: Estimate | None) -> str:
+    """One side of a comparison, in the unit that suits it."""
+    if value is None:
+        return ""
+    scale = next((each for each in TIME_UNITS if value.median >= each[0]), TIME_UNITS[-1])
+    return f"{digits(value.median / scale[0])} {scale[1]}"
+
+
+def markdown(result: Result) -> str:
+    """The result as a page."""
+    machine = result.machine
+    cores = ", ".join(f"rank {rank} on {spans(cores)}" for rank, cores in enumerate(machine.cores))
+    lines = [
+        f"# volley {machine.volley} against its peers",
+        "",
+        f"Written by `make bench`. {machine.cpu}; {cores}, bound by {machine.bound_by[0]}; {machine.mpi};",
+        f"{machine.measured_at}, load {machine.load_at_start:.2f} at the start.",
+        "",
+        "Times; a ratio is ours over theirs, the median over pairs of launches with its 95 % interval.",
+        "",
+        "| what | ours | theirs | result | launches | target |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {f.what} | {side(f.ours)} | {side(f.theirs)} | {number(f.value)} {f.unit} | {f.value.count} | {f.target} |"
+        for f in result.findings
+    ]
+    if result.widths:
+        lines += ["", "Half width of the 95 % interval, in % of the median; the tutorial itself states none.", ""]
+        lines += [
+            "| size | ours, one launch | tutorial's 50, one launch | ours, across launches | tutorial's, across |"
+        ]
+        lines += ["| --- | --- | --- | --- | --- |"]
+    for width in result.widths:
+        shares = (width.ours_within, width.theirs_within, width.ours_across, width.theirs_across)
+        lines.append(
+            f"| {format_size(width.size_bytes)} | " + " | ".join(digits(100 * share, 2) for share in shares) + " |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def stem_of(machine: Machine) -> str:
+    """A file name that says which machine: `intel-r-xeon-r-processor-open-mpi-5-0-11`."""
+    words = f"{machine.cpu} {machine.mpi}"
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def main() -> int:
+    """Parse the options and run."""
+    names = [*PARTS, "sweeps"]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--part", action="append", choices=names, help="only this part; may be repeated")
+    parser.add_argument("--launches", type=int, help="launches of each side, instead of each part's own number")
+    parser.add_argument("--output", type=Path, help="where to write, without ending (default: bench/results/MACHINE)")
+    options = parser.parse_args()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            bench = prepare(Path(folder))
+            result = measure(bench, options.part or names, options.launches)
+    except (BenchError, UserError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    stem = options.output or RESULTS / stem_of(result.machine)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    document = msgspec.json.format(msgspec.json.encode(result), indent=1)
+    stem.with_suffix(".json").write_bytes(document + b"\n")
+    stem.with_suffix(".md").write_text(markdown(result), encoding="utf-8")
+    print(f"written: {stem}.md and .json")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

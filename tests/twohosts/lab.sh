@@ -1,0 +1,54 @@
+#!/bin/sh
+# Two pretend hosts joined by a wire, alive until standard input ends.  Runs as process 1 of a process namespace of its
+# own (pretend_hosts.py starts it so), which is why nothing that was started in a host outlives it.
+# SPDX-License-Identifier: Apache-2.0
+#   lab.sh FOLDER RELAY DELAY_NS RATE_BPS
+# FOLDER/hosts is the hosts file, "ADDRESS NAME" a line, localhost first; FOLDER/NAME.cores is each host's processors.
+# Prints "ready" when the wire is up, "stopped" when it is not, and leaves in FOLDER/NAME.pid the process that holds
+# each host's namespaces.
+set -eu
+folder=$1 relay=$2 delay_ns=$3 rate_bps=$4
+
+host() { # NAME: a host's namespaces, held by a process that does nothing
+    # A fresh sysfs shows this host's network devices (UCX reads them); shared memory must not reach another host.
+    taskset --cpu-list "$(cat "$folder/$1.cores")" unshare --net --uts --mount --ipc sh -euc '
+        mount -t sysfs sysfs /sys
+        mount -t tmpfs tmpfs /dev/shm
+        mount --bind "$1/hosts" /etc/hosts
+        hostname "$2"
+        echo $$ >"$1/$2.pid.new"
+        mv "$1/$2.pid.new" "$1/$2.pid"
+        exec sleep infinity' host "$folder" "$1" </dev/null >/dev/null &
+}
+
+wait_for() { # FILE: a few seconds at most
+    for _ in $(seq 100); do
+        if [ -e "$1" ]; then return; fi
+        sleep 0.05
+    done
+    echo "lab.sh: no $1 after 5 s" >&2
+    exit 1
+}
+
+# Two hosts of their own would not wait for what else this machine does.  Linux shares processors out by sessions
+# (sched(7), "The autogroup feature"), and daemons make sessions of their own, hence again and again.  Only root may.
+go_first() {
+    while sleep 0.25; do
+        for session in /proc/[0-9]*/autogroup; do
+            { echo -20 >"$session"; } 2>/dev/null || :
+        done
+    done
+}
+
+ends=
+while read -r address name; do
+    if [ "$name" = localhost ]; then continue; fi
+    host "$name"
+    wait_for "$folder/$name.pid"
+    ends="$ends $(cat "$folder/$name.pid") $address"
+done <"$folder/hosts"
+
+# shellcheck disable=SC2086  # two words an end
+{ "$relay" $ends "$delay_ns" "$rate_bps" || echo stopped; } </dev/null &
+go_first </dev/null >/dev/null &
+exec cat >/dev/null
