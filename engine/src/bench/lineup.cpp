@@ -10,8 +10,8 @@ namespace volley {
 
 namespace {
 
-// Both buffers of a rank with their guard pages (memory.cpp).
-constexpr std::uint64_t bytes_needed(std::uint64_t message) { return 2 * (message + 2 * 4096); }
+// Both buffers of a rank with what lies around a message; device memory has the most (gpu/memory.cu).
+constexpr std::uint64_t bytes_needed(std::uint64_t message) { return 2 * (message + (4 << 20)); }
 
 std::string in_gib(std::uint64_t bytes) {
   std::ostringstream text;

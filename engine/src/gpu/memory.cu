@@ -11,7 +11,15 @@ namespace {
 
 constexpr int block_threads = 256;
 constexpr int most_blocks = 1024;
-constexpr std::size_t front_bytes = 4096;   // keeps the message page aligned behind its guard
+// The large page of device memory. A message begins on one, and an allocation is a whole number of them: one that is
+// not appears to be mapped by smaller pages, and the copy engine of an H200 then moves about 315 GB/s over NVLink
+// instead of 394 (1 GiB).
+constexpr std::size_t page_bytes = std::size_t{2} << 20;
+
+// A message of `capacity` bytes behind one page that holds its guard, with room for the guard behind it.
+constexpr std::size_t block_bytes(std::size_t capacity) {
+  return page_bytes + (capacity + guard_bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
 enum class Contents { pattern, poison, guard };
@@ -102,10 +110,10 @@ class DeviceMemory final : public Memory {
 
   Buffers reserve(std::size_t capacity) override {
     release();
-    const std::size_t block = front_bytes + capacity + front_bytes;
+    const std::size_t block = block_bytes(capacity);
     send_ = Allocation(block);
     recv_ = Allocation(block);
-    return {send_.data() + front_bytes, recv_.data() + front_bytes};
+    return {send_.data() + page_bytes, recv_.data() + page_bytes};
   }
 
   void release() override {

@@ -196,7 +196,7 @@ PlanReading read_plan(const std::string& text) {
   Plan& plan = reading.plan;
   try {
     plan.document = Json::parse(text);
-  } catch (const Json::parse_error& error) {   // the library's way of answering; turned into one of ours
+  } catch (const Json::exception& error) {   // the library's way of answering; turned into one of ours
     reading.errors.push_back("plan: not a JSON document: " + std::string(error.what()));
     return reading;
   }
