@@ -28,10 +28,11 @@ JOBS ?= $(shell awk -v cpus=$$(nproc) '/^MemAvailable/ {n = int($$2 / 1048576); 
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
 # cmake and ninja come from wheels where the machine has none.
-export PATH := $(CURDIR)/$(TOOLS)/bin:$(PATH)
+WITH_TOOLS := PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH"
 
 # The wheels of a CUDA-aware MPI are worth their size only where there is a driver.
 EXTRAS := $(if $(wildcard /proc/driver/nvidia/version)$(shell command -v nvidia-smi),cuda13)
+INSTALLED := $(VENV)/.installed$(addprefix -,$(EXTRAS))
 comma := ,
 space := $(subst ,, )
 with_extras = $(addprefix [,$(addsuffix ],$(subst $(space),$(comma),$(strip $(EXTRAS) $(1)))))
@@ -42,15 +43,15 @@ FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
 .PHONY: run install test test-gpu ctest lint format bench docs clean distclean FORCE
 
-run: $(VENV)/.installed
+run: $(INSTALLED)
 	@$(VENV)/bin/volley $(ARGS)
 
-install: $(VENV)/.installed
+install: $(INSTALLED)
 
 # What decides about paths in the build trees: when it changes they start afresh.
 CHOICES := $(shell $(PYTHON) -c 'import sys; print(sys.version.split()[0], sys.base_prefix)' 2>/dev/null) \
-  MPICC=$(MPICC) MPI_HOME=$(MPI_HOME) CUDACXX=$(CUDACXX) CUDA_HOME=$(CUDA_HOME) CXX=$(CXX) \
-  nvcc=$(shell command -v nvcc)   CUDA=$(VOLLEY_CUDA) ARCHITECTURES=$(VOLLEY_CUDA_ARCHITECTURES)
+  in $(CURDIR) MPICC=$(MPICC) MPI_HOME=$(MPI_HOME) CUDACXX=$(CUDACXX) CUDA_HOME=$(CUDA_HOME) CXX=$(CXX) \
+  nvcc=$(shell command -v nvcc) CUDA=$(VOLLEY_CUDA) ARCHITECTURES=$(VOLLEY_CUDA_ARCHITECTURES)
 build/choices: FORCE
 	@mkdir -p build
 	@if ! diff -q $@ - >/dev/null 2>&1 <<<'$(CHOICES)'; then \
@@ -69,7 +70,7 @@ $(TOOLS)/.ready: build/choices pyproject.toml build_backend/machine.py build_bac
 	  { echo "volley needs a C++ compiler (Debian, Ubuntu: apt install g++)" >&2; exit 1; }
 	@echo "volley: getting the build tools"
 	$(call new_venv,$(TOOLS))
-	@$(TOOLS)/bin/python $(PIP) install 'scikit-build-core>=1.0,<2'
+	@$(TOOLS)/bin/python $(PIP) install 'pip>=23.1' 'scikit-build-core>=1.0,<2'
 	@requirements=$$($(TOOLS)/bin/python build_backend/volley_build.py); \
 	  $(TOOLS)/bin/python $(PIP) install $$requirements
 	@touch $@
@@ -80,18 +81,18 @@ build/wheel/.built: $(TOOLS)/.ready $(ENGINE_SOURCES) $(FRONT_SOURCES)
 	@$(TOOLS)/bin/python $(PIP) wheel --no-deps --no-build-isolation -Cbuild-dir=build/wheel -w build/dist .
 	@touch $@
 
-$(VENV)/.installed: build/wheel/.built
+$(INSTALLED): build/wheel/.built
 	@echo "volley: installing into $(VENV)"
 	$(call new_venv,$(VENV))
 	@$(VENV)/bin/python $(PIP) install --force-reinstall --no-deps build/dist/*.whl
 	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras)"
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.installed
+$(VENV)/.test: $(INSTALLED)
 	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras,test)"
 	@touch $@
 
-$(VENV)/.lint: $(VENV)/.installed
+$(VENV)/.lint: $(INSTALLED)
 	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras,lint)"
 	@touch $@
 
@@ -101,18 +102,18 @@ test: ctest $(VENV)/.test
 # CMake's and Ninja's chatter only where something is wrong.
 define build_preset
 	@echo "volley: building build/$(1)"
-	@{ cmake --preset $(1) && cmake --build --preset $(1); } >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
+	@{ $(WITH_TOOLS) cmake --preset $(1) && $(WITH_TOOLS) cmake --build --preset $(1); } >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
 endef
 
 ctest: $(TOOLS)/.ready
 	$(call build_preset,dev)
-	ctest --preset dev -j $(JOBS)
+	$(WITH_TOOLS) ctest --preset dev -j $(JOBS)
 	$(call build_preset,sanitize)
-	ctest --preset sanitize -j $(JOBS)
+	$(WITH_TOOLS) ctest --preset sanitize -j $(JOBS)
 
 test-gpu: $(TOOLS)/.ready $(VENV)/.test
 	$(call build_preset,gpu)
-	ctest --preset gpu
+	$(WITH_TOOLS) ctest --preset gpu
 	$(VENV)/bin/python -m pytest -m gpu $(PYTEST)
 
 CXX_FILES = $(shell find engine -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh')
@@ -128,10 +129,10 @@ format: $(VENV)/.lint
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/clang-format -i $(CXX_FILES)
 
-bench: $(VENV)/.installed
+bench: $(INSTALLED)
 	$(VENV)/bin/python bench/run.py $(BENCH)
 
-docs: $(VENV)/.installed
+docs: $(INSTALLED)
 	PYTHONPATH=src $(VENV)/bin/python -m volley.generate
 
 clean:

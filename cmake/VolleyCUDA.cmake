@@ -7,8 +7,8 @@ set(VOLLEY_CUDA_VERSION "")
 set(VOLLEY_CUDA_CODE "")
 
 # Architectures to compile for. Machine code for each generation from 7.0 to 12.0 that this nvcc knows (CUDA 13 dropped
-# 7.0). PTX, for GPUs newer than that, only from the first minor version of a CUDA release: drivers of that release
-# accept it, while PTX of a later minor version needs a later driver.
+# 7.0). PTX, for GPUs newer than these, where their driver is sure to take it: that of a release's first minor version,
+# which every driver of the release accepts, and that of an nvcc older than Blackwell, whose drivers are newer.
 function(volley_cuda_architectures nvcc version out)
   if(VOLLEY_CUDA_ARCHITECTURES)
     set(${out} "${VOLLEY_CUDA_ARCHITECTURES}" PARENT_SCOPE)
@@ -22,7 +22,7 @@ function(volley_cuda_architectures nvcc version out)
       set(newest ${architecture})
     endif()
   endforeach()
-  if(version MATCHES "\\.0$")
+  if(version MATCHES "\\.0$" OR newest LESS 120)
     list(APPEND architectures ${newest}-virtual)
   endif()
   set(${out} "${architectures}" PARENT_SCOPE)
@@ -63,13 +63,15 @@ if(VOLLEY_CUDA)
       set(cuda_flags "-L${toolkit}/lib")
     endif()
 
-    volley_try_nvcc(${VOLLEY_NVCC} "${cuda_flags}" problem)
+    if(NOT DEFINED CACHE{CMAKE_CUDA_COMPILER})   # else it has been tried, or somebody insists on it
+      volley_try_nvcc(${VOLLEY_NVCC} "${cuda_flags}" problem)
+    endif()
     if(problem)
       message(${cuda_missing} "CUDA: none, ${VOLLEY_NVCC} does not work with ${CMAKE_CXX_COMPILER} (CXX= chooses another "
                               "C++ compiler); the engine is built without its GPU transports. It said:\n${problem}")
     else()
       volley_cuda_architectures(${VOLLEY_NVCC} ${nvcc_version} CMAKE_CUDA_ARCHITECTURES)
-      string(APPEND CMAKE_CUDA_FLAGS " ${cuda_flags}")
+      string(APPEND CMAKE_CUDA_FLAGS " -Wno-deprecated-gpu-targets ${cuda_flags}")
       set(CMAKE_CUDA_COMPILER ${VOLLEY_NVCC} CACHE FILEPATH "CUDA compiler" FORCE)
       set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER} CACHE FILEPATH "nvcc's host compiler")
       set(CMAKE_CUDA_RUNTIME_LIBRARY Static)

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elftools.elf.dynamic import DynamicSection
-from elftools.elf.elffile import ELFFile
-
 CHECKOUT = Path(__file__).resolve().parent.parent
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 #: What steers a build or a loader; a test that wants one of these sets it itself.
@@ -95,19 +92,3 @@ def uv_install(into: Installation, *what: str | Path, **settings: str) -> None:
 def with_scripts(**settings: str) -> dict[str, str]:
     """The scrubbed environment, with the programs of this Python's environment (uv) in reach."""
     return scrubbed(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}") | settings
-
-
-def run_paths(program: Path) -> list[str]:
-    """Every directory in a program's DT_RUNPATH and DT_RPATH, in order."""
-    with program.open("rb") as file:
-        sections = [part for part in ELFFile(file).iter_sections() if isinstance(part, DynamicSection)]
-        tags = [tag for section in sections for tag in section.iter_tags()]
-        entries = [getattr(tag, "runpath", None) or getattr(tag, "rpath", None) for tag in tags]
-    return [directory for entry in entries if entry for directory in entry.split(":")]
-
-
-def loaded(program: Path) -> dict[str, str]:
-    """Name and path of each library that the loader finds for a program when nothing in the environment helps it."""
-    said = run(["ldd", program], env={"PATH": os.defpath}, cwd="/")
-    pairs = (line.strip().partition(" => ") for line in said.splitlines())
-    return {name: path.split(" (")[0] for name, arrow, path in pairs if arrow}

@@ -41,12 +41,12 @@ void defaults_are_the_front_s() {
 
 void every_error_is_told() {
   const PlanReading reading = read_plan(R"({"plan": 1, "benchmark": "pingpng", "transports": ["host", "hst", 3],
-      "sizes_bytes": [8, 0, -1, 1.5, "x", 18446744073709551615], "world_size": 3, "surprise": 1, "verify": "yes",
+      "sizes_bytes": [8, 0, -1, 1.5, "x", 18446744073709551615], "world_size": 3, "surprise": 1, "verify": "yes", "excluded": {"aware": 3},
       "budget_s": 0, "launch": [], "stream": {"window": 0, "direction": "up"},
       "sampling": {"interval": 2, "point_time_s": -1, "warmup": -1, "iterations": 0, "tail": 1, "more": 0}})");
   for (const char* place :
        {"$.benchmark:", "$.transports[1]:", "$.transports[2]:", "$.sizes_bytes[1]:", "$.sizes_bytes[2]:",
-        "$.sizes_bytes[3]:", "$.sizes_bytes[4]:", "$.sizes_bytes[5]:", "$.surprise:", "$.verify:", "$.budget_s:",
+        "$.sizes_bytes[3]:", "$.sizes_bytes[4]:", "$.sizes_bytes[5]:", "$.surprise:", "$.verify:", "$.excluded.aware:", "$.budget_s:",
         "$.launch:", "$.stream.window:", "$.stream.direction:", "$.sampling.interval:", "$.sampling.point_time_s:",
         "$.sampling.warmup:", "$.sampling.iterations:", "$.sampling.tail:", "$.sampling.more:"}) {
     if (!tells(reading, place)) std::fprintf(stderr, "nothing is said of %s\n", place);

@@ -52,7 +52,7 @@ def _installed() -> str | None:
 
 
 def installed_file(distribution: str, ending: str) -> str | None:
-    """Return the path of the first program that ``distribution`` installed whose path ends with ``ending``."""
+    """Return the path of the first file that ``distribution`` installed whose path ends with ``ending``."""
     from importlib import metadata  # noqa: PLC0415  start-up: only where it is needed
 
     try:
@@ -60,4 +60,4 @@ def installed_file(distribution: str, ending: str) -> str | None:
     except metadata.PackageNotFoundError:
         return None
     paths = (os.path.normpath(str(file.locate())) for file in files if str(file).endswith(ending))
-    return next((path for path in paths if _is_program(path)), None)
+    return next((path for path in paths if os.path.isfile(path)), None)

@@ -73,21 +73,23 @@ class Plan(_Frozen, frozen=True, kw_only=True):
         Literal["pingpong", "stream", "probe"],
         Meta(description="`probe` tries which transports this job can use and measures nothing."),
     ]
-    world_size: Annotated[
-        Positive, Meta(description="ranks expected; the engine refuses a job of any other size.")
-    ] = 2
+    world_size: Annotated[Positive, Meta(description="ranks expected; the engine refuses a job of any other size.")] = 2
     transports: Annotated[
         list[str], Meta(description="names from the registry, e.g. `host`, `staged/pinned`; visited in this order.")
     ]
     sizes_bytes: Annotated[list[Positive], Meta(description="message sizes, in this order.")] = []
+    excluded: Annotated[
+        dict[str, str],
+        Meta(description="transports of the list that must not be opened, and why, as found in a job of their own."),
+    ] = {}
     sampling: Sampling = Sampling()
     stream: Stream = Stream()
-    verify: Annotated[
-        bool, Meta(description="check the last message of every sample, outside the timed region.")
-    ] = True
-    fresh_buffers: Annotated[
-        bool, Meta(description="allocate new buffers for every size, as the tutorial does.")
-    ] = False
+    verify: Annotated[bool, Meta(description="check the last message of every sample, outside the timed region.")] = (
+        True
+    )
+    fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size, as the tutorial does.")] = (
+        False
+    )
     share_device: Annotated[bool, Meta(description="allow two ranks on one GPU.")] = False
     budget_s: Annotated[
         PositiveSeconds | None,
@@ -144,9 +146,7 @@ class Rank(_Frozen, frozen=True, kw_only=True):
     local_rank: NonNegative
     pid: NonNegative
     cores: Annotated[list[NonNegative], Meta(description="logical CPUs that the rank may run on while it measures.")]
-    bound_by: Annotated[
-        Literal["engine", "launcher", "nobody"], Meta(description="who restricted it to those CPUs.")
-    ]
+    bound_by: Annotated[Literal["engine", "launcher", "nobody"], Meta(description="who restricted it to those CPUs.")]
     cpu: Annotated[str, Meta(description="processor model, from /proc/cpuinfo.")]
     memory_available_bytes: Annotated[
         NonNegative, Meta(description="the smaller of MemAvailable and what the control group leaves, at the start.")

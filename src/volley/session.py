@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from volley import engine
+from volley import engine, trial
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
 from volley.keeping import Keeper, keep
 from volley.launch import inside
@@ -24,7 +24,7 @@ from volley.records import Plan, Run
 from volley.records_io import RecordError, RunLog
 from volley.report import check_format, render
 from volley.report.progress import Progress
-from volley.stack import Stack, assemble, read_facts
+from volley.stack import Stack, assemble, has_driver, read_facts
 
 __all__ = ["Request", "measure", "overview", "transports"]
 
@@ -189,10 +189,25 @@ class Session:
             sys.stdout.flush()
         return self._say(keeper)
 
+    def _try_first(self, progress: Progress) -> None:
+        """Leave out of the plan what crashes, having tried it in a job of its own."""
+        if trial.RISKY not in self.plan.transports or not has_driver():
+            return
+        if self.start.joins:
+            if trial.RISKY in self.request.transports:
+                return  # asked for by name: tried in the job itself
+            untried = "not tried: inside a launcher a crash would end your job; --transport aware tries it all the same"
+            self.plan = msgspec.structs.replace(self.plan, excluded={trial.RISKY: untried})
+            return
+        progress.note("trying MPI on device memory in a job of its own")
+        out = trial.excluded(self.plan, self.start.tokens, self.start.environment, self.stack)
+        self.plan = msgspec.structs.replace(self.plan, excluded=out)
+
     def _launch_all(self, keeper: Keeper) -> None:
         with Progress(self.request.format, launches=self.request.launches) as progress:
             if keeper.note and keeper.path:
                 progress.note(keeper.note)
+            self._try_first(progress)
             for _ in range(self.request.launches):
                 progress.begin(self.plan)
                 outcome = self._launch(keeper, progress)

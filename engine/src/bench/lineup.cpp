@@ -39,6 +39,17 @@ std::string without_devices(const Context& context, const Pair& pair, const Plan
          "; --share-gpu allows that, --gpus chooses others";
 }
 
+// Why this rank cannot use the transport; empty when it can.
+std::string own_reason(const Context& context, const Pair& pair, const Plan& plan, const TransportEntry& entry,
+                       Transport& transport) {
+  if (entry.memory == MemoryKind::device) {
+    const std::string reason = without_devices(context, pair, plan);
+    if (!reason.empty()) return reason;
+  }
+  const auto excluded = plan.excluded.find(entry.name);
+  return excluded == plan.excluded.end() ? transport.unavailable(context, pair) : excluded->second;
+}
+
 }  // namespace
 
 std::string agreed_reason(const Pair& pair, const std::string& mine) {
@@ -52,14 +63,12 @@ Lineup::Lineup(const Context& context, const Pair& pair, const Plan& plan) : con
   for (const auto& name : plan.transports) {
     const TransportEntry* entry = find_transport(name);
     auto transport = entry->make();
-    std::string mine = entry->memory == MemoryKind::device ? without_devices(context, pair, plan) : "";
-    if (mine.empty()) mine = transport->unavailable(context, pair);
-    const std::string reason = agreed_reason(pair, mine);
+    const std::string reason = agreed_reason(pair, own_reason(context, pair, plan, *entry, *transport));
     players_.push_back({entry, std::move(transport), reason});
-    const auto [place, is_new] = arenas_.try_emplace(entry->memory);
-    if (!is_new || !reason.empty()) continue;
-    place->second.memory = make_memory(entry->memory);
-    place->second.share_bytes = agreed_share(context, pair, place->second.memory.get());
+    Arena& arena = arenas_[entry->memory];
+    if (!reason.empty() || arena.memory) continue;   // an arena is made for the first transport that can use it
+    arena.memory = make_memory(entry->memory);
+    arena.share_bytes = agreed_share(context, pair, arena.memory.get());
   }
 }
 

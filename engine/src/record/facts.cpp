@@ -17,10 +17,11 @@ namespace volley {
 
 namespace {
 
-// Variables that steer MPI, UCX, NCCL, CUDA or the launcher; everything else in the environment is nobody's business.
+// Variables that steer MPI, UCX, NCCL, CUDA or the launcher; everything else in the environment is nobody's business,
+// and neither is the folder that Open MPI notes as its own.
 constexpr auto steering = std::to_array<std::string_view>(
     {"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_", "MPICH_", "MPIR_CVAR_", "FI_", "I_MPI_", "MV2_", "NCCL_", "CUDA_",
-     "NVIDIA_", "SLURM_JOB_ID", "SLURM_STEP_ID", "LSB_JOBID", "LD_PRELOAD", "LD_LIBRARY_PATH"});
+     "NVIDIA_VISIBLE_DEVICES", "SLURM_JOB_ID", "SLURM_STEP_ID", "LSB_JOBID", "LD_PRELOAD", "LD_LIBRARY_PATH"});
 
 Json steering_environment() {
   Json found = Json::object();
@@ -29,7 +30,7 @@ Json steering_environment() {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos) continue;
     for (const auto prefix : steering) {
-      if (text.starts_with(prefix)) found[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
+      if (text.starts_with(prefix) && !text.starts_with("OMPI_MCA_initial_wdir")) found[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
     }
   }
   return found;

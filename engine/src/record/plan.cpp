@@ -86,6 +86,15 @@ class Object {
     const Json* value = find(key);
     if (value != nullptr && !value->is_object()) complain(key, "expected an object, found " + shown(*value));
   }
+  void texts(const char* key, std::map<std::string, std::string>& target) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if (!value->is_object()) return complain(key, "expected an object, found " + shown(*value));
+    for (const auto& [name, text] : value->items()) {
+      if (text.is_string()) target[name] = text;
+      else complain(std::string(key) + "." + name, "expected a text, found " + shown(text));
+    }
+  }
   // Complains about every key that nobody asked for.
   void finish() {
     if (!node_.is_object()) return;
@@ -173,6 +182,7 @@ void read_into(Plan& plan, Object& object) {
   object.list("sizes_bytes", plan.sizes_bytes, "a whole number of bytes of at least 1", [](const Json& v) {
     return v.is_number_integer() && v >= 1 && v <= std::numeric_limits<std::int64_t>::max();
   });
+  object.texts("excluded", plan.excluded);
   object.object("sampling", [&](Object& inner) { read_sampling(inner, plan.sampling); });
   object.object("stream", [&](Object& inner) { read_stream(inner, plan.stream); });
   object.boolean("verify", plan.verify);

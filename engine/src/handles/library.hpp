@@ -1,0 +1,31 @@
+// A shared library found at run time by the loader's own search (LD_LIBRARY_PATH, the run path, the system's cache).
+#pragma once
+
+#include <dlfcn.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace volley {
+
+// Never unloaded: libraries that start threads of their own do not survive that.
+class Library {
+ public:
+  // Throws std::runtime_error with the loader's words when there is none.
+  explicit Library(const char* name) : handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) throw std::runtime_error(dlerror());
+  }
+
+  // The function of that name and type. Throws std::runtime_error when the library lacks it.
+  template <class Function>
+  [[nodiscard]] Function* find(const char* name) const {
+    void* found = dlsym(handle_, name);
+    if (found == nullptr) throw std::runtime_error(dlerror());
+    return reinterpret_cast<Function*>(found);
+  }
+
+ private:
+  void* handle_;
+};
+
+}  // namespace volley

@@ -1,0 +1,195 @@
+// `device`: kernels on both devices store straight into the other's memory and poll flags there. One launch makes all
+// exchanges of a batch; the host only starts it and waits for its end. See device_kernels.cuh for the protocols.
+#include <algorithm>
+
+#include "../handles/device_buffer.cuh"
+#include "../handles/pinned_buffer.cuh"
+#include "../handles/stream.cuh"
+#include "device_kernels.cuh"
+#include "makers.hpp"
+#include "peer_memory.cuh"
+
+namespace volley {
+
+namespace {
+
+using device::Inbox;
+using device::Job;
+using device::Verdict;
+
+// How long a kernel waits for the other one: the other rank may still be checking the last batch, and its host may be
+// held up. Less than the watchdog's patience, so that the device says what it waited for.
+constexpr std::uint64_t patience_ns = 10'000'000'000;
+// ... and longer for much data: no link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
+constexpr std::uint64_t patience_ns_per_byte = 1;
+
+// A block's share of a long message, at least: one vector of 16 bytes for each of 256 threads.
+constexpr std::size_t least_share_bytes = 4096;
+
+struct Shape {
+  unsigned blocks = 1;
+  unsigned threads = device::warp_threads;
+};
+
+// `count` of something in whole multiples of `unit`.
+constexpr std::size_t rounded_up(std::size_t count, std::size_t unit) { return (count + unit - 1) / unit * unit; }
+
+constexpr unsigned threads_for(std::size_t accesses) {
+  return static_cast<unsigned>(
+      std::clamp<std::size_t>(rounded_up(accesses, device::warp_threads), device::warp_threads, device::most_threads));
+}
+
+// One line a thread, as far as one block goes.
+constexpr Shape short_shape(std::size_t bytes) {
+  return {1, threads_for(rounded_up(bytes, device::payload_bytes) / device::payload_bytes)};
+}
+
+// All blocks before more than 256 threads each, and one vector a thread before several: the more multiprocessors and
+// threads, the shorter a message of middling length takes; a long one is limited by the wire in any shape.
+constexpr Shape long_shape(std::size_t bytes, unsigned most_blocks) {
+  const auto blocks = std::clamp<std::size_t>(rounded_up(bytes, least_share_bytes) / least_share_bytes, 1, most_blocks);
+  const unsigned threads = threads_for(rounded_up(bytes / blocks, sizeof(uint4)) / sizeof(uint4));
+  // A lane for each block's word.
+  return {static_cast<unsigned>(blocks), std::max(threads, device::warp_threads)};
+}
+
+using Kernel = void (*)(Job);
+
+// Blocks that are resident together whatever the launch: a block that waited for another's place would wait for ever.
+unsigned resident_blocks(Kernel kernel) {
+  int device = 0;
+  int processors = 0;
+  int blocks = 0;
+  VOLLEY_CUDA_CHECK(cudaGetDevice(&device));
+  VOLLEY_CUDA_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  VOLLEY_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, device::most_threads, 0));
+  return static_cast<unsigned>(blocks * processors);
+}
+
+class DeviceTransport final : public Transport {
+ public:
+  std::string unavailable(const Context& context, const Pair& pair) override {
+    if (on_one_device(context, pair)) {
+      return "needs two devices: kernels of two processes take turns on one, and cannot answer each other";
+    }
+    return without_peer_access(context, pair);
+  }
+
+  void open(const Context&, const Pair& pair, const Buffers& buffers, std::size_t) override {
+    control_ = pair.control.get();
+    ranks_ = {pair.ranks[static_cast<std::size_t>(pair.self)], pair.ranks[static_cast<std::size_t>(pair.peer)]};
+    leads_ = pair.leads();
+    const unsigned mine = std::min({device::most_blocks, resident_blocks(device::long_pingpong),
+                                    resident_blocks(device::stream_windows), resident_blocks(device::short_pingpong)});
+    most_blocks_ = std::min(mine, swapped(mine, pair));
+    stream_ = gpu::Stream::make();
+    verdict_ = gpu::PinnedBuffer(sizeof(Verdict));
+    inbox_ = gpu::DeviceBuffer(sizeof(Inbox));
+    inbox_there_ = gpu::IpcMapping(swapped(gpu::ipc_handle(inbox_.data()), pair));
+    buffers_ = PeerBuffers(pair, buffers);
+  }
+
+  // Numbers begin anew with an empty inbox. Within one message size every line of the inbox is then written by every
+  // message, so that the numbers, 32 bits in a line, may even come round again.
+  void prepare(const View&) override {
+    last_ = 0;
+    *verdict() = {Verdict::good, 0};
+    VOLLEY_CUDA_CHECK(cudaMemset(inbox_.data(), 0, sizeof(Inbox)));
+    VOLLEY_CUDA_CHECK(cudaDeviceSynchronize());
+    VOLLEY_MPI(MPI_Barrier(control_));   // the other rank's first message comes after this
+  }
+
+  void pingpong(const View& view, std::uint64_t exchanges) override {
+    Job job = job_of(view, exchanges, 1);
+    const bool is_short = view.bytes <= device::short_bytes;
+    run(is_short ? device::short_pingpong : device::long_pingpong,
+        is_short ? short_shape(view.bytes) : long_shape(view.bytes, most_blocks_), job);
+  }
+
+  void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
+    Job job = job_of(view, windows, stream.window);
+    const bool both = stream.direction == Direction::bi;
+    job.sends = leads_ || both;
+    job.receives = !leads_ || both;
+    run(device::stream_windows, long_shape(view.bytes, most_blocks_), job);
+  }
+
+  // The other rank's mapping of the inbox goes before the inbox.
+  void close() override {
+    buffers_ = {};
+    inbox_there_ = {};
+    VOLLEY_MPI(MPI_Barrier(control_));
+    inbox_ = {};
+    verdict_ = {};
+    stream_ = {};
+  }
+
+  [[nodiscard]] Json facts() const override {
+    return {{"flag_in_word_up_to_bytes", device::short_bytes},
+            {"flag_in_word_most_threads", device::most_threads},
+            {"direct_stores_most_blocks", device::most_blocks},
+            {"direct_stores_most_threads_per_block", device::most_threads},
+            {"streams", "direct stores at every size"},
+            {"patience_s", static_cast<double>(patience_ns) * 1e-9}};
+  }
+
+ private:
+  [[nodiscard]] Verdict* verdict() const { return reinterpret_cast<Verdict*>(verdict_.data()); }
+
+  [[nodiscard]] Job job_of(const View& view, std::uint64_t count, int window) const {
+    Job job{};
+    job.send = view.send;
+    job.recv = view.recv;
+    job.recv_there = buffers_.opposite(view.recv);
+    job.bytes = view.bytes;
+    job.inbox = reinterpret_cast<Inbox*>(inbox_.data());
+    job.inbox_there = reinterpret_cast<Inbox*>(inbox_there_.data());
+    job.verdict = verdict();
+    job.last = last_;
+    job.count = count;
+    job.window = window;
+    job.leads = leads_;
+    job.patience_ns = patience_ns + patience_ns_per_byte * view.bytes * static_cast<std::uint64_t>(window);
+    return job;
+  }
+
+  // Cooperative: the driver starts all blocks together, or says that it cannot.
+  void run(Kernel kernel, const Shape& shape, Job& job) {
+    void* arguments[] = {&job};
+    VOLLEY_CUDA_CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), shape.blocks, shape.threads,
+                                                  arguments, 0, stream_.get()));
+    stream_.synchronize();
+    if (verdict()->outcome != Verdict::good) fail(job);
+    last_ += job.count;
+  }
+
+  [[noreturn]] void fail(const Job& job) const {
+    const std::string other = "the device of rank " + std::to_string(ranks_[1]);
+    const std::string what = (job.window > 1 ? "window " : "message ") + std::to_string(verdict()->number) + " of " +
+                             std::to_string(job.bytes) + " B";
+    if (verdict()->outcome == Verdict::deserted) {
+      throw std::runtime_error("device: " + other + " gave up, and with it rank " + std::to_string(ranks_[0]) +
+                               " while it waited for " + what);
+    }
+    throw std::runtime_error("device: the device of rank " + std::to_string(ranks_[0]) + " waited " +
+                             std::to_string(job.patience_ns / 1'000'000'000) + " s for " + what + " from " + other +
+                             ": its kernel does not run, or its stores do not arrive");
+  }
+
+  MPI_Comm control_ = MPI_COMM_NULL;
+  std::array<int, 2> ranks_{};      // this rank's and the other's number in the world
+  bool leads_ = false;
+  unsigned most_blocks_ = 1;        // agreed: both grids are of one size
+  std::uint64_t last_ = 0;          // number of the last message or window, the same on both ranks
+  gpu::Stream stream_;
+  gpu::PinnedBuffer verdict_;
+  gpu::DeviceBuffer inbox_;
+  gpu::IpcMapping inbox_there_;
+  PeerBuffers buffers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_device() { return std::make_unique<DeviceTransport>(); }
+
+}  // namespace volley

@@ -1,0 +1,276 @@
+// The kernels of `device`: both devices run one, and they exchange messages with nobody's help until they are done.
+//
+// A message goes one of two ways:
+//
+//   short: every 16 bytes stored carry 8 bytes of the message with the message's number beside them (device_access.cuh).
+//     They go to an inbox in the receiver's memory. The receiver polls each of them, and puts the data in its place. No
+//     fence, one way through the wire; but half of the wire, and one block: with several, only a grid-wide barrier
+//     would tell that the whole message is in its place, which costs as much as the fence of the other way.
+//
+//   long: several blocks store straight to the message's place in the receiver's memory. When a block's threads have
+//     all stored (__syncthreads), one of them stores the message's number in that block's word of the receiver's inbox
+//     with release semantics at system scope; the release is cumulative (PTX ISA, "Causality order"), so it covers what
+//     the other threads stored before the barrier. *Every* block of the receiver waits until it has acquired the words
+//     of *all* blocks of the sender. So every block knows by itself that the whole message has arrived, and no
+//     grid-wide barrier is needed.
+//
+// In both, one number a message, which only increases while the inboxes are in use, tells a message from all earlier
+// ones. One inbox is enough: a rank sends message n + 1 only after it has received the whole answer to message n, and
+// the answer started only when every thread on the other side had taken message n out of the inbox.
+#pragma once
+
+#include "device_access.cuh"
+
+namespace volley::device {
+
+constexpr unsigned warp_threads = 32;
+constexpr unsigned most_threads = 1024;
+constexpr unsigned most_blocks = warp_threads;   // one lane of a warp polls each block's word
+
+constexpr unsigned payload_bytes = 8;            // of a line
+constexpr unsigned lines_per_thread = 2;
+constexpr unsigned most_lines = most_threads * lines_per_thread;
+constexpr unsigned short_bytes = most_lines * payload_bytes;   // a longer message goes the long way
+
+// In the memory of the device that polls it; the other device writes into it.
+struct Inbox {
+  Line lines[most_lines];
+  alignas(128) std::uint64_t arrived[most_blocks];   // number of the last message that the sender's block stored whole
+  alignas(128) std::uint64_t acknowledged;           // number of the last window that the receiver has received
+  alignas(128) std::uint32_t given_up;               // the other device waits no longer
+};
+
+// In host memory of this rank.
+struct Verdict {
+  enum : std::uint32_t { good, expired, deserted };
+  std::uint32_t outcome;   // anything but `good` ends the kernel; the host may set it, too
+  std::uint64_t number;    // of the message or window that was waited for
+};
+
+// What one launch does.
+struct Job {
+  const std::byte* send;
+  std::byte* recv;
+  std::byte* recv_there;   // the other rank's recv, mapped here
+  std::uint64_t bytes;
+  Inbox* inbox;
+  Inbox* inbox_there;
+  Verdict* verdict;
+  std::uint64_t last;      // number of the last message (or window) of earlier launches
+  std::uint64_t count;     // exchanges (or windows) to make
+  int window;              // messages of a window
+  bool leads;
+  bool sends;              // in a stream
+  bool receives;
+  std::uint64_t patience_ns;
+};
+
+// One look at the clock and at the host's memory costs about a microsecond, a look at the inbox a quarter of one.
+constexpr unsigned polls_between_looks = 4096;
+
+// Why waiting makes no sense any longer; `good` while it does. `deadline_ns` is 0 before the first look.
+__device__ inline std::uint32_t hopeless(const Job& job, std::uint64_t& deadline_ns) {
+  const std::uint64_t now = now_ns();
+  if (deadline_ns == 0) deadline_ns = now + job.patience_ns;
+  if (const auto outcome = Told(job.verdict->outcome).load(cuda::memory_order_relaxed); outcome != Verdict::good) {
+    return outcome;
+  }
+  if (Told(job.inbox->given_up).load(cuda::memory_order_relaxed) != 0) return Verdict::deserted;
+  return now < deadline_ns ? Verdict::good : Verdict::expired;
+}
+
+// Ends this kernel, and the other device's.
+__device__ inline void give_up(const Job& job, std::uint32_t outcome, std::uint64_t number) {
+  Told(job.verdict->number).store(number, cuda::memory_order_relaxed);
+  Told(job.verdict->outcome).store(outcome, cuda::memory_order_relaxed);
+  Told(job.inbox_there->given_up).store(1, cuda::memory_order_relaxed);
+}
+
+// Polls until `ready`, a message's arrival; false when this device or the other one has given up.
+template <class Ready>
+__device__ bool await(const Job& job, std::uint64_t number, Ready ready) {
+  std::uint64_t deadline_ns = 0;
+  for (unsigned polls = 1; !ready(); ++polls) {
+    if (polls % polls_between_looks != 0) continue;
+    if (const auto outcome = hopeless(job, deadline_ns); outcome != Verdict::good) {
+      give_up(job, outcome, number);
+      return false;
+    }
+  }
+  return true;
+}
+
+// --- short messages --------------------------------------------------------------------------------------------------
+
+__device__ inline std::uint64_t word_of(std::uint32_t data, std::uint32_t number) {
+  return std::uint64_t{number} << 32 | data;
+}
+
+__device__ inline bool carries(const Line& line, std::uint32_t number) {
+  return line.words[0] >> 32 == number && line.words[1] >> 32 == number;
+}
+
+// Bytes of the message in line `line`: 8, or what is left of it.
+__device__ inline unsigned payload_of(std::uint64_t bytes, unsigned line) {
+  const std::uint64_t rest = bytes - std::uint64_t{line} * payload_bytes;
+  return rest < payload_bytes ? static_cast<unsigned>(rest) : payload_bytes;
+}
+
+__device__ inline bool whole_word(const std::byte* at, unsigned bytes) {
+  return bytes == payload_bytes && reinterpret_cast<std::uintptr_t>(at) % payload_bytes == 0;
+}
+
+__device__ inline std::uint64_t gather(const std::byte* from, unsigned bytes) {
+  if (whole_word(from, bytes)) return load(reinterpret_cast<const std::uint64_t*>(from));
+  std::uint64_t data = 0;
+  for (unsigned byte = 0; byte < bytes; ++byte) {
+    data |= std::uint64_t{load(reinterpret_cast<const std::uint8_t*>(from) + byte)} << (8 * byte);
+  }
+  return data;
+}
+
+__device__ inline void scatter(std::byte* to, std::uint64_t data, unsigned bytes) {
+  if (whole_word(to, bytes)) {
+    store(reinterpret_cast<std::uint64_t*>(to), data);
+    return;
+  }
+  for (unsigned byte = 0; byte < bytes; ++byte) {
+    store(reinterpret_cast<std::uint8_t*>(to) + byte, static_cast<std::uint8_t>(data >> (8 * byte)));
+  }
+}
+
+__device__ inline void send_short(const Job& job, std::uint32_t number) {
+#pragma unroll
+  for (unsigned i = 0; i < lines_per_thread; ++i) {
+    const unsigned line = threadIdx.x + i * blockDim.x;
+    if (line * payload_bytes >= job.bytes) break;
+    const std::uint64_t data = gather(job.send + line * payload_bytes, payload_of(job.bytes, line));
+    store_line(&job.inbox_there->lines[line], {word_of(static_cast<std::uint32_t>(data), number),
+                                               word_of(static_cast<std::uint32_t>(data >> 32), number)});
+  }
+}
+
+// Returns when the whole message is in its place for every thread of the block, which alone will touch it.
+__device__ inline bool receive_short(const Job& job, std::uint32_t number) {
+  bool good = true;
+#pragma unroll
+  for (unsigned i = 0; i < lines_per_thread; ++i) {
+    const unsigned line = threadIdx.x + i * blockDim.x;
+    if (line * payload_bytes >= job.bytes) break;
+    Line found;
+    good = good && await(job, number, [&] {
+      found = load_line(&job.inbox->lines[line]);
+      return carries(found, number);
+    });
+    const std::uint64_t data = (found.words[0] & 0xFFFFFFFFU) | found.words[1] << 32;
+    if (good) scatter(job.recv + line * payload_bytes, data, payload_of(job.bytes, line));
+  }
+  return __syncthreads_and(good);
+}
+
+__global__ void __launch_bounds__(most_threads, 1) short_pingpong(const Job job) {
+  for (std::uint64_t exchange = 1; exchange <= job.count; ++exchange) {
+    const auto number = static_cast<std::uint32_t>(job.last + exchange);
+    if (job.leads) send_short(job, number);
+    if (!receive_short(job, number)) return;
+    if (!job.leads) send_short(job, number);
+  }
+}
+
+// --- long messages ---------------------------------------------------------------------------------------------------
+
+// Copies `units` units, spread over all threads of the grid. Eight loads of a thread are under way before its first
+// store: a round trip to memory is then paid once for 128 bytes.
+template <class Unit>
+__device__ void copy(const std::byte* from, std::byte* to, std::uint64_t units) {
+  constexpr int in_flight = 8;
+  const auto* source = reinterpret_cast<const Unit*>(from);
+  auto* target = reinterpret_cast<Unit*>(to);
+  const std::uint64_t threads = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t first = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; first < units;
+       first += in_flight * threads) {
+    Unit held[in_flight];
+#pragma unroll
+    for (int i = 0; i < in_flight; ++i) {
+      if (first + i * threads < units) held[i] = load(source + first + i * threads);
+    }
+#pragma unroll
+    for (int i = 0; i < in_flight; ++i) {
+      if (first + i * threads < units) store(target + first + i * threads, held[i]);
+    }
+  }
+}
+
+// Vectors, and single bytes for the rest. Buffers are page aligned; a message that is not goes byte by byte.
+__device__ inline void copy_message(const Job& job) {
+  const auto misaligned = (reinterpret_cast<std::uintptr_t>(job.send) | reinterpret_cast<std::uintptr_t>(job.recv_there)) %
+                          sizeof(uint4);
+  const std::uint64_t vectors = misaligned != 0 ? 0 : job.bytes / sizeof(uint4);
+  const std::uint64_t done = vectors * sizeof(uint4);
+  copy<uint4>(job.send, job.recv_there, vectors);
+  copy<std::uint8_t>(job.send + done, job.recv_there + done, job.bytes - done);
+}
+
+// Tells the other device that what this block's threads have stored is there.
+__device__ inline void announce(const Job& job, std::uint64_t number) {
+  __syncthreads();
+  if (threadIdx.x == 0) Told(job.inbox_there->arrived[blockIdx.x]).store(number, cuda::memory_order_release);
+}
+
+// Returns when all blocks of the other device have announced message `number`: the whole message is in its place.
+// Both devices launch grids of one size.
+__device__ inline bool receive_long(const Job& job, std::uint64_t number) {
+  bool good = true;
+  if (threadIdx.x < gridDim.x) {
+    good = await(job, number, [&] {
+      return Told(job.inbox->arrived[threadIdx.x]).load(cuda::memory_order_acquire) >= number;
+    });
+  }
+  return __syncthreads_and(good);
+}
+
+__device__ inline void send_long(const Job& job, std::uint64_t number) {
+  copy_message(job);
+  announce(job, number);
+}
+
+__global__ void __launch_bounds__(most_threads, 1) long_pingpong(const Job job) {
+  for (std::uint64_t exchange = 1; exchange <= job.count; ++exchange) {
+    const std::uint64_t number = job.last + exchange;
+    if (job.leads) send_long(job, number);
+    if (!receive_long(job, number)) return;
+    if (!job.leads) send_long(job, number);
+  }
+}
+
+// --- streams ---------------------------------------------------------------------------------------------------------
+
+__device__ inline bool await_acknowledgement(const Job& job, std::uint64_t number) {
+  bool good = true;
+  if (threadIdx.x == 0) {
+    good = await(job, number, [&] {
+      return Told(job.inbox->acknowledged).load(cuda::memory_order_acquire) >= number;
+    });
+  }
+  return __syncthreads_and(good);
+}
+
+// The messages of a window are stored one after the other, all the long way, to the one place, and announced together:
+// their contents are equal, so their order does not matter. The first block of the receiver acknowledges the window
+// when it has all of it; only then does the sender begin the next.
+__global__ void __launch_bounds__(most_threads, 1) stream_windows(const Job job) {
+  for (std::uint64_t window = 1; window <= job.count; ++window) {
+    const std::uint64_t number = job.last + window;
+    if (job.sends) {
+      for (int message = 0; message < job.window; ++message) copy_message(job);
+      announce(job, number);
+    }
+    if (job.receives && blockIdx.x == 0) {
+      if (!receive_long(job, number)) return;
+      if (threadIdx.x == 0) Told(job.inbox_there->acknowledged).store(number, cuda::memory_order_release);
+    }
+    if (job.sends && !await_acknowledgement(job, number)) return;
+  }
+}
+
+}  // namespace volley::device

@@ -1,0 +1,42 @@
+// `corrupt-device`: breaks on purpose, to show that verification on the device notices. Used only when asked for by
+// name.
+#include "../handles/pinned_buffer.cuh"
+#include "makers.hpp"
+#include "staged_copies.cuh"
+#include "staged_whole.cuh"
+
+namespace volley {
+
+namespace {
+
+using StagedPinned = Whole<gpu::PinnedBuffer, AsyncCopies>;
+
+// Moves everything and then flips one bit of the last message of each batch on the device: another place each time.
+class CorruptDevice final : public StagedPinned {
+ public:
+  void pingpong(const View& view, std::uint64_t exchanges) override {
+    StagedPinned::pingpong(view, exchanges);
+    if (exchanges > 0) flip(view);
+  }
+  void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
+    StagedPinned::stream(view, windows, stream);
+    if (windows > 0) flip(view);
+  }
+
+ private:
+  void flip(const View& view) {
+    const std::uint64_t bit = batches_++ * pattern_step % (8 * view.bytes);
+    std::byte* place = view.recv + bit / 8;
+    std::byte byte{};
+    VOLLEY_CUDA_CHECK(cudaMemcpy(&byte, place, 1, cudaMemcpyDeviceToHost));
+    byte ^= std::byte{1} << (bit % 8);
+    VOLLEY_CUDA_CHECK(cudaMemcpy(place, &byte, 1, cudaMemcpyHostToDevice));
+  }
+  std::uint64_t batches_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_corrupt_device() { return std::make_unique<CorruptDevice>(); }
+
+}  // namespace volley

@@ -1,0 +1,119 @@
+// NCCL as far as it is used here, found at run time: the engine neither needs it to be built nor to start.
+//
+// The declarations repeat those of nccl.h, unchanged from NCCL 2.13 (ncclGetLastError is the youngest) to 2.32:
+// ncclUniqueId is a struct of 128 bytes passed by value, ncclResult_t and ncclDataType_t are enumerations of ints,
+// ncclSuccess and ncclInt8 are 0. CUDA's stream handle is the driver's own, so that one made here is good there, though
+// NCCL brings another copy of the CUDA runtime.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstddef>
+#include <exception>
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "../handles/library.hpp"
+
+namespace volley::nccl {
+
+using Comm = struct ncclComm*;
+using Result = int;
+
+struct UniqueId {
+  std::array<char, 128> internal;
+};
+
+inline constexpr Result success = 0;  // ncclSuccess
+inline constexpr int bytes_type = 0;  // ncclInt8
+
+// What the functions look like; none is defined here.
+namespace abi {
+Result ncclGetVersion(int*);
+const char* ncclGetErrorString(Result);
+const char* ncclGetLastError(Comm);
+Result ncclGetUniqueId(UniqueId*);
+Result ncclCommInitRank(Comm*, int ranks, UniqueId, int rank);
+Result ncclCommDestroy(Comm);
+Result ncclCommAbort(Comm);
+Result ncclCommGetAsyncError(Comm, Result*);
+Result ncclGroupStart();
+Result ncclGroupEnd();
+Result ncclSend(const void*, std::size_t, int type, int peer, Comm, cudaStream_t);
+Result ncclRecv(void*, std::size_t, int type, int peer, Comm, cudaStream_t);
+}  // namespace abi
+
+struct Nccl {
+  Library library{"libnccl.so.2"};
+  decltype(&abi::ncclGetVersion) get_version = library.find<decltype(abi::ncclGetVersion)>("ncclGetVersion");
+  decltype(&abi::ncclGetErrorString) error_string =
+      library.find<decltype(abi::ncclGetErrorString)>("ncclGetErrorString");
+  decltype(&abi::ncclGetLastError) last_error = library.find<decltype(abi::ncclGetLastError)>("ncclGetLastError");
+  decltype(&abi::ncclGetUniqueId) get_unique_id = library.find<decltype(abi::ncclGetUniqueId)>("ncclGetUniqueId");
+  decltype(&abi::ncclCommInitRank) init_rank = library.find<decltype(abi::ncclCommInitRank)>("ncclCommInitRank");
+  decltype(&abi::ncclCommDestroy) destroy = library.find<decltype(abi::ncclCommDestroy)>("ncclCommDestroy");
+  decltype(&abi::ncclCommAbort) abort = library.find<decltype(abi::ncclCommAbort)>("ncclCommAbort");
+  decltype(&abi::ncclCommGetAsyncError) async_error =
+      library.find<decltype(abi::ncclCommGetAsyncError)>("ncclCommGetAsyncError");
+  decltype(&abi::ncclGroupStart) group_start = library.find<decltype(abi::ncclGroupStart)>("ncclGroupStart");
+  decltype(&abi::ncclGroupEnd) group_end = library.find<decltype(abi::ncclGroupEnd)>("ncclGroupEnd");
+  decltype(&abi::ncclSend) send = library.find<decltype(abi::ncclSend)>("ncclSend");
+  decltype(&abi::ncclRecv) recv = library.find<decltype(abi::ncclRecv)>("ncclRecv");
+
+  // Throws std::runtime_error with NCCL's words and the place when `result` is not success.
+  void check(Result result, const char* call, std::source_location where = std::source_location::current()) const {
+    if (result == success) return;
+    const std::string path = where.file_name();
+    // What ncclGetLastError says belongs to the process; its argument is not used.
+    throw std::runtime_error(std::string(call) + " failed: " + error_string(result) + " (" + last_error(nullptr) +
+                             ", " + path.substr(path.rfind('/') + 1) + ":" + std::to_string(where.line()) + ")");
+  }
+
+  // e.g. "2.28.9", from 22809: major * 10000 + minor * 100 + patch.
+  [[nodiscard]] std::string version() const {
+    int code = 0;
+    check(get_version(&code), "ncclGetVersion");
+    return std::to_string(code / 10000) + "." + std::to_string(code / 100 % 100) + "." + std::to_string(code % 100);
+  }
+};
+
+// A communicator that ends itself. While an exception unwinds this rank the other is elsewhere: it is then aborted,
+// which also ends kernels that wait for the other rank.
+class Communicator {
+ public:
+  Communicator() = default;
+  Communicator(const Nccl& nccl, int ranks, const UniqueId& id, int rank) : nccl_(&nccl) {
+    nccl.check(nccl.init_rank(&handle_, ranks, id, rank), "ncclCommInitRank");
+  }
+  Communicator(Communicator&& other) noexcept : nccl_(other.nccl_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Communicator& operator=(Communicator&& other) noexcept {
+    std::swap(nccl_, other.nccl_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  ~Communicator() {
+    if (handle_ == nullptr) return;
+    if (std::uncaught_exceptions() > 0) nccl_->abort(handle_);
+    else nccl_->destroy(handle_);
+  }
+
+  [[nodiscard]] Comm get() const noexcept { return handle_; }
+
+  // Throws when something failed that no call has returned.
+  void check_async() const {
+    Result pending = success;
+    nccl_->check(nccl_->async_error(handle_, &pending), "ncclCommGetAsyncError");
+    nccl_->check(pending, "NCCL, while messages were under way,");
+  }
+
+ private:
+  const Nccl* nccl_ = nullptr;
+  Comm handle_ = nullptr;
+};
+
+}  // namespace volley::nccl

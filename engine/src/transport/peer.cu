@@ -1,0 +1,155 @@
+// `peer`: the sender's copy engine writes into the other rank's device memory, mapped through CUDA IPC. No MPI and no
+// host memory in the data path; the hosts tell each other through one cache line each.
+//
+// Why a host and a line tell of completion, in this order: the copy, cudaStreamSynchronize, a release store, and on the
+// other side an acquire load. The host sees the stream complete only when the copy's writes are visible to the whole
+// system, the other device included; what the other host does after it has read the new count, it does after that. The
+// receiving host thus sees completion before it enqueues the answer. cudaStreamSynchronize spins (cudaDeviceScheduleAuto
+// with more processors than contexts) on the word that the copy engine writes behind every copy: nothing is added to the
+// stream for it, and asking through an event or cudaStreamQuery would repeat a call's overhead for each look.
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+#include <new>
+
+#include "../handles/shared_segment.hpp"
+#include "../handles/stream.cuh"
+#include "../wire.hpp"
+#include "host_driven.hpp"
+#include "makers.hpp"
+#include "peer_memory.cuh"
+
+namespace volley {
+
+namespace {
+
+// Each rank counts what it has to tell the other: "delivered" and "acknowledged" alternate in an order that both know,
+// so one count serves both.
+class Bell {
+ public:
+  // Why there is no room for it; empty when there is.
+  [[nodiscard]] static std::string without_room() {
+    try {
+      const SharedSegment trial = SharedSegment::create(sizeof(Counts));
+      return {};
+    } catch (const std::runtime_error& problem) {
+      return problem.what();
+    }
+  }
+
+  Bell() = default;
+
+  // Collective over the pair.
+  explicit Bell(const Pair& pair) {
+    if (pair.leads()) {
+      segment_ = SharedSegment::create(sizeof(Counts));
+      new (segment_.data()) Counts;
+    }
+    const std::string name = wire::broadcast(segment_.name(), 0, pair.control.get());
+    if (!pair.leads()) segment_ = SharedSegment::open(name, sizeof(Counts));
+    VOLLEY_MPI(MPI_Barrier(pair.control.get()));
+    segment_.unlink();   // both have mapped it; what remains goes with the last process, however that ends
+    auto* counts = std::launder(reinterpret_cast<Counts*>(segment_.data()));
+    mine_ = &counts->of[pair.self].told;
+    theirs_ = &counts->of[pair.peer].told;
+  }
+
+  void ring() { mine_->store(++rung_, std::memory_order_release); }
+
+  void await() {
+    ++heard_;
+    for (unsigned looks = 1; theirs_->load(std::memory_order_acquire) < heard_; ++looks) {
+      // Where ranks outnumber cores the other one may be waiting for this core.
+      if (looks % looks_between_yields == 0) sched_yield();
+    }
+  }
+
+ private:
+  // About 10 us of looking: longer than a small copy takes, shorter than a scheduler's time slice.
+  static constexpr unsigned looks_between_yields = 10'000;
+  static constexpr std::size_t line_bytes = 128;   // processors fetch lines of 64 bytes in pairs
+
+  struct Counts {
+    struct Line {
+      alignas(line_bytes) std::atomic<std::uint64_t> told{0};
+    } of[2];
+  };
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "two processes share the counts");
+
+  SharedSegment segment_;
+  std::atomic<std::uint64_t>* mine_ = nullptr;
+  const std::atomic<std::uint64_t>* theirs_ = nullptr;
+  std::uint64_t rung_ = 0;
+  std::uint64_t heard_ = 0;
+};
+
+class PeerChannel {
+ public:
+  [[nodiscard]] std::string unavailable(const Context& context, const Pair& pair) {
+    const std::string reason = without_peer_access(context, pair);
+    return reason.empty() && pair.leads() ? Bell::without_room() : reason;
+  }
+
+  void open(const Context&, const Pair& pair, const Buffers& buffers, std::size_t) {
+    buffers_ = PeerBuffers(pair, buffers);
+    stream_ = gpu::Stream::make();
+    bell_ = Bell(pair);
+  }
+
+  void prepare(const View&) {}
+
+  void close() {
+    bell_ = {};
+    stream_ = {};
+    buffers_ = {};
+  }
+
+  void send(const View& view) {
+    start_send(view);
+    finish();
+  }
+  void recv(const View&) { bell_.await(); }
+
+  void start_send(const View& view) {
+    VOLLEY_CUDA_CHECK(cudaMemcpyAsync(buffers_.opposite(view.recv), view.send, view.bytes, cudaMemcpyDeviceToDevice,
+                                      stream_.get()));
+    sending_ = true;
+  }
+  void start_recv(const View&) { receiving_ = true; }
+
+  // Tells of all messages of a window at once, and hears the same of those that come in.
+  void finish() {
+    if (sending_) {
+      stream_.synchronize();
+      bell_.ring();
+    }
+    if (receiving_) bell_.await();
+    sending_ = false;
+    receiving_ = false;
+  }
+
+  void acknowledge() { bell_.ring(); }
+  void await_acknowledgement() { bell_.await(); }
+
+ private:
+  PeerBuffers buffers_;
+  gpu::Stream stream_;
+  Bell bell_;
+  bool sending_ = false;
+  bool receiving_ = false;
+};
+
+class Peer final : public HostDriven<PeerChannel> {
+ public:
+  [[nodiscard]] Json facts() const override {
+    return {{"bytes_moved_by", "the sender's copy engine, writing"},
+            {"completion", "cudaStreamSynchronize, then a count in shared host memory"}};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_peer() { return std::make_unique<Peer>(); }
+
+}  // namespace volley

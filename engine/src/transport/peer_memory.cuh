@@ -1,0 +1,59 @@
+// What transports that write into the other rank's device memory share: whether that can be done, and where to.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <type_traits>
+
+#include "../handles/ipc_mapping.cuh"
+#include "transport.hpp"
+
+namespace volley {
+
+// Whether the two ranks have one device between them.
+[[nodiscard]] bool on_one_device(const Context& context, const Pair& pair);
+
+// Why this rank's device cannot reach the other rank's device memory; empty when it can.
+[[nodiscard]] std::string without_peer_access(const Context& context, const Pair& pair);
+
+// The other rank's value, given this rank's. Collective over the pair.
+template <class Value>
+[[nodiscard]] Value swapped(const Value& mine, const Pair& pair) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  constexpr int tag = 2;
+  constexpr int bytes = static_cast<int>(sizeof(Value));
+  Value theirs;
+  VOLLEY_MPI(MPI_Sendrecv(&mine, bytes, MPI_BYTE, pair.peer, tag, &theirs, bytes, MPI_BYTE, pair.peer, tag,
+                          pair.control.get(), MPI_STATUS_IGNORE));
+  return theirs;
+}
+
+// The other rank's two message buffers, mapped here.
+class PeerBuffers {
+ public:
+  PeerBuffers() = default;
+  // Collective over the pair.
+  PeerBuffers(const Pair& pair, const Buffers& mine);
+
+  // The place in the other rank's memory that corresponds to `mine` in this rank's: the same offset in the same one of
+  // the two buffers. Both ranks use equal views (one buffer both ways, or two), so a message's place there follows
+  // from its place here.
+  [[nodiscard]] std::byte* opposite(const std::byte* mine) const {
+    const Side& side = sides_[0].block.holds(mine) ? sides_[0] : sides_[1];
+    return side.theirs + (mine - side.mine);
+  }
+
+ private:
+  struct Side {
+    gpu::Block block;                 // the allocation here that the buffer is in
+    const std::byte* mine = nullptr;
+    gpu::IpcMapping mapping;
+    std::byte* theirs = nullptr;
+  };
+  std::array<Side, 2> sides_;         // send, recv
+};
+
+}  // namespace volley

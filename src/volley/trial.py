@@ -1,0 +1,70 @@
+"""Trying a transport in a job of its own, because failure there is a crash.
+
+An MPI that is not CUDA-aware does not refuse a device pointer: it reads it as host memory and ends in SIGSEGV. So
+``aware`` is tried first between two ranks that have nothing to lose; what MPI says of itself is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from volley import engine
+from volley.records import Plan, Sampling
+from volley.records_io import RunLog
+from volley.stack import Stack
+
+RISKY = "aware"
+SIZES = [8, 1 << 20]
+"""One message that UCX sends eagerly and one that it sends by rendezvous: they take different ways."""
+
+WATCHDOG_S = 20.0
+
+
+def excluded(plan: Plan, command: Sequence[str], environment: Mapping[str, str], stack: Stack) -> dict[str, str]:
+    """Try what is risky among the plan's transports; return what must not be opened, and why.
+
+    Args:
+        plan: the plan that will be measured.
+        command: the launcher's command line, the same as for the measurement.
+        environment: the whole environment of that command.
+        stack: what the job runs on, for the reason.
+    """
+    if RISKY not in plan.transports:
+        return {}
+    attempt = Plan(
+        benchmark="pingpong",
+        transports=[RISKY],
+        sizes_bytes=SIZES,
+        sampling=Sampling(mode="fixed", warmup=1, iterations=1),
+        share_device=plan.share_device,
+        watchdog_s=WATCHDOG_S,
+        launch=plan.launch,
+    )
+    log = RunLog()
+    with engine.Running(command, environment, attempt) as running:
+        for _, record in running:
+            log.add(record)
+    if log.end is not None:
+        return {}  # it can be used, or the engine itself says why it cannot
+    found = f"tried in a job of its own, MPI on a device pointer failed: {_cause(running.ending)}"
+    return {RISKY: f"{found}; {_remedy(stack)}"}
+
+
+def _cause(ending: engine.Ending) -> str:
+    """Name the signal where the launcher's text does; its exit status is not that of the rank."""
+    for line in ending.others:
+        for name in ("SIGSEGV", "SIGBUS", "SIGABRT"):
+            if name in line:
+                return f"{name} in MPI_Send or MPI_Recv"
+        if "Segmentation fault" in line:
+            return "SIGSEGV in MPI_Send or MPI_Recv"
+    return ending.reason()
+
+
+def _remedy(stack: Stack) -> str:
+    """Say what would make this MPI CUDA-aware."""
+    if stack.mca or stack.environment:
+        return f"the stack was {stack.describe()}"
+    if stack.built.mpi_source == "wheel":
+        return "this MPI uses no CUDA-aware UCX: pip install 'volley-bench[cuda13]'"
+    return f"{stack.describe()} is not CUDA-aware: build against one that is, with MPI_HOME"

