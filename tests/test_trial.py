@@ -110,7 +110,7 @@ def test_the_wheels_are_put_together_where_there_is_a_driver(tmp_path: Path, mon
     assert not assemble(tmp_path / "volley-engine", WHEEL).mca
     monkeypatch.setattr(ASSEMBLE, "has_driver", lambda: True)
     stack = assemble(tmp_path / "volley-engine", WHEEL)
-    assert stack.mca == {"pml": "ucx"}
+    assert stack.mca == {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
     libraries = [Path(path).name for path in stack.environment["LD_PRELOAD"].split(":")]
     assert libraries == ["libucs.so.0", "libucm.so.0", "libuct.so.0", "libucp.so.0"]
     assert "LD_PRELOAD=" in stack.describe()

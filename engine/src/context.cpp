@@ -37,16 +37,16 @@ std::string binder(const Placement& placement, const std::vector<int>& cores) {
   return static_cast<long>(cores.size()) < online ? "launcher" : "nobody";
 }
 
+// The device of a local rank: as --gpus says, else the tutorial's local rank % devices. None where CUDA sees none.
 std::optional<int> chosen_device(const Options& options, const gpu::Presence& gpus, int local_rank) {
   if (gpus.devices == 0) return std::nullopt;
-  const auto index = static_cast<std::size_t>(local_rank);
   if (options.gpus.empty()) return local_rank % gpus.devices;
-  const int device = options.gpus[index % options.gpus.size()];
-  if (device >= gpus.devices) {
-    throw Refusal("--gpus asks for device " + std::to_string(device) + ", but CUDA sees " +
-                  std::to_string(gpus.devices) + " here; CUDA_VISIBLE_DEVICES may hide the others");
-  }
-  return device;
+  return options.gpus[static_cast<std::size_t>(local_rank) % options.gpus.size()];
+}
+
+std::string refused_device(int device, int devices) {
+  return "--gpus asks for device " + std::to_string(device) + ", but CUDA sees " + std::to_string(devices) +
+         " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others";
 }
 
 // Nodes are numbered by the first rank on each; every rank learns its node's leader and looks it up.
@@ -67,6 +67,10 @@ Placement place(const Options& options) {
   placement.local_rank = launcher.local_rank.value_or(0);
   placement.gpus = gpu::presence();
   placement.device = chosen_device(options, placement.gpus, placement.local_rank);
+  if (placement.device && *placement.device >= placement.gpus.devices) {
+    placement.refusal = refused_device(*placement.device, placement.gpus.devices);
+    placement.device.reset();
+  }
   const std::string near = placement.device ? gpu::describe(*placement.device).pci : "";
   if (options.bind && launcher.local_rank) {
     placement.bound = bind_to_core(placement.local_rank, launcher.local_size.value_or(placement.local_rank + 1), near);
@@ -76,6 +80,7 @@ Placement place(const Options& options) {
 }
 
 Context make_context(const Options& options, const Placement& placement) {
+  if (!placement.refusal.empty()) throw Refusal(placement.refusal);
   Context context;
   context.world = Communicator::duplicate(MPI_COMM_WORLD);
   context.rank = context.world.rank();

@@ -32,6 +32,7 @@ struct Placement {
   bool bound = false;
   gpu::Presence gpus;
   std::optional<int> device;            // device of this rank, selected already
+  std::string refusal;                  // what makes no sense; said after MPI_Init, where the whole job can be ended
 };
 
 // Chooses this process's core (when asked to bind) and device from the launcher's variables. Before MPI_Init.

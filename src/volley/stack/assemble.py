@@ -82,7 +82,8 @@ def _cuda_aware(built: BuildFacts) -> tuple[dict[str, str], dict[str, str]]:
     libraries = [locate.installed_file(_UCX, name) for name in _UCX_LIBRARIES]
     if None in libraries:
         return {}, {}
-    return {"pml": "ucx"}, {"LD_PRELOAD": ":".join(filter(None, libraries))}
+    # Without the two lists, Open MPI takes UCX only where there is a fabric, or a GPU that UCX sees.
+    return {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}, {"LD_PRELOAD": ":".join(filter(None, libraries))}
 
 
 def has_driver() -> bool:
