@@ -32,7 +32,8 @@ constexpr std::array<CutRow, 6> cuts{{
 }};
 
 // The ring holds three of the largest chunks: one that the sender fills, one that the receiver empties, and one between
-// them, so that neither engine waits for the hosts. Both directions take 48 MiB: containers have 64 unless told.
+// them, so that neither engine waits for the hosts. Both directions make 48 MiB, which fits into a container's usual 64
+// MiB.
 constexpr Cutting cutting{cuts, 24 * mib};
 constexpr std::size_t segment_bytes = SegmentLink::segment_bytes(cutting.ring_bytes);
 
