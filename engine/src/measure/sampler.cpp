@@ -54,8 +54,7 @@ void Sampler::measure(std::vector<Point>& points) {
 
 void Sampler::begin(Point& point) {
   const auto begun = Clock::now();
-  watchdog_.enter(std::string("transport ") + point.entry->name + ", pair " + std::to_string(pair_.ranks[0]) + "-" +
-                  std::to_string(pair_.ranks[1]) + ", " + std::to_string(point.view.bytes) + " B, " + exercise_.name);
+  watch(point);
   point.transport->prepare(point.view);
   std::vector<double> empty;
   for (int i = 0; i < empty_samples; ++i) empty.push_back(batch(point, point.view, 0));
@@ -118,8 +117,15 @@ int Sampler::burst(const Point& point) const {
   return std::max(fewest, static_cast<int>(std::min<double>(most, visit_s / sample_s)));
 }
 
+// Other transports were visited since this one began.
+void Sampler::watch(const Point& point) {
+  watchdog_.enter(std::string("transport ") + point.entry->name + ", pair " + std::to_string(pair_.ranks[0]) + "-" +
+                  std::to_string(pair_.ranks[1]) + ", " + std::to_string(point.view.bytes) + " B, " + exercise_.name);
+}
+
 void Sampler::visit(Point& point, bool first) {
   const auto begun = Clock::now();
+  watch(point);
   if (plan_.sampling.fixed) {
     fixed_batch(point);
   } else {
