@@ -23,6 +23,9 @@ QUICKER = Wire(delay_s=250e-6, rate_bps=1e9)
 # What two TCP stacks, two polling ranks and the relay's own waking-up may add to the delay of one message.
 MOST_ADDED_S = 60e-6
 
+MESSAGE_BYTES, WINDOW = 4 << 20, 32  # a window holds the wire for 1.14 s, its one acknowledgement for 2 ms
+ATTEMPTS = 3
+
 
 def measured(hosts: Lab, folder: Path, *arguments: str) -> RunLog:
     """Run volley on the first host over both, and return the records that it kept."""
@@ -32,25 +35,47 @@ def measured(hosts: Lab, folder: Path, *arguments: str) -> RunLog:
     assert done.returncode == 0, done.stderr
     (log,) = read_runs(records)
     assert log.complete
+    (point,) = log.points
+    assert point.status == "ok"
     return log
+
+
+def reported(hosts: Lab, folder: Path, *arguments: str) -> float:
+    """The median that volley reports for one point, in seconds (a window's, of a stream)."""
+    (point,) = measured(hosts, folder, *arguments).points
+    if isinstance(point, StreamPoint):
+        assert (point.window, point.size_bytes) == (WINDOW, MESSAGE_BYTES)
+        return median(point.forward_s)
+    assert isinstance(point, PingPong)
+    return median(point.half_round_trip_s)
+
+
+def least_disturbed(report: Callable[[], float], shortest_s: float, longest_s: float) -> float:
+    """A report within the limits if one of ATTEMPTS is, or the last; one below them is wrong at once.
+
+    A machine that stops for a moment (a virtual processor taken away, a lost wake-up of the relay) holds the wire up.
+    That makes a report longer, never shorter.
+    """
+    for _ in range(ATTEMPTS):
+        seen = report()
+        assert seen >= shortest_s
+        if seen <= longest_s:
+            break
+    return seen
 
 
 @pytest.mark.parametrize("wire", [GIGABIT, QUICKER], ids=["1 ms", "250 µs"])
 def test_delay_is_reported_as_set(join_hosts: Callable[[Wire], Lab], tmp_path: Path, wire: Wire) -> None:
-    log = measured(join_hosts(wire), tmp_path, "pingpong", "--sizes", "8")
-    (point,) = log.points
-    assert isinstance(point, PingPong)
-    assert point.status == "ok"
-    assert wire.delay_s <= median(point.half_round_trip_s) <= wire.delay_s + MOST_ADDED_S
+    hosts, longest_s = join_hosts(wire), wire.delay_s + MOST_ADDED_S
+    seen = least_disturbed(lambda: reported(hosts, tmp_path, "pingpong", "--sizes", "8"), wire.delay_s, longest_s)
+    assert wire.delay_s <= seen <= longest_s
 
 
 def test_rate_is_reported_as_set(join_hosts: Callable[[Wire], Lab], tmp_path: Path) -> None:
-    log = measured(join_hosts(GIGABIT), tmp_path, "stream", "--sizes", "4Mi", "--warmup", "1", "--iterations", "2")
-    (point,) = log.points
-    assert isinstance(point, StreamPoint)
-    assert point.status == "ok"
-    (window_s,) = point.forward_s
-    assert point.window * point.size_bytes / window_s == pytest.approx(GIGABIT.goodput, rel=0.01)
+    hosts, window_s = join_hosts(GIGABIT), WINDOW * MESSAGE_BYTES / GIGABIT.goodput
+    request = ("stream", "--sizes", str(MESSAGE_BYTES), "--window", str(WINDOW))
+    seen = least_disturbed(lambda: reported(hosts, tmp_path, *request), window_s / 1.01, window_s / 0.99)
+    assert seen == pytest.approx(window_s, rel=0.01)
 
 
 def test_two_hosts_are_two_nodes(join_hosts: Callable[[Wire], Lab], tmp_path: Path) -> None:
