@@ -10,6 +10,7 @@ import sys
 from typing import Annotated, Any, Literal
 
 import typer
+import typer.core
 
 from volley import options as opt
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_REQUEST, UserError
@@ -25,8 +26,24 @@ Units: a latency is the half round trip in µs; GB/s are 10^9 bytes a second; si
 65536 bytes). ± is the 95 % interval of the median.
 """
 
+
+class _ReaderGoneError(Exception):
+    """Whoever read our output has seen enough (volley show … | head)."""
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands.  Click would make exit code 1 of a closed pipe, which is nobody's failure."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _ReaderGoneError from None
+
+
 app = typer.Typer(
     name="volley",
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -215,18 +232,20 @@ _UsageError: Any = typer.BadParameter.__base__
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return its exit code.  Errors are one sentence on stderr."""
     command: Any = typer.main.get_command(app)
+    code = EXIT_GOOD
     try:
-        return command.main(arguments, prog_name="volley", standalone_mode=False) or EXIT_GOOD
+        code = command.main(arguments, prog_name="volley", standalone_mode=False) or EXIT_GOOD
+        sys.stdout.flush()
     except UserError as error:
         return _say(str(error), error.exit_code)
     except _UsageError as error:
         return _say(_usage_sentence(error), EXIT_REQUEST)
     except (KeyboardInterrupt, typer.Abort):
         return _say("stopped", EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough (volley show … | head); say nothing when Python flushes at its end.
+    except (_ReaderGoneError, BrokenPipeError):
+        # Say nothing when Python flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_GOOD
+    return code
 
 
 def _usage_sentence(error: Any) -> str:

@@ -43,10 +43,11 @@ void Sampler::measure(std::vector<Point>& points) {
     if (point.open()) begin(point);
   }
   for (int round = 0; std::any_of(points.begin(), points.end(), is_open); ++round) {
+    const bool alone = std::count_if(points.begin(), points.end(), is_open) == 1;
     for (std::size_t i = 0; i < points.size(); ++i) {
       // Another transport goes first in every round: a drift of the machine meets all alike.
       Point& point = points[(i + static_cast<std::size_t>(round)) % points.size()];
-      if (point.open()) visit(point, round == 0);
+      if (point.open()) visit(point, round == 0 || alone);
     }
     settle(points, round + 1);
   }
@@ -89,11 +90,12 @@ void Sampler::calibrate(Point& point) {
   point.count_s = step.count_s;
 }
 
-// An interruption must not pass for a slow exchange: the shortest of up to ten batches, of two where they last.
+// An interruption must not pass for a slow exchange: the shortest of up to ten batches, of fewer where they last.
 double Sampler::shortest_batch_s(Point& point, std::uint64_t count) {
   double shortest_s = std::numeric_limits<double>::infinity();
   double spent_s = 0;
   const auto goes_on = [&](int repeat) {
+    if (shortest_s > 2 * lasting_exchange_s) return repeat < 1;   // nothing interrupts for so long
     return repeat < 2 || (repeat < 5 && shortest_s < lasting_exchange_s) || (repeat < 10 && spent_s < calibration_s);
   };
   for (int repeat = 0; goes_on(repeat); ++repeat) {
@@ -123,7 +125,8 @@ void Sampler::watch(const Point& point) {
                   std::to_string(pair_.ranks[1]) + ", " + std::to_string(point.view.bytes) + " B, " + exercise_.name);
 }
 
-void Sampler::visit(Point& point, bool first) {
+// `undisturbed`: nothing else was exchanged since this point's last exchange.
+void Sampler::visit(Point& point, bool undisturbed) {
   const auto begun = Clock::now();
   watch(point);
   if (plan_.sampling.fixed) {
@@ -131,7 +134,7 @@ void Sampler::visit(Point& point, bool first) {
   } else {
     const int samples = burst(point);
     for (int i = 0; i < samples; ++i) {
-      const bool warm = lasting(point) && (first || i > 0);
+      const bool warm = lasting(point) && (undisturbed || i > 0);
       keep(point, sample(point, warm ? 0 : 1, point.count), point.count);
     }
   }

@@ -22,7 +22,7 @@ class Sampler {
   void begin(Point& point);
   void calibrate(Point& point);
   double shortest_batch_s(Point& point, std::uint64_t count);
-  void visit(Point& point, bool first);
+  void visit(Point& point, bool undisturbed);
   void watch(const Point& point);
   void fixed_batch(Point& point);
   void settle(std::vector<Point>& points, int rounds);

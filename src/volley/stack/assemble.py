@@ -83,7 +83,8 @@ def _cuda_aware(built: BuildFacts) -> tuple[dict[str, str], dict[str, str]]:
     if None in libraries:
         return {}, {}
     # Without the two lists, Open MPI takes UCX only where there is a fabric, or a GPU that UCX sees.
-    return {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}, {"LD_PRELOAD": ":".join(filter(None, libraries))}
+    parameters = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
+    return parameters, {"LD_PRELOAD": ":".join(filter(None, libraries))}
 
 
 def has_driver() -> bool:
