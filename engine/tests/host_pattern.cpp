@@ -86,12 +86,32 @@ void directions_differ_in_every_byte() {
   }
 }
 
+void messages_of_one_base_differ_in_every_byte() {
+  const std::size_t bytes = 200;
+  const std::uint64_t before = seed_of({bytes, 0, 30});
+  for (std::uint64_t repetition = 0; repetition < 128; ++repetition) {
+    for (std::uint64_t direction = 0; direction < 2; ++direction) {
+      const std::uint64_t expected = seed_of({bytes, direction, repetition});
+      if (expected == before) continue;
+      EXPECT(differ_in_every_byte(before, expected));
+      Buffer buffer(bytes);
+      host_pattern::poison(buffer.message(), bytes, before);   // guards, and then the message before
+      host_pattern::fill(buffer.message(), bytes, before);
+      const auto found = host_pattern::check(buffer.message(), bytes, expected);
+      EXPECT(found && found->wrong_bytes == bytes && found->offset_bytes == 0);
+    }
+  }
+  EXPECT(!differ_in_every_byte(before, before));
+  EXPECT(!differ_in_every_byte(seed_of({bytes, 0, 127}), seed_of({bytes, 0, 128})));
+  EXPECT(!differ_in_every_byte(seed_of({bytes, 0, 1}), seed_of({bytes + 8, 0, 2})));
+}
+
 void every_stamp_has_its_own_seed() {
   std::set<std::uint64_t> seeds;
   std::size_t stamps = 0;
   for (std::uint64_t size = 1; size <= 1024; size *= 2) {
     for (std::uint64_t direction = 0; direction < 2; ++direction) {
-      for (std::uint64_t repetition = 0; repetition < 100; ++repetition) {
+      for (std::uint64_t repetition = 0; repetition < 300; ++repetition) {
         seeds.insert(seed_of({size, direction, repetition}));
         ++stamps;
       }
@@ -108,6 +128,7 @@ int main() {
   poison_is_wrong_in_every_byte();
   a_shifted_message_is_wrong();
   directions_differ_in_every_byte();
+  messages_of_one_base_differ_in_every_byte();
   every_stamp_has_its_own_seed();
   return test::finish();
 }

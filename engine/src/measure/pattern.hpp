@@ -17,30 +17,37 @@ struct Stamp {
   std::uint64_t repetition;
 };
 
-// The seed of a message's contents: SplitMix64's finaliser (Steele, Lea, Flood 2014) over size and repetition; the
-// lowest bit is the direction.
+// The seed of a message's contents. Its lowest byte is the tag: repetition modulo 128, and the direction. The rest is
+// the base: SplitMix64's finaliser (Steele, Lea, Flood 2014) over the size and repetition / 128.
 [[nodiscard]] std::uint64_t seed_of(const Stamp& stamp);
 
-// Word w of the message (8 bytes, little endian): an arithmetic sequence with the golden-ratio step, so that every
-// word of a message differs from every other one and a message that arrives shifted is as wrong as one that does not.
-// The two directions of a repetition differ in every byte: a rank that gets back what it sent is always caught.
-// The same formula runs on the GPU.
-inline constexpr std::uint64_t pattern_step = 0x9E3779B97F4A7C15ULL;
 #if defined(__CUDACC__)
-__host__ __device__
+#define VOLLEY_ON_BOTH __host__ __device__
+#else
+#define VOLLEY_ON_BOTH
 #endif
-inline constexpr std::uint64_t pattern_word(std::uint64_t seed, std::uint64_t word) {
-  const std::uint64_t direction = seed & 1;
-  return (seed - direction + word * pattern_step) ^ (direction * 0xAAAAAAAAAAAAAAAAULL);
+
+[[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t tag_of(std::uint64_t seed) { return seed & 0xFF; }
+[[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t base_of(std::uint64_t seed) { return seed & ~std::uint64_t{0xFF}; }
+
+// Messages of one base and different tags differ in every byte: those of 128 repetitions, there and back. A rank that
+// gets back what it sent, or still holds the message before, is caught for certain.
+[[nodiscard]] constexpr bool differ_in_every_byte(std::uint64_t a, std::uint64_t b) {
+  return base_of(a) == base_of(b) && tag_of(a) != tag_of(b);
+}
+
+// Word w of the message (8 bytes, little endian): an arithmetic sequence with the golden-ratio step, so that every
+// word of a message differs from every other one and a message that arrives shifted is as wrong as one that does not;
+// the tag goes into each of its bytes. The same formula runs on the GPU.
+inline constexpr std::uint64_t pattern_step = 0x9E3779B97F4A7C15ULL;
+[[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t pattern_word(std::uint64_t seed, std::uint64_t word) {
+  return (base_of(seed) + word * pattern_step) ^ (tag_of(seed) * 0x0101010101010101ULL);
 }
 
 // Poison is the complement of what is expected, so that a byte that never arrived is always wrong.
-// Guard words follow the same sequence from a seed of their own.
-#if defined(__CUDACC__)
-__host__ __device__
-#endif
-inline constexpr std::uint64_t guard_word(std::uint64_t seed, std::uint64_t word) {
-  return ~seed ^ (word * pattern_step);
+// Guard words follow the same sequence from the complement of the base, whatever the tag.
+[[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t guard_word(std::uint64_t seed, std::uint64_t word) {
+  return ~base_of(seed) ^ (word * pattern_step);
 }
 
 // The first wrong byte, and how many are wrong in all.

@@ -1,6 +1,7 @@
 // Takes samples: rounds over the transports of one message size, verification, and when to stop.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "../context.hpp"
@@ -20,14 +21,16 @@ class Sampler {
 
  private:
   void begin(Point& point);
+  bool known_to_last(Point& point);
   void calibrate(Point& point);
   double shortest_batch_s(Point& point, std::uint64_t count);
-  void visit(Point& point, bool undisturbed);
+  void visit(Point& point);
   void watch(const Point& point);
   void fixed_batch(Point& point);
   void settle(std::vector<Point>& points, int rounds);
 
   double sample(Point& point, std::uint64_t untimed, std::uint64_t count);
+  double next_sample(Point& point);
   double batch(Point& point, const View& view, std::uint64_t count);
   void keep(Point& point, double elapsed_s, std::uint64_t count);
   void ready();
@@ -47,6 +50,16 @@ class Sampler {
   const Plan& plan_;
   const Exercise& exercise_;
   Watchdog& watchdog_;
+
+  const Point* latest_ = nullptr;   // whose message was exchanged last
+
+  // What the last message size of a transport came to.
+  struct Settled {
+    std::size_t bytes;
+    std::uint64_t count;
+    double count_s;
+  };
+  std::map<const TransportEntry*, Settled> last_;
 };
 
 }  // namespace volley
