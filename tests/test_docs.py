@@ -169,6 +169,16 @@ def test_published_tables_are_whole() -> None:
     )
 
 
+def test_the_readme_says_what_the_records_say() -> None:
+    table = (ROOT / "README.md").read_text("utf-8").partition("| half round trip |")[2].partition("\n\n")[0]
+    rows = {cells[1].strip(" `"): cells[2:7] for cells in (line.split("|") for line in table.splitlines()[3:])}
+    assert set(rows) == {curve.way for curve in figures.measured()}
+    for curve in figures.measured():
+        expected = [*(curve.us(size) for size in (8, 4096, 65536, 1 << 20)), curve.GBps(1 << 30)]
+        # Two or three digits are written.
+        assert [float(cell) for cell in rows[curve.way]] == pytest.approx(expected, rel=6e-3), curve.way
+
+
 @pytest.mark.parametrize(
     ("value", "written"), [(0.8497, "0.850"), (13.999, "14.0"), (99.96, "100"), (227.4, "227"), (1849.6, "1,850")]
 )
