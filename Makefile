@@ -3,7 +3,8 @@
 # make test-gpu   the tests that need a GPU
 # make lint       style and types;  make format puts the style right
 # make bench      volley against its peers
-# make docs       generated files: schema/, docs/cli.md, docs/records.md
+# make docs       generated files: schema/, docs/cli.md, docs/records.md, what docs/tutorial.md says of records and code
+# make pictures   docs/pictures/
 # make clean      remove what the build made;  make distclean removes the environments too
 #
 # PYTHON=python3.12    which Python to build with
@@ -41,7 +42,7 @@ ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
   $(shell find cmake build_backend engine/src engine/CMakeLists.txt engine/build.json.in -type f ! -name '*.pyc')
 FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
-.PHONY: run install test test-gpu ctest lint format bench docs clean distclean FORCE
+.PHONY: run install test test-gpu ctest lint format bench docs pictures clean distclean FORCE
 
 run: $(INSTALLED)
 	@$(VENV)/bin/volley $(ARGS)
@@ -92,6 +93,10 @@ $(VENV)/.test: $(INSTALLED)
 	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras,test)"
 	@touch $@
 
+$(VENV)/.docs: $(INSTALLED)
+	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras,docs)"
+	@touch $@
+
 $(VENV)/.lint: $(INSTALLED)
 	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras,lint)"
 	@touch $@
@@ -134,6 +139,11 @@ bench: $(INSTALLED)
 
 docs: $(INSTALLED)
 	PYTHONPATH=src $(VENV)/bin/python -m volley.generate
+	PYTHONPATH=src $(VENV)/bin/python docs/make/pages.py
+
+pictures: $(VENV)/.docs
+	PYTHONPATH=src $(VENV)/bin/python docs/make/pictures.py
+	PYTHONPATH=src $(VENV)/bin/python docs/make/curves.py
 
 clean:
 	rm -rf $(addprefix build/,$(TREES)) build/*.log

@@ -1,0 +1,99 @@
+"""What the pictures are drawn with: boxes, arrows and labels on a sheet, written as SVG.
+
+A sheet has a background of its own and names no font that must be fetched, so a picture looks the same on light and
+dark pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape
+
+Point = tuple[float, float]
+
+INK, MUTED, LINE, FAINT = "#1f2328", "#57606a", "#c8d1da", "#f3f5f7"
+WIRE, MPI, COPY = "#15803d", "#c2410c", "#1d4ed8"
+"""Arrows: over NVLink or a fabric, through MPI, a copy between a device and its host."""
+FILLS = {
+    "gpu": ("#e8f5dc", "#5b8f22"),
+    "host": ("#e4edfc", "#3b6fc0"),
+    "mpi": ("#fdeadf", "#c2410c"),
+    "plain": (FAINT, LINE),
+}
+LETTER = 0.56
+"""Width of a letter of Helvetica or Arial on average, in font sizes; a little more than it is."""
+_HEAD = (
+    '<marker id="{name}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="13" markerHeight="13" '
+    'markerUnits="userSpaceOnUse" orient="auto-start-reverse"><path d="M0 0 10 5 0 10z" fill="{colour}"/></marker>'
+)
+
+
+@dataclass
+class Sheet:
+    """One picture."""
+
+    width: int
+    height: int
+    title: str
+    parts: list[str] = field(default_factory=list)
+    colours: list[str] = field(default_factory=list)
+
+    def text(
+        self, at: Point, words: str, size: int = 14, colour: str = INK, anchor: str = "middle", *, bold: bool = False
+    ) -> None:
+        """Write one line; ``at`` is the middle (or start, or end) of its height."""
+        weight = ' font-weight="600"' if bold else ""
+        self.parts.append(
+            f'<text x="{at[0]:g}" y="{at[1] + 0.35 * size:g}" font-size="{size}" fill="{colour}" '
+            f'text-anchor="{anchor}"{weight}>{escape(words)}</text>'
+        )
+
+    def box(self, corner: Point, size: Point, kind: str, *lines: str, small: int = 13, faded: bool = False) -> None:
+        """Draw a box with lines of text in its middle, the first one bold.
+
+        Raises:
+            ValueError: if a line is wider than the box.
+        """
+        (x, y), (width, height) = corner, size
+        fill, stroke = FILLS[kind]
+        dashes = ' stroke-dasharray="4 4"' if faded else ""
+        self.parts.append(
+            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="8" '
+            f'fill="{"none" if faded else fill}" stroke="{LINE if faded else stroke}" stroke-width="1.5"{dashes}/>'
+        )
+        for number, words in enumerate(lines):
+            if len(words) * small * LETTER > width - 8:
+                raise ValueError(f"{words!r} is wider than its box of {width:g}")
+            middle = y + height / 2 + (number - (len(lines) - 1) / 2) * (small + 5)
+            self.text((x + width / 2, middle), words, small, MUTED if faded or number else INK, bold=number == 0)
+
+    def line(
+        self, points: Sequence[Point], colour: str, width: float = 2.5, dashed: bool = False, head: str = "end"
+    ) -> None:
+        """Draw a line through points, with an arrow head at its ``end``, at ``both`` ends or none."""
+        name = f"head{colour[1:]}"
+        if head and colour not in self.colours:
+            self.colours.append(colour)
+        path = " ".join(f"{x:g},{y:g}" for x, y in points)
+        heads = {
+            "end": f' marker-end="url(#{name})"',
+            "both": f' marker-start="url(#{name})" marker-end="url(#{name})"',
+        }
+        dashes = ' stroke-dasharray="5 4"' if dashed else ""
+        self.parts.append(
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width:g}"{dashes}'
+            f"{heads.get(head, '')}/>"
+        )
+
+    def svg(self) -> str:
+        """Return the picture."""
+        markers = "".join(_HEAD.format(name=f"head{colour[1:]}", colour=colour) for colour in self.colours)
+        body = "\n".join(self.parts)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
+            f'height="{self.height}" role="img" font-family="Helvetica, Arial, sans-serif">\n'
+            f"<title>{escape(self.title)}</title>\n<defs>{markers}</defs>\n"
+            f'<rect x="0.5" y="0.5" width="{self.width - 1}" height="{self.height - 1}" rx="10" fill="#ffffff" '
+            f'stroke="{LINE}"/>\n{body}\n</svg>\n'
+        )

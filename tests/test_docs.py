@@ -1,0 +1,224 @@
+"""The pages: links lead somewhere, commands are commands, figures and pictures are those of the records."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import typer
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+import figures
+import pages
+import pictures
+from drawing import Sheet
+from volley import options
+from volley.cli import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), ROOT / "results/README.md"]
+DRAWN = sorted((ROOT / "docs/pictures").glob("*.svg"))
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def tokens(page: Path) -> Iterator[Token]:
+    """Yield all tokens of a page, those of its lines of text included."""
+    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text("utf-8")):
+        yield token
+        yield from token.children or ()
+
+
+def links(page: Path) -> Iterator[str]:
+    """Yield where the links and pictures of a page lead, inside the repository."""
+    for token in tokens(page):
+        target = str(token.attrs.get("href") or token.attrs.get("src") or "")
+        if target and not re.match(r"[a-z]+:", target):
+            yield target
+
+
+def headings(page: Path) -> set[str]:
+    """Return the anchors of a page as GitHub makes them: lower case, without punctuation, a hyphen for a blank."""
+    found = MarkdownIt("commonmark").parse(page.read_text("utf-8"))
+    titles = [token.content for before, token in pairwise(found) if before.type == "heading_open"]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def broken(page: Path) -> list[str]:
+    """Return the links of a page that lead nowhere."""
+    return [target for target in links(page) if not leads_somewhere(page, target)]
+
+
+def leads_somewhere(page: Path, target: str) -> bool:
+    path, _, anchor = target.partition("#")
+    file = page.parent / path if path else page
+    if not anchor or not file.is_file():
+        return file.exists()
+    if lines := re.fullmatch(r"L(\d+)(?:-L(\d+))?", anchor):
+        first, last = int(lines[1]), int(lines[2] or lines[1])
+        return 1 <= first <= last <= len(file.read_text("utf-8").splitlines())
+    return anchor in headings(file)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    assert broken(page) == []
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    (tmp_path / "code.c").write_text("int main;\n", "utf-8")
+    page = tmp_path / "page.md"
+    good = "[a](code.c#L1) [b](#a-title-here) [c](https://example.org/none) ![d](code.c)"
+    page.write_text(
+        f"# A title, `here`\n\n{good}\n\n| |\n| - |\n| [e](none.md) ![f](none.svg) [g](code.c#L2) [h](#none) |\n",
+        "utf-8",
+    )
+    assert broken(page) == ["none.md", "none.svg", "code.c#L2", "#none"]
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Yield every volley command that a page tells its reader to type, with the page's name."""
+    for page in PAGES:
+        for token in tokens(page):
+            if token.type != "fence" or token.info not in {"console", "sh"}:
+                continue
+            for line in token.content.splitlines():
+                words = shlex.split(line.removeprefix("$ ").partition("|")[0], comments=True)
+                if "volley" in words and "…" not in line:
+                    yield page.name, words[words.index("volley") + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), list(commands()), ids=lambda value: " ".join(value) if isinstance(value, list) else value
+)
+def test_commands_can_be_typed(page: str, words: list[str]) -> None:
+    group = typer.main.get_command(app)
+    command = group.commands.get(words[0]) if words else None  # type: ignore[attr-defined]
+    context = command.make_context(words[0], words[1:]) if command else group.make_context("volley", list(words))
+    if words and words[0] in {"pingpong", "stream"}:
+        asked = options.request(words[0], context.params).transports
+        known = {"all", *(curve.way for curve in figures.measured()), "null"}
+        assert set(asked) <= known | {name.partition("/")[0] for name in known}
+
+
+def test_the_tutorial_says_what_records_and_code_say() -> None:
+    text = pages.PAGE.read_text("utf-8")
+    assert pages.renewed(text) == text, "run make docs"
+
+
+def test_every_link_to_a_line_says_what_is_on_it() -> None:
+    text = pages.PAGE.read_text("utf-8")
+    assert text.count("#L") == len(re.findall(r'#L[\d\-L]+ "', text)) > 0
+
+
+def test_a_line_that_moved_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "code.c").write_text("/* new */\n\nint f(void) {\n  return 1;\n}\n", "utf-8")
+    link = '[f](code.c#L{} "int f(void) {{") and [all of it](code.c#L{} "int f(void) {{")'
+    assert pages.with_lines(link.format("1", "1-L3"), tmp_path) == link.format("3", "3-L5")
+
+
+@pytest.mark.parametrize("code", ["int g(void)", "return"])
+def test_a_line_that_is_gone_or_not_the_only_one_is_an_error(tmp_path: Path, code: str) -> None:
+    (tmp_path / "code.c").write_text("return 1;\nreturn 2;\n", "utf-8")
+    with pytest.raises(pages.GoneError, match=re.escape(code)):
+        pages.with_lines(f'[f](code.c#L1 "{code}")', tmp_path)
+
+
+def test_check_tells_and_writes_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "docs/tutorial.md"
+    page.parent.mkdir()
+    page.write_text("<!-- figures: the_wire -->\n<!-- end -->\n", "utf-8")
+    monkeypatch.setattr(pages, "PAGE", page)
+    monkeypatch.setattr(pages, "DOCS", page.parent)
+    assert pages.main(["--check"]) == 1
+    assert "run make docs" in capsys.readouterr().err
+    assert "GB/s" not in page.read_text("utf-8")
+    assert pages.main([]) == 0
+    assert "GB/s" in page.read_text("utf-8")
+    assert pages.main(["--check"]) == 0
+    page.write_text('[gone](code.c#L1 "code")\n', "utf-8")
+    assert pages.main([]) == 1
+    assert "code.c" in capsys.readouterr().err
+
+
+def test_published_tables_are_whole() -> None:
+    curves = figures.published()
+    assert len(curves) == 6
+    for curve in curves:
+        assert list(curve.half_round_trip_s) == [8 << power for power in range(28)]
+    gib = 1 << 30
+    in_their_gb = {(curve.machine, curve.way): curve.GBps(gib) * 1e9 / gib for curve in curves}
+    # As the last lines of the tutorials' own tables say, to the digits that their times have.
+    assert in_their_gb == pytest.approx(
+        {
+            (figures.SUMMIT, "CPU"): 12.666389375,
+            (figures.SUMMIT, "CUDA-staged"): 3.807115313,
+            (figures.SUMMIT, "CUDA-aware"): 43.781843371,
+            (figures.NVLINK3, "CPU"): 23.863748251,
+            (figures.NVLINK3, "CUDA-staged"): 2.128166176,
+            (figures.NVLINK3, "CUDA-aware"): 260.333286796,
+        },
+        rel=1e-6,
+    )
+
+
+def test_the_readme_says_what_the_records_say() -> None:
+    table = (ROOT / "README.md").read_text("utf-8").partition("| half round trip |")[2].partition("\n\n")[0]
+    rows = {cells[1].strip(" `"): cells[2:7] for cells in (line.split("|") for line in table.splitlines()[3:])}
+    assert set(rows) == {curve.way for curve in figures.measured()}
+    for curve in figures.measured():
+        expected = [*(curve.us(size) for size in (8, 4096, 65536, 1 << 20)), curve.GBps(1 << 30)]
+        # Two or three digits are written.
+        assert [float(cell) for cell in rows[curve.way]] == pytest.approx(expected, rel=6e-3), curve.way
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(0.8497, "0.850"), (13.999, "14.0"), (99.96, "100"), (227.4, "227"), (1849.6, "1,850")]
+)
+def test_three_digits(value: float, written: str) -> None:
+    assert figures.three_digits(value) == written
+
+
+@pytest.mark.parametrize("name", list(pictures.PICTURES))
+def test_pictures_are_what_their_script_draws(name: str) -> None:
+    assert (ROOT / f"docs/pictures/{name}.svg").read_text("utf-8") == pictures.PICTURES[name]().svg(), (
+        "run make pictures"
+    )
+
+
+def test_the_curves_were_drawn_from_the_records() -> None:
+    drawn = re.search(r"<!-- figures (\w+) -->", (ROOT / "docs/pictures/h200.svg").read_text("utf-8"))
+    assert drawn is not None
+    assert drawn[1] == figures.digest(), "run make pictures"
+
+
+@pytest.mark.parametrize("picture", DRAWN, ids=lambda picture: picture.stem)
+def test_pictures_stand_alone_on_any_background(picture: Path) -> None:
+    root = ElementTree.parse(picture).getroot()
+    ground = root.find(f"{SVG}rect")
+    assert ground is not None
+    assert ground.get("fill") == "#ffffff"
+    for element in root.iter():
+        assert element.tag != f"{SVG}image"
+        assert not any(
+            "http" in value or "@import" in value for value in (*element.attrib.values(), element.text or "")
+        )
+
+
+def test_every_picture_is_shown() -> None:
+    shown = {Path(target).name for target in links(pages.PAGE) if target.endswith(".svg")}
+    assert shown == {picture.name for picture in DRAWN}
+
+
+def test_words_must_fit_their_box() -> None:
+    sheet = Sheet(200, 100, "a title")
+    sheet.box((0, 0), (100, 40), "gpu", "GPU 0")
+    with pytest.raises(ValueError, match="wider than its box"):
+        sheet.box((0, 0), (100, 40), "gpu", "message in device memory")
