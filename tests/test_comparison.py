@@ -163,8 +163,8 @@ def test_crossovers_of_a_pair_alternate_and_do_not_depend_on_its_order(times: li
 
 
 def test_the_measured_half_bandwidth_size_is_interpolated_on_logarithmic_scales() -> None:
-    # 8, 32 and 128 B at 8, 16 and 64 B/s: half of the best, 32 B/s, lies in the middle of the last step.
-    assert half_bandwidth(series(*points("a", 1, 2, 2)).points) == pytest.approx(64)
+    # 8, 16, 64, 64 and 64 B/s: half of the best, 32 B/s, lies in the middle between 32 and 128 B.
+    assert half_bandwidth(series(*points("a", 1, 2, 2, 8, 32)).points) == pytest.approx(64)
 
 
 def test_it_is_the_first_size_that_reaches_half_even_where_bandwidth_falls_again() -> None:
@@ -172,9 +172,10 @@ def test_it_is_the_first_size_that_reaches_half_even_where_bandwidth_falls_again
     assert half_bandwidth(one) == pytest.approx(64)
 
 
-def test_where_the_smallest_size_reaches_half_there_is_none() -> None:
-    assert half_bandwidth(series(*points("a", 1, 3)).points) is None
-    assert half_bandwidth(series(*points("a", 1)).points) is None
+def test_where_the_smallest_size_reaches_half_or_sizes_are_few_there_is_none() -> None:
+    assert half_bandwidth(series(*points("a", 1, 4, 16, 64, 256)).points) is None
+    assert half_bandwidth(series(*points("a", 1, 2, 2, 8)).points) is None
+    assert half_bandwidth([]) is None
 
 
 def test_each_transport_that_sends_has_a_curve() -> None:

@@ -156,6 +156,12 @@ def test_host_and_gpu_memory_are_different_needs() -> None:
     assert "overtakes" not in text  # of two transports the line above has told it
 
 
+def test_one_transport_of_each_kind_of_memory_are_compared_all_the_same() -> None:
+    gpu = transport("aware", memory="device")
+    records = [*points("host", 1e-7, 1e9), *points("aware", 1e-6, 1e10)]
+    assert "fastest: host from 8 B, aware from 4 KiB" in shown(log(*records, transports=[transport("host"), gpu]))
+
+
 def test_a_stream_that_knows_ascii_only_gets_ascii() -> None:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding="ascii")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from volley.fits import Fit, fit
+from volley.fits import FEWEST_SIZES, Fit, fit
 from volley.summary import PointSummary
 
 
@@ -68,9 +68,14 @@ def half_bandwidth(points: Sequence[PointSummary]) -> float | None:
     """Return the size, in bytes, at which a transport first reaches half of its best measured bandwidth.
 
     Between the sizes below and above, size and bandwidth are interpolated on logarithmic scales.  ``None`` where the
-    smallest size reaches it already.
+    smallest size reaches it already, or where there are too few sizes to interpolate between (``FEWEST_SIZES``).
+
+    Args:
+        points: of one transport in one table, by size; they have a bandwidth.
     """
     rates = [point.rate.median_Bps for point in points if point.rate]
+    if len(rates) < FEWEST_SIZES:
+        return None
     half = max(rates) / 2
     above = next(number for number, rate in enumerate(rates) if rate >= half)
     if above == 0:

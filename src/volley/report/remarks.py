@@ -133,7 +133,7 @@ def _in_short(points: Sequence[PointSummary]) -> str:
     bandwidth = f"{digits(best.bandwidth_Bps / 1e9, 3)} GB/s at {format_size(best.size_bytes)}"
     if best.direction == "bi":
         bandwidth += " in both directions together"
-    half = half_bandwidth(points)
+    half = half_bandwidth(points) if len(tables(points)) == 1 else None
     if half is not None:
         bandwidth += f", half of it at {approximate_size(half)}"
     return f"at most {bandwidth}" if best.benchmark == "stream" else f"{latency}, at most {bandwidth}"
@@ -156,6 +156,8 @@ def _races(points: Sequence[PointSummary], series: Series) -> Iterator[str]:
     for point in points:
         transport = series.transports.get(point.transport)
         kinds.setdefault(transport.memory if transport else None, []).append(point)
+    if all(len({point.transport for point in those}) == 1 for those in kinds.values()):
+        kinds = {None: list(points)}  # one of each kind: to compare them is what was asked for
     for memory, those in kinds.items():
         where = f" between buffers in {_MEMORY[memory]} memory" if memory in _MEMORY and len(kinds) > 1 else ""
         yield from _fastest(those, where)
