@@ -82,6 +82,16 @@ def test_a_probe_gives_its_transports() -> None:
     assert [(row["transport"], row["available"]) for row in rows] == [("null", "yes"), ("host", "yes"), ("aware", "no")]
 
 
+def test_speedups_stand_behind_the_promised_columns_in_rows_that_have_one() -> None:
+    quick = [value / 4 for value in SAMPLES]
+    slow, fast = table([log(pingpong(SAMPLES, name="staged/pageable"), pingpong(quick, name="aware"))])
+    assert [float(fast[name]) for name in ("speedup", "speedup_low", "speedup_high")] == pytest.approx(
+        [4, 4 / 1.006, 4 * 1.006]
+    )
+    assert fast["speedup_over"] == "staged/pageable"
+    assert {slow[name] for name in ("speedup", "speedup_low", "speedup_high", "speedup_over")} == {""}
+
+
 # ---------------------------------------------------------------------------------------------------- json
 
 
@@ -128,6 +138,32 @@ def test_json_of_a_failed_point_has_nulls_for_numbers() -> None:
 def test_json_says_that_a_run_is_incomplete() -> None:
     document = json.loads(rendered(golden("incomplete"), "json")[0])
     assert document["series"][0]["runs"][0]["complete"] is False
+
+
+def test_json_compares_the_transports() -> None:
+    sizes = [8 << 3 * step for step in range(7)]
+    records = [
+        pingpong([(latency + size / bandwidth) * value / SAMPLES[3] for value in SAMPLES], size, name)
+        for name, latency, bandwidth in (("staged/pageable", 1e-6, 1e9), ("aware", 2e-6, 1e10))
+        for size in sizes
+    ]
+    (series,) = json.loads(rendered([log(*records)], "json")[0])["series"]
+    assert [curve["fit"]["bandwidth_Bps"] for curve in series["curves"]] == pytest.approx([1e9, 1e10])
+    assert [curve["fit"]["half_bandwidth_bytes"] for curve in series["curves"]] == pytest.approx([1e3, 2e4])
+    assert {(curve["poor"], curve["reason"]) for curve in series["curves"]} == {(False, None)}
+    (crossover,) = series["crossovers"]
+    assert (crossover["faster"], crossover["slower"], crossover["from_bytes"]) == ("aware", "staged/pageable", 4096)
+    assert crossover["ranks"] == [0, 1]
+    last = series["summaries"][-1]["speedup"]
+    assert last["over"] == "staged/pageable"
+    assert last["low"] < last["ratio"] < last["high"]
+
+
+def test_json_says_why_there_is_no_line() -> None:
+    (series,) = json.loads(rendered([log(pingpong(SAMPLES))], "json")[0])["series"]
+    (curve,) = series["curves"]
+    assert (curve["fit"], curve["poor"]) == (None, None)
+    assert "fewest" in curve["reason"]
 
 
 # ---------------------------------------------------------------------------------------------------- olcf

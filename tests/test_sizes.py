@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.sizes import DEFAULT_SIZES, LARGEST, SizeError, format_size, parse_size, parse_sizes
+from volley.sizes import DEFAULT_SIZES, LARGEST, SizeError, approximate_size, format_size, parse_size, parse_sizes
 
 SIZES = st.integers(1, LARGEST)
 
@@ -145,3 +145,11 @@ def test_any_text_is_either_read_or_refused_in_one_sentence(text: str) -> None:
 )
 def test_sizes_for_people(size: int, shown: str) -> None:
     assert format_size(size) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [(7.6, "7.60 B"), (1000.4, "1000 B"), (4351.2, "4.25 KiB"), (330_000, "322 KiB"), (1.5 * (1 << 30), "1.50 GiB")],
+)
+def test_computed_sizes_have_three_digits(size: float, shown: str) -> None:
+    assert approximate_size(size) == shown

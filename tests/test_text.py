@@ -45,10 +45,10 @@ def test_digits_keep_the_value(value: float, significant: int) -> None:
 
 
 def test_decimal_points_stand_in_one_line() -> None:
-    cells = [cell.rjust(12) for cell in aligned(["0.3300", "19.53", "178957", "FAILED", "–", ""])]
-    points = {cell.index(".") for cell in cells[:2]}
-    assert points == {len(cells[2].rstrip())}
-    assert [cell.strip() for cell in cells[3:]] == ["FAILED", "–", ""]
+    cells = [cell.rjust(12) for cell in aligned(["0.3300", "19.53", "~1.05", "178957", "FAILED", "–", ""])]
+    points = {cell.index(".") for cell in cells[:3]}
+    assert points == {len(cells[3].rstrip())}
+    assert [cell.strip() for cell in cells[4:]] == ["FAILED", "–", ""]
 
 
 def test_words() -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from volley.text import digits
+
 DEFAULT_SIZES = "8:1Gi"
 """The 28 sizes of the ping-pong tutorial."""
 
@@ -41,9 +43,9 @@ def parse_size(text: str) -> int:
     if matched is None:
         raise SizeError(f"{text.strip()!r} is not a message size: write {VALID_FORMS}")
     # 19 digits hold every size up to LARGEST; longer ones need not become numbers to be refused.
-    digits = matched[1].lstrip("0")
+    number = matched[1].lstrip("0")
     power = 1 + _UNITS.index(matched[2].upper()) if matched[2] else 0
-    size = int(digits or "0") << 10 * power if len(digits) <= 19 else LARGEST + 1
+    size = int(number or "0") << 10 * power if len(number) <= 19 else LARGEST + 1
     if size == 0:
         raise SizeError("a message of 0 bytes carries nothing that could be verified: the smallest size is 1")
     if size > LARGEST:
@@ -101,3 +103,9 @@ def format_size(size_bytes: int) -> str:
         if size_bytes % (1 << 10 * power) == 0 and size_bytes:
             return f"{size_bytes >> 10 * power} {_UNITS[power - 1]}iB"
     return f"{size_bytes} B"
+
+
+def approximate_size(size_bytes: float) -> str:
+    """Return a size that was computed, to three digits in the largest unit that it fills: ``85.4 KiB``."""
+    power = next((power for power in range(len(_UNITS), 0, -1) if size_bytes >= 1 << 10 * power), 0)
+    return f"{digits(size_bytes / (1 << 10 * power), 3)} {_UNITS[power - 1] + 'i' if power else ''}B"

@@ -29,6 +29,10 @@ OUTLIERS_WORTH = 0.05
 """Outliers are worth a remark from this share of a point's samples; below it the median hardly moves."""
 
 
+BASELINE = "staged/pageable"
+"""What speed-ups are over: blocking copies of whole messages through pageable host memory, as the tutorial does it."""
+
+
 @dataclass(frozen=True)
 class Remark:
     """Something about a point that a reader should know; ``report.remarks`` makes sentences of them."""
@@ -51,6 +55,24 @@ class Rate:
     def of(cls, moved_bytes: int, time: stats.Estimate) -> Rate:
         """Divide.  Order statistics survive it: the slowest time is the lowest rate."""
         return cls(moved_bytes / time.median, moved_bytes / time.high, moved_bytes / time.low)
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """How many times as fast as the baseline a point is, at the same message size."""
+
+    over: str
+    """The baseline: the transport that the others are compared with."""
+    ratio: float
+    """The baseline's time / this time."""
+    low: float | None
+    high: float | None
+    """Bounds from both 95 % intervals, at least 90 % sure together; ``None`` where either point has no interval."""
+
+    @property
+    def shown(self) -> bool:
+        """False where the intervals overlap: then which of the two is faster has not been shown."""
+        return self.low is None or self.high is None or not self.low <= 1 <= self.high
 
 
 @dataclass(frozen=True)
@@ -80,6 +102,8 @@ class PointSummary:
     ended_by: str | None = None
     cold_s: float | None = None
     remarks: tuple[Remark, ...] = ()
+    speedup: Speedup | None = None
+    """Over the baseline (``baseline``); ``None`` where there is none, or where either point has no numbers."""
 
     @property
     def latency_s(self) -> float | None:
@@ -144,7 +168,41 @@ def _series(logs: tuple[RunLog, ...]) -> Series:
         known = transports.get(transport.transport)
         if known is None or known.available:  # one launch that lacks it is worth saying
             transports[transport.transport] = transport
-    return Series(logs, tuple(summarise(logs, transports)), transports)
+    points = [point for table in tables(summarise(logs, transports)) for point in _compared(table)]
+    return Series(logs, tuple(points), transports)
+
+
+def tables(points: Iterable[PointSummary]) -> list[list[PointSummary]]:
+    """Put points together that can be compared, in order of appearance: by benchmark, ranks, direction and window."""
+    found: dict[tuple[Any, ...], list[PointSummary]] = {}
+    for point in points:
+        found.setdefault((point.benchmark, point.ranks, point.direction, point.window), []).append(point)
+    return list(found.values())
+
+
+def baseline(points: Iterable[PointSummary]) -> str | None:
+    """Return what the others are compared with: the tutorial's way through the host, or the first such way.
+
+    ``None`` where nothing is staged through the host.
+    """
+    staged = [point.transport for point in points if point.rate and point.transport.startswith("staged/")]
+    return BASELINE if BASELINE in staged else next(iter(staged), None)
+
+
+def _compared(points: list[PointSummary]) -> list[PointSummary]:
+    """Add to the points of one table how many times as fast as the baseline they are."""
+    over = baseline(points)
+    times = {point.size_bytes: point.time for point in points if point.transport == over}
+    return [replace(point, speedup=_speedup(point, over, times.get(point.size_bytes))) for point in points]
+
+
+def _speedup(point: PointSummary, over: str | None, slow: stats.Estimate | None) -> Speedup | None:
+    fast = point.time
+    if over is None or point.transport == over or slow is None or fast is None or point.rate is None:
+        return None
+    bounded = fast.kind == slow.kind == "interval"
+    low, high = (slow.low / fast.high, slow.high / fast.low) if bounded else (None, None)
+    return Speedup(over, slow.median / fast.median, low, high)
 
 
 def summarise(logs: Sequence[RunLog], transports: dict[str, Transport]) -> list[PointSummary]:

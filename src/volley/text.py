@@ -32,7 +32,7 @@ def digits(value: float, significant: int = 4) -> str:
 def aligned(cells: Sequence[str]) -> list[str]:
     """Pad numbers on the right so that, set flush right, their decimal points stand in one line.
 
-    Cells that are no numbers (``FAILED``, a dash, nothing) are left alone.
+    A number may have a tilde before it.  Cells that are no numbers (``FAILED``, a dash, nothing) are left alone.
     """
     tails = [_tail(cell) for cell in cells]
     width = max((tail for tail in tails if tail is not None), default=0)
@@ -42,7 +42,7 @@ def aligned(cells: Sequence[str]) -> list[str]:
 def _tail(cell: str) -> int | None:
     """Count the characters from the decimal point on; ``None`` for what is no number."""
     try:
-        float(cell)
+        float(cell.removeprefix("~"))
     except ValueError:
         return None
     point = cell.find(".")

@@ -53,6 +53,10 @@ COLUMNS: dict[str, Callable[[PointSummary], object]] = {
     "cold_us": lambda point: _number(point.cold_s, 1e6),
     **{f"{name.replace('.', '_')}_us": _percentile(name) for name in (*TAIL_FRACTIONS, "max")},
     "reason": lambda point: harmless(point.reason or ""),
+    "speedup": lambda point: _number(point.speedup.ratio, 1) if point.speedup else "",
+    "speedup_low": lambda point: _number(point.speedup.low, 1) if point.speedup else "",
+    "speedup_high": lambda point: _number(point.speedup.high, 1) if point.speedup else "",
+    "speedup_over": lambda point: harmless(point.speedup.over) if point.speedup else "",
 }
 """``cold_us`` is half the first round trip of fresh buffers (a stream's: its first window).  ``interval`` says what the
 bounds are: a 95 % ``interval``, the ``range`` of too few observations, or a ``single`` one."""

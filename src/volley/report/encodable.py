@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TextIO
 
-_REPLACED = str.maketrans({"µ": "u", "±": "+-", "✓": "y", "–": "-", "·": "|", "…": "..."})
+_LIKES = {"µ": "u", "±": "+-", "✓": "y", "–": "-", "·": "|", "…": "...", "×": "x", "α": "a", "β": "b", "½": "1/2"}
+_REPLACED = str.maketrans(_LIKES)
 
 
 class Encodable:

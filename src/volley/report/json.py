@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, TextIO
 
 import msgspec
 
+from volley.comparison import crossovers, curves
 from volley.records_io import RunLog
 from volley.stats import Estimate
-from volley.summary import PointSummary, Rate, Series
+from volley.summary import PointSummary, Rate, Series, tables
 
 REPORT_VERSION = 1
 
@@ -19,7 +22,12 @@ def render_json(series: list[Series], out: TextIO) -> list[str]:
     document = {
         "report": REPORT_VERSION,
         "series": [
-            {"runs": [_run(log) for log in one.logs], "summaries": [summary(point) for point in one.points]}
+            {
+                "runs": [_run(log) for log in one.logs],
+                "summaries": [summary(point) for point in one.points],
+                "curves": [curve for points in tables(one.points) for curve in _curves(points)],
+                "crossovers": [crossover for points in tables(one.points) for crossover in _crossovers(points)],
+            }
             for one in series
         ],
     }
@@ -62,8 +70,32 @@ def summary(point: PointSummary) -> dict[str, Any]:
         "messages_verified": point.messages_verified,
         "ended_by": point.ended_by,
         f"cold_{time}_s": point.cold_s,
+        "speedup": point.speedup,
         "remarks": [{"kind": remark.kind, "value": remark.value} for remark in point.remarks],
     }
+
+
+def _table(point: PointSummary) -> dict[str, Any]:
+    """What the points of one table have in common."""
+    return {name: getattr(point, name) for name in ("benchmark", "ranks", "direction", "window")}
+
+
+def _curves(points: Sequence[PointSummary]) -> Iterator[dict[str, Any]]:
+    """The line through each curve with how well it fits, or the reason why there is none."""
+    for curve in curves(points):
+        yield {
+            **_table(points[0]),
+            "transport": curve.transport,
+            "fit": curve.fit and {**asdict(curve.fit), "half_bandwidth_bytes": curve.fit.half_bandwidth_bytes},
+            "poor": curve.fit and curve.fit.poor,
+            "reason": curve.reason,
+            "measured_half_bandwidth_bytes": curve.half_bandwidth_bytes,
+        }
+
+
+def _crossovers(points: Sequence[PointSummary]) -> Iterator[dict[str, Any]]:
+    for crossover in crossovers(points):
+        yield {**_table(points[0]), **asdict(crossover)}
 
 
 def _time(name: str, time: Estimate | None) -> dict[str, Any]:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from volley.comparison import crossovers, curves, half_bandwidth
+from volley.fits import Fit
 from volley.records import Plan
-from volley.sizes import format_size
+from volley.sizes import approximate_size, format_size
 from volley.stats import FEWEST
-from volley.summary import PointSummary, Remark, Series
+from volley.summary import PointSummary, Remark, Series, tables
 from volley.text import count, digits, harmless, several
 
 Level = Literal["error", "missing", "finding", "warning"]
@@ -114,7 +116,11 @@ def _findings(series: Series) -> Iterator[str]:
         points = [point for point in series.points if point.transport == transport and point.time]
         if points:
             yield f"{harmless(transport)}: {_in_short(points)}"
-    yield from _fastest([point for point in series.points if point.time and point.rate])
+    for points in tables(point for point in series.points if point.time and point.rate):
+        found = curves(points)
+        if len(found) == 1 and found[0].fit:  # several have a table
+            yield f"{harmless(found[0].transport)}: {_line(found[0].fit)}"
+        yield from _races(points, series)
 
 
 def _in_short(points: Sequence[PointSummary]) -> str:
@@ -125,12 +131,44 @@ def _in_short(points: Sequence[PointSummary]) -> str:
     if best.bandwidth_Bps is None:
         return f"{latency}, where nothing is sent: the cost of the measuring itself"
     bandwidth = f"{digits(best.bandwidth_Bps / 1e9, 3)} GB/s at {format_size(best.size_bytes)}"
-    if best.benchmark == "stream":
-        return f"at most {bandwidth}{' in both directions together' if best.direction == 'bi' else ''}"
-    return f"{latency}, at most {bandwidth}"
+    if best.direction == "bi":
+        bandwidth += " in both directions together"
+    half = half_bandwidth(points) if len(tables(points)) == 1 else None
+    if half is not None:
+        bandwidth += f", half of it at {approximate_size(half)}"
+    return f"at most {bandwidth}" if best.benchmark == "stream" else f"{latency}, at most {bandwidth}"
 
 
-def _fastest(points: Sequence[PointSummary]) -> Iterator[str]:
+def _line(fit: Fit) -> str:
+    """Say which line goes through a curve, and how well."""
+    line = f"{digits(fit.latency_s * 1e6, 3)} µs + n / ({digits(fit.bandwidth_Bps / 1e9, 3)} GB/s)"
+    off = f"{digits(fit.median_deviation * 100, 2)} % in the median and {digits(abs(fit.worst_deviation) * 100, 2)} %"
+    verdict = ", too far to stand for this curve" if fit.poor else ""
+    return (
+        f"t(n) = {line}, n½ = {approximate_size(fit.half_bandwidth_bytes)}, is off by {off} "
+        f"at {format_size(fit.worst_size_bytes)}{verdict}"
+    )
+
+
+def _races(points: Sequence[PointSummary], series: Series) -> Iterator[str]:
+    """Compare the transports of one table that serve the same need: messages in host memory, or in GPU memory."""
+    kinds: dict[str | None, list[PointSummary]] = {}
+    for point in points:
+        transport = series.transports.get(point.transport)
+        kinds.setdefault(transport.memory if transport else None, []).append(point)
+    if all(len({point.transport for point in those}) == 1 for those in kinds.values()):
+        kinds = {None: list(points)}  # one of each kind: to compare them is what was asked for
+    for memory, those in kinds.items():
+        where = f" between buffers in {_MEMORY[memory]} memory" if memory in _MEMORY and len(kinds) > 1 else ""
+        yield from _fastest(those, where)
+        if len({point.transport for point in those}) > 2:  # of two, the lead has told it
+            yield from _overtaking(those)
+
+
+_MEMORY = {"host": "host", "device": "GPU"}
+
+
+def _fastest(points: Sequence[PointSummary], where: str) -> Iterator[str]:
     """Say which transport is the fastest from which size on.  A lead changes only where the intervals are apart."""
     if len({point.transport for point in points}) < 2:
         return
@@ -143,12 +181,26 @@ def _fastest(points: Sequence[PointSummary]) -> Iterator[str]:
             leads.append((best.transport, size))
     spans = [f"{harmless(name)} from {format_size(size)}" for name, size in leads]
     same = len(leads) == 1
-    yield f"fastest: {harmless(leads[0][0])} at every size" if same else f"fastest: {', '.join(spans)}"
+    yield f"fastest{where}: {harmless(leads[0][0])} at every size" if same else f"fastest{where}: {', '.join(spans)}"
 
 
 def _apart(fast: PointSummary, slow: PointSummary) -> bool:
     """True when the rate of ``fast`` lies above that of ``slow`` with its whole interval."""
     return bool(fast.rate and slow.rate and fast.rate.low_Bps > slow.rate.high_Bps)
+
+
+def _overtaking(points: Sequence[PointSummary]) -> Iterator[str]:
+    """Say for each transport which others it overtakes for good, and from which sizes on."""
+    found: dict[str, dict[tuple[int, bool], list[str]]] = {}
+    for one in sorted(crossovers(points), key=lambda one: one.from_bytes):
+        if one.final:
+            found.setdefault(one.faster, {}).setdefault((one.from_bytes, one.again), []).append(one.slower)
+    for faster, when in found.items():
+        parts = [
+            f"{several(map(harmless, slower))}{' again' if again else ''} from {format_size(size)}"
+            for (size, again), slower in when.items()
+        ]
+        yield f"{harmless(faster)} overtakes {', '.join(parts)} on"
 
 
 # ----------------------------------------------------------------------------------------------- warnings

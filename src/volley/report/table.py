@@ -11,28 +11,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, TextIO, cast
 
-from rich.box import Box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from volley.records import Plan, Transport
+from volley.report import layout
+from volley.report.compared import print_lines, print_speedups
 from volley.report.encodable import Encodable
 from volley.report.heading import heading
+from volley.report.layout import print_groups
 from volley.report.remarks import Level, sentences
 from volley.sizes import format_size
 from volley.stats import FEWEST, Estimate, Kind
-from volley.summary import PointSummary, Rate, Series
-from volley.text import aligned, digits, harmless, several
+from volley.summary import PointSummary, Rate, Series, tables
+from volley.text import digits, harmless, several
 
 WIDTH_WITHOUT_TERMINAL = 120
 """Blocks of several transports are at most this wide in a file or a pipe, unless COLUMNS says otherwise."""
-
-_GAP = 2
-"""Characters between columns: one of padding and the box's divider, a blank too."""
-
-_RULE = "    \n    \n ── \n    \n    \n    \n    \n    \n"
-"""A box (rich.box) of nothing but the line under the header."""
 
 _LEVEL_STYLES: dict[Level, str] = {"error": "bold red", "missing": "dim", "finding": "", "warning": "yellow"}
 
@@ -107,8 +102,11 @@ def render_table(series: list[Series], out: TextIO, *, color: bool | None = None
             _print(console, line, "bold" if line.startswith("volley ") else "dim")
         if one.plan is not None and one.plan.benchmark == "probe":
             _print_transports(console, one)
-        for points in _tables(one):
+        for points in tables(one.points):
             _print_points(console, points, one)
+            for print_more in (print_speedups, print_lines):
+                for line in print_more(console, points, one):
+                    _print(console, line, "dim")
         _print_sentences(console, one)
 
 
@@ -143,14 +141,6 @@ def _print_sentences(console: Console, series: Series) -> None:
 # ------------------------------------------------------------------------------------------------- tables
 
 
-def _tables(series: Series) -> list[list[PointSummary]]:
-    """Split the points of a series into tables: by benchmark, ranks and direction."""
-    tables: dict[object, list[PointSummary]] = {}
-    for point in series.points:
-        tables.setdefault((point.benchmark, point.ranks, point.direction, point.window), []).append(point)
-    return list(tables.values())
-
-
 def _print_points(console: Console, points: list[PointSummary], series: Series) -> None:
     first = points[0]
     shape = first.direction or ("tail" if series.plan and series.plan.sampling.tail else "pingpong")
@@ -158,58 +148,27 @@ def _print_points(console: Console, points: list[PointSummary], series: Series) 
     alone = len(names) == 1
     columns = (ALONE if alone else SIDE_BY_SIDE)[shape]
     sizes = sorted({point.size_bytes for point in points})
-    groups = [_Group(name, columns, points, sizes, series.transports.get(name), titled=not alone) for name in names]
-    size_cells = [format_size(size) for size in sizes]
-    size_width = max(len(cell) for cell in (*size_cells, "size"))
-    for block in _blocks(groups, console.width - size_width):
-        console.print()
-        if not alone:
-            titles = "".join(group.title.center(group.width) for group in block)
-            console.print(Text(" " * size_width + titles.rstrip(), style="bold"), soft_wrap=True)
-        _print_whole(console, _table(console, size_cells, block), size_width + sum(group.width for group in block))
+    groups = [
+        _group([here.get(size) for size in sizes], columns, "" if alone else _title(name, series.transports.get(name)))
+        for name, here in ((name, _at_sizes(points, name)) for name in names)
+    ]
+    print_groups(console, "size", [format_size(size) for size in sizes], groups)
     for line in _legend(points, series.plan, columns, alone=alone):
         _print(console, line, "dim")
 
 
-def _print_whole(console: Console, table: Table, width: int) -> None:
-    """Print a table that must not be squeezed: a terminal that is too narrow breaks its lines and loses no number."""
-    room = console.width
-    console.width = max(room, width)
-    console.print(table, soft_wrap=True)
-    console.width = room
+def _at_sizes(points: Sequence[PointSummary], name: str) -> dict[int, PointSummary]:
+    return {point.size_bytes: point for point in points if point.transport == name}
 
 
-class _Group:
-    """The columns of one transport: header cells and, for each column, its cells from top to bottom."""
-
-    def __init__(
-        self,
-        name: str,
-        columns: Sequence[Column],
-        points: Sequence[PointSummary],
-        sizes: Sequence[int],
-        transport: Transport | None,
-        *,
-        titled: bool,
-    ) -> None:
-        here = {point.size_bytes: point for point in points if point.transport == name}
-        self.title = harmless(name) + _nature(transport)
-        self.rows = [here.get(size) for size in sizes]
-        cells = [aligned([_cell(point, column, columns) for point in self.rows]) for column in columns]
-        headers = [[part for part in (column.title, column.unit) if part] for column in columns]
-        self.widths = [max(map(len, (*lines, *rows))) for lines, rows in zip(headers, cells, strict=True)]
-        if titled:  # a blank more between transports, and room for the name
-            self.widths[0] += max(_GAP, len(self.title) - self.width + _GAP)
-        # Set flush right here: Rich would strip the blanks that keep decimal points in line.
-        self.columns = [[cell.rjust(width) for cell in rows] for rows, width in zip(cells, self.widths, strict=True)]
-        self.headers = [
-            "\n".join(line.rjust(width) for line in lines) for lines, width in zip(headers, self.widths, strict=True)
-        ]
-
-    @property
-    def width(self) -> int:
-        """Characters that the group takes, with the gap before each of its columns."""
-        return sum(width + _GAP for width in self.widths)
+def _group(rows: Sequence[PointSummary | None], columns: Sequence[Column], title: str) -> layout.Group:
+    """The columns of one transport."""
+    shown = []
+    for column in columns:
+        cells = [_cell(point, column, columns) for point in rows]
+        styles = [_style(cell, point) for cell, point in zip(cells, rows, strict=True)]
+        shown.append(layout.Column([part for part in (column.title, column.unit) if part], cells, styles))
+    return layout.Group(shown, title)
 
 
 def _cell(point: PointSummary | None, column: Column, columns: Sequence[Column]) -> str:
@@ -223,43 +182,15 @@ def _cell(point: PointSummary | None, column: Column, columns: Sequence[Column])
     return "FAILED" if column is VERIFIED and point.status == "failed" else ""
 
 
+def _title(name: str, transport: Transport | None) -> str:
+    """A transport's name, with what must be said of it where it stands beside MPI."""
+    return harmless(name) + _nature(transport)
+
+
 def _nature(transport: Transport | None) -> str:
-    """What a transport beside MPI must be labelled with."""
     if transport is None or transport.mpi:
         return ""
     return " (sends nothing)" if transport.memory == "none" else " (not MPI)"
-
-
-def _blocks(groups: list[_Group], room: int) -> list[list[_Group]]:
-    """Put as many transports side by side as fit; each block has one at least."""
-    blocks: list[list[_Group]] = []
-    for group in groups:
-        if blocks and sum(other.width for other in blocks[-1]) + group.width <= room:
-            blocks[-1].append(group)
-        else:
-            blocks.append([group])
-    return blocks
-
-
-def _table(console: Console, size_cells: list[str], groups: list[_Group]) -> Table:
-    table = _bare_table(console)
-    table.add_column("size", justify="right", no_wrap=True, vertical="bottom")
-    for group in groups:
-        for header, width in zip(group.headers, group.widths, strict=True):
-            table.add_column(header, no_wrap=True, min_width=width, vertical="bottom")
-    for row, size in enumerate(size_cells):
-        cells = [
-            Text(cells[row], style=_style(cells[row], group.rows[row])) for group in groups for cells in group.columns
-        ]
-        table.add_row(size, *cells)
-    return table
-
-
-def _bare_table(console: Console) -> Table:
-    """A table with a line under its header and ``_GAP`` blanks between columns."""
-    encodable = console.encoding.startswith("utf")
-    rule = Box(_RULE if encodable else _RULE.replace("─", "-"), ascii=not encodable)
-    return Table(box=rule, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False, header_style="bold")
 
 
 def _style(cell: str, point: PointSummary | None) -> str:
@@ -309,7 +240,7 @@ def _average(plan: Plan | None, kinds: set[Kind]) -> str:
 
 def _print_transports(console: Console, series: Series) -> None:
     """Show what the machine can use; the reasons for what it cannot follow as sentences."""
-    table = _bare_table(console)
+    table = layout.bare_table(console)
     for title in ("transport", "available", "what moves the bytes"):
         table.add_column(title, no_wrap=title != "what moves the bytes")
     for transport in series.transports.values():

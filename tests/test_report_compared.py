@@ -1,0 +1,172 @@
+"""What stands below the measured tables; the committed records of two H200s are the golden example."""
+
+from __future__ import annotations
+
+import io
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from example_records import log, pingpong, plan, transport
+from volley.records import PingPong
+from volley.records_io import RunLog, read_runs
+from volley.report import render
+
+RECORDS = Path(__file__).parent.parent / "results" / "h200-x2"
+SPREAD = [0.997, 0.998, 0.999, 1.0, 1.001, 1.002, 1.003]
+SIZES = [8 << 3 * step for step in range(7)]
+
+
+@lru_cache
+def h200(name: str) -> tuple[RunLog, ...]:
+    return tuple(read_runs(RECORDS / f"{name}.jsonl"))
+
+
+def shown(*logs: RunLog) -> str:
+    out = io.StringIO()
+    render(list(logs), "table", out)
+    return out.getvalue()
+
+
+def below(text: str, start: str) -> list[str]:
+    """The lines from the one that starts so, without warnings."""
+    lines = text[re.search(rf"^{start}", text, re.MULTILINE).start() :].splitlines()  # type: ignore[union-attr]
+    return [line.rstrip() for line in lines if not re.search("was not reached|drifted|interrupted", line)]
+
+
+def points(name: str, latency: float, bandwidth: float) -> list[PingPong]:
+    return [pingpong([(latency + size / bandwidth) * factor for factor in SPREAD], size, name) for size in SIZES]
+
+
+@pytest.fixture(autouse=True)
+def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+# ------------------------------------------------------------------------------------------- two H200s
+
+
+def test_speedups_of_the_h200s_fit_80_columns_and_start_and_end_as_measured() -> None:
+    table = below(shown(*h200("pingpong-all")), "latency: ")[2 : 2 + 3 + 1 + 28 + 1]
+    assert all(len(line) <= 80 for line in table)
+    assert table[0].split() == ["staged/", "staged/", "staged/"]
+    assert table[1].split() == ["host", "pinned", "pipelined", "shared*", "aware", "peer*", "device*", "nccl*"]
+    assert table[4].split() == ["8", "B", "70.3", "1.28", "1.29", "1.30", "1.08", "2.48", "21.1", "2.80"]
+    assert table[31].split() == ["1", "GiB", "1.86", "1.63", "3.17", "21.0", "155", "155", "140", "144"]
+    assert table[32] == "×: how many times as fast as staged/pageable; * not MPI"
+
+
+LINES = """\
+                       t(n) = α + n/β                    off by
+                         α       β        n½    median  worst       at
+transport               µs    GB/s                   %      %
+────────────────────────────────────────────────────────────────────────────
+host                 0.497    8.75  4.25 KiB      31       98     16 B  poor
+staged/pageable     19.6      2.28  43.6 KiB       8.0     18   64 KiB
+staged/pinned       15.6      5.37  82.1 KiB      11       24    4 MiB
+staged/pipelined    15.6      8.07   123 KiB       7.3     36   64 KiB  poor
+staged/shared*      14.9     50.1    731 KiB       6.7     30  512 KiB  poor
+aware               10.3    392     3.84 MiB       2.9     45    2 KiB  poor
+peer*                7.46   388     2.76 MiB       1.9     11  256 KiB
+device*              0.914  348      311 KiB       7.2     53   32 KiB  poor
+nccl*                6.63   325     2.06 MiB       9.4     36    1 MiB  poor
+"""
+
+
+def test_the_lines_of_the_h200s_and_how_well_they_fit() -> None:
+    text = shown(*h200("pingpong-all"))
+    assert below(text, r" +t\(n\) = α")[:13] == LINES.splitlines()
+    assert "poor: off by more than 25 % somewhere" in text
+
+
+FINDINGS = """\
+fastest between buffers in GPU memory: device from 8 B, peer from 32 MiB
+aware overtakes staged/pinned, staged/pipelined and staged/shared from 4 KiB, nccl from 1 MiB, device from 64 MiB on
+peer overtakes nccl from 32 KiB, device from 32 MiB on
+staged/pipelined overtakes staged/pinned from 512 KiB on
+nccl overtakes device from 512 MiB on
+"""
+
+
+def test_the_crossovers_of_the_h200s() -> None:
+    text = shown(*h200("pingpong-all"))
+    assert below(text, "fastest") == FINDINGS.splitlines()
+    assert "aware: 16.6 µs at 8 B, at most 393 GB/s at 1 GiB, half of it at 4.02 MiB" in text
+
+
+def test_streams_of_the_h200s_have_speedups_and_no_line() -> None:
+    for name in ("stream-uni", "stream-bi"):
+        text = shown(*h200(name))
+        assert "×: how many times as fast as staged/pageable" in text
+        assert "n½" not in text
+    assert "aware overtakes staged/pinned and staged/pipelined again from 8 KiB" in shown(*h200("stream-uni"))
+
+
+# ------------------------------------------------------------------------------------------ small examples
+
+
+def test_a_single_curve_is_told_in_a_sentence() -> None:
+    text = shown(log(*points("host", 1e-6, 1e9)))
+    assert "host: t(n) = 1.00 µs + n / (1.00 GB/s), n½ = 1000 B, is off by 0" in text
+    assert "transport" not in text
+    assert "stand for this curve" not in text
+
+
+def test_a_poor_line_says_so_in_the_sentence_too() -> None:
+    two_ways = points("host", 1e-6, 1e9)
+    two_ways[1] = pingpong([2e-6 * factor for factor in SPREAD], SIZES[1], "host")
+    assert re.search(r"and 4\d % at 64 B, too far to stand for this curve", shown(log(*two_ways)))
+
+
+def test_a_curve_without_a_line_is_a_dash_beside_the_others() -> None:
+    text = shown(log(*points("host", 1e-6, 1e9), *points("aware", 1e-6, 1e9)[:3]))
+    assert re.search(r"^aware +– +–$", "\n".join(below(text, "transport")), re.MULTILINE)
+    assert "–: the sizes measured do not show both terms" in text
+
+
+def test_too_few_sizes_add_no_table_and_no_sentence() -> None:
+    text = shown(log(*points("host", 1e-6, 1e9)[:4], *points("aware", 2e-6, 1e9)[:4]))
+    assert "t(n)" not in text
+    assert "×" not in text
+
+
+def test_overlapping_intervals_are_marked() -> None:
+    slow = points("staged/pageable", 1e-6, 1e9)[:2]
+    fast = [slow[0], points("aware", 0.5e-6, 1e9)[1]]
+    same = pingpong(slow[0].half_round_trip_s, SIZES[0], "aware")
+    text = shown(log(*slow, same, fast[1]))
+    assert re.search(r"^ 8 B +~1\.00$", text, re.MULTILINE)
+    assert re.search(r"^64 B +1\.89$", text, re.MULTILINE)
+    assert "~: the intervals overlap" in text
+
+
+def test_a_fixed_run_has_ratios_without_a_mark() -> None:
+    records = [pingpong([time], 8, name) for name, time in (("staged/pageable", 4e-6), ("aware", 4e-6))]
+    text = shown(log(*records))
+    assert re.search(r"^ 8 B +1\.00$", text, re.MULTILINE)
+
+
+def test_host_and_gpu_memory_are_different_needs() -> None:
+    gpu = [transport(name, memory="device") for name in ("aware", "peer")]
+    records = [*points("host", 1e-7, 1e9), *points("aware", 1e-6, 1e10), *points("peer", 2e-6, 2e10)]
+    text = shown(log(*records, transports=[transport("host"), *gpu]))
+    assert "fastest between buffers in GPU memory: aware from 8 B, peer from 32 KiB" in text
+    assert "overtakes" not in text  # of two transports the line above has told it
+
+
+def test_one_transport_of_each_kind_of_memory_are_compared_all_the_same() -> None:
+    gpu = transport("aware", memory="device")
+    records = [*points("host", 1e-7, 1e9), *points("aware", 1e-6, 1e10)]
+    assert "fastest: host from 8 B, aware from 4 KiB" in shown(log(*records, transports=[transport("host"), gpu]))
+
+
+def test_a_stream_that_knows_ascii_only_gets_ascii() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    render([log(*points("staged/pageable", 1e-6, 1e9), *points("aware", 1e-6, 1e10), the_plan=plan())], "table", out)
+    out.flush()
+    text = raw.getvalue().decode("ascii")
+    assert "t(n) = a + n/b" in text
+    assert "\\x" not in text
