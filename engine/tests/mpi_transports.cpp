@@ -3,9 +3,12 @@
 #include "bench/exercises.hpp"
 #include "bench/lineup.hpp"
 #include "measure/sampler.hpp"
+#include "transport/host_driven.hpp"
+#include "transport/mpi_channel.hpp"
 #include "wire.hpp"
 
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -101,6 +104,49 @@ void transports_tell_the_truth(const Context& context, const Pair& pair) {
   }
 }
 
+// An exchange that takes so long that the message before serves as the poison. After `moving` exchanges nothing moves.
+struct LongChannel : MpiChannel {
+  explicit LongChannel(int moving) : messages_that_move(2 * moving) {}
+  void send(const View& view) {
+    usleep(30'000);
+    if (messages++ < messages_that_move) MpiChannel::send(view);
+  }
+  void recv(const View& view) {
+    if (messages++ < messages_that_move) MpiChannel::recv(view);
+  }
+  int messages_that_move;
+  int messages = 0;
+};
+
+Point long_point(const Context& context, const Pair& pair, int moving, std::size_t bytes) {
+  Watchdog watchdog("rank " + std::to_string(context.rank), 60);
+  Plan plan;
+  const Exercise exercise = pingpong_exercise();
+  const auto memory = make_host_memory();
+  const Buffers buffers = memory->reserve(bytes);
+  HostDriven<LongChannel> transport(moving);
+  transport.open(context, pair, buffers, bytes);
+  std::vector<Point> points(1);
+  points[0].entry = &registry().front();
+  points[0].transport = &transport;
+  points[0].memory = memory.get();
+  points[0].view = {buffers.send, buffers.recv, bytes};
+  points[0].fresh = true;
+  Sampler(pair, plan, exercise, watchdog).measure(points);
+  transport.close();
+  return points[0];
+}
+
+// The cold exchange, two to calibrate and one untimed at most come first; the last to move something is a sample's.
+void an_older_message_does_not_pass(const Context& context, const Pair& pair) {
+  const Point sound = long_point(context, pair, 1000, 100);
+  EXPECT(!sound.mismatch && sound.messages_verified > 0);
+  for (const int moving : {5, 6}) {
+    const Point stale = long_point(context, pair, moving, 100);
+    if (pair.leads()) EXPECT(stale.mismatch && stale.mismatch->wrong_bytes == 100 && stale.led.size() >= 2);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -114,6 +160,7 @@ int main() {
       const auto pair = make_pair(context, 0, context.size - 1);
       EXPECT(pair.has_value() == (context.rank == 0 || context.rank == context.size - 1));
       if (pair) transports_tell_the_truth(context, *pair);
+      if (pair) an_older_message_does_not_pass(context, *pair);
       MPI_Barrier(context.world.get());
     }
     int failures = test::failures();
