@@ -14,7 +14,7 @@ import typer.core
 
 from volley import options as opt
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_REQUEST, UserError
-from volley.sizes import DEFAULT_SIZES
+from volley.sizes import DEFAULT_SIZES, DEFAULT_STREAM_SIZES
 from volley.text import harmless, several
 
 _EXIT_CODES = """
@@ -137,7 +137,7 @@ def pingpong(
 def stream(
     ctx: typer.Context,
     transport: opt.Transports = None,
-    sizes: opt.Sizes = DEFAULT_SIZES,
+    sizes: opt.Sizes = DEFAULT_STREAM_SIZES,
     direction: opt.Direction = "uni",
     window: opt.Window = 64,
     interval: opt.Interval = None,

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from volley.text import digits
 
 DEFAULT_SIZES = "8:1Gi"
+DEFAULT_STREAM_SIZES = "8:64Mi"  # 64 in flight make 4 GiB a window: larger messages take long and show no more
 """The 28 sizes of the ping-pong tutorial."""
 
 VALID_FORMS = (
