@@ -56,6 +56,12 @@ def test_a_scrubbed_environment_is_nobody_s_rank_and_keeps_what_the_user_set() -
     assert inside.scrubbed({**mine, **theirs}) == mine
 
 
+def test_a_user_s_settings_of_prrte_are_kept_outside_of_a_job() -> None:
+    mine = {"PATH": "/bin", "PRTE_MCA_plm_ssh_agent": "rsh", "PMIX_MCA_psec": "native"}
+    assert inside.scrubbed(mine) == mine
+    assert inside.scrubbed({**mine, "PMIX_RANK": "0"}) == {"PATH": "/bin"}
+
+
 @pytest.mark.parametrize(
     ("words", "value"),
     [

@@ -139,4 +139,8 @@ def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
     What the allocation is (SLURM_JOB_ID and its like) stays: launchers need it.
     """
     gone = (*_VARIABLES, *_OMPI_JOB, *_STEP)
-    return {name: value for name, value in environment.items() if not name.startswith(gone)}
+    # Outside of any job these are the user's own; inside one nobody can tell them from the launcher's.
+    settings = () if position(environment) else ("PMIX_MCA_", "PRTE_MCA_")
+    return {
+        name: value for name, value in environment.items() if not name.startswith(gone) or name.startswith(settings)
+    }
