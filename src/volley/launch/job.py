@@ -29,6 +29,8 @@ class Job:
     cores: int = 1
     """Cores of this machine that ranks may use."""
     root: bool = False
+    gpus: bool = False
+    """GPUs are used, through MPI or beside it."""
     device_buffers: bool = False
     """Buffers in GPU memory are handed to MPI."""
     mca: Mapping[str, str] = field(default_factory=dict)
@@ -39,6 +41,11 @@ class Job:
     """The user's own arguments of the launcher."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The environment that the launcher will be started in."""
+
+    @property
+    def allocated(self) -> tuple[str, ...]:
+        """Hosts of the allocation that get ranks, for launchers that do not ask the batch system; empty if unknown."""
+        return tuple(self.allocation.hosts)[: self.nodes] if self.allocation else ()
 
     @property
     def nodes(self) -> int:
