@@ -261,7 +261,7 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
     [
         (("--scheduler", "cobalt", "--", "pingpong"), "choose slurm, lsf, pbs or age"),
         (("--", "pingpong"), "Missing option '--scheduler'"),
-        (("--scheduler", "slurm", "--", "pingpng"), "Did you mean 'pingpong'?"),
+        (("--scheduler", "slurm", "--", "pingpng"), "No such command 'pingpng'"),
         (("--scheduler", "slurm", "--", "pingpong", "--sizez", "8"), "see volley pingpong --help"),
         (("--scheduler", "slurm", "--", "pingpong", "--sizes", "8x"), "is not a message size"),
         (("--scheduler", "slurm", "--", "pingpong", "-t", "hots"), "did you mean host?"),

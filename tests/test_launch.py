@@ -19,6 +19,7 @@ from volley.stack import BuildFacts, Stack
 TWO = Job(engine=("volley-engine", "--plan", "-", "--bind"), ranks=2, cores=2, mpiexec=Path("/mpi/bin/mpirun"))
 TWO_NODES = Allocation("slurm", nodes=2, slots=8)
 TWO_HOSTS = {kind: Allocation(kind, 2, 8, {"a": 4, "b": 4}) for kind in ("slurm", "lsf", "pbs", "age")}
+ONE_EACH = Allocation("slurm", 2, 2, {"a": 1, "b": 1})
 MANY_HOSTS = Allocation("pbs", 3, 12, {"a": 4, "b": 4, "c": 4})
 LOCAL = " --mca btl ^ofi --mca mtl ^ofi"
 ONE_SLOT = Allocation("slurm", nodes=1, slots=1)
@@ -47,6 +48,8 @@ def job(**changes: object) -> Job:
         (job(allocation=TWO_HOSTS["pbs"]), "-n 2 --bind-to none --host a,b --map-by node"),
         (job(allocation=TWO_HOSTS["age"], ranks=9), "-n 9 --bind-to none --host a:5,b:5 --map-by node:OVERSUBSCRIBE"),
         (job(allocation=TWO_HOSTS["lsf"], hosts=("b",)), "-n 2 --bind-to none --host b:2" + LOCAL),
+        (job(allocation=ONE_EACH, hosts=("b",)), "-n 2 --bind-to none --host b:2 --map-by :OVERSUBSCRIBE" + LOCAL),
+        (job(allocation=ONE_EACH, hosts=("c",)), "-n 2 --bind-to none --host c:2" + LOCAL),
         (job(allocation=MANY_HOSTS), "-n 2 --bind-to none --host a,b --map-by node"),
         # whoever chose components has chosen: our shortcut keeps out of the way
         (job(environment={"OMPI_MCA_btl": "tcp,self"}), "-n 2 --bind-to none --mca mtl ^ofi"),
@@ -94,6 +97,8 @@ COMMON = "--ntasks=2 --cpu-bind=none --input=0 --kill-on-bad-exit=1"
         (job(hosts=("a", "b")), f"--mpi=pmix {COMMON} --nodes=2 --nodelist=a,b"),
         (job(allocation=TWO_NODES), f"--mpi=pmix {COMMON} --nodes=2"),
         (job(allocation=ONE_SLOT), f"--mpi=pmix {COMMON} --nodes=1 --overcommit"),
+        (job(allocation=ONE_EACH, hosts=("b",)), f"--mpi=pmix {COMMON} --nodes=1 --nodelist=b --overcommit"),
+        (job(allocation=ONE_EACH, hosts=("b", "a")), f"--mpi=pmix {COMMON} --nodes=2 --nodelist=b,a"),
     ],
 )
 def test_srun(the_job: Job, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

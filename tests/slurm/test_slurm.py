@@ -48,11 +48,11 @@ class Volley:
         done.stdout = printed.read_text()
         return done
 
-    def records(self) -> Run:
+    def records(self, *, complete: bool = True) -> Run:
         """The first record of the only run that was kept."""
         (file,) = (self.folder / "volley").glob("*.jsonl")
         (log,) = read_runs(file)
-        assert log.complete
+        assert log.complete == complete
         assert log.run is not None
         return log.run
 
@@ -159,6 +159,24 @@ def test_the_engine_s_own_mpirun_finds_the_nodes(volley: Volley) -> None:
     run = volley.records()
     assert run.plan.launch["launcher"] == family(volley.engine)
     assert one_on_each_node(run)
+
+
+@pytest.mark.parametrize("launcher", ["srun", "auto"])
+def test_hosts_pick_from_the_allocation(volley: Volley, launcher: str) -> None:
+    words = ("--hosts", NAMES[1], "--launcher", launcher)
+    done = volley.run(*REQUEST, *words, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
+    assert done.returncode == 0, done.stderr
+    assert [(rank.host, rank.local_rank) for rank in volley.records().ranks] == [(NAMES[1], 0), (NAMES[1], 1)]
+
+
+def test_volley_outlives_the_ranks_that_srun_ends(volley: Volley) -> None:
+    hanging = ("pingpong", "--transport", "hang", *FEW, "--launcher", "srun", "--watchdog", "3")
+    done = volley.run(*hanging, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
+    assert done.returncode == 1
+    said = done.stderr.splitlines()
+    assert any(line.startswith("volley: the run broke off: ") and "made no progress for 3 s" in line for line in said)
+    assert any(line.startswith("records: ") for line in said)
+    assert one_on_each_node(volley.records(complete=False))
 
 
 # ------------------------------------------------------------------------------------------- and Slurm itself

@@ -61,9 +61,14 @@ class Job:
 
     @property
     def crowded(self) -> bool:
-        """More ranks than slots, as launchers count them: hosts named by the user have as many as are asked for."""
-        slots = self.allocation.slots if self.allocation else self.cores
-        return not self.hosts and self.ranks > slots
+        """More ranks than slots, as launchers count them: named hosts have as many as are asked for, unless a batch
+        system says how many there are."""
+        if not self.hosts:
+            return self.ranks > (self.allocation.slots if self.allocation else self.cores)
+        granted = self.allocation.hosts if self.allocation else {}
+        return all(host in granted for host in self.hosts) and self.ranks > sum(
+            granted[host] for host in set(self.hosts)
+        )
 
 
 def cores() -> int:
