@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from volley.launch.allocation import Allocation, allocation
 from volley.launch.hostlist import MOST_HOSTS, HostListError, expand
+from volley.planning import Request, count_ranks
 
 SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1"}
 CSM = {"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "batch2 1 a04n05 42 a04n06 42", "CSM_ALLOCATION_ID": "7"}
@@ -153,3 +154,22 @@ def test_any_text_is_a_list_or_refused(text: str) -> None:
     except HostListError:
         return
     assert all(host and not set(host) & set("[],") for host in hosts)
+
+
+# ------------------------------------------------------------------------------------------- what is made of it
+
+
+@pytest.mark.parametrize(
+    ("request_", "allocated", "ranks"),
+    [
+        (Request(benchmark="probe"), 4, 4),
+        (Request(benchmark="probe"), None, 2),
+        (Request(benchmark="probe"), 1, 2),
+        (Request(benchmark="probe", ranks=3), 4, 3),
+        (Request(benchmark="pingpong"), 4, 2),
+    ],
+)
+def test_looking_at_what_works_takes_all_ranks_that_were_asked_for(
+    request_: Request, allocated: int | None, ranks: int
+) -> None:
+    assert count_ranks(request_, None, allocated) == ranks

@@ -275,6 +275,7 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--scheduler", "slurm", "--", "pingpong", "--dry-run"), "leave it out of a job"),
         (("--scheduler", "slurm", "--", "pingpong", "--launcher", "srun"), "volley batch --launcher srun -- …"),
         (("--scheduler", "slurm", "--launcher", "aprun", "--", "pingpong"), "unknown launcher 'aprun'"),
+        (("--scheduler", "pbs", "--launcher", "srun", "--", "pingpong"), "srun is of no use in a job of pbs"),
         (("--scheduler", "slurm", "--launcher", "mpich", "--", "pingpong"), "use --launcher openmpi"),
         (("--scheduler", "slurm", "--time", "00:01:00", "--", "--budget", "61"), "raise --time"),
         (("--scheduler", "lsf", "--", "pingpong", "--launches", "2"), "add --start volley"),

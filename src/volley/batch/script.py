@@ -106,6 +106,8 @@ def _work(scheduler: Scheduler, order: Order, request: Request, words: Sequence[
     ranks = _ranks(order, request)
     allocation = Allocation(scheduler.name, order.resources.nodes, ranks)
     launcher = choose(scheduler.launcher if order.launcher == "auto" else order.launcher, stack, allocation)
+    if launcher.at_home not in (None, scheduler.name):
+        raise UserError(f"{launcher.name} is of no use in a job of {scheduler.name}: leave --launcher out")
     on_gpus = [each for each in about.transports if each.name in names and each.memory == "device"]
     job = Job(
         engine=(*_itself(), *words),

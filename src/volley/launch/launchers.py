@@ -15,6 +15,8 @@ class Launcher:
     name: str
     program: str
     """What to look for on PATH; the mpirun that belongs to the engine's MPI is known by its path."""
+    at_home: str | None = None
+    """The only batch system that has it; ``None`` where it works in any."""
 
     def words(self, job: Job) -> list[str]:
         """Return the launcher's own arguments, without the program and without the engine."""
@@ -85,6 +87,7 @@ class Srun(Launcher):
 
     name = "srun"
     program = "srun"
+    at_home = "slurm"
 
     def words(self, job: Job) -> list[str]:
         words = [*_PMI[job.family], f"--ntasks={job.ranks}", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
@@ -101,6 +104,7 @@ class Jsrun(Launcher):
 
     name = "jsrun"
     program = "jsrun"
+    at_home = "lsf"
 
     def words(self, job: Job) -> list[str]:
         if job.hosts:
