@@ -80,11 +80,18 @@ def test_an_option_is_read_without_a_parser(words: list[str], value: str | None)
 def test_the_followers_know_which_commands_measure() -> None:
     """Every command either calls the session (and needs its ranks) or is one that only the first rank runs."""
     commands = set(typer.main.get_command(cli.app).commands)  # type: ignore[attr-defined]
-    assert set(inside.MEASURING) == commands - {"show"}
+    assert set(inside.MEASURING) == commands - {"show", "batch"}
     assert inside.measures([])
     assert inside.measures(["--budget", "5"])
     assert inside.measures(["pingpong", "--sizes", "8"])
-    for words in (["show", "x"], ["--help"], ["pingpong", "--help"], ["--version"], ["stream", "--dry-run"]):
+    for words in (
+        ["show", "x"],
+        ["batch", "--scheduler", "slurm"],
+        ["--help"],
+        ["pingpong", "--help"],
+        ["--version"],
+        ["stream", "--dry-run"],
+    ):
         assert not inside.measures(words)
 
 
@@ -138,6 +145,12 @@ def test_one_rank_or_three_are_refused_and_nobody_hangs(volley: Command, ranks: 
     assert done.code == 2
     assert f"volley: pingpong is between 2 ranks and this job has {ranks}: start it with -n 2" in done.err
     assert done.out == ""
+
+
+def test_one_launch_is_all_that_a_launcher_gives(volley: Command) -> None:
+    done = volley("pingpong", *FEW, "--launches", "2", before=volley.mpirun(2))
+    assert done.code == 2
+    assert done.err.count("volley: --launches 2: a launcher started this job, and it is one launch") == 1
 
 
 def test_a_request_without_sense_lets_the_other_ranks_go(volley: Command) -> None:

@@ -10,7 +10,7 @@ import pytest
 from volley.errors import MachineError, UserError
 from volley.launch import choose as choosing
 from volley.launch import job as jobs
-from volley.launch.allocation import Allocation, allocation
+from volley.launch.allocation import Allocation
 from volley.launch.choose import choose, command
 from volley.launch.job import Job, cores
 from volley.launch.launchers import LAUNCHERS
@@ -18,6 +18,10 @@ from volley.stack import BuildFacts, Stack
 
 TWO = Job(engine=("volley-engine", "--plan", "-", "--bind"), ranks=2, cores=2, mpiexec=Path("/mpi/bin/mpirun"))
 TWO_NODES = Allocation("slurm", nodes=2, slots=8)
+TWO_HOSTS = {kind: Allocation(kind, 2, 8, {"a": 4, "b": 4}) for kind in ("slurm", "lsf", "pbs", "age")}
+ONE_EACH = Allocation("slurm", 2, 2, {"a": 1, "b": 1})
+MANY_HOSTS = Allocation("pbs", 3, 12, {"a": 4, "b": 4, "c": 4})
+LOCAL = " --mca btl ^ofi --mca mtl ^ofi"
 ONE_SLOT = Allocation("slurm", nodes=1, slots=1)
 OPENMPI_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -39,6 +43,14 @@ def job(**changes: object) -> Job:
         (job(allocation=TWO_NODES), "-n 2 --bind-to none --map-by node"),
         (job(allocation=TWO_NODES, ranks=9), "-n 9 --bind-to none --map-by node:OVERSUBSCRIBE"),
         (job(allocation=ONE_SLOT), "-n 2 --bind-to none --map-by :OVERSUBSCRIBE --mca btl ^ofi --mca mtl ^ofi"),
+        # Slurm is asked by mpirun itself; other batch systems only by an mpirun that was built for them
+        (job(allocation=TWO_HOSTS["slurm"]), "-n 2 --bind-to none --map-by node"),
+        (job(allocation=TWO_HOSTS["pbs"]), "-n 2 --bind-to none --host a,b --map-by node"),
+        (job(allocation=TWO_HOSTS["age"], ranks=9), "-n 9 --bind-to none --host a:5,b:5 --map-by node:OVERSUBSCRIBE"),
+        (job(allocation=TWO_HOSTS["lsf"], hosts=("b",)), "-n 2 --bind-to none --host b:2" + LOCAL),
+        (job(allocation=ONE_EACH, hosts=("b",)), "-n 2 --bind-to none --host b:2 --map-by :OVERSUBSCRIBE" + LOCAL),
+        (job(allocation=ONE_EACH, hosts=("c",)), "-n 2 --bind-to none --host c:2" + LOCAL),
+        (job(allocation=MANY_HOSTS), "-n 2 --bind-to none --host a,b --map-by node"),
         # whoever chose components has chosen: our shortcut keeps out of the way
         (job(environment={"OMPI_MCA_btl": "tcp,self"}), "-n 2 --bind-to none --mca mtl ^ofi"),
         (job(extra=("--mca", "btl", "tcp,self")), "-n 2 --bind-to none --mca mtl ^ofi"),
@@ -85,6 +97,8 @@ COMMON = "--ntasks=2 --cpu-bind=none --input=0 --kill-on-bad-exit=1"
         (job(hosts=("a", "b")), f"--mpi=pmix {COMMON} --nodes=2 --nodelist=a,b"),
         (job(allocation=TWO_NODES), f"--mpi=pmix {COMMON} --nodes=2"),
         (job(allocation=ONE_SLOT), f"--mpi=pmix {COMMON} --nodes=1 --overcommit"),
+        (job(allocation=ONE_EACH, hosts=("b",)), f"--mpi=pmix {COMMON} --nodes=1 --nodelist=b --overcommit"),
+        (job(allocation=ONE_EACH, hosts=("b", "a")), f"--mpi=pmix {COMMON} --nodes=2 --nodelist=b,a"),
     ],
 )
 def test_srun(the_job: Job, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,8 +116,12 @@ GPUS_TRAVEL = "--gpu_per_rs=ALL_GPUS --smpiargs=-gpu"
     [
         (job(), "--nrs=1 --rs_per_host=1 --tasks_per_rs=2 --cpu_per_rs=ALL_CPUS --bind=none"),
         (
-            job(device_buffers=True, allocation=Allocation("lsf", nodes=2, slots=84)),
+            job(gpus=True, device_buffers=True, allocation=Allocation("lsf", nodes=2, slots=84)),
             "--nrs=2 --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS --bind=none " + GPUS_TRAVEL,
+        ),
+        (
+            job(gpus=True),
+            "--nrs=1 --rs_per_host=1 --tasks_per_rs=2 --cpu_per_rs=ALL_CPUS --bind=none --gpu_per_rs=ALL_GPUS",
         ),
         (
             job(variables={"UCX_TLS": "rc"}),
@@ -185,38 +203,6 @@ def test_without_any_launcher_the_ranks_can_be_started_by_hand(monkeypatch: pyte
 
 
 # --------------------------------------------------------------------------------------------------- the machine
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({}, None),
-        # sbatch -n 2 on one node, Slurm 22.05
-        (
-            {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1", "SLURM_TASKS_PER_NODE": "2"},
-            Allocation("slurm", 1, 2),
-        ),
-        (
-            {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "4", "SLURM_TASKS_PER_NODE": "2(x3),1"},
-            Allocation("slurm", 4, 7),
-        ),
-        ({"SLURM_JOB_ID": "1"}, Allocation("slurm", 1, 1)),
-        ({"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "a 4 b 4"}, Allocation("lsf", 2, 8)),
-        (
-            {"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "batch2 1 a04n05 42 a04n06 42", "CSM_ALLOCATION_ID": "7"},
-            Allocation("lsf", 2, 84),
-        ),
-        ({"PBS_JOBID": "1", "PBS_NODEFILE": "/nonexistent"}, Allocation("pbs", 1, 1)),
-    ],
-)
-def test_allocation(environment: dict[str, str], expected: Allocation | None) -> None:
-    assert allocation(environment) == expected
-
-
-def test_pbs_counts_the_lines_of_its_node_file(tmp_path: Path) -> None:
-    nodes = tmp_path / "nodes"
-    nodes.write_text("a\na\nb\nb\n", encoding="utf-8")
-    assert allocation({"PBS_JOBID": "1", "PBS_NODEFILE": str(nodes)}) == Allocation("pbs", 2, 4)
 
 
 def test_threads_of_a_core_are_one_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ class Command:
 
     def environment(self, **changes: str) -> dict[str, str]:
         """A plain user's environment: no allocation, no launcher, nobody's choice of components."""
-        gone = ("SLURM_", "LSB_", "PBS_", "OMPI_", "VOLLEY_")
+        gone = ("SLURM_", "LSB_", "PBS_", "SGE_", "PE_HOSTFILE", "OMPI_", "VOLLEY_")
         plain = {name: value for name, value in inside.scrubbed(os.environ).items() if not name.startswith(gone)}
         mine = {"XDG_STATE_HOME": str(self.state), "VOLLEY_ENGINE": str(self.engine), "COLUMNS": "120"}
         return {**plain, **mine, **changes}

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 import typer.core
 
 from volley import options as opt
+from volley.batch import options as job
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_REQUEST, UserError
+from volley.launch.inside import MEASURING
 from volley.sizes import DEFAULT_SIZES, DEFAULT_STREAM_SIZES
 from volley.text import harmless, several
+
+if TYPE_CHECKING:
+    from volley.planning import Request
 
 _EXIT_CODES = """
 Exit codes: 0 good; 1 a point failed, or the run broke off; 2 the request makes no sense; 3 the machine cannot do it;
@@ -208,6 +214,65 @@ def show(
     failed = any(point.status == "failed" for log in logs for point in log.points)
     whole = all(log.complete and log.end and log.end.status == "complete" for log in logs)
     raise typer.Exit(EXIT_GOOD if whole and not failed else EXIT_FAILED)
+
+
+@app.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog=_epilog(
+        "volley batch --scheduler slurm --nodes 2 --gpus-per-node 1 -- pingpong --transport all",
+        "volley batch --scheduler lsf --account ABC123 --module cuda -o volley.lsf -- pingpong --transport aware",
+        "volley batch --scheduler age --account GROUP --node-resource rt_AF --module cuda/11.2/11.2.2 -- stream",
+    ),
+)
+def batch(
+    ctx: typer.Context,
+    scheduler: job.Scheduler,
+    nodes: job.Nodes = 1,
+    ranks: job.Ranks = None,
+    gpus_per_node: job.GpusPerNode = None,
+    time: job.Time = job.DEFAULT_TIME,
+    account: job.Account = None,
+    queue: job.Queue = None,
+    job_name: job.JobName = "volley",
+    node_resource: job.NodeResource = None,
+    directive: job.Directives = None,
+    module: job.Modules = None,
+    launcher: job.Launcher = "auto",
+    start: job.Start = None,
+    output: job.Output = None,
+    command: job.Command = None,
+) -> None:
+    """Write the script of a batch job that measures: directives, modules, and the line that starts the ranks.
+
+    What stands after the dashes is checked now, as volley itself would: a mistake does not wait in the queue.
+    """
+    words = command or []
+    request = read(words)
+    order = job.order(ctx.params)
+    from volley.batch import script  # noqa: PLC0415  start-up: errors and --help do without
+
+    script.deliver(script.write(order, request, words), order.output)
+
+
+def read(words: Sequence[str]) -> Request:
+    """Read a command line that measures as :func:`main` would, and do nothing.
+
+    Raises:
+        UserError: if it makes no sense, or is a command that does not measure.
+    """
+    group: Any = typer.main.get_command(app)
+    parent = group.context_class(group, info_name="volley")
+    if not words or words[0].startswith("-"):
+        params = group.make_context("volley", list(words)).params
+        _, left, _ = group.make_parser(parent).parse_args(list(words))
+        if left:
+            raise UserError(f"write {left[0]} before its options: volley {left[0]} …")
+        return opt.request("pingpong", {"budget": opt.OVERVIEW_BUDGET_S, **params})
+    name, command, rest = group.resolve_command(parent, list(words))
+    if name not in MEASURING:
+        raise UserError(f"volley {name} measures nothing: a job is for {several(MEASURING, 'or')}")
+    params = command.make_context(name, rest, parent=parent).params
+    return opt.request("probe" if name == "transports" else name, params)
 
 
 def _measure(benchmark: Literal["pingpong", "stream"], ctx: typer.Context) -> None:

@@ -75,8 +75,10 @@ def _unknown(name: str, valid: list[str]) -> str:
     return f"there is no transport {harmless(name)!r}{guess} this engine has {several(valid)} (all for every one)"
 
 
-def count_ranks(request: Request, place: Position | None) -> int:
+def count_ranks(request: Request, place: Position | None, allocated: int | None = None) -> int:
     """Return how many ranks the job has or will have.
+
+    ``allocated`` is the number that a batch system was asked for; a benchmark between two ranks takes two of them.
 
     Raises:
         UserError: if the benchmark does not work with that number.
@@ -86,10 +88,15 @@ def count_ranks(request: Request, place: Position | None) -> int:
             f"--ranks {request.ranks} was asked for inside a job of {place.size}: leave --ranks out, "
             f"or start {request.ranks} ranks"
         )
-    ranks = (place.size if place else None) or request.ranks or PAIR
+    ranks = (place.size if place else None) or request.ranks or _usual(request, allocated)
     if ranks != PAIR and request.benchmark != "probe":
         raise UserError(_not_a_pair(request, ranks, place))
     return ranks
+
+
+def _usual(request: Request, allocated: int | None) -> int:
+    """Ranks where nobody names a number here: a pair, and for a look at what works all that there are."""
+    return max(allocated or PAIR, PAIR) if request.benchmark == "probe" else PAIR
 
 
 def _not_a_pair(request: Request, ranks: int, place: Position | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from volley import engine, trial
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
 from volley.keeping import Keeper, keep
 from volley.launch import inside
-from volley.launch.allocation import allocation
+from volley.launch.allocation import Allocation, allocation
 from volley.launch.choose import choose, command
 from volley.launch.job import Job, cores
 from volley.outcome import Outcome, judge, worst
@@ -67,11 +67,16 @@ def prepare(request: Request) -> Session:
     about = answer()
     names = choose_transports(request.transports, about)
     place = inside.position(os.environ) if request.launcher == "auto" else None
-    ranks = count_ranks(request, place)
+    granted = allocation(os.environ)
+    ranks = count_ranks(request, place, granted.ranks if granted else None)
     stack = assemble(path, read_facts(path))
-    device_buffers = any(each.name in names and each.mpi and each.memory == "device" for each in about.transports)
-    start = _join(request, path, stack, place) if place else _start(request, path, stack, ranks, device_buffers)
-    return Session(request, make_plan(request, names, ranks, start.facts(stack)), start, stack)
+    on_gpus = [each for each in about.transports if each.name in names and each.memory == "device"]
+    if place:
+        start = _join(request, path, stack, place)
+    else:
+        start = _start(request, path, stack, ranks, granted=granted, on_gpus=on_gpus)
+    launch = {**start.facts(stack), "allocation": granted.facts() if granted else None}
+    return Session(request, make_plan(request, names, ranks, launch), start, stack)
 
 
 # ------------------------------------------------------------------------------------------ how the job starts
@@ -125,13 +130,25 @@ def _join(request: Request, path: Path, stack: Stack, place: inside.Position) ->
             f"the engine is linked to {stack.describe()}, and a launcher of another MPI started this job: its ranks "
             f"would not find each other; {_instead(stack, place.size or PAIR)}"
         )
+    if request.launches > 1:
+        raise UserError(
+            f"--launches {request.launches}: a launcher started this job, and it is one launch; leave --launches out, "
+            "or let volley start jobs of its own, outside of the launcher"
+        )
     tokens = (str(path), "--plan", "-", *_gpu_words(request))
     return Start(place.launcher, tokens, {}, dict(os.environ), joins=True, instead=_instead(stack, place.size or PAIR))
 
 
-def _start(request: Request, path: Path, stack: Stack, ranks: int, device_buffers: bool) -> Start:
+def _start(
+    request: Request,
+    path: Path,
+    stack: Stack,
+    ranks: int,
+    *,
+    granted: Allocation | None,
+    on_gpus: Sequence[engine.TransportAbout],
+) -> Start:
     """Put together the command line of a job of our own."""
-    granted = allocation(os.environ)
     launcher = choose(request.launcher, stack, granted)
     environment = inside.scrubbed(os.environ)
     job = Job(
@@ -143,7 +160,8 @@ def _start(request: Request, path: Path, stack: Stack, ranks: int, device_buffer
         allocation=granted,
         cores=cores(),
         root=os.geteuid() == 0,
-        device_buffers=device_buffers,
+        gpus=bool(on_gpus),
+        device_buffers=any(each.mpi for each in on_gpus),
         mca=stack.mca,
         variables=stack.environment,
         extra=request.launcher_args,

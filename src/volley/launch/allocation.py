@@ -1,11 +1,18 @@
-"""What a batch system has given to this shell: nodes, and slots for ranks on them."""
+"""What a batch system has given to this shell: hosts, slots for ranks on them, ranks and GPUs.
+
+Everything here is read from variables and files that a batch system wrote: data, of which what cannot be understood
+counts as not said.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from volley.launch.hostlist import HostListError, expand
 
 
 @dataclass(frozen=True)
@@ -13,15 +20,31 @@ class Allocation:
     """Nodes of a batch system's job."""
 
     kind: str
-    """``slurm``, ``lsf`` or ``pbs``."""
+    """``slurm``, ``lsf``, ``pbs`` or ``age``."""
     nodes: int
     slots: int
     """Ranks that the batch system expects; mpirun refuses more unless told to."""
+    hosts: Mapping[str, int] = field(default_factory=dict)
+    """Slots by host, in the batch system's order; empty where it does not say them."""
+    ranks: int | None = None
+    """Ranks that the job was asked for with a number of its own (sbatch -n); ``None`` where only slots are known."""
+    gpus_per_node: int | None = None
+    """GPUs granted on this node; ``None`` where the batch system does not say."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as JSON for the plan's ``launch``."""
+        return {
+            "scheduler": self.kind,
+            "nodes": self.nodes,
+            "slots": self.slots,
+            "hosts": dict(self.hosts),
+            "gpus_per_node": self.gpus_per_node,
+        }
 
 
 def allocation(environment: Mapping[str, str]) -> Allocation | None:
     """Return the allocation that this process runs in; ``None`` on a machine of one's own."""
-    for read in (_slurm, _lsf, _pbs):
+    for read in (_slurm, _lsf, _pbs, _age):
         found = read(environment)
         if found is not None:
             return found
@@ -33,9 +56,26 @@ def _slurm(environment: Mapping[str, str]) -> Allocation | None:
     if "SLURM_JOB_ID" not in environment:
         return None
     groups = re.findall(r"(\d+)(?:\(x(\d+)\))?", environment.get("SLURM_TASKS_PER_NODE", "1"))
-    slots = sum(int(tasks) * int(times or 1) for tasks, times in groups)
-    nodes = environment.get("SLURM_JOB_NUM_NODES", "1")
-    return Allocation("slurm", int(nodes) if nodes.isdecimal() else 1, max(slots, 1))
+    tasks = [(int(number), int(times or 1)) for number, times in groups]
+    slots = max(sum(number * times for number, times in tasks), 1)
+    nodes = _number(environment.get("SLURM_JOB_NUM_NODES")) or 1
+    gpus = _number(environment.get("SLURM_GPUS_ON_NODE")) or _length(environment.get("SLURM_JOB_GPUS"))
+    return Allocation(
+        *("slurm", nodes, slots, _slurm_hosts(environment, tasks)),
+        ranks=_number(environment.get("SLURM_NTASKS")),
+        gpus_per_node=gpus or _visible(environment),
+    )
+
+
+def _slurm_hosts(environment: Mapping[str, str], tasks: list[tuple[int, int]]) -> dict[str, int]:
+    """Give every host of the list its tasks; nothing where the two do not fit."""
+    try:
+        hosts = expand(environment.get("SLURM_JOB_NODELIST", ""))
+    except HostListError:
+        return {}
+    if sum(times for _, times in tasks) != len(hosts):
+        return {}
+    return dict(zip(hosts, (number for number, times in tasks for _ in range(times)), strict=True))
 
 
 def _lsf(environment: Mapping[str, str]) -> Allocation | None:
@@ -46,18 +86,68 @@ def _lsf(environment: Mapping[str, str]) -> Allocation | None:
     if "LSB_JOBID" not in environment:
         return None
     words = environment.get("LSB_MCPU_HOSTS", "").split()
-    slots = [int(word) for word in words[1::2] if word.isdecimal()]
-    if len(slots) > 1 and "CSM_ALLOCATION_ID" in environment:
-        slots = slots[1:]
-    return Allocation("lsf", max(len(slots), 1), max(sum(slots), 1))
+    pairs = [(host, int(slots)) for host, slots in zip(words[::2], words[1::2], strict=False) if slots.isdecimal()]
+    if len(pairs) > 1 and "CSM_ALLOCATION_ID" in environment:
+        pairs = pairs[1:]
+    return _from_hosts("lsf", pairs, _visible(environment))
 
 
 def _pbs(environment: Mapping[str, str]) -> Allocation | None:
-    """``PBS_NODEFILE`` names a file with one line a slot."""
+    """``PBS_NODEFILE`` names a file with one line a slot; Torque's ``PBS_GPUFILE`` one with one line a GPU."""
     if "PBS_JOBID" not in environment:
         return None
+    pairs = [(host, 1) for host in _lines(environment.get("PBS_NODEFILE"))]
+    gpus = len(_lines(environment.get("PBS_GPUFILE"))) // max(len(dict(pairs)), 1)
+    return _from_hosts("pbs", pairs, gpus or _visible(environment))
+
+
+def _age(environment: Mapping[str, str]) -> Allocation | None:
+    """Altair (Univa, Sun) Grid Engine: ``PE_HOSTFILE`` names a file with lines ``HOST SLOTS QUEUE PROCESSORS``.
+
+    A job without a parallel environment has no such file, and ``NSLOTS`` slots on this host.  ``SGE_HGR_gpu`` holds the
+    granted ids of a resource map named ``gpu``, with spaces between (sge_resource_map(5)).
+    """
+    if "JOB_ID" not in environment or not {"SGE_ROOT", "PE_HOSTFILE"} & set(environment):
+        return None
+    rows = [line.split() for line in _lines(environment.get("PE_HOSTFILE"))]
+    pairs = [(row[0], int(row[1])) for row in rows if len(row) > 1 and row[1].isdecimal()]
+    gpus = len(environment.get("SGE_HGR_gpu", "").split()) or _visible(environment)
+    if pairs:
+        return _from_hosts("age", pairs, gpus)
+    return Allocation("age", 1, _number(environment.get("NSLOTS")) or 1, gpus_per_node=gpus)
+
+
+def _from_hosts(kind: str, pairs: Iterable[tuple[str, int]], gpus: int | None) -> Allocation:
+    """Add up the slots of each host; what is no word of a command line is no host."""
+    hosts: dict[str, int] = {}
+    for host, slots in pairs:
+        if host.isprintable() and not host.startswith("-") and "," not in host:
+            hosts[host] = hosts.get(host, 0) + slots
+    return Allocation(kind, max(len(hosts), 1), max(sum(hosts.values()), 1), hosts, gpus_per_node=gpus)
+
+
+def _visible(environment: Mapping[str, str]) -> int | None:
+    """Count the GPUs that CUDA may use, where a batch system narrowed them down."""
+    text = environment.get("CUDA_VISIBLE_DEVICES")
+    if text is None:
+        return None
+    named = (item.strip() for item in text.split(","))
+    return sum(1 for item in named if item and not item.startswith("-") and item != "NoDevFiles")
+
+
+def _length(text: str | None) -> int | None:
+    """Count the items of a list with commas."""
+    return len(text.split(",")) if text else None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() else None
+
+
+def _lines(path: str | None) -> list[str]:
+    """Return the lines of a file that have something on them; none of a file that cannot be read."""
     try:
-        lines = Path(environment.get("PBS_NODEFILE", "")).read_text(encoding="utf-8").split()
+        text = Path(path or "").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        lines = []
-    return Allocation("pbs", max(len(set(lines)), 1), max(len(lines), 1))
+        return []
+    return [line.strip() for line in text.splitlines() if line.strip()]

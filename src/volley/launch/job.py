@@ -29,6 +29,8 @@ class Job:
     cores: int = 1
     """Cores of this machine that ranks may use."""
     root: bool = False
+    gpus: bool = False
+    """GPUs are used, through MPI or beside it."""
     device_buffers: bool = False
     """Buffers in GPU memory are handed to MPI."""
     mca: Mapping[str, str] = field(default_factory=dict)
@@ -39,6 +41,11 @@ class Job:
     """The user's own arguments of the launcher."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The environment that the launcher will be started in."""
+
+    @property
+    def allocated(self) -> tuple[str, ...]:
+        """Hosts of the allocation that get ranks, for launchers that do not ask the batch system; empty if unknown."""
+        return tuple(self.allocation.hosts)[: self.nodes] if self.allocation else ()
 
     @property
     def nodes(self) -> int:
@@ -54,9 +61,14 @@ class Job:
 
     @property
     def crowded(self) -> bool:
-        """More ranks than slots, as launchers count them: hosts named by the user have as many as are asked for."""
-        slots = self.allocation.slots if self.allocation else self.cores
-        return not self.hosts and self.ranks > slots
+        """More ranks than slots, as launchers count them: named hosts have as many as are asked for, unless a batch
+        system says how many there are."""
+        if not self.hosts:
+            return self.ranks > (self.allocation.slots if self.allocation else self.cores)
+        granted = self.allocation.hosts if self.allocation else {}
+        return all(host in granted for host in self.hosts) and self.ranks > sum(
+            granted[host] for host in set(self.hosts)
+        )
 
 
 def cores() -> int:

@@ -15,6 +15,8 @@ class Launcher:
     name: str
     program: str
     """What to look for on PATH; the mpirun that belongs to the engine's MPI is known by its path."""
+    at_home: str | None = None
+    """The only batch system that has it; ``None`` where it works in any."""
 
     def words(self, job: Job) -> list[str]:
         """Return the launcher's own arguments, without the program and without the engine."""
@@ -33,9 +35,10 @@ class OpenMPI(Launcher):
 
     def words(self, job: Job) -> list[str]:
         words = ["-n", str(job.ranks), "--bind-to", "none"]
-        if job.hosts:
+        hosts = job.hosts or self.to_be_told(job)
+        if hosts:
             slots = f":{job.ranks_per_node}" if job.ranks_per_node > 1 else ""
-            words += ["--host", ",".join(host + slots for host in dict.fromkeys(job.hosts))]
+            words += ["--host", ",".join(host + slots for host in dict.fromkeys(hosts))]
         mapping = ("node" if job.nodes > 1 else "") + (":OVERSUBSCRIBE" if job.crowded else "")
         words += ["--map-by", mapping] if mapping else []
         for name, value in {**self.one_host(job), **job.mca}.items():
@@ -43,6 +46,11 @@ class OpenMPI(Launcher):
         for name, value in job.variables.items():
             words += ["-x", f"{name}={value}"]
         return words
+
+    def to_be_told(self, job: Job) -> tuple[str, ...]:
+        """Hosts of an allocation that mpirun may not find: it asks Slurm in any build, other batch systems only where
+        it was built with their libraries, and would start all ranks here."""
+        return job.allocated if job.nodes > 1 and job.allocation and job.allocation.kind != "slurm" else ()
 
     def one_host(self, job: Job) -> dict[str, str]:
         """Leave out OFI, which probes fabrics for a second, where all ranks share a host; the user's choice wins."""
@@ -79,6 +87,7 @@ class Srun(Launcher):
 
     name = "srun"
     program = "srun"
+    at_home = "slurm"
 
     def words(self, job: Job) -> list[str]:
         words = [*_PMI[job.family], f"--ntasks={job.ranks}", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
@@ -95,6 +104,7 @@ class Jsrun(Launcher):
 
     name = "jsrun"
     program = "jsrun"
+    at_home = "lsf"
 
     def words(self, job: Job) -> list[str]:
         if job.hosts:
@@ -102,7 +112,8 @@ class Jsrun(Launcher):
         words = [f"--nrs={job.nodes}", "--rs_per_host=1", f"--tasks_per_rs={job.ranks_per_node}"]
         words += ["--cpu_per_rs=ALL_CPUS", "--bind=none"]
         words += [f"--env={name}={value}" for name, value in job.variables.items()]
-        return words + (["--gpu_per_rs=ALL_GPUS", "--smpiargs=-gpu"] if job.device_buffers else [])
+        words += ["--gpu_per_rs=ALL_GPUS"] if job.gpus or job.device_buffers else []
+        return words + (["--smpiargs=-gpu"] if job.device_buffers else [])
 
 
 LAUNCHERS: dict[str, Launcher] = {launcher.name: launcher for launcher in (OpenMPI(), MPICH(), Srun(), Jsrun())}

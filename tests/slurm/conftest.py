@@ -1,0 +1,20 @@
+"""Fixture: a real Slurm on two pretend hosts (pretend_cluster.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pretend_cluster import Cluster, NoSlurmError, cluster
+from pretend_hosts import NoHostsError, build_relay
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two nodes under Slurm, until the module's last test ends."""
+    folder = tmp_path_factory.mktemp("slurm")
+    try:
+        with cluster(folder, build_relay(folder)) as made:
+            yield made
+    except (NoSlurmError, NoHostsError) as reason:
+        pytest.skip(str(reason))

@@ -1,0 +1,150 @@
+"""A real Slurm on two pretend hosts: slurmctld on the first, a slurmd on each.
+
+All of it lives in the process namespace of the hosts (../twohosts/pretend_hosts.py), so no daemon, step or job outlives
+the block, however it ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pretend_hosts import NAMES, Lab, Wire, lab
+
+PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "sinfo", "scontrol")
+SBIN = ("/usr/sbin", "/usr/local/sbin", "/sbin")
+"""Where daemons live; not on everybody's PATH."""
+READY_TIMEOUT_S = 90
+POLL_S = 0.2
+JOB_TIMEOUT_S = 120
+
+# No munge, cgroups or accounting: they need daemons of their own, or a machine that gives its cgroups away.
+SLURM_CONF = """
+ClusterName=pretend
+SlurmctldHost={first}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/none
+CredType=cred/none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SlurmdParameters=config_overrides
+SlurmctldTimeout=300
+SlurmdTimeout=300
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+NodeName={nodes} CPUs=2 State=UNKNOWN
+PartitionName=pretend Nodes=ALL Default=YES MaxTime=10 State=UP
+"""
+CGROUP_CONF = "CgroupPlugin=cgroup/v1\n"
+# The hosts share /tmp, where PMIx would let them meet; each has a /dev/shm of its own.
+MPI_CONF = "PMIxCliTmpDirBase=/dev/shm\n"
+
+
+class NoSlurmError(Exception):
+    """Slurm is not here, or does not start; the message says why."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Two nodes under Slurm, while they exist."""
+
+    hosts: Lab
+    folder: Path
+
+    def environment(self) -> dict[str, str]:
+        return {"SLURM_CONF": str(self.folder / "slurm.conf")}
+
+    def run(
+        self, tokens: Sequence[str], *, timeout_s: float = JOB_TIMEOUT_S, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on the first node, outside of any job."""
+        settings = [f"{name}={value}" for name, value in {**self.environment(), **variables}.items()]
+        return self.hosts.run(["env", "--chdir", str(self.folder), *settings, *tokens], timeout_s=timeout_s)
+
+    def log(self) -> str:
+        """The last words of every daemon, for whoever has to find out why something did not work."""
+        files = sorted(self.folder.glob("*.log"))
+        return "\n".join(f"{file.name}:\n{file.read_text(errors='replace')[-1500:]}" for file in files)
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, relay: Path) -> Iterator[Cluster]:
+    """Two nodes under Slurm for as long as the block lasts; ``folder`` is theirs.
+
+    Raises NoSlurmError or NoHostsError where the machine has none or forbids it.
+    """
+    programs = _find_programs()
+    with lab(folder / "lab", relay, Wire(delay_s=0, rate_bps=0)) as hosts:
+        made = Cluster(hosts, folder)
+        _configure(folder)
+        with contextlib.ExitStack() as daemons:
+            _start(daemons, made, [programs["slurmctld"], "-D", "-c"], NAMES[0])
+            for name in NAMES:
+                _start(daemons, made, [programs["slurmd"], "-D", "-N", name], name)
+            _wait_idle(made)
+            yield made
+
+
+def _find_programs() -> dict[str, str]:
+    path = os.pathsep.join([os.environ.get("PATH", ""), *SBIN])
+    found = {program: shutil.which(program, path=path) for program in PROGRAMS}
+    if os.geteuid() != 0:
+        raise NoSlurmError("slurmd starts a job under its owner's name, which takes root")
+    missing = [program for program, place in found.items() if place is None]
+    if missing:
+        raise NoSlurmError(f"no {', '.join(missing)} here (Debian: apt install slurm-wlm)")
+    return {program: place for program, place in found.items() if place}
+
+
+def _configure(folder: Path) -> None:
+    (folder / "state").mkdir()
+    for name in NAMES:
+        (folder / f"spool.{name}").mkdir()
+    text = SLURM_CONF.format(first=NAMES[0], folder=folder, nodes=",".join(NAMES))
+    for name, content in (("slurm.conf", text), ("cgroup.conf", CGROUP_CONF), ("mpi.conf", MPI_CONF)):
+        (folder / name).write_text(content.lstrip())
+
+
+def _start(daemons: contextlib.ExitStack, where: Cluster, tokens: Sequence[str], host: str) -> None:
+    """Start a daemon and end it with the block; its output goes to its log, and what it says before to a file."""
+    variables = [f"{name}={value}" for name, value in where.environment().items()]
+    output = daemons.enter_context((where.folder / f"{Path(tokens[0]).name}.{host}.out.log").open("w"))
+    daemon = subprocess.Popen(
+        where.hosts.command(host, ["env", *variables, *tokens]),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+    )
+    daemons.callback(daemon.wait)
+    daemons.callback(daemon.kill)  # nsenter's process; the daemon itself ends with the hosts at the latest
+
+
+def _wait_idle(made: Cluster) -> None:
+    """Until both nodes take jobs, as Slurm says itself."""
+    until, seen = time.monotonic() + READY_TIMEOUT_S, "nothing"
+    while time.monotonic() < until:
+        done = made.run(["sinfo", "--noheader", "--Node", "--format=%T"], timeout_s=READY_TIMEOUT_S)
+        seen = (done.stdout + done.stderr).strip()
+        if done.stdout.split() == ["idle"] * len(NAMES):
+            return
+        time.sleep(POLL_S)
+    raise NoSlurmError(f"the nodes were not idle after {READY_TIMEOUT_S} s: {seen}\n{made.log()}")

@@ -1,0 +1,215 @@
+"""Volley under a real Slurm: srun starts it, and it starts srun."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pretend_cluster import Cluster, NoSlurmError, cluster
+from pretend_hosts import NAMES, NoHostsError, build_relay
+
+from installations import Installation
+from the_command import FEW
+from volley.launch.hostlist import expand
+from volley.records import Run
+from volley.records_io import read_runs
+
+REQUEST = ("pingpong", "--transport", "host", *FEW)
+
+
+@dataclass(frozen=True)
+class Volley:
+    """The volley under test, on the first node."""
+
+    program: Path
+    engine: Path
+    slurm: Cluster
+    folder: Path
+
+    def run(self, *words: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+        """Run a command with ``volley`` behind it."""
+        return self.slurm.run([*before, str(self.program), *words], **self.state())
+
+    def state(self) -> dict[str, str]:
+        """The engine under test, and a home of its own for the records."""
+        return {"XDG_STATE_HOME": str(self.folder), "VOLLEY_ENGINE": str(self.engine), "COLUMNS": "120"}
+
+    def sbatch(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Let volley write a script, hand it in, and wait for the job; what it printed is the answer's output."""
+        script = self.folder / "job.sh"
+        written = self.run("batch", "--scheduler", "slurm", "--time", "00:05:00", "-o", str(script), *words)
+        assert written.returncode == 0, written.stderr
+        assert f"hand it in with: sbatch {script}" in written.stderr
+        printed = self.folder / "job.out"
+        done = self.slurm.run(["sbatch", "--wait", f"--output={printed}", str(script)], **self.state())
+        done.stdout = printed.read_text()
+        return done
+
+    def records(self, *, complete: bool = True) -> Run:
+        """The first record of the only run that was kept."""
+        (file,) = (self.folder / "volley").glob("*.jsonl")
+        (log,) = read_runs(file)
+        assert log.complete == complete
+        assert log.run is not None
+        return log.run
+
+
+@pytest.fixture
+def volley(volley_command: Path, engine: Path, slurm: Cluster, tmp_path: Path) -> Volley:
+    return Volley(volley_command, engine, slurm, tmp_path)
+
+
+def family(engine: Path) -> str:
+    return "mpich" if "mpich" in engine.with_name("build.json").read_text() else "openmpi"
+
+
+def pmi(engine: Path) -> str:
+    return "--mpi=pmi2" if family(engine) == "mpich" else "--mpi=pmix"
+
+
+def one_on_each_node(run: Run) -> bool:
+    return [(rank.host, rank.node, rank.local_rank) for rank in run.ranks] == [(NAMES[0], 0, 0), (NAMES[1], 1, 0)]
+
+
+GRANTED = {"scheduler": "slurm", "nodes": 2, "slots": 2, "hosts": dict.fromkeys(NAMES, 1), "gpus_per_node": None}
+
+
+# -------------------------------------------------------------------------------------- srun starts volley
+
+
+def test_srun_starts_volley_which_becomes_the_ranks(volley: Volley) -> None:
+    step = ("srun", "-N", "2", "-n", "2", pmi(volley.engine))
+    done = volley.run(*REQUEST, "--format", "csv", before=step)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3
+    run = volley.records()
+    assert one_on_each_node(run)
+    assert (run.plan.launch["launcher"], run.plan.launch["inside"]) == ("srun", True)
+    assert run.plan.launch["allocation"] == GRANTED
+
+
+def test_srun_with_three_ranks_is_refused_and_nobody_hangs(volley: Volley) -> None:
+    done = volley.run(*REQUEST, before=("srun", "-N", "2", "-n", "3", pmi(volley.engine)))
+    assert done.returncode != 0
+    assert done.stderr.count("volley: pingpong is between 2 ranks and this job has 3: start it with -n 2") == 1
+
+
+def test_srun_that_does_not_speak_to_the_mpi_is_found_out(volley: Volley) -> None:
+    done = volley.run(*REQUEST, before=("srun", "-N", "2", "-n", "2", "--mpi=none"))
+    assert done.returncode != 0
+    assert "volley: start volley plainly, or with" in done.stderr
+
+
+@pytest.mark.slow
+def test_srun_starts_the_ranks_of_an_mpich(mpich_installation: Installation, slurm: Cluster, tmp_path: Path) -> None:
+    mpich = Volley(mpich_installation.volley, mpich_installation.engine, slurm, tmp_path)
+    done = mpich.run(*REQUEST, before=("srun", "-N", "2", "-n", "2", "--mpi=pmi2"))
+    assert done.returncode == 0, done.stderr
+    assert one_on_each_node(mpich.records())
+
+
+# -------------------------------------------------------------------------------------- volley starts srun
+
+
+def test_the_script_of_volley_batch_runs(volley: Volley) -> None:
+    done = volley.sbatch("--nodes", "2", "--", *REQUEST)
+    assert done.returncode == 0, done.stdout
+    assert "64 KiB" in done.stdout
+    run = volley.records()
+    assert one_on_each_node(run)
+    # a batch script has SLURM_PROCID=0 and is no rank: volley in it starts a step of its own
+    assert (run.plan.launch["launcher"], run.plan.launch["inside"]) == ("srun", False)
+    assert run.plan.launch["allocation"] == GRANTED
+    assert [rank.bound_by for rank in run.ranks] == ["engine", "engine"]
+
+
+def test_the_script_that_starts_the_launcher_runs(volley: Volley) -> None:
+    done = volley.sbatch("--nodes", "2", "--start", "launcher", "--", *REQUEST)
+    assert done.returncode == 0, done.stdout
+    run = volley.records()
+    assert one_on_each_node(run)
+    assert (run.plan.launch["launcher"], run.plan.launch["inside"]) == ("srun", True)
+
+
+def test_the_job_s_exit_code_is_volley_s(volley: Volley) -> None:
+    done = volley.sbatch("--nodes", "2", "--", "pingpong", "--transport", "corrupt", *FEW)
+    assert done.returncode == 1
+    assert "FAILED" in done.stdout
+
+
+def test_launches_are_steps_of_one_job(volley: Volley) -> None:
+    two = ("--launches", "2", "--launcher", "srun", "-o", str(volley.folder / "two.jsonl"))
+    done = volley.run(*REQUEST, *two, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
+    assert done.returncode == 0, done.stderr
+    assert len(read_runs(volley.folder / "two.jsonl")) == 2
+
+
+def test_looking_at_what_works_takes_the_job_s_ranks(volley: Volley) -> None:
+    done = volley.run("transports", "--launcher", "srun", before=("salloc", "--quiet", "-N", "2", "-n", "4"))
+    assert done.returncode == 0, done.stderr
+    assert [rank.host for rank in volley.records().ranks] == [NAMES[0]] * 2 + [NAMES[1]] * 2
+
+
+def test_the_engine_s_own_mpirun_finds_the_nodes(volley: Volley) -> None:
+    done = volley.run(*REQUEST, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
+    assert done.returncode == 0, done.stderr
+    run = volley.records()
+    assert run.plan.launch["launcher"] == family(volley.engine)
+    assert one_on_each_node(run)
+
+
+@pytest.mark.parametrize("launcher", ["srun", "auto"])
+def test_hosts_pick_from_the_allocation(volley: Volley, launcher: str) -> None:
+    words = ("--hosts", NAMES[1], "--launcher", launcher)
+    done = volley.run(*REQUEST, *words, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
+    assert done.returncode == 0, done.stderr
+    assert [(rank.host, rank.local_rank) for rank in volley.records().ranks] == [(NAMES[1], 0), (NAMES[1], 1)]
+
+
+def test_volley_outlives_the_ranks_that_srun_ends(volley: Volley) -> None:
+    hanging = ("pingpong", "--transport", "hang", *FEW, "--launcher", "srun", "--watchdog", "3")
+    done = volley.run(*hanging, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
+    assert done.returncode == 1
+    said = done.stderr.splitlines()
+    assert any(line.startswith("volley: the run broke off: ") and "made no progress for 3 s" in line for line in said)
+    assert any(line.startswith("records: ") for line in said)
+    assert one_on_each_node(volley.records(complete=False))
+
+
+# ------------------------------------------------------------------------------------------- and Slurm itself
+
+
+@pytest.mark.parametrize(
+    "text", ["volley-a,volley-b", "n[1-3,7]", "n[08-11],x", "rack[1-2]node[1-3]", "a,b[3],c[001-003,10]"]
+)
+def test_lists_of_hosts_mean_what_slurm_means(slurm: Cluster, text: str) -> None:
+    done = slurm.run(["scontrol", "show", "hostnames", text])
+    assert done.returncode == 0, done.stderr
+    assert list(expand(text)) == done.stdout.split()
+
+
+def test_nothing_outlives_the_cluster(tmp_path: Path) -> None:
+    try:
+        with cluster(tmp_path, build_relay(tmp_path)) as made:
+            started = made.run(["sbatch", "--nodes=2", "--wrap", "srun sleep 600"])
+            assert started.returncode == 0, started.stderr
+            assert processes_of(made)
+    except (NoSlurmError, NoHostsError) as reason:
+        pytest.skip(str(reason))
+    assert processes_of(made) == []
+
+
+def processes_of(made: Cluster) -> list[str]:
+    """The processes whose environment names this cluster."""
+    mark = f"SLURM_CONF={made.environment()['SLURM_CONF']}".encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:  # it has ended, or is somebody else's
+            continue
+    return found

@@ -1,0 +1,175 @@
+"""What a batch system has given, read from the variables and files that it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from volley.launch.allocation import Allocation, allocation
+from volley.launch.hostlist import MOST_HOSTS, HostListError, expand
+from volley.planning import Request, count_ranks
+
+SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1"}
+CSM = {"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "batch2 1 a04n05 42 a04n06 42", "CSM_ALLOCATION_ID": "7"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, None),
+        # sbatch -n 2 on one node, Slurm 22.05
+        ({**SLURM, "SLURM_TASKS_PER_NODE": "2"}, Allocation("slurm", 1, 2)),
+        (
+            {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "4", "SLURM_TASKS_PER_NODE": "2(x3),1"},
+            Allocation("slurm", 4, 7),
+        ),
+        ({"SLURM_JOB_ID": "1"}, Allocation("slurm", 1, 1)),
+        # salloc -N 2 -n 2, Slurm 22.05
+        (
+            {
+                "SLURM_JOB_ID": "3",
+                "SLURM_JOB_NUM_NODES": "2",
+                "SLURM_JOB_NODELIST": "volley-a,volley-b",
+                "SLURM_TASKS_PER_NODE": "1(x2)",
+                "SLURM_NTASKS": "2",
+            },
+            Allocation("slurm", 2, 2, {"volley-a": 1, "volley-b": 1}, ranks=2),
+        ),
+        (
+            {
+                "SLURM_JOB_ID": "1",
+                "SLURM_JOB_NUM_NODES": "3",
+                "SLURM_JOB_NODELIST": "n[09-10],x",
+                "SLURM_TASKS_PER_NODE": "4(x2),2",
+                "SLURM_GPUS_ON_NODE": "4",
+                "SLURM_JOB_GPUS": "0,1",
+            },
+            Allocation("slurm", 3, 10, {"n09": 4, "n10": 4, "x": 2}, gpus_per_node=4),
+        ),
+        ({**SLURM, "SLURM_JOB_GPUS": "0,3"}, Allocation("slurm", 1, 1, gpus_per_node=2)),
+        ({**SLURM, "CUDA_VISIBLE_DEVICES": "0"}, Allocation("slurm", 1, 1, gpus_per_node=1)),
+        ({**SLURM, "CUDA_VISIBLE_DEVICES": "NoDevFiles"}, Allocation("slurm", 1, 1, gpus_per_node=0)),
+        # what cannot be understood counts as not said
+        ({**SLURM, "SLURM_JOB_NODELIST": "n[1-", "SLURM_NTASKS": "x"}, Allocation("slurm", 1, 1)),
+        ({**SLURM, "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "1"}, Allocation("slurm", 1, 1)),
+        ({"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "a 4 b 4"}, Allocation("lsf", 2, 8, {"a": 4, "b": 4})),
+        (CSM, Allocation("lsf", 2, 84, {"a04n05": 42, "a04n06": 42})),
+        ({"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "a 4 -x 4 b"}, Allocation("lsf", 1, 4, {"a": 4})),
+        ({"PBS_JOBID": "1", "PBS_NODEFILE": "/nonexistent"}, Allocation("pbs", 1, 1)),
+        # Grid Engine without a parallel environment
+        ({"JOB_ID": "1", "SGE_ROOT": "/sge", "NSLOTS": "5"}, Allocation("age", 1, 5)),
+        ({"JOB_ID": "1", "SGE_ROOT": "/sge", "SGE_HGR_gpu": "0 2"}, Allocation("age", 1, 1, gpus_per_node=2)),
+        ({"SGE_ROOT": "/sge"}, None),  # its login nodes
+        ({"JOB_ID": "1"}, None),  # somebody else's job
+    ],
+)
+def test_allocation(environment: dict[str, str], expected: Allocation | None) -> None:
+    assert allocation(environment) == expected
+
+
+def test_pbs_counts_the_lines_of_its_files(tmp_path: Path) -> None:
+    nodes, gpus = tmp_path / "nodes", tmp_path / "gpus"
+    nodes.write_text("a\na\nb\nb\n", encoding="utf-8")
+    gpus.write_text("a-gpu0\na-gpu1\nb-gpu0\nb-gpu1\n", encoding="utf-8")
+    job = {"PBS_JOBID": "1", "PBS_NODEFILE": str(nodes)}
+    assert allocation(job) == Allocation("pbs", 2, 4, {"a": 2, "b": 2})
+    assert allocation({**job, "PBS_GPUFILE": str(gpus)}) == Allocation("pbs", 2, 4, {"a": 2, "b": 2}, gpus_per_node=2)
+
+
+def test_grid_engine_says_hosts_and_slots_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "pe_hostfile"
+    file.write_text("a0001 72 gpu@a0001 UNDEFINED\na0002 72 gpu@a0002 <NULL>\n\n-oops 1\nbroken\n", encoding="utf-8")
+    found = allocation({"JOB_ID": "1", "PE_HOSTFILE": str(file), "NSLOTS": "144"})
+    assert found == Allocation("age", 2, 144, {"a0001": 72, "a0002": 72})
+    assert found.facts() == {
+        "scheduler": "age",
+        "nodes": 2,
+        "slots": 144,
+        "hosts": {"a0001": 72, "a0002": 72},
+        "gpus_per_node": None,
+    }
+
+
+# ------------------------------------------------------------------------------------------- Slurm's host lists
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("login1", "login1"),
+        ("n[1-3,7]", "n1 n2 n3 n7"),
+        ("n[08-11]", "n08 n09 n10 n11"),
+        ("n[9-10],x,m[1]", "n9 n10 x m1"),
+        ("rack[1-2]node[1-2]", "rack1node1 rack1node2 rack2node1 rack2node2"),
+        ("n[1-2]-ib", "n1-ib n2-ib"),
+        ("n[3-1]", ""),
+    ],
+)
+def test_a_list_of_hosts_is_expanded(text: str, hosts: str) -> None:
+    assert expand(text) == tuple(hosts.split())
+
+
+@pytest.mark.parametrize(
+    "text", ["", ",", "a,,b", "a,", "n[", "n]", "n[]", "n[1-]", "n[a-b]", "n[1[2]]", "n[1-2-3]", "n[0-999999999]"]
+)
+def test_what_is_no_list_is_refused(text: str) -> None:
+    with pytest.raises(HostListError):
+        expand(text)
+
+
+def test_a_short_text_does_not_become_a_billion_hosts() -> None:
+    with pytest.raises(HostListError, match=str(MOST_HOSTS)):
+        expand("a[0-999]b[0-999]c[0-999]")
+
+
+PREFIX = st.text("abcxyz-.", min_size=1, max_size=4)
+NUMBERS = st.lists(st.integers(0, 120), min_size=1, max_size=12, unique=True).map(sorted)
+
+
+def spans(numbers: list[int], width: int) -> str:
+    """The short form of sorted numbers, in the way that Slurm writes it."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ",".join(f"{a:0{width}d}" if a == b else f"{a:0{width}d}-{b:0{width}d}" for a, b in found)
+
+
+@given(st.lists(st.tuples(PREFIX, NUMBERS, st.integers(1, 4)), min_size=1, max_size=4))
+def test_expanding_undoes_shortening(groups: list[tuple[str, list[int], int]]) -> None:
+    short = ",".join(f"{prefix}[{spans(numbers, width)}]" for prefix, numbers, width in groups)
+    long = [f"{prefix}{number:0{width}d}" for prefix, numbers, width in groups for number in numbers]
+    assert list(expand(short)) == list(expand(",".join(long))) == long
+
+
+@given(st.text("n019[]-,", max_size=20))
+def test_any_text_is_a_list_or_refused(text: str) -> None:
+    try:
+        hosts = expand(text)
+    except HostListError:
+        return
+    assert all(host and not set(host) & set("[],") for host in hosts)
+
+
+# ------------------------------------------------------------------------------------------- what is made of it
+
+
+@pytest.mark.parametrize(
+    ("request_", "allocated", "ranks"),
+    [
+        (Request(benchmark="probe"), 4, 4),
+        (Request(benchmark="probe"), None, 2),
+        (Request(benchmark="probe"), 1, 2),
+        (Request(benchmark="probe", ranks=3), 4, 3),
+        (Request(benchmark="pingpong"), 4, 2),
+    ],
+)
+def test_looking_at_what_works_takes_all_ranks_that_were_asked_for(
+    request_: Request, allocated: int | None, ranks: int
+) -> None:
+    assert count_ranks(request_, None, allocated) == ranks

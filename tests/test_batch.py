@@ -1,0 +1,371 @@
+"""Job scripts: the exact text for every batch system, and what is refused before anything waits in a queue."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fake_engine import ABOUT, install
+from volley import cli, engine
+from volley.batch import script
+from volley.batch.schedulers import SCHEDULERS
+from volley.cli import read
+from volley.errors import UserError
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An engine of an Open MPI with its mpirun, neither of them started; volley itself is called as /v/volley."""
+    installed = install(tmp_path / "bin")
+    monkeypatch.setenv("VOLLEY_ENGINE", str(installed))
+    monkeypatch.setattr(script, "_itself", lambda: ("/v/volley",))
+    monkeypatch.setattr(engine, "ask_about", lambda _: lambda: msgspec.convert(ABOUT, engine.About))
+    return installed
+
+
+@pytest.fixture
+def write(stand_in: Path, capsys: pytest.CaptureFixture[str]) -> Write:
+    """The script that a command line gives, without the line that names the stand-in."""
+
+    def run(*words: str) -> str:
+        assert cli.main(["batch", *words]) == 0, capsys.readouterr().err
+        lines = capsys.readouterr().out.splitlines()
+        lines.remove(f"export VOLLEY_ENGINE={stand_in}")
+        return "\n".join(lines).replace(str(stand_in.parent), "/mpi") + "\n"
+
+    return run
+
+
+@pytest.fixture
+def refused(stand_in: Path, capsys: pytest.CaptureFixture[str]) -> Write:
+    """The sentence with which a command line is refused."""
+
+    def run(*words: str) -> str:
+        assert cli.main(["batch", *words]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.count("\n") == 1
+        return said.err
+
+    return run
+
+
+# ----------------------------------------------------------------------------------------------- the exact text
+
+SLURM = """\
+#!/bin/bash
+#SBATCH --job-name=volley
+#SBATCH --output=volley.%j.out
+#SBATCH --nodes=2
+#SBATCH --ntasks=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --time=00:15:00
+#SBATCH --gpus-per-node=4
+#SBATCH --account=abc
+#SBATCH --partition=gpu
+#SBATCH --exclusive
+
+# Written by volley batch; hand it in with: sbatch FILE
+# module is a function of login shells
+command -v module >/dev/null || . /etc/profile
+module load gcc cuda/12 || exit
+
+# volley then starts the ranks, on the hosts of the job, with: \
+srun --mpi=pmix --ntasks=2 --cpu-bind=none --input=0 --kill-on-bad-exit=1 --nodes=2 volley-engine
+/v/volley pingpong --launcher srun --transport all --launches 6
+"""
+
+
+def test_slurm(write: Write) -> None:
+    asked = ("--nodes", "2", "--gpus-per-node", "4", "--account", "abc", "--partition", "gpu")
+    more = ("--directive", "--exclusive", "--module", "gcc", "--module", "cuda/12")
+    command = ("pingpong", "--transport", "all", "--launches", "6")
+    assert write("--scheduler", "slurm", *asked, *more, "--", *command) == SLURM
+
+
+LSF = """\
+#!/bin/bash
+#BSUB -J volley
+#BSUB -o volley.%J.out
+#BSUB -nnodes 2
+#BSUB -W 00:11
+#BSUB -P ABC123
+#BSUB -q batch
+
+# Written by volley batch; hand it in with: bsub < FILE
+
+# the launcher starts volley, which becomes the ranks
+jsrun --nrs=2 --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS --bind=none --gpu_per_rs=ALL_GPUS \
+--smpiargs=-gpu /v/volley pingpong --transport staged/pinned
+"""
+
+
+def test_lsf_with_jsrun(write: Write) -> None:
+    asked = ("--nodes", "2", "--account", "ABC123", "--queue", "batch", "--time", "00:10:30")
+    assert write("--scheduler", "lsf", *asked, "--", "pingpong", "--transport", "staged/pinned") == LSF
+
+
+def test_lsf_with_an_mpirun_asks_for_slots(write: Write) -> None:
+    text = write("--scheduler", "lsf", "--launcher", "openmpi", "--nodes", "2", "--gpus-per-node", "2", "--")
+    assert '#BSUB -n 2\n#BSUB -R "span[ptile=1]"\n#BSUB -W 00:15\n#BSUB -gpu "num=2"\n' in text
+    assert text.endswith("\n/v/volley --launcher openmpi\n")
+
+
+PBS = """\
+#!/bin/bash
+#PBS -N twice
+#PBS -j oe
+#PBS -l select=2:ncpus=2:mpiprocs=2:ngpus=2
+#PBS -l place=scatter
+#PBS -l walltime=01:00:05
+#PBS -A abc
+#PBS -q gpu
+
+# Written by volley batch; hand it in with: qsub FILE
+cd "$PBS_O_WORKDIR" || exit
+
+# volley then starts the ranks, on the hosts of the job, with: \
+/mpi/mpirun -n 4 --bind-to none --map-by node volley-engine
+/v/volley transports --launcher openmpi --ranks 4
+"""
+
+
+def test_pbs(write: Write) -> None:
+    asked = ("--nodes", "2", "--gpus-per-node", "2", "--account", "abc", "--queue", "gpu", "--time", "1:00:05")
+    assert write("--scheduler", "pbs", *asked, "--job-name", "twice", "-n", "4", "transports") == PBS
+
+
+AGE = """\
+#!/bin/bash
+#$ -N volley
+#$ -S /bin/bash
+#$ -cwd
+#$ -j y
+#$ -l rt_AF=1
+#$ -l h_rt=00:15:00
+
+# Written by volley batch; hand it in with: qsub -g GROUP FILE
+# module is a function of login shells
+command -v module >/dev/null || . /etc/profile
+module load cuda/11.2/11.2.2 || exit
+
+# volley then starts the ranks, on the hosts of the job, with: \
+/mpi/mpirun -n 2 --bind-to none --mca btl '^ofi' --mca mtl '^ofi' volley-engine
+/v/volley stream --launcher openmpi --direction bi
+"""
+
+
+def test_grid_engine(write: Write) -> None:
+    asked = ("--account", "GROUP", "--node-resource", "rt_AF", "--module", "cuda/11.2/11.2.2")
+    assert write("--scheduler", "age", *asked, "--", "stream", "--direction", "bi") == AGE
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_the_launcher_may_start_volley_everywhere(write: Write, scheduler: str) -> None:
+    text = write("--scheduler", scheduler, "--start", "launcher", "--", "pingpong", "--transport", "host")
+    last = shlex.split(text.splitlines()[-1])
+    assert last[0] in ("srun", "jsrun", "/mpi/mpirun")
+    assert last[-4:] == ["/v/volley", "pingpong", "--transport", "host"]
+
+
+# ------------------------------------------------------- the essential lines of recipes that people use today
+
+# From the OLCF tutorial on CUDA-aware MPI (Summit), and from a peer-to-peer benchmark of ABCI's nodes.
+SUMMIT = '--smpiargs="-gpu"'
+ABCI = ("qrsh -g GROUP -l rt_AF=1", "module load cuda/11.2/11.2.2")
+
+
+def test_summits_flag_is_there_when_device_buffers_travel_through_mpi(write: Write) -> None:
+    for transport, travels in (("staged/pinned", True), ("staged/shared", False), ("host", False)):
+        line = write("--scheduler", "lsf", "--", "pingpong", "-t", transport).splitlines()[-1]
+        assert (shlex.split(SUMMIT)[0] in shlex.split(line)) == travels
+        assert ("--gpu_per_rs=ALL_GPUS" in line) == (transport != "host")
+
+
+def test_abcis_group_resource_and_module_are_there() -> None:
+    _, *words = shlex.split(ABCI[0])
+    group, resource = words[:2], words[2:]
+    lines = AGE.splitlines()
+    assert f"#$ {shlex.join(resource)}" in lines
+    assert shlex.join(["qsub", *group]) in AGE
+    assert f"{ABCI[1]} || exit" in lines
+
+
+# ------------------------------------------------------------------------------------------ what a shell makes of it
+
+PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), min_size=1).filter(
+    lambda text: text.isprintable() and "\0" not in text
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@given(name=PRINTABLE, module=PRINTABLE.filter(lambda text: not text.startswith("-")))
+def test_words_reach_volley_as_they_were_written(stand_in: Path, tmp_path: Path, name: str, module: str) -> None:
+    request = ["pingpong", "--sizes", "8", f"--output={name}"]
+    order = script.Order(scheduler="slurm", resources=script.Resources(), modules=(module,), output=tmp_path / "job.sh")
+    text = script.write(order, read(request), request).text
+    *setting, last = text.splitlines()
+    stubs = "module() { printf '%s\\n' \"$@\"; }\n"
+    shown = f"{stubs}{chr(10).join(setting)}\nprintf '%s\\n' {last}\n"
+    done = subprocess.run(["bash", "-c", shown], capture_output=True, text=True, check=True)
+    words = ["load", module, "/v/volley", "pingpong", "--launcher", "srun", *request[1:]]
+    assert done.stdout == "".join(f"{word}\n" for word in words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--account", "a b"),
+        ("--account", "a\n#SBATCH --uid=0"),
+        ("--queue", "-x"),
+        ("--queue", "$(id)"),
+        ("--job-name", "a/b"),
+        ("--job-name", "1a"),
+        ("--job-name", "a\r"),
+        ("--node-resource", "a;b"),
+        ("--directive", "--exclusive\nrm -rf /"),
+        ("--module", "cuda\nid"),
+        ("--module", "-f"),
+        ("--module", ""),
+        ("--output", "a\nid"),
+        ("--time", "15"),
+        ("--time", "00:00:00"),
+        ("--time", "00:60:00"),
+        ("--time", "١:00:00"),
+        ("--start", "rocket"),
+    ],
+)
+def test_what_no_script_can_hold_is_refused(refused: Write, words: tuple[str, str]) -> None:
+    assert refused("--scheduler", "slurm", *words, "--", "pingpong").startswith(f"volley: {words[0]}: ")
+
+
+def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
+    assert r"the control character in 'a id'" in refused("--scheduler", "slurm", "--", "pingpong", "-o", "a\nid")
+
+
+# --------------------------------------------------------------------------------------- what would only fail later
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--scheduler", "cobalt", "--", "pingpong"), "choose slurm, lsf, pbs or age"),
+        (("--", "pingpong"), "Missing option '--scheduler'"),
+        (("--scheduler", "slurm", "--", "pingpng"), "No such command 'pingpng'"),
+        (("--scheduler", "slurm", "--", "pingpong", "--sizez", "8"), "see volley pingpong --help"),
+        (("--scheduler", "slurm", "--", "pingpong", "--sizes", "8x"), "is not a message size"),
+        (("--scheduler", "slurm", "--", "pingpong", "-t", "hots"), "did you mean host?"),
+        (("--scheduler", "slurm", "--", "pingpong", "-n", "3"), "pingpong is between 2 ranks, not 3"),
+        (("--scheduler", "slurm", "-n", "4", "--", "stream"), "stream is between 2 ranks, not 4"),
+        (("--scheduler", "slurm", "-n", "4", "--", "transports", "-n", "2"), "leave one of them out"),
+        (("--scheduler", "slurm", "--nodes", "3", "--", "pingpong"), "write --nodes 2"),
+        (("--scheduler", "slurm", "--", "show", "x"), "a job is for pingpong, stream or transports"),
+        (("--scheduler", "slurm", "--", "--budget", "9", "pingpong"), "volley pingpong …"),
+        (("--scheduler", "slurm", "--", "pingpong", "--hosts", "a,b"), "--directive=--nodelist=a,b"),
+        (("--scheduler", "slurm", "--", "pingpong", "--dry-run"), "leave it out of a job"),
+        (("--scheduler", "slurm", "--", "pingpong", "--launcher", "srun"), "volley batch --launcher srun -- …"),
+        (("--scheduler", "slurm", "--launcher", "aprun", "--", "pingpong"), "unknown launcher 'aprun'"),
+        (("--scheduler", "pbs", "--launcher", "srun", "--", "pingpong"), "srun is of no use in a job of pbs"),
+        (("--scheduler", "slurm", "--launcher", "mpich", "--", "pingpong"), "use --launcher openmpi"),
+        (("--scheduler", "slurm", "--time", "00:01:00", "--", "--budget", "61"), "raise --time"),
+        (("--scheduler", "lsf", "--", "pingpong", "--launches", "2"), "add --start volley"),
+        (("--scheduler", "lsf", "--", "pingpong", "--launcher-arg=-x"), "add --start volley"),
+        (("--scheduler", "lsf", "--gpus-per-node", "2", "--", "pingpong"), "leave --gpus-per-node out"),
+        (("--scheduler", "age", "--gpus-per-node", "2", "--", "pingpong"), "--directive '-l gpu=2'"),
+        (("--scheduler", "age", "--gpus-per-node", "2", "--node-resource", "r", "--", "pingpong"), "r brings its GPUs"),
+        (("--scheduler", "age", "--nodes", "2", "--", "pingpong"), "--node-resource rt_AF"),
+        (("--scheduler", "slurm", "--gpus-per-node", "1", "--", "pingpong"), "write --gpus-per-node 2, or --nodes 2"),
+    ],
+)
+def test_mistakes_do_not_wait_in_the_queue(refused: Write, words: tuple[str, ...], sentence: str) -> None:
+    assert sentence in refused(*words)
+
+
+def test_a_gpu_may_be_shared_when_asked_for(write: Write) -> None:
+    text = write("--scheduler", "slurm", "--gpus-per-node", "1", "--", "pingpong", "--share-gpu")
+    assert "#SBATCH --gpus-per-node=1\n" in text
+
+
+def test_two_nodes_of_grid_engine_may_be_a_parallel_environment(write: Write) -> None:
+    text = write("--scheduler", "age", "--nodes", "2", "--directive", "-pe mpi 2", "--", "pingpong", "-t", "host")
+    assert "#$ -pe mpi 2\n" in text
+
+
+def test_without_an_engine_that_starts_there_is_no_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path)))
+    monkeypatch.setenv("VOLLEY_FAKE", "broken")
+    assert cli.main(["batch", "--scheduler", "slurm", "--", "pingpong"]) == 3
+    assert "libmpi.so.40" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------------- delivering it
+
+
+def test_a_script_goes_to_its_file(stand_in: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "my job.sh"
+    words = ("batch", "--scheduler", "pbs", "-o", str(file), "--", "pingpong")
+    assert cli.main(list(words)) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"hand it in with: qsub '{file}'\n")
+    assert file.read_text(encoding="utf-8").startswith("#!/bin/bash\n#PBS -N volley\n")
+    assert subprocess.run(["bash", "-n", file], check=False).returncode == 0
+    assert cli.main([*words[:4], str(tmp_path / "none" / "job.sh"), *words[5:]]) == 3
+    assert "cannot write" in capsys.readouterr().err
+
+
+NO_GPUS = "volley: no GPUs are asked for, and on many sites none will be there: add --gpus-per-node 2"
+NOT_TRIED = "volley: inside a launcher staged/pinned is measured only where it is named: add --transport staged/pinned"
+
+
+@pytest.mark.parametrize(
+    ("asked", "request_", "note"),
+    [
+        (("slurm",), ("-t", "staged"), NO_GPUS),
+        (("slurm",), ("-t", "host"), None),
+        (("slurm",), (), None),  # whatever can be measured: GPUs are welcome, not asked for
+        (("pbs", "--gpus-per-node", "2"), ("-t", "staged"), None),
+        (("age", "--node-resource", "rt_AF"), ("-t", "staged"), None),
+        (("lsf",), (), NOT_TRIED),
+        (("lsf", "--start", "volley"), (), None),
+        (("lsf",), ("-t", "staged/pinned"), None),
+    ],
+)
+def test_what_will_not_be_measured_is_said(
+    stand_in: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    asked: tuple[str, ...],
+    request_: tuple[str, ...],
+    note: str | None,
+) -> None:
+    monkeypatch.setattr(script, "RISKY", "staged/pinned")  # the stand-in has no transport that may crash
+    assert cli.main(["batch", "--scheduler", *asked, "--", "pingpong", *request_]) == 0
+    assert capsys.readouterr().err == (f"{note}\n" if note else "")
+
+
+def test_a_script_starts_this_volley_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "volley")])
+    assert script._itself() == (sys.executable, "-m", "volley")
+    (tmp_path / "volley").touch(mode=0o755)
+    assert script._itself() == (str(tmp_path / "volley"),)
+
+
+def test_reading_a_command_line_gives_what_running_it_asks_for() -> None:
+    assert read(["stream", "--window", "8"]).stream.window == 8
+    assert read(["transports"]).benchmark == "probe"
+    assert read([]).budget_s == 60.0
+    assert read(["--budget", "5"]).budget_s == 5.0
+    with pytest.raises(UserError, match="measures nothing"):
+        read(["batch"])
