@@ -28,15 +28,15 @@ def with_aware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def attempts(monkeypatch: pytest.MonkeyPatch, found: dict[str, str]) -> list[Plan]:
+def attempts(monkeypatch: pytest.MonkeyPatch, found: trial.Tried) -> list[Plan]:
     """Replace the trial by one that finds ``found``; return the plans that it was asked about."""
     asked: list[Plan] = []
 
-    def excluded(plan: Plan, *_: object) -> dict[str, str]:
+    def attempt(plan: Plan, *_: object) -> trial.Tried:
         asked.append(plan)
         return found
 
-    monkeypatch.setattr(trial, "excluded", excluded)
+    monkeypatch.setattr(trial, "attempt", attempt)
     return asked
 
 
@@ -46,7 +46,7 @@ def request(output: Path, *names: str) -> Request:
 
 def test_what_the_trial_found_goes_into_the_plan(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "ask_about", lambda _: _about)
-    asked = attempts(monkeypatch, {"aware": "it crashed"})
+    asked = attempts(monkeypatch, trial.Tried({"aware": "it crashed"}))
     session.measure(request(with_aware / "r.jsonl", "host", "aware"))
     assert len(asked) == 1
     (log,) = read_runs(with_aware / "r.jsonl")
@@ -56,7 +56,7 @@ def test_what_the_trial_found_goes_into_the_plan(with_aware: Path, monkeypatch: 
 
 def test_nothing_is_tried_where_nothing_can_crash(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "ask_about", lambda _: _about)
-    asked = attempts(monkeypatch, {})
+    asked = attempts(monkeypatch, trial.Tried())
     session.measure(request(with_aware / "r.jsonl", "host"))
     monkeypatch.setattr(session, "has_driver", lambda: False)
     session.measure(request(with_aware / "r.jsonl", "host", "aware"))
@@ -83,10 +83,10 @@ def test_a_job_without_a_last_record_is_a_crash(
     program = install(tmp_path)
     environment = {**os.environ, "VOLLEY_FAKE": behaviour}
     plan = Plan(benchmark="pingpong", transports=["aware"], sizes_bytes=[8])
-    found = trial.excluded(plan, [str(program), "--plan", "-"], environment, Stack(WHEEL, None))
-    assert (set(found) == {"aware"}) == crashes
+    found = trial.attempt(plan, [str(program), "--plan", "-"], environment, Stack(WHEEL, None))
+    assert (set(found.excluded) == {"aware"}) == crashes
     if crashes:
-        assert "pip install 'volley-bench[cuda13]'" in found["aware"]
+        assert "pip install 'volley-bench[cuda13]'" in found.excluded["aware"]
 
 
 @pytest.mark.parametrize(

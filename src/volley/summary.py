@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from volley import stats
+from volley.ceiling import Ceiling, ceiling
 from volley.records import Mismatch, PingPong, Plan, Point, StreamPoint, Transport
 from volley.records_io import RunLog
 
@@ -80,6 +81,13 @@ class PointSummary:
     ended_by: str | None = None
     cold_s: float | None = None
     remarks: tuple[Remark, ...] = ()
+    ceiling: Ceiling | None = None
+    """What the hardware between the two allows; ``None`` where it is not known."""
+
+    @property
+    def of_ceiling(self) -> float | None:
+        """The bandwidth as a fraction of the ceiling."""
+        return self.rate.median_Bps / self.ceiling.of(self.direction) if self.rate and self.ceiling else None
 
     @property
     def latency_s(self) -> float | None:
@@ -144,7 +152,18 @@ def _series(logs: tuple[RunLog, ...]) -> Series:
         known = transports.get(transport.transport)
         if known is None or known.available:  # one launch that lacks it is worth saying
             transports[transport.transport] = transport
-    return Series(logs, tuple(summarise(logs, transports)), transports)
+    points = [replace(point, ceiling=_ceiling(point, logs)) for point in summarise(logs, transports)]
+    return Series(logs, tuple(points), transports)
+
+
+def _ceiling(point: PointSummary, logs: Iterable[RunLog]) -> Ceiling | None:
+    """The ceiling of a point, from the first launch whose records tell."""
+    found = (
+        ceiling(point.transport, [rank for rank in log.run.ranks if rank.rank in point.ranks], log.hardware)
+        for log in logs
+        if log.run and log.hardware
+    )
+    return next((each for each in found if each), None)
 
 
 def summarise(logs: Sequence[RunLog], transports: dict[str, Transport]) -> list[PointSummary]:

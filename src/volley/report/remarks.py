@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from volley.records import Plan
+from volley.report import ceilings, ucx
 from volley.sizes import format_size
 from volley.stats import FEWEST
 from volley.summary import PointSummary, Remark, Series
@@ -114,7 +115,10 @@ def _findings(series: Series) -> Iterator[str]:
         points = [point for point in series.points if point.transport == transport and point.time]
         if points:
             yield f"{harmless(transport)}: {_in_short(points)}"
-    yield from _fastest([point for point in series.points if point.time and point.rate])
+    measured = [point for point in series.points if point.time and point.rate]
+    yield from _fastest(measured)
+    yield from ceilings.sentences(measured)
+    yield from ucx.sentences(series)
 
 
 def _in_short(points: Sequence[PointSummary]) -> str:
@@ -126,8 +130,9 @@ def _in_short(points: Sequence[PointSummary]) -> str:
         return f"{latency}, where nothing is sent: the cost of the measuring itself"
     bandwidth = f"{digits(best.bandwidth_Bps / 1e9, 3)} GB/s at {format_size(best.size_bytes)}"
     if best.benchmark == "stream":
-        return f"at most {bandwidth}{' in both directions together' if best.direction == 'bi' else ''}"
-    return f"{latency}, at most {bandwidth}"
+        both = " in both directions together" if best.direction == "bi" else ""
+        return f"at most {bandwidth}{both}{ceilings.share(best)}"
+    return f"{latency}, at most {bandwidth}{ceilings.share(best)}"
 
 
 def _fastest(points: Sequence[PointSummary]) -> Iterator[str]:
@@ -156,6 +161,7 @@ def _apart(fast: PointSummary, slow: PointSummary) -> bool:
 
 def _warnings(series: Series) -> Iterator[str]:
     plan = series.plan
+    yield from ceilings.slowed(series.logs)
     for transport in dict.fromkeys(point.transport for point in series.points):
         points = [point for point in series.points if point.transport == transport and point.rate]
         for kind, sentence in _WARNINGS.items():
