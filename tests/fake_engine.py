@@ -137,6 +137,13 @@ def wants_stream(plan: Plan) -> int:
     return good(plan)
 
 
+def crashes_alone(plan: Plan) -> int:
+    """Good as one of two ranks; a process that sends to itself ends by force."""
+    if plan.world_size == 1:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return good(plan)
+
+
 def lossy(plan: Plan) -> int:
     """One line of the records is no record."""
     begin(plan)
@@ -230,7 +237,21 @@ OTHER_MPI = MpiFacts(library="Open MPI v4.1.4, package: Debian", standard="3.1")
 BEHAVIOURS: dict[str, Callable[[Plan], int]] = {
     behaviour.__name__: behaviour
     for behaviour in (
-        *(good, gpus, gpus_lost, talks_as_ucx, wants_stream, chatty, lossy, cut, watchdog, refuses, unable, failing),
+        *(
+            good,
+            gpus,
+            gpus_lost,
+            talks_as_ucx,
+            wants_stream,
+            crashes_alone,
+            chatty,
+            lossy,
+            cut,
+            watchdog,
+            refuses,
+            unable,
+            failing,
+        ),
         *(threw, lacking, skipping, endless, stubborn, mislinked),
     )
 }

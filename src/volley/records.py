@@ -73,7 +73,10 @@ class Plan(_Frozen, frozen=True, kw_only=True):
     plan: Annotated[Version, Meta(description="version of this document; 1 where it is not given.")] = PLAN_VERSION
     benchmark: Annotated[
         Literal["pingpong", "stream", "probe"],
-        Meta(description="`probe` tries which transports this job can use and measures nothing."),
+        Meta(
+            description="`probe` tries which transports this job can use and measures nothing; a rank alone sends "
+            "`sizes_bytes` to itself."
+        ),
     ]
     world_size: Annotated[Positive, Meta(description="ranks expected; the engine refuses a job of any other size.")] = 2
     transports: Annotated[

@@ -197,10 +197,10 @@ class Session:
         if trial.RISKY not in self.plan.transports or not has_driver():
             return
         if self.start.joins:
-            if trial.RISKY in self.request.transports:
-                return  # asked for by name: tried in the job itself
-            untried = "not tried: inside a launcher a crash would end your job; --transport aware tries it all the same"
-            self.plan = msgspec.structs.replace(self.plan, excluded={trial.RISKY: untried})
+            progress.note("trying MPI on device memory: a process of its own sends to itself")
+            out = trial.alone(self.start.tokens, inside.scrubbed(self.start.environment), self.stack)
+            launch = {**self.plan.launch, "tried_alone": [trial.RISKY]}
+            self.plan = msgspec.structs.replace(self.plan, excluded=out, launch=launch)
             return
         progress.note("trying MPI on device memory in a job of its own")
         tried = trial.attempt(self.plan, self.start.tokens, self.start.environment, self.stack)

@@ -71,6 +71,28 @@ def attempt(plan: Plan, command: Sequence[str], environment: Mapping[str, str], 
     return Tried(protocols=ucx_protocols.parse(running.ending.others))
 
 
+def alone(engine_words: Sequence[str], environment: Mapping[str, str], stack: Stack) -> dict[str, str]:
+    """Try it inside a foreign launcher, where no second rank can be started: one process sends to itself.
+
+    That is the weaker evidence: a device pointer that MPI takes for host memory ends this process as it would end two,
+    but how MPI reaches the other GPU is not tried.
+
+    Args:
+        engine_words: the engine with its arguments, without a launcher.
+        environment: this rank's environment without what makes it a rank.
+        stack: what the job runs on, for the reason.
+    """
+    trial = Plan(benchmark="probe", world_size=1, transports=[RISKY], sizes_bytes=SIZES, watchdog_s=WATCHDOG_S)
+    log = RunLog()
+    with engine.Running(engine_words, environment, trial) as running:
+        for _, record in running:
+            log.add(record)
+    if log.end is None:
+        found = f"tried by sending to itself, MPI on a device pointer failed: {_cause(running.ending)}"
+        return {RISKY: f"{found}; {_remedy_inside(stack)}"}
+    return {each.transport: each.reason or "" for each in log.transports if not each.available}
+
+
 def _cause(ending: engine.Ending) -> str:
     """Name the signal where the launcher's text does; its exit status is not that of the rank."""
     for line in ending.others:
@@ -80,6 +102,13 @@ def _cause(ending: engine.Ending) -> str:
         if "Segmentation fault" in line:
             return "SIGSEGV in MPI_Send or MPI_Recv"
     return ending.reason()
+
+
+def _remedy_inside(stack: Stack) -> str:
+    """Say the same to somebody whose launcher started the ranks without what volley would have given them."""
+    if stack.mca or stack.environment:
+        return "start volley plainly, without a launcher, and it puts a CUDA-aware MPI together"
+    return _remedy(stack)
 
 
 def _remedy(stack: Stack) -> str:

@@ -33,6 +33,7 @@ def sentences(series: Series) -> list[Sentence]:
         *(Sentence(text, "error") for text in _broken(series)),
         *(Sentence(text, "error") for text in _failed(series.points)),
         *(Sentence(text, "missing") for text in _unavailable(series)),
+        *(Sentence(text, "missing") for text in _hardly_tried(series)),
         *(Sentence(text, "missing") for text in _skipped(series.points)),
         *(Sentence(text, "finding") for text in _findings(series)),
         *(Sentence(text, "warning") for text in _warnings(series)),
@@ -84,6 +85,19 @@ def _unavailable(series: Series) -> Iterator[str]:
         if not transport.available:
             reason = harmless(transport.reason or "no reason is recorded")
             yield f"{harmless(transport.transport)} ({harmless(transport.summary)}) is unavailable: {reason}"
+
+
+def _hardly_tried(series: Series) -> Iterator[str]:
+    """Say what was tried in a weaker way than two ranks would, where it was not found out by measuring."""
+    measured = {point.transport for point in series.points if point.status == "ok"}
+    tried = series.plan.launch.get("tried_alone") if series.plan else None
+    for transport in series.transports.values():
+        name = transport.transport
+        if isinstance(tried, list) and name in tried and transport.available and name not in measured:
+            yield (
+                f"{harmless(name)} counts as available because a process could send GPU memory to itself: weaker "
+                "evidence than a message between two ranks, which inside a launcher would end the job if it failed"
+            )
 
 
 def _skipped(points: Sequence[PointSummary]) -> Iterator[str]:
