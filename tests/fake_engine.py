@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from example_records import pingpong, run, transport
-from volley.records import End, EngineFacts, MpiFacts, Plan, Point, Record
+from volley.records import Device, End, EngineFacts, MpiFacts, Plan, Point, Rank, Record
 from volley.records_io import encode_line
 
 ABOUT = {
@@ -88,10 +88,59 @@ def good(plan: Plan) -> int:
     return 0
 
 
+def gpus(plan: Plan) -> int:
+    """Each rank has a GPU of the composed machine with two."""
+    begin(plan, ranks=with_devices())
+    for size in plan.sizes_bytes:
+        emit(point(size, name="staged/pinned"))
+    end(plan)
+    return 0
+
+
+def gpus_lost(plan: Plan) -> int:
+    """The same, and the job ends by force."""
+    begin(plan, ranks=with_devices())
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def with_devices() -> list[Rank]:
+    facts = {"name": "NVIDIA H200", "compute_capability": "9.0", "memory_bytes": 1 << 30}
+    devices = [
+        Device(
+            index=index, uuid=f"GPU-00000000-0000-0000-0000-00000000a00{index}", pci=f"0000:00:0{6 + index}.0", **facts
+        )
+        for index in range(2)
+    ]
+    return [msgspec.structs.replace(rank, device=device) for rank, device in zip(run().ranks, devices, strict=True)]
+
+
 def chatty(plan: Plan) -> int:
     """MPI and the launcher talk on both streams, with control characters."""
     print("\0=   BAD\x1b[31m NEWS\x1b[0m", flush=True)
     sys.stderr.write("a warning\0 of \x1b]0;title\x07MPI\n")
+    return good(plan)
+
+
+def talks_as_ucx(plan: Plan) -> int:
+    """UCX tells how it sends where it is asked to."""
+    if os.environ.get("UCX_PROTO_INFO") == "y":
+        text = Path(__file__).parent / "ucx" / "composed-1.22-gpu-memory.txt"
+        sys.stderr.write(text.read_text(encoding="utf-8"))
+    return good(plan)
+
+
+def wants_stream(plan: Plan) -> int:
+    """Ends by force unless it is given a stream."""
+    if plan.benchmark != "stream":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return good(plan)
+
+
+def crashes_alone(plan: Plan) -> int:
+    """Good as one of two ranks; a process that sends to itself ends by force."""
+    if plan.world_size == 1:
+        os.kill(os.getpid(), signal.SIGSEGV)
     return good(plan)
 
 
@@ -188,7 +237,21 @@ OTHER_MPI = MpiFacts(library="Open MPI v4.1.4, package: Debian", standard="3.1")
 BEHAVIOURS: dict[str, Callable[[Plan], int]] = {
     behaviour.__name__: behaviour
     for behaviour in (
-        *(good, chatty, lossy, cut, watchdog, refuses, unable, failing),
+        *(
+            good,
+            gpus,
+            gpus_lost,
+            talks_as_ucx,
+            wants_stream,
+            crashes_alone,
+            chatty,
+            lossy,
+            cut,
+            watchdog,
+            refuses,
+            unable,
+            failing,
+        ),
         *(threw, lacking, skipping, endless, stubborn, mislinked),
     )
 }

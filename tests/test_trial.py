@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -9,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from fake_engine import install
-from volley import engine, locate, session, trial
+from the_command import finish_with
+from volley import engine as front_s_engine
+from volley import locate, session, trial
 from volley.engine import Ending
 from volley.planning import Request
-from volley.records import Plan
-from volley.records_io import read_runs
+from volley.records import Plan, Transport
+from volley.records_io import decode_line, read_runs
 from volley.stack import BuildFacts, Stack, assemble
 
 ASSEMBLE = sys.modules["volley.stack.assemble"]
@@ -28,15 +31,15 @@ def with_aware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def attempts(monkeypatch: pytest.MonkeyPatch, found: dict[str, str]) -> list[Plan]:
+def attempts(monkeypatch: pytest.MonkeyPatch, found: trial.Tried) -> list[Plan]:
     """Replace the trial by one that finds ``found``; return the plans that it was asked about."""
     asked: list[Plan] = []
 
-    def excluded(plan: Plan, *_: object) -> dict[str, str]:
+    def attempt(plan: Plan, *_: object) -> trial.Tried:
         asked.append(plan)
         return found
 
-    monkeypatch.setattr(trial, "excluded", excluded)
+    monkeypatch.setattr(trial, "attempt", attempt)
     return asked
 
 
@@ -45,8 +48,8 @@ def request(output: Path, *names: str) -> Request:
 
 
 def test_what_the_trial_found_goes_into_the_plan(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "ask_about", lambda _: _about)
-    asked = attempts(monkeypatch, {"aware": "it crashed"})
+    monkeypatch.setattr(front_s_engine, "ask_about", lambda _: _about)
+    asked = attempts(monkeypatch, trial.Tried({"aware": "it crashed"}))
     session.measure(request(with_aware / "r.jsonl", "host", "aware"))
     assert len(asked) == 1
     (log,) = read_runs(with_aware / "r.jsonl")
@@ -55,12 +58,69 @@ def test_what_the_trial_found_goes_into_the_plan(with_aware: Path, monkeypatch: 
 
 
 def test_nothing_is_tried_where_nothing_can_crash(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "ask_about", lambda _: _about)
-    asked = attempts(monkeypatch, {})
+    monkeypatch.setattr(front_s_engine, "ask_about", lambda _: _about)
+    asked = attempts(monkeypatch, trial.Tried())
     session.measure(request(with_aware / "r.jsonl", "host"))
     monkeypatch.setattr(session, "has_driver", lambda: False)
     session.measure(request(with_aware / "r.jsonl", "host", "aware"))
     assert asked == []
+
+
+@pytest.fixture
+def inside_mpirun(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same machine; a foreign mpirun made this process the first of two ranks."""
+    monkeypatch.setattr(front_s_engine, "ask_about", lambda _: _about)
+    for name, value in (("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2"), ("PMIX_RANK", "0")):
+        monkeypatch.setenv(name, value)
+    return with_aware / "r.jsonl"
+
+
+@pytest.mark.parametrize("names", [("host", "aware"), ("all",)])
+def test_inside_a_launcher_a_process_sends_to_itself_first(inside_mpirun: Path, names: tuple[str, ...]) -> None:
+    session.measure(request(inside_mpirun, *names))
+    (log,) = read_runs(inside_mpirun)
+    assert log.run
+    assert log.run.plan.excluded == {}
+    assert log.run.plan.launch["tried_alone"] == ["aware"]
+
+
+@pytest.mark.parametrize("names", [("host", "aware"), ("all",)])
+def test_inside_a_launcher_what_cannot_send_to_itself_is_left_out(
+    inside_mpirun: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("VOLLEY_FAKE", "crashes_alone")
+    session.measure(request(inside_mpirun, *names))
+    (log,) = read_runs(inside_mpirun)
+    assert log.run
+    assert log.end
+    assert "tried by sending to itself" in log.run.plan.excluded["aware"]
+
+
+def test_the_weaker_evidence_is_called_that_until_messages_were_measured(
+    inside_mpirun: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session.transports(Request(transports=("aware",), output=inside_mpirun))
+    assert "weaker evidence than a message between two ranks" in capsys.readouterr().out
+    session.measure(Request(transports=("host",), sizes=(8,), output=inside_mpirun))
+    assert "weaker evidence" not in capsys.readouterr().out
+
+
+def test_an_engine_alone_sends_to_itself(engine: Path) -> None:
+    plan = {
+        "benchmark": "probe",
+        "world_size": 1,
+        "transports": ["host", "corrupt", "null"],
+        "sizes_bytes": [8, 1 << 20],
+    }
+    done = finish_with([str(engine), "--plan", "-"], json.dumps(plan))
+    records = [decode_line(line.encode()) for line in done.out.splitlines()]
+    reasons = {record.transport: record.reason for record in records if isinstance(record, Transport)}
+    assert done.code == 0
+    assert reasons == {
+        "host": None,
+        "corrupt": "a message of 8 bytes that a rank sent to itself did not arrive as it was sent",
+        "null": "needs two ranks; this job has one",
+    }
 
 
 def _about() -> object:
@@ -83,10 +143,10 @@ def test_a_job_without_a_last_record_is_a_crash(
     program = install(tmp_path)
     environment = {**os.environ, "VOLLEY_FAKE": behaviour}
     plan = Plan(benchmark="pingpong", transports=["aware"], sizes_bytes=[8])
-    found = trial.excluded(plan, [str(program), "--plan", "-"], environment, Stack(WHEEL, None))
-    assert (set(found) == {"aware"}) == crashes
+    found = trial.attempt(plan, [str(program), "--plan", "-"], environment, Stack(WHEEL, None))
+    assert (set(found.excluded) == {"aware"}) == crashes
     if crashes:
-        assert "pip install 'volley-bench[cuda13]'" in found["aware"]
+        assert "pip install 'volley-bench[cuda13]'" in found.excluded["aware"]
 
 
 @pytest.mark.parametrize(

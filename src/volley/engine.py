@@ -130,7 +130,13 @@ class Running:
     """
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], plan: Plan, *, own_session: bool = True
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        plan: Plan,
+        *,
+        own_session: bool = True,
+        most_lines: int = _MOST_LINES,
     ) -> None:
         """Start the job.
 
@@ -140,6 +146,7 @@ class Running:
             plan: goes to its standard input.
             own_session: keep the terminal's signals from the job, so that Ctrl-C reaches it through volley only.
                 Off inside a foreign launcher, which ends its ranks as a process group.
+            most_lines: how much of MPI's and the launcher's text is kept, the last lines of it.
 
         Raises:
             MachineError: if the command does not start.
@@ -148,7 +155,7 @@ class Running:
         """Sentences about lines that should have been records and are not."""
         self._stopped_by: int | None = None
         self._sentences: dict[str, None] = {}
-        self._others: deque[str] = deque(maxlen=_MOST_LINES)
+        self._others: deque[str] = deque(maxlen=most_lines)
         self._own_session = own_session
         self._process: subprocess.Popen[bytes] | None = None
         self._handlers = _take_signals(self._on_signal)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from volley.errors import UserError
-from volley.records import PLAN_VERSION, RECORD_VERSION, End, PingPong, Record, Run, StreamPoint, Transport
+from volley.records import PLAN_VERSION, RECORD_VERSION, End, Hardware, PingPong, Record, Run, StreamPoint, Transport
 from volley.text import count, harmless
 
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
@@ -38,6 +38,8 @@ class RunLog:
     transports: list[Transport] = field(default_factory=list)
     points: list[PingPong | StreamPoint] = field(default_factory=list)
     end: End | None = None
+    hardware: list[Hardware] = field(default_factory=list)
+    """What the front read of the GPUs, before and after; empty where it read nothing."""
     problems: list[str] = field(default_factory=list)
     """Sentences about lines that could not be read, with their line numbers where they come from a file."""
 
@@ -65,6 +67,8 @@ class RunLog:
             if late:
                 raise RecordError("a second end record within one run")
             self.end = record
+        elif isinstance(record, Hardware):
+            self.hardware.append(record)
         else:
             self.points.append(record)
         if late:

@@ -20,11 +20,11 @@ from volley.launch.choose import choose, command
 from volley.launch.job import Job, cores
 from volley.outcome import Outcome, judge, worst
 from volley.planning import PAIR, Request, check_counts, choose_transports, count_ranks, make_plan
-from volley.records import Plan, Run
-from volley.records_io import RecordError, RunLog
+from volley.records import End, Hardware, Plan, Record, Run
+from volley.records_io import RecordError, RunLog, encode_line
 from volley.report import check_format, render
 from volley.report.progress import Progress
-from volley.stack import Stack, assemble, has_driver, read_facts
+from volley.stack import Stack, assemble, has_driver, nvml, read_facts
 
 __all__ = ["Request", "measure", "overview", "transports"]
 
@@ -76,7 +76,7 @@ def prepare(request: Request) -> Session:
     else:
         start = _start(request, path, stack, ranks, granted=granted, on_gpus=on_gpus)
     launch = {**start.facts(stack), "allocation": granted.facts() if granted else None}
-    return Session(request, make_plan(request, names, ranks, launch), start, stack)
+    return Session(request, make_plan(request, names, ranks, launch), start, stack, bool(on_gpus))
 
 
 # ------------------------------------------------------------------------------------------ how the job starts
@@ -185,6 +185,8 @@ class Session:
     plan: Plan
     start: Start
     stack: Stack
+    uses_devices: bool = False
+    """Transports on GPU memory were asked for."""
     logs: list[RunLog] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
 
@@ -212,14 +214,18 @@ class Session:
         if trial.RISKY not in self.plan.transports or not has_driver():
             return
         if self.start.joins:
-            if trial.RISKY in self.request.transports:
-                return  # asked for by name: tried in the job itself
-            untried = "not tried: inside a launcher a crash would end your job; --transport aware tries it all the same"
-            self.plan = msgspec.structs.replace(self.plan, excluded={trial.RISKY: untried})
+            progress.note("trying MPI on device memory: a process of its own sends to itself")
+            out = trial.alone(self.start.tokens, inside.scrubbed(self.start.environment), self.stack)
+            launch = {**self.plan.launch, "tried_alone": [trial.RISKY]}
+            self.plan = msgspec.structs.replace(self.plan, excluded=out, launch=launch)
             return
         progress.note("trying MPI on device memory in a job of its own")
-        out = trial.excluded(self.plan, self.start.tokens, self.start.environment, self.stack)
-        self.plan = msgspec.structs.replace(self.plan, excluded=out)
+        tried = trial.attempt(self.plan, self.start.tokens, self.start.environment, self.stack)
+        launch = self.plan.launch
+        if tried.protocols:
+            known = {"ucx_protocols": msgspec.to_builtins(tried.protocols)}
+            launch = {**launch, "stack": {**launch["stack"], **known}}
+        self.plan = msgspec.structs.replace(self.plan, excluded=tried.excluded, launch=launch)
 
     def _launch_all(self, keeper: Keeper) -> None:
         with Progress(self.request.format, launches=self.request.launches) as progress:
@@ -238,18 +244,28 @@ class Session:
         log = RunLog()
         self.logs.append(log)
         start = self.start
+        before = self._hardware("before")
         with engine.Running(start.tokens, start.environment, self.plan, own_session=not start.joins) as running:
             for line, record in running:
+                if isinstance(record, End):
+                    _keep_hardware(self._hardware("after", log.run), log, keeper)
                 keeper.write(line)
-                try:
-                    log.add(record)
-                except RecordError as error:
-                    log.problems.append(str(error))
-                if isinstance(record, Run) and (note := _other_library(record)):
-                    progress.note(note)
+                _add(record, log)
+                if isinstance(record, Run):
+                    _keep_hardware(before and nvml.of(before, _uuids(record)), log, keeper)
+                    if note := _other_library(record):
+                        progress.note(note)
                 progress.on_record(record)
         log.problems += running.losses
+        if log.end is None:  # broken off: what became of the GPUs is worth knowing all the same
+            _keep_hardware(self._hardware("after", log.run), log, keeper)
         return judge(log, running.ending, self.request, start.instead)
+
+    def _hardware(self, when: nvml.When, run: Run | None = None) -> Hardware | None:
+        """Read the GPUs of this node: all of them before it is known which ones the ranks use."""
+        if not self.uses_devices or not has_driver() or (when == "after" and run is None):
+            return None
+        return nvml.read(when, _uuids(run) if run else None)
 
     def _say(self, keeper: Keeper) -> int:
         """Say on stderr how it ended, last of all where the records are; return the exit code."""
@@ -262,6 +278,26 @@ class Session:
             if line is not None:
                 print(line, file=sys.stderr)
         return worst(codes)
+
+
+def _uuids(run: Run) -> set[str]:
+    """The GPUs that the ranks use."""
+    return {rank.device.uuid for rank in run.ranks if rank.device}
+
+
+def _add(record: Record, log: RunLog) -> None:
+    try:
+        log.add(record)
+    except RecordError as error:
+        log.problems.append(str(error))
+
+
+def _keep_hardware(hardware: Hardware | None, log: RunLog, keeper: Keeper) -> None:
+    """Put a record of the front's own between the engine's; a run without GPUs has nothing to say."""
+    if hardware is None or log.run is None or not _uuids(log.run):
+        return
+    keeper.write(encode_line(hardware))
+    _add(hardware, log)
 
 
 def _other_library(run: Run) -> str | None:

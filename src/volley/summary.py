@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from volley import stats
+from volley.ceiling import Ceiling, ceiling
 from volley.records import Mismatch, PingPong, Plan, Point, StreamPoint, Transport
 from volley.records_io import RunLog
 
@@ -104,6 +105,13 @@ class PointSummary:
     remarks: tuple[Remark, ...] = ()
     speedup: Speedup | None = None
     """Over the baseline (``baseline``); ``None`` where there is none, or where either point has no numbers."""
+    ceiling: Ceiling | None = None
+    """What the hardware between the two allows; ``None`` where it is not known."""
+
+    @property
+    def of_ceiling(self) -> float | None:
+        """The bandwidth as a fraction of the ceiling."""
+        return self.rate.median_Bps / self.ceiling.of(self.direction) if self.rate and self.ceiling else None
 
     @property
     def latency_s(self) -> float | None:
@@ -168,7 +176,8 @@ def _series(logs: tuple[RunLog, ...]) -> Series:
         known = transports.get(transport.transport)
         if known is None or known.available:  # one launch that lacks it is worth saying
             transports[transport.transport] = transport
-    points = [point for table in tables(summarise(logs, transports)) for point in _compared(table)]
+    bounded = [replace(point, ceiling=_ceiling(point, logs)) for point in summarise(logs, transports)]
+    points = [point for table in tables(bounded) for point in _compared(table)]
     return Series(logs, tuple(points), transports)
 
 
@@ -203,6 +212,16 @@ def _speedup(point: PointSummary, over: str | None, slow: stats.Estimate | None)
     bounded = fast.kind == slow.kind == "interval"
     low, high = (slow.low / fast.high, slow.high / fast.low) if bounded else (None, None)
     return Speedup(over, slow.median / fast.median, low, high)
+
+
+def _ceiling(point: PointSummary, logs: Iterable[RunLog]) -> Ceiling | None:
+    """The ceiling of a point, from the first launch whose records tell."""
+    found = (
+        ceiling(point.transport, [rank for rank in log.run.ranks if rank.rank in point.ranks], log.hardware)
+        for log in logs
+        if log.run and log.hardware
+    )
+    return next((each for each in found if each), None)
 
 
 def summarise(logs: Sequence[RunLog], transports: dict[str, Transport]) -> list[PointSummary]:

@@ -7,11 +7,13 @@ An MPI that is not CUDA-aware does not refuse a device pointer: it reads it as h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from volley import engine
 from volley.records import Plan, Sampling
 from volley.records_io import RunLog
-from volley.stack import Stack
+from volley.stack import Stack, ucx_protocols
+from volley.stack.ucx_protocols import Protocols
 
 RISKY = "aware"
 SIZES = [8, 1 << 20]
@@ -19,9 +21,24 @@ SIZES = [8, 1 << 20]
 
 WATCHDOG_S = 20.0
 
+_MOST_LINES = 10_000
+"""UCX's tables are long: ten to twenty lines for each operation, connection and rank."""
 
-def excluded(plan: Plan, command: Sequence[str], environment: Mapping[str, str], stack: Stack) -> dict[str, str]:
-    """Try what is risky among the plan's transports; return what must not be opened, and why.
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of it."""
+
+    excluded: dict[str, str] = field(default_factory=dict)
+    """What must not be opened, and why."""
+    protocols: Protocols | None = None
+    """What UCX said it does; ``None`` where nothing was sent."""
+
+
+def attempt(plan: Plan, command: Sequence[str], environment: Mapping[str, str], stack: Stack) -> Tried:
+    """Try what is risky among the plan's transports, and let UCX tell how it sends.
+
+    The tables that UCX prints are asked for here and not in the job that is measured, which stays as it was.
 
     Args:
         plan: the plan that will be measured.
@@ -30,24 +47,50 @@ def excluded(plan: Plan, command: Sequence[str], environment: Mapping[str, str],
         stack: what the job runs on, for the reason.
     """
     if RISKY not in plan.transports:
-        return {}
-    attempt = Plan(
-        benchmark="pingpong",
+        return Tried()
+    trial = Plan(
+        benchmark="stream" if plan.benchmark == "stream" else "pingpong",  # UCX may treat their sends in different ways
         transports=[RISKY],
         sizes_bytes=SIZES,
         sampling=Sampling(mode="fixed", warmup=1, iterations=1),
+        stream=plan.stream,
         share_device=plan.share_device,
         watchdog_s=WATCHDOG_S,
         launch=plan.launch,
     )
     log = RunLog()
-    with engine.Running(command, environment, attempt) as running:
+    talkative = {**environment, **ucx_protocols.VARIABLES}
+    with engine.Running(command, talkative, trial, most_lines=_MOST_LINES) as running:
         for _, record in running:
             log.add(record)
-    if log.end is not None:
-        return {}  # it can be used, or the engine itself says why it cannot
-    found = f"tried in a job of its own, MPI on a device pointer failed: {_cause(running.ending)}"
-    return {RISKY: f"{found}; {_remedy(stack)}"}
+    if log.end is None:
+        found = f"tried in a job of its own, MPI on a device pointer failed: {_cause(running.ending)}"
+        return Tried({RISKY: f"{found}; {_remedy(stack)}"})
+    if not any(point.status == "ok" for point in log.points):
+        return Tried()  # the engine itself says why it cannot be used
+    return Tried(protocols=ucx_protocols.parse(running.ending.others))
+
+
+def alone(engine_words: Sequence[str], environment: Mapping[str, str], stack: Stack) -> dict[str, str]:
+    """Try it inside a foreign launcher, where no second rank can be started: one process sends to itself.
+
+    That is the weaker evidence: a device pointer that MPI takes for host memory ends this process as it would end two,
+    but how MPI reaches the other GPU is not tried.
+
+    Args:
+        engine_words: the engine with its arguments, without a launcher.
+        environment: this rank's environment without what makes it a rank.
+        stack: what the job runs on, for the reason.
+    """
+    trial = Plan(benchmark="probe", world_size=1, transports=[RISKY], sizes_bytes=SIZES, watchdog_s=WATCHDOG_S)
+    log = RunLog()
+    with engine.Running(engine_words, environment, trial) as running:
+        for _, record in running:
+            log.add(record)
+    if log.end is None:
+        found = f"tried by sending to itself, MPI on a device pointer failed: {_cause(running.ending)}"
+        return {RISKY: f"{found}; {_remedy_inside(stack)}"}
+    return {each.transport: each.reason or "" for each in log.transports if not each.available}
 
 
 def _cause(ending: engine.Ending) -> str:
@@ -59,6 +102,13 @@ def _cause(ending: engine.Ending) -> str:
         if "Segmentation fault" in line:
             return "SIGSEGV in MPI_Send or MPI_Recv"
     return ending.reason()
+
+
+def _remedy_inside(stack: Stack) -> str:
+    """Say the same to somebody whose launcher started the ranks without what volley would have given them."""
+    if stack.mca or stack.environment:
+        return "start volley plainly, without a launcher, and it puts a CUDA-aware MPI together"
+    return _remedy(stack)
 
 
 def _remedy(stack: Stack) -> str:

@@ -41,6 +41,7 @@ def _run(log: RunLog) -> dict[str, Any]:
         "complete": log.complete,
         "problems": log.problems,
         "run": log.run,
+        "hardware": log.hardware,
         "transports": log.transports,
         "end": log.end,
     }
@@ -64,6 +65,8 @@ def summary(point: PointSummary) -> dict[str, Any]:
         **_time(time, point.time),
         **_rate("bandwidth", point.rate),
         **(_rate("forward", point.forward) | _rate("backward", point.backward) if point.direction == "bi" else {}),
+        "ceiling_Bps": point.ceiling and point.ceiling.of(point.direction),
+        "of_ceiling": point.of_ceiling,
         "percentiles_s": point.tail_s,
         "verified": point.verified,
         "messages_timed": point.messages_timed,

@@ -9,6 +9,7 @@ from typing import Literal
 from volley.comparison import crossovers, curves, half_bandwidth
 from volley.fits import Fit
 from volley.records import Plan
+from volley.report import ceilings, ucx
 from volley.sizes import approximate_size, format_size
 from volley.stats import FEWEST
 from volley.summary import PointSummary, Remark, Series, tables
@@ -34,6 +35,7 @@ def sentences(series: Series) -> list[Sentence]:
         *(Sentence(text, "error") for text in _broken(series)),
         *(Sentence(text, "error") for text in _failed(series.points)),
         *(Sentence(text, "missing") for text in _unavailable(series)),
+        *(Sentence(text, "missing") for text in _hardly_tried(series)),
         *(Sentence(text, "missing") for text in _skipped(series.points)),
         *(Sentence(text, "finding") for text in _findings(series)),
         *(Sentence(text, "warning") for text in _warnings(series)),
@@ -87,6 +89,19 @@ def _unavailable(series: Series) -> Iterator[str]:
             yield f"{harmless(transport.transport)} ({harmless(transport.summary)}) is unavailable: {reason}"
 
 
+def _hardly_tried(series: Series) -> Iterator[str]:
+    """Say what was tried in a weaker way than two ranks would, where it was not found out by measuring."""
+    measured = {point.transport for point in series.points if point.status == "ok"}
+    tried = series.plan.launch.get("tried_alone") if series.plan else None
+    for transport in series.transports.values():
+        name = transport.transport
+        if isinstance(tried, list) and name in tried and transport.available and name not in measured:
+            yield (
+                f"{harmless(name)} counts as available because a process could send GPU memory to itself: weaker "
+                "evidence than a message between two ranks, which inside a launcher would end the job if it failed"
+            )
+
+
 def _skipped(points: Sequence[PointSummary]) -> Iterator[str]:
     by_transport: dict[str, dict[str, list[int]]] = {}
     for point in points:
@@ -116,11 +131,14 @@ def _findings(series: Series) -> Iterator[str]:
         points = [point for point in series.points if point.transport == transport and point.time]
         if points:
             yield f"{harmless(transport)}: {_in_short(points)}"
-    for points in tables(point for point in series.points if point.time and point.rate):
+    measured = [point for point in series.points if point.time and point.rate]
+    for points in tables(measured):
         found = curves(points)
         if len(found) == 1 and found[0].fit:  # several have a table
             yield f"{harmless(found[0].transport)}: {_line(found[0].fit)}"
         yield from _races(points, series)
+    yield from ceilings.sentences(measured)
+    yield from ucx.sentences(series)
 
 
 def _in_short(points: Sequence[PointSummary]) -> str:
@@ -133,6 +151,7 @@ def _in_short(points: Sequence[PointSummary]) -> str:
     bandwidth = f"{digits(best.bandwidth_Bps / 1e9, 3)} GB/s at {format_size(best.size_bytes)}"
     if best.direction == "bi":
         bandwidth += " in both directions together"
+    bandwidth += ceilings.share(best)
     half = half_bandwidth(points) if len(tables(points)) == 1 else None
     if half is not None:
         bandwidth += f", half of it at {approximate_size(half)}"
@@ -208,6 +227,7 @@ def _overtaking(points: Sequence[PointSummary]) -> Iterator[str]:
 
 def _warnings(series: Series) -> Iterator[str]:
     plan = series.plan
+    yield from ceilings.slowed(series.logs)
     for transport in dict.fromkeys(point.transport for point in series.points):
         points = [point for point in series.points if point.transport == transport and point.rate]
         for kind, sentence in _WARNINGS.items():

@@ -1,0 +1,166 @@
+"""What the hardware between two GPUs allows, from its own description: pure functions over ``hardware`` records.
+
+A ceiling is a line rate: what the wires carry, headers included.  No transport reaches it; docs/method.md says why the
+packets' overhead is not taken off.
+"""
+
+# GB/s and B/s keep their capital letter in names.
+# ruff: noqa: N815
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from volley.records import Gpu, Hardware, NvLink, PeerStatus, Rank
+from volley.text import digits, harmless
+
+Way = Literal["direct", "staged"]
+WAYS: dict[str, Way] = {"staged": "staged", "aware": "direct", "peer": "direct", "device": "direct", "nccl": "direct"}
+"""How the families of transports get from one GPU to another: from GPU to GPU, or each through its host.  Others have
+no ceiling that is known: what host memory allows is described nowhere."""
+
+NOMINAL_BYTES_PER_S = {"1.0": 20e9, "2.0": 25e9, "2.2": 25e9, "3.0": 25e9, "3.1": 25e9, "4.0": 25e9, "5.0": 50e9}
+"""One NVLink in one direction, where NVML names no rate.  Source: NVIDIA's architecture whitepapers, each total divided
+by its links and 2 directions: P100 160 GB/s of 4 links, V100 300 of 6, A100 600 of 12, H100 900 of 18, B200 1800 of
+18."""
+
+_GIGATRANSFERS = {1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64}
+"""PCI Express: billions of transfers a second and lane, a bit each.  Source: PCI-SIG, PCI Express Base Specification
+6.0."""
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The most that a pair's hardware lets through."""
+
+    over: Literal["NVLink", "PCIe"]
+    words: str
+    """What it is made of: ``18 links of 26.56 GB/s``."""
+    one_way_Bps: float
+    both_ways_Bps: float
+    """Both directions together, when both ranks send at once."""
+
+    def of(self, direction: str | None) -> float:
+        """Return the ceiling of what is shown: a stream ``bi`` shows both directions together."""
+        return self.both_ways_Bps if direction == "bi" else self.one_way_Bps
+
+
+def ceiling(transport: str, ranks: Sequence[Rank], hardware: Sequence[Hardware]) -> Ceiling | None:
+    """Return the ceiling of a transport between two ranks; ``None`` where it is not known.
+
+    Args:
+        transport: its name.
+        ranks: the two ranks, as the run record places them.
+        hardware: what was read around that run.
+    """
+    way = WAYS.get(transport.partition("/")[0])
+    devices = [rank.device for rank in ranks if rank.device]
+    if way is None or len(devices) != 2 or len({rank.host for rank in ranks}) != 1:
+        return None
+    states = [[gpu for record in hardware for gpu in record.gpus if gpu.uuid == device.uuid] for device in devices]
+    if not all(states):
+        return None
+    shared = devices[0].uuid == devices[1].uuid
+    if way == "staged":
+        return _pcie(states, together=1 if shared else 2)
+    if shared:  # within one GPU's memory
+        return None
+    first, second = (each[-1] for each in states)
+    if first.nvlinks is None or second.nvlinks is None:
+        return None
+    peers = [
+        peer for record in hardware for peer in record.peers if {peer.first, peer.second} == {first.uuid, second.uuid}
+    ]
+    return _nvlink(first, second, peers) or _pcie(states, together=2)
+
+
+# -------------------------------------------------------------------------------------------------- NVLink
+
+
+def _nvlink(first: Gpu, second: Gpu, peers: Iterable[PeerStatus]) -> Ceiling | None:
+    """The links that join two GPUs; ``None`` where none do."""
+    said = [peer.nvlink for peer in peers if peer.nvlink is not None]
+    if said and "ok" not in said:
+        return None  # links may be there, and the switch between them not set up
+    sides = [_towards(first, second, joined="ok" in said), _towards(second, first, joined="ok" in said)]
+    rates = [[_rate(link) for link in side] for side in sides]
+    known = [[rate for rate in side if rate is not None] for side in rates]
+    if not all(sides) or known != rates:
+        return None
+    narrow = min(known, key=sum)
+    total = sum(narrow)
+    each = {f"{digits(rate / 1e9)} GB/s" for rate in narrow}
+    words = f"{len(narrow)} link{'' if len(narrow) == 1 else 's'} of {' or '.join(sorted(each))}"
+    return Ceiling("NVLink", words, total, 2 * total)
+
+
+def _towards(gpu: Gpu, peer: Gpu, *, joined: bool) -> list[NvLink]:
+    """The links of a GPU that lead to its peer: those to the peer itself, else all that lead into the switch.
+
+    A virtual machine may hide what is at the other end; where NVML says that NVLink joins the two, those links count.
+    """
+    links = gpu.nvlinks or []
+    direct = [link for link in links if link.remote_pci is not None and link.remote_pci == peer.pci]
+    if direct:
+        return direct
+    return [link for link in links if link.remote == "switch" or (joined and link.remote == "unknown")]
+
+
+def _rate(link: NvLink) -> float | None:
+    return link.line_rate_bytes_per_s or NOMINAL_BYTES_PER_S.get(link.version or "")
+
+
+# ---------------------------------------------------------------------------------------------------- PCIe
+
+
+def _pcie(states: Sequence[Sequence[Gpu]], *, together: int) -> Ceiling | None:
+    """The slower of two GPUs' PCIe links, each as it was read before and after.
+
+    ``together``: how much of both directions' payload fits through at once, in units of one direction.  Two ranks on
+    one GPU send every byte through the same link twice, once each way.
+    """
+    links = [_pcie_of(gpu) for gpu in states]
+    known = [link for link in links if link is not None]
+    if len(known) != len(links):
+        return None
+    words, rate = min(known, key=lambda link: link[1])
+    return Ceiling("PCIe", words, rate, together * rate)
+
+
+def _pcie_of(states: Sequence[Gpu]) -> tuple[str, float] | None:
+    """Return a GPU's PCIe link in words and its line rate; ``None`` where it is not known.
+
+    An idle link steps down to a lower generation and never to fewer lanes, so the generation is the most that the link
+    can have and the lanes are those that it has.
+    """
+    seen = max((gpu.pcie_generation for gpu in states if gpu.pcie_generation is not None), default=0)
+    most = max((gpu.pcie_generation_max for gpu in states if gpu.pcie_generation_max is not None), default=0)
+    width = max((gpu.pcie_width for gpu in states if gpu.pcie_width is not None), default=0)
+    generation = max(seen, most)
+    rate = pcie_bytes_per_s(generation, width)
+    if rate is None:
+        return None
+    stepped = f", read as {seen}.0 when idle" if 0 < seen < most else ""
+    return f"{generation}.0 x{width}{stepped}", rate
+
+
+def pcie_bytes_per_s(generation: int, width: int) -> float | None:
+    """Return the line rate of a PCI Express link in one direction; ``None`` for an unknown generation or no lanes.
+
+    Transfers × lanes × what the line code leaves: 8 of 10 bits (generations 1, 2), 128 of 130 bits (3 to 5), 236 of a
+    flit's 256 bytes (6).  Source: PCI-SIG, PCI Express Base Specification 6.0.
+
+    >>> round(pcie_bytes_per_s(5, 16) / 1e9, 3)
+    63.015
+    """
+    if generation not in _GIGATRANSFERS or width < 1:
+        return None
+    code = 8 / 10 if generation <= 2 else 128 / 130 if generation <= 5 else 236 / 256
+    return _GIGATRANSFERS[generation] * 1e9 * width * code / 8
+
+
+def described(found: Ceiling) -> str:
+    """Say it: ``478.1 GB/s over NVLink (18 links of 26.56 GB/s)``."""
+    return f"{digits(found.one_way_Bps / 1e9)} GB/s over {found.over} ({harmless(found.words)})"

@@ -1,0 +1,147 @@
+"""UCX's own account of the protocols that it chose: the one text that volley reads as text.
+
+With ``UCX_PROTO_INFO=y`` UCX (1.15 and later) prints a table for each operation when it first meets it: ranges of
+sizes, the protocol of each, and the lanes it takes.  Source: openucx/ucx, src/ucp/proto/proto_debug.c.  Two layouts are
+known; a text in another one gives nothing, which is recorded as unknown.  A ``(?)`` before a protocol marks an
+estimate: the sender does not know yet what the receiver will do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+VARIABLES = {"UCX_PROTO_INFO": "y"}
+"""What makes UCX print the tables."""
+
+_LINE = re.compile(r"^(?P<who>.*?)(?P<row>\|.*\|)\s*$")
+_RANGE = re.compile(r"^(\d+)([KMGTPE]?)(?:\.\.(?:(\d+)([KMGTPE]?)|(inf)))?$")
+_SEND = re.compile(r"by ucp_tag_send\S* from cuda\b")
+_FETCH = re.compile(r"^rendezvous data (fetch|send)\b.*\bcuda\b")
+_MEMUNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_ESTIMATE = "(?)"
+
+
+class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One row: what happens to messages of these sizes."""
+
+    first_bytes: int
+    last_bytes: int | None
+    """``None``: no limit."""
+    protocol: str
+    """UCX's words: ``eager copy-in copy-out``."""
+    lanes: str
+    """The transports and devices it takes, in UCX's words: ``cuda_ipc/cuda``."""
+    estimated: bool = False
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One operation on one connection."""
+
+    connection: str
+    operation: str
+    ranges: list[Range]
+
+
+class Protocols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What UCX does with messages in GPU memory; the reason where nothing is known."""
+
+    sends: list[Table] = []
+    """Tagged sends, one table for each way of calling them."""
+    rendezvous: list[Table] = []
+    """What the other side does once a rendezvous was agreed on."""
+    unknown: str | None = None
+
+
+def parse(lines: Iterable[str]) -> Protocols:
+    """Read the tables about GPU memory out of everything that a job printed."""
+    sends: dict[tuple[str, ...], Table] = {}
+    rendezvous: dict[tuple[str, ...], Table] = {}
+    for table in _tables(lines):
+        if not _whole(table):
+            continue
+        about = sends if _SEND.search(table.operation) else rendezvous if _FETCH.search(table.operation) else None
+        if about is not None:
+            about.setdefault((_connection_kind(table.connection), _without_devices(table.operation)), table)
+    if not sends:
+        return Protocols(unknown="UCX printed no table of its sends from GPU memory")
+    return Protocols(sends=list(sends.values()), rendezvous=list(rendezvous.values()))
+
+
+def of_plan(launch: dict[str, Any]) -> Protocols | None:
+    """Return what was written into a plan's ``launch``; ``None`` where there is nothing, or nothing of this form."""
+    stack = launch.get("stack")
+    try:
+        return msgspec.convert(stack["ucx_protocols"], Protocols) if isinstance(stack, dict) else None
+    except (KeyError, msgspec.ValidationError):
+        return None
+
+
+def _connection_kind(connection: str) -> str:
+    """Return ``intra-node`` of ``ucp_context_0 intra-node cfg#1``: each rank numbers its own."""
+    return connection.rpartition(" cfg")[0].rpartition(" ")[2]
+
+
+def _without_devices(operation: str) -> str:
+    """Return the operation without the GPU's number: both ranks do the same with their own."""
+    return re.sub(r"cuda/\S+", "cuda", operation)
+
+
+def _whole(table: Table) -> bool:
+    """True when the ranges cover every size without a gap: lines may be lost among those of another process."""
+    following = 0
+    for each in table.ranges:
+        if each.first_bytes != following:
+            return False
+        if each.last_bytes is None:
+            return each is table.ranges[-1]
+        following = each.last_bytes + 1
+    return False
+
+
+def _tables(lines: Iterable[str]) -> Iterator[Table]:
+    """Yield the tables: each process prints its own, and their lines may alternate."""
+    open_tables: dict[str, tuple[list[str], list[Range]]] = {}
+    for line in lines:
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        # "[1795279265.052477] [host:9015 :0]   | ...": the time differs from line to line
+        who = match["who"].strip().partition("] ")[2] or match["who"].strip()
+        cells = [cell.strip() for cell in match["row"].strip("|").split("|")]
+        titles, ranges = open_tables.setdefault(who, ([], []))
+        row = _range(cells)
+        if row is not None:
+            ranges.append(row)
+        elif cells[0] != "Range":
+            if ranges:
+                yield from _table(titles, ranges)
+                titles, ranges = open_tables[who] = ([], [])
+            titles.extend(cells)
+    for titles, ranges in open_tables.values():
+        yield from _table(titles, ranges)
+
+
+def _table(titles: list[str], ranges: list[Range]) -> Iterator[Table]:
+    """A table has two titles, side by side (UCX 1.15) or one below the other (1.20)."""
+    if len(titles) >= 2 and ranges:
+        yield Table(titles[-2], titles[-1], list(ranges))
+
+
+def _range(cells: list[str]) -> Range | None:
+    """Read a row of three cells; ``None`` for any other."""
+    match = _RANGE.match(cells[0]) if len(cells) == 3 else None
+    if match is None:
+        return None
+    first = _bytes(match[1], match[2])
+    last = None if match[5] else first if match[3] is None else _bytes(match[3], match[4])
+    estimated = cells[1].startswith(_ESTIMATE)
+    return Range(first, last, cells[1].removeprefix(_ESTIMATE).strip(), cells[2], estimated)
+
+
+def _bytes(number: str, unit: str) -> int:
+    """UCX writes whole multiples of 1024 with a unit."""
+    return int(number) << 10 * _MEMUNITS[unit]

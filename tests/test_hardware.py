@@ -1,0 +1,361 @@
+"""What NVML says of the GPUs, in the records; the ceiling that follows from it; what the report makes of both."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from example_records import log, pingpong, stream, transport
+from example_records import run as example_run
+from fake_engine import install
+from fake_nvml import FakeNvml, NVMLError
+from volley import session
+from volley.ceiling import Ceiling, ceiling, pcie_bytes_per_s
+from volley.planning import Request
+from volley.records import Device, Gpu, Hardware, Rank
+from volley.records_io import RunLog, decode_line, read_runs
+from volley.report import render
+from volley.stack import nvml
+
+MACHINES = Path(__file__).parent / "machines"
+H200, T4, MIXED = "composed-2xh200-nv18", "composed-4xt4-pcie", "composed-4xv100-mixed"
+
+
+def machine(name: str) -> list[Hardware]:
+    """The records of a machine, before and after."""
+    lines = (MACHINES / name / "hardware.jsonl").read_bytes().splitlines()
+    records = [decode_line(line) for line in lines]
+    assert all(isinstance(record, Hardware) for record in records)
+    return records  # type: ignore[return-value]
+
+
+def ranks(hardware: Hardware, *indices: int, hosts: tuple[str, str] = ("example-node", "example-node")) -> list[Rank]:
+    """Two ranks on GPUs of a machine."""
+    return [
+        msgspec.structs.replace(rank, host=host, device=device(hardware.gpus[index]))
+        for rank, index, host in zip(example_run().ranks, indices, hosts, strict=True)
+    ]
+
+
+def device(gpu: Gpu) -> Device:
+    about = {"name": gpu.name or "", "pci": gpu.pci or "", "compute_capability": "9.0", "memory_bytes": 1 << 30}
+    return Device(index=gpu.index, uuid=gpu.uuid, **about)
+
+
+def changed(records: list[Hardware], **changes: object) -> list[Hardware]:
+    """The records with every GPU changed."""
+    return [
+        msgspec.structs.replace(each, gpus=[msgspec.structs.replace(gpu, **changes) for gpu in each.gpus])
+        for each in records
+    ]
+
+
+# ------------------------------------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize("name", [H200, T4, MIXED])
+def test_what_nvml_says_is_what_the_record_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (before, after) = machine(name)
+    for record in (before, after):
+        fake = FakeNvml(record)
+        monkeypatch.setitem(sys.modules, "pynvml", fake)
+        found = nvml.read(record.when)
+        assert fake.open == 0
+        unread = {gpu.index: gpu.unread for gpu in found.gpus}
+        assert msgspec.structs.replace(found, host=record.host, gpus=without_reasons(found)) == msgspec.structs.replace(
+            record, gpus=without_reasons(record)
+        )
+        assert all(reasons["power_w"] == "Not Supported" for reasons in unread.values())
+
+
+def without_reasons(record: Hardware) -> list[Gpu]:
+    return [msgspec.structs.replace(gpu, unread={}) for gpu in record.gpus]
+
+
+def test_only_the_gpus_that_are_used_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = machine(T4)[0]
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(before))
+    used = [before.gpus[index].uuid for index in (1, 3)]
+    found = nvml.read("before", used)
+    assert [gpu.index for gpu in found.gpus] == [1, 3]
+    assert [(peer.first, peer.second) for peer in found.peers] == [tuple(used)]
+    assert nvml.of(nvml.read("before"), used) == found
+    assert nvml.of(before, ["GPU-other"]).reason == "NVML lists none of the GPUs that the ranks use"
+
+
+def test_without_the_module_or_the_driver_the_reason_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert "pip install nvidia-ml-py" in (nvml.read("before").reason or "")
+
+    class Broken(FakeNvml):
+        def nvmlInit(self) -> None:
+            raise NVMLError("Driver/library version mismatch")
+
+    monkeypatch.setitem(sys.modules, "pynvml", Broken(machine(H200)[0]))
+    found = nvml.read("after")
+    assert (found.reason, found.gpus) == ("Driver/library version mismatch", [])
+
+
+def test_links_that_cannot_be_read_are_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Shy(FakeNvml):
+        def nvmlDeviceGetNvLinkState(self, _gpu: Gpu, _number: int) -> int:
+            raise NVMLError("Insufficient Permissions")
+
+    before = machine(H200)[0]
+    monkeypatch.setitem(sys.modules, "pynvml", Shy(before))
+    found = nvml.read("before")
+    assert all(gpu.nvlinks is None for gpu in found.gpus)
+    assert found.gpus[0].unread["nvlinks"] == "Insufficient Permissions"
+    assert ceiling("aware", ranks(before, 0, 1), [found]) is None
+    assert ceiling("staged/pinned", ranks(before, 0, 1), [found]) is not None
+
+
+# --------------------------------------------------------------------------------------- the ceiling
+
+
+def over(transport_name: str, name: str, *indices: int) -> Ceiling | None:
+    records = machine(name)
+    return ceiling(transport_name, ranks(records[0], *indices), records)
+
+
+@pytest.mark.parametrize(
+    ("generation", "width", "expected"),
+    [(1, 16, 4.0), (2, 16, 8.0), (3, 16, 15.754), (4, 16, 31.508), (5, 16, 63.015), (6, 16, 118.0), (3, 8, 7.877)],
+)
+def test_pcie_rates_are_those_of_the_specification(generation: int, width: int, expected: float) -> None:
+    assert pcie_bytes_per_s(generation, width) == pytest.approx(expected * 1e9, rel=1e-4)
+
+
+def test_pcie_of_an_unknown_kind_has_no_rate() -> None:
+    assert pcie_bytes_per_s(7, 16) is None
+    assert pcie_bytes_per_s(5, 0) is None
+
+
+@pytest.mark.parametrize("name", ["aware", "peer", "device", "nccl"])
+def test_two_h200_have_eighteen_links(name: str) -> None:
+    found = over(name, H200, 0, 1)
+    assert found is not None
+    assert (found.over, found.words) == ("NVLink", "18 links of 26.56 GB/s")
+    assert found.one_way_Bps == pytest.approx(478.1e9, rel=1e-3)
+    assert found.both_ways_Bps == 2 * found.one_way_Bps
+
+
+@pytest.mark.parametrize("name", ["staged/pageable", "staged/shared"])
+def test_staging_goes_over_pcie_whatever_joins_the_gpus(name: str) -> None:
+    found = over(name, H200, 0, 1)
+    assert found is not None
+    assert (found.over, found.words) == ("PCIe", "5.0 x16")
+    assert found.one_way_Bps == pytest.approx(63.015e9, rel=1e-4)
+
+
+def test_without_nvlink_the_slower_pcie_link_counts_at_its_most() -> None:
+    found = over("peer", T4, 0, 1)
+    assert found is not None
+    assert (found.over, found.words) == ("PCIe", "3.0 x16")  # read at generation 1 before, at 3 after
+    narrow = over("staged/pinned", T4, 0, 3)
+    assert narrow is not None
+    assert narrow.words == "3.0 x8"
+    assert narrow.one_way_Bps == pytest.approx(found.one_way_Bps / 2)
+
+
+def test_a_link_that_was_only_seen_idle_is_said_to_be() -> None:
+    before = machine(T4)[:1]
+    found = ceiling("peer", ranks(before[0], 0, 1), before)
+    assert found is not None
+    assert found.words == "3.0 x16, read as 1.0 when idle"
+    assert found.one_way_Bps == pcie_bytes_per_s(3, 16)
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        ((0, 3), "2 links of 25.78 GB/s"),
+        ((0, 2), "1 link of 25.78 GB/s"),
+        ((0, 1), "1 link of 25.00 GB/s"),  # GPU 1 tells no rate: the nominal one of its version, the smaller side
+        ((2, 3), "3.0 x16"),  # both have links, none to each other
+    ],
+)
+def test_only_links_between_the_two_count(pair: tuple[int, int], words: str) -> None:
+    found = over("peer", MIXED, *pair)
+    assert found is not None
+    assert found.words == words
+
+
+def test_behind_a_switch_the_smaller_side_counts() -> None:
+    records = machine(H200)
+    degraded = [
+        msgspec.structs.replace(each, gpus=[each.gpus[0], msgspec.structs.replace(each.gpus[1], nvlinks=links[:12])])
+        for each in records
+        if (links := each.gpus[1].nvlinks)
+    ]
+    found = ceiling("peer", ranks(records[0], 0, 1), degraded)
+    assert found is not None
+    assert found.words == "12 links of 26.56 GB/s"
+
+
+def test_a_switch_that_is_not_set_up_joins_nobody() -> None:
+    records = machine(H200)
+    apart = [
+        msgspec.structs.replace(each, peers=[msgspec.structs.replace(each.peers[0], nvlink="not supported")])
+        for each in records
+    ]
+    found = ceiling("peer", ranks(records[0], 0, 1), apart)
+    assert found is not None
+    assert found.over == "PCIe"
+
+
+def test_links_to_somewhere_unknown_count_where_nvml_says_that_nvlink_joins_the_two() -> None:
+    records = machine(H200)
+    hidden = [
+        msgspec.structs.replace(link, remote="unknown", remote_pci=None) for link in records[0].gpus[0].nvlinks or ()
+    ]
+    found = ceiling("peer", ranks(records[0], 0, 1), changed(records, nvlinks=hidden))
+    assert found is not None
+    assert found.words == "18 links of 26.56 GB/s"
+    silent = [msgspec.structs.replace(each, peers=[]) for each in changed(records, nvlinks=hidden)]
+    unjoined = ceiling("peer", ranks(records[0], 0, 1), silent)
+    assert unjoined is not None
+    assert unjoined.over == "PCIe"
+
+
+def test_a_shared_gpu_stages_every_byte_over_one_link_twice() -> None:
+    found = over("staged/pinned", H200, 0, 0)
+    assert found is not None
+    assert found.both_ways_Bps == found.one_way_Bps
+    assert over("peer", H200, 0, 0) is None
+
+
+def test_where_nothing_is_known_there_is_no_ceiling() -> None:
+    records = machine(H200)
+    pair = ranks(records[0], 0, 1)
+    for name in ("host", "null", "corrupt"):
+        assert ceiling(name, pair, records) is None
+    assert ceiling("peer", pair, []) is None
+    assert ceiling("peer", example_run().ranks, records) is None
+    assert ceiling("peer", ranks(records[0], 0, 1, hosts=("a", "b")), records) is None
+    assert ceiling("staged/pinned", pair, changed(records, pcie_width=None)) is None
+
+
+# ---------------------------------------------------------------------------------------- the report
+
+
+def measured(name: str = H200, **changes: object) -> RunLog:
+    """A run between the first two GPUs of a machine: 1 GiB at 400 GB/s and at 50 GB/s."""
+    records = changed(machine(name), **changes) if changes else machine(name)
+    gib = 1 << 30
+    made = log(
+        pingpong([gib / 400e9] * 6, size=gib, name="peer"),
+        pingpong([gib / 50e9] * 6, size=gib, name="staged/pinned"),
+        transports=[transport("peer", memory="device"), transport("staged/pinned", memory="device")],
+    )
+    assert made.run
+    made.run = msgspec.structs.replace(made.run, ranks=ranks(records[0], 0, 1))
+    made.hardware = records
+    return made
+
+
+def shown(*logs: RunLog, form: str = "table") -> str:
+    out = io.StringIO()
+    render(list(logs), form, out, color=False, err=io.StringIO())
+    return out.getvalue()
+
+
+def test_the_report_says_how_much_of_the_ceiling_is_reached_and_what_it_is() -> None:
+    text = shown(measured())
+    assert "400 GB/s at 1 GiB, 84 % of the ceiling" in text
+    assert "50.0 GB/s at 1 GiB, 79 % of the ceiling" in text
+    assert "478.1 GB/s over NVLink (18 links of 26.56 GB/s) for peer" in text
+    assert "63.02 GB/s over PCIe (5.0 x16) for staged/pinned" in text
+    (peer, staged) = json.loads(shown(measured(), form="json"))["series"][0]["summaries"]
+    assert peer["of_ceiling"] == pytest.approx(400 / 478.116, rel=1e-4)
+    assert staged["ceiling_Bps"] == pytest.approx(63.015e9, rel=1e-4)
+
+
+def test_both_directions_together_are_held_against_both() -> None:
+    made = measured()
+    window = 64 << 20
+    made.points = [stream([window / 300e9] * 6, [window / 320e9] * 6, size=1 << 20, transport="peer")]
+    (point,) = json.loads(shown(made, form="json"))["series"][0]["summaries"]
+    assert point["ceiling_Bps"] == pytest.approx(2 * 478.116e9)
+    assert point["of_ceiling"] == pytest.approx(600 / (2 * 478.116), rel=1e-4)
+
+
+def test_a_run_without_hardware_reads_as_before() -> None:
+    made = measured()
+    made.hardware = []
+    text = shown(made)
+    assert "ceiling" not in text
+    assert json.loads(shown(made, form="json"))["series"][0]["summaries"][0]["of_ceiling"] is None
+
+
+def test_a_gpu_that_was_slowed_down_or_had_memory_errors_is_named() -> None:
+    made = measured(clocks_event_reasons=["idle", "hardware thermal slowdown"])
+    assert "GPU 0 (NVIDIA H200) was slowed down as the run ended: hardware thermal slowdown" in shown(made)
+    before, after = machine(H200)
+    made.hardware = [before, *changed([after], ecc_uncorrected=2)]
+    assert "GPU 1 (NVIDIA H200) had 2 uncorrected memory errors during the run" in shown(made)
+    assert "slowed" not in shown(measured())
+
+
+# ------------------------------------------------------------------------------------------ the seam
+
+
+@pytest.fixture
+def gpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with a driver and two GPUs, and an engine that uses them; return the file for records."""
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    monkeypatch.setenv("VOLLEY_FAKE", "gpus")
+    monkeypatch.setattr(session, "has_driver", lambda: True)
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(machine(H200)[0]))
+    return tmp_path / "r.jsonl"
+
+
+def ask(output: Path, *names: str) -> Request:
+    return Request(transports=names, sizes=(8,), output=output, format="csv")
+
+
+def kinds(output: Path) -> list[str]:
+    return [json.loads(line)["record"] for line in output.read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_gpus_stand_behind_the_run_and_before_its_end(gpu_machine: Path) -> None:
+    assert session.measure(ask(gpu_machine, "staged/pinned")) == 0
+    assert kinds(gpu_machine) == ["run", "hardware", "transport", "pingpong", "hardware", "end"]
+    (log,) = read_runs(gpu_machine)
+    assert log.complete
+    assert [record.when for record in log.hardware] == ["before", "after"]
+    assert [len(record.gpus) for record in log.hardware] == [2, 2]
+
+
+def test_a_run_that_breaks_off_keeps_what_became_of_its_gpus(
+    gpu_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VOLLEY_FAKE", "gpus_lost")
+    assert session.measure(ask(gpu_machine, "staged/pinned")) == 1
+    assert kinds(gpu_machine) == ["run", "hardware", "transport", "hardware"]
+    (log,) = read_runs(gpu_machine)
+    assert not log.complete
+    assert not log.problems
+
+
+def test_gpus_are_not_read_where_no_transport_uses_them(gpu_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> Hardware:
+        raise AssertionError("NVML was read")
+
+    monkeypatch.setattr(nvml, "read", refuse)
+    session.measure(ask(gpu_machine, "host"))
+    assert "hardware" not in kinds(gpu_machine)
+    monkeypatch.setattr(session, "has_driver", lambda: False)
+    session.measure(ask(gpu_machine, "staged/pinned"))
+    assert "hardware" not in kinds(gpu_machine)
+
+
+def test_a_run_whose_ranks_use_no_gpu_says_nothing_of_them(gpu_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VOLLEY_FAKE", "good")
+    session.measure(ask(gpu_machine, "staged/pinned"))
+    assert "hardware" not in kinds(gpu_machine)

