@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
-_REPLACED = str.maketrans({"µ": "u", "±": "+-", "✓": "y", "–": "-", "·": "|", "…": "..."})
+_REPLACED = str.maketrans({"µ": "u", "±": "+-", "×": "x", "✓": "y", "–": "-", "·": "|", "…": "..."})
 
 
 class Encodable:
