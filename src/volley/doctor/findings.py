@@ -64,6 +64,8 @@ class Check:
     tries: str
     remedy: str
     judge: Callable[[Facts], Verdict]
+    needs: tuple[str, ...] = ()
+    """Earlier checks: where one of them is broken, nothing is said of this one but that."""
 
 
 def good(said: str, evidence: str = "") -> Verdict:

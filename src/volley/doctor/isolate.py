@@ -38,9 +38,7 @@ class _Answer(msgspec.Struct):
     skipped: str | None = None
 
 
-def isolated(
-    call: str, work: Callable[[], T], kind: Any, limit_s: float, *, own_session: bool = True
-) -> Probe[T]:
+def isolated(call: str, work: Callable[[], T], kind: Any, limit_s: float, *, own_session: bool = True) -> Probe[T]:
     """Run ``work`` in a forked process; return what it found, or how it ended.
 
     Args:

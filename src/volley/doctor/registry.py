@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from volley.doctor.checks import gpus, host, launcher, libraries, links, machine, mpi
 from volley.doctor.facts import Facts
-from volley.doctor.findings import STATUSES, Check, Diagnosis, Finding
+from volley.doctor.findings import STATUSES, Check, Diagnosis, Finding, Verdict
+from volley.text import several
 
 _TOOLS, _DRIVER, _GPUS, _WAYS = "toolchain", "kernel and driver", "GPUs", "ways between GPUs"
-_LIMITS, _LIBRARIES, _MPI, _LAUNCHER = "limits", "libraries", "MPI", "launcher"
+_LIMITS, _LIBRARIES, _MPI, _LAUNCHER, _DATA = "limits", "libraries", "MPI", "launcher", "data between GPUs"
+
+_CUDA = ("driver", "driver age")
+"""What every answer of CUDA stands on."""
+_TWO_RANKS = (*_CUDA, "MPI, host memory")
 
 CHECKS: tuple[Check, ...] = (
     Check(
@@ -35,7 +40,10 @@ CHECKS: tuple[Check, ...] = (
         name="driver",
         layer=_DRIVER,
         tries="Reads /proc/driver/nvidia/version, opens every /dev/nvidia*, loads libcuda.so.1.",
-        remedy="The driver's package with the running kernel's headers; in a container, its start with `--gpus all`; `nvidia-modprobe` for a missing node.",
+        remedy=(
+            "The driver's package with the running kernel's headers; in a container, its start with `--gpus all`; "
+            "`nvidia-modprobe` for a missing node."
+        ),
         judge=machine.driver,
     ),
     Check(
@@ -51,6 +59,7 @@ CHECKS: tuple[Check, ...] = (
         tries="Calls cuInit; holds the GPUs of /sys/bus/pci against those that CUDA shows.",
         remedy="By the error: unset CUDA_VISIBLE_DEVICES, start the fabric manager, reboot after an update.",
         judge=gpus.devices,
+        needs=_CUDA,
     ),
     Check(
         name="MIG",
@@ -58,6 +67,7 @@ CHECKS: tuple[Check, ...] = (
         tries="Asks NVML whether a GPU is cut into instances.",
         remedy="`nvidia-smi -i N -mig 0`.",
         judge=gpus.mig,
+        needs=_CUDA,
     ),
     Check(
         name="compute mode",
@@ -65,6 +75,7 @@ CHECKS: tuple[Check, ...] = (
         tries="Asks each GPU how many processes it takes.",
         remedy="`nvidia-smi -i N -c DEFAULT`.",
         judge=gpus.compute_mode,
+        needs=_CUDA,
     ),
     Check(
         name="machine code",
@@ -72,6 +83,7 @@ CHECKS: tuple[Check, ...] = (
         tries="Compares compute capabilities with the machine code in the engine.",
         remedy="Volley built for them: `VOLLEY_CUDA_ARCHITECTURES=…`.",
         judge=gpus.machine_code,
+        needs=_CUDA,
     ),
     Check(
         name="peer access",
@@ -79,6 +91,7 @@ CHECKS: tuple[Check, ...] = (
         tries="Calls cuDeviceCanAccessPeer for every ordered pair; NVML says why not.",
         remedy="Neighbouring ranks on pairs that reach each other.",
         judge=links.peer_access,
+        needs=_CUDA,
     ),
     Check(
         name="NVLink",
@@ -86,6 +99,7 @@ CHECKS: tuple[Check, ...] = (
         tries="Asks NVML for the state of every link.",
         remedy="The driver's log; the fabric manager.",
         judge=links.nvlink,
+        needs=_CUDA,
     ),
     Check(
         name="PCIe",
@@ -93,6 +107,7 @@ CHECKS: tuple[Check, ...] = (
         tries="Copies to each GPU and reads its link meanwhile: generation and width, now and possible.",
         remedy="Another slot, or the firmware's settings.",
         judge=links.pcie,
+        needs=_CUDA,
     ),
     Check(
         name="IOMMU",
@@ -130,18 +145,12 @@ CHECKS: tuple[Check, ...] = (
         judge=host.memlock,
     ),
     Check(
-        name="CUDA IPC",
-        layer=_LIMITS,
-        tries="Two processes map each other's GPU memory (volley's `peer`).",
-        remedy="One container for all ranks; no CUDA_VISIBLE_DEVICES.",
-        judge=links.cuda_ipc,
-    ),
-    Check(
         name="GDRCopy",
         layer=_LIBRARIES,
         tries="Opens /dev/gdrdrv, loads libgdrapi, maps GPU memory, writes through the mapping, reads back with CUDA.",
         remedy="GDRCopy's packages; `modprobe gdrdrv`; `--device /dev/gdrdrv`.",
         judge=libraries.gdrcopy,
+        needs=_CUDA,
     ),
     Check(
         name="UCX",
@@ -156,6 +165,7 @@ CHECKS: tuple[Check, ...] = (
         tries="`ucx_perftest` between two processes, of GPU memory where there is a GPU.",
         remedy="A UCX with CUDA; its tools.",
         judge=libraries.ucx_transfer,
+        needs=_CUDA,
     ),
     Check(
         name="MPI library",
@@ -163,6 +173,7 @@ CHECKS: tuple[Check, ...] = (
         tries="Asks a job which library it loaded; looks for another mpirun on PATH.",
         remedy="The mpirun that belongs to the engine.",
         judge=mpi.library,
+        needs=_TWO_RANKS,
     ),
     Check(
         name="MPI, host memory",
@@ -184,6 +195,7 @@ CHECKS: tuple[Check, ...] = (
         tries="Verified messages of GPU memory, in a job of its own; UCX says the protocol.",
         remedy="The CUDA-aware stack from wheels, or `volley setup`.",
         judge=mpi.device,
+        needs=_TWO_RANKS,
     ),
     Check(
         name="MPI, GPU speed",
@@ -191,6 +203,7 @@ CHECKS: tuple[Check, ...] = (
         tries="The same messages by MPI and staged through the host, interleaved.",
         remedy="The ways compared by size.",
         judge=mpi.device_speed,
+        needs=_TWO_RANKS,
     ),
     Check(
         name="launcher",
@@ -198,6 +211,7 @@ CHECKS: tuple[Check, ...] = (
         tries="Starts a rank a GPU (two at least) and lets each say where it is.",
         remedy="The launcher's words for this MPI.",
         judge=launcher.launcher,
+        needs=_TWO_RANKS,
     ),
     Check(
         name="GPU of each rank",
@@ -205,6 +219,7 @@ CHECKS: tuple[Check, ...] = (
         tries="Compares the GPUs that the ranks use and see.",
         remedy="`--gpus-per-node` with `--gpu-bind=none` under Slurm.",
         judge=launcher.rank_gpus,
+        needs=_TWO_RANKS,
     ),
     Check(
         name="binding",
@@ -212,22 +227,43 @@ CHECKS: tuple[Check, ...] = (
         tries="Asks each rank which cores it may use.",
         remedy="The launcher's binding words.",
         judge=launcher.binding,
+        needs=_TWO_RANKS,
+    ),
+    Check(
+        name="CUDA IPC",
+        layer=_DATA,
+        tries="Two processes map each other's GPU memory (volley's `peer`).",
+        remedy="One container for all ranks; no CUDA_VISIBLE_DEVICES.",
+        judge=links.cuda_ipc,
+        needs=_TWO_RANKS,
     ),
     Check(
         name="peer copies",
-        layer=_LAUNCHER,
+        layer=_DATA,
         tries="Copies between pairs of GPUs; the receiving GPU compares every byte.",
         remedy="IOMMU and ACS.",
         judge=links.integrity,
+        needs=_TWO_RANKS,
     ),
 )
 
 
+_LACKING = {"broken", "not tested"}
+
+
+def _after(check: Check, verdict: Verdict, earlier: list[Finding]) -> Verdict:
+    """Name the cause in place of its consequence: what stands on a broken layer has not been tested."""
+    broken = [each.check for each in earlier if each.check in check.needs and each.status == "broken"]
+    if broken and verdict.status in _LACKING:
+        return Verdict(status="not tested", said=f"first mend: {several(broken)}", evidence=verdict.evidence)
+    return verdict
+
+
 def diagnose(facts: Facts) -> Diagnosis:
     """Judge the facts; nothing but them is looked at."""
-    findings = []
+    findings: list[Finding] = []
     for check in CHECKS:
-        verdict = check.judge(facts)
+        verdict = _after(check, check.judge(facts), findings)
         findings.append(
             Finding(
                 check=check.name,

@@ -15,21 +15,45 @@ _FAMILIES = (
     ("suse", ("suse", "sles", "opensuse", "opensuse-leap")),
 )
 
+_OLD_RHEL = ("rhel7", "7")
+"""RHEL 7 and its like have yum and packages of their own; by the first part of VERSION_ID."""
+
 _HEADERS = {
     "ubuntu": "linux-headers-$(uname -r)",
     "debian": "linux-headers-$(uname -r)",
     "rhel": "kernel-devel-$(uname -r)",
+    "rhel7": "kernel-devel-$(uname -r)",
     "suse": "kernel-default-devel",
 }
-_COMMANDS = {"ubuntu": "apt-get install", "debian": "apt-get install", "rhel": "dnf install", "suse": "zypper install"}
+_COMMANDS = {
+    "ubuntu": "apt-get install",
+    "debian": "apt-get install",
+    "rhel": "dnf install",
+    "rhel7": "yum install",
+    "suse": "zypper install",
+}
 
 _PACKAGES: dict[str, dict[str, str]] = {
-    "compiler": {"ubuntu": "g++", "debian": "g++", "rhel": "gcc-c++", "suse": "gcc-c++"},
+    "compiler": {
+        "ubuntu": "g++",
+        "debian": "g++",
+        "rhel": "gcc-c++",
+        "rhel7": "devtoolset-11-gcc-c++",
+        "suse": "gcc-c++",
+    },
+    "newer compiler": {
+        "ubuntu": "g++-12 && export CXX=g++-12",
+        "debian": "g++-12 && export CXX=g++-12",
+        "rhel": "gcc-toolset-13-gcc-c++ && scl enable gcc-toolset-13 bash",
+        "rhel7": "devtoolset-11-gcc-c++ && scl enable devtoolset-11 bash",
+        "suse": "gcc13-c++ && export CXX=g++-13",
+    },
     "cmake": dict.fromkeys(_COMMANDS, "cmake"),
     "driver": {
         "ubuntu": "nvidia-driver-580-open",
         "debian": "nvidia-driver",
         "rhel": "nvidia-open",
+        "rhel7": "nvidia-driver-latest-dkms",
         "suse": "nvidia-open",
     },
     "toolkit": dict.fromkeys(_COMMANDS, "cuda-toolkit"),
@@ -37,12 +61,14 @@ _PACKAGES: dict[str, dict[str, str]] = {
         "ubuntu": "gdrdrv-dkms libgdrapi",
         "debian": "gdrdrv-dkms libgdrapi",
         "rhel": "gdrcopy gdrcopy-kmod",
+        "rhel7": "gdrcopy gdrcopy-kmod",
         "suse": "gdrcopy gdrcopy-kmod",
     },
-    "ucx": {"ubuntu": "ucx-utils", "debian": "ucx-utils", "rhel": "ucx", "suse": "ucx-tools"},
+    "ucx": {"ubuntu": "ucx-utils", "debian": "ucx-utils", "rhel": "ucx", "rhel7": "ucx", "suse": "ucx-tools"},
 }
 _ELSEWHERE = {
     "compiler": "install a C++20 compiler",
+    "newer compiler": "install a C++20 compiler and name it in CXX",
     "cmake": "pip install cmake",
     "driver": "install the NVIDIA driver: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/",
     "toolkit": "install the CUDA toolkit: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/",
@@ -53,6 +79,7 @@ _BOOT = {
     "ubuntu": "add {words} to GRUB_CMDLINE_LINUX in /etc/default/grub, then: {sudo}update-grub && {sudo}reboot",
     "debian": "add {words} to GRUB_CMDLINE_LINUX in /etc/default/grub, then: {sudo}update-grub && {sudo}reboot",
     "rhel": '{sudo}grubby --update-kernel=ALL --args="{words}" && {sudo}reboot',
+    "rhel7": '{sudo}grubby --update-kernel=ALL --args="{words}" && {sudo}reboot',
     "suse": "add {words} to GRUB_CMDLINE_LINUX in /etc/default/grub, then: "
     "{sudo}grub2-mkconfig -o /boot/grub2/grub.cfg && {sudo}reboot",
 }
@@ -73,7 +100,7 @@ def family(system: System) -> str | None:
     for name in (system.os_id, *system.os_like):
         for known, members in _FAMILIES:
             if name in members or name.partition("-")[0] in members:
-                return known
+                return _OLD_RHEL[0] if known == "rhel" and system.os_version.split(".")[0] == _OLD_RHEL[1] else known
     return None
 
 

@@ -30,6 +30,8 @@ def render(diagnosis: Diagnosis, facts: Facts, out: TextIO) -> None:
     """Show all findings on ``out``, and the counts last."""
     console = _console(out)
     console.print(Text(_heading(facts)))
+    if facts.note:
+        console.print(Text(harmless(facts.note), "dim"))
     layer = ""
     # Fixed columns, so that the layers' tables stand in line with each other.
     first = max(len(each.status) for each in diagnosis.findings)
@@ -53,7 +55,7 @@ def _heading(facts: Facts) -> str:
     found = facts.system.value
     if found is None:
         return "volley doctor"
-    parts = [found.os_name, f"Linux {found.kernel}", found.architecture, found.container, facts.note]
+    parts = [found.os_name, f"Linux {found.kernel}", found.architecture, found.container]
     return harmless(" · ".join(["volley doctor", *filter(None, parts)]))
 
 

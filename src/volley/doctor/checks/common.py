@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from volley.doctor.facts import Cuda, CudaDevice, Facts, Job, Probe
-from volley.doctor.findings import Verdict, broken
+from volley.doctor.facts import Cuda, CudaDevice, Facts, Job, Probe, Tried
+from volley.doctor.findings import Verdict, broken, not_applicable, not_tested
 
 NO_GPU = "there is no NVIDIA GPU"
 ONE_GPU = "one GPU has no peer"
+AWARE = "aware"
+"""The transport that hands MPI pointers to GPU memory."""
 
 
 def has_gpu(facts: Facts) -> bool:
@@ -20,6 +22,19 @@ def cuda_devices(facts: Facts) -> list[CudaDevice]:
     return (facts.cuda.value or Cuda()).devices
 
 
+def without_peers(facts: Facts) -> Verdict | None:
+    """Say why there is nothing between GPUs to look at; ``None`` where CUDA shows two."""
+    found, bus = len(cuda_devices(facts)), facts.bus.value
+    on_bus = len(bus.gpus) if bus else 0
+    if found >= 2:
+        return None
+    if not has_gpu(facts):
+        return not_applicable(NO_GPU)
+    if on_bus >= 2:
+        return not_tested(f"CUDA shows this process {found} of {on_bus} GPUs")
+    return not_applicable(ONE_GPU)
+
+
 def is_virtual(facts: Facts) -> bool:
     """True in a virtual machine, whose host decides about PCIe."""
     return bool(facts.system.value and facts.system.value.virtual)
@@ -30,9 +45,22 @@ def container(facts: Facts) -> str | None:
     return facts.system.value.container if facts.system.value else None
 
 
+def delivered(job: Job, transport: str) -> list[Tried]:
+    """Return the message sizes that arrived on a transport, byte for byte."""
+    return [point for point in job.points if point.transport == transport and point.status == "ok"]
+
+
+def sends_gpu_memory(facts: Facts) -> bool | None:
+    """Tell whether MPI sent GPU memory; ``None`` where it was not tried."""
+    job = facts.mpi_device.value
+    if job is None:
+        return False if facts.mpi_device.error else None
+    return bool(delivered(job, AWARE))
+
+
 def last_words(job: Job) -> str:
     """Return why a job ended, and the last line that anybody printed."""
-    said = [job.reason or f"status {job.status}"]
+    said = [job.reason or f"it ended with status {job.status}"]
     if job.text and job.text[-1] not in said[0]:
         said.append(job.text[-1])
     return "; ".join(said)
@@ -58,5 +86,6 @@ def size(count: int) -> str:
 
 def broke_off(probe: Probe[Job], job: Job, said: str, remedy: str) -> Verdict:
     """A job that ended early, or hung."""
-    words = last_words(job)
-    return broken(f"{said}: {probe.error or words}", f"{command(job)}: {words}", remedy)
+    return broken(
+        f"{said}: {probe.error or job.reason or 'no message was sent'}", f"{command(job)}: {last_words(job)}", remedy
+    )

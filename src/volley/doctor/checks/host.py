@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from volley.doctor.checks.common import container, size
 from volley.doctor.facts import Facts, Limits
-from volley.doctor.findings import Verdict, answered, broken, good, lost, not_applicable, warning
+from volley.doctor.findings import Verdict, broken, good, lost, not_applicable, warning
 from volley.doctor.remedies import sudo, system_of
 
 _SMALL_SHM = 64 << 20
@@ -80,6 +80,6 @@ def memlock(facts: Facts) -> Verdict:
         remedy = "docker run --ulimit memlock=-1"
     return warning(
         f"{size(limit)} of locked memory: an RDMA network cannot register a message's buffer",
-        answered(facts.limits, f"RLIMIT_MEMLOCK {limit} bytes"),
+        f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes",
         remedy,
     )

@@ -33,19 +33,22 @@ def _launcher_remedy(job: Job) -> str:
 
 def rank_gpus(facts: Facts) -> Verdict:
     """Ask whether each rank has a GPU of its own and sees its peers'."""
+    job = facts.launcher.value
     if not has_gpu(facts):
         return not_applicable(NO_GPU)
-    if facts.launcher.value is None or not facts.launcher.value.ranks:
+    if job is None or not job.ranks:
         return not_tested("no ranks were started")
-    job = facts.launcher.value
+    return _judge_gpus(facts, job)
+
+
+def _judge_gpus(facts: Facts, job: Job) -> Verdict:
     with_gpu = [rank for rank in job.ranks if rank.device]
     if not with_gpu:
         return broken("no rank sees a GPU", f"{command(job)}: no rank has a device", _gpu_words(facts, job))
-    shared = _shared(with_gpu)
-    if shared and len(cuda_devices(facts)) != 1:
+    if shared := _shared(with_gpu):
+        if _only_one(facts):
+            return good(f"{shared}: it is the only one")
         return broken(f"{shared}: others are idle", f"{command(job)}: {shared}", _gpu_words(facts, job))
-    if shared:
-        return good(f"{shared}: it is the only one")
     if _hidden(job, with_gpu):
         return warning(
             "each rank sees one GPU only, so no rank can map a peer's memory: CUDA IPC and peer copies are off",
@@ -55,6 +58,11 @@ def rank_gpus(facts: Facts) -> Verdict:
         )
     shown = several([f"{rank.rank} on GPU {rank.device.index}" for rank in with_gpu if rank.device])
     return good(f"rank {shown}")
+
+
+def _only_one(facts: Facts) -> bool:
+    """True where there is no second GPU, whatever CUDA shows: a launcher may hide the others."""
+    return len(cuda_devices(facts)) == 1 and len(facts.bus.value.gpus if facts.bus.value else []) <= 1
 
 
 _HIDERS = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_GPUS_ON_NODE")
@@ -84,7 +92,7 @@ def _gpu_words(facts: Facts, job: Job) -> str:
     here = len([rank for rank in job.ranks if rank.node == 0])
     if job.launcher == "srun" or any(name.startswith("SLURM_") for name in facts.environment):
         counts = f"--ntasks-per-node={here} --gpus-per-node={here}"
-        return f"srun {counts} --gpu-bind=none volley transports, and no --gpus-per-task"
+        return f"without --gpus-per-task: srun {counts} --gpu-bind=none volley transports"
     if job.launcher == "jsrun":
         return "jsrun --rs_per_host=1 --gpu_per_rs=ALL_GPUS --smpiargs=-gpu volley transports"
     return "unset CUDA_VISIBLE_DEVICES; volley transports"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.doctor.checks.common import NO_GPU, container, has_gpu
+from volley.doctor.checks.common import NO_GPU, container, has_gpu, sends_gpu_memory
 from volley.doctor.facts import Facts, Gdrcopy
 from volley.doctor.findings import Verdict, answered, broken, good, lost, not_applicable, not_tested, warning
 from volley.doctor.remedies import AWARE_WHEELS, install, sudo, system_of
@@ -55,8 +55,8 @@ def ucx(facts: Facts) -> Verdict:
         verdict = lost(facts.ucx, "UCX", AWARE_WHEELS)
         if facts.ucx.skipped is None:
             return verdict
-        if not has_gpu(facts):
-            return not_applicable("no UCX; without a GPU nothing here needs it")
+        if not has_gpu(facts) or sends_gpu_memory(facts):
+            return not_applicable("no UCX, and nothing here needs it")
         return warning("no UCX: Open MPI needs it for GPU memory", answered(facts.ucx, facts.ucx.skipped), AWARE_WHEELS)
     found = facts.ucx.value
     usable = [each.name for each in found.components if each.resources]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from volley.doctor.checks.common import NO_GPU, ONE_GPU, container, cuda_devices, has_gpu, is_virtual, last_words
+from volley.doctor.checks.common import NO_GPU, ONE_GPU, container, has_gpu, is_virtual, last_words, without_peers
 from volley.doctor.facts import Bus, Facts, LoadedLink, Nvml, PairJob
-from volley.doctor.findings import Verdict, answered, broken, good, lost, not_applicable, not_tested, warning
+from volley.doctor.findings import Verdict, broken, good, lost, not_applicable, not_tested, warning
 from volley.doctor.remedies import boot_with, sudo, system_of
 from volley.text import count, several
 
@@ -14,9 +14,8 @@ _REDIRECT = 0x04 | 0x08
 
 def peer_access(facts: Facts) -> Verdict:
     """Read the table of peer access."""
-    found = cuda_devices(facts)
-    if len(found) < 2:
-        return not_applicable(ONE_GPU if found else NO_GPU)
+    if alone := without_peers(facts):
+        return alone
     table = facts.cuda.value.peers if facts.cuda.value else []
     reach = [(one, other) for one, row in enumerate(table) for other, yes in enumerate(row) if yes and one < other]
     pairs = len(table) * (len(table) - 1) // 2
@@ -81,12 +80,13 @@ def pcie(facts: Facts) -> Verdict:
         if None in (link.generation, link.width, generation, width):
             continue
         if (link.generation or 0) < (generation or 0) or (link.width or 0) < (width or 0):
-            slow.append(f"{link.pci} runs at {_written(link)}, {generation}.0 ×{width} is possible")
+            slow.append(f"{link.pci} at {_written(link)} of {generation}.0 ×{width}")
         else:
             fine.add(_written(link))
     if slow:
         return warning(
-            several(slow), answered(facts.pcie_load, several(slow)),
+            f"{count(len(slow), 'link')} below what is possible: {several(slow)}",
+            "current_link_speed and current_link_width while copies ran",
             "reseat the card or use a slot with all lanes; look for the slot's speed in the firmware's settings",
         )  # fmt: skip
     if not fine:
@@ -124,7 +124,7 @@ def iommu(facts: Facts) -> Verdict:
         return good("active, and passes the GPUs' addresses through")
     return warning(
         f"it translates the GPUs' addresses ({several(translating)}): peer copies over PCIe take the way through it",
-        answered(facts.iommu, f"{several(found.units)}; iommu_group/type: {several(translating)}"),
+        f"ls /sys/class/iommu: {several(found.units)}; iommu_group/type: {several(translating)}",
         boot_with(facts, "iommu=pt"),
     )
 
@@ -141,14 +141,16 @@ def acs(facts: Facts) -> Verdict:
         root = sudo(system_of(facts))
         return warning(
             f"ACS redirects peer traffic through the root complex on {count(len(on), 'bridge')} above the GPUs",
-            answered(facts.iommu, f"request or completion redirect on {several(on)}"),
+            f"ACS control register: request or completion redirect on {several(on)}",
             f"for b in {' '.join(on)}; do {root}setpci -s $b ECAP_ACS+0x6.w=0000; done",
         )
     if is_virtual(facts):
         return not_tested("a virtual machine does not see its host's bridges")
     if not found.readable:
         return not_tested("the control registers can be read by root only", "sudo volley doctor")
-    return good(f"off on {count(len(found.bridges), 'bridge')} above the GPUs")
+    return good(
+        f"off on {count(len(found.bridges), 'bridge')} above the GPUs" if found.bridges else "no bridge above them"
+    )
 
 
 # ------------------------------------------------------------------------------------------------ integrity
@@ -210,10 +212,8 @@ def integrity(facts: Facts) -> Verdict:
 
 def _before_copies(facts: Facts) -> Verdict | None:
     """Say it where no copies were tried."""
-    if not has_gpu(facts):
-        return not_applicable(NO_GPU)
-    if len(cuda_devices(facts)) == 1:
-        return not_applicable(ONE_GPU)
+    if alone := without_peers(facts):
+        return alone
     if facts.peers.value is None:
         return lost(facts.peers, "copies between GPUs", "volley pingpong --transport peer,device")
     return None

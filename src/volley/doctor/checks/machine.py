@@ -27,7 +27,7 @@ def compiler(facts: Facts) -> Verdict:
             install(facts, "compiler"),
         )  # fmt: skip
     if found.error:
-        return _failed(found, "a C++20 program does not compile", install(facts, "compiler"))
+        return _failed(found, "a C++20 program does not compile", install(facts, "newer compiler"))
     return good(f"{found.version or found.path} compiled a C++20 program that runs")
 
 

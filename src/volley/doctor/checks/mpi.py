@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from volley.doctor.checks.common import NO_GPU, broke_off, command, has_gpu, size
+from volley.doctor.checks.common import AWARE, NO_GPU, broke_off, command, delivered, has_gpu, sends_gpu_memory, size
 from volley.doctor.facts import Facts, Job, Tried
 from volley.doctor.findings import Verdict, answered, broken, good, lost, not_applicable, not_tested, warning
 from volley.doctor.remedies import AWARE_SOURCE, AWARE_WHEELS
 from volley.text import digits, several
 
 _WITHOUT_FABRIC = "OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm,tcp OMPI_MCA_mtl=^ofi volley pingpong --transport host"
-_AWARE, _STAGED = "aware", "staged/pinned"
+_STAGED = "staged/pinned"
+_SEE_COPIES = "volley pingpong --transport aware,staged/pinned; see the findings on IOMMU, ACS and peer copies"
 _SLOWER = 1.05
 """By so much ``aware`` must be slower to be called slower: doctor's jobs stop at an interval of 5 %."""
 
@@ -47,13 +48,18 @@ def host(facts: Facts) -> Verdict:
     job = facts.mpi_host.value
     if job is None:
         return lost(facts.mpi_host, "MPI between two ranks", _WITHOUT_FABRIC)
-    if not job.complete or facts.mpi_host.error:
+    if wrong := _wrong_bytes(job, "host"):
+        return broken("MPI delivered wrong bytes between two ranks", f"{command(job)}: {wrong}", _WITHOUT_FABRIC)
+    points = delivered(job, "host")
+    if not job.complete or facts.mpi_host.error or not points:
         return broke_off(facts.mpi_host, job, "MPI does not work between two ranks", _WITHOUT_FABRIC)
-    failed = [point for point in job.points if point.status != "ok"]
-    if failed or not job.points:
-        reason = (failed[0].reason if failed else None) or "no message was sent"
-        return broken("MPI delivered wrong bytes between two ranks", f"{command(job)}: {reason}", _WITHOUT_FABRIC)
-    return good(_round_trips(job.points))
+    return good(_round_trips(points))
+
+
+def _wrong_bytes(job: Job, transport: str) -> str:
+    """Say what verification found first on a transport; nothing where it found nothing."""
+    failed = [point for point in job.points if point.transport == transport and point.status == "failed"]
+    return f"{size(failed[0].size_bytes)}: {failed[0].reason or 'failed'}" if failed else ""
 
 
 def _round_trips(points: list[Tried]) -> str:
@@ -79,7 +85,7 @@ def flags(facts: Facts) -> Verdict:
     shown = several([f"{name} says {str(said).lower()}" for name, said in says.items() if said is not None])
     if not shown:
         return not_applicable("this MPI has neither ompi_info nor MPIX_Query_cuda_support")
-    works = _works(facts)
+    works = sends_gpu_memory(facts)
     if works is None:
         return good(f"{shown}; only a transfer proves it")
     if True in says.values() and not works:
@@ -87,18 +93,6 @@ def flags(facts: Facts) -> Verdict:
     if True not in says.values() and works:
         return good(f"{shown}, and the transfer worked: the flag is about how MPI was built")
     return good(f"{shown}, and the transfer {'worked' if works else 'failed'}")
-
-
-def _works(facts: Facts) -> bool | None:
-    """Tell whether MPI sent GPU memory; ``None`` where it was not tried."""
-    job = facts.mpi_device.value
-    if job is None:
-        return False if facts.mpi_device.error else None
-    return bool(_ok(job, _AWARE))
-
-
-def _ok(job: Job, transport: str) -> list[Tried]:
-    return [point for point in job.points if point.transport == transport and point.status == "ok"]
 
 
 def device(facts: Facts) -> Verdict:
@@ -109,16 +103,14 @@ def device(facts: Facts) -> Verdict:
     remedy = _aware_remedy(facts)
     if job is None:
         return lost(probe, "MPI on GPU memory", remedy)
-    refused = [way.reason for way in job.transports if way.transport == _AWARE and not way.available]
+    refused = [way.reason for way in job.transports if way.transport == AWARE and not way.available]
     if refused:
         return broken(f"MPI cannot be given GPU memory: {refused[0]}", f"{command(job)}: {refused[0]}", remedy)
-    if not job.complete:
+    if wrong := _wrong_bytes(job, AWARE):
+        return broken("MPI delivered wrong bytes of GPU memory", f"{command(job)}: {wrong}", _SEE_COPIES)
+    points = delivered(job, AWARE)
+    if not job.complete or not points:
         return broke_off(probe, job, "MPI is not CUDA-aware", remedy)
-    points = _ok(job, _AWARE)
-    if not points:
-        failed = [point.reason or point.status for point in job.points if point.transport == _AWARE]
-        said = failed[0] if failed else "no message was sent"
-        return broken("MPI delivered wrong bytes of GPU memory", f"{command(job)}: {said}", remedy)
     return good(_round_trips(points) + _protocol(job))
 
 
@@ -160,7 +152,7 @@ def device_speed(facts: Facts) -> Verdict:
 
 
 def _largest_common(job: Job) -> tuple[Tried, Tried] | None:
-    aware, staged = ({each.size_bytes: each for each in _ok(job, name)} for name in (_AWARE, _STAGED))
+    aware, staged = ({each.size_bytes: each for each in delivered(job, name)} for name in (AWARE, _STAGED))
     sizes = sorted(set(aware) & set(staged))
     return (aware[sizes[-1]], staged[sizes[-1]]) if sizes else None
 

@@ -63,6 +63,6 @@ ATTRIBUTES = tuple(
         (95, "COOPERATIVE_LAUNCH", "cooperative launch", "yes/no"),
         (116, "GPU_DIRECT_RDMA_SUPPORTED", "GPUDirect RDMA", "yes/no"),
         (115, "MEMORY_POOLS_SUPPORTED", "memory pools", "yes/no"),
-        (20, "COMPUTE_MODE", "compute mode (0 default, 2 prohibited, 3 exclusive process)"),
+        (20, "COMPUTE_MODE", "compute mode, 0 is default"),
     )
 )

@@ -102,7 +102,7 @@ def mpi_device(watchdog_s: float) -> Job:
     os.environ.setdefault("UCX_PROTO_INFO", "y")  # UCX then says which protocol it takes; it changes no protocol
     return attempt(
         Request(
-            transports=("aware", "staged/pinned"),
+            transports=_on_gpus("aware", "staged/pinned"),
             sizes=DEVICE_SIZES,
             sampling=_QUICK,
             watchdog_s=watchdog_s,
@@ -115,7 +115,14 @@ def launcher(watchdog_s: float) -> Job:
     """Start ranks and let them say where they are; inside a launcher, be its first rank."""
     ranks = None if inside.position(os.environ) else min(max(_gpus(), 2), 8)
     return attempt(
-        Request(benchmark="probe", transports=("all",), sizes=(), ranks=ranks, watchdog_s=watchdog_s, share_device=True)
+        Request(
+            benchmark="probe",
+            transports=_carried("host", "peer", "device"),  # none of them can crash, as `aware` may
+            sizes=(),
+            ranks=ranks,
+            watchdog_s=watchdog_s,
+            share_device=True,
+        )
     )
 
 
@@ -125,13 +132,12 @@ def peers(watchdog_s: float) -> list[PairJob]:
     count = _gpus()
     if count < 2:
         raise Skip("there are not two GPUs that CUDA sees")
+    transports = _on_gpus("peer", "device")
     return [
         PairJob(
             gpus=list(pair),
             job=attempt(
-                Request(
-                    transports=("peer", "device"), sizes=COPY_SIZES, sampling=_QUICK, watchdog_s=watchdog_s, gpus=pair
-                )
+                Request(transports=transports, sizes=COPY_SIZES, sampling=_QUICK, watchdog_s=watchdog_s, gpus=pair)
             ),
         )
         for pair in pairs(count)
@@ -150,6 +156,12 @@ def _carried(*names: str) -> tuple[str, ...]:
     about = engine.ask_about(engine.find())()
     there = {transport.name for transport in about.transports}
     return tuple(name for name in names if name in there)
+
+
+def _on_gpus(*names: str) -> tuple[str, ...]:
+    if carried := _carried(*names):
+        return carried
+    raise Skip("the engine was built without CUDA")
 
 
 def _refuse_inside() -> None:
