@@ -173,7 +173,6 @@ CHECKS: tuple[Check, ...] = (
         tries="Asks a job which library it loaded; looks for another mpirun on PATH.",
         remedy="The mpirun that belongs to the engine.",
         judge=mpi.library,
-        needs=_TWO_RANKS,
     ),
     Check(
         name="MPI, host memory",
