@@ -243,6 +243,9 @@ def test_ucx_says_which_protocol_it_took() -> None:
     found = protocols(UCX_SAYS, "cuda")
     assert found == ["0..8246: eager copy-in copy-out, sysv/memory", "8247..inf: rendezvous zero-copy, cuda_ipc/cuda"]
     assert protocols(UCX_SAYS, "host") == ["0..inf: of the host, sysv/memory"]
+    other = [line.replace("vm:1:0", "vm:2:0") for line in UCX_SAYS]
+    mixed = [line for pair in zip([*UCX_SAYS, ""], ["", *other], strict=True) for line in pair]
+    assert protocols(mixed, "cuda") == found
     assert all(is_account(line) for line in UCX_SAYS if line)
     assert not is_account("prterun noticed that process rank 0 exited on signal 11")
 

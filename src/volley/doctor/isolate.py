@@ -57,6 +57,10 @@ def isolated(call: str, work: Callable[[], T], kind: Any, limit_s: float, *, own
         theirs.close()
         try:
             answer, late = _listen(ours, process, limit_s)
+        except BaseException:  # Ctrl-C: a probe that started a job ends it first
+            process.terminate()
+            process.join(GRACE_S)
+            raise
         finally:
             _end(process)
         error = answer.error or (f"no answer within {limit_s:g} s" if late else None)

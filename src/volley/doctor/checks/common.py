@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.doctor.facts import Cuda, CudaDevice, Facts, Job, Probe, Tried
+from volley.doctor.facts import Cuda, CudaDevice, Driver, Facts, Job, Probe, Tried
 from volley.doctor.findings import Verdict, broken, not_applicable, not_tested
 
 NO_GPU = "there is no NVIDIA GPU"
@@ -20,6 +20,12 @@ def has_gpu(facts: Facts) -> bool:
 def cuda_devices(facts: Facts) -> list[CudaDevice]:
     """Return the devices that CUDA shows; none where CUDA does not answer."""
     return (facts.cuda.value or Cuda()).devices
+
+
+def open_gpus(driver: Driver | None) -> list[str]:
+    """Return the device nodes of GPUs that could be opened: a batch system shuts those of other jobs."""
+    nodes = driver.nodes if driver else {}
+    return [node for node, said in nodes.items() if said == "ok" and node.removeprefix("/dev/nvidia").isdecimal()]
 
 
 def without_peers(facts: Facts) -> Verdict | None:

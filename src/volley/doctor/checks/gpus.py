@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from volley.doctor.checks.common import NO_GPU, container, cuda_devices, has_gpu, numbers
+from volley.doctor.checks.common import NO_GPU, container, cuda_devices, has_gpu, numbers, open_gpus
 from volley.doctor.facts import Cuda, CudaDevice, Facts
 from volley.doctor.findings import Verdict, answered, broken, good, lost, not_applicable, not_tested, warning
 from volley.doctor.remedies import install_driver, sudo, system_of
@@ -51,6 +51,8 @@ def _no_start(facts: Facts, cuda: Cuda) -> Verdict:
 
 def _hidden(facts: Facts, seen: int, on_bus: int) -> Verdict:
     said = f"CUDA sees {seen} of {on_bus} GPUs"
+    if len(open_gpus(facts.driver.value)) == seen < on_bus and "SLURM_JOB_ID" in facts.environment:
+        return good(f"{said}: all that this job was given")
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         if (value := facts.environment.get(name)) not in (None, "all"):
             return warning(f"{said}: {name} hides the others", f"{name}={value}", f"unset {name}")

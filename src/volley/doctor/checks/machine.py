@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from volley.doctor.checks.common import NO_GPU, cuda_devices, has_gpu
+from volley.doctor.checks.common import NO_GPU, container, cuda_devices, has_gpu, open_gpus
 from volley.doctor.facts import Driver, Facts, Program
 from volley.doctor.findings import Verdict, answered, broken, good, lost, not_applicable, not_tested, warning
 from volley.doctor.remedies import install, install_driver, sudo, system_of
@@ -12,6 +12,8 @@ from volley.text import count, several
 
 _CMAKE = (3, 25)
 """What volley's CMakeLists.txt asks for."""
+_CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm")
+"""The device nodes that every use of CUDA opens, beside those of its GPUs."""
 _DRIVERS = {11: "450.80.02", 12: "525.60.13", 13: "580.65.06"}
 """The oldest driver of each major version of CUDA (CUDA Toolkit Release Notes, "CUDA Minor Version Compatibility")."""
 
@@ -94,12 +96,11 @@ def driver(facts: Facts) -> Verdict:
 def _loaded(facts: Facts, found: Driver) -> Verdict:
     """A driver is in the kernel: can this user reach it?"""
     root = sudo(system_of(facts))
-    shut = [f"{node} ({said})" for node, said in found.nodes.items() if said != "ok"]
-    if shut:
+    shut = [node for node, said in found.nodes.items() if said != "ok"]
+    if shut and (set(_CONTROL) & set(shut) or not open_gpus(found)):
+        said = several([f"{node} ({found.nodes[node]})" for node in shut])
         return broken(
-            f"the driver is loaded, and this user cannot open {several(shut)}",
-            answered(facts.driver, several(shut)),
-            f"{root}chmod 666 {' '.join(node for node, said in found.nodes.items() if said != 'ok')}",
+            f"the driver is loaded, and this user cannot open {said}", answered(facts.driver, said), _open(facts, shut)
         )
     if found.nodes and "/dev/nvidia-uvm" not in found.nodes:
         return broken(
@@ -115,6 +116,15 @@ def _loaded(facts: Facts, found: Driver) -> Verdict:
             "the driver is loaded, and its library is not there", answered(facts.driver, found.library), remedy
         )
     return good(found.version or "")
+
+
+def _open(facts: Facts, shut: list[str]) -> str:
+    """Return how device nodes are opened: a batch system or a container shuts them, or their permissions do."""
+    if container(facts):
+        return "docker run --gpus all"
+    if any(name.startswith(("SLURM_", "LSB_", "PBS_")) for name in facts.environment):
+        return "ask the batch system for GPUs, e.g. srun --gpus-per-node=2 volley doctor"
+    return f"{sudo(system_of(facts))}chmod 666 {' '.join(shut)}"
 
 
 def driver_age(facts: Facts) -> Verdict:

@@ -15,14 +15,15 @@ def protocols(lines: Iterable[str], memory: str) -> list[str]:
     Tables of a rank's messages to itself, and of other calls than ``ucp_tag_send*``, are passed over.
     """
     found: dict[str, None] = {}
-    wanted = False
+    wanted: dict[str, bool] = {}
     for line in lines:
+        process = line.partition("|")[0].rpartition("[")[2]  # host:pid:thread; the lines of two ranks are mixed
         if row := _ROW.search(line):
-            if wanted:
+            if wanted.get(process):
                 found[f"{row['sizes']}: {row['says'].removeprefix('(?) ')}, {row['by']}"] = None
         elif "cfg#" in line:
             title = _TITLE.search(line)
-            wanted = bool(title and f"ucp_tag_send* from {memory}" in title["says"])
+            wanted[process] = bool(title and f"ucp_tag_send* from {memory}" in title["says"])
     return list(found)
 
 
