@@ -221,6 +221,12 @@ def endless(plan: Plan) -> int:
         time.sleep(0.05)
 
 
+def silent(_plan: Plan) -> int:
+    """Never comes back from MPI_Init."""
+    time.sleep(600)
+    return 0
+
+
 def stubborn(plan: Plan) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     return endless(plan)
@@ -252,7 +258,7 @@ BEHAVIOURS: dict[str, Callable[[Plan], int]] = {
             unable,
             failing,
         ),
-        *(threw, lacking, skipping, endless, stubborn, mislinked),
+        *(threw, lacking, skipping, endless, silent, stubborn, mislinked),
     )
 }
 

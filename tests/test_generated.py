@@ -95,5 +95,12 @@ def test_every_option_is_documented() -> None:
         "--budget",
     ):
         assert f"`{option}`" in page
-    for command in ("volley", "volley pingpong", "volley stream", "volley transports", "volley show RECORDS…"):
+    for command in (
+        "volley",
+        "volley pingpong",
+        "volley stream",
+        "volley transports",
+        "volley doctor",
+        "volley show RECORDS…",
+    ):
         assert f"## {command}\n" in page

@@ -275,6 +275,32 @@ def read(words: Sequence[str]) -> Request:
     return opt.request("probe" if name == "transports" else name, params)
 
 
+@app.command(
+    epilog=_epilog(
+        "volley doctor",
+        "volley doctor --json",
+        "volley doctor --capture node1.json",
+        "ssh node1 volley doctor --capture - | volley doctor --from -",
+    )
+)
+def doctor(
+    json_format: opt.DoctorJson = False,
+    capture: opt.Capture = None,
+    source: opt.From = None,
+    device_query: opt.DeviceQuery = False,
+    timeout: opt.ProbeTimeout = 60.0,
+) -> None:
+    """Try every layer between this machine and a CUDA-aware MPI, and say what to do about what does not work.
+
+    Each layer is tried in a process of its own: a crash or a hang is a finding. The exit code is 1 where something is
+    broken.
+    """
+    from volley.doctor.command import Visit, run  # noqa: PLC0415  start-up: --help does without
+
+    visit = Visit(json=json_format, capture=capture, source=source, device_query=device_query, limit_s=timeout)
+    raise typer.Exit(run(visit))
+
+
 def _measure(benchmark: Literal["pingpong", "stream"], ctx: typer.Context) -> None:
     request = opt.request(benchmark, ctx.params)
     from volley import session  # noqa: PLC0415  start-up: errors and --help do without

@@ -296,6 +296,12 @@ def _give_signals_back(handlers: Mapping[signal.Signals, Any]) -> None:
 _joined = False
 
 
+def note_joined() -> None:
+    """Take note that a child of this process has joined the foreign job: the other ranks have met it."""
+    global _joined  # noqa: PLW0603  the same fact as above
+    _joined = True
+
+
 def release() -> None:
     """Let the other ranks of a foreign job go, if nothing has been started for them to meet.
 

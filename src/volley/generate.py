@@ -1,4 +1,5 @@
-"""Writes what is derived from the types and the command line: schema/*.json, docs/records.md and docs/cli.md.
+"""Writes what is derived from the types and the command line: schema/*.json, docs/records.md, docs/cli.md
+and docs/doctor.md.
 
 ``python -m volley.generate`` writes the files in a checkout, ``--check`` only compares; a test does the same, so that
 they cannot drift apart.
@@ -16,6 +17,7 @@ import msgspec
 import typer
 
 from volley.cli import app
+from volley.doctor.registry import CHECKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_REQUEST
 from volley.records import Plan, Record
 
@@ -32,6 +34,7 @@ def generate() -> dict[str, str]:
         "schema/record.schema.json": _json({"$schema": DIALECT, "title": "volley record, one line", **record}),
         "docs/records.md": _page(records_page(plan, record)),
         "docs/cli.md": _page(cli_page()),
+        "docs/doctor.md": _page(doctor_page()),
     }
 
 
@@ -199,6 +202,53 @@ def _default(param: Any) -> str:
     if param.default is True:
         return f"`{param.opts[0]}`"
     return f"{param.default:g}" if isinstance(param.default, float) else f"`{param.default}`"
+
+
+# ----------------------------------------------------------------------------------------- docs/doctor.md
+
+_DOCTOR = """
+`volley doctor` tries every layer between this machine and a CUDA-aware MPI, in order, and says what to do about what
+does not work. Nothing is believed that can be tried: the compiler compiles a program, MPI sends messages that are
+verified, GDRCopy maps memory, GPUs copy into each other's memory and the receiving one compares every byte.
+
+```console
+$ volley doctor                          # a line a finding; evidence and remedy below what is not good
+$ volley doctor --json                   # the same for programs
+$ volley doctor --device-query           # all that CUDA says of each GPU
+$ volley doctor --capture node1.json     # keep the facts as well
+$ volley doctor --from node1.json        # judge them anywhere
+```
+
+Each attempt runs in a process of its own and ends after `--timeout` seconds: a crash is a finding and so is a hang,
+and doctor goes on. Inside a launcher (`srun -n 4 volley doctor`) the job's own ranks are looked at; what needs a job
+of its own is then not tested.
+
+| status | meaning |
+| --- | --- |
+| good | it was tried and works |
+| warning | it works, and less well than it could |
+| broken | it does not work; the exit code is 1 |
+| not applicable | there is nothing here that it could be about |
+| not tested | nobody knows, and the reason is said; "first mend" names the broken layer that it stands on |
+
+**Facts and findings are kept apart.** Capturing writes down what happened and judges nothing; the checks are pure
+functions from those facts to findings. So a machine that behaves strangely becomes a file, and the file a test:
+tests/machines holds them with the findings that are expected. Facts hold no environment but the variables that steer
+MPI, UCX, CUDA, NCCL and launchers, and `~` in place of the home folder; host names and GPU serial identifiers (UUIDs)
+are in them.
+
+A remedy is a command for this machine's distribution (Debian, Ubuntu, RHEL and SUSE and their like), with `sudo`
+where this user is not root. Doctor runs none of them.
+"""
+
+
+def doctor_page() -> Iterator[str]:
+    """Yield the lines of docs/doctor.md."""
+    yield from (_NOTE.format(source="src/volley/doctor/registry.py and src/volley/generate.py"), "", "# Doctor")
+    yield from _DOCTOR.rstrip().splitlines()
+    yield from ("", "## The checks", "", "| layer | check | what is tried | remedy |", "| --- | --- | --- | --- |")
+    for check in CHECKS:
+        yield f"| {check.layer} | {check.name} | {check.tries} | {check.remedy} |"
 
 
 # --------------------------------------------------------------------------------------------------- main

@@ -197,6 +197,33 @@ Output = Annotated[
         help="Keep the records here (JSON Lines; volley show reads them). They are always kept somewhere.",
     ),
 ]
+DoctorJson = Annotated[
+    bool, typer.Option("--json", rich_help_panel=_OUTPUT, help="Print the findings as one JSON document.")
+]
+Capture = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        rich_help_panel=_OUTPUT,
+        help="Keep the facts here, to be judged anywhere; - prints them instead of the findings.",
+    ),
+]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="FILE", rich_help_panel=_WHAT, help="Judge facts that --capture kept; try nothing here."
+    ),
+]
+DeviceQuery = Annotated[
+    bool,
+    typer.Option("--device-query", rich_help_panel=_OUTPUT, help="Print all that CUDA says of each GPU instead."),
+]
+ProbeTimeout = Annotated[
+    float,
+    typer.Option(
+        min=1.0, metavar="SECONDS", rich_help_panel=_HOW, help="End a layer's attempt after this time, and go on."
+    ),
+]
 Format = Annotated[
     str,
     typer.Option(

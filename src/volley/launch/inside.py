@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from volley import locate
 
 MEASURING = ("pingpong", "stream", "transports")
+WITH_RANKS = (*MEASURING, "doctor")
 """The commands that start the engine; so does plain ``volley``."""
 
-_NO_ENGINE = {"--help", "-h", "--version", "--dry-run", "--install-completion", "--show-completion"}
+_NO_ENGINE = {"--help", "-h", "--version", "--dry-run", "--install-completion", "--show-completion", "--from"}
 _FIRST_SPECIAL_STEP = 4294967280
 """Slurm numbers its batch, extern and interactive steps from the top of 32 bits downwards (slurm.h: SLURM_BATCH_SCRIPT,
 SLURM_EXTERN_CONT, SLURM_INTERACTIVE_STEP): in those, Slurm started a shell and no ranks."""
@@ -91,9 +92,9 @@ def overridden(arguments: Sequence[str]) -> bool:
 
 def measures(arguments: Sequence[str]) -> bool:
     """True when the first rank will start the engine, so that the others must be there."""
-    if any(argument in _NO_ENGINE for argument in arguments):
+    if any(argument in _NO_ENGINE or argument.startswith("--from=") for argument in arguments):
         return False
-    return not arguments or arguments[0].startswith("-") or arguments[0] in MEASURING
+    return not arguments or arguments[0].startswith("-") or arguments[0] in WITH_RANKS
 
 
 def mismatch(launcher: str, family: str) -> bool:

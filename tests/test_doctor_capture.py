@@ -1,0 +1,318 @@
+"""The half of doctor that tries things: whatever happens in a probe, it becomes a fact and doctor goes on."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fake_engine import install
+from volley import engine
+from volley.doctor import facts as f
+from volley.doctor.capture import attempts, capture, steering, without_home
+from volley.doctor.isolate import Skip, isolated
+from volley.doctor.probes import gpus, jobs, limits, system, ucx
+from volley.doctor.probes.cuda import sysfs_address
+from volley.doctor.probes.protocol import is_account, protocols
+from volley.doctor.registry import diagnose
+from volley.errors import MachineError
+
+# ----------------------------------------------------------------------------------------- a process of its own
+
+
+def test_a_probe_returns_its_value() -> None:
+    probe = isolated("call", lambda: f.Transfer(memory="host", status=3), f.Transfer, 10)
+    assert probe == f.Probe(
+        call="call", value=f.Transfer(memory="host", status=3), exit=None, elapsed_s=probe.elapsed_s
+    )
+
+
+def test_a_crash_is_a_fact() -> None:
+    def crash() -> None:
+        faulthandler.disable()  # pytest's
+        ctypes.string_at(0)
+
+    probe = isolated("call", crash, int, 10)
+    assert (probe.value, probe.error, probe.exit) == (None, "it crashed: SIGSEGV", -signal.SIGSEGV)
+
+
+def test_an_end_without_a_word_is_a_fact() -> None:
+    assert isolated("call", lambda: os._exit(7), int, 10).error == "it ended with status 7 and said nothing"
+
+
+def test_a_hang_is_a_fact_and_ends_with_all_it_started(tmp_path: Path) -> None:
+    def hang() -> None:
+        child = subprocess.Popen(["sleep", "600"])
+        (tmp_path / "pid").write_text(str(child.pid))
+        os.write(1, b"about to hang")
+        time.sleep(600)
+
+    probe = isolated("call", hang, int, 1)
+    assert probe.error == "no answer within 1 s"
+    assert probe.said == "about to hang"
+    pid = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + 10
+    while alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_what_an_error_says_is_kept() -> None:
+    def stumble() -> None:
+        os.write(2, b"\x1b[31mbefore\x1b[0m")
+        raise ValueError("unexpected")
+
+    probe = isolated("call", stumble, int, 10)
+    assert (probe.error, probe.said) == ("ValueError: unexpected", "before")
+
+    def refuse() -> None:
+        raise MachineError("there is no engine")
+
+    assert isolated("call", refuse, int, 10).error == "there is no engine"
+
+
+def test_a_probe_may_have_nothing_to_try() -> None:
+    def skip() -> None:
+        raise Skip("no GPU")
+
+    probe = isolated("call", skip, int, 10)
+    assert (probe.skipped, probe.error, probe.value) == ("no GPU", None, None)
+
+
+def test_nothing_is_printed_on_our_streams(capfd: pytest.CaptureFixture[str]) -> None:
+    isolated("call", lambda: os.write(1, b"noise") and os.write(2, b"noise"), int, 10)
+    assert capfd.readouterr() == ("", "")
+
+
+# --------------------------------------------------------------------------------------------- all of it
+
+
+def test_an_mpi_that_hangs_in_init_is_a_finding_and_doctor_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    monkeypatch.setenv("VOLLEY_FAKE", "silent")
+    tried: list[str] = []
+    facts = capture(2.0, tried.append)
+    assert len(tried) == len(attempts(2.0))
+    assert facts.mpi_host.error == "no answer within 2 s"
+    findings = {finding.check: finding for finding in diagnose(facts).findings}
+    assert findings["MPI, host memory"].status == "broken"
+    assert findings["launcher"].said == "first mend: MPI, host memory"
+    assert findings["CMA"].status in {"good", "warning"}
+
+
+def test_an_engine_that_does_not_start_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    monkeypatch.setenv("VOLLEY_FAKE", "broken")
+    facts = capture(20.0)
+    assert "error while loading shared libraries" in (facts.stack.error or "")
+    findings = {finding.check: finding for finding in diagnose(facts).findings}
+    assert findings["MPI library"].status == "broken"
+    assert findings["MPI, host memory"].status == "broken"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "complete", "reason"),
+    [
+        ("good", True, None),
+        ("cut", False, "SIGKILL"),
+        ("refuses", False, "this job has 1 rank, the plan wants 2"),
+        ("failing", False, "the job ended with status 1"),
+        ("lossy", True, None),
+    ],
+)
+def test_a_job_is_kept_as_it_ended(
+    behaviour: str, complete: bool, reason: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    monkeypatch.setenv("VOLLEY_FAKE", behaviour)
+    job = jobs.mpi_host(20.0)
+    assert job.complete == complete
+    assert (reason is None) == (job.reason is None)
+    assert (reason or "") in (job.reason or "")
+    assert job.wanted_ranks == 2
+
+
+def test_an_engine_without_gpu_transports_is_not_asked_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    monkeypatch.setattr(jobs, "has_driver", lambda: True)
+    with pytest.raises(Skip, match="built without CUDA"):
+        jobs._on_gpus("aware", "peer")
+    assert [way.transport for way in jobs.launcher(20.0).transports] == ["host"]
+
+
+# ------------------------------------------------------------------------------------------- single probes
+
+
+def test_system_and_toolchain_of_this_machine() -> None:
+    found = system.system()
+    assert found.kernel == os.uname().release
+    assert found.root == (os.geteuid() == 0)
+    chain = system.toolchain()
+    assert chain.compiler.path
+    assert chain.compiler.error is None
+
+
+def test_a_compiler_that_cannot_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "cxx"
+    broken.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "cxx 1.0" && exit\necho "no c++20" >&2; exit 1\n')
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    found = system.toolchain().compiler
+    assert (found.version, found.error) == ("cxx 1.0", "no c++20")
+
+
+def test_an_absent_node_and_an_open_one() -> None:
+    assert system.opened("/dev/there-is-no-such-node") == "absent"
+    assert system.opened("/dev/null") == "ok"
+
+
+def test_limits_are_tried() -> None:
+    found = limits.limits()
+    assert found.shm_bytes > 0
+    assert found.shm_error is None
+    assert found.cma_error is None or found.cma_error[0].isupper()  # the system's own words
+
+
+def test_reading_memory_that_is_not_there_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_own", _lie)
+    assert limits.cma_error() == "Bad address"
+
+
+def _lie(answers: object) -> None:
+    answers.send(8)  # type: ignore[attr-defined]
+    time.sleep(5)
+
+
+def test_every_bus_address_is_written_as_sysfs_does() -> None:
+    assert sysfs_address("00000000:3B:00.0") == "0000:3b:00.0"
+    assert sysfs_address("0000:3b:00.0") == "0000:3b:00.0"
+
+
+def test_acs_control_is_found_behind_other_capabilities() -> None:
+    space = bytearray(4096)
+    space[0x100:0x104] = (0x0001 | 1 << 16 | 0x140 << 20).to_bytes(4, "little")
+    space[0x140:0x144] = (0x000D | 1 << 16).to_bytes(4, "little")
+    space[0x146:0x148] = (0x1D).to_bytes(2, "little")
+    assert gpus.acs_control(bytes(space)) == 0x1D
+    assert gpus.acs_control(bytes(space[:64])) is None
+    space[0x140:0x144] = (0x0001 | 1 << 16 | 0x100 << 20).to_bytes(4, "little")  # a list that bites its tail
+    assert gpus.acs_control(bytes(space)) is None
+
+
+def test_pairs_are_all_of_a_few_and_a_ring_of_many() -> None:
+    assert jobs.pairs(2) == [(0, 1)]
+    assert len(jobs.pairs(4)) == 6
+    assert jobs.pairs(6) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0)]
+
+
+UCX_SAYS = """
+[1.2] [vm:1:0]   | ucp_context_0 self cfg#0 | tagged message by ucp_tag_send* from cuda/GPU0 |
+[1.2] [vm:1:0]   |                   0..inf | eager short                  | self/memory     |
+[1.2] [vm:1:0]   +--------------------------------+-----------------------------+--------------+
+[1.2] [vm:1:0]   | ucp_context_0 intra-node cfg#1 | tagged message by ucp_tag_send* from cuda/GPU0 |
+[1.2] [vm:1:0]   +--------------------------------+-----------------------------+--------------+
+[1.2] [vm:1:0]   |                        0..8246 | eager copy-in copy-out      | sysv/memory  |
+[1.2] [vm:1:0]   |                      8247..inf | (?) rendezvous zero-copy    | cuda_ipc/cuda |
+[1.2] [vm:1:0]   | ucp_context_0 intra-node cfg#1 | tagged message by ucp_tag_send*(multi) from cuda/GPU0 |
+[1.2] [vm:1:0]   |                         0..inf | something else              | sysv/memory  |
+[1.2] [vm:1:0]   | ucp_context_0 intra-node cfg#1 | tagged message by ucp_tag_send* from host memory |
+[1.2] [vm:1:0]   |                         0..inf | of the host                 | sysv/memory  |
+""".splitlines()
+
+
+def test_ucx_says_which_protocol_it_took() -> None:
+    found = protocols(UCX_SAYS, "cuda")
+    assert found == ["0..8246: eager copy-in copy-out, sysv/memory", "8247..inf: rendezvous zero-copy, cuda_ipc/cuda"]
+    assert protocols(UCX_SAYS, "host") == ["0..inf: of the host, sysv/memory"]
+    other = [line.replace("vm:1:0", "vm:2:0") for line in UCX_SAYS]
+    mixed = [line for pair in zip([*UCX_SAYS, ""], ["", *other], strict=True) for line in pair]
+    assert protocols(mixed, "cuda") == found
+    assert all(is_account(line) for line in UCX_SAYS if line)
+    assert not is_account("prterun noticed that process rank 0 exited on signal 11")
+
+
+def test_perftest_of_a_wheel_is_given_the_wheel_s_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    (tmp_path / "lib").mkdir()
+    program = str(tmp_path / "bin" / "ucx_perftest")
+    assert ucx._environment(program)["LD_LIBRARY_PATH"] == ""
+    (tmp_path / "lib" / "libucp.so.0").touch()
+    assert ucx._environment(program)["LD_LIBRARY_PATH"] == str(tmp_path / "lib")
+
+
+def test_ucx_perftest_is_run_between_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in: its client fails to connect at first, as the real one does before the server listens."""
+    program = tmp_path / "ucx_perftest"
+    program.write_text(
+        f"#!{sys.executable}\nimport pathlib, sys, time\nhere = pathlib.Path({str(tmp_path)!r})\n"
+        "if sys.argv[1] == '-p':\n    (here / 'server').touch()\n    time.sleep(60)\n"
+        "if not (here / 'again').exists():\n    (here / 'again').touch()\n    sys.exit('connect() failed')\n"
+        "(here / 'words').write_text(' '.join(sys.argv[1:]))\nprint('Final: 10')\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(ucx.locate, "installed_file", lambda *_: None)
+    assert ucx.ucx_transfer() == f.Transfer(memory="host", status=0, said="Final: 10")
+    assert "-t tag_lat -m host" in (tmp_path / "words").read_text()
+
+
+# ------------------------------------------------------------------------------------------------- privacy
+
+
+def test_only_steering_variables_are_captured() -> None:
+    environment = {
+        "UCX_TLS": "all",
+        "OMPI_MCA_pml": "ucx",
+        "CUDA_VISIBLE_DEVICES": "0",
+        "SLURM_GPUS_PER_TASK": "1",
+        "OMPI_MCA_initial_wdir": "/somewhere",
+        "NCCL_AUTH_TOKEN": "secret",
+        "SLURM_JWT": "secret",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "USER": "somebody",
+    }
+    assert list(dict(steering(environment))) == [
+        "CUDA_VISIBLE_DEVICES",
+        "OMPI_MCA_pml",
+        "SLURM_GPUS_PER_TASK",
+        "UCX_TLS",
+    ]
+
+
+def test_the_home_folder_is_not_named() -> None:
+    folder = Path(__file__).parent / "machines" / "no-gpu" / "facts.json"
+    facts = f.decode(folder.read_bytes(), "no-gpu")
+    hidden = without_home(facts, "/opt/volley")
+    assert "/opt/volley" in json.dumps(json.loads(f.encode(facts)))
+    assert "/opt/volley" not in f.encode(hidden).decode()
+    assert hidden.stack.value
+    assert hidden.stack.value.mpiexec == "~/bin/mpirun"
+    assert without_home(facts, "/") == facts
+
+
+def test_the_other_ranks_know_when_a_child_has_met_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_joined", False)
+    started: list[object] = []
+    monkeypatch.setattr(engine.subprocess, "run", lambda *words, **_: started.append(words))
+    engine.note_joined()
+    engine.release()
+    assert started == []

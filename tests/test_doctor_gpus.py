@@ -1,0 +1,232 @@
+"""Doctor's probes of GPUs, through stand-ins for CUDA's driver library, GDRCopy's library and NVML."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from volley.doctor import facts as f
+from volley.doctor.isolate import Skip, isolated
+from volley.doctor.probes import cuda, gdrcopy, gpus, jobs, ucx
+from volley.doctor.probes.attributes import ATTRIBUTES
+
+PCI = "0000:3b:00.0"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    built = tmp_path_factory.mktemp("fake") / "libfake.so"
+    source = Path(__file__).parent / "fake_gpu.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(built), str(source)], check=True)
+    return ctypes.CDLL(str(built))
+
+
+@pytest.fixture
+def fake(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> ctypes.CDLL:
+    """The stand-in, wherever a library is loaded."""
+    for module in (cuda, gdrcopy):
+        monkeypatch.setattr(module, "load", lambda _: (library, None))
+    return library
+
+
+def test_without_a_library_there_is_nothing_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "load", lambda _: (None, "no such file"))
+    for probe in (cuda.cuda, gpus.pcie_load):
+        with pytest.raises(Skip, match="no such file"):
+            probe()
+    assert jobs._gpus() == 0
+    assert not ucx._has_gpu()
+
+
+def test_cuda_shows_its_devices(fake: ctypes.CDLL) -> None:
+    found = cuda.cuda()
+    assert (found.status, found.driver_version) == (0, 13000)
+    first, second = found.devices
+    assert (first.index, first.name, first.pci, first.memory_bytes) == (0, "Fake 0", PCI, 6 << 30)
+    assert first.uuid == "GPU-46464646-4646-4646-4646-464646464646"
+    assert second.name == "Fake 1"
+    assert found.peers == [[True, True], [False, True]]
+    numbers = {attribute.name: attribute.number for attribute in ATTRIBUTES}
+    assert first.attributes.pop("COMPUTE_CAPABILITY_MAJOR") == 9
+    assert "GPU_DIRECT_RDMA_SUPPORTED" not in first.attributes
+    assert all(numbers[name] == value for name, value in first.attributes.items())
+    assert len(first.attributes) == len(ATTRIBUTES) - 2
+    assert jobs._gpus() == 2
+    assert ucx._has_gpu()
+
+
+@pytest.mark.parametrize(("status", "name"), [(100, "CUDA_ERROR_NO_DEVICE"), (12345, "unknown error")])
+def test_cuda_that_does_not_start(status: int, name: str, fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_CUINIT", str(status))
+    found = cuda.cuda()
+    assert (found.status, found.status_name, found.failed_call) == (status, name, "cuInit")
+    assert (found.driver_version, found.devices) == (13000, [])
+    assert jobs._gpus() == 0
+    probe = isolated("load", gpus.pcie_load, list[f.LoadedLink], 10)
+    assert f"cuInit: {name} ({status})" in (probe.error or "")
+
+
+def test_the_link_is_read_while_it_is_busy(fake: ctypes.CDLL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpus, "_DEVICES", tmp_path)
+    monkeypatch.setattr(gpus, "_LOAD_S", 0.02)
+    monkeypatch.setattr(gpus, "_LOAD_BYTES", 1 << 16)
+    device(tmp_path, PCI, current_link_speed="16.0 GT/s PCIe", current_link_width="8")
+    loaded = gpus.pcie_load()
+    assert loaded[0] == f.LoadedLink(pci=PCI, generation=4, width=8)
+    assert loaded[1] == f.LoadedLink(pci="0000:3b:01.0")  # nothing in sysfs
+
+
+def device(folder: Path, address: str, **files: str) -> Path:
+    """A device of a pretended /sys/bus/pci/devices."""
+    path = folder / address
+    path.mkdir(parents=True)
+    for name, text in files.items():
+        (path / name).write_text(text + "\n")
+    return path
+
+
+def test_the_bus_is_walked_for_display_controllers_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpus, "_DEVICES", tmp_path / "devices")
+    gpu = {"vendor": "0x10de", "class": "0x030200", "device": "0x2335"}
+    one = device(tmp_path / "devices", PCI, **gpu, max_link_speed="32.0 GT/s PCIe", max_link_width="16", numa_node="1")
+    (tmp_path / "nvidia").mkdir()
+    (one / "driver").symlink_to(tmp_path / "nvidia")
+    device(tmp_path / "devices", "0000:3c:00.0", **gpu, max_link_speed="Unknown", max_link_width="0", numa_node="-1")
+    device(tmp_path / "devices", "0000:3d:00.0", vendor="0x10de", **{"class": "0x040300"})  # its sound
+    device(tmp_path / "devices", "0000:3e:00.0", vendor="0x8086", **{"class": "0x030000"})
+    first, second = gpus.bus().gpus
+    assert first == f.PciDevice(
+        address=PCI, device_id="0x2335", driver="nvidia", generation_max=5, width_max=16, numa_node=1
+    )
+    assert second == f.PciDevice(address="0000:3c:00.0", device_id="0x2335")
+
+
+def test_bridges_above_a_gpu_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree, devices = tmp_path / "tree", tmp_path / "devices"
+    devices.mkdir()
+    space = bytearray(4096)
+    space[0x100:0x108] = (0x000D).to_bytes(4, "little") + bytes(2) + (0x1D).to_bytes(2, "little")
+    bridge = device(tree, "0000:16:00.0", vendor="0x10b5")
+    (bridge / "config").write_bytes(space)
+    gpu = device(bridge, PCI, vendor="0x10de", **{"class": "0x030200"})
+    (gpu / "config").write_bytes(bytes(64))
+    (gpu / "iommu_group").mkdir()
+    (gpu / "iommu_group" / "type").write_text("DMA-FQ\n")
+    (devices / PCI).symlink_to(gpu)
+    monkeypatch.setattr(gpus, "_DEVICES", devices)
+    found = gpus.iommu()
+    assert found.bridges == [f.Bridge(address="0000:16:00.0", acs_control=0x1D)]
+    assert found.readable
+    assert found.types == ["DMA-FQ"]
+    (bridge / "config").write_bytes(bytes(64))  # what a user sees
+    assert not gpus.iommu().readable
+
+
+@pytest.mark.parametrize(
+    ("fault", "mapped", "error"),
+    [
+        ("", True, None),
+        ("map", False, "gdr_map failed with 22"),
+        ("lie", False, "what was written through the mapping is not what CUDA reads"),
+    ],
+)
+def test_a_mapping_of_gdrcopy_is_written_and_read_back(
+    fault: str, mapped: bool, error: str | None, fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gdrcopy, "opened", lambda _: "ok")
+    monkeypatch.setenv("FAKE_GDR", fault)
+    probe = isolated("gdr", gdrcopy.gdrcopy, f.Gdrcopy, 10)
+    assert probe.value
+    assert (probe.value.mapped, probe.value.map_error, probe.value.library) == (mapped, error, "2.4")
+
+
+def test_without_its_node_gdrcopy_is_not_mapped(fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gdrcopy, "opened", lambda _: "absent")
+    found = gdrcopy.gdrcopy()
+    assert (found.node, found.library, found.mapped) == ("absent", "2.4", None)
+
+
+# ------------------------------------------------------------------------------------------------ NVML
+
+
+class NVMLError(Exception):
+    pass
+
+
+def refuse(*_: object) -> Any:
+    raise NVMLError("Not Supported")
+
+
+def pretend_nvml(**changes: Any) -> SimpleNamespace:
+    """Two GPUs with two of three links up; the second says no more than that it is there."""
+
+    def link_state(handle: int, link: int) -> int:
+        return int(link < 2) if handle == 0 and link < 3 else refuse()
+
+    def of_first(value: Any) -> Any:
+        return lambda handle, *_: value if handle == 0 else refuse()
+
+    known = {
+        "NVMLError": NVMLError,
+        "NVMLError_LibraryNotFound": type("NVMLError_LibraryNotFound", (NVMLError,), {}),
+        "NVML_NVLINK_MAX_LINKS": 18,
+        "NVML_P2P_CAPS_INDEX_READ": 0,
+        "NVML_P2P_STATUS_OK": 0,
+        "NVML_P2P_STATUS_TOPOLOGY_NOT_SUPPORTED": 4,
+        "nvmlInit": lambda: None,
+        "nvmlDeviceGetCount": lambda: 2,
+        "nvmlDeviceGetHandleByIndex": lambda index: index,
+        "nvmlSystemGetDriverVersion": lambda: "580.159.04",
+        "nvmlDeviceGetName": of_first("NVIDIA H200"),
+        "nvmlDeviceGetUUID": of_first("GPU-1"),
+        "nvmlDeviceGetPciInfo": of_first(SimpleNamespace(busId="00000000:3B:00.0")),
+        "nvmlDeviceGetMigMode": of_first([1, 1]),
+        "nvmlDeviceGetEccMode": of_first([1, 1]),
+        "nvmlDeviceGetComputeMode": of_first(0),
+        "nvmlDeviceGetCurrPcieLinkGeneration": of_first(1),
+        "nvmlDeviceGetMaxPcieLinkGeneration": of_first(5),
+        "nvmlDeviceGetCurrPcieLinkWidth": of_first(16),
+        "nvmlDeviceGetMaxPcieLinkWidth": of_first(16),
+        "nvmlDeviceGetNvLinkState": link_state,
+        "nvmlDeviceGetNvLinkVersion": of_first(4),
+        "nvmlDeviceGetNvLinkRemotePciInfo": lambda _handle, link: (
+            SimpleNamespace(busId="00000000:3C:00.0") if link == 0 else refuse()
+        ),
+        "nvmlDeviceGetP2PStatus": lambda one, other, _: 4 if one < other else refuse(),
+    }
+    return SimpleNamespace(**{**known, **changes})
+
+
+def test_nvml_is_asked_for_modes_and_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", pretend_nvml())  # type: ignore[arg-type]
+    found = gpus.nvml()
+    first, second = found.devices
+    assert (first.pci, first.mig, first.ecc, first.pcie_generation_max) == (PCI, True, True, 5)
+    assert first.links == [
+        f.NvLink(link=0, active=True, version=4, remote="0000:3c:00.0"),
+        f.NvLink(link=1, active=True, version=4),
+        f.NvLink(link=2, active=False, version=4),
+    ]
+    assert second == f.NvmlDevice(index=1)
+    assert found.p2p[0][1] == "topology not supported"
+    assert found.p2p[1][0] == "Not Supported"
+
+
+def test_without_nvml_there_is_nothing_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(Skip, match="pip install nvidia-ml-py"):
+        gpus.nvml()
+    absent = pretend_nvml()
+    absent.nvmlInit = lambda: (_ for _ in ()).throw(absent.NVMLError_LibraryNotFound())
+    monkeypatch.setitem(sys.modules, "pynvml", absent)
+    with pytest.raises(Skip, match="no NVML"):
+        gpus.nvml()

@@ -1,0 +1,115 @@
+"""What doctor must say of machines that were captured or composed (tests/machines)."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from volley.doctor import checks
+from volley.doctor import facts as f
+from volley.doctor.registry import CHECKS, diagnose
+
+MACHINES = Path(__file__).parent / "machines"
+sys.path.insert(0, str(MACHINES))
+
+import compose  # noqa: E402  beside the machines that it composes
+
+NAMES = sorted(folder.name for folder in MACHINES.iterdir() if (folder / "facts.json").is_file())
+PROBES = [field.name for field in msgspec.structs.fields(f.Facts) if "Probe" in str(field.type)]
+
+
+def facts_of(name: str) -> f.Facts:
+    return f.decode((MACHINES / name / "facts.json").read_bytes(), name)
+
+
+def test_there_are_enough_machines_and_each_says_where_it_comes_from() -> None:
+    assert len(NAMES) >= 12
+    for name in NAMES:
+        assert facts_of(name).note.startswith(("captured", "composed")), name
+
+
+def test_composed_machines_are_as_composed() -> None:
+    assert set(compose.MACHINES) | {"no-gpu"} == set(NAMES)
+    for name, make in compose.MACHINES.items():
+        assert (MACHINES / name / "facts.json").read_bytes() == f.encode(make()), "run tests/machines/compose.py"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_findings_are_those_expected(name: str) -> None:
+    expected = json.loads((MACHINES / name / "expected.json").read_text("utf-8"))
+    diagnosis = diagnose(facts_of(name))
+    assert [finding.check for finding in diagnosis.findings] == list(expected["findings"])
+    for finding in diagnosis.findings:
+        wanted = expected["findings"][finding.check]
+        assert finding.status == wanted["status"], finding
+        if finding.status != "good":
+            assert finding.said == wanted["said"]
+        assert bool(finding.remedy) == bool(wanted.get("remedy")), finding
+        for words in wanted.get("remedy", []):
+            assert words in finding.remedy, finding
+    assert diagnosis.exit_code == expected["exit"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whatever_is_not_good_has_evidence_and_a_remedy(name: str) -> None:
+    for finding in diagnose(facts_of(name)).findings:
+        assert finding.said
+        if finding.status in {"warning", "broken"}:
+            assert finding.evidence
+            assert finding.remedy
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("lost", PROBES)
+@pytest.mark.parametrize("how", ["error", "skipped"])
+def test_any_probe_may_be_lost(name: str, lost: str, how: str) -> None:
+    facts = msgspec.structs.replace(facts_of(name), **{lost: f.Probe(call="tried", **{how: "lost on purpose"})})
+    diagnosis = diagnose(facts)
+    assert len(diagnosis.findings) == len(CHECKS)
+
+
+@given(st.sets(st.sampled_from(PROBES)), st.sets(st.sampled_from(PROBES)), st.sampled_from(NAMES))
+def test_any_probes_may_be_lost_together(crashed: set[str], skipped: set[str], name: str) -> None:
+    lost = {each: f.Probe(call="tried", error="it crashed: SIGSEGV", exit=-11) for each in crashed}
+    lost |= {each: f.Probe(call="tried", skipped="no") for each in skipped}
+    assert len(diagnose(msgspec.structs.replace(facts_of(name), **lost)).findings) == len(CHECKS)
+
+
+def test_facts_survive_their_own_encoding() -> None:
+    for name in NAMES:
+        facts = facts_of(name)
+        assert f.decode(f.encode(facts), name) == facts
+
+
+def test_checks_read_nothing_but_their_argument() -> None:
+    """The half that judges imports no module that could look at this machine, and calls no built-in that could."""
+    allowed = {"__future__", "collections", "re", "statistics", "volley"}
+    ours = {"volley.doctor.checks.common", "volley.doctor.facts", "volley.doctor.findings", "volley.doctor.remedies"}
+    for path in [*Path(checks.__path__[0]).glob("*.py"), Path(checks.__path__[0]).parent / "remedies.py"]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom | ast.Import):
+                module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+                assert module
+                assert module.partition(".")[0] in allowed, (path.name, module)
+                assert not module.startswith("volley") or module in {*ours, "volley.text"}, (path.name, module)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in {"open", "exec", "eval", "__import__"}, path.name
+
+
+def test_every_check_is_needed_after_what_it_needs() -> None:
+    names = [check.name for check in CHECKS]
+    assert len(set(names)) == len(names)
+    for number, check in enumerate(CHECKS):
+        assert set(check.needs) <= set(names[:number]), check.name
+
+
+def test_captured_facts_hold_no_private_path() -> None:
+    text = (MACHINES / "no-gpu" / "facts.json").read_text("utf-8")
+    assert not [word for word in ("/home/", "/root", "/tmp") if word in text]
