@@ -21,7 +21,6 @@ from volley.doctor.capture import attempts, capture, steering, without_home
 from volley.doctor.isolate import Skip, isolated
 from volley.doctor.probes import gpus, jobs, limits, system, ucx
 from volley.doctor.probes.cuda import sysfs_address
-from volley.doctor.probes.protocol import is_account, protocols
 from volley.doctor.registry import diagnose
 from volley.errors import MachineError
 
@@ -222,32 +221,6 @@ def test_pairs_are_all_of_a_few_and_a_ring_of_many() -> None:
     assert jobs.pairs(2) == [(0, 1)]
     assert len(jobs.pairs(4)) == 6
     assert jobs.pairs(6) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0)]
-
-
-UCX_SAYS = """
-[1.2] [vm:1:0]   | ucp_context_0 self cfg#0 | tagged message by ucp_tag_send* from cuda/GPU0 |
-[1.2] [vm:1:0]   |                   0..inf | eager short                  | self/memory     |
-[1.2] [vm:1:0]   +--------------------------------+-----------------------------+--------------+
-[1.2] [vm:1:0]   | ucp_context_0 intra-node cfg#1 | tagged message by ucp_tag_send* from cuda/GPU0 |
-[1.2] [vm:1:0]   +--------------------------------+-----------------------------+--------------+
-[1.2] [vm:1:0]   |                        0..8246 | eager copy-in copy-out      | sysv/memory  |
-[1.2] [vm:1:0]   |                      8247..inf | (?) rendezvous zero-copy    | cuda_ipc/cuda |
-[1.2] [vm:1:0]   | ucp_context_0 intra-node cfg#1 | tagged message by ucp_tag_send*(multi) from cuda/GPU0 |
-[1.2] [vm:1:0]   |                         0..inf | something else              | sysv/memory  |
-[1.2] [vm:1:0]   | ucp_context_0 intra-node cfg#1 | tagged message by ucp_tag_send* from host memory |
-[1.2] [vm:1:0]   |                         0..inf | of the host                 | sysv/memory  |
-""".splitlines()
-
-
-def test_ucx_says_which_protocol_it_took() -> None:
-    found = protocols(UCX_SAYS, "cuda")
-    assert found == ["0..8246: eager copy-in copy-out, sysv/memory", "8247..inf: rendezvous zero-copy, cuda_ipc/cuda"]
-    assert protocols(UCX_SAYS, "host") == ["0..inf: of the host, sysv/memory"]
-    other = [line.replace("vm:1:0", "vm:2:0") for line in UCX_SAYS]
-    mixed = [line for pair in zip([*UCX_SAYS, ""], ["", *other], strict=True) for line in pair]
-    assert protocols(mixed, "cuda") == found
-    assert all(is_account(line) for line in UCX_SAYS if line)
-    assert not is_account("prterun noticed that process rank 0 exited on signal 11")
 
 
 def test_perftest_of_a_wheel_is_given_the_wheel_s_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from volley.planning import Request
 from volley.records_io import RunLog, read_runs
 from volley.report import render
 from volley.stack import BuildFacts, Stack
-from volley.stack.ucx_protocols import Protocols, Range, Table, of_plan, parse
+from volley.stack.ucx_protocols import Protocols, Range, Table, in_short, is_line, of_plan, parse
 
 TEXTS = Path(__file__).parent / "ucx"
 COMPOSED = sorted(TEXTS.glob("composed-*.txt"))
@@ -64,6 +64,19 @@ def test_a_captured_text_is_read_whole() -> None:
         Range(8249, 262143, f"multi-frag {EAGER}", "posix/memory"),
         Range(262144, None, "rendezvous fragmented copy-in copy-out", "posix/memory", estimated=True),
     ]
+
+
+def test_in_short_are_the_ranges_of_a_send_to_another_rank() -> None:
+    text = lines(COMPOSED[0])
+    to_itself = [line.replace("intra-node", "self      ") for line in text]
+    assert in_short([*to_itself, *text]) == [
+        "0..0: eager short, sysv/memory",
+        f"1..2304: {EAGER}, sysv/memory",
+        f"2305..inf: {READ}, cuda_ipc/cuda",
+    ]
+    assert in_short(["nothing of the kind"]) == []
+    assert all(is_line(line) for path in COMPOSED for line in lines(path) if line.strip())
+    assert not is_line("prterun noticed that process rank 0 exited on signal 11")
 
 
 def test_host_memory_is_not_taken_for_the_gpu_s() -> None:

@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from volley import locate
 
 MEASURING = ("pingpong", "stream", "transports")
+"""The commands whose ranks measure; so do those of plain ``volley``."""
 WITH_RANKS = (*MEASURING, "doctor")
-"""The commands that start the engine; so does plain ``volley``."""
+"""The commands that start the engine in this job."""
 
 _NO_ENGINE = {"--help", "-h", "--version", "--dry-run", "--install-completion", "--show-completion", "--from"}
 _FIRST_SPECIAL_STEP = 4294967280

@@ -71,6 +71,20 @@ def parse(lines: Iterable[str]) -> Protocols:
     return Protocols(sends=list(sends.values()), rendezvous=list(rendezvous.values()))
 
 
+def in_short(lines: Iterable[str]) -> list[str]:
+    """Return the ranges of a blocking send to another rank, as ``8247..inf: rendezvous zero-copy, cuda_ipc/cuda``."""
+    tables = (table for table in parse(lines).sends if _connection_kind(table.connection) != "self")
+    return [
+        f"{row.first_bytes}..{'inf' if row.last_bytes is None else row.last_bytes}: {row.protocol}, {row.lanes}"
+        for row in next((table.ranges for table in tables), [])
+    ]
+
+
+def is_line(line: str) -> bool:
+    """True for any line of a table."""
+    return re.search(r"[|+](?:-+\+|.*\|)\s*$", line) is not None
+
+
 def of_plan(launch: dict[str, Any]) -> Protocols | None:
     """Return what was written into a plan's ``launch``; ``None`` where there is nothing, or nothing of this form."""
     stack = launch.get("stack")

@@ -13,14 +13,13 @@ from volley import engine
 from volley.doctor.facts import Job, PairJob, Seen, Stack, Tried, Way
 from volley.doctor.isolate import Skip
 from volley.doctor.probes.cuda import Api, CudaError
-from volley.doctor.probes.protocol import is_account, protocols
 from volley.launch import inside
 from volley.planning import Request
 from volley.records import PingPong, Rank, Sampling
 from volley.records_io import RecordError, RunLog
 from volley.session import prepare
 from volley.stack import Stack as Assembled
-from volley.stack import assemble, has_driver, read_facts
+from volley.stack import assemble, has_driver, read_facts, ucx_protocols
 
 HOST_SIZES = (8, 1 << 16)
 DEVICE_SIZES = (8, 1 << 15, 1 << 20)
@@ -99,7 +98,7 @@ def mpi_device(watchdog_s: float) -> Job:
     if not has_driver():
         raise Skip("no NVIDIA driver")
     _refuse_inside()
-    os.environ.setdefault("UCX_PROTO_INFO", "y")  # UCX then says which protocol it takes; it changes no protocol
+    os.environ.update(ucx_protocols.VARIABLES)  # UCX then says which protocol it takes; it changes no protocol
     return attempt(
         Request(
             transports=_on_gpus("aware", "staged/pinned"),
@@ -209,8 +208,8 @@ def attempt(request: Request) -> Job:
         ranks=[_seen(rank) for rank in log.run.ranks] if log.run else [],
         transports=[Way(transport=e.transport, available=e.available, reason=e.reason) for e in log.transports],
         points=[_tried(point) for point in log.points if isinstance(point, PingPong)],
-        protocols=protocols(ending.others, "cuda"),
-        text=[] if complete else [line for line in ending.others if not is_account(line)][-_MOST_TEXT:],
+        protocols=ucx_protocols.in_short(ending.others),
+        text=[] if complete else [line for line in ending.others if not ucx_protocols.is_line(line)][-_MOST_TEXT:],
     )
 
 
