@@ -163,6 +163,15 @@ def test_unavailable_transports_are_named_with_their_reason() -> None:
     assert "aware (MPI on device pointers) is unavailable: no NVIDIA driver" in shown(golden("pingpong-host"))
 
 
+def test_transports_with_the_same_reason_share_a_sentence() -> None:
+    missing = [transport(name, available=False, reason="no NVIDIA driver") for name in ("aware", "peer", "nccl")]
+    other = transport("device", available=False, reason="one GPU only")
+    text = shown([log(pingpong(), transports=[transport(), *missing, other])])
+    assert "aware, peer and nccl are unavailable: no NVIDIA driver" in text
+    assert "device (" in text
+    assert text.count("unavailable") == 2
+
+
 def test_an_incomplete_run_says_so_and_shows_what_it_has() -> None:
     text = shown(golden("incomplete"))
     assert "INCOMPLETE: this run broke off before its last record; it had measured 2 points" in text

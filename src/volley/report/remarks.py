@@ -8,7 +8,7 @@ from typing import Literal
 
 from volley.comparison import crossovers, curves, half_bandwidth
 from volley.fits import Fit
-from volley.records import Plan
+from volley.records import Plan, Transport
 from volley.report import ceilings, ucx
 from volley.sizes import approximate_size, format_size
 from volley.stats import FEWEST
@@ -83,10 +83,17 @@ def place(point: PointSummary) -> str:
 
 
 def _unavailable(series: Series) -> Iterator[str]:
+    """Say what cannot be used; transports with the same reason share a sentence."""
+    by_reason: dict[str, list[Transport]] = {}
     for transport in series.transports.values():
         if not transport.available:
-            reason = harmless(transport.reason or "no reason is recorded")
-            yield f"{harmless(transport.transport)} ({harmless(transport.summary)}) is unavailable: {reason}"
+            by_reason.setdefault(harmless(transport.reason or "no reason is recorded"), []).append(transport)
+    for reason, transports in by_reason.items():
+        names = several(harmless(transport.transport) for transport in transports)
+        if len(transports) == 1:
+            yield f"{names} ({harmless(transports[0].summary)}) is unavailable: {reason}"
+        else:
+            yield f"{names} are unavailable: {reason}"
 
 
 def _hardly_tried(series: Series) -> Iterator[str]:
@@ -134,7 +141,7 @@ def _findings(series: Series) -> Iterator[str]:
     measured = [point for point in series.points if point.time and point.rate]
     for points in tables(measured):
         found = curves(points)
-        if len(found) == 1 and found[0].fit:  # several have a table
+        if len(found) == 1 and found[0].fit and not found[0].fit.poor:  # several have a table
             yield f"{harmless(found[0].transport)}: {_line(found[0].fit)}"
         yield from _races(points, series)
     yield from ceilings.sentences(measured)
@@ -162,10 +169,9 @@ def _line(fit: Fit) -> str:
     """Say which line goes through a curve, and how well."""
     line = f"{digits(fit.latency_s * 1e6, 3)} µs + n / ({digits(fit.bandwidth_Bps / 1e9, 3)} GB/s)"
     off = f"{digits(fit.median_deviation * 100, 2)} % in the median and {digits(abs(fit.worst_deviation) * 100, 2)} %"
-    verdict = ", too far to stand for this curve" if fit.poor else ""
     return (
         f"t(n) = {line}, n½ = {approximate_size(fit.half_bandwidth_bytes)}, is off by {off} "
-        f"at {format_size(fit.worst_size_bytes)}{verdict}"
+        f"at {format_size(fit.worst_size_bytes)}"
     )
 
 
