@@ -90,9 +90,8 @@ def this_distribution() -> Distribution:
 def distribution(release: Mapping[str, str]) -> Distribution:
     """Read what os-release says: its own name first, then those that it is like."""
     names = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
-    family = next(
-        (_FAMILIES[word] for name in names for word in (name, name.split("-")[0]) if word in _FAMILIES), "other"
-    )
+    known = [_FAMILIES[word] for name in names for word in (name, name.partition("-")[0]) if word in _FAMILIES]
+    family: Family = known[0] if known else "other"
     plain = {
         key: re.sub(r"[^A-Za-z0-9._-]", "", release.get(key, "")) for key in ("ID", "VERSION_ID", "VERSION_CODENAME")
     }
