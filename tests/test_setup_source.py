@@ -387,6 +387,16 @@ def test_debian_sources_come_through_apt_with_lists_of_our_own(place: Place, mon
     assert "dpkg-source --extract" in said
 
 
+def test_apt_without_a_network_is_said_with_a_way_out(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    debian = distribution({"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"})
+    monkeypatch.setattr("volley.setup.command.this_distribution", lambda: debian)
+    tools = {"apt-get": "#!/bin/sh\ncase $* in *source*ucx) exit 100;; esac\n", "dpkg-source": "#!/bin/sh\n"}
+    path = f"{fake.checkout(place.root / 'tools', tools)}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    with pytest.raises(StepError, match=r"exit code 100; is there a network, .* --source ucx=TARBALL"):
+        place(sources=["ucx=deb:ucx", f"openmpi={place.openmpi}"], environment={**os.environ, "PATH": path})
+
+
 def test_debian_sources_on_another_distribution_are_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "volley.setup.command.this_distribution", lambda: distribution({"ID": "rocky", "ID_LIKE": "rhel"})

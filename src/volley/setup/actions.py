@@ -43,6 +43,8 @@ class Run:
     tokens: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
+    hint: str = ""
+    """What to try should it fail."""
 
     def line(self) -> str:
         variables = [f"{name}={value}" for name, value in self.environment.items()]
@@ -50,7 +52,7 @@ class Run:
 
     def do(self, work: Work) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        work.run(self.tokens, self.folder, self.environment)
+        work.run(self.tokens, self.folder, self.environment, self.hint)
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,8 @@ class InstallWheels:
         return join(["python", *self._words])
 
     def do(self, work: Work) -> None:
-        work.run([sys.executable, *self._words], work.folders.own)
+        hint = "is there a network? Give a CUDA that is here: --cuda DIR"
+        work.run([sys.executable, *self._words], work.folders.own, hint=hint)
 
     @property
     def _words(self) -> tuple[str, ...]:

@@ -155,7 +155,8 @@ def _apt(source: Source, folder: Path, given: Ingredients) -> tuple[Action, ...]
     made = MakeFolders((private / "lists/partial", private / "cache/archives/partial"))
     listed = Write(private / "sources.list", given.distribution.source_line(suite or None))
     update = Run(("apt-get", *words, "update"), folder)
-    return made, listed, update, Run(("apt-get", *words, "--download-only", "source", package), folder)
+    hint = f"is there a network, and a package {package} in that suite? Else: --source {source.name}=TARBALL"
+    return made, listed, update, Run(("apt-get", *words, "--download-only", "source", package), folder, hint=hint)
 
 
 def _prepare(source: Source, given: Ingredients) -> tuple[Path, tuple[Action, ...], tuple[str, ...]]:

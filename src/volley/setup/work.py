@@ -118,8 +118,14 @@ class Work:
             file.write(f"{line}\n")
         self.tick(line)
 
-    def run(self, tokens: Sequence[str], folder: Path, extra: Mapping[str, str] | None = None) -> None:
+    def run(self, tokens: Sequence[str], folder: Path, extra: Mapping[str, str] | None = None, hint: str = "") -> None:
         """Run one command to its end, its output in the log.
+
+        Args:
+            tokens: the program and its arguments.
+            folder: where to run it.
+            extra: variables beyond those of the step.
+            hint: what to try should it fail.
 
         Raises:
             StepError: if it fails, with the end of the log.
@@ -141,7 +147,9 @@ class Work:
                 process.wait()
                 raise
         if code:
-            raise self.failure(f"{join(tokens[:3])}{' …' if len(tokens) > 3 else ''} failed with exit code {code}")
+            raise self.failure(
+                f"{join(tokens[:3])}{' …' if len(tokens) > 3 else ''} failed with exit code {code}{hint and f'; {hint}'}"
+            )
 
     def _wait(self, process: subprocess.Popen[bytes]) -> int:
         while True:
