@@ -37,6 +37,8 @@ UCX_FLAGS = (
     "--without-go",
     "--without-java",
 )
+UCX_MAKE = ("noinst_PROGRAMS=",)
+"""UCX's test programs are not installed, and up to 1.18 they do not compile with CUDA 13: cuCtxCreate has changed."""
 OPENMPI_FLAGS = (
     "--disable-mpi-fortran",  # measuring and most of CUDA's users do without; --configure openmpi=--enable-mpi-fortran
     "--disable-oshmem",
@@ -202,7 +204,7 @@ def _ucx(source: Source, given: Ingredients, after: tuple[str, ...]) -> Step:
         # The CUDA runtime is found where it is now; stubs are never on a run path.
         _ldflags(given, f"-Wl,-rpath,{given.cuda.libdir}"),
     )
-    return _autotools(source, given, after, flags, prefix / "lib/libucp.so")
+    return _autotools(source, given, after, flags=flags, made=prefix / "lib/libucp.so", make=UCX_MAKE)
 
 
 def _openmpi(source: Source, given: Ingredients, after: tuple[str, ...]) -> Step:
@@ -214,14 +216,22 @@ def _openmpi(source: Source, given: Ingredients, after: tuple[str, ...]) -> Step
         f"--with-cuda-libdir={given.toolkit / 'lib64/stubs'}",
         f"--with-ucx={prefix}",
     )
-    return _autotools(source, given, after, flags, prefix / "bin/mpicc")
+    return _autotools(source, given, after, flags=flags, made=prefix / "bin/mpicc")
 
 
 def _ldflags(given: Ingredients, own: str) -> str:
     return f"LDFLAGS={own} {given.environment.get('LDFLAGS', '')}".rstrip()
 
 
-def _autotools(source: Source, given: Ingredients, after: tuple[str, ...], flags: tuple[str, ...], made: Path) -> Step:
+def _autotools(
+    source: Source,
+    given: Ingredients,
+    after: tuple[str, ...],
+    *,
+    flags: tuple[str, ...],
+    made: Path,
+    make: tuple[str, ...] = (),
+) -> Step:
     """Configure, build and install one component."""
     tree, prepare, identity = _prepare(source, given)
     further = tuple(given.extra.get(source.name, ()))
@@ -229,8 +239,8 @@ def _autotools(source: Source, given: Ingredients, after: tuple[str, ...], flags
         *prepare,
         Autogen(tree),
         Run(("./configure", f"--prefix={given.folders.prefix}", *flags, *further), tree),
-        Run(("make",), tree),
-        Run(("make", "install"), tree),
+        Run(("make", *make), tree),
+        Run(("make", *make, "install"), tree),
     )
     title = f"{SPOKEN[source.name]}: configure, build, install"
     return Step(source.name, title, actions, tree, (made,), after, (*identity, *given.variables))

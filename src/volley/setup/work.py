@@ -147,9 +147,8 @@ class Work:
                 process.wait()
                 raise
         if code:
-            raise self.failure(
-                f"{join(tokens[:3])}{' …' if len(tokens) > 3 else ''} failed with exit code {code}{hint and f'; {hint}'}"
-            )
+            short = join(tokens[:3]) + (" …" if len(tokens) > 3 else "")
+            raise self.failure(f"{short} failed with exit code {code}" + (f"; {hint}" if hint else ""))
 
     def _wait(self, process: subprocess.Popen[bytes]) -> int:
         while True:
