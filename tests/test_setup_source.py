@@ -387,6 +387,22 @@ def test_debian_sources_come_through_apt_with_lists_of_our_own(place: Place, mon
     assert "dpkg-source --extract" in said
 
 
+def test_debian_packages_are_unpacked_with_patches_where_they_are_needed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpack = f'#!/bin/sh\nfor last; do :; done\ncp -a "{place.root}/of-$(basename "$last")" "$last"\n'
+    fake.checkout(place.root / "of-ucx", fake.ucx())
+    fake.checkout(place.root / "of-openmpi", fake.openmpi())
+    described = [place.root / f"{name}_1.dsc" for name in ("ucx", "openmpi")]
+    for file in described:
+        file.write_text("Source: x\n", encoding="utf-8")
+    path = f"{fake.checkout(place.root / 'tools', {'dpkg-source': unpack})}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    place(sources=[f"ucx={described[0]}", f"openmpi={described[1]}"], without=["gdrcopy"])
+    assert f"$ dpkg-source --extract {described[0]}" in place.log("ucx")
+    assert f"$ dpkg-source --skip-patches --extract {described[1]}" in place.log("openmpi")
+
+
 def test_apt_without_a_network_is_said_with_a_way_out(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     debian = distribution({"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"})
     monkeypatch.setattr("volley.setup.command.this_distribution", lambda: debian)

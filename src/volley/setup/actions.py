@@ -155,20 +155,26 @@ class Unpack:
 
 @dataclass(frozen=True)
 class UnpackDebian:
-    """Unpack a Debian source package with the distribution's patches: ``dpkg-source`` checks its sums."""
+    """Unpack a Debian source package: ``dpkg-source`` checks its sums."""
 
     description: Path
     """The ``.dsc`` file, or a folder that holds one."""
     into: Path
+    patched: bool
+    """With the distribution's patches."""
 
     def line(self) -> str:
-        return join(["dpkg-source", "--extract", str(self.description), str(self.into)])
+        return join(self._words(self.description))
 
     def do(self, work: Work) -> None:
         found = [self.description] if self.description.is_file() else sorted(self.description.glob("*.dsc"))
         if len(found) != 1:
             raise MachineError(f"{self.description} holds {len(found)} .dsc files instead of one; remove that folder")
-        work.run(["dpkg-source", "--extract", str(found[0]), str(self.into)], self.into.parent)
+        work.run(self._words(found[0]), self.into.parent)
+
+    def _words(self, description: Path) -> list[str]:
+        skip = [] if self.patched else ["--skip-patches"]
+        return ["dpkg-source", *skip, "--extract", str(description), str(self.into)]
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,11 @@ OPENMPI_FLAGS = (
 )
 
 
+DEBIAN_PATCHED = ("ucx",)
+"""Components whose Debian package is built with Debian's patches: its UCX has no configure, and makes none without.
+Open MPI's release is complete; Debian's patches touch its build system, which would have to be made anew."""
+
+
 @dataclass(frozen=True)
 class Step:
     """A part of the set-up that is done once: finished it is stamped, and half-finished it is started over."""
@@ -164,14 +169,14 @@ def _apt(source: Source, folder: Path, given: Ingredients) -> tuple[Action, ...]
 def _prepare(source: Source, given: Ingredients) -> tuple[Path, tuple[Action, ...], tuple[str, ...]]:
     """Return the folder of the sources, what lays them there, and their identity."""
     tree = given.folders.build / source.name
-    path = Path(source.where)
+    path, patched = Path(source.where), source.name in DEBIAN_PATCHED
     if source.kind == "url":
         return tree, (Unpack(given.folders.downloads / _file_name(source), tree),), ()
     if source.kind == "debian":
-        return tree, (UnpackDebian(given.folders.downloads / f"{source.name}-debian", tree),), ()
+        return tree, (UnpackDebian(given.folders.downloads / f"{source.name}-debian", tree, patched),), ()
     identity = (sources.identity(source),)
     if source.kind == "dsc":
-        return tree, (UnpackDebian(path, tree),), identity
+        return tree, (UnpackDebian(path, tree, patched),), identity
     if source.kind == "directory":
         return tree, (CopyTree(path, tree),), identity
     check = (Check(path, source.sha256),) if source.sha256 else ()
