@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -17,6 +18,7 @@ from volley import options as opt
 from volley.batch import options as job
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_REQUEST, UserError
 from volley.launch.inside import MEASURING
+from volley.setup import options as setup_opt
 from volley.sizes import DEFAULT_SIZES, DEFAULT_STREAM_SIZES
 from volley.text import harmless, several
 
@@ -299,6 +301,52 @@ def doctor(
 
     visit = Visit(json=json_format, capture=capture, source=source, device_query=device_query, limit_s=timeout)
     raise typer.Exit(run(visit))
+
+
+@app.command(
+    epilog=_epilog(
+        "volley setup",
+        "volley setup --prefix ~/mpi --route source --dry-run",
+        "volley setup --prefix ~/mpi --source ucx=deb:ucx --source openmpi=deb:openmpi --without gdrcopy",
+        "volley setup --root-script",
+    )
+)
+def setup(
+    ctx: typer.Context,
+    route: setup_opt.Route = "auto",
+    prefix: setup_opt.Prefix = None,
+    prove: setup_opt.Prove = True,
+    source: setup_opt.Sources = None,
+    without: setup_opt.Without = None,
+    cuda: setup_opt.Cuda = None,
+    configure: setup_opt.Configure = None,
+    jobs: setup_opt.Jobs = None,
+    dry_run: setup_opt.DryRun = False,
+    root_script: setup_opt.RootScript = False,
+) -> None:
+    """Get a CUDA-aware MPI in the cheapest way that works here, and prove it by a transfer.
+
+    No root is needed. What was finished before is not done again; a step that broke off is started over. Each step has
+    a log in PREFIX/.volley-setup/logs; the end of it is shown when the step fails.
+    """
+    from volley.setup import command  # noqa: PLC0415  start-up: errors and --help do without
+
+    raise typer.Exit(
+        command.run(
+            command.Request(
+                route=route,
+                prefix=Path(prefix) if prefix else None,
+                prove=prove,
+                sources=source or (),
+                without=without or (),
+                cuda=cuda,
+                configure=configure or (),
+                jobs=jobs,
+                dry_run=dry_run,
+                root_script=root_script,
+            )
+        )
+    )
 
 
 def _measure(benchmark: Literal["pingpong", "stream"], ctx: typer.Context) -> None:

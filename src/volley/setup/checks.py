@@ -1,0 +1,76 @@
+"""What is looked at before anything is built: room, permission, programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from volley.errors import MachineError
+from volley.setup.distribution import Distribution
+from volley.setup.sources import Source
+from volley.setup.work import program
+
+MIB = 1 << 20
+
+SOURCE_NEED_BYTES = 1536 * MIB
+"""Room that the source route asks for: sources, one build tree at a time, and what is installed.  A run took 622 MiB at
+most (docs/evidence/setup-from-source.md); twice that and more, since other versions and compilers differ."""
+WHEELS_NEED_BYTES = 1024 * MIB
+"""Room that the wheels ask for: 534 MiB are installed (Open MPI 5.0.11, UCX 1.22, NCCL), and downloads come on top."""
+
+
+def writable(prefix: Path, need_bytes: int) -> None:
+    """Check that a prefix can be made or written to, and that its file system has room.
+
+    Nothing is created: the nearest folder that exists answers for those below it.
+
+    Raises:
+        MachineError: if not.
+    """
+    there = next(path for path in (prefix, *prefix.parents) if path.exists())
+    if not there.is_dir():
+        raise MachineError(f"cannot make {prefix}: {there} is no folder; choose another --prefix")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise MachineError(f"no permission to write to {there}; choose a folder of your own: --prefix ~/mpi")
+    room = os.statvfs(there)
+    free = room.f_bavail * room.f_frsize
+    if free < need_bytes:
+        raise MachineError(
+            f"{there} has {free // MIB} MiB free and this needs {need_bytes // MIB} MiB; "
+            "make room, or choose a --prefix on another file system"
+        )
+
+
+def programs(sources: Iterable[Source], environment: Mapping[str, str], distribution: Distribution) -> None:
+    """Check that the programs that a build from these sources needs are there.
+
+    Raises:
+        MachineError: naming those that are missing, and the packages that they are in.
+    """
+    wanted = {"cc": environment.get("CC"), "c++": environment.get("CXX"), "make": None, "perl": None}
+    for source in sources:
+        if source.kind == "debian":
+            wanted["apt-get"] = None
+        if source.kind in ("debian", "dsc"):
+            wanted["dpkg-source"] = None
+        if source.kind == "directory" and source.name != "gdrcopy" and not Path(source.where, "configure").exists():
+            wanted.update(dict.fromkeys(("autoreconf", "libtoolize", "flex")))
+    require(wanted, environment, distribution)
+
+
+def require(wanted: Mapping[str, str | None], environment: Mapping[str, str], distribution: Distribution) -> None:
+    """Check for programs by name; a value is what the user calls it instead (``CC=clang``).
+
+    Raises:
+        MachineError: naming those that are missing, and the packages that they are in.
+    """
+    missing = [tool for tool, named in wanted.items() if not _found(named or tool, environment)]
+    if missing:
+        packages = " ".join(distribution.package(tool) for tool in missing)
+        raise MachineError(f"missing: {', '.join(missing)}; {distribution.install(packages)}")
+
+
+def _found(command: str, environment: Mapping[str, str]) -> bool:
+    """Tell whether a command can be run; ``CC`` may hold arguments, such as ``ccache gcc``."""
+    return program(command.partition(" ")[0], environment) is not None

@@ -1,0 +1,551 @@
+"""``volley setup``, the source route: with small sources that configure and make in no time."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+import fake_sources as fake
+from volley.errors import MachineError, UserError
+from volley.setup import checks, sources
+from volley.setup.actions import Unpack
+from volley.setup.command import Request, run
+from volley.setup.cuda import STUBS, Cuda, View, find, stub_lines
+from volley.setup.distribution import Distribution, distribution
+from volley.setup.problems import ChecksumError, StepError
+from volley.setup.sources import Source, parse
+from volley.setup.work import Folders, Work, build_environment
+
+
+class Place:
+    """A prefix, sources for it, and what ``volley setup`` says about them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.prefix = root / "prefix"
+        self.cuda = fake.cuda(root / "cuda")
+        self.ucx = fake.tarball(root / "ucx.tar.gz", fake.ucx())
+        self.openmpi = fake.tarball(root / "openmpi.tar.gz", fake.openmpi())
+        self.gdrcopy = fake.checkout(root / "gdrcopy", fake.gdrcopy())
+
+    def __call__(self, **changes: object) -> str:
+        out = io.StringIO()
+        wanted: dict[str, object] = {
+            "prefix": self.prefix,
+            "cuda": str(self.cuda),
+            "sources": [f"gdrcopy={self.gdrcopy}", f"ucx={self.ucx}", f"openmpi={self.openmpi}"],
+            "jobs": 2,
+        }
+        assert run(Request(**{**wanted, **changes}), out) == 0  # type: ignore[arg-type]
+        return out.getvalue()
+
+    def builds(self, name: str) -> int:
+        """How often a component was built."""
+        try:
+            return len((self.prefix / f"builds-of-{name}").read_text().splitlines())
+        except OSError:
+            return 0
+
+    def all_builds(self) -> list[int]:
+        return [self.builds(name) for name in ("gdrcopy", "ucx", "openmpi")]
+
+    def log(self, name: str) -> str:
+        return (self.prefix / f".volley-setup/logs/{name}.log").read_text()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_builds_everything_proves_it_and_says_what_was_not_tested(place: Place) -> None:
+    said = place()
+    assert [f"[{n}/4]" in said for n in range(1, 5)] == [True] * 4
+    assert "[3/4] UCX: configure, build, install: done in" in said
+    assert "proven: 8 B and 1048576 B there and back between two ranks on host memory" in said
+    assert "NOT TESTED: device memory, because there is no NVIDIA driver" in said
+    assert f"MPI_HOME={place.prefix} pip install" in said
+    assert place.all_builds() == [1, 1, 1]
+    assert not any((place.prefix / ".volley-setup/build").iterdir())
+
+
+def test_components_are_told_of_each_other(place: Place) -> None:
+    place()
+    own = place.prefix / ".volley-setup"
+    ucx, openmpi = place.log("ucx"), place.log("openmpi")
+    assert f"--with-cuda={own}/cuda" in ucx
+    assert f"--with-gdrcopy={place.prefix}" in ucx
+    assert f"LDFLAGS=-Wl,-rpath,{place.cuda}/lib" in ucx
+    assert f"--with-cuda-libdir={own}/cuda/lib64/stubs" in openmpi
+    assert f"--with-ucx={place.prefix}" in openmpi
+
+
+def test_device_memory_is_reported_where_it_was_sent(place: Place) -> None:
+    place.openmpi = fake.tarball(place.root / "openmpi.tar.gz", fake.openmpi(fake.mpirun("device", 1, "")))
+    said = place()
+    assert "on device memory" in said
+    assert "both ranks shared the one GPU" in said
+    assert "NOT TESTED" not in said
+
+
+def test_what_is_finished_is_not_repeated(place: Place) -> None:
+    place()
+    said = place()
+    assert place.all_builds() == [1, 1, 1]
+    assert said.count("done before") == 4
+    assert "proven:" in said  # the proof is made every time
+
+
+def test_another_number_of_compilers_repeats_nothing(place: Place) -> None:
+    place(jobs=1)
+    place(jobs=2)
+    assert place.all_builds() == [1, 1, 1]
+
+
+def test_a_changed_source_repeats_its_component_and_those_that_build_upon_it(place: Place) -> None:
+    place()
+    place.ucx = fake.tarball(place.root / "ucx.tar.gz", {**fake.ucx(), "NEWS": "new"})
+    place()
+    assert place.all_builds() == [1, 2, 2]
+
+
+def test_a_touched_checkout_is_a_changed_source(place: Place) -> None:
+    place()
+    (place.gdrcopy / "NEWS").write_text("new")
+    place()
+    assert place.all_builds() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "change", [{"configure": ["openmpi=--with-slurm"]}, {"environment": {**os.environ, "CFLAGS": "-O1"}}]
+)
+def test_a_changed_recipe_repeats(place: Place, change: dict[str, object]) -> None:
+    place()
+    place(**change)
+    assert place.builds("openmpi") == 2
+
+
+def test_a_step_is_repeated_when_what_it_made_is_gone(place: Place) -> None:
+    place()
+    (place.prefix / "lib/libucp.so").unlink()
+    place()
+    assert place.all_builds() == [1, 2, 1]
+
+
+def test_a_half_finished_build_is_started_over_and_the_finished_ones_are_kept(place: Place) -> None:
+    place.ucx = fake.tarball(place.root / "ucx.tar.gz", fake.ucx("all:\n\ttouch leftover\n\tfalse\ninstall:\n"))
+    with pytest.raises(StepError, match=r"make .*failed with exit code 2"):
+        place()
+    leftover = place.prefix / ".volley-setup/build/ucx/leftover"
+    assert leftover.exists()  # a failed build is left to be looked at
+    assert place.all_builds() == [1, 0, 0]
+
+    place.ucx = fake.tarball(
+        place.root / "ucx.tar.gz", fake.ucx(fake.UCX_MAKE.replace("all:\n", "all:\n\ttest ! -e leftover\n"))
+    )
+    said = place()
+    assert "[2/4] GDRCopy: build and install the library: done before" in said
+    assert place.all_builds() == [1, 1, 1]
+
+
+def test_a_failure_shows_the_end_of_its_log_and_where_all_of_it_is(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = "".join(f"\t@echo line {n}\n" for n in range(50))
+    broken = f"all:\n{lines}\t@printf 'ucx.c:1: error: \\033[31mred\\033[0m\\n'\n\t@exit 3\n"
+    place.ucx = fake.tarball(place.root / "ucx.tar.gz", fake.ucx(broken))
+    with pytest.raises(StepError) as caught:
+        place()
+    assert caught.value.exit_code == 1
+    assert f"the whole log: {place.prefix}/.volley-setup/logs/ucx.log" in str(caught.value)
+    shown = capsys.readouterr().err
+    assert "| line 49\n" in shown
+    assert "line 20\n" not in shown
+    assert r"error: \x1b[31mred" in shown  # what a compiler prints is data
+
+
+def test_a_build_that_makes_nothing_is_not_finished(place: Place) -> None:
+    place.ucx = fake.tarball(place.root / "ucx.tar.gz", fake.ucx("all:\ninstall:\n"))
+    with pytest.raises(StepError, match=r"there is no .*/lib/libucp\.so"):
+        place()
+
+
+def test_only_one_set_up_at_a_time_works_in_a_prefix(place: Place) -> None:
+    folders = Folders(place.prefix)
+    folders.make()
+    with folders.lock(), pytest.raises(UserError, match="another volley setup is at work"):
+        place()
+    place()
+
+
+def test_a_dry_run_shows_every_step_and_does_nothing(place: Place) -> None:
+    said = place(dry_run=True)
+    assert not place.prefix.exists()
+    for line in ("./configure --prefix=", "&& make", "make install", f"unpack {place.ucx}", "cp -a", "lib_install"):
+        assert line in said
+
+
+def test_a_dry_run_says_what_is_done(place: Place) -> None:
+    place()
+    assert place(dry_run=True).count("(done before)") == 4
+
+
+# ------------------------------------------------------------------------------------------- checksums, network
+
+
+def test_a_wrong_checksum_names_the_file_and_both_sums_and_unpacks_nothing(place: Place) -> None:
+    wanted = "0" * 64
+    with pytest.raises(ChecksumError) as caught:
+        place(sources=[f"ucx={place.ucx}#sha256={wanted}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+    assert caught.value.exit_code == 1
+    for part in (str(place.ucx), fake.sum_of(place.ucx), wanted, "nothing was unpacked"):
+        assert part in str(caught.value)
+    assert not (place.prefix / ".volley-setup/build/ucx").exists()
+
+
+class _Server(HTTPServer):
+    files: dict[str, bytes]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        assert isinstance(self.server, _Server)
+        body = self.server.files.get(self.path)
+        self.send_response(200 if body is not None else 404)
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(place: Place) -> Iterator[_Server]:
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.files = {"/ucx.tar.gz": place.ucx.read_bytes()}
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def served(place: Place, server: _Server, name: str, sum_: str = "") -> list[str]:
+    url = f"http://127.0.0.1:{server.server_port}/{name}"
+    return [f"ucx={url}{sum_ and '#sha256='}{sum_}", f"openmpi={place.openmpi}"]
+
+
+def test_a_download_is_checked_and_kept(place: Place, server: _Server) -> None:
+    wanted = served(place, server, "ucx.tar.gz", fake.sum_of(place.ucx))
+    place(sources=wanted, without=["gdrcopy"])
+    server.files.clear()
+    assert "UCX: download: done before" in place(sources=wanted, without=["gdrcopy"])
+
+
+def test_a_download_without_a_sum_tells_its_sum(place: Place, server: _Server) -> None:
+    place(sources=served(place, server, "ucx.tar.gz"), without=["gdrcopy"])
+    assert f"#sha256={fake.sum_of(place.ucx)}" in place.log("ucx-source")
+
+
+def test_a_download_with_a_wrong_sum_never_gets_its_name(place: Place, server: _Server) -> None:
+    with pytest.raises(ChecksumError, match="nothing was unpacked"):
+        place(sources=served(place, server, "ucx.tar.gz", "1" * 64), without=["gdrcopy"])
+    assert [path.suffix for path in (place.prefix / ".volley-setup/downloads").iterdir()] == [".part"]
+
+
+def test_a_file_that_is_not_there_is_said_with_a_way_out(place: Place, server: _Server) -> None:
+    with pytest.raises(MachineError, match=r"answers 404 .* --source ucx="):
+        place(sources=served(place, server, "gone.tar.gz"), without=["gdrcopy"])
+
+
+def test_no_network_is_said_with_a_way_out(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(*_: object, **__: object) -> object:
+        raise socket.gaierror(-3, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(MachineError) as caught:
+        place(sources=[])  # the releases
+    assert caught.value.exit_code == 3
+    assert "cannot reach github.com" in str(caught.value)
+    assert "is there a network?" in str(caught.value)
+    assert "--source gdrcopy=" in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------- room, permission, programs
+
+
+def test_a_prefix_without_room_is_refused_before_anything_is_made(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.statvfs(place.root)
+    full = os.statvfs_result((*real[:3], 5, 5, *real[5:]))
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
+    with pytest.raises(MachineError, match=rf"MiB free and this needs {checks.SOURCE_NEED_BYTES // checks.MIB} MiB"):
+        place()
+    assert not place.prefix.exists()
+
+
+def test_a_prefix_without_permission_is_refused_before_anything_is_made(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    with pytest.raises(MachineError, match="no permission to write to"):
+        checks.writable(place.prefix, 1)
+
+
+def test_a_prefix_below_a_file_is_refused(place: Place) -> None:
+    with pytest.raises(MachineError, match="is no folder"):
+        place(prefix=place.ucx / "mpi")
+
+
+def test_a_disk_that_fills_up_is_said_and_the_step_counts_as_not_done(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "somewhere")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Unpack, "do", full)
+        with pytest.raises(MachineError, match="No space left on device"):
+            place()
+    place()
+    assert place.all_builds() == [1, 1, 1]
+
+
+def test_missing_programs_are_named_with_their_packages(place: Place) -> None:
+    wanted = [Source("ucx", "directory", str(place.gdrcopy))]
+    with pytest.raises(MachineError) as caught:
+        checks.programs(wanted, {"PATH": ""}, Distribution("debian", "12", "bookworm", "debian"))
+    said = str(caught.value)
+    assert "missing: cc, c++, make, perl, autoreconf, libtoolize, flex" in said
+    assert "sudo apt-get install gcc libc6-dev g++ make perl autoconf automake libtool flex" in said
+
+
+@pytest.mark.parametrize("prefix", ["/tmp/two words", "/tmp/a;b", "/tmp/$HOME"])
+def test_a_path_that_make_cannot_take_is_refused(place: Place, prefix: str) -> None:
+    with pytest.raises(UserError, match="make cannot build into"):
+        place(prefix=Path(prefix))
+
+
+# ------------------------------------------------------------------------------------------------------ sources
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("ucx=https://example.org/ucx.tar.gz", "url"),
+        ("ucx=deb:ucx@bookworm", "debian"),
+        ("openmpi=deb:openmpi", "debian"),
+    ],
+)
+def test_sources_are_known_by_how_they_are_written(text: str, kind: str) -> None:
+    assert parse(text).kind == kind
+    assert str(parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("ucx", "write NAME=URL"),
+        ("mpich=/x", "NAME is gdrcopy, ucx or openmpi"),
+        ("ucx=/no/such/file", "there is no /no/such/file"),
+        ("ucx=https://example.org/x#sha256=12", "64 hexadecimal digits"),
+        ("ucx=deb:../../etc", "write deb:PACKAGE"),
+        (f"ucx=deb:ucx#sha256={'0' * 64}", "only a tarball has a sha256 sum"),
+    ],
+)
+def test_sources_that_make_no_sense(text: str, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        parse(text)
+
+
+def test_a_source_given_twice_or_left_out_is_refused(place: Place) -> None:
+    with pytest.raises(UserError, match="given twice"):
+        sources.chosen([f"ucx={place.ucx}", f"ucx={place.ucx}"])
+    with pytest.raises(UserError, match="only gdrcopy"):
+        sources.chosen([], ["ucx"])
+
+
+def test_debian_sources_come_through_apt_with_lists_of_our_own(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    debian = distribution({"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"})
+    monkeypatch.setattr("volley.setup.command.this_distribution", lambda: debian)
+    said = place(sources=["ucx=deb:ucx@trixie", f"openmpi={place.openmpi}"], dry_run=True)
+    assert "http://deb.debian.org/debian trixie main" in said
+    assert "--option Dir::Etc::SourceParts=-" in said
+    assert "--download-only source ucx" in said
+    assert "dpkg-source --extract" in said
+
+
+def test_debian_packages_are_unpacked_with_patches_where_they_are_needed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpack = f'#!/bin/sh\nfor last; do :; done\ncp -a "{place.root}/of-$(basename "$last")" "$last"\n'
+    fake.checkout(place.root / "of-ucx", fake.ucx())
+    fake.checkout(place.root / "of-openmpi", fake.openmpi())
+    described = [place.root / f"{name}_1.dsc" for name in ("ucx", "openmpi")]
+    for file in described:
+        file.write_text("Source: x\n", encoding="utf-8")
+    path = f"{fake.checkout(place.root / 'tools', {'dpkg-source': unpack})}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    place(sources=[f"ucx={described[0]}", f"openmpi={described[1]}"], without=["gdrcopy"])
+    assert f"$ dpkg-source --extract {described[0]}" in place.log("ucx")
+    assert f"$ dpkg-source --skip-patches --extract {described[1]}" in place.log("openmpi")
+
+
+def test_apt_without_a_network_is_said_with_a_way_out(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    debian = distribution({"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"})
+    monkeypatch.setattr("volley.setup.command.this_distribution", lambda: debian)
+    tools = {"apt-get": "#!/bin/sh\ncase $* in *source*ucx) exit 100;; esac\n", "dpkg-source": "#!/bin/sh\n"}
+    path = f"{fake.checkout(place.root / 'tools', tools)}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    with pytest.raises(StepError, match=r"exit code 100; is there a network, .* --source ucx=TARBALL"):
+        place(sources=["ucx=deb:ucx"], without=["gdrcopy"], environment={**os.environ, "PATH": path})
+
+
+def test_debian_sources_on_another_distribution_are_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "volley.setup.command.this_distribution", lambda: distribution({"ID": "rocky", "ID_LIKE": "rhel"})
+    )
+    with pytest.raises(UserError, match="needs Debian's apt, and this is rocky"):
+        place(sources=["ucx=deb:ucx"])
+
+
+def test_a_checkout_without_configure_is_generated_first(place: Place) -> None:
+    files = {
+        "autogen.sh": "#!/bin/sh\nmv prepared configure\n",
+        "prepared": fake.CONFIGURE,
+        "Makefile.in": fake.UCX_MAKE,
+    }
+    tree = fake.checkout(place.root / "ucx", files)
+    tarred = fake.tarball(place.root / "made.tar.gz", files)  # a tarball, so that no autotools are asked for
+    place(sources=[f"ucx={tarred}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+    assert "$ ./autogen.sh" in place.log("ucx")
+    assert sorted(path.name for path in tree.iterdir()) == sorted(files)
+
+
+def test_a_source_that_is_none_is_said(place: Place) -> None:
+    wrong = fake.tarball(place.root / "wrong.tar.gz", {"README": "hello"})
+    with pytest.raises(MachineError, match="neither configure nor autogen"):
+        place(sources=[f"ucx={wrong}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [("../escaped", "cannot unpack"), ("/etc/escaped-from-volley", "neither configure")],  # the slash is taken off
+)
+def test_a_tarball_cannot_write_outside(place: Place, name: str, complaint: str) -> None:
+    evil = fake.tarball(place.root / "evil.tar.gz", {"d/README": "x", name: "x"}, top="")
+    with pytest.raises(MachineError, match=complaint):
+        place(sources=[f"ucx={evil}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+    assert not (place.prefix / ".volley-setup/build/escaped").exists()
+    assert not Path("/etc/escaped-from-volley").exists()
+
+
+def test_a_tarball_that_is_none_is_said(place: Place) -> None:
+    broken = place.root / "broken.tar.gz"
+    broken.write_bytes(b"<html>login</html>")
+    with pytest.raises(MachineError, match="cannot unpack"):
+        place(sources=[f"ucx={broken}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+
+
+# --------------------------------------------------------------------------------------------------------- CUDA
+
+
+def test_the_wheels_cuda_is_laid_out_as_a_toolkit_with_stubs(place: Place) -> None:
+    folders = Folders(place.root / "other")
+    folders.make()
+    work = Work(folders, folders.logs / "cuda.log", build_environment(os.environ))
+    View(Cuda(place.cuda), folders.cuda, "cc").do(work)
+    assert (folders.cuda / "lib64/libcudart.so").resolve() == place.cuda / "lib/libcudart.so.13"
+    assert (folders.cuda / "include/cuda.h").exists()
+    stub = ctypes.CDLL(str(folders.cuda / "lib64/stubs/libcuda.so"))
+    assert stub.cuInit(0) == 34  # CUDA_ERROR_STUB_LIBRARY
+    assert stub.cuMemAlloc_v2() == 34
+    assert ctypes.CDLL(str(folders.cuda / "lib64/stubs/libnvidia-ml.so")).nvmlInit_v2() == 12
+
+
+def test_a_stub_has_what_the_header_declares_and_what_it_maps_names_to() -> None:
+    header = "#define cuFoo cuFoo_v3\nCUresult CUDAAPI cuBar(int a);\n#define CUDA_X(a) cuda(a)\n"
+    assert list(stub_lines(STUBS[0], header)) == [
+        "int cuBar(void) { return 34; }\n",
+        "int cuFoo_v3(void) { return 34; }\n",
+    ]
+
+
+def test_a_whole_toolkit_is_used_as_it_is(place: Place) -> None:
+    home = place.cuda
+    (home / "lib64/stubs").mkdir(parents=True)
+    for name in ("libcudart.so", "stubs/libcuda.so", "stubs/libnvidia-ml.so"):
+        (home / "lib64" / name).touch()
+    said = place()
+    assert "CUDA" not in said
+    assert f"--with-cuda-libdir={home}/lib64/stubs" in place.log("openmpi")
+
+
+def test_cuda_is_found_by_the_environment_or_comes_from_wheels(place: Place) -> None:
+    folders = Folders(place.prefix)
+    assert find(None, folders, {"CUDA_HOME": str(place.cuda), "PATH": ""}).home == place.cuda
+    wheels = find("wheels", folders, {"CUDA_HOME": str(place.cuda), "PATH": ""})
+    assert wheels.wheels
+    assert place.prefix in wheels.home.parents
+
+
+def test_a_cuda_that_is_none_is_refused(place: Place) -> None:
+    with pytest.raises(UserError, match=r"no include/cuda\.h"):
+        place(cuda=str(place.root))
+    (place.cuda / "include/nvml.h").unlink()
+    with pytest.raises(UserError, match="pip install 'nvidia-nvml-dev"):
+        place()
+
+
+# -------------------------------------------------------------------------------------------------------- proof
+
+
+@pytest.mark.parametrize(
+    ("launcher", "complaint"),
+    [
+        (fake.mpirun("device", 2, "", wrong=5), "delivered 5 wrong bytes"),
+        ("#!/bin/sh\necho 'process exited on signal 11 (SIGSEGV)' >&2\nexit 139\n", "SIGSEGV in a rank"),
+        ("#!/bin/sh\nexit 1\n", "ended with exit code 1"),
+        (fake.mpirun() + "exit 3\n", "the data arrived, but .* ended with exit code 3"),
+    ],
+)
+def test_a_transfer_that_fails_fails_the_set_up(place: Place, launcher: str, complaint: str) -> None:
+    place.openmpi = fake.tarball(place.root / "openmpi.tar.gz", fake.openmpi(launcher))
+    with pytest.raises(StepError, match=complaint) as caught:
+        place()
+    assert caught.value.exit_code == 1
+
+
+def test_a_transfer_that_hangs_ends(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("volley.setup.proof.LIMIT_S", 0.5)
+    place.openmpi = fake.tarball(place.root / "openmpi.tar.gz", fake.openmpi("#!/bin/sh\nexec sleep 60\n"))
+    with pytest.raises(StepError, match="the transfer hangs"):
+        place()
+
+
+def test_no_proof_says_so(place: Place) -> None:
+    assert "not proven, as asked" in place(prove=False)
+
+
+def test_the_source_route_needs_a_prefix(place: Place) -> None:
+    with pytest.raises(UserError, match="--prefix DIR"):
+        place(prefix=None)
+
+
+def test_stamps_are_not_trusted_when_they_cannot_be_read(place: Place) -> None:
+    place()
+    (place.prefix / ".volley-setup/stamps/ucx").write_bytes(b"\xff\xfe")
+    place()
+    assert place.all_builds() == [1, 2, 1]

