@@ -78,6 +78,11 @@ class Installation:
         """The engine's account of itself, without MPI_Init and without any help from the environment."""
         return dict(json.loads(run([self.engine, "--about"], env={}, cwd="/")))
 
+    def doctor(self) -> dict[str, tuple[str, str]]:
+        """What its doctor finds of this machine: status and sentence of each check."""
+        diagnosis = json.loads(run([self.volley, "doctor", "--json"], cwd="/"))
+        return {finding["check"]: (finding["status"], finding["said"]) for finding in diagnosis["findings"]}
+
 
 def new_environment(prefix: Path) -> Installation:
     """An empty environment, for :func:`uv_install`."""

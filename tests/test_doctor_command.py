@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from installations import Installation
 from the_command import Command
 from volley import cli
 from volley.doctor import facts as f
@@ -167,3 +168,14 @@ def test_inside_a_launcher_kept_facts_are_judged_once(here: Command) -> None:
     done = here("doctor", "--json", f"--from={kept('t4x4')}", before=here.mpirun(2))
     assert done.code == 0, done.err
     assert len(msgspec.json.decode(done.out, type=Diagnosis).findings) == len(CHECKS)
+
+
+# --------------------------------------------------------------------------------------- another real MPI
+
+
+@pytest.mark.slow
+def test_a_machine_with_mpich(mpich_installation: Installation) -> None:
+    found = mpich_installation.doctor()
+    assert found["MPI library"][1].startswith("MPICH")
+    assert found["MPI, host memory"][0] == "good"
+    assert found["launcher"] == ("good", "mpich: 2 ranks on 1 node, local ranks 0, 1")

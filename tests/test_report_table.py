@@ -12,7 +12,7 @@ from volley.errors import UserError
 from volley.records import Device, End, Mismatch, Sampling
 from volley.records_io import RunLog, parse_runs, read_runs
 from volley.report import render
-from volley.report.heading import mpi_name
+from volley.text import mpi_name
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6, 1.006e-6]
 RULE = re.compile(r"^[─-]{20,}$", re.MULTILINE)

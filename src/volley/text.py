@@ -82,3 +82,8 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def mpi_name(library: str) -> str:
+    """Shorten what MPI says of itself to its name and version: ``Open MPI v5.0.11, package: …``."""
+    return " ".join(harmless(library.partition(",")[0]).replace("Version:", "").split())[:60]

@@ -143,6 +143,10 @@ def test_command_starts_without_the_source(installed: Installation) -> None:
     assert "host" in run([installed.volley, "transports"], cwd="/")
 
 
+def test_doctor_without_the_source(installed: Installation) -> None:
+    check_doctor(installed, "Open MPI")
+
+
 def test_metadata(wheel: Path) -> None:
     fields = metadata_of(wheel)
     (line,) = (line for line in (CHECKOUT / "pyproject.toml").read_text().splitlines() if line.startswith("version ="))
@@ -208,6 +212,15 @@ def check_system_build(wheel: Path, family: str, tmp_path: Path) -> None:
     job = [build["mpiexec"], "-n", "2", *(["--oversubscribe"] if family == "openmpi" else []), made.engine]
     said = run([*job, "--plan", "-"], env=scrubbed(**root), cwd="/", input=probe(ranks=2))
     assert json.loads(said.splitlines()[0])["engine"]["mpi_built"].endswith(build["mpi_version"])
+    check_doctor(made, "MPICH" if family == "mpich" else "Open MPI")
+
+
+def check_doctor(made: Installation, library: str) -> None:
+    """Doctor's own jobs work on this stack, and it names the library that answered."""
+    found = made.doctor()
+    assert found["MPI library"][1].startswith(library)
+    assert found["MPI, host memory"][0] == "good"
+    assert found["launcher"][0] == "good"
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from volley.records import Rank, Run
 from volley.summary import Series
-from volley.text import count, harmless, several, spans
+from volley.text import count, harmless, mpi_name, several, spans
 
 _BINDERS = {"engine": "bound by volley", "launcher": "bound by the launcher", "nobody": "not bound"}
 
@@ -31,11 +31,6 @@ def _what(run: Run, series: Series) -> Iterator[str]:
     if len(series.logs) > 1:
         yield count(len(series.logs), "launch")
     yield harmless(run.started_at)
-
-
-def mpi_name(library: str) -> str:
-    """Shorten what MPI says of itself to its name and version: ``Open MPI v5.0.11, package: …``."""
-    return " ".join(harmless(library.partition(",")[0]).replace("Version:", "").split())[:60]
 
 
 def _where(run: Run) -> Iterator[str]:

@@ -6,7 +6,7 @@ from volley.doctor.checks.common import AWARE, NO_GPU, broke_off, command, deliv
 from volley.doctor.facts import Facts, Job, Tried
 from volley.doctor.findings import Verdict, answered, broken, good, lost, not_applicable, not_tested, warning
 from volley.doctor.remedies import AWARE_SOURCE, AWARE_WHEELS
-from volley.text import digits, several
+from volley.text import digits, mpi_name, several
 
 _WITHOUT_FABRIC = "OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm,tcp OMPI_MCA_mtl=^ofi volley pingpong --transport host"
 _STAGED = "staged/pinned"
@@ -32,11 +32,11 @@ def library(facts: Facts) -> Verdict:
         )
     if stack.other_mpirun:
         return warning(
-            f"{answers[0].partition(',')[0]}; the mpirun on PATH belongs to another MPI",
+            f"{mpi_name(answers[0])}; the mpirun on PATH belongs to another MPI",
             f"command -v mpirun: {stack.other_mpirun}",
             f"start volley plainly, or with {stack.mpiexec} -n 2 volley pingpong",
         )
-    return good(f"{answers[0].partition(',')[0]}, as the engine was built")
+    return good(f"{mpi_name(answers[0])}, as the engine was built")
 
 
 def _jobs(facts: Facts) -> list[Job]:
