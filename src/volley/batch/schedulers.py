@@ -5,6 +5,7 @@ A new batch system costs a class, its line in ``SCHEDULERS`` and a test of its e
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,7 +39,7 @@ class Resources:
         return f"{self.time_s // 3600:02d}:{self.time_s // 60 % 60:02d}:{self.time_s % 60:02d}"
 
 
-class Scheduler:
+class Scheduler(ABC):
     """A batch system: how directives begin, what they say, and how a script is handed in."""
 
     name: str
@@ -48,13 +49,13 @@ class Scheduler:
     to_submit_folder: str | None = None
     """The line that goes to the folder that the script was handed in from, where the batch system does not."""
 
+    @abstractmethod
     def directives(self, asked: Resources) -> list[str]:
         """Return the words of every directive, one string a line, without the prefix."""
-        raise NotImplementedError
 
+    @abstractmethod
     def submit(self, asked: Resources, file: str) -> list[str]:
         """Return the command that hands ``file`` in."""
-        raise NotImplementedError
 
 
 def _given(*options: tuple[str, object]) -> list[str]:

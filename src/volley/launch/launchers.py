@@ -5,11 +5,13 @@ A new launcher costs a class, its line in ``LAUNCHERS`` and a test of its exact 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from volley.errors import UserError
 from volley.launch.job import Job
 
 
-class Launcher:
+class Launcher(ABC):
     """Starts jobs; a launcher is its name, its program and its words."""
 
     name: str
@@ -18,9 +20,9 @@ class Launcher:
     at_home: str | None = None
     """The only batch system that has it; ``None`` where it works in any."""
 
+    @abstractmethod
     def words(self, job: Job) -> list[str]:
         """Return the launcher's own arguments, without the program and without the engine."""
-        raise NotImplementedError
 
     def environment(self, job: Job) -> dict[str, str]:  # noqa: ARG002
         """Return the variables that the launcher needs beyond those it inherits."""
