@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tarfile
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -19,6 +18,11 @@ from volley.setup.problems import ChecksumError
 from volley.setup.sources import sha256_of
 from volley.setup.work import Work
 from volley.text import harmless
+
+if sys.version_info >= (3, 12):
+    import tarfile
+else:
+    from backports import tarfile  # type: ignore[import-untyped]  # the filters, which Python has since 3.11.4 only
 
 NETWORK_TIMEOUT_S = 30.0
 """A server that says nothing for so long is taken for unreachable."""
@@ -138,8 +142,6 @@ class Unpack:
 
     def do(self, work: Work) -> None:
         work.note(self.line())
-        if not hasattr(tarfile, "data_filter"):
-            raise MachineError("this Python cannot unpack safely; use 3.10.12, 3.11.4, 3.12 or later")
         scratch = self.into.with_name(self.into.name + ".unpacking")
         shutil.rmtree(scratch, ignore_errors=True)
         try:
