@@ -100,6 +100,7 @@ def _cell(machine: Machine, one: Gpu | Nic, other: Gpu | Nic) -> str:
         if links:
             return f"NVLink {links.links}" if links.end != "switch" else "NVSwitch"
         star = "*" if machine.reaches(one.number, other.number) is False else ""
-    if one.node != other.node or one.node is None:
-        return f"nodes{star}" if one.node != other.node else f"node{star}"
-    return f"switch{star}" if one.switches[:1] and one.switches[:1] == other.switches[:1] else f"node{star}"
+    if one.node != other.node:
+        return f"nodes{star}"
+    shared = one.switches[:1] and one.switches[:1] == other.switches[:1]
+    return f"switch{star}" if shared else f"node{star}"

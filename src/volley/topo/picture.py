@@ -16,6 +16,8 @@ _NVLINK, _PCIE = "#8fb996", "#a8b3bd"
 _COLOURS = {"copy": COPY, "mpi": MPI, "nvlink": WIRE, "pcie": WIRE}
 _ROW = 24.0
 _LEAST_WIDTH = 860.0
+_BAND = 62.0
+"""Height of the band between two processors: what crosses it leaves through memory or below it."""
 
 
 def picture(machine: Machine, way: Way | None = None) -> str:
@@ -93,16 +95,12 @@ def _between_nodes(sheet: Sheet, machine: Machine, layout: Layout) -> None:
     elif len(boxes) == 2:
         left, right = boxes
         memory = layout.memory(machine.nodes[0].number)
-        band = (left.right, memory.y + 10), (right.x - left.right, NODE_BAND)
+        band = (left.right, memory.y + 10), (right.x - left.right, _BAND)
         sheet.box(*band, "band")
         one, other = machine.nodes
         distance = (one.distances or {}).get(-1 if other.number is None else other.number)
         if distance:
             sheet.text(((left.right + right.x) / 2, memory.y - 8), f"distance {distance}", LABEL_SIZE, MUTED)
-
-
-NODE_BAND = 62.0
-"""Height of the band between two processors: what crosses it leaves through memory or below it."""
 
 
 def _boxes(sheet: Sheet, machine: Machine, layout: Layout) -> None:

@@ -83,9 +83,10 @@ def _up(machine: Machine, layout: Layout, gpu: Gpu, until: tuple[str, ...], asid
     if machine.to_host(gpu.number) is None:
         for depth in range(len(gpu.switches), len(until), -1):
             low = _low(layout.switches[gpu.switches[:depth]])
-            points.append((x, low))
-            x = layout.uplink(gpu.switches[:depth]) + (aside[1] if depth <= aside[0] else 0)
-            points.append((x, low))
+            above = layout.uplink(gpu.switches[:depth]) + (aside[1] if depth <= aside[0] else 0)
+            if abs(above - x) > ASIDE:  # a smaller jog would look like a mistake
+                points += [(x, low), (above, low)]
+                x = above
     return [*points, (x, _low(layout.switches[until]) if until else node.bottom - 14)]
 
 
@@ -195,9 +196,9 @@ def _hop(layout: Layout, first: int | None, second: int | None, places: tuple[Re
 
 
 def _track(points: list[Point], *, late: bool = False) -> Track:
-    """A copy to or from the host: its number stands on the part beside the GPU."""
-    part = points[-2:] if late else points[:2]
-    return Track(tuple(points), ((part[0][0] + part[1][0]) / 2, (part[0][1] + part[1][1]) / 2))
+    """A copy to or from the host: its number stands above the GPU, which is at the end if ``late``."""
+    x, y = points[-1 if late else 0]
+    return Track(tuple(points), (x, y - 29))
 
 
 def _middle(points: tuple[Point, ...]) -> Point:
