@@ -105,6 +105,18 @@ def test_four_t4_reach_each_other_in_pairs() -> None:
     assert {gpu.node for gpu in t4.gpus} == {0}, "the firmware of a virtual machine names no node: it is the only one"
 
 
+def test_what_hangs_below_one_switch_hangs_on_one_node() -> None:
+    facts = facts_of("abci-v")
+    assert facts.topology.value is not None
+    lost = [
+        msgspec.structs.replace(place, numa_node=None, cores="") if place.kind == "nic" else place
+        for place in facts.topology.value.places
+    ]
+    value = msgspec.structs.replace(facts.topology.value, places=lost)
+    found = machine_of(msgspec.structs.replace(facts, topology=f.Probe(call="tried", value=value)))
+    assert found == machine("abci-v")
+
+
 def test_line_rates_that_nvml_tells_win_over_nominal_ones() -> None:
     joined = machine("h200x4").joined(1, 2)
     assert joined is not None

@@ -219,7 +219,7 @@ def _nodes_and_places(facts: Facts) -> tuple[tuple[Node, ...], dict[str, PciPlac
         )
         for node in with_cores
     )
-    return nodes, {address: _settled(place, nodes) for address, place in listed.items()}
+    return nodes, _below_one_switch({address: _settled(place, nodes) for address, place in listed.items()})
 
 
 def _settled(place: PciPlace, nodes: Sequence[Node]) -> PciPlace:
@@ -229,6 +229,20 @@ def _settled(place: PciPlace, nodes: Sequence[Node]) -> PciPlace:
     only = numbers if len(numbers) == 1 else []
     found = place.numa_node if place.numa_node in numbers else next(iter([*near, *only]), None)
     return msgspec.structs.replace(place, numa_node=found)
+
+
+def _below_one_switch(places: dict[str, PciPlace]) -> dict[str, PciPlace]:
+    """Put all that hangs below one switch on one node: the first that is known."""
+    nodes: dict[str, int] = {}
+    for place in places.values():
+        for switch in switches_above(place.bridges)[:1]:
+            if place.numa_node is not None:
+                nodes.setdefault(switch, place.numa_node)
+    return {
+        address: msgspec.structs.replace(place, numa_node=nodes.get(switch, place.numa_node))
+        for address, place in places.items()
+        for switch in (switches_above(place.bridges) or ("",))[:1]
+    }
 
 
 def switches_above(bridges: Sequence[str]) -> tuple[str, ...]:
