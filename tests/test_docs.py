@@ -17,9 +17,9 @@ from markdown_it.token import Token
 import figures
 import pages
 import pictures
-from drawing import Sheet
 from volley import options
 from volley.cli import app
+from volley.drawing import Sheet
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), ROOT / "results/README.md"]

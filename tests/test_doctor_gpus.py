@@ -201,6 +201,12 @@ def pretend_nvml(**changes: Any) -> SimpleNamespace:
         "nvmlDeviceGetNvLinkRemotePciInfo": lambda _handle, link: (
             SimpleNamespace(busId="00000000:3C:00.0") if link == 0 else refuse()
         ),
+        "nvmlDeviceGetNvLinkRemoteDeviceType": lambda _handle, link: 2 if link == 0 else 255,
+        "NVML_FI_DEV_NVLINK_GET_SPEED": 1,
+        "NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON": 2,
+        "nvmlDeviceGetFieldValues": lambda _handle, fields: [
+            SimpleNamespace(nvmlReturn=link, valueType=2, value=SimpleNamespace(ulVal=26562)) for _, link in fields
+        ],
         "nvmlDeviceGetP2PStatus": lambda one, other, _: 4 if one < other else refuse(),
     }
     return SimpleNamespace(**{**known, **changes})
@@ -212,13 +218,28 @@ def test_nvml_is_asked_for_modes_and_links(monkeypatch: pytest.MonkeyPatch) -> N
     first, second = found.devices
     assert (first.pci, first.mig, first.ecc, first.pcie_generation_max) == (PCI, True, True, 5)
     assert first.links == [
-        f.NvLink(link=0, active=True, version=4, remote="0000:3c:00.0"),
-        f.NvLink(link=1, active=True, version=4),
+        f.NvLink(
+            link=0,
+            active=True,
+            version=4,
+            remote="0000:3c:00.0",
+            remote_kind="switch",
+            line_rate_bytes_per_s=26.562e9,
+        ),
+        f.NvLink(link=1, active=True, version=4, line_rate_bytes_per_s=26.562e9),
         f.NvLink(link=2, active=False, version=4),
     ]
     assert second == f.NvmlDevice(index=1)
     assert found.p2p[0][1] == "topology not supported"
     assert found.p2p[1][0] == "Not Supported"
+
+
+def test_an_older_module_of_nvml_tells_less_of_its_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    older = pretend_nvml()
+    del older.nvmlDeviceGetNvLinkRemoteDeviceType, older.NVML_FI_DEV_NVLINK_GET_SPEED
+    monkeypatch.setitem(sys.modules, "pynvml", older)  # type: ignore[arg-type]
+    first = gpus.nvml().devices[0].links[0]
+    assert (first.remote, first.remote_kind, first.line_rate_bytes_per_s) == ("0000:3c:00.0", None, None)
 
 
 def test_without_nvml_there_is_nothing_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:

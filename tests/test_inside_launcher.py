@@ -80,7 +80,7 @@ def test_an_option_is_read_without_a_parser(words: list[str], value: str | None)
 def test_the_followers_know_which_commands_measure() -> None:
     """Every command either calls the session (and needs its ranks) or is one that only the first rank runs."""
     commands = set(typer.main.get_command(cli.app).commands)  # type: ignore[attr-defined]
-    assert set(inside.WITH_RANKS) == commands - {"show", "batch", "setup"}
+    assert set(inside.WITH_RANKS) == commands - {"show", "batch", "setup", "topo"}
     assert inside.measures([])
     assert inside.measures(["--budget", "5"])
     assert inside.measures(["pingpong", "--sizes", "8"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drawing import COPY, INK, LINE, MPI, MUTED, WIRE, Point, Sheet
+from volley.drawing import COPY, INK, LINE, MPI, MUTED, WIRE, Point, Sheet
 
 TARGET = Path(__file__).parents[1] / "pictures"
 WIDTH = 860

@@ -305,6 +305,33 @@ def doctor(
 
 @app.command(
     epilog=_epilog(
+        "volley topo",
+        "volley topo --transport aware -o topo.svg",
+        "volley topo --transport staged/pageable --gpus 0,3 -o staged.svg",
+        "volley doctor --capture node1.json",
+        "volley topo --from node1.json -o node1.svg",
+    )
+)
+def topo(
+    transport: opt.Drawn = None,
+    gpus: opt.DrawnGpus = None,
+    source: opt.DrawFrom = None,
+    output: opt.Picture = None,
+    json_format: opt.TopoJson = False,
+) -> None:
+    """Draw this machine: GPUs, NVLinks, PCIe switches, NUMA nodes, cores and network cards.
+
+    With a transport, the way of its message is drawn in colour. Without -o, a list and a matrix in words. Nothing is
+    measured, no job is started.
+    """
+    from volley.topo.command import Drawing, run  # noqa: PLC0415  start-up: --help does without
+
+    numbers = opt.gpu_numbers(gpus) or None
+    raise typer.Exit(run(Drawing(transport=transport, gpus=numbers, source=source, output=output, json=json_format)))
+
+
+@app.command(
+    epilog=_epilog(
         "volley setup",
         "volley setup --prefix ~/mpi --route source --dry-run",
         "volley setup --prefix ~/mpi --source ucx=deb:ucx --source openmpi=deb:openmpi --without gdrcopy",

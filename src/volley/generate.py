@@ -234,8 +234,8 @@ of its own is then not tested.
 **Facts and findings are kept apart.** Capturing writes down what happened and judges nothing; the checks are pure
 functions from those facts to findings. So a machine that behaves strangely becomes a file, and the file a test:
 tests/machines holds them with the findings that are expected. Facts hold no environment but the variables that steer
-MPI, UCX, CUDA, NCCL and launchers, and `~` in place of the home folder; host names and GPU serial identifiers (UUIDs)
-are in them.
+MPI, UCX, CUDA, NCCL and launchers, and `~` in place of the home folder; host names, GPU serial identifiers (UUIDs) and
+names of network devices are in them.
 
 A remedy is a command for this machine's distribution (Debian, Ubuntu, RHEL and SUSE and their like), with `sudo`
 where this user is not root. Doctor runs none of them.

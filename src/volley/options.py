@@ -224,6 +224,44 @@ ProbeTimeout = Annotated[
         min=1.0, metavar="SECONDS", rich_help_panel=_HOW, help="End a layer's attempt after this time, and go on."
     ),
 ]
+Drawn = Annotated[
+    str | None,
+    typer.Option(
+        "--transport",
+        "-t",
+        metavar="NAME",
+        rich_help_panel=_WHAT,
+        help="Draw the way of a message in this transport, e.g. staged/pageable, aware or peer.",
+    ),
+]
+DrawnGpus = Annotated[
+    str | None,
+    typer.Option(
+        "--gpus",
+        metavar="N,N",
+        rich_help_panel=_WHAT,
+        help="The two GPUs, sender first, under CUDA's numbers.",
+        show_default="the first two",
+    ),
+]
+DrawFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        rich_help_panel=_WHAT,
+        help="Draw the machine whose facts volley doctor --capture kept; - is standard input.",
+    ),
+]
+Picture = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", rich_help_panel=_OUTPUT, help="Write the picture here, as SVG; - prints it."
+    ),
+]
+TopoJson = Annotated[
+    bool, typer.Option("--json", rich_help_panel=_OUTPUT, help="Print what is drawn as one JSON document.")
+]
 Format = Annotated[
     str,
     typer.Option(
@@ -266,7 +304,7 @@ def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
         watchdog_s=_seconds("--watchdog", options.get("watchdog")) or 60.0,
         output=Path(options["output"]) if options.get("output") else None,
         format=format_name,
-        gpus=_gpus(options.get("gpus")),
+        gpus=gpu_numbers(options.get("gpus")),
         dry_run=options.get("dry_run", False),
     )
 
@@ -341,7 +379,12 @@ def _seconds(option: str, value: float | None) -> float | None:
     return value
 
 
-def _gpus(text: str | None) -> tuple[int, ...]:
+def gpu_numbers(text: str | None) -> tuple[int, ...]:
+    """Read a list of GPU numbers.
+
+    Raises:
+        UserError: if it is none.
+    """
     if text is None:
         return ()
     parts = [part.strip() for part in text.split(",")]

@@ -1,4 +1,6 @@
-"""Writes the facts of composed machines: ``python tests/machines/compose.py``.  A test compares, so they cannot drift.
+"""Writes the facts of composed machines and the pictures of some: ``python tests/machines/compose.py``.
+
+Tests compare, so they cannot drift.
 
 What is known of each machine, and what was assumed, stands in its note.  ``no-gpu`` was captured and is not written
 here.
@@ -13,17 +15,47 @@ import machine_known as known
 import machine_variants as variants
 
 from volley.doctor import facts as f
+from volley.topo.machine import machine_of
+from volley.topo.picture import picture
+from volley.topo.way import way_of
 
 HERE = Path(__file__).parent
 
 MACHINES: dict[str, Callable[[], f.Facts]] = {
     function.__name__.replace("_", "-"): function
     for function in (
-        *(known.t4x4, known.summit, known.abci_v, known.abci_a, variants.h200x2_no_gdrcopy, variants.acs_on),
-        *(variants.container_without_ipc, variants.driver_too_old, variants.openmpi_without_ucx, variants.mig),
+        *(known.t4x4, known.summit, known.abci_v, known.abci_a, variants.h200x2_no_gdrcopy, variants.h200x4),
+        *(variants.acs_on, variants.container_without_ipc, variants.driver_too_old, variants.openmpi_without_ucx),
+        variants.mig,
         *(variants.slurm_duplicate_gpu, variants.slurm_gpus_per_task, variants.no_driver, variants.mpi_hangs),
     )
 }
+
+PICTURES: dict[str, tuple[str | None, tuple[int, int] | None]] = {
+    "summit/topo.svg": (None, None),
+    "summit/topo-staged.svg": ("staged/pageable", (0, 3)),
+    "summit/topo-staged-socket.svg": ("staged/pageable", (0, 1)),
+    "summit/topo-aware.svg": ("aware", (0, 1)),
+    "summit/topo-aware-sockets.svg": ("aware", (0, 4)),
+    "abci-v/topo-aware.svg": ("aware", (0, 3)),
+    "abci-v/topo-staged.svg": ("staged/pageable", (0, 1)),
+    "abci-a/topo-aware.svg": ("aware", (0, 7)),
+    "abci-a/topo-staged.svg": ("staged/pipelined", (0, 2)),
+    "t4x4/topo-peer.svg": ("peer", (0, 1)),
+    "t4x4/topo-aware.svg": ("aware", (0, 2)),
+    "h200x4/topo-aware.svg": ("aware", (0, 3)),
+    "h200x4/topo-staged.svg": ("staged/shared", (0, 1)),
+    "no-gpu/topo.svg": (None, None),
+}
+"""The pictures that are kept: transport and GPUs by file."""
+
+
+def drawn(file: str) -> str:
+    """Draw a picture of the machine that it lies beside."""
+    facts = (HERE / file).with_name("facts.json")
+    machine = machine_of(f.decode(facts.read_bytes(), str(facts)))
+    transport, gpus = PICTURES[file]
+    return picture(machine, way_of(machine, transport, gpus) if transport else None)
 
 
 def main() -> None:
@@ -32,6 +64,8 @@ def main() -> None:
         folder = HERE / name
         folder.mkdir(exist_ok=True)
         (folder / "facts.json").write_bytes(f.encode(compose()))
+    for file in PICTURES:
+        (HERE / file).write_text(drawn(file), "utf-8")
 
 
 if __name__ == "__main__":

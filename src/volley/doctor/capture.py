@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
@@ -16,7 +16,7 @@ import msgspec
 from volley import engine
 from volley.doctor import facts as f
 from volley.doctor.isolate import isolated
-from volley.doctor.probes import cuda, gdrcopy, gpus, jobs, limits, system, ucx
+from volley.doctor.probes import cuda, gdrcopy, gpus, jobs, limits, system, topology, ucx
 from volley.launch import inside
 
 LIMIT_S = 60.0
@@ -65,21 +65,28 @@ def attempts(limit_s: float) -> tuple[Attempt, ...]:
         Attempt("mpi_device", "volley pingpong --transport aware,staged/pinned", partial(jobs.mpi_device, watchdog_s)),
         Attempt("launcher", "volley transports", partial(jobs.launcher, watchdog_s)),
         Attempt("peers", "volley pingpong --transport peer,device", partial(jobs.peers, watchdog_s), times=6),
+        Attempt("topology", f.TOPOLOGY_CALL, topology.topology),
     )
 
 
-def capture(limit_s: float = LIMIT_S, watch: Callable[[str], None] = lambda _: None) -> f.Facts:
+def capture(
+    limit_s: float = LIMIT_S, watch: Callable[[str], None] = lambda _: None, only: Collection[str] | None = None
+) -> f.Facts:
     """Try everything; return what happened.
 
     Args:
         limit_s: seconds that a probe may take before it is ended.
         watch: told the call of each probe before it begins.
+        only: the names of the probes to run, where not all are needed.
     """
     from volley import __version__  # noqa: PLC0415  reads the distribution's metadata
 
     inside_job = inside.position(os.environ) is not None
     found: dict[str, Any] = {}
     for attempt in attempts(limit_s):
+        if only is not None and attempt.name not in only:
+            found[attempt.name] = f.Probe(call=attempt.call, skipped="it was not asked for")
+            continue
         watch(attempt.call)
         kind = _value_type(attempt.name)
         limit = limit_s * attempt.times

@@ -39,7 +39,7 @@ def run(visit: Visit) -> int:
         raise UserError("--from judges facts that --capture kept: leave one of them out")
     if visit.capture:
         _check_writable(visit.capture)
-    facts = _read(visit.source) if visit.source else _capture(visit.limit_s)
+    facts = read(visit.source) if visit.source else _capture(visit.limit_s)
     if visit.capture and _keep(facts, visit.capture):
         return EXIT_GOOD
     if visit.device_query:
@@ -72,7 +72,12 @@ def _capture(limit_s: float) -> Facts:
             sys.stderr.flush()
 
 
-def _read(source: str) -> Facts:
+def read(source: str) -> Facts:
+    """Read facts from a file, or from standard input where it is called ``-``.
+
+    Raises:
+        UserError: if there are none.
+    """
     if source == "-":
         return decode(sys.stdin.buffer.read(), "standard input")
     try:

@@ -6,7 +6,7 @@ says why.  Nothing here is a judgement: that is what ``checks`` are for.
 
 from __future__ import annotations
 
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -15,6 +15,7 @@ from volley.errors import UserError
 from volley.records import Device
 
 FACTS_VERSION = 1
+TOPOLOGY_CALL = "ls /sys/devices/system/node; readlink -f /sys/bus/pci/devices/*"
 
 T = TypeVar("T")
 
@@ -129,6 +130,13 @@ class NvLink(_Fact, frozen=True, kw_only=True):
     active: bool
     version: int | None = None
     remote: Annotated[str | None, Meta(description="PCI address of the other end.")] = None
+    remote_kind: Annotated[
+        Literal["gpu", "switch", "other"] | None,
+        Meta(description="what is there; `other`: a processor."),
+    ] = None
+    line_rate_bytes_per_s: Annotated[
+        float | None, Meta(description="in one direction, packet overhead included; null: NVML does not say.")
+    ] = None
 
 
 class NvmlDevice(_Fact, frozen=True, kw_only=True):
@@ -154,6 +162,36 @@ class Nvml(_Fact, frozen=True, kw_only=True):
     driver_version: str = ""
     devices: list[NvmlDevice] = []
     p2p: Annotated[list[list[str]], Meta(description="nvmlDeviceGetP2PStatus for reads, by row and column.")] = []
+
+
+class NumaNode(_Fact, frozen=True, kw_only=True):
+    """A NUMA node, from /sys/devices/system/node."""
+
+    number: int
+    cores: Annotated[str, Meta(description="its cores as Linux writes them, `0-19,40-59`; empty: memory alone.")] = ""
+    package: Annotated[int | None, Meta(description="the socket of its first core.")] = None
+    memory_bytes: int | None = None
+    distances: Annotated[list[int], Meta(description="to every node, in the order of their numbers; 10: itself.")] = []
+
+
+class PciPlace(_Fact, frozen=True, kw_only=True):
+    """Where a GPU, a network card or an NVSwitch hangs in the PCI tree."""
+
+    kind: Literal["gpu", "nic", "nvswitch"]
+    address: str
+    root: Annotated[str, Meta(description="the host bridge, `pci0000:16`.")] = ""
+    bridges: Annotated[list[str], Meta(description="the PCI bridges above it, from the root down.")] = []
+    numa_node: Annotated[int | None, Meta(description="null: the firmware does not say.")] = None
+    cores: Annotated[str, Meta(description="the cores near it (local_cpulist).")] = ""
+    names: Annotated[list[str], Meta(description="of a network card: RDMA and network devices.")] = []
+    rate_bits_per_s: Annotated[float | None, Meta(description="of a network card's first port.")] = None
+
+
+class Topology(_Fact, frozen=True, kw_only=True):
+    """How processors, GPUs and network cards hang together, from sysfs."""
+
+    nodes: list[NumaNode] = []
+    places: list[PciPlace] = []
 
 
 class LoadedLink(_Fact, frozen=True, kw_only=True):
@@ -343,6 +381,7 @@ class Facts(_Fact, frozen=True, kw_only=True):
     mpi_device: Probe[Job]
     launcher: Probe[Job]
     peers: Probe[list[PairJob]]
+    topology: Probe[Topology] = Probe(call=TOPOLOGY_CALL, skipped="an older volley captured these facts")
 
 
 def encode(facts: Facts) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 _LIKES = {"µ": "u", "±": "+-", "✓": "y", "–": "-", "·": "|", "…": "...", "×": "x", "α": "a", "β": "b", "½": "1/2"}
-_REPLACED = str.maketrans(_LIKES)
+_REPLACED = str.maketrans({**_LIKES, "→": "->"})
 
 
 class Encodable:

@@ -40,9 +40,9 @@ _REASONS = {
     0x400: "reliability",
 }
 """nvmlClocksEventReason*, once called nvmlClocksThrottleReason*."""
-_LINK_VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
+LINK_VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
 """nvmlNvlinkVersion_t."""
-_REMOTES: dict[int, Literal["gpu", "switch", "other"]] = {0: "gpu", 1: "other", 2: "switch"}
+REMOTES: dict[int, Literal["gpu", "switch", "other"]] = {0: "gpu", 1: "other", 2: "switch"}
 """nvmlIntNvLinkDeviceType_t; 1 is IBM's NPU, 255 unknown."""
 _PEER_CAPS = {"read": 0, "write": 1, "nvlink": 2, "atomics": 3}
 """nvmlGpuP2PCapsIndex_t; in Python's module one of these constants is a tuple by mistake."""
@@ -206,7 +206,7 @@ def _links(nvml: Nvml, handle: Any) -> tuple[list[NvLink], int]:
                 inactive += 1
         except (nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
             break  # no NVLink at all, or no link of this number
-    rates = _rates(nvml, handle, active)
+    rates = line_rates(nvml, handle, active)
     return [_link(nvml, handle, link, rates.get(link)) for link in active], inactive
 
 
@@ -217,14 +217,14 @@ def _link(nvml: Nvml, handle: Any, link: int, rate: float | None) -> NvLink:
     address = ask("remote_pci", lambda: pci(_text(nvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, link).busId)))
     return NvLink(
         link=link,
-        version=None if version is None else _LINK_VERSIONS.get(version, f"NVML's number {version}"),
+        version=None if version is None else LINK_VERSIONS.get(version, f"NVML's number {version}"),
         line_rate_bytes_per_s=rate,
-        remote="unknown" if kind is None else _REMOTES.get(kind, "unknown"),
+        remote="unknown" if kind is None else REMOTES.get(kind, "unknown"),
         remote_pci=address,
     )
 
 
-def _rates(nvml: Nvml, handle: Any, links: list[int]) -> dict[int, float]:
+def line_rates(nvml: Nvml, handle: Any, links: list[int]) -> dict[int, float]:
     """Return the line rate of each link in one direction, in bytes per second, as far as NVML tells.
 
     NVML_FI_DEV_NVLINK_GET_SPEED, "NVLink Speed in MBps" of one link, is what ``nvidia-smi nvlink --status`` shows

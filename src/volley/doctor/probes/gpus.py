@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from volley.doctor.facts import Bridge, Bus, Iommu, LoadedLink, NvLink, Nvml, NvmlDevice, PciDevice
 from volley.doctor.isolate import Skip
 from volley.doctor.probes.cuda import Api, sysfs_address
+from volley.stack.nvml import REMOTES, line_rates
 
 _DEVICES = Path("/sys/bus/pci/devices")
 _NVIDIA, _DISPLAY = "0x10de", "0x03"
@@ -120,13 +121,29 @@ def _link(nvml: Any, handle: Any, number: int) -> NvLink | None:
         active = bool(nvml.nvmlDeviceGetNvLinkState(handle, number))
     except nvml.NVMLError:
         return None  # no such link
-    version = remote = None
+
+    def ask(call: str) -> Any:
+        try:
+            return getattr(nvml, call)(handle, number)
+        except (nvml.NVMLError, AttributeError):
+            return None  # a link that is down has no other end, a hypervisor may hide it, an old module not know it
+
+    remote, kind = ask("nvmlDeviceGetNvLinkRemotePciInfo"), ask("nvmlDeviceGetNvLinkRemoteDeviceType")
+    return NvLink(
+        link=number,
+        active=active,
+        version=ask("nvmlDeviceGetNvLinkVersion"),
+        remote=sysfs_address(str(remote.busId)) if remote else None,
+        remote_kind=None if kind is None else REMOTES.get(kind),
+        line_rate_bytes_per_s=_line_rate(nvml, handle, number) if active else None,
+    )
+
+
+def _line_rate(nvml: Any, handle: Any, number: int) -> float | None:
     try:
-        version = nvml.nvmlDeviceGetNvLinkVersion(handle, number)
-        remote = sysfs_address(str(nvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, number).busId))
-    except nvml.NVMLError:
-        pass  # a link that is down has no other end, and a hypervisor may hide it
-    return NvLink(link=number, active=active, version=version, remote=remote)
+        return line_rates(nvml, handle, [number]).get(number)
+    except AttributeError:
+        return None  # a module that does not know these fields
 
 
 def _p2p(nvml: Any, one: Any, other: Any) -> str:

@@ -1,4 +1,4 @@
-"""What the pictures are drawn with: boxes, arrows and labels on a sheet, written as SVG.
+"""What pictures are drawn with: boxes, arrows and labels on a sheet, written as SVG.
 
 A sheet has a background of its own and names no font that must be fetched, so a picture looks the same on light and
 dark pages.
@@ -20,6 +20,11 @@ FILLS = {
     "host": ("#e4edfc", "#3b6fc0"),
     "mpi": ("#fdeadf", "#c2410c"),
     "plain": (FAINT, LINE),
+    "band": ("#e6ebf0", "#e6ebf0"),
+    "memory": ("#f6f9ff", "#9db8e3"),
+    "switch": ("#f7f2e4", "#a68a3a"),
+    "nic": ("#efe9fb", "#7c5cc4"),
+    "fabric": ("#e6f4ea", "#15803d"),
 }
 LETTER = 0.56
 """Width of a letter of Helvetica or Arial on average, in font sizes; a little more than it is."""
@@ -27,6 +32,17 @@ _HEAD = (
     '<marker id="{name}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="13" markerHeight="13" '
     'markerUnits="userSpaceOnUse" orient="auto-start-reverse"><path d="M0 0 10 5 0 10z" fill="{colour}"/></marker>'
 )
+
+
+def width_of(words: str, size: float) -> float:
+    """Return how wide a line of text is at most, or nearly so: no font is at hand to ask."""
+    return len(words) * size * LETTER
+
+
+def shortened(words: str, size: float, width: float) -> str:
+    """Return the words, cut with an ellipsis where they are wider than ``width``."""
+    most = int(width / (size * LETTER))
+    return words if len(words) <= most else words[: max(0, most - 1)].rstrip() + "…"
 
 
 @dataclass
@@ -63,7 +79,7 @@ class Sheet:
             f'fill="{"none" if faded else fill}" stroke="{LINE if faded else stroke}" stroke-width="1.5"{dashes}/>'
         )
         for number, words in enumerate(lines):
-            if len(words) * small * LETTER > width - 8:
+            if width_of(words, small) > width - 8:
                 raise ValueError(f"{words!r} is wider than its box of {width:g}")
             middle = y + height / 2 + (number - (len(lines) - 1) / 2) * (small + 5)
             self.text((x + width / 2, middle), words, small, MUTED if faded or number else INK, bold=number == 0)
@@ -85,6 +101,11 @@ class Sheet:
             f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width:g}"{dashes}'
             f"{heads.get(head, '')}/>"
         )
+
+    def badge(self, at: Point, words: str, colour: str) -> None:
+        """Draw a small filled circle with a number in it."""
+        self.parts.append(f'<circle cx="{at[0]:g}" cy="{at[1]:g}" r="9.5" fill="{colour}" stroke="#ffffff"/>')
+        self.text(at, words, 12, "#ffffff", bold=True)
 
     def svg(self) -> str:
         """Return the picture."""
