@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import TextIO
 
-_LIKES = {"µ": "u", "±": "+-", "✓": "y", "–": "-", "·": "|", "…": "...", "×": "x", "α": "a", "β": "b", "½": "1/2"}
+_LIKES = {
+    "µ": "u",
+    "±": "+-",
+    "✓": "y",
+    "–": "-",
+    "·": "|",
+    "…": "...",
+    "×": "x",
+    "α": "a",
+    "β": "b",
+    "½": "1/2",
+    "→": "->",
+}
 _REPLACED = str.maketrans(_LIKES)
 
 
