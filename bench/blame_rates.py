@@ -1,12 +1,12 @@
 """How often volley finds a slow pair of ranks, and how often it blames a good one: resampled recorded noise.
 
-    python bench/blame_rates.py [RECORDS] [--matrices N]
+    python bench/blame_rates.py [RECORDS…] [--matrices N]
 
 The records are those of a matrix that was measured many times (``"repeats"`` in its plan).  What a pair took in one
-repetition over its median of all repetitions is noise: what really differs between pairs is divided out.  A simulated
-matrix draws the noise of its first measurement from one random repetition and that of each repetition of the second
-one from another, so that what disturbed many pairs at once does so here; then one random pair is made slower, both
-ways, and ``volley.blame`` judges as it does in earnest.
+repetition over its median of all repetitions is noise: what really differs between pairs is divided out.  Repetitions
+in a row make a moment.  A simulated matrix draws the noise of each visit from one random moment and that of each
+repetition of the second launch from another, so that what disturbed many pairs at once does so here; one random pair
+is slower than that, both ways, and ``volley.blame`` judges as it does in earnest.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from pathlib import Path
 
 from volley import blame, stats
 from volley.blame import Pair
+from volley.options import MATRIX_REPEATS
 from volley.records_io import read_runs
 
-RECORDS = Path(__file__).parents[1] / "results" / "two-cores" / "matrix-noise.jsonl"
+RECORDS = [Path(__file__).parents[1] / "results" / "two-cores" / f"noise-{ranks}-ranks.jsonl" for ranks in (2, 4)]
 SLOWER = (0.0, 0.05, 0.10, 0.20, 0.50)
 RANKS = (4, 8, 16)
 SEED = 20260101
+FEWEST = 12
+"""What a moment must hold at least."""
 
 Noise = Sequence[Sequence[float]]
-"""Of each repetition, the factors by which its pairs were off."""
+"""Of each moment, the factors by which its pairs were off."""
 
 
 def noise_of(path: Path) -> dict[str, Noise]:
@@ -43,9 +46,16 @@ def noise_of(path: Path) -> dict[str, Noise]:
         usual = {pair: stats.median(list(those.values())) for pair, those in times.items()}
         repeats = sorted({repeat for those in times.values() for repeat in those})
         found[exercise] = [
-            [those[repeat] / usual[pair] for pair, those in times.items() if repeat in those] for repeat in repeats
+            [those[repeat] / usual[pair] for pair, those in times.items() for repeat in moment if repeat in those]
+            for moment in _moments(repeats, len(times))
         ]
     return found
+
+
+def _moments(repeats: Sequence[int], pairs: int) -> list[Sequence[int]]:
+    """Put repetitions that followed each other together, until they hold enough pairs to draw from."""
+    each = -(-FEWEST // pairs)
+    return [repeats[start : start + each] for start in range(0, len(repeats) - each + 1, each)]
 
 
 def blamed(noise: Noise, ranks: int, slow: Pair, slower: float, dice: random.Random) -> set[Pair]:
@@ -57,7 +67,8 @@ def blamed(noise: Noise, ranks: int, slow: Pair, slower: float, dice: random.Ran
         moment = dice.choice(noise)
         return {pair: dice.choice(moment) * (1 + slower * (set(pair) == set(slow))) for pair in chosen}
 
-    found = blame.standings(measured(pairs), kinds)
+    passes = [measured(pairs) for _ in range(MATRIX_REPEATS)]
+    found = blame.standings({pair: stats.median([times[pair] for times in passes]) for pair in pairs}, kinds)
     suspects = blame.suspects(found, kinds)
     controls = blame.controls(found, kinds, suspects)
     if not suspects:
@@ -81,13 +92,13 @@ def rates(noise: Noise, ranks: int, slower: float, matrices: int, dice: random.R
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("records", nargs="?", type=Path, default=RECORDS)
+    parser.add_argument("records", nargs="*", type=Path, default=RECORDS)
     parser.add_argument("--matrices", type=int, default=2000, help="simulated matrices a cell of the table")
     given = parser.parse_args()
-    noises = noise_of(given.records)
-    print("| exercise | noise of a cell | ranks |" + "".join(f" {slower:.0%} slower |" for slower in SLOWER))
-    print("| --- | --- | --- |" + " --- |" * len(SLOWER))
-    for exercise, noise in noises.items():
+    noises = {(path.stem, exercise): noise for path in given.records for exercise, noise in noise_of(path).items()}
+    print("| noise of | exercise | noise of a cell | ranks |" + "".join(f" {slower:.0%} slower |" for slower in SLOWER))
+    print("| --- | --- | --- | --- |" + " --- |" * len(SLOWER))
+    for (name, exercise), noise in noises.items():
         dice = random.Random(SEED)  # noqa: S311  a simulation, repeatable
         off = sorted(abs(factor - 1) for moment in noise for factor in moment)
         spread = f"{off[len(off) // 2]:.1%}, {off[len(off) * 95 // 100]:.1%}"
@@ -97,7 +108,7 @@ def main() -> None:
                 f"{named:.1%} ({wrong:.2%})" if slower else f"– ({wrong:.2%})"
                 for slower, (named, wrong) in zip(SLOWER, cells, strict=True)
             ]
-            print(f"| {exercise} | {spread} | {ranks} | {' | '.join(shown)} |".replace("%", " %"))
+            print(f"| {name} | {exercise} | {spread} | {ranks} | {' | '.join(shown)} |".replace("%", " %"))
 
 
 if __name__ == "__main__":

@@ -99,7 +99,9 @@ def test_suspects_and_controls_are_measured_in_turn() -> None:
 def test_a_slow_pair_is_named_in_words() -> None:
     log = both(SLOW)
     out, _ = shown([log, again(log, SLOW)])
-    assert "host at 8 B: rank 0 → 2 takes 2.00 times as long as its 10 like pairs (same socket; measured again 9" in out
+    assert (
+        "host at 8 B: rank 0 → 2 takes 2.00 times as long as its 10 like pairs (same socket; measured again 21" in out
+    )
     assert "host at 1 MiB: rank 2 → 0 reaches 50 % of what its 10 like pairs reach (same socket" in out
 
 

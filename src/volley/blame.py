@@ -31,15 +31,15 @@ fault that anybody would mend; differences of placement are of that size."""
 FEWEST_LIKE = 3
 """With fewer other pairs of its kind nobody knows which one is out of line."""
 
-MOST_SUSPECTS = 8
+MOST_SUSPECTS = 16
 """The slowest are looked at again; more would take longer than the matrix of a small machine."""
 
 CONTROLS = 5
 """Like pairs that are measured again beside the suspects of a kind."""
 
-REPEATS = 9
-"""Repetitions: the 95 % interval of the median of nine reaches from the second smallest to the second largest, so that
-one interrupted repetition does not decide."""
+REPEATS = 21
+"""Repetitions: the 95 % interval of the median of 21 reaches from the sixth smallest to the sixth largest, so that five
+disturbed repetitions do not decide."""
 
 MOST_OF_A_KIND = 1 / 3
 """Where more of a kind than this are out of line, none is: the kind is made of several."""

@@ -188,6 +188,7 @@ def matrix(
     point_time: opt.MatrixPointTime = None,
     warmup: opt.Warmup = None,
     iterations: opt.Iterations = None,
+    repeats: opt.Repeats = opt.MATRIX_REPEATS,
     retest: opt.Retest = True,
     budget: opt.Budget = None,
     verify: opt.Verify = True,

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import msgspec
+
 from volley import blame, stats
 from volley.blame import Pair, Standing, Verdict
 from volley.ceiling import Ceiling, ceiling
@@ -38,7 +40,7 @@ class Sheet:
     """False for a transport that sends nothing, which has no bandwidth to speak of."""
     ranks: tuple[int, ...]
     cells: Mapping[Pair, Cell]
-    """What was measured of each pair; of several launches the one that failed, or the first that is good."""
+    """What was measured of each pair.  Of several visits: the median, and their range in place of an interval."""
     times: Mapping[Pair, float]
     """Seconds of each good pair: half a round trip, or a window."""
     kinds: Mapping[Pair, str]
@@ -105,7 +107,8 @@ def _sheet(rows: Sequence[MatrixRow], places: Mapping[int, Rank], *, moves: bool
             gathered.setdefault((row.rank, cell.rank), []).append(cell)
     first = rows[0]
     ends = {end for pair in gathered for end in pair}
-    times = {pair: time_s for pair, cells in gathered.items() if (time_s := _time(cells)) is not None}
+    merged = {pair: _merged(cells) for pair, cells in gathered.items()}
+    times = {pair: cell.median_s for pair, cell in merged.items() if cell.median_s is not None}
     known = [pair for pair in gathered if pair[0] in places and pair[1] in places]
     bounded = {pair: _ceiling(first, places[pair[0]], places[pair[1]], logs) for pair in known}
     return Sheet(
@@ -117,7 +120,7 @@ def _sheet(rows: Sequence[MatrixRow], places: Mapping[int, Rank], *, moves: bool
         size_bytes=first.size_bytes,
         moves=moves,
         ranks=tuple(sorted(ends | set(places))),
-        cells={pair: _deciding(cells) for pair, cells in gathered.items()},
+        cells=merged,
         times=times,
         kinds={pair: kind_of(places[pair[0]], places[pair[1]]) if pair in bounded else "unknown" for pair in gathered},
         ceilings={pair: most for pair, most in bounded.items() if most},
@@ -129,18 +132,23 @@ def _ceiling(row: MatrixRow, one: Rank, other: Rank, logs: Sequence[RunLog]) -> 
     return next((each for each in found if each), None)
 
 
-def _deciding(cells: Sequence[Cell]) -> Cell:
-    """One launch that failed makes the cell failed; it is skipped only where every launch skipped it."""
+def _merged(cells: Sequence[Cell]) -> Cell:
+    """One visit that failed makes the cell failed, without a number; it is skipped only where every visit was."""
     order = ("failed", "ok", "skipped")
-    return min(cells, key=lambda cell: order.index(cell.status))
-
-
-def _time(cells: Sequence[Cell]) -> float | None:
-    """The median over launches; a failed cell never shows a number."""
-    if any(cell.status == "failed" for cell in cells):
-        return None
-    medians = [cell.median_s for cell in cells if cell.median_s is not None]
-    return stats.median(medians) if medians else None
+    deciding = min(cells, key=lambda cell: order.index(cell.status))
+    good = [cell for cell in cells if cell.median_s is not None]
+    if deciding.status != "ok" or len(good) < 2:
+        return deciding
+    medians = [cell.median_s for cell in good if cell.median_s is not None]
+    return msgspec.structs.replace(
+        deciding,
+        median_s=stats.median(medians),
+        low_s=min(medians),
+        high_s=max(medians),
+        samples=sum(cell.samples for cell in good),
+        messages_timed=sum(cell.messages_timed for cell in good),
+        messages_verified=sum(cell.messages_verified for cell in good),
+    )
 
 
 def _judged(sheet: Sheet, again: Sequence[RunLog]) -> Sheet:

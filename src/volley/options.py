@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 OVERVIEW_BUDGET_S = 60.0
 """Plain ``volley`` answers within a minute."""
 
-MATRIX_POINT_TIME_S = 0.1
-"""A matrix has many pairs: a cell takes a tenth of the time that a point of a curve may take."""
+MATRIX_POINT_TIME_S = 0.03
+"""A matrix has many pairs: all visits of a cell together take a tenth of the time that a point of a curve may take."""
+
+MATRIX_REPEATS = 3
+"""How often every pair is visited: one short disturbance then spoils no cell, because the median counts."""
 
 LAUNCHERS = ("auto", "openmpi", "mpich", "srun", "jsrun")
 
@@ -89,6 +92,15 @@ Retest = Annotated[
         help="Measure pairs that are slower than their like again, in a second launch, before they are blamed.",
     ),
 ]
+Repeats = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        rich_help_panel=_HOW,
+        help="Visit every pair so often; the median of the visits counts, so that a short disturbance does not.",
+    ),
+]
 Samples = Annotated[bool, typer.Option("--samples", rich_help_panel=_OUTPUT, help="Keep every sample in the records.")]
 MatrixPointTime = Annotated[
     float | None,
@@ -96,7 +108,7 @@ MatrixPointTime = Annotated[
         "--point-time",
         metavar="SECONDS",
         rich_help_panel=_HOW,
-        help="Give up on the interval, and go on to the next cell, after this time.",
+        help="Give up on the interval, and go on to the next pair, after this time a visit.",
         show_default=f"{MATRIX_POINT_TIME_S:g}",
     ),
 ]
@@ -381,6 +393,7 @@ def _matrix(options: Mapping[str, Any]) -> Matrix:
         mode=mode,
         latency_sizes_bytes=sizes["latency"],
         bandwidth_sizes_bytes=sizes["bandwidth"],
+        repeats=options.get("repeats", MATRIX_REPEATS),
         samples=options.get("samples", False),
     )
 

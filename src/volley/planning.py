@@ -18,7 +18,7 @@ PAIR = 2
 """Ranks of a ping-pong or a stream: it is between two."""
 
 MOST_USUAL_RANKS = 8
-"""A matrix has no more ranks where nobody names a number: its 56 pairs take a quarter of a minute."""
+"""A matrix has no more ranks where nobody names a number: its 56 pairs take 20 s."""
 
 WORTH_SAYING_S = 60.0
 """A matrix that is expected to take longer says so before it starts."""
@@ -153,7 +153,7 @@ def matrix_time_s(request: Request, transports: int, ranks: int) -> float:
     loaded = request.matrix.mode == "loaded"
     turns = 2 * (ranks - 1 + ranks % 2) if loaded else ranks * (ranks - 1)
     point_s = request.sampling.point_time_s if request.sampling.mode == "adaptive" else 0.0
-    return turns * (_BESIDE_S + sheets * transports * point_s)
+    return request.matrix.repeats * turns * (_BESIDE_S + sheets * transports * point_s)
 
 
 def check_matrix_time(request: Request, transports: int, ranks: int) -> str | None:

@@ -86,8 +86,9 @@ MATRIX_COLUMNS: dict[str, Callable[[Sheet, Pair], object]] = {
     "blamed": lambda sheet, pair: ("yes" if verdict.blamed else "no") if (verdict := sheet.verdict(pair)) else "",
     "reason": lambda sheet, pair: harmless(sheet.cells[pair].reason or ""),
 }
-"""``time_us`` is the half round trip of a ping-pong and a window of a stream; ``ratio`` that time over the median of
-like pairs, ``ratio_again`` the same where the pair was measured again."""
+"""``time_us`` is the half round trip of a ping-pong and a window of a stream, the median over the visits; its bounds
+are their range, those of a single visit its 95 % interval; ``ratio`` that time over the median of like pairs,
+``ratio_again`` the same where the pair was measured again."""
 
 PROBE_COLUMNS = ("transport", "available", "mpi", "memory", "summary", "reason")
 
