@@ -22,7 +22,8 @@ from volley.blame import Pair
 from volley.options import MATRIX_REPEATS
 from volley.records_io import read_runs
 
-RECORDS = [Path(__file__).parents[1] / "results" / "two-cores" / f"noise-{ranks}-ranks.jsonl" for ranks in (2, 4)]
+FOLDER = Path(__file__).parents[1] / "results" / "two-cores"
+RECORDS = [FOLDER / f"noise-{name}.jsonl" for name in ("2-ranks", "4-ranks", "2-ranks-disturbed")]
 SLOWER = (0.0, 0.05, 0.10, 0.20, 0.50)
 RANKS = (4, 8, 16)
 SEED = 20260101
@@ -93,7 +94,7 @@ def rates(noise: Noise, ranks: int, slower: float, matrices: int, dice: random.R
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("records", nargs="*", type=Path, default=RECORDS)
-    parser.add_argument("--matrices", type=int, default=2000, help="simulated matrices a cell of the table")
+    parser.add_argument("--matrices", type=int, default=400, help="simulated matrices a cell of the table")
     given = parser.parse_args()
     noises = {(path.stem, exercise): noise for path in given.records for exercise, noise in noise_of(path).items()}
     print("| noise of | exercise | noise of a cell | ranks |" + "".join(f" {slower:.0%} slower |" for slower in SLOWER))
@@ -105,7 +106,7 @@ def main() -> None:
         for ranks in RANKS:
             cells = [rates(noise, ranks, slower, given.matrices, dice) for slower in SLOWER]
             shown = [
-                f"{named:.1%} ({wrong:.2%})" if slower else f"– ({wrong:.2%})"
+                f"{named:.0%} ({wrong:.1%})" if slower else f"– ({wrong:.1%})"
                 for slower, (named, wrong) in zip(SLOWER, cells, strict=True)
             ]
             print(f"| {name} | {exercise} | {spread} | {ranks} | {' | '.join(shown)} |".replace("%", " %"))

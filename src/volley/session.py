@@ -264,6 +264,11 @@ class Session:
         pairs = matrices.to_measure_again(matrices.sheets(self.logs))
         if not pairs or not all(log.complete for log in self.logs):
             return
+        spent_s = sum(log.end.elapsed_s for log in self.logs if log.end)
+        left_s = None if self.plan.budget_s is None else self.plan.budget_s - spent_s
+        if left_s is not None and left_s <= 0:
+            progress.note("the time budget leaves none to measure pairs again that stand out")
+            return
         if self.start.joins:
             progress.note(
                 "a launcher started this job, so pairs that stand out cannot be measured again in a second one"
@@ -275,7 +280,7 @@ class Session:
         chosen = msgspec.structs.replace(
             self.plan.matrix, pairs=[list(pair) for pair in pairs], repeats=blame.REPEATS, samples=False
         )
-        self.plan = msgspec.structs.replace(self.plan, matrix=chosen, budget_s=None)
+        self.plan = msgspec.structs.replace(self.plan, matrix=chosen, budget_s=left_s)
         progress.begin(self.plan)
         self.outcomes.append(self._launch(keeper, progress))
 
