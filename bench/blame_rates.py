@@ -96,8 +96,15 @@ def main() -> None:
     parser.add_argument("records", nargs="*", type=Path, default=RECORDS)
     parser.add_argument("--matrices", type=int, default=400, help="simulated matrices a cell of the table")
     given = parser.parse_args()
-    noises = {(path.stem, exercise): noise for path in given.records for exercise, noise in noise_of(path).items()}
-    print("| noise of | exercise | noise of a cell | ranks |" + "".join(f" {slower:.0%} slower |" for slower in SLOWER))
+    noises = {
+        (path.stem.removeprefix("noise-"), exercise): noise
+        for path in given.records
+        for exercise, noise in noise_of(path).items()
+    }
+    print(
+        "| recorded with | exercise | noise | ranks |"
+        + "".join(f" {slower:.0%} slower |".replace("%", " %") for slower in SLOWER)
+    )
     print("| --- | --- | --- | --- |" + " --- |" * len(SLOWER))
     for (name, exercise), noise in noises.items():
         dice = random.Random(SEED)  # noqa: S311  a simulation, repeatable
