@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from volley.records import (
+    Cell,
     Clock,
     End,
     EngineFacts,
+    Matrix,
+    MatrixRow,
     MpiFacts,
     PingPong,
     Plan,
@@ -101,3 +106,57 @@ def log(*points: Point, the_plan: Plan | None = None, transports: Sequence[Trans
     names = dict.fromkeys(point.transport for point in points)
     listed = list(transports) or [transport(name) for name in names]
     return RunLog(run=run(the_plan), transports=listed, points=list(points), end=end)
+
+
+def ranks(count: int, **changes: Any) -> list[Rank]:
+    """Ranks of one socket, each on a core of its own."""
+    first = run().ranks[0]
+    return [
+        msgspec.structs.replace(first, rank=number, local_rank=number, cores=[number], sockets=[0], **changes)
+        for number in range(count)
+    ]
+
+
+def rows(
+    count: int, exercise: str = "pingpong", slow: Mapping[tuple[int, int], float] | None = None, **changes: Any
+) -> list[MatrixRow]:
+    """The rows of a matrix in which every pair takes a microsecond (a window: 64 of them), but for ``slow``."""
+    stream = exercise == "stream"
+    facts: dict[str, Any] = {
+        "transport": "host",
+        "mode": "isolated",
+        "exercise": exercise,
+        "direction": "uni" if stream else None,
+        "window": 64 if stream else None,
+        "size_bytes": 1 << 20 if stream else 8,
+    }
+    usual_s = 64e-6 if stream else 1e-6
+    return [
+        MatrixRow(
+            rank=first,
+            cells=[
+                Cell(
+                    rank=second,
+                    status="ok",
+                    median_s=usual_s * (slow or {}).get((first, second), 1.0),
+                    samples=9,
+                    messages_verified=9,
+                )
+                for second in range(count)
+                if second != first
+            ],
+            **{**facts, **changes},
+        )
+        for first in range(count)
+    ]
+
+
+def matrix_plan(count: int, **changes: Any) -> Plan:
+    sizes = {"latency_sizes_bytes": [8], "bandwidth_sizes_bytes": [1 << 20]}
+    return plan(benchmark="matrix", world_size=count, sizes_bytes=[], matrix=Matrix(**{**sizes, **changes}))
+
+
+def matrix_log(count: int, those: Sequence[MatrixRow], **changes: Any) -> RunLog:
+    """A complete run of a matrix."""
+    facts = run(matrix_plan(count, **changes), ranks=ranks(count))
+    return RunLog(run=facts, transports=[transport()], rows=list(those), end=End(status="complete", elapsed_s=1.0))

@@ -172,7 +172,7 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
         (("pingpong", "--sizse", "8"), "see volley pingpong --help"),
         (("pingpong", "extra"), "see volley pingpong --help"),
         (("pingpong", "-o"), "requires an argument; see volley"),
-        (("frobnicate",), "; the commands are pingpong, stream, transports"),
+        (("frobnicate",), "; the commands are pingpong, stream, matrix, transports"),
         (("show",), "see volley show --help"),
         (("-f", "csv", "pingpong"), "write --format after the command: volley pingpong --format …"),
         (("--budget", "5", "stream"), "write --budget after the command"),

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from volley import generate
-from volley.records import End, PingPong, Plan, Run, Sampling, Stream, StreamPoint, Transport
+from volley.records import Cell, End, Matrix, MatrixRow, PingPong, Plan, Run, Sampling, Stream, StreamPoint, Transport
 
 ROOT = Path(__file__).parents[1]
 
@@ -76,7 +76,7 @@ def test_the_schema_refuses_what_the_types_refuse(changes: dict[str, object]) ->
 
 def test_every_key_of_every_type_is_documented() -> None:
     page = (ROOT / "docs/records.md").read_text("utf-8")
-    for type_ in (Plan, Sampling, Stream, Run, Transport, PingPong, StreamPoint, End):
+    for type_ in (Plan, Sampling, Stream, Matrix, Run, Transport, PingPong, StreamPoint, MatrixRow, Cell, End):
         section = page.partition(f"### {type_.__name__}")[2].partition("###")[0]
         for field in msgspec.structs.fields(type_):
             assert f"| `{field.encode_name}` |" in section, (type_.__name__, field.name)
@@ -99,6 +99,7 @@ def test_every_option_is_documented() -> None:
         "volley",
         "volley pingpong",
         "volley stream",
+        "volley matrix",
         "volley transports",
         "volley doctor",
         "volley show RECORDS…",

@@ -66,9 +66,15 @@ def test_golden_records_are_plausible(path: Path) -> None:
                 assert point.messages_timed == ways * point.window * point.windows_per_sample * len(point.forward_s)
             assert point.messages_verified <= point.messages_timed
             assert (point.reason is None) == (point.status == "ok")
+        for row in one.rows:
+            for cell in row.cells:
+                messages = 2 if row.exercise == "pingpong" else row.window or 0
+                assert cell.messages_timed == messages * cell.count_per_sample * cell.samples
+                assert (cell.reason is None) == (cell.status == "ok")
+                assert cell.rank != row.rank
         if one.end is not None:
             counted = [one.end.points_ok, one.end.points_failed, one.end.points_skipped]
-            assert counted == [sum(p.status == status for p in one.points) for status in ("ok", "failed", "skipped")]
+            assert counted == [one.statuses.count(status) for status in ("ok", "failed", "skipped")]
 
 
 # ------------------------------------------------------------------------------------------ cut anywhere

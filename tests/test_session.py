@@ -431,7 +431,7 @@ def test_a_disk_that_fills_up_keeps_whole_lines(
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write fails instead
     try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2500, before[1]))
         assert session.measure(request(output=records, sizes=tuple(range(8, 40)))) == 3
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

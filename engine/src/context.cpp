@@ -59,6 +59,19 @@ int node_number(const Context& context, int node_leader) {
   return static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), node_leader) - leaders.begin());
 }
 
+// `self`: 0 for the first of the two, 1 for the second.
+Pair pair_over(MPI_Comm both, int first, int second, int self) {
+  Pair pair;
+  pair.data = Communicator(both);
+  // An error in a message is reported by the call, so that it can be named before the job ends.
+  VOLLEY_MPI(MPI_Comm_set_errhandler(pair.data.get(), MPI_ERRORS_RETURN));
+  pair.control = Communicator::duplicate(both);
+  pair.ranks = {first, second};
+  pair.self = self;
+  pair.peer = 1 - self;
+  return pair;
+}
+
 }  // namespace
 
 Placement place(const Options& options) {
@@ -101,6 +114,7 @@ Context make_context(const Options& options, const Placement& placement) {
   facts.node = node_number(context, wire::broadcast_value(context.rank, 0, node.get()));
   facts.pid = getpid();
   facts.cores = allowed_cpus();
+  facts.sockets = sockets_of(facts.cores);
   facts.bound_by = binder(placement, facts.cores);
   facts.cpu = cpu_model();
   facts.memory_available_bytes = available_memory_bytes();
@@ -118,15 +132,21 @@ std::optional<Pair> make_pair(const Context& context, int first, int second) {
   MPI_Comm both = MPI_COMM_NULL;
   VOLLEY_MPI(MPI_Comm_split(context.world.get(), member ? 0 : MPI_UNDEFINED, key, &both));
   if (!member) return std::nullopt;
-  Pair pair;
-  pair.data = Communicator(both);
-  // An error in a message is reported by the call, so that it can be named before the job ends.
-  VOLLEY_MPI(MPI_Comm_set_errhandler(pair.data.get(), MPI_ERRORS_RETURN));
-  pair.control = Communicator::duplicate(both);
-  pair.ranks = {first, second};
-  pair.self = key;
-  pair.peer = 1 - key;
-  return pair;
+  return pair_over(both, first, second, key);
+}
+
+Pair make_pair_alone(const Context& context, int first, int second) {
+  constexpr int tag = 50;
+  const std::array<int, 2> ranks{first, second};
+  MPI_Group world = MPI_GROUP_NULL;
+  MPI_Group two = MPI_GROUP_NULL;
+  VOLLEY_MPI(MPI_Comm_group(context.world.get(), &world));
+  VOLLEY_MPI(MPI_Group_incl(world, 2, ranks.data(), &two));
+  MPI_Comm both = MPI_COMM_NULL;
+  VOLLEY_MPI(MPI_Comm_create_group(context.world.get(), two, tag, &both));
+  VOLLEY_MPI(MPI_Group_free(&two));
+  VOLLEY_MPI(MPI_Group_free(&world));
+  return pair_over(both, first, second, context.rank == first ? 0 : 1);
 }
 
 }  // namespace volley

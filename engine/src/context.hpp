@@ -20,6 +20,7 @@ struct RankFacts {
   int local_rank = 0;
   std::int64_t pid = 0;
   std::vector<int> cores;
+  std::vector<int> sockets;             // processors that those cores belong to
   std::string bound_by;                 // engine, launcher or nobody
   std::string cpu;
   std::uint64_t memory_available_bytes = 0;
@@ -63,5 +64,8 @@ struct Pair {
 
 // The pair of world ranks `first` and `second`; other ranks get nothing. Collective over the world.
 [[nodiscard]] std::optional<Pair> make_pair(const Context& context, int first, int second);
+
+// The same, agreed by the two alone. Collective over the two.
+[[nodiscard]] Pair make_pair_alone(const Context& context, int first, int second);
 
 }  // namespace volley

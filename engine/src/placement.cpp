@@ -57,6 +57,18 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
+std::vector<int> sockets_of(const std::vector<int>& cpus) {
+  std::vector<int> sockets;
+  for (const int cpu : cpus) {
+    const auto found = parse_cpu_list(
+        first_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/physical_package_id"));
+    sockets.insert(sockets.end(), found.begin(), found.end());
+  }
+  std::sort(sockets.begin(), sockets.end());
+  sockets.erase(std::unique(sockets.begin(), sockets.end()), sockets.end());
+  return sockets;
+}
+
 std::vector<int> parse_cpu_list(const std::string& text) {
   std::vector<int> cpus;
   const char* at = text.data();

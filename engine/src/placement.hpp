@@ -20,6 +20,9 @@ struct LauncherView {
 // Logical CPUs that this process may run on now.
 [[nodiscard]] std::vector<int> allowed_cpus();
 
+// The sockets (physical packages) of these CPUs, in order; empty where Linux does not say.
+[[nodiscard]] std::vector<int> sockets_of(const std::vector<int>& cpus);
+
 // The first hardware thread of each core among `cpus`, those in `near` first. Order is otherwise kept.
 [[nodiscard]] std::vector<int> first_threads(const std::vector<int>& cpus, const std::vector<int>& near);
 

@@ -71,6 +71,26 @@ void a_ping_pong_wants_two_ranks() {
   EXPECT(read_plan(R"({"plan": 1, "benchmark": "probe")" + rest).errors.empty());
 }
 
+void a_matrix_says_what_it_lacks() {
+  const std::string begin = R"({"plan": 1, "benchmark": "matrix", "transports": ["host"], "world_size": )";
+  const Plan plan = read_plan(begin + R"(3, "matrix": {"mode": "loaded", "latency_sizes_bytes": [8], "pairs": [[2, 0]],
+      "repeats": 9, "samples": true}})")
+                        .plan;
+  EXPECT(plan.matrix.loaded && plan.matrix.samples && plan.matrix.repeats == 9);
+  EXPECT(plan.matrix.pairs.size() == 1 && plan.matrix.pairs[0] == (std::array{2, 0}));
+  EXPECT(read_plan(begin + R"(3, "matrix": {"bandwidth_sizes_bytes": [1]}})").errors.empty());
+  EXPECT(tells(read_plan(begin + "3}"), "$.matrix: expected at least one size"));
+  EXPECT(tells(read_plan(begin + R"(1, "matrix": {"latency_sizes_bytes": [8]}})"), "$.world_size:"));
+  const PlanReading bad = read_plan(begin + R"(2, "matrix": {"mode": "busy", "latency_sizes_bytes": [0], "repeats": 0,
+      "pairs": [[0, 2], [1, 1], [0], "x"], "more": 1}})");
+  for (const char* place : {"$.matrix.mode:", "$.matrix.latency_sizes_bytes[0]:", "$.matrix.repeats:",
+                            "$.matrix.pairs: there is no rank 2 among 2",
+                            "$.matrix.pairs[1]:", "$.matrix.pairs[2]:", "$.matrix.pairs[3]:", "$.matrix.more:"}) {
+    if (!tells(bad, place)) std::fprintf(stderr, "nothing is said of %s\n", place);
+    EXPECT(tells(bad, place));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -79,5 +99,6 @@ int main() {
   every_error_is_told();
   documents_that_are_no_plan();
   a_ping_pong_wants_two_ranks();
+  a_matrix_says_what_it_lacks();
   return test::finish();
 }

@@ -171,6 +171,49 @@ def stream(
     _measure("stream", ctx)
 
 
+@app.command(
+    epilog=_epilog(
+        "volley matrix --ranks 8",
+        "volley matrix --hosts node1,node2,node3 --transport host --mode loaded",
+        "srun -n 16 volley matrix --bandwidth 1M,64M --latency none --format csv",
+    )
+)
+def matrix(
+    ctx: typer.Context,
+    transport: opt.MatrixTransports = None,
+    latency: opt.LatencySizes = "8",
+    bandwidth: opt.BandwidthSizes = "1Mi",
+    mode: opt.Mode = "isolated",
+    direction: opt.Direction = "uni",
+    window: opt.Window = 64,
+    interval: opt.Interval = None,
+    point_time: opt.MatrixPointTime = None,
+    warmup: opt.Warmup = None,
+    iterations: opt.Iterations = None,
+    repeats: opt.Repeats = opt.MATRIX_REPEATS,
+    retest: opt.Retest = True,
+    budget: opt.Budget = None,
+    verify: opt.Verify = True,
+    ranks: opt.MatrixRanks = None,
+    hosts: opt.Hosts = None,
+    gpus: opt.Gpus = None,
+    share_gpu: opt.ShareGpu = False,
+    launcher: opt.Launcher = "auto",
+    launcher_arg: opt.LauncherArgs = None,
+    watchdog: opt.Watchdog = 60.0,
+    dry_run: opt.DryRun = False,
+    samples: opt.Samples = False,
+    output: opt.Output = None,
+    format_name: opt.Format = "table",
+) -> None:
+    """Measure every pair of ranks, and name the pairs that are slower than their like.
+
+    Ranks are alike as far as they are on one socket, on one node, or on two. A pair that stands out is measured again
+    beside like pairs before it is blamed.
+    """
+    _measure("matrix", ctx)
+
+
 @app.command(epilog=_epilog("volley transports", "volley transports --hosts node1,node2 --format json"))
 def transports(
     ctx: typer.Context,
@@ -213,7 +256,7 @@ def show(
 
     logs = [log for path in records for log in read_runs(path)]
     render(logs, format_name, sys.stdout)
-    failed = any(point.status == "failed" for log in logs for point in log.points)
+    failed = any("failed" in log.statuses for log in logs)
     whole = all(log.complete and log.end and log.end.status == "complete" for log in logs)
     raise typer.Exit(EXIT_GOOD if whole and not failed else EXIT_FAILED)
 
@@ -376,7 +419,7 @@ def setup(
     )
 
 
-def _measure(benchmark: Literal["pingpong", "stream"], ctx: typer.Context) -> None:
+def _measure(benchmark: Literal["pingpong", "stream", "matrix"], ctx: typer.Context) -> None:
     request = opt.request(benchmark, ctx.params)
     from volley import session  # noqa: PLC0415  start-up: errors and --help do without
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from volley.errors import UserError
-from volley.records import Sampling, Stream
+from volley.records import Matrix, Sampling, Stream
 from volley.report import FORMATS, check_format
 from volley.sizes import DEFAULT_SIZES, VALID_FORMS, SizeError, parse_sizes
 from volley.text import several
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 OVERVIEW_BUDGET_S = 60.0
 """Plain ``volley`` answers within a minute."""
+
+MATRIX_POINT_TIME_S = 0.03
+"""A matrix has many pairs: all visits of a cell together take a tenth of the time that a point of a curve may take."""
+
+MATRIX_REPEATS = 3
+"""How often every pair is visited: one short disturbance then spoils no cell, because the median counts."""
 
 LAUNCHERS = ("auto", "openmpi", "mpich", "srun", "jsrun")
 
@@ -39,6 +45,83 @@ Transports = Annotated[
         rich_help_panel=_WHAT,
         help="Transports to compare, separated by commas; all: every one there is (volley transports lists them).",
         show_default="those that carry data",
+    ),
+]
+MatrixTransports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--transport",
+        "-t",
+        metavar="NAME,…",
+        rich_help_panel=_WHAT,
+        help="Transports, separated by commas; each has matrices of its own (volley transports lists them).",
+        show_default="host",
+    ),
+]
+LatencySizes = Annotated[
+    str,
+    typer.Option(
+        "--latency",
+        metavar="SIZES",
+        rich_help_panel=_WHAT,
+        help="Message sizes whose latency is measured (ping-pong), as --sizes of volley pingpong; none: no latency.",
+    ),
+]
+BandwidthSizes = Annotated[
+    str,
+    typer.Option(
+        "--bandwidth",
+        metavar="SIZES",
+        rich_help_panel=_WHAT,
+        help="Message sizes whose bandwidth is measured (stream); none: no bandwidth.",
+    ),
+]
+Mode = Annotated[
+    str,
+    typer.Option(
+        metavar="isolated|loaded",
+        rich_help_panel=_WHAT,
+        help="isolated: one pair at a time; loaded: the rounds of a tournament, in which all ranks are busy.",
+    ),
+]
+Retest = Annotated[
+    bool,
+    typer.Option(
+        "--retest/--no-retest",
+        rich_help_panel=_HOW,
+        help="Measure pairs that are slower than their like again, in a second launch, before they are blamed.",
+    ),
+]
+Repeats = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        rich_help_panel=_HOW,
+        help="Visit every pair so often; the median of the visits counts, so that a short disturbance does not.",
+    ),
+]
+Samples = Annotated[bool, typer.Option("--samples", rich_help_panel=_OUTPUT, help="Keep every sample in the records.")]
+MatrixPointTime = Annotated[
+    float | None,
+    typer.Option(
+        "--point-time",
+        metavar="SECONDS",
+        rich_help_panel=_HOW,
+        help="Give up on the interval, and go on to the next pair, after this time a visit.",
+        show_default=f"{MATRIX_POINT_TIME_S:g}",
+    ),
+]
+MatrixRanks = Annotated[
+    int | None,
+    typer.Option(
+        "--ranks",
+        "-n",
+        min=1,
+        metavar="N",
+        rich_help_panel=_WHERE,
+        help="Ranks to start.",
+        show_default="the allocation's, one a host of --hosts, or one a core and 8 at most",
     ),
 ]
 Sizes = Annotated[
@@ -283,15 +366,22 @@ def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
     """
     from volley.planning import Request  # noqa: PLC0415  start-up: --help does without
 
+    matrix = benchmark == "matrix"
     _check_choice("--launcher", options.get("launcher", "auto"), LAUNCHERS)
     format_name = options.get("format_name", "table")
     check_format(format_name, benchmark)
     return Request(
         benchmark=benchmark,
-        transports=_names("--transport", ",".join(options["transport"])) if options.get("transport") else (),
-        sizes=_sizes(options.get("sizes", DEFAULT_SIZES)),
-        sampling=_sampling(options),
+        transports=_names("--transport", ",".join(options["transport"]))
+        if options.get("transport")
+        else ("host",)
+        if matrix
+        else (),
+        sizes=() if matrix else _sizes("--sizes", options.get("sizes", DEFAULT_SIZES)),
+        sampling=_sampling(options, MATRIX_POINT_TIME_S if matrix else _DEFAULTS.point_time_s),
         stream=_stream(options),
+        matrix=_matrix(options) if matrix else Matrix(),
+        retest=options.get("retest", True),
         verify=options.get("verify", True),
         fresh_buffers=options.get("fresh_buffers", False),
         share_device=options.get("share_gpu", False),
@@ -323,21 +413,37 @@ def _names(option: str, text: str) -> tuple[str, ...]:
     return names
 
 
-def _sizes(text: str) -> tuple[int, ...]:
+def _sizes(option: str, text: str) -> tuple[int, ...]:
     try:
         return parse_sizes(text)
     except SizeError as error:
-        raise UserError(f"--sizes: {error}") from None
+        raise UserError(f"{option}: {error}") from None
 
 
-def _sampling(options: Mapping[str, Any]) -> Sampling:
+def _matrix(options: Mapping[str, Any]) -> Matrix:
+    mode = options.get("mode", "isolated")
+    _check_choice("--mode", mode, ("isolated", "loaded"))
+    sizes = {
+        name: [] if options[name] == "none" else list(_sizes(f"--{name}", options[name]))
+        for name in ("latency", "bandwidth")
+    }
+    return Matrix(
+        mode=mode,
+        latency_sizes_bytes=sizes["latency"],
+        bandwidth_sizes_bytes=sizes["bandwidth"],
+        repeats=options.get("repeats", MATRIX_REPEATS),
+        samples=options.get("samples", False),
+    )
+
+
+def _sampling(options: Mapping[str, Any], point_time_s: float) -> Sampling:
     """Adaptive sampling, or fixed where --warmup or --iterations is given; the two do not mix."""
     warmup, iterations = options.get("warmup"), options.get("iterations")
     adaptive = {name: options.get(name) for name in ("interval", "point_time", "tail")}
     if warmup is None and iterations is None:
         return Sampling(
             interval=_fraction(adaptive["interval"]),
-            point_time_s=_seconds("--point-time", adaptive["point_time"]) or _DEFAULTS.point_time_s,
+            point_time_s=_seconds("--point-time", adaptive["point_time"]) or point_time_s,
             tail=bool(adaptive["tail"]),
         )
     for name, value in adaptive.items():

@@ -10,13 +10,26 @@ from typing import Any, Literal
 from volley.engine import About
 from volley.errors import UserError
 from volley.launch.inside import Position
-from volley.records import Plan, Sampling, Stream
-from volley.text import harmless, several
+from volley.launch.job import cores
+from volley.records import Matrix, Plan, Sampling, Stream
+from volley.text import count, duration, harmless, several
 
 PAIR = 2
 """Ranks of a ping-pong or a stream: it is between two."""
 
-Benchmark = Literal["pingpong", "stream", "probe"]
+MOST_USUAL_RANKS = 8
+"""A matrix has no more ranks where nobody names a number: its 56 pairs take 20 s."""
+
+WORTH_SAYING_S = 60.0
+"""A matrix that is expected to take longer says so before it starts."""
+
+LONGEST_S = 86_400.0
+"""Nobody waits longer than a day for a matrix that was not given a time."""
+
+_BESIDE_S = 0.05
+"""What a pair takes beside its samples: meeting, opening, calibrating."""
+
+Benchmark = Literal["pingpong", "stream", "matrix", "probe"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +44,9 @@ class Request:
     """Message sizes in bytes."""
     sampling: Sampling = field(default_factory=Sampling)
     stream: Stream = field(default_factory=Stream)
+    matrix: Matrix = field(default_factory=Matrix)
+    retest: bool = True
+    """Measure pairs of a matrix again that are slower than their like."""
     verify: bool = True
     fresh_buffers: bool = False
     share_device: bool = False
@@ -78,7 +94,8 @@ def _unknown(name: str, valid: list[str]) -> str:
 def count_ranks(request: Request, place: Position | None, allocated: int | None = None) -> int:
     """Return how many ranks the job has or will have.
 
-    ``allocated`` is the number that a batch system was asked for; a benchmark between two ranks takes two of them.
+    ``allocated`` is the number that a batch system was asked for; a benchmark between two ranks takes two of them, a
+    matrix all.
 
     Raises:
         UserError: if the benchmark does not work with that number.
@@ -89,14 +106,20 @@ def count_ranks(request: Request, place: Position | None, allocated: int | None 
             f"or start {request.ranks} ranks"
         )
     ranks = (place.size if place else None) or request.ranks or _usual(request, allocated)
-    if ranks != PAIR and request.benchmark != "probe":
+    if request.benchmark == "matrix" and ranks < PAIR:
+        raise UserError(f"a matrix is between {PAIR} ranks at least, not {ranks}: write --ranks {PAIR} or more")
+    if ranks != PAIR and request.benchmark in ("pingpong", "stream"):
         raise UserError(_not_a_pair(request, ranks, place))
     return ranks
 
 
 def _usual(request: Request, allocated: int | None) -> int:
-    """Ranks where nobody names a number here: a pair, and for a look at what works all that there are."""
-    return max(allocated or PAIR, PAIR) if request.benchmark == "probe" else PAIR
+    """Ranks where nobody names a number here: a pair, and for a matrix or a look at what works all that there are."""
+    if request.benchmark == "probe":
+        return max(allocated or PAIR, PAIR)
+    if request.benchmark == "matrix":
+        return max(allocated or len(request.hosts) or min(cores(), MOST_USUAL_RANKS), PAIR)
+    return PAIR
 
 
 def _not_a_pair(request: Request, ranks: int, place: Position | None) -> str:
@@ -117,8 +140,41 @@ def check_counts(request: Request) -> None:
     """
     if request.launches < 1:
         raise UserError(f"--launches {request.launches}: at least 1 launch is needed")
-    if request.benchmark != "probe" and not request.sizes:
+    if request.benchmark == "matrix":
+        if not request.matrix.latency_sizes_bytes and not request.matrix.bandwidth_sizes_bytes:
+            raise UserError("nothing to measure: leave out --latency none or --bandwidth none")
+    elif request.benchmark != "probe" and not request.sizes:
         raise UserError("no message sizes were given: leave --sizes out for 8:1Gi")
+
+
+def matrix_time_s(request: Request, transports: int, ranks: int) -> float:
+    """Guess how long a matrix takes: pairs (loaded: halves of rounds) × cells × the time of a point."""
+    sheets = len(request.matrix.latency_sizes_bytes) + len(request.matrix.bandwidth_sizes_bytes)
+    loaded = request.matrix.mode == "loaded"
+    turns = 2 * (ranks - 1 + ranks % 2) if loaded else ranks * (ranks - 1)
+    point_s = request.sampling.point_time_s if request.sampling.mode == "adaptive" else 0.0
+    return request.matrix.repeats * turns * (_BESIDE_S + sheets * transports * point_s)
+
+
+def check_matrix_time(request: Request, transports: int, ranks: int) -> str | None:
+    """Return a sentence about how long a matrix takes, where it takes long.
+
+    Raises:
+        UserError: if it takes longer than anybody waits, and no budget was given.
+    """
+    expected_s = matrix_time_s(request, transports, ranks)
+    whole = f"{count(ranks * (ranks - 1), 'pair')} of {ranks} ranks"
+    shorter = (
+        "--mode loaded measures many pairs at once" if request.matrix.mode == "isolated" else "--ranks takes fewer"
+    )
+    if expected_s > LONGEST_S and request.budget_s is None:
+        raise UserError(
+            f"{whole} would take about {duration(expected_s)}: give it a --budget, after which the rest is skipped, "
+            f"or a smaller --point-time; {shorter}"
+        )
+    if expected_s <= WORTH_SAYING_S or (request.budget_s or expected_s) < expected_s:
+        return None
+    return f"{whole} will take about {duration(expected_s)}; --point-time and --budget shorten it; {shorter}"
 
 
 def make_plan(request: Request, transports: Iterable[str], ranks: int, launch: dict[str, Any]) -> Plan:
@@ -130,6 +186,7 @@ def make_plan(request: Request, transports: Iterable[str], ranks: int, launch: d
         sizes_bytes=list(request.sizes),
         sampling=request.sampling,
         stream=request.stream,
+        matrix=request.matrix,
         verify=request.verify,
         fresh_buffers=request.fresh_buffers,
         share_device=request.share_device,

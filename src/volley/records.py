@@ -67,28 +67,60 @@ class Stream(_Frozen, frozen=True, kw_only=True):
     ] = "uni"
 
 
+RankPair = Annotated[list[NonNegative], Meta(min_length=2, max_length=2)]
+
+
+class Matrix(_Frozen, frozen=True, kw_only=True):
+    """Which pairs of ranks are measured with each other, at which sizes, and what the others do meanwhile."""
+
+    mode: Annotated[
+        Literal["isolated", "loaded"],
+        Meta(
+            description="`isolated`: one pair at a time, all others wait; `loaded`: the rounds of a tournament, all "
+            "ranks are busy until the round ends."
+        ),
+    ] = "isolated"
+    latency_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of ping-pongs.")] = []
+    bandwidth_sizes_bytes: Annotated[
+        list[Positive], Meta(description="message sizes of streams; `stream` says window and direction.")
+    ] = []
+    pairs: Annotated[
+        list[RankPair],
+        Meta(
+            description="first and second rank; empty: every ordered pair. `loaded`: the rounds that hold one of these."
+        ),
+    ] = []
+    repeats: Annotated[
+        Positive, Meta(description="how often everything is measured; `isolated`, each time from another pair on.")
+    ] = 1
+    samples: Annotated[bool, Meta(description="rows keep every sample.")] = False
+
+
 class Plan(_Frozen, frozen=True, kw_only=True):
     """What to measure.  One JSON document, validated before any rank measures."""
 
     plan: Annotated[Version, Meta(description="version of this document; 1 where it is not given.")] = PLAN_VERSION
     benchmark: Annotated[
-        Literal["pingpong", "stream", "probe"],
+        Literal["pingpong", "stream", "matrix", "probe"],
         Meta(
-            description="`probe` tries which transports this job can use and measures nothing; a rank alone sends "
-            "`sizes_bytes` to itself."
+            description="`matrix` measures every pair of ranks, as `matrix` says; `probe` tries which transports this "
+            "job can use and measures nothing; a rank alone sends `sizes_bytes` to itself."
         ),
     ]
     world_size: Annotated[Positive, Meta(description="ranks expected; the engine refuses a job of any other size.")] = 2
     transports: Annotated[
         list[str], Meta(description="names from the registry, e.g. `host`, `staged/pinned`; visited in this order.")
     ]
-    sizes_bytes: Annotated[list[Positive], Meta(description="message sizes, in this order.")] = []
+    sizes_bytes: Annotated[
+        list[Positive], Meta(description="message sizes, in this order; those of a matrix stand in `matrix`.")
+    ] = []
     excluded: Annotated[
         dict[str, str],
         Meta(description="transports of the list that must not be opened, and why, as found in a job of their own."),
     ] = {}
     sampling: Sampling = Sampling()
     stream: Stream = Stream()
+    matrix: Annotated[Matrix, Meta(description="read where the benchmark is `matrix`.")] = Matrix()
     verify: Annotated[bool, Meta(description="check the last message of every sample, outside the timed region.")] = (
         True
     )
@@ -151,6 +183,9 @@ class Rank(_Frozen, frozen=True, kw_only=True):
     local_rank: NonNegative
     pid: NonNegative
     cores: Annotated[list[NonNegative], Meta(description="logical CPUs that the rank may run on while it measures.")]
+    sockets: Annotated[
+        list[NonNegative], Meta(description="processors (physical packages) of those CPUs; empty where not known.")
+    ] = []
     bound_by: Annotated[Literal["engine", "launcher", "nobody"], Meta(description="who restricted it to those CPUs.")]
     cpu: Annotated[str, Meta(description="processor model, from /proc/cpuinfo.")]
     memory_available_bytes: Annotated[
@@ -289,6 +324,51 @@ class StreamPoint(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="s
     elapsed_s: Seconds = 0.0
 
 
+class Cell(_Frozen, frozen=True, kw_only=True):
+    """One pair of a matrix: the row's rank is the first, this one the second."""
+
+    rank: Annotated[NonNegative, Meta(description="the second rank.")]
+    status: Annotated[
+        Status, Meta(description="`failed`: a checked message was wrong; `skipped`: not measured; both say the reason.")
+    ]
+    reason: str | None = None
+    median_s: Annotated[
+        PositiveSeconds | None,
+        Meta(
+            description="ping-pong: half round trip; stream: one window, both ways the slower direction of each "
+            "sample. null where the cell failed or was skipped."
+        ),
+    ] = None
+    low_s: Annotated[
+        PositiveSeconds | None,
+        Meta(description="lower end of the median's 95 % interval; null with fewer than six samples."),
+    ] = None
+    high_s: PositiveSeconds | None = None
+    samples: NonNegative = 0
+    samples_s: Annotated[list[PositiveSeconds], Meta(description="all of them, where the plan asks for samples.")] = []
+    count_per_sample: Annotated[NonNegative, Meta(description="k: round trips or windows in one timed batch.")] = 0
+    ended_by: EndedBy | None = None
+    messages_timed: NonNegative = 0
+    messages_verified: NonNegative = 0
+    mismatch: Mismatch | None = None
+    elapsed_s: Seconds = 0.0
+
+
+class MatrixRow(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="matrix"):
+    """One row of a matrix: what one rank, as the first of the pair, reaches with each other one."""
+
+    version: Version = RECORD_VERSION
+    transport: str
+    mode: Literal["isolated", "loaded"]
+    exercise: Literal["pingpong", "stream"]
+    direction: Annotated[Literal["uni", "bi"] | None, Meta(description="of a stream.")] = None
+    window: Annotated[Positive | None, Meta(description="of a stream.")] = None
+    size_bytes: Positive
+    rank: Annotated[NonNegative, Meta(description="the first rank of every pair of this row.")]
+    repeat: Annotated[NonNegative, Meta(description="which repetition of the plan's, from 0.")] = 0
+    cells: list[Cell]
+
+
 class End(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="end"):
     """Last record of a run.  A file without it is incomplete."""
 
@@ -384,5 +464,5 @@ class Hardware(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="hard
     reason: Annotated[str | None, Meta(description="why nothing could be read.")] = None
 
 
-Record = Run | Transport | PingPong | StreamPoint | End | Hardware
+Record = Run | Transport | PingPong | StreamPoint | MatrixRow | End | Hardware
 Point = PingPong | StreamPoint

@@ -19,12 +19,21 @@ from volley.launch.allocation import Allocation, allocation
 from volley.launch.choose import choose, command
 from volley.launch.job import Job, cores
 from volley.outcome import Outcome, judge, worst
-from volley.planning import PAIR, Request, check_counts, choose_transports, count_ranks, make_plan
+from volley.planning import (
+    PAIR,
+    Request,
+    check_counts,
+    check_matrix_time,
+    choose_transports,
+    count_ranks,
+    make_plan,
+)
 from volley.records import End, Hardware, Plan, Record, Run
 from volley.records_io import RecordError, RunLog, encode_line
 from volley.report import check_format, render
 from volley.report.progress import Progress
 from volley.stack import Stack, assemble, has_driver, nvml, read_facts
+from volley.text import count
 
 __all__ = ["Request", "measure", "overview", "transports"]
 
@@ -69,6 +78,7 @@ def prepare(request: Request) -> Session:
     place = inside.position(os.environ) if request.launcher == "auto" else None
     granted = allocation(os.environ)
     ranks = count_ranks(request, place, granted.ranks if granted else None)
+    note = check_matrix_time(request, len(names), ranks) if request.benchmark == "matrix" else None
     stack = assemble(path, read_facts(path))
     on_gpus = [each for each in about.transports if each.name in names and each.memory == "device"]
     if place:
@@ -76,7 +86,7 @@ def prepare(request: Request) -> Session:
     else:
         start = _start(request, path, stack, ranks, granted=granted, on_gpus=on_gpus)
     launch = {**start.facts(stack), "allocation": granted.facts() if granted else None}
-    return Session(request, make_plan(request, names, ranks, launch), start, stack, bool(on_gpus))
+    return Session(request, make_plan(request, names, ranks, launch), start, stack, bool(on_gpus), note)
 
 
 # ------------------------------------------------------------------------------------------ how the job starts
@@ -187,6 +197,8 @@ class Session:
     stack: Stack
     uses_devices: bool = False
     """Transports on GPU memory were asked for."""
+    note: str | None = None
+    """What to say before anything is measured."""
     logs: list[RunLog] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
 
@@ -195,6 +207,8 @@ class Session:
         print(msgspec.json.format(msgspec.json.encode(self.plan), indent=2).decode())
         sys.stdout.flush()
         print(self.start.line(), file=sys.stderr)
+        if self.note:
+            print(f"volley: {self.note}", file=sys.stderr)
         return EXIT_GOOD
 
     def run(self) -> int:
@@ -204,7 +218,7 @@ class Session:
             self._launch_all(keeper)
         finally:
             keeper.close()
-        if any(log.run or log.points for log in self.logs):
+        if any(log.run or log.statuses for log in self.logs):
             render(self.logs, self.request.format, sys.stdout)
             sys.stdout.flush()
         return self._say(keeper)
@@ -231,6 +245,8 @@ class Session:
         with Progress(self.request.format, launches=self.request.launches) as progress:
             if keeper.note and keeper.path:
                 progress.note(keeper.note)
+            if self.note:
+                progress.note(self.note)
             self._try_first(progress)
             for _ in range(self.request.launches):
                 progress.begin(self.plan)
@@ -238,6 +254,35 @@ class Session:
                 self.outcomes.append(outcome)
                 if outcome.ends_session:
                     return
+            if self.plan.benchmark == "matrix" and self.request.retest:
+                self._measure_again(keeper, progress)
+
+    def _measure_again(self, keeper: Keeper, progress: Progress) -> None:
+        """Measure the pairs of a matrix that are slower than their like once more, in a launch of their own."""
+        from volley import blame, matrices  # noqa: PLC0415  start-up: a ping-pong does without
+
+        pairs = matrices.to_measure_again(matrices.sheets(self.logs))
+        if not pairs or not all(log.complete for log in self.logs):
+            return
+        spent_s = sum(log.end.elapsed_s for log in self.logs if log.end)
+        left_s = None if self.plan.budget_s is None else self.plan.budget_s - spent_s
+        if left_s is not None and left_s <= 0:
+            progress.note("the time budget leaves none to measure pairs again that stand out")
+            return
+        if self.start.joins:
+            progress.note(
+                "a launcher started this job, so pairs that stand out cannot be measured again in a second one"
+            )
+            return
+        progress.note(
+            f"measuring {count(len(pairs), 'pair')} again, {blame.REPEATS} times: those that stand out and others"
+        )
+        chosen = msgspec.structs.replace(
+            self.plan.matrix, pairs=[list(pair) for pair in pairs], repeats=blame.REPEATS, samples=False
+        )
+        self.plan = msgspec.structs.replace(self.plan, matrix=chosen, budget_s=left_s)
+        progress.begin(self.plan)
+        self.outcomes.append(self._launch(keeper, progress))
 
     def _launch(self, keeper: Keeper, progress: Progress) -> Outcome:
         """Run the job once; its records go to the file, to memory and to the screen as they come."""

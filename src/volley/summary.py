@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from volley import stats
+from volley import matrices, stats
 from volley.ceiling import Ceiling, ceiling
 from volley.records import Mismatch, PingPong, Plan, Point, StreamPoint, Transport
 from volley.records_io import RunLog
@@ -146,6 +146,7 @@ class Series:
     logs: tuple[RunLog, ...]
     points: tuple[PointSummary, ...]
     transports: dict[str, Transport]
+    matrices: tuple[matrices.Sheet, ...] = ()
 
     @property
     def plan(self) -> Plan | None:
@@ -166,6 +167,9 @@ def _request(log: RunLog) -> Any:
     if log.run is None:
         return id(log)
     plan = msgspec.structs.replace(log.run.plan, launch={})
+    if plan.benchmark == "matrix":  # the launch in which suspects are measured again belongs to the first
+        chosen = msgspec.structs.replace(plan.matrix, pairs=[], repeats=1, samples=False)
+        plan = msgspec.structs.replace(plan, matrix=chosen, budget_s=None)
     hosts = tuple(rank.host for rank in log.run.ranks)
     return msgspec.json.encode((plan, hosts, log.run.mpi.library, log.run.engine.version))
 
@@ -178,7 +182,7 @@ def _series(logs: tuple[RunLog, ...]) -> Series:
             transports[transport.transport] = transport
     bounded = [replace(point, ceiling=_ceiling(point, logs)) for point in summarise(logs, transports)]
     points = [point for table in tables(bounded) for point in _compared(table)]
-    return Series(logs, tuple(points), transports)
+    return Series(logs, tuple(points), transports, matrices.sheets(logs))
 
 
 def tables(points: Iterable[PointSummary]) -> list[list[PointSummary]]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from volley import engine
-from volley.records import Plan, Sampling
+from volley.records import Matrix, Plan, Sampling
 from volley.records_io import RunLog
 from volley.stack import Stack, ucx_protocols
 from volley.stack.ucx_protocols import Protocols
@@ -48,10 +49,15 @@ def attempt(plan: Plan, command: Sequence[str], environment: Mapping[str, str], 
     """
     if RISKY not in plan.transports:
         return Tried()
+    pair = plan.world_size == 2
+    # UCX may treat the sends of a ping-pong and of a stream in different ways.
+    benchmark: Literal["pingpong", "stream"] = "stream" if plan.benchmark == "stream" else "pingpong"
     trial = Plan(
-        benchmark="stream" if plan.benchmark == "stream" else "pingpong",  # UCX may treat their sends in different ways
+        benchmark=benchmark if pair else "matrix",
+        world_size=plan.world_size,
         transports=[RISKY],
-        sizes_bytes=SIZES,
+        sizes_bytes=SIZES if pair else [],
+        matrix=Matrix(latency_sizes_bytes=[] if pair else SIZES, pairs=[] if pair else [[0, 1]]),
         sampling=Sampling(mode="fixed", warmup=1, iterations=1),
         stream=plan.stream,
         share_device=plan.share_device,
@@ -66,7 +72,7 @@ def attempt(plan: Plan, command: Sequence[str], environment: Mapping[str, str], 
     if log.end is None:
         found = f"tried in a job of its own, MPI on a device pointer failed: {_cause(running.ending)}"
         return Tried({RISKY: f"{found}; {_remedy(stack)}"})
-    if not any(point.status == "ok" for point in log.points):
+    if "ok" not in log.statuses:
         return Tried()  # the engine itself says why it cannot be used
     return Tried(protocols=ucx_protocols.parse(running.ending.others))
 

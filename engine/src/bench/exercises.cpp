@@ -1,5 +1,9 @@
 #include "exercises.hpp"
 
+#include <algorithm>
+
+#include "../measure/stopping.hpp"
+
 namespace volley {
 
 namespace {
@@ -55,15 +59,28 @@ Json head(const char* record, const Pair& pair, const Point& point) {
           {"reason", reason_of(point)}};
 }
 
-// What both end with.
-void add_tail(Json& record, const Point& point) {
+// What all end with.
+void add_end(Json& record, const Point& point) {
   const char* ended_by = name_of(point.ended_by);
-  record["empty_sample_s"] = optional_json(point.empty_s);
   record["ended_by"] = ended_by == nullptr ? Json(nullptr) : Json(ended_by);
   record["messages_timed"] = point.messages_timed;
   record["messages_verified"] = point.messages_verified;
   record["mismatch"] = mismatch_json(point.mismatch);
   record["elapsed_s"] = point.elapsed_s;
+}
+
+void add_tail(Json& record, const Point& point) {
+  record["empty_sample_s"] = optional_json(point.empty_s);
+  add_end(record, point);
+}
+
+// Seconds of each sample; both directions at once take as long as the slower of them.
+std::vector<double> times_of(const Point& point) {
+  std::vector<double> times = point.led;
+  for (std::size_t i = 0; i < std::min(times.size(), point.followed.size()); ++i) {
+    times[i] = std::max(times[i], point.followed[i]);
+  }
+  return times;
 }
 
 Json pingpong_record(const Pair& pair, const Point& point) {
@@ -78,7 +95,7 @@ Json pingpong_record(const Pair& pair, const Point& point) {
 Json stream_record(const Stream& stream, const Pair& pair, const Point& point) {
   const bool both = stream.direction == Direction::bi;
   Json record = head("stream", pair, point);
-  record["direction"] = both ? "bi" : "uni";
+  record["direction"] = name_of(stream.direction);
   record["window"] = stream.window;
   // In both directions each rank times what it receives: the first rank the way back.
   record["forward_s"] = both ? point.followed : point.led;
@@ -110,6 +127,26 @@ Exercise stream_exercise(const Stream& stream) {
           .parts = 1,
           .second_times = both,
           .one_buffer = false};
+}
+
+const char* name_of(Direction direction) { return direction == Direction::bi ? "bi" : "uni"; }
+
+// What a failed point took says nothing, so its times are left out.
+Json matrix_cell(const Point& point, int second, bool samples) {
+  const std::vector<double> times = point.mismatch ? std::vector<double>{} : times_of(point);
+  std::optional<Interval> interval;
+  if (times.size() >= fewest_samples) interval = median_interval(times);
+  Json cell = {{"rank", second},
+               {"status", status_of(point)},
+               {"reason", reason_of(point)},
+               {"median_s", times.empty() ? Json(nullptr) : Json(median(times))},
+               {"low_s", interval ? Json(interval->low) : Json(nullptr)},
+               {"high_s", interval ? Json(interval->high) : Json(nullptr)},
+               {"samples", times.size()},
+               {"samples_s", samples ? times : std::vector<double>{}},
+               {"count_per_sample", point.count}};
+  add_end(cell, point);
+  return cell;
 }
 
 Json point_record(const Plan& plan, const Pair& pair, const Point& point) {

@@ -10,6 +10,7 @@
 #include "alone.hpp"
 #include "exercises.hpp"
 #include "lineup.hpp"
+#include "matrix.hpp"
 
 namespace volley {
 
@@ -44,11 +45,8 @@ std::vector<Point> points_of_size(Lineup& lineup, const Plan& plan, std::uint64_
 
 // Why no more points are started, as the first rank sees it; empty while there is time.
 std::string out_of_time(const Pair& pair, const Plan& plan, const Records& records) {
-  const bool over = pair.leads() && plan.budget_s && records.elapsed_s() > *plan.budget_s;
-  if (!wire::broadcast_value(over, 0, pair.control.get())) return {};
-  std::ostringstream reason;
-  reason << "the time budget of " << *plan.budget_s << " s was used up";
-  return reason.str();
+  const bool over = pair.leads() && budget_used(plan, records);
+  return wire::broadcast_value(over, 0, pair.control.get()) ? budget_reason(plan) : "";
 }
 
 void sweep(const Pair& pair, const Plan& plan, Lineup& lineup, Records& records, Watchdog& watchdog) {
@@ -72,9 +70,12 @@ void Records::write(const Json& record) {
 }
 
 void Records::write_point(const Json& record) {
-  const std::string status = record.at("status");
-  (status == "ok" ? ok_ : status == "failed" ? failed_ : skipped_) += 1;
+  count(record.at("status"));
   write(record);
+}
+
+void Records::count(const std::string& status) {
+  (status == "ok" ? ok_ : status == "failed" ? failed_ : skipped_) += 1;
 }
 
 void Records::end(const std::string& trouble) {
@@ -95,6 +96,16 @@ void Records::end_in_trouble(const std::string& trouble) noexcept {
   }
 }
 
+bool budget_used(const Plan& plan, const Records& records) {
+  return plan.budget_s && records.elapsed_s() > *plan.budget_s;
+}
+
+std::string budget_reason(const Plan& plan) {
+  std::ostringstream reason;
+  reason << "the time budget of " << plan.budget_s.value_or(0) << " s was used up";
+  return reason.str();
+}
+
 Exit run_plan(const Context& context, const Plan& plan, Records& records, Watchdog& watchdog) {
   records.write(run_record(context, plan, clock_read_s()));
   if (context.size < 2) {
@@ -104,6 +115,10 @@ Exit run_plan(const Context& context, const Plan& plan, Records& records, Watchd
       records.write(transport_record(entry, sent_to_itself(context, plan, entry), Json::object()));
     }
     return Exit::good;
+  }
+  if (plan.benchmark == Benchmark::matrix) {
+    run_matrix(context, plan, records, watchdog);
+    return wire::broadcast_value(records.failed(), 0, context.world.get()) ? Exit::failed : Exit::good;
   }
   const auto pair = make_pair(context, 0, 1);
   if (!pair) return Exit::good;   // a rank that the plan has no work for

@@ -90,6 +90,7 @@ Json to_json(const RankFacts& facts) {
           {"local_rank", facts.local_rank},
           {"pid", facts.pid},
           {"cores", facts.cores},
+          {"sockets", facts.sockets},
           {"bound_by", facts.bound_by},
           {"cpu", facts.cpu},
           {"memory_available_bytes", facts.memory_available_bytes},
@@ -104,6 +105,7 @@ RankFacts rank_from_json(const Json& json) {
   facts.local_rank = json.at("local_rank");
   facts.pid = json.at("pid");
   facts.cores = json.at("cores").get<std::vector<int>>();
+  facts.sockets = json.at("sockets").get<std::vector<int>>();
   facts.bound_by = json.at("bound_by");
   facts.cpu = json.at("cpu");
   facts.memory_available_bytes = json.at("memory_available_bytes");

@@ -152,6 +152,40 @@ void read_stream(Object& object, Stream& stream) {
   object.choice("direction", stream.direction, {{"uni", Direction::uni}, {"bi", Direction::bi}});
 }
 
+bool is_size(const Json& value) {
+  return value.is_number_integer() && value >= 1 && value <= std::numeric_limits<std::int64_t>::max();
+}
+
+constexpr const char* a_size = "a whole number of bytes of at least 1";
+
+bool is_pair(const Json& value) {
+  const auto is_rank = [](const Json& v) {
+    return v.is_number_integer() && v >= 0 && v <= std::numeric_limits<int>::max();
+  };
+  return value.is_array() && value.size() == 2 && is_rank(value[0]) && is_rank(value[1]) && value[0] != value[1];
+}
+
+void read_matrix(Object& object, Matrix& matrix) {
+  object.choice("mode", matrix.loaded, {{"isolated", false}, {"loaded", true}});
+  object.list("latency_sizes_bytes", matrix.latency_sizes_bytes, a_size, is_size);
+  object.list("bandwidth_sizes_bytes", matrix.bandwidth_sizes_bytes, a_size, is_size);
+  object.list("pairs", matrix.pairs, "two different ranks", is_pair);
+  object.integer("repeats", matrix.repeats, 1);
+  object.boolean("samples", matrix.samples);
+}
+
+void check_matrix(Object& object, const Plan& plan) {
+  if (plan.world_size < 2) object.complain("world_size", "a matrix is between at least 2 ranks, found 1");
+  if (plan.matrix.latency_sizes_bytes.empty() && plan.matrix.bandwidth_sizes_bytes.empty()) {
+    object.complain("matrix", "expected at least one size in `latency_sizes_bytes` or `bandwidth_sizes_bytes`");
+  }
+  for (const auto& [first, second] : plan.matrix.pairs) {
+    if (std::max(first, second) < plan.world_size) continue;
+    object.complain("matrix.pairs", "there is no rank " + std::to_string(std::max(first, second)) + " among " +
+                                        std::to_string(plan.world_size));
+  }
+}
+
 void check_transports(Object& object, const Plan& plan) {
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
     if (find_transport(plan.transports[i]) != nullptr) continue;
@@ -176,15 +210,18 @@ void read_into(Plan& plan, Object& object) {
   int version = plan_version;
   object.integer("plan", version, 1);
   object.choice("benchmark", plan.benchmark,
-                {{"pingpong", Benchmark::pingpong}, {"stream", Benchmark::stream}, {"probe", Benchmark::probe}}, true);
+                {{"pingpong", Benchmark::pingpong},
+                 {"stream", Benchmark::stream},
+                 {"matrix", Benchmark::matrix},
+                 {"probe", Benchmark::probe}},
+                true);
   object.integer("world_size", plan.world_size, 1);
   object.list("transports", plan.transports, "a transport's name", [](const Json& v) { return v.is_string(); }, true);
-  object.list("sizes_bytes", plan.sizes_bytes, "a whole number of bytes of at least 1", [](const Json& v) {
-    return v.is_number_integer() && v >= 1 && v <= std::numeric_limits<std::int64_t>::max();
-  });
+  object.list("sizes_bytes", plan.sizes_bytes, a_size, is_size);
   object.texts("excluded", plan.excluded);
   object.object("sampling", [&](Object& inner) { read_sampling(inner, plan.sampling); });
   object.object("stream", [&](Object& inner) { read_stream(inner, plan.stream); });
+  object.object("matrix", [&](Object& inner) { read_matrix(inner, plan.matrix); });
   object.boolean("verify", plan.verify);
   object.boolean("fresh_buffers", plan.fresh_buffers);
   object.boolean("share_device", plan.share_device);
@@ -193,6 +230,7 @@ void read_into(Plan& plan, Object& object) {
   object.any_object("launch");
   check_transports(object, plan);
   object.finish();
+  if (plan.benchmark == Benchmark::matrix) return check_matrix(object, plan);
   if (plan.benchmark != Benchmark::probe && plan.world_size != 2) {
     object.complain("world_size", "a ping-pong or stream is between exactly 2 ranks, found " +
                                       std::to_string(plan.world_size));

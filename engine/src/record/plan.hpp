@@ -1,6 +1,7 @@
 // The plan: what to measure. src/volley/records.py is its truth, schema/plan.schema.json its generated copy.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,7 +14,7 @@ namespace volley {
 
 inline constexpr int plan_version = 1;
 
-enum class Benchmark { pingpong, stream, probe };
+enum class Benchmark { pingpong, stream, matrix, probe };
 enum class Direction { uni, bi };
 
 struct Sampling {
@@ -31,6 +32,15 @@ struct Stream {
   Direction direction = Direction::uni;
 };
 
+struct Matrix {
+  bool loaded = false;                               // all ranks at once, in a tournament
+  std::vector<std::uint64_t> latency_sizes_bytes;    // of ping-pongs
+  std::vector<std::uint64_t> bandwidth_sizes_bytes;  // of streams
+  std::vector<std::array<int, 2>> pairs;             // empty: all
+  int repeats = 1;
+  bool samples = false;  // rows keep every sample
+};
+
 struct Plan {
   Benchmark benchmark = Benchmark::probe;
   int world_size = 2;
@@ -39,6 +49,7 @@ struct Plan {
   std::map<std::string, std::string> excluded;   // transport, and why it must not be opened
   Sampling sampling;
   Stream stream;
+  Matrix matrix;
   bool verify = true;
   bool fresh_buffers = false;
   bool share_device = false;

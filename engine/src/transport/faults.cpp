@@ -1,8 +1,10 @@
 // Transports that break on purpose, to show that the engine notices. Used only when asked for by name.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "../measure/clock.hpp"
 #include "host_driven.hpp"
 #include "makers.hpp"
 #include "mpi_channel.hpp"
@@ -65,10 +67,34 @@ struct HangChannel : MpiChannel {
   int messages_ = 0;
 };
 
+// A slow pair among like ones: ranks 0 and 2 wait before each message to each other.
+struct DelayChannel : MpiChannel {
+  void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) {
+    MpiChannel::open(context, pair, buffers, capacity);
+    slow_ = std::min(pair.ranks[0], pair.ranks[1]) == 0 && std::max(pair.ranks[0], pair.ranks[1]) == 2;
+  }
+  void send(const View& view) {
+    dawdle();
+    MpiChannel::send(view);
+  }
+  void start_send(const View& view) {
+    dawdle();
+    MpiChannel::start_send(view);
+  }
+
+ private:
+  void dawdle() const {
+    const auto begun = Clock::now();
+    while (slow_ && seconds_since(begun) < 0.2e-3) continue;
+  }
+  bool slow_ = false;
+};
+
 }  // namespace
 
 std::unique_ptr<Transport> make_corrupt() { return std::make_unique<Corrupt>(); }
 std::unique_ptr<Transport> make_echo() { return std::make_unique<HostDriven<EchoChannel>>(); }
 std::unique_ptr<Transport> make_hang() { return std::make_unique<HostDriven<HangChannel>>(); }
+std::unique_ptr<Transport> make_delay() { return std::make_unique<HostDriven<DelayChannel>>(); }
 
 }  // namespace volley

@@ -26,5 +26,6 @@ std::unique_ptr<Transport> make_device();
 std::unique_ptr<Transport> make_corrupt();
 std::unique_ptr<Transport> make_echo();
 std::unique_ptr<Transport> make_hang();
+std::unique_ptr<Transport> make_delay();
 
 }  // namespace volley

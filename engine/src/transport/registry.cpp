@@ -38,6 +38,8 @@ constexpr std::array entries{
     TransportEntry{"corrupt", "test: host with one bit flipped", true, host, true, make_corrupt},
     TransportEntry{"echo", "test: moves nothing, hands back what was sent", false, host, true, make_echo},
     TransportEntry{"hang", "test: host, and the second rank stops", true, host, true, make_hang},
+    TransportEntry{"delay", "test: host, with 0.2 ms before each message between ranks 0 and 2", true, host, true,
+                   make_delay},
 };
 
 }  // namespace

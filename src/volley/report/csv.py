@@ -6,6 +6,8 @@ import csv
 from collections.abc import Callable
 from typing import TextIO
 
+from volley.blame import Pair
+from volley.matrices import Sheet
 from volley.summary import TAIL_FRACTIONS, PointSummary, Rate, Series
 from volley.text import harmless
 
@@ -61,6 +63,33 @@ COLUMNS: dict[str, Callable[[PointSummary], object]] = {
 """``cold_us`` is half the first round trip of fresh buffers (a stream's: its first window).  ``interval`` says what the
 bounds are: a 95 % ``interval``, the ``range`` of too few observations, or a ``single`` one."""
 
+MATRIX_COLUMNS: dict[str, Callable[[Sheet, Pair], object]] = {
+    "transport": lambda sheet, _: harmless(sheet.transport),
+    "size_bytes": lambda sheet, _: sheet.size_bytes,
+    "mode": lambda sheet, _: sheet.mode,
+    "exercise": lambda sheet, _: sheet.exercise,
+    "direction": lambda sheet, _: sheet.direction or "",
+    "window": lambda sheet, _: sheet.window or "",
+    "first_rank": lambda _, pair: pair[0],
+    "second_rank": lambda _, pair: pair[1],
+    "kind": lambda sheet, pair: sheet.kinds[pair],
+    "status": lambda sheet, pair: sheet.cells[pair].status,
+    "samples": lambda sheet, pair: sheet.cells[pair].samples,
+    "time_us": lambda sheet, pair: _number(sheet.times.get(pair), 1e6),
+    "time_low_us": lambda sheet, pair: _number(sheet.cells[pair].low_s, 1e6),
+    "time_high_us": lambda sheet, pair: _number(sheet.cells[pair].high_s, 1e6),
+    "bandwidth_GBps": lambda sheet, pair: _number(sheet.rate_Bps(pair), 1e-9),
+    "of_ceiling": lambda sheet, pair: _number(sheet.of_ceiling(pair), 1),
+    "ratio": lambda sheet, pair: _number(standing.ratio, 1) if (standing := sheet.standings.get(pair)) else "",
+    "ratio_again": lambda sheet, pair: _number(verdict.again.median, 1) if (verdict := sheet.verdict(pair)) else "",
+    "ratio_again_low": lambda sheet, pair: _number(verdict.again.low, 1) if (verdict := sheet.verdict(pair)) else "",
+    "blamed": lambda sheet, pair: ("yes" if verdict.blamed else "no") if (verdict := sheet.verdict(pair)) else "",
+    "reason": lambda sheet, pair: harmless(sheet.cells[pair].reason or ""),
+}
+"""``time_us`` is the half round trip of a ping-pong and a window of a stream, the median over the visits; its bounds
+are their range, those of a single visit its 95 % interval; ``ratio`` that time over the median of like pairs,
+``ratio_again`` the same where the pair was measured again."""
+
 PROBE_COLUMNS = ("transport", "available", "mpi", "memory", "summary", "reason")
 
 
@@ -73,6 +102,11 @@ def render_csv(series: list[Series], out: TextIO) -> list[str]:
             yes_no = ("yes" if flag else "no" for flag in (transport.available, transport.mpi))
             texts = (transport.memory, transport.summary, transport.reason or "")
             writer.writerow([harmless(transport.transport), *yes_no, *map(harmless, texts)])
+        return []
+    if any(one.matrices for one in series):
+        writer.writerow(MATRIX_COLUMNS)
+        for sheet in (sheet for one in series for sheet in one.matrices):
+            writer.writerows([cell(sheet, pair) for cell in MATRIX_COLUMNS.values()] for pair in sorted(sheet.cells))
         return []
     writer.writerow(COLUMNS)
     for point in (point for one in series for point in one.points):

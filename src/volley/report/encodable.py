@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from typing import TextIO
 
-_LIKES = {"µ": "u", "±": "+-", "✓": "y", "–": "-", "·": "|", "…": "...", "×": "x", "α": "a", "β": "b", "½": "1/2"}
-_REPLACED = str.maketrans({**_LIKES, "→": "->"})
+_LIKES = {
+    "µ": "u",
+    "±": "+-",
+    "✓": "y",
+    "–": "-",
+    "·": "|",
+    "…": "...",
+    "×": "x",
+    "α": "a",
+    "β": "b",
+    "½": "1/2",
+    "→": "->",
+}
+_REPLACED = str.maketrans(_LIKES)
 
 
 class Encodable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from volley import stats
-from volley.records import PingPong, Plan, Point
+from volley.records import MatrixRow, PingPong, Plan, Point
 
 LATENCY_BYTES = 1 << 16
 """From about this size on a message's time tells the link's rate; below, it tells the latency."""
@@ -88,3 +88,29 @@ class Forecast:
         exchange_s = last.exchange_s + max(0, size - last.size_bytes) * last.exchange_bytes / rate
         beside = last.elapsed_s / (self._exchanges * last.exchange_s)  # verification, preparation, more samples
         return max(last.elapsed_s, self._exchanges * exchange_s * min(max(beside, 1.0), 3.0))
+
+
+class RowForecast:
+    """The same for the rows of matrices, which take as long as each other."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._budget_s = plan.budget_s
+        matrix = plan.matrix
+        firsts = plan.world_size if matrix.mode == "loaded" else len({pair[0] for pair in matrix.pairs})
+        sheets = len(matrix.latency_sizes_bytes) + len(matrix.bandwidth_sizes_bytes)
+        self.total = (firsts or plan.world_size) * sheets * len(plan.transports) * matrix.repeats
+        self.done = 0
+
+    def add(self, _row: MatrixRow) -> None:
+        """Count a row that is done."""
+        self.done += 1
+
+    def left_s(self, elapsed_s: float) -> float:
+        """Predict the seconds that are left after ``elapsed_s`` of the run."""
+        left = elapsed_s * (self.total - self.done) / max(self.done, 1)
+        return max(0.0, left if self._budget_s is None else min(left, self._budget_s - elapsed_s))
+
+    def fraction(self, elapsed_s: float) -> float:
+        """Return how much of the whole time has passed, from 0 to 1."""
+        left_s = self.left_s(elapsed_s)
+        return 1.0 if self.done >= self.total else min(elapsed_s / (elapsed_s + left_s), 0.99) if elapsed_s else 0.0

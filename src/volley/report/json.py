@@ -9,7 +9,9 @@ from typing import Any, TextIO
 
 import msgspec
 
+from volley.blame import Pair
 from volley.comparison import crossovers, curves
+from volley.matrices import Sheet
 from volley.records_io import RunLog
 from volley.stats import Estimate
 from volley.summary import PointSummary, Rate, Series, tables
@@ -26,6 +28,7 @@ def render_json(series: list[Series], out: TextIO) -> list[str]:
                 "runs": [_run(log) for log in one.logs],
                 "summaries": [summary(point) for point in one.points],
                 "curves": [curve for points in tables(one.points) for curve in _curves(points)],
+                **({"matrices": [matrix(sheet) for sheet in one.matrices]} if one.matrices else {}),
                 "crossovers": [crossover for points in tables(one.points) for crossover in _crossovers(points)],
             }
             for one in series
@@ -75,6 +78,36 @@ def summary(point: PointSummary) -> dict[str, Any]:
         f"cold_{time}_s": point.cold_s,
         "speedup": point.speedup,
         "remarks": [{"kind": remark.kind, "value": remark.value} for remark in point.remarks],
+    }
+
+
+def matrix(sheet: Sheet) -> dict[str, Any]:
+    """Return one matrix as plain data, a list of its pairs; times and rates are null where a pair has none."""
+    names = ("transport", "mode", "exercise", "direction", "window", "size_bytes", "ranks")
+    return {
+        **{name: getattr(sheet, name) for name in names},
+        "pairs": [_pair(sheet, pair) for pair in sorted(sheet.cells)],
+    }
+
+
+def _pair(sheet: Sheet, pair: Pair) -> dict[str, Any]:
+    cell, standing, verdict = sheet.cells[pair], sheet.standings.get(pair), sheet.verdict(pair)
+    return {
+        "ranks": pair,
+        "kind": sheet.kinds[pair],
+        "status": cell.status,
+        "reason": cell.reason,
+        "mismatch": cell.mismatch,
+        "samples": cell.samples,
+        "half_round_trip_s" if sheet.exercise == "pingpong" else "window_s": sheet.times.get(pair),
+        "low_s": cell.low_s,
+        "high_s": cell.high_s,
+        "bandwidth_Bps": sheet.rate_Bps(pair),
+        "of_ceiling": sheet.of_ceiling(pair),
+        "ratio": standing and standing.ratio,
+        "like_pairs": standing and standing.like,
+        "again": verdict and {"ratio": verdict.again.median, "low": verdict.again.low, "high": verdict.again.high},
+        "blamed": verdict and verdict.blamed,
     }
 
 

@@ -10,10 +10,10 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO, cast
 
-from volley.records import PingPong, Plan, Point, Record, StreamPoint, Transport
+from volley.records import MatrixRow, PingPong, Plan, Point, Record, StreamPoint, Transport
 from volley.records_io import RunLog
 from volley.report.encodable import Encodable
-from volley.report.forecast import Forecast
+from volley.report.forecast import Forecast, RowForecast
 from volley.sizes import format_size
 from volley.summary import summarise
 from volley.text import digits, duration, harmless
@@ -46,7 +46,7 @@ class Progress:
         self._launch = 0
         self._bar: Bar | None = None
         self._task: TaskID | None = None
-        self._forecast: Forecast | None = None
+        self._forecast: Forecast | RowForecast | None = None
         self._transports: dict[str, Transport] = {}
         self._begun = time.monotonic()
         self._screen: TextIO | None = None
@@ -69,7 +69,8 @@ class Progress:
     def begin(self, plan: Plan) -> None:
         """Take note that a launch starts with this plan."""
         self._launch += 1
-        self._forecast = Forecast(plan)
+        self._launches = max(self._launches, self._launch)  # a matrix may be followed by one of chosen pairs
+        self._forecast = RowForecast(plan) if plan.benchmark == "matrix" else Forecast(plan)
         self._transports = {}
         self._begun = time.monotonic()
         if self._bar is not None:
@@ -84,9 +85,12 @@ class Progress:
             return
         if isinstance(record, Transport):
             self._transports[record.transport] = record
-            if not record.available:
+            if not record.available and isinstance(self._forecast, Forecast):
                 self._forecast.drop(record.transport)
-        elif isinstance(record, (PingPong, StreamPoint)):
+        elif isinstance(record, MatrixRow) and isinstance(self._forecast, RowForecast):
+            self._forecast.add(record)
+            self._show(f"{self._which()}{_row_in_short(record)}")
+        elif isinstance(record, (PingPong, StreamPoint)) and isinstance(self._forecast, Forecast):
             self._forecast.add(record)
             self._show(f"{self._which()}{self._in_short(record)}")
 
@@ -133,6 +137,21 @@ class Progress:
 
     def _line(self, text: str) -> None:
         print(f"volley: {text}", file=cast(TextIO, Encodable(self._err)), flush=True)
+
+
+def _row_in_short(row: MatrixRow) -> str:
+    """Say what a row gave: ``host 8 B, rank 3 first: 0.31 to 0.35 µs``."""
+    name = f"{harmless(row.transport)} {format_size(row.size_bytes)}, rank {row.rank} first"
+    times = sorted(cell.median_s for cell in row.cells if cell.median_s is not None)
+    failed = sum(cell.status == "failed" for cell in row.cells)
+    if not times:
+        return f"{name}: {'FAILED' if failed else 'skipped'}"
+    if row.exercise == "pingpong":
+        low, high, unit = times[0] * 1e6, times[-1] * 1e6, "µs"
+    else:
+        moved = row.size_bytes * (row.window or 1) * (2 if row.direction == "bi" else 1)
+        low, high, unit = moved / times[-1] / 1e9, moved / times[0] / 1e9, "GB/s"
+    return f"{name}: {digits(low, 3)} to {digits(high, 3)} {unit}{f', {failed} FAILED' if failed else ''}"
 
 
 def _bar(screen: TextIO) -> Bar | None:

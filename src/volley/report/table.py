@@ -20,6 +20,7 @@ from volley.report.compared import print_lines, print_speedups
 from volley.report.encodable import Encodable
 from volley.report.heading import heading
 from volley.report.layout import print_groups
+from volley.report.matrix import print_matrix
 from volley.report.remarks import Level, sentences
 from volley.sizes import format_size
 from volley.stats import FEWEST, Estimate, Kind
@@ -107,6 +108,8 @@ def render_table(series: list[Series], out: TextIO, *, color: bool | None = None
             for print_more in (print_speedups, print_lines):
                 for line in print_more(console, points, one):
                     _print(console, line, "dim")
+        for sheet in one.matrices:
+            print_matrix(console, sheet)
         _print_sentences(console, one)
 
 

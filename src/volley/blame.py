@@ -1,0 +1,167 @@
+"""Which pairs of ranks are slower than their like: pure functions of plain numbers.
+
+A pair is judged against like pairs only: both ranks on one socket, or on one node, or on two nodes.  It is named in
+two steps.  First, all pairs are measured once, and those that took longer than their like become suspects; with
+thousands of pairs some do by chance.  Then suspects and controls are measured again, several times and in turn, so
+that a drift of the machine meets both alike.  A suspect is blamed where the interval of the median of its ratios to
+the controls lies above a margin: a sign test of paired observations, which assumes no distribution (W. J. Conover,
+Practical Nonparametric Statistics, 3.2 and 3.4).  The second step looks at new measurements only: judged by those
+that made it a suspect, the slowest of many equal pairs would always look slow.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from volley import stats
+
+Pair = tuple[int, int]
+"""First and second rank."""
+
+SUSPECT_FROM = 1.04
+"""A pair that took this many times as long as its like is looked at again."""
+
+BLAME_FROM = 1.03
+"""A pair is blamed where the lower bound of its ratio to the controls is above this.  A fault of a few per cent is no
+fault that anybody would mend; differences of placement are of that size."""
+
+FEWEST_LIKE = 3
+"""With fewer other pairs of its kind nobody knows which one is out of line."""
+
+MOST_SUSPECTS = 16
+"""The slowest are looked at again; more would take longer than the matrix of a small machine."""
+
+CONTROLS = 5
+"""Like pairs that are measured again beside the suspects of a kind."""
+
+REPEATS = 21
+"""Repetitions: the 95 % interval of the median of 21 reaches from the sixth smallest to the sixth largest, so that five
+disturbed repetitions do not decide."""
+
+MOST_OF_A_KIND = 1 / 3
+"""Where more of a kind than this are out of line, none is: the kind is made of several."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a pair stands among its like."""
+
+    pair: Pair
+    ratio: float
+    """Its time / the median of its like: above 1 is slower."""
+    like: int
+    """Pairs of its kind, itself and its way back left out."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What measuring a suspect again has shown."""
+
+    first: Standing
+    """How it stood at first."""
+    again: stats.Estimate
+    """Its ratio to the controls, over the repetitions."""
+
+    @property
+    def blamed(self) -> bool:
+        """True where it is slower for certain, as far as one launch can tell."""
+        return self.again.kind == "interval" and self.again.low > BLAME_FROM
+
+
+def standings(times: Mapping[Pair, float], kinds: Mapping[Pair, str]) -> dict[Pair, Standing]:
+    """Hold every pair against its like.
+
+    Args:
+        times: seconds of each measured pair.
+        kinds: what each pair is like; pairs of one kind are compared.
+
+    Returns:
+        A standing for each pair that has ``FEWEST_LIKE`` others of its kind.
+    """
+    of_kind: dict[str, list[tuple[float, Pair]]] = {}
+    for pair, time_s in times.items():
+        of_kind.setdefault(kinds[pair], []).append((time_s, pair))
+    found: dict[Pair, Standing] = {}
+    for members in of_kind.values():
+        ordered = sorted(members)
+        places = {pair: number for number, (_, pair) in enumerate(ordered)}
+        for time_s, pair in members:
+            own = {places[each] for each in (pair, pair[::-1]) if each in places}
+            like = len(ordered) - len(own)
+            if like >= FEWEST_LIKE:
+                found[pair] = Standing(pair, time_s / _median_without(ordered, own), like)
+    return found
+
+
+def _median_without(ordered: Sequence[tuple[float, Pair]], own: set[int]) -> float:
+    """The median of sorted times without those at ``own``: only the few around the middle are looked at."""
+    left = len(ordered) - len(own)
+    middle = (left - 1) // 2, left // 2
+    window = range(max(0, middle[0] - 2), min(len(ordered), middle[1] + 3))
+    skipped = sum(place < window.start for place in own)
+    near = [ordered[place][0] for place in window if place not in own]
+    return sum(near[place - (window.start - skipped)] for place in middle) / 2
+
+
+def suspects(found: Mapping[Pair, Standing], kinds: Mapping[Pair, str]) -> list[Standing]:
+    """Return the pairs to be measured again, the slowest first; at most ``MOST_SUSPECTS``.
+
+    A pair is odd only where few of its kind are even half as far out as it is; else the kind is made of several.
+    """
+    ratios = _ratios(found, kinds)
+    slow = []
+    for each in found.values():
+        members = ratios[kinds[each.pair]]
+        half_as_far = len(members) - bisect_right(members, 1 + (each.ratio - 1) / 2)
+        if each.ratio > SUSPECT_FROM and half_as_far <= MOST_OF_A_KIND * len(members):
+            slow.append(each)
+    return sorted(slow, key=lambda each: (-each.ratio, each.pair))[:MOST_SUSPECTS]
+
+
+def uneven(found: Mapping[Pair, Standing], kinds: Mapping[Pair, str]) -> dict[str, int]:
+    """Return the kinds of which more than ``MOST_OF_A_KIND`` look slow, and how many do."""
+    slow = {kind: len(members) - bisect_right(members, SUSPECT_FROM) for kind, members in _ratios(found, kinds).items()}
+    members = Counter(kinds[pair] for pair in found)
+    return {kind: many for kind, many in slow.items() if many > MOST_OF_A_KIND * members[kind]}
+
+
+def _ratios(found: Mapping[Pair, Standing], kinds: Mapping[Pair, str]) -> dict[str, list[float]]:
+    """The ratios of each kind, sorted."""
+    ratios: dict[str, list[float]] = {}
+    for pair, standing in found.items():
+        ratios.setdefault(kinds[pair], []).append(standing.ratio)
+    return {kind: sorted(members) for kind, members in ratios.items()}
+
+
+def controls(found: Mapping[Pair, Standing], kinds: Mapping[Pair, str], asked: Iterable[Standing]) -> list[Pair]:
+    """Return like pairs to be measured beside the suspects: of each kind those nearest to its median."""
+    wanted = {kinds[each.pair] for each in asked}
+    out = {end for each in asked for end in (each.pair, each.pair[::-1])}
+    chosen: list[Pair] = []
+    for kind in sorted(wanted):
+        members = [each for each in found.values() if kinds[each.pair] == kind and each.pair not in out]
+        members.sort(key=lambda each: (abs(each.ratio - 1), each.pair))
+        chosen += [each.pair for each in members[:CONTROLS]]
+    return chosen
+
+
+def verdict(first: Standing, again: Sequence[Mapping[Pair, float]], like: Sequence[Pair]) -> Verdict | None:
+    """Judge a suspect by what measuring it again gave.
+
+    Args:
+        first: how it stood at first.
+        again: seconds of each pair, one mapping a repetition.
+        like: the controls of its kind.
+
+    Returns:
+        ``None`` where no repetition holds both the suspect and a control.
+    """
+    ratios = []
+    for times in again:
+        beside = [times[pair] for pair in like if pair in times]
+        if first.pair in times and beside:
+            ratios.append(times[first.pair] / stats.median(beside))
+    return Verdict(first, stats.estimate(ratios)) if ratios else None

@@ -1,0 +1,194 @@
+"""From the rows of matrices to what reports show: cells, kinds of pairs, and who is slower than its like.
+
+All quantities are in SI units: seconds and bytes per second.
+"""
+
+# GB/s and B/s keep their capital letter in names.
+# ruff: noqa: N802
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import msgspec
+
+from volley import blame, stats
+from volley.blame import Pair, Standing, Verdict
+from volley.ceiling import Ceiling, ceiling
+from volley.records import Cell, MatrixRow, Rank
+from volley.records_io import RunLog
+
+KINDS = ("same socket", "same node", "off node")
+"""How near two ranks are, the nearest first."""
+
+Identity = tuple[str, str, str, str | None, int | None, int]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One matrix: one exercise at one message size on one transport, between all ranks."""
+
+    transport: str
+    mode: Literal["isolated", "loaded"]
+    exercise: Literal["pingpong", "stream"]
+    direction: Literal["uni", "bi"] | None
+    window: int | None
+    size_bytes: int
+    moves: bool
+    """False for a transport that sends nothing, which has no bandwidth to speak of."""
+    ranks: tuple[int, ...]
+    cells: Mapping[Pair, Cell]
+    """What was measured of each pair.  Of several visits: the median, and their range in place of an interval."""
+    times: Mapping[Pair, float]
+    """Seconds of each good pair: half a round trip, or a window."""
+    kinds: Mapping[Pair, str]
+    standings: Mapping[Pair, Standing] = field(default_factory=dict)
+    suspects: tuple[Standing, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    """Of the suspects that were measured again."""
+    uneven: Mapping[str, int] = field(default_factory=dict)
+    ceilings: Mapping[Pair, Ceiling] = field(default_factory=dict)
+
+    def rate_Bps(self, pair: Pair) -> float | None:
+        """The bandwidth of a pair: size / half round trip, or that of a window; both ways, both together."""
+        time_s = self.times.get(pair)
+        if time_s is None or not self.moves:
+            return None
+        return self.size_bytes * (self.window or 1) * (2 if self.direction == "bi" else 1) / time_s
+
+    def of_ceiling(self, pair: Pair) -> float | None:
+        """The bandwidth as a fraction of what the hardware allows."""
+        rate, most = self.rate_Bps(pair), self.ceilings.get(pair)
+        return rate / most.of(self.direction) if rate and most else None
+
+    def verdict(self, pair: Pair) -> Verdict | None:
+        """What measuring the pair again has shown; ``None`` where it was not."""
+        return next((each for each in self.verdicts if each.first.pair == pair), None)
+
+
+def kind_of(one: Rank, other: Rank) -> str:
+    """Say how near two ranks are.  Ranks that may run on several sockets count as on the same node, no nearer."""
+    if one.node != other.node:
+        return "off node"
+    settled = len(one.sockets) == 1 and one.sockets == other.sockets
+    return "same socket" if settled else "same node"
+
+
+def sheets(logs: Sequence[RunLog]) -> tuple[Sheet, ...]:
+    """Return the matrices of launches that repeat each other.
+
+    A launch of chosen pairs beside one of all pairs is the one in which suspects were measured again.
+    """
+    whole = [log for log in logs if not _chosen(log)]
+    again = [log for log in logs if _chosen(log)] if whole else []
+    found: dict[Identity, list[MatrixRow]] = {}
+    for row in (row for log in whole or logs for row in log.rows):
+        found.setdefault(_identity(row), []).append(row)
+    places = {rank.rank: rank for log in logs if log.run for rank in log.run.ranks}
+    silent = {each.transport for log in logs for each in log.transports if each.memory == "none"}
+    drafts = [_sheet(rows, places, moves=rows[0].transport not in silent, logs=logs) for rows in found.values()]
+    return tuple(_judged(each, again) for each in drafts)
+
+
+def _chosen(log: RunLog) -> bool:
+    return log.run is not None and bool(log.run.plan.matrix.pairs)
+
+
+def _identity(row: MatrixRow) -> Identity:
+    return (row.transport, row.mode, row.exercise, row.direction, row.window, row.size_bytes)
+
+
+def _sheet(rows: Sequence[MatrixRow], places: Mapping[int, Rank], *, moves: bool, logs: Sequence[RunLog]) -> Sheet:
+    gathered: dict[Pair, list[Cell]] = {}
+    for row in rows:
+        for cell in row.cells:
+            gathered.setdefault((row.rank, cell.rank), []).append(cell)
+    first = rows[0]
+    ends = {end for pair in gathered for end in pair}
+    merged = {pair: _merged(cells) for pair, cells in gathered.items()}
+    times = {pair: cell.median_s for pair, cell in merged.items() if cell.median_s is not None}
+    known = [pair for pair in gathered if pair[0] in places and pair[1] in places]
+    bounded = {pair: _ceiling(first, places[pair[0]], places[pair[1]], logs) for pair in known}
+    return Sheet(
+        transport=first.transport,
+        mode=first.mode,
+        exercise=first.exercise,
+        direction=first.direction,
+        window=first.window,
+        size_bytes=first.size_bytes,
+        moves=moves,
+        ranks=tuple(sorted(ends | set(places))),
+        cells=merged,
+        times=times,
+        kinds={pair: kind_of(places[pair[0]], places[pair[1]]) if pair in bounded else "unknown" for pair in gathered},
+        ceilings={pair: most for pair, most in bounded.items() if most},
+    )
+
+
+def _ceiling(row: MatrixRow, one: Rank, other: Rank, logs: Sequence[RunLog]) -> Ceiling | None:
+    found = (ceiling(row.transport, [one, other], log.hardware) for log in logs if log.hardware)
+    return next((each for each in found if each), None)
+
+
+def _merged(cells: Sequence[Cell]) -> Cell:
+    """One visit that failed makes the cell failed, without a number; it is skipped only where every visit was."""
+    order = ("failed", "ok", "skipped")
+    deciding = min(cells, key=lambda cell: order.index(cell.status))
+    good = [cell for cell in cells if cell.median_s is not None]
+    if deciding.status != "ok" or len(good) < 2:
+        return deciding
+    medians = [cell.median_s for cell in good if cell.median_s is not None]
+    return msgspec.structs.replace(
+        deciding,
+        median_s=stats.median(medians),
+        low_s=min(medians),
+        high_s=max(medians),
+        samples=sum(cell.samples for cell in good),
+        messages_timed=sum(cell.messages_timed for cell in good),
+        messages_verified=sum(cell.messages_verified for cell in good),
+    )
+
+
+def _judged(sheet: Sheet, again: Sequence[RunLog]) -> Sheet:
+    """Add who stands out, and what came of measuring those again."""
+    found = blame.standings(sheet.times, sheet.kinds)
+    suspects = blame.suspects(found, sheet.kinds)
+    out = {end for each in suspects for end in (each.pair, each.pair[::-1])}
+    repetitions = _repetitions(sheet, again)
+    verdicts = []
+    for suspect in suspects:
+        like = [pair for pair, kind in sheet.kinds.items() if kind == sheet.kinds[suspect.pair] and pair not in out]
+        if verdict := blame.verdict(suspect, repetitions, like):
+            verdicts.append(verdict)
+    return replace(
+        sheet,
+        standings=found,
+        suspects=tuple(suspects),
+        verdicts=tuple(verdicts),
+        uneven=blame.uneven(found, sheet.kinds),
+    )
+
+
+def _repetitions(sheet: Sheet, again: Sequence[RunLog]) -> list[dict[Pair, float]]:
+    mine = (sheet.transport, sheet.mode, sheet.exercise, sheet.direction, sheet.window, sheet.size_bytes)
+    found: dict[tuple[int, int], dict[Pair, float]] = {}
+    for number, log in enumerate(again):
+        for row in log.rows:
+            if _identity(row) == mine:
+                times = found.setdefault((number, row.repeat), {})
+                times.update({(row.rank, cell.rank): cell.median_s for cell in row.cells if cell.median_s is not None})
+    return list(found.values())
+
+
+def to_measure_again(found: Iterable[Sheet]) -> list[Pair]:
+    """Return the suspects of all sheets and their controls, in turn; empty where nothing stands out."""
+    suspects: dict[Pair, None] = {}
+    controls: dict[Pair, None] = {}
+    for sheet in found:
+        suspects.update(dict.fromkeys(each.pair for each in sheet.suspects))
+        controls.update(dict.fromkeys(blame.controls(sheet.standings, sheet.kinds, sheet.suspects)))
+    beside = [pair for pair in controls if pair not in suspects]
+    mixed = [pair for two in zip(suspects, beside, strict=False) for pair in two]
+    return [*mixed, *list(suspects)[len(beside) :], *beside[len(suspects) :]]

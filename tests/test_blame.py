@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import random
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from volley import blame, stats
+from volley.blame import Pair, Standing
+
+
+def of(ranks: int, **slow: float) -> dict[Pair, float]:
+    """The times of all pairs, in µs: one each but for those named as ``r0_2``."""
+    return {(a, b): slow.get(f"r{a}_{b}", 1.0) * 1e-6 for a, b in permutations(range(ranks), 2)}
+
+
+def alike(times: dict[Pair, float]) -> dict[Pair, str]:
+    return dict.fromkeys(times, "same node")
+
+
+def suspects(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> list[Pair]:
+    found = blame.standings(times, kinds or alike(times))
+    return [each.pair for each in blame.suspects(found, kinds or alike(times))]
+
+
+def test_a_pair_is_held_against_its_like_without_itself_and_its_way_back() -> None:
+    times = of(4, r0_2=2.0, r2_0=3.0)
+    found = blame.standings(times, alike(times))
+    assert found[0, 2] == Standing((0, 2), 2.0, 10)
+    assert found[2, 0] == Standing((2, 0), 3.0, 10)
+    assert found[1, 3].ratio == 1.0
+
+
+@given(st.integers(2, 6), st.randoms(use_true_random=False))
+def test_the_ratio_is_that_to_the_median_of_the_others(ranks: int, dice: random.Random) -> None:
+    times = {
+        pair: dice.choice([1.0, 2.0, dice.uniform(0.5, 3)])
+        for pair in permutations(range(ranks), 2)
+        if dice.random() < 0.8
+    }
+    for pair, standing in blame.standings(times, alike(times)).items():
+        others = [time for other, time in times.items() if set(other) != set(pair)]
+        assert standing.ratio == pytest.approx(times[pair] / stats.median(others))
+        assert standing.like == len(others) >= blame.FEWEST_LIKE
+
+
+def test_too_few_like_pairs_are_not_judged() -> None:
+    assert blame.standings(of(2, r0_1=9.0), alike(of(2))) == {}
+    times = of(4)
+    kinds = {pair: "off node" if set(pair) == {0, 1} else "same node" for pair in times}
+    assert set(blame.standings(times, kinds)) == set(times) - {(0, 1), (1, 0)}
+
+
+def test_kinds_are_judged_apart() -> None:
+    times = {pair: time * (100 if 3 in pair else 1) for pair, time in of(4, r0_1=1.5).items()}
+    kinds = {pair: "off node" if 3 in pair else "same node" for pair in times}
+    assert suspects(times, kinds) == [(0, 1)]
+
+
+def test_slow_pairs_are_suspects_the_slowest_first() -> None:
+    assert suspects(of(5, r0_2=1.05, r3_1=1.2, r1_2=1.03)) == [(3, 1), (0, 2)]
+
+
+def test_no_more_are_suspects_than_can_be_measured_again() -> None:
+    slow = {f"r{a}_{b}": 2.0 + b / 10 for a, b in [(0, b) for b in range(1, 20)]}
+    assert len(suspects(of(20, **slow))) == blame.MOST_SUSPECTS
+
+
+def test_where_a_kind_is_made_of_several_none_is_odd() -> None:
+    times = {(a, b): 1.3 if a // 4 == b // 4 else 1.0 for a, b in permutations(range(8), 2)}
+    assert suspects(times) == []
+    assert blame.uneven(blame.standings(times, alike(times)), alike(times)) == {"same node": 24}
+    times[0, 2] = 5.0  # stands out from both sorts
+    assert suspects(times) == [(0, 2)]
+
+
+def test_an_even_kind_is_not_called_uneven() -> None:
+    times = of(4, r0_2=2.0, r2_0=2.0)
+    assert blame.uneven(blame.standings(times, alike(times)), alike(times)) == {}
+
+
+def test_controls_are_the_most_usual_of_the_suspects_kinds() -> None:
+    times = of(4, r0_2=2.0, r2_0=1.01, r1_3=0.9)
+    found = blame.standings(times, alike(times))
+    chosen = blame.controls(found, alike(times), blame.suspects(found, alike(times)))
+    assert len(chosen) == blame.CONTROLS
+    assert not {(0, 2), (2, 0), (1, 3)} & set(chosen)
+    assert blame.controls(found, alike(times), []) == []
+
+
+def again(*ratios: float) -> list[dict[Pair, float]]:
+    """Repetitions in which the machine gets slower and slower, which must not matter."""
+    return [{(0, 2): ratio * drift, (1, 3): 0.9 * drift, (3, 1): drift, (2, 1): 1.1 * drift}
+            for drift, ratio in enumerate(ratios, start=1)]  # fmt: skip
+
+
+LIKE = [(1, 3), (3, 1), (2, 1)]
+FIRST = Standing((0, 2), 1.2, 10)
+
+
+def test_a_pair_that_stays_slow_is_blamed() -> None:
+    verdict = blame.verdict(FIRST, again(*[1.1] * 16, *[0.8] * 5), LIKE)  # some repetitions may be off
+    assert verdict is not None
+    assert verdict.blamed
+    assert verdict.again.median == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize(
+    "ratios",
+    [
+        [1.0] * 21,  # as fast as its like
+        [1.02] * 21,  # within the margin
+        [1.2] * 15 + [1.0] * 6,  # not for certain
+        [1.5] * 5,  # too few to be certain
+    ],
+)
+def test_others_are_not(ratios: list[float]) -> None:
+    verdict = blame.verdict(FIRST, again(*ratios), LIKE)
+    assert verdict is not None
+    assert not verdict.blamed
+
+
+def test_without_a_suspect_or_a_control_there_is_no_verdict() -> None:
+    assert blame.verdict(FIRST, [], LIKE) is None
+    assert blame.verdict(FIRST, [{(0, 2): 1.0}], LIKE) is None
+    assert blame.verdict(FIRST, [{(1, 3): 1.0}], LIKE) is None

@@ -1,0 +1,121 @@
+"""``volley matrix`` end to end, on more ranks than this machine may have cores."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from the_command import Command, check_plan
+from volley import matrices
+
+FEW = ("--iterations", "3", "--latency", "8", "--bandwidth", "4k", "--window", "4")
+
+
+@pytest.fixture
+def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
+    return Command(volley_command, engine, tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["isolated", "loaded"])
+def test_every_pair_of_four_ranks_is_measured_and_verified(volley: Command, mode: str) -> None:
+    done = volley("matrix", "--ranks", "4", "--mode", mode, "--no-retest", "--format", "csv", *FEW)
+    assert done.code == 0, done.err
+    found = list(csv.DictReader(io.StringIO(done.out)))
+    pairs = [(int(row["first_rank"]), int(row["second_rank"])) for row in found if row["exercise"] == "pingpong"]
+    assert pairs == sorted((a, b) for a in range(4) for b in range(4) if a != b)
+    assert {(row["status"], row["mode"]) for row in found} == {("ok", mode)}
+    assert all(float(row["time_us"]) > 0 for row in found)
+    assert all(float(row["bandwidth_GBps"]) > 0 for row in found)
+    (log,) = done.records
+    assert len(log.rows) == 3 * 8
+    assert all(cell.messages_verified > 0 and not cell.samples_s for row in log.rows for cell in row.cells)
+
+
+def test_an_odd_number_of_ranks_plays_as_well(volley: Command) -> None:
+    done = volley("matrix", "--ranks", "3", "--mode", "loaded", "--no-retest", "--latency", "8", "--bandwidth", "none",
+                  "--iterations", "3", "--samples", "--format", "json")  # fmt: skip
+    assert done.code == 0, done.err
+    (series,) = json.loads(done.out)["series"]
+    (matrix,) = series["matrices"]
+    assert [pair["status"] for pair in matrix["pairs"]] == ["ok"] * 6
+    assert all(len(cell.samples_s) == 1 for row in done.records[0].rows for cell in row.cells)
+
+
+def test_wrong_data_fails_its_cells_and_no_others(volley: Command) -> None:
+    done = volley("matrix", "--ranks", "3", "--transport", "corrupt,host", "--no-retest", *FEW)
+    assert done.code == 1
+    assert "FAILED: corrupt at 8 B, rank 0 → 1: the message that rank" in done.out
+    (log,) = done.records
+    assert {(row.transport, cell.status) for row in log.rows for cell in row.cells} == {
+        ("corrupt", "failed"),
+        ("host", "ok"),
+    }
+
+
+def test_a_pair_that_hangs_is_named(volley: Command) -> None:
+    done = volley("matrix", "--ranks", "3", "--transport", "hang", "--watchdog", "2", *FEW)
+    assert done.code == 1
+    assert "watchdog" in done.err
+    assert "transport hang, pair 0-1, 8 B" in done.err
+
+
+def test_a_delayed_pair_is_measured_again_and_blamed(volley: Command) -> None:
+    done = volley("matrix", "--ranks", "4", "--transport", "delay", "--point-time", "0.01", "--bandwidth", "none")
+    assert done.code == 0, done.err
+    assert "measuring" in done.err
+    first, again = done.records
+    assert [0, 2] in again.run.plan.matrix.pairs  # type: ignore[union-attr]
+    (sheet,) = matrices.sheets([first, again])
+    assert {(0, 2), (2, 0)} <= {verdict.first.pair for verdict in sheet.verdicts if verdict.blamed}
+    assert "delay at 8 B: rank 0 → 2 takes" in done.out
+    shown = volley("show", done.err.splitlines()[-1].removeprefix("records: "))
+    assert "delay at 8 B: rank 0 → 2 takes" in shown.out
+
+
+def test_what_a_budget_leaves_out_is_skipped(volley: Command) -> None:
+    done = volley("matrix", "--ranks", "3", "--budget", "1e-9", *FEW)
+    assert done.code == 3
+    assert "skipped rank 0 → 1, 0 → 2, 1 → 0, 1 → 2, 2 → 0, 2 → 1: the time budget of 1e-09 s was used up" in done.out
+
+
+def test_inside_a_launcher_all_its_ranks_take_part(volley: Command) -> None:
+    done = volley("matrix", *FEW, "--format", "csv", before=volley.mpirun(3))
+    assert done.code == 0, done.err
+    assert len(done.out.splitlines()) == 1 + 2 * 6
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--ranks", "1"), "a matrix is between 2 ranks at least, not 1: write --ranks 2 or more"),
+        (("--ranks", "2000"), "3998000 pairs of 2000 ranks would take about"),
+        (("--mode", "busy"), "--mode: there is no 'busy'; choose isolated or loaded"),
+        (("--latency", "none", "--bandwidth", "none"), "nothing to measure"),
+        (("--latency", "8:1Qi"), "--latency: "),
+        (("--format", "olcf"), "cannot show matrix"),
+    ],
+)
+def test_a_matrix_without_sense_is_refused(volley: Command, words: tuple[str, ...], sentence: str) -> None:
+    done = volley("matrix", *words)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_long_matrix_says_so_before_it_starts(volley: Command) -> None:
+    done = volley("matrix", "--ranks", "64", "--dry-run")
+    assert done.code == 0
+    assert json.loads(done.out)["world_size"] == 64
+    assert "4032 pairs of 64 ranks will take about 22 min 11 s" in done.err
+
+
+def test_a_plan_of_a_matrix_is_checked_by_the_engine(engine: Path) -> None:
+    plan = {"plan": 1, "benchmark": "matrix", "transports": ["host"], "world_size": 2}
+    assert check_plan(engine, {**plan, "matrix": {"latency_sizes_bytes": [8], "pairs": [[1, 0]]}}).code == 0
+    bad = check_plan(engine, {**plan, "matrix": {"latency_sizes_bytes": [8], "pairs": [[0, 2]]}})
+    assert bad.code == 2
+    assert "$.matrix.pairs: there is no rank 2 among 2" in bad.err
