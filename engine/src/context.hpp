@@ -64,4 +64,7 @@ struct Pair {
 // The pair of world ranks `first` and `second`; other ranks get nothing. Collective over the world.
 [[nodiscard]] std::optional<Pair> make_pair(const Context& context, int first, int second);
 
+// Many pairs at once: each rank names the pair that it belongs to, or none. Collective over the world.
+[[nodiscard]] std::optional<Pair> join_pair(const Context& context, const std::optional<std::array<int, 2>>& ranks);
+
 }  // namespace volley

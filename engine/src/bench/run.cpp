@@ -9,6 +9,7 @@
 #include "../wire.hpp"
 #include "alone.hpp"
 #include "exercises.hpp"
+#include "jacobi.hpp"
 #include "lineup.hpp"
 
 namespace volley {
@@ -97,6 +98,7 @@ void Records::end_in_trouble(const std::string& trouble) noexcept {
 
 Exit run_plan(const Context& context, const Plan& plan, Records& records, Watchdog& watchdog) {
   records.write(run_record(context, plan, clock_read_s()));
+  if (plan.benchmark == Benchmark::jacobi) return run_jacobi(context, plan, records, watchdog);
   if (context.size < 2) {
     watchdog.enter("sending to itself");
     for (const auto& name : plan.transports) {

@@ -1,6 +1,7 @@
 // The plan: what to measure. src/volley/records.py is its truth, schema/plan.schema.json its generated copy.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,7 +14,7 @@ namespace volley {
 
 inline constexpr int plan_version = 1;
 
-enum class Benchmark { pingpong, stream, probe };
+enum class Benchmark { pingpong, stream, jacobi, probe };
 enum class Direction { uni, bi };
 
 struct Sampling {
@@ -31,6 +32,17 @@ struct Stream {
   Direction direction = Direction::uni;
 };
 
+struct Jacobi {
+  std::array<int, 2> topology{1, 1};         // processes along x and y
+  std::array<std::int64_t, 2> domain{3, 3};  // points of each process along x and y
+  bool single = false;                       // numbers of 4 bytes instead of 8
+  std::uint64_t iterations = 1000;
+  double tolerance = 1e-5;                   // ends when the residue is at most this
+  std::uint64_t check_every = 1;             // iterations from one residue to the next
+  bool overlap = true;                       // the interior is computed while halos are on their way
+  std::optional<int> threads;                // of each rank; otherwise its share of the cores
+};
+
 struct Plan {
   Benchmark benchmark = Benchmark::probe;
   int world_size = 2;
@@ -39,6 +51,7 @@ struct Plan {
   std::map<std::string, std::string> excluded;   // transport, and why it must not be opened
   Sampling sampling;
   Stream stream;
+  Jacobi jacobi;
   bool verify = true;
   bool fresh_buffers = false;
   bool share_device = false;

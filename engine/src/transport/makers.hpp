@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "halo_link.hpp"
 #include "transport.hpp"
 
 namespace volley {
@@ -26,5 +27,10 @@ std::unique_ptr<Transport> make_device();
 std::unique_ptr<Transport> make_corrupt();
 std::unique_ptr<Transport> make_echo();
 std::unique_ptr<Transport> make_hang();
+
+// The same for halos.
+std::unique_ptr<HaloLink> make_host_halo();
+std::unique_ptr<HaloLink> make_corrupt_halo();
+std::unique_ptr<HaloLink> make_echo_halo();
 
 }  // namespace volley
