@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from volley import solving
 from volley.errors import UserError
 from volley.records import Sampling, Stream
 from volley.report import FORMATS, check_format
@@ -231,7 +232,8 @@ Format = Annotated[
         "-f",
         metavar="NAME",
         rich_help_panel=_OUTPUT,
-        help=f"{several(FORMATS, 'or')}; olcf: the ping-pong tutorial's line, with its GB of 2^30 bytes. "
+        help=f"{several(FORMATS, 'or')}; olcf: the ping-pong tutorial's line, with its GB of 2^30 bytes; seed: "
+        "the lines of NVIDIA's Jacobi example. "
         "With any but table, standard output carries data only.",
     ),
 ]
@@ -250,10 +252,12 @@ def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
     check_format(format_name, benchmark)
     return Request(
         benchmark=benchmark,
-        transports=_names("--transport", ",".join(options["transport"])) if options.get("transport") else (),
-        sizes=_sizes(options.get("sizes", DEFAULT_SIZES)),
-        sampling=_sampling(options),
+        transports=_transports(options),
+        sizes=() if benchmark == "jacobi" else _sizes(options.get("sizes", DEFAULT_SIZES)),
+        sampling=_DEFAULTS if benchmark == "jacobi" else _sampling(options),
         stream=_stream(options),
+        jacobi=solving.problem(options) if benchmark == "jacobi" else None,
+        topology=options.get("topology"),
         verify=options.get("verify", True),
         fresh_buffers=options.get("fresh_buffers", False),
         share_device=options.get("share_gpu", False),
@@ -269,6 +273,13 @@ def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
         gpus=_gpus(options.get("gpus")),
         dry_run=options.get("dry_run", False),
     )
+
+
+def _transports(options: Mapping[str, Any]) -> tuple[str, ...]:
+    for name in ("transport", "exchange"):
+        if options.get(name):
+            return _names(f"--{name}", ",".join(options[name]))
+    return ()
 
 
 def _check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:

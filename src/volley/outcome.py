@@ -47,7 +47,7 @@ def judge(log: RunLog, ending: Ending, request: Request, instead: str | None) ->
         return _stopped(ending.stopped_by)
     if log.end is None:
         return _broken_off(log, ending, instead)
-    if log.end.status == "failed" or any(point.status == "failed" for point in log.points):
+    if log.end.status == "failed" or "failed" in log.statuses:
         return Outcome(EXIT_FAILED, _of_the_end(log.end))
     if log.problems:
         return Outcome(EXIT_FAILED)  # the report names the lines
@@ -58,7 +58,7 @@ def judge(log: RunLog, ending: Ending, request: Request, instead: str | None) ->
 
 def _whole(log: RunLog, ending: Ending, request: Request) -> Outcome:
     """A run that came to its end without a failure; it may have measured less than was asked for."""
-    if request.benchmark != "probe" and not any(point.status == "ok" for point in log.points):
+    if request.benchmark != "probe" and "ok" not in log.statuses:
         return Outcome(EXIT_MACHINE, ("volley: nothing could be measured here",), ends_session=True)
     if ending.status == EXIT_MACHINE or _lacks(log, request):
         return Outcome(EXIT_MACHINE)
@@ -79,7 +79,7 @@ def _stopped(number: int) -> Outcome:
 
 def _broken_off(log: RunLog, ending: Ending, instead: str | None) -> Outcome:
     """A run without its last record: refused by the engine, or ended by force."""
-    measured = bool(log.points)
+    measured = bool(log.statuses)
     if ending.status in (EXIT_REQUEST, EXIT_MACHINE) and not measured and ending.sentences:
         lines = [f"volley: {sentence}" for sentence in ending.sentences]
         if instead and ending.status == EXIT_REQUEST:

@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from volley.engine import About
 from volley.errors import UserError
 from volley.launch.inside import Position
-from volley.records import Plan, Sampling, Stream
-from volley.text import harmless, several
+from volley.records import Jacobi, Plan, Sampling, Stream
+from volley.solving import grids, squarest
+from volley.text import count, harmless, several
 
 PAIR = 2
 """Ranks of a ping-pong or a stream: it is between two."""
 
-Benchmark = Literal["pingpong", "stream", "probe"]
+Benchmark = Literal["pingpong", "stream", "jacobi", "probe"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,9 @@ class Request:
     """Message sizes in bytes."""
     sampling: Sampling = field(default_factory=Sampling)
     stream: Stream = field(default_factory=Stream)
+    jacobi: Jacobi | None = None
+    topology: tuple[int, int] | None = None
+    """Of the processes of ``jacobi``; None: as square as the ranks allow."""
     verify: bool = True
     fresh_buffers: bool = False
     share_device: bool = False
@@ -67,6 +73,23 @@ def choose_transports(asked: tuple[str, ...], about: About) -> list[str]:
     return list(chosen)
 
 
+def choose_exchanges(asked: tuple[str, ...], about: About) -> list[str]:
+    """Turn what was asked for into names of transports that carry halos; ``host`` where nothing was.
+
+    Raises:
+        UserError: naming those that do.
+    """
+    carrying = [transport.name for transport in about.transports if transport.halos]
+    real = [transport.name for transport in about.transports if transport.halos and not transport.test]
+    if asked == ("all",):
+        return real
+    names = choose_transports(asked or ("host",), about)
+    for name in names:
+        if name not in carrying:
+            raise UserError(f"--exchange: {name} carries no halos; those that do: {several(real)}")
+    return names
+
+
 def _unknown(name: str, valid: list[str]) -> str:
     import difflib  # noqa: PLC0415  start-up: only who errs needs it
 
@@ -89,14 +112,21 @@ def count_ranks(request: Request, place: Position | None, allocated: int | None 
             f"or start {request.ranks} ranks"
         )
     ranks = (place.size if place else None) or request.ranks or _usual(request, allocated)
+    if request.benchmark == "jacobi":
+        if request.topology and request.topology[0] * request.topology[1] != ranks:
+            raise UserError(_not_a_grid(request.topology, ranks))
+        return ranks
     if ranks != PAIR and request.benchmark != "probe":
         raise UserError(_not_a_pair(request, ranks, place))
     return ranks
 
 
 def _usual(request: Request, allocated: int | None) -> int:
-    """Ranks where nobody names a number here: a pair, and for a look at what works all that there are."""
-    return max(allocated or PAIR, PAIR) if request.benchmark == "probe" else PAIR
+    """Ranks where nobody names a number here: a pair, a grid's, and all that there are for a grid or
+    a look at what works."""
+    if request.topology:
+        return request.topology[0] * request.topology[1]
+    return max(allocated or PAIR, PAIR) if request.benchmark in {"probe", "jacobi"} else PAIR
 
 
 def _not_a_pair(request: Request, ranks: int, place: Position | None) -> str:
@@ -109,6 +139,15 @@ def _not_a_pair(request: Request, ranks: int, place: Position | None) -> str:
     return f"{said}, not {ranks}: leave --ranks out, or write --ranks {PAIR}"
 
 
+def _not_a_grid(topology: tuple[int, int], ranks: int) -> str:
+    across, along = topology
+    fitting = several([f"{each[0]} {each[1]}" for each in grids(ranks)], "or")
+    return (
+        f"--topology {across} {along} is a grid of {count(across * along, 'process')}, and the job has "
+        f"{count(ranks, 'rank')}: write --topology {fitting}, or start {across * along} ranks"
+    )
+
+
 def check_counts(request: Request) -> None:
     """Refuse numbers that no plan can hold.
 
@@ -117,12 +156,14 @@ def check_counts(request: Request) -> None:
     """
     if request.launches < 1:
         raise UserError(f"--launches {request.launches}: at least 1 launch is needed")
-    if request.benchmark != "probe" and not request.sizes:
+    if request.benchmark in {"pingpong", "stream"} and not request.sizes:
         raise UserError("no message sizes were given: leave --sizes out for 8:1Gi")
 
 
 def make_plan(request: Request, transports: Iterable[str], ranks: int, launch: dict[str, Any]) -> Plan:
     """Write down what to measure; ``launch`` says how the job was started."""
+    grid = list(request.topology or squarest(ranks))
+    jacobi = msgspec.structs.replace(request.jacobi, topology=grid) if request.jacobi else msgspec.UNSET
     return Plan(
         benchmark=request.benchmark,
         world_size=ranks,
@@ -130,6 +171,7 @@ def make_plan(request: Request, transports: Iterable[str], ranks: int, launch: d
         sizes_bytes=list(request.sizes),
         sampling=request.sampling,
         stream=request.stream,
+        jacobi=jacobi,
         verify=request.verify,
         fresh_buffers=request.fresh_buffers,
         share_device=request.share_device,

@@ -14,7 +14,19 @@ from typing import Any
 import msgspec
 
 from volley.errors import UserError
-from volley.records import PLAN_VERSION, RECORD_VERSION, End, Hardware, PingPong, Record, Run, StreamPoint, Transport
+from volley.records import (
+    PLAN_VERSION,
+    RECORD_VERSION,
+    End,
+    Hardware,
+    JacobiPoint,
+    PingPong,
+    Record,
+    Run,
+    Status,
+    StreamPoint,
+    Transport,
+)
 from volley.text import count, harmless
 
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
@@ -37,6 +49,7 @@ class RunLog:
     run: Run | None = None
     transports: list[Transport] = field(default_factory=list)
     points: list[PingPong | StreamPoint] = field(default_factory=list)
+    jacobi: list[JacobiPoint] = field(default_factory=list)
     end: End | None = None
     hardware: list[Hardware] = field(default_factory=list)
     """What the front read of the GPUs, before and after; empty where it read nothing."""
@@ -47,6 +60,11 @@ class RunLog:
     def complete(self) -> bool:
         """True when the run has its first and its last record and every line between could be read."""
         return self.run is not None and self.end is not None and not self.problems
+
+    @property
+    def statuses(self) -> list[Status]:
+        """How each measurement ended, whatever its kind."""
+        return [point.status for point in (*self.points, *self.jacobi)]
 
     def add(self, record: Record) -> None:
         """Append a record of this run.
@@ -69,6 +87,8 @@ class RunLog:
             self.end = record
         elif isinstance(record, Hardware):
             self.hardware.append(record)
+        elif isinstance(record, JacobiPoint):
+            self.jacobi.append(record)
         else:
             self.points.append(record)
         if late:

@@ -19,7 +19,7 @@ from volley.launch.allocation import Allocation, allocation
 from volley.launch.choose import choose, command
 from volley.launch.job import Job, cores
 from volley.outcome import Outcome, judge, worst
-from volley.planning import PAIR, Request, check_counts, choose_transports, count_ranks, make_plan
+from volley.planning import PAIR, Request, check_counts, choose_exchanges, choose_transports, count_ranks, make_plan
 from volley.records import End, Hardware, Plan, Record, Run
 from volley.records_io import RecordError, RunLog, encode_line
 from volley.report import check_format, render
@@ -65,7 +65,8 @@ def prepare(request: Request) -> Session:
     if request.format == "table":
         import volley.report.table  # noqa: F401, PLC0415  start-up: the time of the answer, and before any rank measures
     about = answer()
-    names = choose_transports(request.transports, about)
+    chosen = choose_exchanges if request.benchmark == "jacobi" else choose_transports
+    names = chosen(request.transports, about)
     place = inside.position(os.environ) if request.launcher == "auto" else None
     granted = allocation(os.environ)
     ranks = count_ranks(request, place, granted.ranks if granted else None)
@@ -118,6 +119,11 @@ def _gpu_words(request: Request) -> tuple[str, ...]:
     return ("--gpus", ",".join(map(str, request.gpus))) if request.gpus else ()
 
 
+def _binding(request: Request) -> str:
+    """Ranks that send messages have a core each; those that compute have as many as there are for them."""
+    return "--bind-share" if request.benchmark == "jacobi" else "--bind"
+
+
 def _instead(stack: Stack, ranks: int) -> str:
     mpiexec = str(stack.mpiexec) if stack.mpiexec else "the mpirun of that MPI"
     return f"start volley plainly, or with {mpiexec} -n {ranks} volley"
@@ -152,7 +158,7 @@ def _start(
     launcher = choose(request.launcher, stack, granted)
     environment = inside.scrubbed(os.environ)
     job = Job(
-        engine=(str(path), "--plan", "-", "--bind", *_gpu_words(request)),
+        engine=(str(path), "--plan", "-", _binding(request), *_gpu_words(request)),
         ranks=ranks,
         family=stack.built.mpi_family,
         mpiexec=stack.mpiexec,
@@ -204,7 +210,7 @@ class Session:
             self._launch_all(keeper)
         finally:
             keeper.close()
-        if any(log.run or log.points for log in self.logs):
+        if any(log.run or log.statuses for log in self.logs):
             render(self.logs, self.request.format, sys.stdout)
             sys.stdout.flush()
         return self._say(keeper)

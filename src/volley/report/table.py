@@ -15,13 +15,14 @@ from rich.console import Console
 from rich.text import Text
 
 from volley.records import Plan, Transport
-from volley.report import layout
+from volley.report import jacobi, layout
 from volley.report.compared import print_lines, print_speedups
 from volley.report.encodable import Encodable
 from volley.report.heading import heading
 from volley.report.layout import print_groups
 from volley.report.remarks import Level, sentences
 from volley.sizes import format_size
+from volley.solution import Solution, solutions
 from volley.stats import FEWEST, Estimate, Kind
 from volley.summary import PointSummary, Rate, Series, tables
 from volley.text import digits, harmless, several
@@ -102,12 +103,31 @@ def render_table(series: list[Series], out: TextIO, *, color: bool | None = None
             _print(console, line, "bold" if line.startswith("volley ") else "dim")
         if one.plan is not None and one.plan.benchmark == "probe":
             _print_transports(console, one)
+        _print_solutions(console, solutions(one.logs))
         for points in tables(one.points):
             _print_points(console, points, one)
             for print_more in (print_speedups, print_lines):
                 for line in print_more(console, points, one):
                     _print(console, line, "dim")
         _print_sentences(console, one)
+
+
+def _print_solutions(console: Console, found: list[Solution]) -> None:
+    """One row a solution of ``volley jacobi``."""
+    if not found:
+        return
+    _print(console, jacobi.dimensions(found[0]), "dim")
+    rows = list(jacobi.table_lines(found))
+    columns = [
+        layout.Column([part for part in (title, unit) if part], cells, [""] * len(cells))
+        for (title, unit, _), *cells in zip(jacobi.COLUMNS, *(cells for _, cells in rows), strict=True)
+    ]
+    if rows:
+        print_groups(console, "exchange", [name for name, _ in rows], [layout.Group(columns)], "left")
+    for line in jacobi.legend(found):
+        _print(console, line, "dim")
+    for line in jacobi.remarks(found):
+        _print(console, line, "bold red" if line.startswith("FAILED") else "dim")
 
 
 def _console(out: TextIO, color: bool | None) -> Console:
