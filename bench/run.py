@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 from comparisons import COMPARISONS, GIB, MIB, Finding, adaptive, compare, flood
+from jacobi import jacobi
 from programs import Bench, BenchError, prepare
 from sweeps import Width, launch_sweeps, narrower
 
@@ -96,6 +97,7 @@ PARTS: dict[str, Callable[[Bench, int | None], list[Finding]]] = {
     "start-up": start_up,
     "memory": peak_memory,
     "numbers": single_numbers,
+    "jacobi": jacobi,
 }
 
 

@@ -269,7 +269,7 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--scheduler", "slurm", "-n", "4", "--", "stream"), "stream is between 2 ranks, not 4"),
         (("--scheduler", "slurm", "-n", "4", "--", "transports", "-n", "2"), "leave one of them out"),
         (("--scheduler", "slurm", "--nodes", "3", "--", "pingpong"), "write --nodes 2"),
-        (("--scheduler", "slurm", "--", "show", "x"), "a job is for pingpong, stream, matrix or transports"),
+        (("--scheduler", "slurm", "--", "show", "x"), "a job is for pingpong, stream, matrix, jacobi or transports"),
         (("--scheduler", "slurm", "--", "--budget", "9", "pingpong"), "volley pingpong …"),
         (("--scheduler", "slurm", "--", "pingpong", "--hosts", "a,b"), "--directive=--nodelist=a,b"),
         (("--scheduler", "slurm", "--", "pingpong", "--dry-run"), "leave it out of a job"),

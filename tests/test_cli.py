@@ -141,7 +141,7 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
     [
         (("pingpong", "--sizes", "3q"), "'3q' is not a message size: write 8, 64Ki, 8:1Gi"),
         (("pingpong", "--sizes", ""), "empty place"),
-        (("pingpong", "-f", "xml"), "choose table, csv, json or olcf"),
+        (("pingpong", "-f", "xml"), "choose table, csv, json, olcf or seed"),
         (("stream", "-f", "olcf"), "choose table, csv or json"),
         (("transports", "-f", "olcf"), "choose table, csv or json"),
         (("pingpong", "--launcher", "foo"), "choose auto, openmpi, mpich, srun or jsrun"),
@@ -172,7 +172,7 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
         (("pingpong", "--sizse", "8"), "see volley pingpong --help"),
         (("pingpong", "extra"), "see volley pingpong --help"),
         (("pingpong", "-o"), "requires an argument; see volley"),
-        (("frobnicate",), "; the commands are pingpong, stream, matrix, transports"),
+        (("frobnicate",), "; the commands are pingpong, stream, matrix, jacobi, transports"),
         (("show",), "see volley show --help"),
         (("-f", "csv", "pingpong"), "write --format after the command: volley pingpong --format …"),
         (("--budget", "5", "stream"), "write --budget after the command"),

@@ -29,6 +29,7 @@ def test_there_are_golden_examples_of_every_kind() -> None:
     assert {point.direction for point in points if isinstance(point, StreamPoint)} == {"uni", "bi"}
     assert any(isinstance(point, PingPong) for point in points)
     assert any(one.end is None for one in logs)
+    assert any(one.jacobi for one in logs)
     assert len(golden("launches")) >= 6
 
 
@@ -72,6 +73,11 @@ def test_golden_records_are_plausible(path: Path) -> None:
                 assert cell.messages_timed == messages * cell.count_per_sample * cell.samples
                 assert (cell.reason is None) == (cell.status == "ok")
                 assert cell.rank != row.rank
+        for solved in one.jacobi:
+            assert solved.transport in one.run.plan.transports
+            assert sum(solved.batch_iterations) == solved.iterations
+            assert len(solved.batch_s) == len(solved.batch_iterations)
+            assert solved.messages_verified <= solved.messages_timed
         if one.end is not None:
             counted = [one.end.points_ok, one.end.points_failed, one.end.points_skipped]
             assert counted == [one.statuses.count(status) for status in ("ok", "failed", "skipped")]

@@ -86,7 +86,8 @@ Placement place(const Options& options) {
   }
   const std::string near = placement.device ? gpu::describe(*placement.device).pci : "";
   if (options.bind && launcher.local_rank) {
-    placement.bound = bind_to_core(placement.local_rank, launcher.local_size.value_or(placement.local_rank + 1), near);
+    placement.bound = bind_to_core(placement.local_rank, launcher.local_size.value_or(placement.local_rank + 1), near,
+                                   options.share);
   }
   if (placement.device) gpu::select(*placement.device);
   return placement;
@@ -128,11 +129,15 @@ Context make_context(const Options& options, const Placement& placement) {
 
 std::optional<Pair> make_pair(const Context& context, int first, int second) {
   const bool member = context.rank == first || context.rank == second;
-  const int key = context.rank == first ? 0 : 1;
+  return join_pair(context, member ? std::optional(std::array{first, second}) : std::nullopt);
+}
+
+std::optional<Pair> join_pair(const Context& context, const std::optional<std::array<int, 2>>& ranks) {
+  const int key = ranks && context.rank != (*ranks)[0] ? 1 : 0;
   MPI_Comm both = MPI_COMM_NULL;
-  VOLLEY_MPI(MPI_Comm_split(context.world.get(), member ? 0 : MPI_UNDEFINED, key, &both));
-  if (!member) return std::nullopt;
-  return pair_over(both, first, second, key);
+  VOLLEY_MPI(MPI_Comm_split(context.world.get(), ranks ? (*ranks)[0] : MPI_UNDEFINED, key, &both));
+  if (!ranks) return std::nullopt;
+  return pair_over(both, (*ranks)[0], (*ranks)[1], key);
 }
 
 Pair make_pair_alone(const Context& context, int first, int second) {

@@ -68,4 +68,7 @@ struct Pair {
 // The same, agreed by the two alone. Collective over the two.
 [[nodiscard]] Pair make_pair_alone(const Context& context, int first, int second);
 
+// Many pairs at once: each rank names the pair that it belongs to, or none. Collective over the world.
+[[nodiscard]] std::optional<Pair> join_pair(const Context& context, const std::optional<std::array<int, 2>>& ranks);
+
 }  // namespace volley

@@ -30,7 +30,8 @@ std::vector<int> parse_gpus(std::string_view text) {
 const char* usage() {
   return "volley-engine: measures what a plan asks for and writes records (JSON Lines)\n"
          "\n"
-         "  volley-engine --plan FILE|- [--records FILE|-] [--bind] [--gpus 0,1] [--follower]\n"
+         "  volley-engine --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1]\n"
+         "                [--follower]\n"
          "  volley-engine --check --plan FILE|-     validate a plan: one line for each error\n"
          "  volley-engine --about                   what this engine was built from, as JSON\n"
          "\n"
@@ -52,6 +53,7 @@ Options parse_options(int argc, char** argv) {
     else if (name == "--records") options.records = value();
     else if (name == "--gpus") options.gpus = parse_gpus(value());
     else if (name == "--bind") options.bind = true;
+    else if (name == "--bind-share") options.bind = options.share = true;
     else if (name == "--follower") options.follower = true;
     else if (name == "--about") options.task = Options::Task::about;
     else if (name == "--check") options.task = Options::Task::check;

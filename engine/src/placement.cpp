@@ -101,7 +101,7 @@ std::vector<int> first_threads(const std::vector<int>& cpus, const std::vector<i
   return first;
 }
 
-bool bind_to_core(int local_rank, int local_size, const std::string& near_pci) {
+bool bind_to_core(int local_rank, int local_size, const std::string& near_pci, bool share) {
   const auto near = near_pci.empty()
                         ? std::vector<int>{}
                         : parse_cpu_list(first_line("/sys/bus/pci/devices/" + near_pci + "/local_cpulist"));
@@ -109,7 +109,10 @@ bool bind_to_core(int local_rank, int local_size, const std::string& near_pci) {
   if (local_size > static_cast<int>(cores.size()) || local_rank >= static_cast<int>(cores.size())) return false;
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(cores[static_cast<std::size_t>(local_rank)]), &set);
+  const std::size_t each = share ? cores.size() / static_cast<std::size_t>(local_size) : 1;
+  for (std::size_t i = 0; i < each; ++i) {
+    CPU_SET(static_cast<std::size_t>(cores[static_cast<std::size_t>(local_rank) * each + i]), &set);
+  }
   check_system(sched_setaffinity(0, sizeof set, &set) == 0, "sched_setaffinity");
   return true;
 }

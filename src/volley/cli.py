@@ -15,6 +15,7 @@ import typer
 import typer.core
 
 from volley import options as opt
+from volley import solving
 from volley.batch import options as job
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_REQUEST, UserError
 from volley.launch.inside import MEASURING
@@ -212,6 +213,43 @@ def matrix(
     beside like pairs before it is blamed.
     """
     _measure("matrix", ctx)
+
+
+@app.command(
+    epilog=_epilog(
+        "volley jacobi --topology 2 2 --domain 4096 4096",
+        "volley jacobi --domain 20480 20480 --precision float --check-every 100 --launches 6",
+        "volley jacobi --topology 2 1 --format seed",
+    )
+)
+def jacobi(
+    ctx: typer.Context,
+    topology: solving.Topology = None,
+    domain: solving.Domain = solving.DEFAULT_DOMAIN,
+    exchange: solving.Exchange = None,
+    precision: solving.Precision = "double",
+    iterations: solving.Iterations = solving.DEFAULTS.iterations,
+    tolerance: solving.Tolerance = solving.DEFAULTS.tolerance,
+    check_every: solving.CheckEvery = 1,
+    overlap: solving.Overlap = True,
+    threads: solving.Threads = None,
+    launches: opt.Launches = 1,
+    verify: solving.Verify = True,
+    ranks: opt.Ranks = None,
+    hosts: opt.Hosts = None,
+    launcher: opt.Launcher = "auto",
+    launcher_arg: opt.LauncherArgs = None,
+    watchdog: opt.Watchdog = 60.0,
+    dry_run: opt.DryRun = False,
+    output: opt.Output = None,
+    format_name: opt.Format = "table",
+) -> None:
+    """Solve Laplace's equation on a grid of processes: what the halos' transport means for an application.
+
+    Each process has its own domain and exchanges halos with up to four neighbours; the new value of a point is the mean
+    of its neighbours' (Jacobi). On the CPU all cores of a rank work.
+    """
+    _measure("jacobi", ctx)
 
 
 @app.command(epilog=_epilog("volley transports", "volley transports --hosts node1,node2 --format json"))
@@ -419,7 +457,7 @@ def setup(
     )
 
 
-def _measure(benchmark: Literal["pingpong", "stream", "matrix"], ctx: typer.Context) -> None:
+def _measure(benchmark: Literal["pingpong", "stream", "matrix", "jacobi"], ctx: typer.Context) -> None:
     request = opt.request(benchmark, ctx.params)
     from volley import session  # noqa: PLC0415  start-up: errors and --help do without
 

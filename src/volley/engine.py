@@ -43,6 +43,8 @@ class TransportAbout(msgspec.Struct, frozen=True):
     mpi: bool
     memory: str
     test: bool = False
+    halos: bool = False
+    """It carries the halos of ``jacobi``."""
 
 
 class About(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from volley import solving
 from volley.errors import UserError
 from volley.records import Matrix, Sampling, Stream
 from volley.report import FORMATS, check_format
@@ -352,7 +353,8 @@ Format = Annotated[
         "-f",
         metavar="NAME",
         rich_help_panel=_OUTPUT,
-        help=f"{several(FORMATS, 'or')}; olcf: the ping-pong tutorial's line, with its GB of 2^30 bytes. "
+        help=f"{several(FORMATS, 'or')}; olcf: the ping-pong tutorial's line, with its GB of 2^30 bytes; seed: "
+        "the lines of NVIDIA's Jacobi example. "
         "With any but table, standard output carries data only.",
     ),
 ]
@@ -372,16 +374,16 @@ def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
     check_format(format_name, benchmark)
     return Request(
         benchmark=benchmark,
-        transports=_names("--transport", ",".join(options["transport"]))
-        if options.get("transport")
-        else ("host",)
-        if matrix
-        else (),
-        sizes=() if matrix else _sizes("--sizes", options.get("sizes", DEFAULT_SIZES)),
-        sampling=_sampling(options, MATRIX_POINT_TIME_S if matrix else _DEFAULTS.point_time_s),
+        transports=_transports(options) or (("host",) if matrix else ()),
+        sizes=() if benchmark in ("matrix", "jacobi") else _sizes("--sizes", options.get("sizes", DEFAULT_SIZES)),
+        sampling=_DEFAULTS
+        if benchmark == "jacobi"
+        else _sampling(options, MATRIX_POINT_TIME_S if matrix else _DEFAULTS.point_time_s),
         stream=_stream(options),
         matrix=_matrix(options) if matrix else Matrix(),
         retest=options.get("retest", True),
+        jacobi=solving.problem(options) if benchmark == "jacobi" else None,
+        topology=options.get("topology"),
         verify=options.get("verify", True),
         fresh_buffers=options.get("fresh_buffers", False),
         share_device=options.get("share_gpu", False),
@@ -397,6 +399,13 @@ def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
         gpus=gpu_numbers(options.get("gpus")),
         dry_run=options.get("dry_run", False),
     )
+
+
+def _transports(options: Mapping[str, Any]) -> tuple[str, ...]:
+    for name in ("transport", "exchange"):
+        if options.get(name):
+            return _names(f"--{name}", ",".join(options[name]))
+    return ()
 
 
 def _check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from volley.engine import About
 from volley.errors import UserError
 from volley.launch.inside import Position
 from volley.launch.job import cores
-from volley.records import Matrix, Plan, Sampling, Stream
+from volley.records import Jacobi, Matrix, Plan, Sampling, Stream
+from volley.solving import grids, squarest
 from volley.text import count, duration, harmless, several
 
 PAIR = 2
@@ -29,7 +32,7 @@ LONGEST_S = 86_400.0
 _BESIDE_S = 0.05
 """What a pair takes beside its samples: meeting, opening, calibrating."""
 
-Benchmark = Literal["pingpong", "stream", "matrix", "probe"]
+Benchmark = Literal["pingpong", "stream", "matrix", "jacobi", "probe"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,9 @@ class Request:
     matrix: Matrix = field(default_factory=Matrix)
     retest: bool = True
     """Measure pairs of a matrix again that are slower than their like."""
+    jacobi: Jacobi | None = None
+    topology: tuple[int, int] | None = None
+    """Of the processes of ``jacobi``; None: as square as the ranks allow."""
     verify: bool = True
     fresh_buffers: bool = False
     share_device: bool = False
@@ -83,6 +89,23 @@ def choose_transports(asked: tuple[str, ...], about: About) -> list[str]:
     return list(chosen)
 
 
+def choose_exchanges(asked: tuple[str, ...], about: About) -> list[str]:
+    """Turn what was asked for into names of transports that carry halos; ``host`` where nothing was.
+
+    Raises:
+        UserError: naming those that do.
+    """
+    carrying = [transport.name for transport in about.transports if transport.halos]
+    real = [transport.name for transport in about.transports if transport.halos and not transport.test]
+    if asked == ("all",):
+        return real
+    names = choose_transports(asked or ("host",), about)
+    for name in names:
+        if name not in carrying:
+            raise UserError(f"--exchange: {name} carries no halos; those that do: {several(real)}")
+    return names
+
+
 def _unknown(name: str, valid: list[str]) -> str:
     import difflib  # noqa: PLC0415  start-up: only who errs needs it
 
@@ -106,6 +129,10 @@ def count_ranks(request: Request, place: Position | None, allocated: int | None 
             f"or start {request.ranks} ranks"
         )
     ranks = (place.size if place else None) or request.ranks or _usual(request, allocated)
+    if request.benchmark == "jacobi":
+        if request.topology and request.topology[0] * request.topology[1] != ranks:
+            raise UserError(_not_a_grid(request.topology, ranks))
+        return ranks
     if request.benchmark == "matrix" and ranks < PAIR:
         raise UserError(f"a matrix is between {PAIR} ranks at least, not {ranks}: write --ranks {PAIR} or more")
     if ranks != PAIR and request.benchmark in ("pingpong", "stream"):
@@ -114,8 +141,11 @@ def count_ranks(request: Request, place: Position | None, allocated: int | None 
 
 
 def _usual(request: Request, allocated: int | None) -> int:
-    """Ranks where nobody names a number here: a pair, and for a matrix or a look at what works all that there are."""
-    if request.benchmark == "probe":
+    """Ranks where nobody names a number here: a pair, a grid's, and all that there are for a grid, a matrix or
+    a look at what works."""
+    if request.topology:
+        return request.topology[0] * request.topology[1]
+    if request.benchmark in {"probe", "jacobi"}:
         return max(allocated or PAIR, PAIR)
     if request.benchmark == "matrix":
         return max(allocated or len(request.hosts) or min(cores(), MOST_USUAL_RANKS), PAIR)
@@ -132,6 +162,15 @@ def _not_a_pair(request: Request, ranks: int, place: Position | None) -> str:
     return f"{said}, not {ranks}: leave --ranks out, or write --ranks {PAIR}"
 
 
+def _not_a_grid(topology: tuple[int, int], ranks: int) -> str:
+    across, along = topology
+    fitting = several([f"{each[0]} {each[1]}" for each in grids(ranks)], "or")
+    return (
+        f"--topology {across} {along} is a grid of {count(across * along, 'process')}, and the job has "
+        f"{count(ranks, 'rank')}: write --topology {fitting}, or start {across * along} ranks"
+    )
+
+
 def check_counts(request: Request) -> None:
     """Refuse numbers that no plan can hold.
 
@@ -143,7 +182,7 @@ def check_counts(request: Request) -> None:
     if request.benchmark == "matrix":
         if not request.matrix.latency_sizes_bytes and not request.matrix.bandwidth_sizes_bytes:
             raise UserError("nothing to measure: leave out --latency none or --bandwidth none")
-    elif request.benchmark != "probe" and not request.sizes:
+    elif request.benchmark in {"pingpong", "stream"} and not request.sizes:
         raise UserError("no message sizes were given: leave --sizes out for 8:1Gi")
 
 
@@ -179,6 +218,8 @@ def check_matrix_time(request: Request, transports: int, ranks: int) -> str | No
 
 def make_plan(request: Request, transports: Iterable[str], ranks: int, launch: dict[str, Any]) -> Plan:
     """Write down what to measure; ``launch`` says how the job was started."""
+    grid = list(request.topology or squarest(ranks))
+    jacobi = msgspec.structs.replace(request.jacobi, topology=grid) if request.jacobi else msgspec.UNSET
     return Plan(
         benchmark=request.benchmark,
         world_size=ranks,
@@ -187,6 +228,7 @@ def make_plan(request: Request, transports: Iterable[str], ranks: int, launch: d
         sampling=request.sampling,
         stream=request.stream,
         matrix=request.matrix,
+        jacobi=jacobi,
         verify=request.verify,
         fresh_buffers=request.fresh_buffers,
         share_device=request.share_device,

@@ -96,12 +96,32 @@ class Matrix(_Frozen, frozen=True, kw_only=True):
     samples: Annotated[bool, Meta(description="rows keep every sample.")] = False
 
 
+Points = Annotated[int, Meta(ge=3, le=(1 << 31) - 1)]
+
+
+class Jacobi(_Frozen, frozen=True, kw_only=True):
+    """Laplace's equation on a grid of processes (docs/method.md, "Jacobi")."""
+
+    topology: Annotated[list[Positive], Meta(min_length=2, max_length=2, description="processes along x and along y.")]
+    domain: Annotated[
+        list[Points], Meta(min_length=2, max_length=2, description="points of each process along x and along y.")
+    ]
+    precision: Annotated[Literal["double", "float"], Meta(description="8 or 4 bytes a point.")] = "double"
+    iterations: Annotated[Positive, Meta(description="the most there are.")] = 1000
+    tolerance: Annotated[PositiveNumber, Meta(description="ends when the residue is at most this.")] = 1e-5
+    check_every: Annotated[Positive, Meta(description="iterations from one residue to the next.")] = 1
+    overlap: Annotated[
+        bool, Meta(description="points that need no halo are computed while the halos are on their way.")
+    ] = True
+    threads: Annotated[Positive | None, Meta(description="of each rank; null: its share of the cores.")] = None
+
+
 class Plan(_Frozen, frozen=True, kw_only=True):
     """What to measure.  One JSON document, validated before any rank measures."""
 
     plan: Annotated[Version, Meta(description="version of this document; 1 where it is not given.")] = PLAN_VERSION
     benchmark: Annotated[
-        Literal["pingpong", "stream", "matrix", "probe"],
+        Literal["pingpong", "stream", "matrix", "jacobi", "probe"],
         Meta(
             description="`matrix` measures every pair of ranks, as `matrix` says; `probe` tries which transports this "
             "job can use and measures nothing; a rank alone sends `sizes_bytes` to itself."
@@ -121,6 +141,9 @@ class Plan(_Frozen, frozen=True, kw_only=True):
     sampling: Sampling = Sampling()
     stream: Stream = Stream()
     matrix: Annotated[Matrix, Meta(description="read where the benchmark is `matrix`.")] = Matrix()
+    jacobi: Annotated[
+        Jacobi | msgspec.UnsetType, Meta(description="the problem; left out of the plans of other benchmarks.")
+    ] = msgspec.UNSET
     verify: Annotated[bool, Meta(description="check the last message of every sample, outside the timed region.")] = (
         True
     )
@@ -369,6 +392,77 @@ class MatrixRow(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="mat
     cells: list[Cell]
 
 
+class JacobiParts(_Frozen, frozen=True, kw_only=True):
+    """Where the time of one rank went, over all iterations."""
+
+    interior_s: Annotated[Seconds, Meta(description="new values that need no halo; without overlap all new values.")]
+    edges_s: Annotated[Seconds, Meta(description="with overlap: new values that need a halo.")]
+    pack_s: Annotated[Seconds, Meta(description="halos into messages and out of them.")]
+    exchange_s: Annotated[Seconds, Meta(description="starting the messages and waiting for them.")]
+    reduction_s: Annotated[Seconds, Meta(description="the residue of all ranks.")]
+
+
+class JacobiResidue(_Frozen, frozen=True, kw_only=True):
+    """The largest change of any point in one iteration."""
+
+    iteration: Annotated[NonNegative, Meta(description="counted from 0.")]
+    residue: Annotated[Number | None, Meta(description="null: no finite number.")]
+
+
+class JacobiPoint(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="jacobi"):
+    """One solution of Laplace's equation, with the halos of one transport."""
+
+    version: Version = RECORD_VERSION
+    transport: str
+    topology: Annotated[list[Positive], Meta(min_length=2, max_length=2)]
+    domain: Annotated[list[Points], Meta(min_length=2, max_length=2)]
+    precision: Literal["double", "float"]
+    overlap: bool
+    status: Annotated[
+        Status,
+        Meta(description="`failed`: a halo was wrong, or the field no longer finite; `skipped`: no memory for it."),
+    ]
+    reason: Annotated[str | None, Meta(description="why it failed or was skipped.")] = None
+    threads: Annotated[NonNegative, Meta(description="of each rank; the fewest that one has.")] = 0
+    stores: Annotated[
+        Literal["cached", "streaming"] | None,
+        Meta(description="how results are stored: `streaming` goes around the caches; as the faster copy does it."),
+    ] = None
+    iterations: Annotated[NonNegative, Meta(description="done.")] = 0
+    converged: Annotated[bool, Meta(description="the residue came to the tolerance.")] = False
+    residues: Annotated[
+        list[JacobiResidue], Meta(description="of about every hundredth iteration, and the last there is.")
+    ] = []
+    batch_iterations: Annotated[
+        list[Positive],
+        Meta(description="iterations that were timed together; the first batch is one, on fresh memory."),
+    ] = []
+    batch_s: Annotated[list[PositiveSeconds], Meta(description="seconds of each batch on the slowest rank.")] = []
+    cold_exchange_s: Annotated[
+        Seconds | None, Meta(description="the first halos, on fresh buffers and before any iteration; slowest rank.")
+    ] = None
+    parts: Annotated[list[JacobiParts], Meta(description="of every rank.")] = []
+    copy_s: Annotated[
+        list[PositiveSeconds],
+        Meta(
+            description="seconds of copying the whole field, all ranks at once with the same stores; before and after."
+        ),
+    ] = []
+    copy_bytes: Annotated[NonNegative, Meta(description="read and written by such a copy, all ranks together.")] = 0
+    field_hash: Annotated[
+        str | None, Meta(description="of all points bit by bit, the same whatever the grid; docs/method.md.")
+    ] = None
+    deviation: Annotated[
+        Number | None, Meta(description="largest difference of a point from the exact solution of the equation.")
+    ] = None
+    messages_timed: NonNegative = 0
+    messages_verified: Annotated[
+        NonNegative, Meta(description="halos compared byte for byte: the first ones and the last ones of every batch.")
+    ] = 0
+    mismatch: Mismatch | None = None
+    elapsed_s: Annotated[Seconds, Meta(description="wall time of it all, untimed parts included.")] = 0.0
+
+
 class End(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="end"):
     """Last record of a run.  A file without it is incomplete."""
 
@@ -464,5 +558,5 @@ class Hardware(_Frozen, frozen=True, kw_only=True, tag_field="record", tag="hard
     reason: Annotated[str | None, Meta(description="why nothing could be read.")] = None
 
 
-Record = Run | Transport | PingPong | StreamPoint | MatrixRow | End | Hardware
+Record = Run | Transport | PingPong | StreamPoint | MatrixRow | JacobiPoint | End | Hardware
 Point = PingPong | StreamPoint

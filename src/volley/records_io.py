@@ -19,6 +19,7 @@ from volley.records import (
     RECORD_VERSION,
     End,
     Hardware,
+    JacobiPoint,
     MatrixRow,
     PingPong,
     Record,
@@ -51,6 +52,7 @@ class RunLog:
     points: list[PingPong | StreamPoint] = field(default_factory=list)
     rows: list[MatrixRow] = field(default_factory=list)
     """Of matrices."""
+    jacobi: list[JacobiPoint] = field(default_factory=list)
     end: End | None = None
     hardware: list[Hardware] = field(default_factory=list)
     """What the front read of the GPUs, before and after; empty where it read nothing."""
@@ -64,8 +66,9 @@ class RunLog:
 
     @property
     def statuses(self) -> list[Status]:
-        """How each point ended, and each cell of a matrix."""
-        return [*(point.status for point in self.points), *(cell.status for row in self.rows for cell in row.cells)]
+        """How each measurement ended, whatever its kind: points, cells of a matrix, solutions."""
+        cells = (cell.status for row in self.rows for cell in row.cells)
+        return [*(point.status for point in (*self.points, *self.jacobi)), *cells]
 
     def add(self, record: Record) -> None:
         """Append a record of this run.
@@ -90,6 +93,8 @@ class RunLog:
             self.hardware.append(record)
         elif isinstance(record, MatrixRow):
             self.rows.append(record)
+        elif isinstance(record, JacobiPoint):
+            self.jacobi.append(record)
         else:
             self.points.append(record)
         if late:

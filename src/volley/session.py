@@ -24,6 +24,7 @@ from volley.planning import (
     Request,
     check_counts,
     check_matrix_time,
+    choose_exchanges,
     choose_transports,
     count_ranks,
     make_plan,
@@ -74,7 +75,8 @@ def prepare(request: Request) -> Session:
     if request.format == "table":
         import volley.report.table  # noqa: F401, PLC0415  start-up: the time of the answer, and before any rank measures
     about = answer()
-    names = choose_transports(request.transports, about)
+    chosen = choose_exchanges if request.benchmark == "jacobi" else choose_transports
+    names = chosen(request.transports, about)
     place = inside.position(os.environ) if request.launcher == "auto" else None
     granted = allocation(os.environ)
     ranks = count_ranks(request, place, granted.ranks if granted else None)
@@ -128,6 +130,11 @@ def _gpu_words(request: Request) -> tuple[str, ...]:
     return ("--gpus", ",".join(map(str, request.gpus))) if request.gpus else ()
 
 
+def _binding(request: Request) -> str:
+    """Ranks that send messages have a core each; those that compute have as many as there are for them."""
+    return "--bind-share" if request.benchmark == "jacobi" else "--bind"
+
+
 def _instead(stack: Stack, ranks: int) -> str:
     mpiexec = str(stack.mpiexec) if stack.mpiexec else "the mpirun of that MPI"
     return f"start volley plainly, or with {mpiexec} -n {ranks} volley"
@@ -162,7 +169,7 @@ def _start(
     launcher = choose(request.launcher, stack, granted)
     environment = inside.scrubbed(os.environ)
     job = Job(
-        engine=(str(path), "--plan", "-", "--bind", *_gpu_words(request)),
+        engine=(str(path), "--plan", "-", _binding(request), *_gpu_words(request)),
         ranks=ranks,
         family=stack.built.mpi_family,
         mpiexec=stack.mpiexec,

@@ -59,7 +59,7 @@ def several(words: Iterable[str], last: str = "and") -> str:
 
 def count(number: int, word: str) -> str:
     """Return the number with its word: ``1 sample``, ``6 samples``, ``2 launches``."""
-    plural = "es" if word.endswith("ch") else "s"
+    plural = "es" if word.endswith(("ch", "ss")) else "s"
     return f"{number} {word}{'' if number == 1 else plural}"
 
 

@@ -9,6 +9,7 @@
 #include "../wire.hpp"
 #include "alone.hpp"
 #include "exercises.hpp"
+#include "jacobi.hpp"
 #include "lineup.hpp"
 #include "matrix.hpp"
 
@@ -108,6 +109,7 @@ std::string budget_reason(const Plan& plan) {
 
 Exit run_plan(const Context& context, const Plan& plan, Records& records, Watchdog& watchdog) {
   records.write(run_record(context, plan, clock_read_s()));
+  if (plan.benchmark == Benchmark::jacobi) return run_jacobi(context, plan, records, watchdog);
   if (context.size < 2) {
     watchdog.enter("sending to itself");
     for (const auto& name : plan.transports) {

@@ -147,7 +147,8 @@ Json about() {
                           {"summary", entry.summary},
                           {"mpi", entry.mpi},
                           {"memory", name_of(entry.memory)},
-                          {"test", entry.test}});
+                          {"test", entry.test},
+                          {"halos", entry.make_halo != nullptr}});
   }
   answer["transports"] = transports;
   return answer;

@@ -35,6 +35,28 @@ class Object {
     };
     read(key, required, "a whole number of at least " + std::to_string(least), fits, target);
   }
+  template <class Number>
+  void optional_integer(const char* key, std::optional<Number>& target, Number least) {
+    const Json* value = find(key);
+    if (value == nullptr || value->is_null()) return;
+    Number number = least;
+    integer(key, number, least);
+    target = number;
+  }
+  // A list of two whole numbers, which must be there.
+  template <class Number>
+  void two(const char* key, std::array<Number, 2>& target, Number least) {
+    const Json* value = present(key, true, "two whole numbers of at least " + std::to_string(least));
+    if (value == nullptr) return;
+    const auto fits = [&](const Json& v) {
+      return v.is_number_integer() && v >= least && v <= std::numeric_limits<std::int32_t>::max();
+    };
+    if (value->is_array() && value->size() == 2 && fits((*value)[0]) && fits((*value)[1])) {
+      target = {(*value)[0].get<Number>(), (*value)[1].get<Number>()};
+    } else {
+      complain(key, "expected two whole numbers of at least " + std::to_string(least) + ", found " + shown(*value));
+    }
+  }
   void positive(const char* key, double& target, double most = std::numeric_limits<double>::infinity()) {
     std::ostringstream expected;
     expected << "a number above 0";
@@ -186,6 +208,48 @@ void check_matrix(Object& object, const Plan& plan) {
   }
 }
 
+void read_jacobi(Object& object, Jacobi& jacobi) {
+  object.two("topology", jacobi.topology, 1);
+  object.two("domain", jacobi.domain, std::int64_t{3});
+  object.choice("precision", jacobi.single, {{"double", false}, {"float", true}});
+  object.integer("iterations", jacobi.iterations, std::uint64_t{1});
+  object.positive("tolerance", jacobi.tolerance);
+  object.integer("check_every", jacobi.check_every, std::uint64_t{1});
+  object.boolean("overlap", jacobi.overlap);
+  object.optional_integer("threads", jacobi.threads, 1);
+}
+
+// Every grid of so many processes, for people: "1 x 6, 2 x 3, 3 x 2, 6 x 1".
+std::string grids_of(int ranks) {
+  std::string text;
+  for (int across = 1; across <= ranks; ++across) {
+    if (ranks % across != 0) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(across) + " x " + std::to_string(ranks / across);
+  }
+  return text;
+}
+
+void check_jacobi(Object& object, const Plan& plan) {
+  if (!plan.document.contains("jacobi")) return object.complain("jacobi", "missing: expected an object");
+  const auto [across, along] = plan.jacobi.topology;
+  if (std::int64_t{across} * along != plan.world_size) {
+    object.complain("jacobi.topology", "a grid of " + std::to_string(across) + " x " + std::to_string(along) +
+                                           " processes does not fit " + std::to_string(plan.world_size) +
+                                           (plan.world_size == 1 ? " rank" : " ranks") + "; these do: " +
+                                           grids_of(plan.world_size));
+  }
+  for (std::size_t i = 0; i < plan.transports.size(); ++i) {
+    const TransportEntry* entry = find_transport(plan.transports[i]);
+    if (entry == nullptr || entry->make_halo != nullptr) continue;
+    std::string names;
+    for (const auto& other : registry()) {
+      if (other.make_halo != nullptr && !other.test) names += (names.empty() ? "" : ", ") + std::string(other.name);
+    }
+    object.complain("transports[" + std::to_string(i) + "]", "`" + plan.transports[i] +
+                                                                 "` carries no halos; those that do: " + names);
+  }
+}
+
 void check_transports(Object& object, const Plan& plan) {
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
     if (find_transport(plan.transports[i]) != nullptr) continue;
@@ -213,6 +277,7 @@ void read_into(Plan& plan, Object& object) {
                 {{"pingpong", Benchmark::pingpong},
                  {"stream", Benchmark::stream},
                  {"matrix", Benchmark::matrix},
+                 {"jacobi", Benchmark::jacobi},
                  {"probe", Benchmark::probe}},
                 true);
   object.integer("world_size", plan.world_size, 1);
@@ -222,6 +287,7 @@ void read_into(Plan& plan, Object& object) {
   object.object("sampling", [&](Object& inner) { read_sampling(inner, plan.sampling); });
   object.object("stream", [&](Object& inner) { read_stream(inner, plan.stream); });
   object.object("matrix", [&](Object& inner) { read_matrix(inner, plan.matrix); });
+  object.object("jacobi", [&](Object& inner) { read_jacobi(inner, plan.jacobi); });
   object.boolean("verify", plan.verify);
   object.boolean("fresh_buffers", plan.fresh_buffers);
   object.boolean("share_device", plan.share_device);
@@ -231,6 +297,7 @@ void read_into(Plan& plan, Object& object) {
   check_transports(object, plan);
   object.finish();
   if (plan.benchmark == Benchmark::matrix) return check_matrix(object, plan);
+  if (plan.benchmark == Benchmark::jacobi) return check_jacobi(object, plan);
   if (plan.benchmark != Benchmark::probe && plan.world_size != 2) {
     object.complain("world_size", "a ping-pong or stream is between exactly 2 ranks, found " +
                                       std::to_string(plan.world_size));

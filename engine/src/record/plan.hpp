@@ -14,7 +14,7 @@ namespace volley {
 
 inline constexpr int plan_version = 1;
 
-enum class Benchmark { pingpong, stream, matrix, probe };
+enum class Benchmark { pingpong, stream, matrix, jacobi, probe };
 enum class Direction { uni, bi };
 
 struct Sampling {
@@ -41,6 +41,17 @@ struct Matrix {
   bool samples = false;  // rows keep every sample
 };
 
+struct Jacobi {
+  std::array<int, 2> topology{1, 1};         // processes along x and y
+  std::array<std::int64_t, 2> domain{3, 3};  // points of each process along x and y
+  bool single = false;                       // numbers of 4 bytes instead of 8
+  std::uint64_t iterations = 1000;
+  double tolerance = 1e-5;                   // ends when the residue is at most this
+  std::uint64_t check_every = 1;             // iterations from one residue to the next
+  bool overlap = true;                       // the interior is computed while halos are on their way
+  std::optional<int> threads;                // of each rank; otherwise its share of the cores
+};
+
 struct Plan {
   Benchmark benchmark = Benchmark::probe;
   int world_size = 2;
@@ -50,6 +61,7 @@ struct Plan {
   Sampling sampling;
   Stream stream;
   Matrix matrix;
+  Jacobi jacobi;
   bool verify = true;
   bool fresh_buffers = false;
   bool share_device = false;

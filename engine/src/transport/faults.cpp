@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "../measure/clock.hpp"
+#include "halo_link.hpp"
 #include "host_driven.hpp"
 #include "makers.hpp"
 #include "mpi_channel.hpp"
@@ -33,6 +34,24 @@ class Corrupt final : public HostDriven<MpiChannel> {
   std::uint64_t batches_ = 0;
 };
 
+// Halos: the first arrives as it was sent, of every later one a bit is wrong.
+struct CorruptHaloChannel : MpiChannel {
+  void start_recv(const View& view) {
+    view_ = view;
+    MpiChannel::start_recv(view);
+  }
+  void progress() {}
+  void finish() {
+    MpiChannel::finish();
+    const std::uint64_t bit = halos_++ * pattern_step % (8 * view_.bytes);
+    if (halos_ > 1) view_.recv[bit / 8] ^= std::byte{1} << (bit % 8);
+  }
+
+ private:
+  View view_;
+  std::uint64_t halos_ = 0;
+};
+
 // No message leaves the rank: what it sent is what it gets. Acknowledgements are real, so that a stream ends.
 struct EchoChannel : MpiChannel {
   void send(const View&) {}
@@ -40,6 +59,7 @@ struct EchoChannel : MpiChannel {
   void start_send(const View&) {}
   void start_recv(const View& view) { recv(view); }
   void finish() {}
+  void progress() {}
 };
 
 // The second rank sleeps instead of answering its third message.
@@ -94,6 +114,8 @@ struct DelayChannel : MpiChannel {
 
 std::unique_ptr<Transport> make_corrupt() { return std::make_unique<Corrupt>(); }
 std::unique_ptr<Transport> make_echo() { return std::make_unique<HostDriven<EchoChannel>>(); }
+std::unique_ptr<HaloLink> make_corrupt_halo() { return std::make_unique<HaloOver<CorruptHaloChannel>>(); }
+std::unique_ptr<HaloLink> make_echo_halo() { return std::make_unique<HaloOver<EchoChannel>>(); }
 std::unique_ptr<Transport> make_hang() { return std::make_unique<HostDriven<HangChannel>>(); }
 std::unique_ptr<Transport> make_delay() { return std::make_unique<HostDriven<DelayChannel>>(); }
 

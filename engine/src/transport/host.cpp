@@ -2,6 +2,7 @@
 #include <limits>
 #include <utility>
 
+#include "halo_link.hpp"
 #include "host_driven.hpp"
 #include "makers.hpp"
 #include "mpi_channel.hpp"
@@ -45,5 +46,6 @@ void MpiChannel::prepare(const View& view) {
 }
 
 std::unique_ptr<Transport> make_host() { return std::make_unique<HostDriven<MpiChannel>>(); }
+std::unique_ptr<HaloLink> make_host_halo() { return std::make_unique<HaloOver<MpiChannel>>(); }
 
 }  // namespace volley

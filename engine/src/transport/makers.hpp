@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "halo_link.hpp"
 #include "transport.hpp"
 
 namespace volley {
@@ -27,5 +28,10 @@ std::unique_ptr<Transport> make_corrupt();
 std::unique_ptr<Transport> make_echo();
 std::unique_ptr<Transport> make_hang();
 std::unique_ptr<Transport> make_delay();
+
+// The same for halos.
+std::unique_ptr<HaloLink> make_host_halo();
+std::unique_ptr<HaloLink> make_corrupt_halo();
+std::unique_ptr<HaloLink> make_echo_halo();
 
 }  // namespace volley

@@ -62,6 +62,13 @@ class MpiChannel {
     requests_.clear();
   }
 
+  // MPI moves large messages within its calls only.
+  void progress() {
+    int done = 0;
+    VOLLEY_MPI(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE));
+    if (done != 0) requests_.clear();
+  }
+
   void acknowledge() {
     VOLLEY_MPI(MPI_Send(&acknowledgement_, 1, MPI_INT, peer_, acknowledgement_tag, comm_));
   }

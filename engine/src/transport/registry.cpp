@@ -15,9 +15,9 @@ constexpr auto host = MemoryKind::host;
 constexpr auto device = MemoryKind::device;
 #endif
 
-// name, what moves the bytes, through MPI?, memory, test?, maker
+// name, what moves the bytes, through MPI?, memory, test?, maker, maker for halos
 constexpr std::array entries{
-    TransportEntry{"host", "MPI, host memory", true, host, false, make_host},
+    TransportEntry{"host", "MPI, host memory", true, host, false, make_host, make_host_halo},
 #if VOLLEY_WITH_CUDA
     TransportEntry{"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", true, device, false,
                    make_staged_pageable},
@@ -35,8 +35,8 @@ constexpr std::array entries{
                    make_corrupt_device},
 #endif
     TransportEntry{"null", "nothing: the harness's own overhead", false, none, false, make_null},
-    TransportEntry{"corrupt", "test: host with one bit flipped", true, host, true, make_corrupt},
-    TransportEntry{"echo", "test: moves nothing, hands back what was sent", false, host, true, make_echo},
+    TransportEntry{"corrupt", "test: host with one bit flipped", true, host, true, make_corrupt, make_corrupt_halo},
+    TransportEntry{"echo", "test: moves nothing, hands back what was sent", false, host, true, make_echo, make_echo_halo},
     TransportEntry{"hang", "test: host, and the second rank stops", true, host, true, make_hang},
     TransportEntry{"delay", "test: host, with 0.2 ms before each message between ranks 0 and 2", true, host, true,
                    make_delay},

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "halo_link.hpp"
 #include "transport.hpp"
 
 namespace volley {
@@ -16,6 +17,7 @@ struct TransportEntry {
   MemoryKind memory;                       // where the message's buffers are
   bool test;                               // breaks on purpose; used only when asked for by name
   std::unique_ptr<Transport> (*make)();
+  std::unique_ptr<HaloLink> (*make_halo)() = nullptr;   // null: it carries no halos
 };
 
 [[nodiscard]] std::span<const TransportEntry> registry();

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from volley import locate
 
-MEASURING = ("pingpong", "stream", "matrix", "transports")
+MEASURING = ("pingpong", "stream", "matrix", "jacobi", "transports")
 """The commands whose ranks measure; so do those of plain ``volley``."""
 WITH_RANKS = (*MEASURING, "doctor")
 """The commands that start the engine in this job."""

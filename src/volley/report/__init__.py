@@ -1,6 +1,6 @@
 """What people and programs read: tables, CSV, JSON, the tutorial's lines, and progress.
 
-Only data goes to ``out``.  With csv, json and olcf the sentences that belong to it (what failed, what was left out and
+Only data goes to ``out``.  With the others the sentences that belong to it (what failed, what was left out and
 why, warnings) go to ``err``.
 """
 
@@ -16,10 +16,15 @@ from volley.report.encodable import Encodable
 from volley.report.json import render_json
 from volley.report.olcf import render_olcf
 from volley.report.remarks import sentences
-from volley.summary import series_of
+from volley.solution import solutions
+from volley.summary import Series, series_of
 from volley.text import several
 
-FORMATS = ("table", "csv", "json", "olcf")
+FORMATS = ("table", "csv", "json", "olcf", "seed")
+_OF_ONE = {
+    "olcf": ("pingpong", "olcf is the ping-pong tutorial's line"),
+    "seed": ("jacobi", "seed is the report of NVIDIA's Jacobi example"),
+}
 
 
 def check_format(format_name: str, benchmark: str) -> None:
@@ -30,8 +35,9 @@ def check_format(format_name: str, benchmark: str) -> None:
     """
     if format_name not in FORMATS:
         raise UserError(f"there is no format {format_name!r}: choose {several(FORMATS, 'or')}")
-    if format_name == "olcf" and benchmark != "pingpong":
-        raise UserError(f"olcf is the ping-pong tutorial's line and cannot show {benchmark}: choose table, csv or json")
+    of, what = _OF_ONE.get(format_name, (benchmark, ""))
+    if benchmark != of:
+        raise UserError(f"{what} and cannot show {benchmark}: choose table, csv or json")
 
 
 def render(
@@ -57,7 +63,26 @@ def render(
 
         render_table(series, out, color=color)
         return
+    solved = [log for log in logs if log.jacobi or (log.run and log.run.plan.benchmark == "jacobi")]
+    if solved and len(solved) < len(logs):
+        raise UserError(f"{format_name} has other columns for jacobi: show those runs apart from the others")
+    if solved:
+        _render_solutions(series, format_name, cast(TextIO, Encodable(out)), cast(TextIO, Encodable(err or sys.stderr)))
+        return
     render_data = {"csv": render_csv, "json": render_json, "olcf": render_olcf}[format_name]
     about = [sentence.text for one in series for sentence in sentences(one) if sentence.level != "finding"]
     for line in (*render_data(series, cast(TextIO, Encodable(out))), *about):
         print(f"volley: {line}", file=cast(TextIO, Encodable(err or sys.stderr)))
+
+
+def _render_solutions(series: list[Series], format_name: str, out: TextIO, err: TextIO) -> None:
+    from volley.report import jacobi, seed  # noqa: PLC0415  start-up: other benchmarks do without
+
+    if format_name == "seed":
+        seed.render_seed([log for one in series for log in one.logs], out)
+    else:
+        {"csv": jacobi.render_csv, "json": jacobi.render_json}[format_name](series, out)
+    for one in series:
+        about = [sentence.text for sentence in sentences(one) if sentence.level != "finding"]
+        for line in (*about, *jacobi.remarks(solutions(one.logs))):
+            print(f"volley: {line}", file=err)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from volley.records import Plan, Transport
-from volley.report import layout
+from volley.report import jacobi, layout
 from volley.report.compared import print_lines, print_speedups
 from volley.report.encodable import Encodable
 from volley.report.heading import heading
@@ -23,6 +23,7 @@ from volley.report.layout import print_groups
 from volley.report.matrix import print_matrix
 from volley.report.remarks import Level, sentences
 from volley.sizes import format_size
+from volley.solution import Solution, solutions
 from volley.stats import FEWEST, Estimate, Kind
 from volley.summary import PointSummary, Rate, Series, tables
 from volley.text import digits, harmless, several
@@ -103,6 +104,7 @@ def render_table(series: list[Series], out: TextIO, *, color: bool | None = None
             _print(console, line, "bold" if line.startswith("volley ") else "dim")
         if one.plan is not None and one.plan.benchmark == "probe":
             _print_transports(console, one)
+        _print_solutions(console, solutions(one.logs))
         for points in tables(one.points):
             _print_points(console, points, one)
             for print_more in (print_speedups, print_lines):
@@ -111,6 +113,24 @@ def render_table(series: list[Series], out: TextIO, *, color: bool | None = None
         for sheet in one.matrices:
             print_matrix(console, sheet)
         _print_sentences(console, one)
+
+
+def _print_solutions(console: Console, found: list[Solution]) -> None:
+    """One row a solution of ``volley jacobi``."""
+    if not found:
+        return
+    _print(console, jacobi.dimensions(found[0]), "dim")
+    rows = list(jacobi.table_lines(found))
+    columns = [
+        layout.Column([part for part in (title, unit) if part], cells, [""] * len(cells))
+        for (title, unit, _), *cells in zip(jacobi.COLUMNS, *(cells for _, cells in rows), strict=True)
+    ]
+    if rows:
+        print_groups(console, "exchange", [name for name, _ in rows], [layout.Group(columns)], "left")
+    for line in jacobi.legend(found):
+        _print(console, line, "dim")
+    for line in jacobi.remarks(found):
+        _print(console, line, "bold red" if line.startswith("FAILED") else "dim")
 
 
 def _console(out: TextIO, color: bool | None) -> Console:

@@ -1,0 +1,195 @@
+#include "halos.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "../measure/sample.hpp"
+#include "../wire.hpp"
+
+namespace volley::jacobi {
+
+namespace {
+
+constexpr std::size_t compared_at_once = std::size_t{1} << 20;
+
+bool upright(Side side) { return side == Side::left || side == Side::right; }
+
+// The first point of a message and the step to the next: the domain's own, or `outside` it.
+template <class Real>
+std::pair<Real*, std::int64_t> line_of_points(const Plane<Real>& plane, const Grid& grid, Side side, int outside) {
+  switch (side) {
+    case Side::left: return {plane.row(0) - outside, plane.stride};
+    case Side::right: return {plane.row(0) + grid.columns() - 1 + outside, plane.stride};
+    case Side::up: return {plane.row(-outside), 1};
+    case Side::down: return {plane.row(grid.rows() - 1 + outside), 1};
+  }
+  return {};
+}
+
+// Compares `bytes` bytes, of which the first is byte `offset` of the message.
+void compare_part(const std::byte* found, const std::byte* expected, std::size_t bytes, std::size_t offset,
+                  Mismatch& wrong) {
+  if (std::memcmp(found, expected, bytes) == 0) return;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    if (found[i] == expected[i]) continue;
+    if (wrong.wrong_bytes++ > 0) continue;
+    wrong.offset_bytes = static_cast<std::int64_t>(offset + i);
+    wrong.expected = static_cast<std::uint8_t>(expected[i]);
+    wrong.found = static_cast<std::uint8_t>(found[i]);
+  }
+}
+
+}  // namespace
+
+Halos::Halos(const Context& context, const Grid& grid, const TransportEntry& entry, std::size_t point_bytes)
+    : context_(context), grid_(grid), entry_(entry), point_bytes_(point_bytes) {
+  // Four rounds: in each a process belongs to one pair at most.
+  for (const bool even : {true, false}) join(Side::right, (grid.across() % 2 == 0) == even);
+  for (const bool even : {true, false}) join(Side::down, (grid.along() % 2 == 0) == even);
+}
+
+// Each process that `asks` joins its neighbour on `side`; the others are joined from the opposite side.
+void Halos::join(Side side, bool asks) {
+  const Side opposite = side == Side::right ? Side::left : Side::up;
+  const auto neighbour = grid_.neighbour(asks ? side : opposite);
+  std::optional<std::array<int, 2>> ranks;
+  if (neighbour) ranks = asks ? std::array{context_.rank, *neighbour} : std::array{*neighbour, context_.rank};
+  auto pair = join_pair(context_, ranks);
+  if (!pair) return;
+  Link& link = links_.emplace_back();
+  link.side = asks ? side : opposite;
+  link.pair = std::move(*pair);
+  link.points = static_cast<std::size_t>(upright(side) ? grid_.rows() : grid_.columns());
+  link.memory = make_memory(entry_.memory);
+  link.link = entry_.make_halo();
+}
+
+std::string Halos::unavailable() {
+  std::string mine;
+  for (auto& link : links_) {
+    if (mine.empty()) mine = link.link->unavailable(context_, link.pair);
+  }
+  const auto reasons = wire::all_gather(mine, context_.world.get());
+  const auto first = std::find_if(reasons.begin(), reasons.end(), [](const auto& reason) { return !reason.empty(); });
+  if (first == reasons.end()) return {};
+  return *first + " (rank " + std::to_string(first - reasons.begin()) + ")";
+}
+
+void Halos::open() {
+  for (auto& link : links_) {
+    const std::size_t bytes = link.points * point_bytes_;
+    const Buffers buffers = link.memory->reserve(bytes);
+    link.view = {buffers.send, buffers.recv, bytes};
+    link.link->open(context_, link.pair, link.view);
+  }
+}
+
+void Halos::close() {
+  for (auto& link : links_) link.link->close();
+  VOLLEY_MPI(MPI_Barrier(context_.world.get()));
+  for (auto& link : links_) link.memory->release();
+}
+
+template <class Real>
+void Halos::pack(const Plane<Real>& plane) {
+  for (auto& link : links_) {
+    const auto [from, step] = line_of_points(plane, grid_, link.side, 0);
+    auto* to = reinterpret_cast<Real*>(link.view.send);
+    if (!upright(link.side)) std::copy_n(from, link.points, to);
+    else
+      for (std::size_t i = 0; i < link.points; ++i) to[i] = from[static_cast<std::int64_t>(i) * step];
+  }
+}
+
+template <class Real>
+void Halos::unpack(const Plane<Real>& plane) {
+  for (auto& link : links_) {
+    const auto [to, step] = line_of_points(plane, grid_, link.side, 1);
+    const auto* from = reinterpret_cast<const Real*>(link.view.recv);
+    if (!upright(link.side)) std::copy_n(from, link.points, to);
+    else
+      for (std::size_t i = 0; i < link.points; ++i) to[static_cast<std::int64_t>(i) * step] = from[i];
+  }
+}
+
+void Halos::start() {
+  for (auto& link : links_) link.link->start();
+}
+
+void Halos::progress() {
+  for (auto& link : links_) link.link->progress();
+}
+
+void Halos::finish() {
+  for (auto& link : links_) link.link->finish();
+}
+
+double Halos::prove() {
+  ++repetition_;
+  const auto seed = [&](const Link& link, int direction) {
+    return seed_of({link.view.bytes, static_cast<std::uint64_t>(direction), repetition_});
+  };
+  for (auto& link : links_) {
+    link.memory->fill(link.view.send, link.view.bytes, seed(link, link.pair.self));
+    link.memory->poison(link.view.recv, link.view.bytes, seed(link, link.pair.peer));
+  }
+  VOLLEY_MPI(MPI_Barrier(context_.world.get()));
+  const double elapsed_s = timed(
+      [&](std::uint64_t) {
+        start();
+        finish();
+      },
+      1);
+  for (auto& link : links_) {
+    const auto mismatch = link.memory->check(link.view.recv, link.view.bytes, seed(link, link.pair.peer));
+    if (mismatch) note(link, *mismatch);
+    ++compared_;
+  }
+  return elapsed_s;
+}
+
+void Halos::poison() {
+  ++repetition_;
+  for (auto& link : links_) {
+    const auto peer = static_cast<std::uint64_t>(link.pair.peer);
+    link.memory->poison(link.view.recv, link.view.bytes, seed_of({link.view.bytes, peer, repetition_}));
+  }
+}
+
+void Halos::compare() {
+  std::vector<std::byte> sent;
+  for (auto& link : links_) {
+    Mismatch wrong;
+    for (std::size_t offset = 0; offset < link.view.bytes; offset += compared_at_once) {
+      const std::size_t part = std::min(compared_at_once, link.view.bytes - offset);
+      sent.resize(part);
+      VOLLEY_MPI(MPI_Sendrecv(link.view.send + offset, static_cast<int>(part), MPI_BYTE, link.pair.peer, 0, sent.data(),
+                              static_cast<int>(part), MPI_BYTE, link.pair.peer, 0, link.pair.control.get(),
+                              MPI_STATUS_IGNORE));
+      compare_part(link.view.recv + offset, sent.data(), part, offset, wrong);
+    }
+    if (wrong.wrong_bytes > 0) note(link, wrong);
+    ++compared_;
+  }
+}
+
+void Halos::note(const Link& link, const Mismatch& mismatch) {
+  if (found_) return;
+  found_ = WrongHalo{mismatch, link.side, link.pair.ranks[static_cast<std::size_t>(link.pair.peer)]};
+  found_->mismatch.rank = context_.rank;
+}
+
+std::optional<WrongHalo> Halos::wrong() const {
+  int finder = found_ ? context_.rank : std::numeric_limits<int>::max();
+  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &finder, 1, MPI_INT, MPI_MIN, context_.world.get()));
+  if (finder == std::numeric_limits<int>::max()) return std::nullopt;
+  return wire::broadcast_value(found_.value_or(WrongHalo{}), finder, context_.world.get());
+}
+
+template void Halos::pack(const Plane<double>&);
+template void Halos::pack(const Plane<float>&);
+template void Halos::unpack(const Plane<double>&);
+template void Halos::unpack(const Plane<float>&);
+
+}  // namespace volley::jacobi

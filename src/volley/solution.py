@@ -1,0 +1,190 @@
+"""From the records of ``volley jacobi`` to the numbers that reports show.
+
+All quantities are in SI units.  docs/method.md, "Jacobi", derives them.
+"""
+
+# B/s keeps its capital letter in names.
+# ruff: noqa: N802, N815
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from volley import stats
+from volley.records import JacobiPoint, Mismatch, Status
+from volley.records_io import RunLog
+
+FLOPS = 5
+"""Floating-point operations an update, as NVIDIA's example counts them: three additions, a multiplication and the
+subtraction of the residue."""
+
+ALGORITHMIC_VALUES = 8
+"""Values that NVIDIA's example counts as read or written in an update ("device bandwidth"): its kernel's six, and two
+of the copy back that follows; 64 bytes in double precision."""
+
+COMPULSORY_VALUES = 2
+"""Values that must move: each is read from memory once and written once."""
+
+PARTS = ("interior", "edges", "pack", "exchange", "reduction")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solution:
+    """One problem on one transport, over all launches of the same request."""
+
+    transport: str
+    topology: tuple[int, int]
+    domain: tuple[int, int]
+    precision: Literal["double", "float"]
+    overlap: bool
+    threads: int
+    status: Status
+    reason: str | None
+    mismatch: Mismatch | None
+    launches: int
+    iterations: int
+    converged: bool
+    residue: float | None
+    deviation: float | None
+    field_hash: str | None
+    stores: str | None
+    time: stats.Estimate | None
+    """Seconds of an iteration in the steady state: of batch means, the first batch left out where there are others."""
+    run_s: float | None
+    """Seconds of all iterations, the first included; the median over launches."""
+    communication_s: float | None
+    """Seconds of packing, sending and awaiting halos in all iterations, the mean over ranks."""
+    shares: dict[str, float]
+    """Of the ranks' time in all parts together."""
+    copy_Bps: float | None
+    """Read and written, while all ranks copy the same field."""
+    cold_exchange_s: float | None
+    messages_timed: int
+    messages_verified: int
+
+    @property
+    def ranks(self) -> int:
+        """Processes of the grid."""
+        return self.topology[0] * self.topology[1]
+
+    @property
+    def point_bytes(self) -> int:
+        """Bytes of a point's value."""
+        return 8 if self.precision == "double" else 4
+
+    @property
+    def updates(self) -> int:
+        """Points that an iteration updates: all but the outermost of the global domain."""
+        (across, along), (columns, rows) = self.topology, self.domain
+        return (across * columns - 2) * (along * rows - 2)
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """Bytes an update that must move."""
+        return COMPULSORY_VALUES * self.point_bytes
+
+    @property
+    def algorithmic_bytes(self) -> int:
+        """Bytes an update as NVIDIA's example counts them."""
+        return ALGORITHMIC_VALUES * self.point_bytes
+
+    @property
+    def iteration_s(self) -> float | None:
+        """Seconds of an iteration in the steady state."""
+        return self.time.median if self.time else None
+
+    @property
+    def updates_per_s(self) -> float | None:
+        """Lattice updates a second in the steady state."""
+        return self.updates / self.time.median if self.time else None
+
+    @property
+    def overall_updates_per_s(self) -> float | None:
+        """Lattice updates a second of run time, as NVIDIA's example states them."""
+        return self.updates * self.iterations / self.run_s if self.run_s else None
+
+    @property
+    def flops_per_s(self) -> float | None:
+        """Floating-point operations a second in the steady state."""
+        return self.updates_per_s * FLOPS if self.updates_per_s else None
+
+    @property
+    def algorithmic_Bps(self) -> float | None:
+        """NVIDIA's "device bandwidth": more than memory really moves, where caches serve the neighbours."""
+        return self.updates_per_s * self.algorithmic_bytes if self.updates_per_s else None
+
+    @property
+    def compulsory_Bps(self) -> float | None:
+        """What memory must move at the least."""
+        return self.updates_per_s * self.compulsory_bytes if self.updates_per_s else None
+
+    @property
+    def of_copy(self) -> float | None:
+        """The compulsory bandwidth as a share of that of a copy of the same field."""
+        return self.compulsory_Bps / self.copy_Bps if self.compulsory_Bps and self.copy_Bps else None
+
+    @property
+    def verified(self) -> bool:
+        """Halos were compared and all were right.  A process without neighbours has none."""
+        return self.status == "ok" and self.messages_verified > 0
+
+
+def solutions(logs: Sequence[RunLog]) -> list[Solution]:
+    """Put the points of the same transport together, in order of appearance."""
+    found: dict[str, list[JacobiPoint]] = {}
+    for point in (point for log in logs for point in log.jacobi):
+        found.setdefault(point.transport, []).append(point)
+    return [_solution(points) for points in found.values()]
+
+
+def _solution(points: list[JacobiPoint]) -> Solution:
+    """One failure fails it; numbers come from the launches that have them."""
+    worst = next((point for status in ("failed", "skipped") for point in points if point.status == status), points[0])
+    measured = [point for point in points if point.status == "ok" and point.batch_s] if worst.status == "ok" else []
+    one = measured[0] if measured else worst
+    copies = [point.copy_bytes / second for point in measured for second in point.copy_s]
+    return Solution(
+        transport=one.transport,
+        topology=(one.topology[0], one.topology[1]),
+        domain=(one.domain[0], one.domain[1]),
+        precision=one.precision,
+        overlap=one.overlap,
+        threads=one.threads,
+        status=worst.status,
+        reason=worst.reason,
+        mismatch=worst.mismatch,
+        launches=len(points),
+        iterations=one.iterations,
+        converged=one.converged,
+        residue=one.residues[-1].residue if one.residues else None,
+        deviation=one.deviation,
+        field_hash=one.field_hash,
+        stores=one.stores,
+        time=stats.across_launches([_iterations_s(point) for point in measured]) if measured else None,
+        run_s=stats.median([sum(point.batch_s) for point in measured]) if measured else None,
+        communication_s=stats.median([_communication_s(point) for point in measured]) if measured else None,
+        shares=_shares(measured),
+        copy_Bps=stats.median(copies) if copies else None,
+        cold_exchange_s=one.cold_exchange_s,
+        messages_timed=sum(point.messages_timed for point in points),
+        messages_verified=sum(point.messages_verified for point in points),
+    )
+
+
+def _iterations_s(point: JacobiPoint) -> list[float]:
+    """Seconds of an iteration in each batch but the first, which also wakes up memory and connections."""
+    means = [elapsed / n for elapsed, n in zip(point.batch_s, point.batch_iterations, strict=True)]
+    return means[1:] or means
+
+
+def _communication_s(point: JacobiPoint) -> float:
+    return sum(parts.pack_s + parts.exchange_s for parts in point.parts) / max(1, len(point.parts))
+
+
+def _shares(points: list[JacobiPoint]) -> dict[str, float]:
+    """The shares of all ranks' and launches' time."""
+    sums = {name: sum(getattr(parts, f"{name}_s") for point in points for parts in point.parts) for name in PARTS}
+    whole = sum(sums.values())
+    return {name: value / whole for name, value in sums.items()} if whole > 0 else {}

@@ -1,0 +1,207 @@
+"""``volley jacobi`` from the command line to the records, on the CPU."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from the_command import Command, Finished, check_plan
+from volley.records import JacobiPoint
+
+WHOLE = (48, 40)
+"""Columns and rows that every grid below divides."""
+
+
+@pytest.fixture
+def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
+    return Command(volley_command, engine, tmp_path)
+
+
+def words(grid: tuple[int, int], whole: tuple[int, int] = WHOLE) -> tuple[str, ...]:
+    """The options for a global domain, whatever the grid."""
+    domain = (whole[0] // grid[0], whole[1] // grid[1])
+    return ("jacobi", "--topology", *map(str, grid), "--domain", *map(str, domain))
+
+
+def the_point(done: Finished) -> JacobiPoint:
+    (log,) = done.records
+    (point,) = log.jacobi
+    return point
+
+
+# -------------------------------------------------------------------------------------- one field, many ways
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_every_grid_gives_the_same_field_bit_for_bit(volley: Command, precision: str) -> None:
+    found = {}
+    for grid in ((1, 1), (2, 1), (1, 2), (2, 2)):
+        for overlap, threads in (("--overlap", "1"), ("--no-overlap", "2")):
+            ways = ("--iterations", "200", "--precision", precision, overlap, "--threads", threads)
+            done = volley(*words(grid), *ways)
+            assert done.code == 0, done.err
+            point = the_point(done)
+            found[grid, overlap] = (point.field_hash, point.iterations, point.residues)
+            assert point.threads == int(threads)
+    assert len(set(map(str, found.values()))) == 1, found
+
+
+def test_the_hash_knows_another_field(volley: Command) -> None:
+    hashes = [the_point(volley(*words((1, 1)), "--iterations", count)).field_hash for count in ("20", "21")]
+    assert hashes[0] != hashes[1]
+
+
+def test_the_residues_of_the_example_that_do_not_depend_on_the_size(volley: Command) -> None:
+    """They are those of 4096 × 4096 points a process: heat has not come far from the left column yet."""
+    done = volley(*words((2, 1), (1024, 2048)), "--iterations", "301")
+    residues = {each.iteration: each.residue for each in the_point(done).residues}
+    assert {number: f"{residue:.6f}" for number, residue in residues.items()} == {
+        0: "0.250000",
+        100: "0.002397",
+        200: "0.001204",
+        300: "0.000804",
+    }
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (2, 1)])
+def test_the_error_falls_with_the_square_of_the_step(volley: Command, grid: tuple[int, int]) -> None:
+    """A run to 1e-13 differs from the exact solution by the error of the stencil alone, which is of second order."""
+    deviations = []
+    for points in (16, 32, 64):
+        done = volley(*words(grid, (points, points)), "--tolerance", "1e-13", "--iterations", "100000")
+        point = the_point(done)
+        assert point.converged
+        deviations.append((point.deviation or 0) * (points - 1) ** 2)
+    assert deviations[0] > 0
+    assert max(deviations) / min(deviations) < 1.1, deviations
+
+
+def test_single_precision_comes_as_near_as_its_digits_allow(volley: Command) -> None:
+    options = ("--precision", "float", "--tolerance", "1e-7", "--iterations", "100000")
+    single = the_point(volley(*words((2, 1), (64, 64)), *options))
+    assert single.converged
+    assert 0 < (single.deviation or 0) < 1e-3
+
+
+# ------------------------------------------------------------------------------------------- when it ends
+
+
+def test_it_ends_when_the_residue_is_at_the_tolerance(volley: Command) -> None:
+    point = the_point(volley(*words((2, 1)), "--tolerance", "0.01", "--iterations", "5000"))
+    assert point.converged
+    assert point.iterations < 5000
+    last = point.residues[-1]
+    assert last.iteration == point.iterations - 1
+    assert (last.residue or 1) <= 0.01
+    late = the_point(volley(*words((2, 1)), "--tolerance", "0.01", "--check-every", "16"))
+    assert late.iterations == -(-last.iteration // 16) * 16 + 1
+
+
+def test_batches_are_the_iterations(volley: Command) -> None:
+    point = the_point(volley(*words((2, 1)), "--iterations", "100"))
+    assert sum(point.batch_iterations) == point.iterations == 100
+    assert point.batch_iterations[0] == 1
+    assert len(point.batch_s) == len(point.batch_iterations) >= 20
+    assert point.messages_timed == 2 * 100
+    assert point.messages_verified == 2 * (1 + len(point.batch_s))
+    assert len(point.parts) == 2
+    inside = sum(
+        part.interior_s + part.edges_s + part.pack_s + part.exchange_s + part.reduction_s for part in point.parts
+    )
+    assert 0 < inside <= 2 * sum(point.batch_s)
+
+
+# ------------------------------------------------------------------------------------------- wrong halos
+
+
+def test_a_corrupt_halo_is_found(volley: Command) -> None:
+    done = volley(*words((2, 1)), "--exchange", "corrupt")
+    point = the_point(done)
+    assert (done.code, point.status) == (1, "failed")
+    assert point.mismatch is not None
+    assert point.mismatch.wrong_bytes == 1
+    assert "in iteration 0" in (point.reason or "")
+    assert "FAILED: corrupt: the halo that rank" in done.out
+
+
+def test_a_halo_of_its_own_is_found_before_the_first_iteration(volley: Command) -> None:
+    done = volley(*words((1, 2)), "--exchange", "echo", "--format", "csv")
+    point = the_point(done)
+    assert (done.code, point.status, point.iterations) == (1, "failed", 0)
+    assert "before the first iteration" in (point.reason or "")
+    assert "before the first iteration" in done.err
+
+
+# ------------------------------------------------------------------------------------------- bad requests
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--topology", "2", "2", "--ranks", "6"), "write --topology 1 6, 2 3, 3 2 or 6 1, or start 4 ranks"),
+        (("--topology", "0", "2"), "at least 1 process"),
+        (("--domain", "2", "8"), "e.g. --domain 3 8"),
+        (("--domain", "8", str(1 << 31)), "at most 2147483647"),
+        (("--precision", "half"), "choose double or float"),
+        (("--tolerance", "0"), "above 0"),
+        (("--tolerance", "nan"), "above 0"),
+        (("--exchange", "null"), "null carries no halos; those that do: host"),
+        (("--exchange", "hots"), "did you mean host?"),
+        (("--format", "olcf"), "cannot show jacobi"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(volley: Command, arguments: tuple[str, ...], said: str) -> None:
+    done = volley("jacobi", *arguments)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_a_domain_beyond_memory_is_told_how_large_it_may_be(volley: Command) -> None:
+    done = volley("jacobi", "--topology", "1", "1", "--domain", "2000000", "2000000")
+    assert done.code == 3
+    assert "is free: at most about" in done.out
+
+
+def test_the_engine_refuses_the_same(engine: Path) -> None:
+    plan = {
+        "benchmark": "jacobi",
+        "world_size": 6,
+        "transports": ["null"],
+        "jacobi": {"topology": [2, 2], "domain": [2, 8], "precision": "half", "tolerance": 0, "threads": 0, "more": 1},
+    }
+    done = check_plan(engine, plan)
+    assert done.code == 2
+    for place in ("topology: a grid", "domain", "precision", "tolerance", "threads", "more"):
+        assert f"plan: $.jacobi.{place}" in done.err
+    assert "these do: 1 x 6, 2 x 3, 3 x 2, 6 x 1" in done.err
+    assert "`null` carries no halos; those that do: host" in done.err
+
+
+# ------------------------------------------------------------------------------------------- placement
+
+
+def test_the_grid_follows_the_ranks_of_a_foreign_launcher(volley: Command) -> None:
+    done = volley("jacobi", "--domain", "8", "8", "--iterations", "5", before=volley.mpirun(2))
+    assert done.code == 0, done.err
+    assert the_point(done).topology == [2, 1]
+
+
+def test_formats(volley: Command) -> None:
+    base = (*words((2, 1)), "--iterations", "120")
+    (row,) = csv.DictReader(io.StringIO(volley(*base, "--format", "csv").out))
+    assert (row["exchange"], row["status"], row["iterations"]) == ("host", "ok", "120")
+    document = json.loads(volley(*base, "--format", "json").out)
+    (solution,) = document["series"][0]["solutions"]
+    assert solution["field_hash"] == row["field_hash"]
+    lines = volley(*base, "--format", "seed").out.splitlines()
+    assert lines[:3] == [
+        "Topology size: 2 x 1",
+        "Local domain size (current node): 24 x 40",
+        "Global domain size (all nodes): 48 x 40",
+    ]
+    assert [line.split(" - ")[0] for line in lines[4:6]] == ["Iteration: 0", "Iteration: 100"]
+    assert lines[6].startswith("Stopped after 120 iterations with residue ")

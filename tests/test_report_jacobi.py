@@ -1,0 +1,152 @@
+"""What is made of the records of ``volley jacobi``: derived by hand from a point that was written by hand."""
+
+from __future__ import annotations
+
+import io
+
+import msgspec
+import pytest
+
+from example_records import golden, plan, run
+from volley.errors import UserError
+from volley.records import End, Jacobi, JacobiParts, JacobiPoint, JacobiResidue
+from volley.records_io import RunLog
+from volley.report import render
+from volley.solution import solutions
+from volley.solving import grids, squarest
+
+PROBLEM = Jacobi(topology=[2, 2], domain=[4096, 4096])
+
+
+def point(**changes: object) -> JacobiPoint:
+    parts = JacobiParts(interior_s=2.0, edges_s=0.2, pack_s=0.1, exchange_s=0.1, reduction_s=0.1)
+    facts = JacobiPoint(
+        transport="host",
+        topology=[2, 2],
+        domain=[4096, 4096],
+        precision="double",
+        overlap=True,
+        status="ok",
+        threads=1,
+        stores="streaming",
+        iterations=101,
+        residues=[
+            JacobiResidue(iteration=0, residue=0.25),
+            JacobiResidue(iteration=100, residue=0.0023972),
+        ],
+        batch_iterations=[1, *[10] * 10],
+        batch_s=[0.5, *[0.25] * 10],
+        cold_exchange_s=1e-4,
+        parts=[parts] * 4,
+        copy_s=[0.1, 0.2, 0.1],
+        copy_bytes=2 * 8 * 8192 * 8192,
+        field_hash="0123456789abcdef",
+        deviation=0.5,
+        messages_timed=808,
+        messages_verified=96,
+    )
+    return msgspec.structs.replace(facts, **changes)
+
+
+def log(*points: JacobiPoint) -> RunLog:
+    the_run = run(plan(benchmark="jacobi", sizes_bytes=[], world_size=4, jacobi=PROBLEM))
+    return RunLog(run=the_run, jacobi=list(points), end=End(status="complete", elapsed_s=1.0))
+
+
+def rendered(logs: list[RunLog], form: str) -> tuple[str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    render(logs, form, out, err=err, color=False)
+    return out.getvalue(), err.getvalue()
+
+
+def test_rates_follow_from_the_formulas() -> None:
+    (solution,) = solutions([log(point())])
+    updates = 8190 * 8190
+    assert solution.updates == updates
+    assert solution.time is not None
+    assert solution.time.median == pytest.approx(0.025)  # the first batch is not in it
+    assert solution.updates_per_s == pytest.approx(updates / 0.025)
+    assert solution.flops_per_s == pytest.approx(5 * updates / 0.025)
+    assert solution.algorithmic_Bps == pytest.approx(64 * updates / 0.025)
+    assert solution.compulsory_Bps == pytest.approx(16 * updates / 0.025)
+    assert solution.copy_Bps == pytest.approx(16 * 8192 * 8192 / 0.1)
+    assert solution.of_copy == pytest.approx(4 * 8190**2 / 8192**2)
+    assert solution.run_s == pytest.approx(3.0)
+    assert solution.communication_s == pytest.approx(0.2)
+    assert solution.shares["interior"] == pytest.approx(0.8)
+
+
+def test_single_precision_moves_half() -> None:
+    (solution,) = solutions([log(point(precision="float"))])
+    assert (solution.compulsory_bytes, solution.algorithmic_bytes) == (8, 32)
+
+
+def test_one_failure_fails_all_launches() -> None:
+    (solution,) = solutions([log(point()), log(point(status="failed", reason="a halo is wrong"))])
+    assert (solution.status, solution.reason, solution.time) == ("failed", "a halo is wrong", None)
+
+
+def test_the_seed_lines() -> None:
+    out, err = rendered([log(point())], "seed")
+    note = "(algorithmic: 64 B an update)"
+    each = 8190 * 8190 * 101 / 3.0 / 1e9 / 4
+    assert out.splitlines() == [
+        "Topology size: 2 x 2",
+        "Local domain size (current node): 4096 x 4096",
+        "Global domain size (all nodes): 8192 x 8192",
+        'Starting Jacobi run with 4 processes using "Example CPU" CPUs (1 thread each):',
+        "Iteration: 0 - Residue: 0.250000",
+        "Iteration: 100 - Residue: 0.002397",
+        "Stopped after 101 iterations with residue 0.002397",
+        "Total Jacobi run time: 3.0000 sec.",
+        "Average per-process communication time: 0.2000 sec.",
+        f"Measured lattice updates: {4 * each:.2f} GLU/s (total), {each:.2f} GLU/s (per process)",
+        f"Measured FLOPS: {20 * each:.2f} GFLOPS (total), {5 * each:.2f} GFLOPS (per process)",
+        f"Measured device bandwidth: {256 * each:.2f} GB/s (total), {64 * each:.2f} GB/s (per process) {note}",
+        f"Compulsory bandwidth: {64 * each:.2f} GB/s (total), {16 * each:.2f} GB/s (per process) (16 B an update)",
+    ]
+    assert not err
+
+
+def test_a_last_residue_between_two_lines_is_not_a_line() -> None:
+    residues = [*point().residues, JacobiResidue(iteration=130, residue=0.001)]
+    out, _ = rendered([log(point(residues=residues, iterations=131, batch_iterations=[131], batch_s=[1.0]))], "seed")
+    assert "Iteration: 130" not in out
+    assert "Stopped after 131 iterations with residue 0.001000" in out
+
+
+def test_the_table() -> None:
+    out, _ = rendered([log(point())], "table")
+    assert "2 × 2 processes of 4096 × 4096 points, 8192 × 8192 in all, double, 1 thread each, overlap on" in out
+    (row,) = [line for line in out.splitlines() if line.startswith("host  ")]
+    assert row.split() == ["host", "0.002397", "25.00", "<0.1", "2.683", "42.93", "399.8", "✓"]
+    assert "host: 101 iterations in 3.000 s, the first included; the tolerance was not reached" in out
+    assert "interior 80.0 %, edges 8.0 %, pack 4.0 %, exchange 4.0 % and reduction 4.0 %" in out
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json", "seed"])
+def test_what_failed_is_said(form: str) -> None:
+    bad = point(status="failed", reason="a halo\x1b[31m is wrong", batch_s=[], batch_iterations=[])
+    out, err = rendered([log(bad)], form)
+    assert "FAILED: host: a halo\\x1b[31m is wrong" in out + err
+
+
+def test_formats_belong_to_their_benchmarks() -> None:
+    with pytest.raises(UserError, match="seed is the report of NVIDIA's Jacobi example and cannot show pingpong"):
+        rendered(golden("pingpong-host"), "seed")
+    with pytest.raises(UserError, match="show those runs apart"):
+        rendered([log(point()), *golden("pingpong-host")], "csv")
+
+
+def test_the_golden_solution_is_shown_in_every_format() -> None:
+    for form in ("table", "csv", "json", "seed"):
+        out, _ = rendered(golden("jacobi"), form)
+        assert out
+
+
+@pytest.mark.parametrize(
+    ("ranks", "grid"), [(1, (1, 1)), (2, (2, 1)), (4, (2, 2)), (6, (3, 2)), (7, (7, 1)), (12, (4, 3))]
+)
+def test_grids_are_as_square_as_can_be(ranks: int, grid: tuple[int, int]) -> None:
+    assert squarest(ranks) == grid
+    assert all(across * along == ranks for across, along in grids(ranks))
