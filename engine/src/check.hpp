@@ -15,10 +15,10 @@ namespace volley {
 // Exit codes of the engine (docs/architecture.md, "Exit codes").
 enum class Exit : int {
   good = 0,
-  failed = 1,       // a point failed verification, or something threw
-  senseless = 2,    // the plan or the job makes no sense
-  unable = 3,       // this machine cannot do it
-  watchdog = 4,     // a region made no progress
+  failed = 1,     // a point failed verification, or something threw
+  senseless = 2,  // the plan or the job makes no sense
+  unable = 3,     // this machine cannot do it
+  watchdog = 4,   // a region made no progress
 };
 
 // The plan or the job makes no sense: one sentence a line, each naming the place and the nearest valid form.
@@ -49,7 +49,8 @@ class Inability : public std::runtime_error {
 
 // Inline, so that a call inside a timed region costs one comparison.
 inline void check_mpi(int status, const char* call, std::source_location where = std::source_location::current()) {
-  if (status != MPI_SUCCESS) [[unlikely]] fail_mpi(status, call, where);
+  if (status != MPI_SUCCESS) [[unlikely]]
+    fail_mpi(status, call, where);
 }
 
 // Throws std::runtime_error naming `call`, errno's text and the place when `good` is false.

@@ -86,8 +86,8 @@ Placement place(const Options& options) {
   }
   const std::string near = placement.device ? gpu::describe(*placement.device).pci : "";
   if (options.bind && launcher.local_rank) {
-    placement.bound = bind_to_core(placement.local_rank, launcher.local_size.value_or(placement.local_rank + 1), near,
-                                   options.share);
+    placement.bound =
+        bind_to_core(placement.local_rank, launcher.local_size.value_or(placement.local_rank + 1), near, options.share);
   }
   if (placement.device) gpu::select(*placement.device);
   return placement;

@@ -20,8 +20,8 @@ struct RankFacts {
   int local_rank = 0;
   std::int64_t pid = 0;
   std::vector<int> cores;
-  std::vector<int> sockets;             // processors that those cores belong to
-  std::string bound_by;                 // engine, launcher or nobody
+  std::vector<int> sockets;  // processors that those cores belong to
+  std::string bound_by;      // engine, launcher or nobody
   std::string cpu;
   std::uint64_t memory_available_bytes = 0;
   std::optional<gpu::Device> device;
@@ -32,21 +32,21 @@ struct Placement {
   int local_rank = 0;
   bool bound = false;
   gpu::Presence gpus;
-  std::optional<int> device;            // device of this rank, selected already
-  std::string refusal;                  // what makes no sense; said after MPI_Init, where the whole job can be ended
+  std::optional<int> device;  // device of this rank, selected already
+  std::string refusal;        // what makes no sense; said after MPI_Init, where the whole job can be ended
 };
 
 // Chooses this process's core (when asked to bind) and device from the launcher's variables. Before MPI_Init.
 [[nodiscard]] Placement place(const Options& options);
 
 struct Context {
-  Communicator world;                   // for agreements; never inside a timed region
+  Communicator world;  // for agreements; never inside a timed region
   int rank = 0;
   int size = 0;
   int local_rank = 0;
-  int local_size = 0;                   // ranks on this node
+  int local_size = 0;  // ranks on this node
   gpu::Presence gpus;
-  std::vector<RankFacts> ranks;         // of every rank, in order
+  std::vector<RankFacts> ranks;  // of every rank, in order
 };
 
 // Gathers every rank's facts. Collective over MPI_COMM_WORLD.
@@ -54,10 +54,10 @@ struct Context {
 
 // Two endpoints and the communicators that only they use.
 struct Pair {
-  Communicator data;                    // messages that are measured
-  Communicator control;                 // agreements outside the timed region
-  std::array<int, 2> ranks{};           // world ranks of the first and the second
-  int self = 0;                         // 0: first, leads and times; 1: second
+  Communicator data;           // messages that are measured
+  Communicator control;        // agreements outside the timed region
+  std::array<int, 2> ranks{};  // world ranks of the first and the second
+  int self = 0;                // 0: first, leads and times; 1: second
   int peer = 1;
   [[nodiscard]] bool leads() const { return self == 0; }
 };

@@ -39,9 +39,11 @@ std::string sentence_of(const std::vector<std::string>& lines) {
 void check_world(const Options& options, const Context& context, int expected) {
   const int promised = launcher_view().world_size.value_or(1);
   if ((options.follower && context.rank == 0) || (context.size == 1 && promised > 1)) {
-    throw AgreedRefusal("this process is alone, but its launcher started others beside it: the launcher does not belong to " +
-                        mpi_built() + ", with which this engine was built; use that MPI's own mpirun, or an "
-                        "`srun --mpi=` type that it knows (pmix for Open MPI 5, pmi2 for MPICH)");
+    throw AgreedRefusal(
+        "this process is alone, but its launcher started others beside it: the launcher does not belong to " +
+        mpi_built() +
+        ", with which this engine was built; use that MPI's own mpirun, or an "
+        "`srun --mpi=` type that it knows (pmix for Open MPI 5, pmi2 for MPICH)");
   }
   if (context.size == expected) return;
   throw AgreedRefusal("this job has " + std::to_string(context.size) + (context.size == 1 ? " rank" : " ranks") +
@@ -61,7 +63,7 @@ int measure(const Options& options, Session& session) {
   session.output.emplace(Output::claim(options.records));
   const Placement placement = place(options);
   int provided = 0;
-  VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));   // the watchdog makes no MPI call
+  VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));  // the watchdog makes no MPI call
   Exit code = Exit::good;
   {
     const Context context = make_context(options, placement);

@@ -21,7 +21,7 @@ constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 std::uint64_t number_in(const std::string& path, std::uint64_t otherwise) {
   std::ifstream file(path);
   std::uint64_t value = 0;
-  return file >> value ? value : otherwise;   // "max" in cgroup v2 is no number: no limit
+  return file >> value ? value : otherwise;  // "max" in cgroup v2 is no number: no limit
 }
 
 std::uint64_t mem_available(const std::string& root) {
@@ -55,7 +55,7 @@ std::uint64_t room_up_from(std::string path, const std::string& mount, const cha
 std::uint64_t control_group_room(const std::string& root) {
   std::uint64_t room = unlimited;
   std::ifstream file(root + "proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {   // hierarchy:controllers:path
+  for (std::string line; std::getline(file, line);) {  // hierarchy:controllers:path
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
@@ -64,8 +64,8 @@ std::uint64_t control_group_room(const std::string& root) {
     if (controllers.empty()) {
       room = std::min(room, room_up_from(path, root + "sys/fs/cgroup", "memory.max", "memory.current"));
     } else if (controllers == "memory") {
-      room = std::min(room, room_up_from(path, root + "sys/fs/cgroup/memory", "memory.limit_in_bytes",
-                                         "memory.usage_in_bytes"));
+      room = std::min(
+          room, room_up_from(path, root + "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"));
     }
   }
   return room;

@@ -40,8 +40,8 @@ LauncherView launcher_view() {
   return {
       .local_rank = number_from({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "PMIX_LOCAL_RANK",
                                  "JSM_NAMESPACE_LOCAL_RANK"}),
-      .local_size = number_from({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE",
-                                 "JSM_NAMESPACE_LOCAL_SIZE"}),
+      .local_size = number_from(
+          {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE", "JSM_NAMESPACE_LOCAL_SIZE"}),
       .world_size = number_from({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "JSM_NAMESPACE_SIZE"}),
   };
 }

@@ -30,8 +30,8 @@ struct LauncherView {
 [[nodiscard]] std::vector<int> parse_cpu_list(const std::string& text);
 
 // Restricts this process to one CPU for local rank `local_rank` of `local_size`, near the device at PCI address
-// `near_pci` where one is given; with `share`, to an equal share of the cores. Returns false, and changes nothing, when there are fewer cores than ranks:
-// an oversubscribed machine is better served by the scheduler.
+// `near_pci` where one is given; with `share`, to an equal share of the cores. Returns false, and changes nothing, when
+// there are fewer cores than ranks: an oversubscribed machine is better served by the scheduler.
 bool bind_to_core(int local_rank, int local_size, const std::string& near_pci, bool share = false);
 
 }  // namespace volley

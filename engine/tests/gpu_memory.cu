@@ -48,7 +48,8 @@ void every_place_is_looked_at(Memory& memory, std::byte* message) {
       const auto found = memory.check(message, bytes, 8);
       const auto offset = static_cast<std::int64_t>(i) - static_cast<std::int64_t>(guard_bytes);
       EXPECT(found && found->offset_bytes == offset && found->wrong_bytes == 1);
-      EXPECT(found && found->found == static_cast<std::uint8_t>(flipped) && found->expected == static_cast<std::uint8_t>(kept));
+      EXPECT(found && found->found == static_cast<std::uint8_t>(flipped) &&
+             found->expected == static_cast<std::uint8_t>(kept));
       VOLLEY_CUDA_CHECK(cudaMemcpy(place, &kept, 1, cudaMemcpyHostToDevice));
     }
   }

@@ -49,10 +49,10 @@ void the_tightest_group_counts() {
   root.write("sys/fs/cgroup/a/b/memory.max", "900000\n");
   root.write("sys/fs/cgroup/a/b/memory.current", "100000\n");
   EXPECT(root.available() == 800000);
-  root.write("sys/fs/cgroup/a/memory.max", "500000\n");   // a group above
+  root.write("sys/fs/cgroup/a/memory.max", "500000\n");  // a group above
   root.write("sys/fs/cgroup/a/memory.current", "200000\n");
   EXPECT(root.available() == 300000);
-  root.write("sys/fs/cgroup/a/memory.current", "600000\n");   // over its limit: nothing left, not a wrapped number
+  root.write("sys/fs/cgroup/a/memory.current", "600000\n");  // over its limit: nothing left, not a wrapped number
   EXPECT(root.available() == 0);
 }
 
@@ -92,7 +92,7 @@ void launchers_are_understood() {
   EXPECT(launcher_view().local_rank == 3);
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
   EXPECT(launcher_view().local_rank == 1);
-  setenv("OMPI_COMM_WORLD_LOCAL_RANK", "first", 1);   // not a number: the next variable counts
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", "first", 1);  // not a number: the next variable counts
   EXPECT(launcher_view().local_rank == 3);
 }
 

@@ -1,6 +1,6 @@
 // Records go out whole; descriptor 1 is nobody's; a full disk is told.
-#include "check_test.hpp"
 #include "bench/run.hpp"
+#include "check_test.hpp"
 #include "options.hpp"
 #include "record/output.hpp"
 
@@ -20,7 +20,7 @@ void prints_do_not_reach_the_records() {
   {
     Output output = Output::claim(path);
     output.line("{\"a\":1}");
-    EXPECT(write(STDOUT_FILENO, "noise\n", 6) == 6);   // as a library would
+    EXPECT(write(STDOUT_FILENO, "noise\n", 6) == 6);  // as a library would
     output.line("{\"a\":2}");
   }
   std::ifstream file(path);
@@ -33,7 +33,7 @@ void a_full_disk_is_told() {
   Output full = Output::claim("/dev/full");
   EXPECT(test::throws<std::runtime_error>([&] { full.line("{}"); }));
   Records records(&full);
-  records.end_in_trouble("the disk is full");   // must not throw
+  records.end_in_trouble("the disk is full");  // must not throw
 }
 
 void an_unwritable_path_is_the_machine_s_fault() {

@@ -95,7 +95,7 @@ void messages_of_one_base_differ_in_every_byte() {
       if (expected == before) continue;
       EXPECT(differ_in_every_byte(before, expected));
       Buffer buffer(bytes);
-      host_pattern::poison(buffer.message(), bytes, before);   // guards, and then the message before
+      host_pattern::poison(buffer.message(), bytes, before);  // guards, and then the message before
       host_pattern::fill(buffer.message(), bytes, before);
       const auto found = host_pattern::check(buffer.message(), bytes, expected);
       EXPECT(found && found->wrong_bytes == bytes && found->offset_bytes == 0);

@@ -24,7 +24,9 @@ void examples_are_read() {
     std::ifstream file(entry.path());
     PlanReading reading = read_plan({std::istreambuf_iterator<char>(file), {}});
     // A build without CUDA lacks the transports on device memory: the one thing that it may complain of.
-    std::erase_if(reading.errors, [](const std::string& error) { return error.find("this engine has no transport") != std::string::npos; });
+    std::erase_if(reading.errors, [](const std::string& error) {
+      return error.find("this engine has no transport") != std::string::npos;
+    });
     for (const auto& error : reading.errors) std::fprintf(stderr, "%s: %s\n", name.c_str(), error.c_str());
     EXPECT(reading.errors.empty());
     ++read;
@@ -44,11 +46,27 @@ void every_error_is_told() {
       "sizes_bytes": [8, 0, -1, 1.5, "x", 18446744073709551615], "world_size": 3, "surprise": 1, "verify": "yes", "excluded": {"aware": 3},
       "budget_s": 0, "launch": [], "stream": {"window": 0, "direction": "up"},
       "sampling": {"interval": 2, "point_time_s": -1, "warmup": -1, "iterations": 0, "tail": 1, "more": 0}})");
-  for (const char* place :
-       {"$.benchmark:", "$.transports[1]:", "$.transports[2]:", "$.sizes_bytes[1]:", "$.sizes_bytes[2]:",
-        "$.sizes_bytes[3]:", "$.sizes_bytes[4]:", "$.sizes_bytes[5]:", "$.surprise:", "$.verify:", "$.excluded.aware:", "$.budget_s:",
-        "$.launch:", "$.stream.window:", "$.stream.direction:", "$.sampling.interval:", "$.sampling.point_time_s:",
-        "$.sampling.warmup:", "$.sampling.iterations:", "$.sampling.tail:", "$.sampling.more:"}) {
+  for (const char* place : {"$.benchmark:",
+                            "$.transports[1]:",
+                            "$.transports[2]:",
+                            "$.sizes_bytes[1]:",
+                            "$.sizes_bytes[2]:",
+                            "$.sizes_bytes[3]:",
+                            "$.sizes_bytes[4]:",
+                            "$.sizes_bytes[5]:",
+                            "$.surprise:",
+                            "$.verify:",
+                            "$.excluded.aware:",
+                            "$.budget_s:",
+                            "$.launch:",
+                            "$.stream.window:",
+                            "$.stream.direction:",
+                            "$.sampling.interval:",
+                            "$.sampling.point_time_s:",
+                            "$.sampling.warmup:",
+                            "$.sampling.iterations:",
+                            "$.sampling.tail:",
+                            "$.sampling.more:"}) {
     if (!tells(reading, place)) std::fprintf(stderr, "nothing is said of %s\n", place);
     EXPECT(tells(reading, place));
   }
@@ -62,7 +80,8 @@ void documents_that_are_no_plan() {
   const PlanReading newer = read_plan(R"({"plan": 2, "benchmark": "unheard of"})");
   EXPECT(newer.errors.size() == 1 && tells(newer, "$.plan: this plan has version 2"));
   EXPECT(tells(read_plan(R"({"plan": 1})"), "$.benchmark: missing"));
-  EXPECT(tells(read_plan(R"({"plan": 1, "benchmark": "pingpong", "transports": ["host"], "sampling": 3})"), "$.sampling: "));
+  EXPECT(tells(read_plan(R"({"plan": 1, "benchmark": "pingpong", "transports": ["host"], "sampling": 3})"),
+               "$.sampling: "));
 }
 
 void a_ping_pong_wants_two_ranks() {

@@ -12,9 +12,10 @@ namespace {
 
 void ranks_are_those_of_the_binomial() {
   // n, rank: largest r with P(Binomial(n, 1/2) < r) <= 0.025; standard tables of the sign test give the same.
-  const std::size_t table[][2] = {{1, 0}, {5, 0}, {6, 1}, {8, 1}, {9, 2}, {10, 2}, {12, 3}, {20, 6}, {50, 18}, {100, 40}};
+  const std::size_t table[][2] = {{1, 0},  {5, 0},  {6, 1},  {8, 1},   {9, 2},
+                                  {10, 2}, {12, 3}, {20, 6}, {50, 18}, {100, 40}};
   for (const auto& [n, rank] : table) EXPECT(interval_rank(n) == rank);
-  EXPECT(interval_rank(100000) > 49000);   // stays finite where 2^-n does not
+  EXPECT(interval_rank(100000) > 49000);  // stays finite where 2^-n does not
 }
 
 void medians() {

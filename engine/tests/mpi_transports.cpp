@@ -1,7 +1,7 @@
 // At 1, 2 and 4 ranks: who is where, small agreements, and every host transport through the sampler.
-#include "check_test.hpp"
 #include "bench/exercises.hpp"
 #include "bench/lineup.hpp"
+#include "check_test.hpp"
 #include "measure/sampler.hpp"
 #include "transport/host_driven.hpp"
 #include "transport/mpi_channel.hpp"
@@ -29,8 +29,8 @@ void ranks_know_each_other(const Context& context) {
 
 void agreements(const Context& context) {
   for (int root = 0; root < context.size; ++root) {
-    const std::string text = wire::broadcast(context.rank == root ? std::string(static_cast<std::size_t>(root), 'x') : "?",
-                                             root, context.world.get());
+    const std::string text = wire::broadcast(
+        context.rank == root ? std::string(static_cast<std::size_t>(root), 'x') : "?", root, context.world.get());
     EXPECT(text == std::string(static_cast<std::size_t>(root), 'x'));
     EXPECT(wire::broadcast_value(context.rank, root, context.world.get()) == root);
   }
@@ -63,7 +63,9 @@ std::vector<Point> measured(const Context& context, const Pair& pair, const Plan
   return all;
 }
 
-bool broken(const Point& point) { return std::string(point.entry->name) == "corrupt" || std::string(point.entry->name) == "echo"; }
+bool broken(const Point& point) {
+  return std::string(point.entry->name) == "corrupt" || std::string(point.entry->name) == "echo";
+}
 
 void judge(const std::vector<Point>& points, const Plan& plan) {
   EXPECT(points.size() == plan.transports.size() * plan.sizes_bytes.size());

@@ -32,7 +32,8 @@ std::string sent_to_itself(const Context& context, const Plan& plan, const Trans
   for (const auto bytes : plan.sizes_bytes) {
     if (!reason.empty()) break;
     if (!arrives(*transport, *memory, {buffers.send, buffers.recv, bytes})) {
-      reason = "a message of " + std::to_string(bytes) + " bytes that a rank sent to itself did not arrive as it was sent";
+      reason =
+          "a message of " + std::to_string(bytes) + " bytes that a rank sent to itself did not arrive as it was sent";
     }
   }
   transport->close();

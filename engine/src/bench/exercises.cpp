@@ -33,8 +33,8 @@ Json mismatch_json(const std::optional<Mismatch>& mismatch) {
 
 std::string failure_sentence(const Mismatch& mismatch) {
   return "the message that rank " + std::to_string(mismatch.rank) + " received differs from what was sent in " +
-         std::to_string(mismatch.wrong_bytes) + (mismatch.wrong_bytes == 1 ? " byte" : " bytes") + ", first at offset " +
-         std::to_string(mismatch.offset_bytes);
+         std::to_string(mismatch.wrong_bytes) + (mismatch.wrong_bytes == 1 ? " byte" : " bytes") +
+         ", first at offset " + std::to_string(mismatch.offset_bytes);
 }
 
 const char* status_of(const Point& point) {

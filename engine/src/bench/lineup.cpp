@@ -66,7 +66,7 @@ Lineup::Lineup(const Context& context, const Pair& pair, const Plan& plan) : con
     const std::string reason = agreed_reason(pair, own_reason(context, pair, plan, *entry, *transport));
     players_.push_back({entry, std::move(transport), reason});
     Arena& arena = arenas_[entry->memory];
-    if (!reason.empty() || arena.memory) continue;   // an arena is made for the first transport that can use it
+    if (!reason.empty() || arena.memory) continue;  // an arena is made for the first transport that can use it
     arena.memory = make_memory(entry->memory);
     arena.share_bytes = agreed_share(context, pair, arena.memory.get());
   }

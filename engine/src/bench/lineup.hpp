@@ -15,14 +15,14 @@ namespace volley {
 struct Player {
   const TransportEntry* entry;
   std::unique_ptr<Transport> transport;
-  std::string reason;                      // why it is unavailable; empty when it is not
-  bool fresh = true;                       // no exchange has used the buffers since they were opened
+  std::string reason;  // why it is unavailable; empty when it is not
+  bool fresh = true;   // no exchange has used the buffers since they were opened
 };
 
 // What one kind of memory can hold, and the buffers in it.
 struct Arena {
-  std::unique_ptr<Memory> memory;          // null for MemoryKind::none
-  std::uint64_t share_bytes = 0;           // what each rank may take of it, agreed by both
+  std::unique_ptr<Memory> memory;  // null for MemoryKind::none
+  std::uint64_t share_bytes = 0;   // what each rank may take of it, agreed by both
   Buffers buffers;
 };
 

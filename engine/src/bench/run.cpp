@@ -93,7 +93,7 @@ void Records::end(const std::string& trouble) {
 void Records::end_in_trouble(const std::string& trouble) noexcept {
   try {
     end(trouble);
-  } catch (const std::exception&) {   // the reader has gone or the disk is full: the file is incomplete, and says so
+  } catch (const std::exception&) {  // the reader has gone or the disk is full: the file is incomplete, and says so
   }
 }
 
@@ -123,7 +123,7 @@ Exit run_plan(const Context& context, const Plan& plan, Records& records, Watchd
     return wire::broadcast_value(records.failed(), 0, context.world.get()) ? Exit::failed : Exit::good;
   }
   const auto pair = make_pair(context, 0, 1);
-  if (!pair) return Exit::good;   // a rank that the plan has no work for
+  if (!pair) return Exit::good;  // a rank that the plan has no work for
   watchdog.enter("finding out which transports can be used");
   Lineup lineup(context, *pair, plan);
   for (const auto& player : lineup.players()) {

@@ -25,7 +25,7 @@ class Records {
   [[nodiscard]] double elapsed_s() const { return seconds_since(begun_); }
 
  private:
-  Output* output_;                          // null on every rank but the first
+  Output* output_;  // null on every rank but the first
   Clock::time_point begun_;
   int ok_ = 0;
   int failed_ = 0;

@@ -15,9 +15,9 @@ namespace volley::gpu {
 struct Device {
   int index = 0;
   std::string name;
-  std::string uuid;                 // GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx
-  std::string pci;                  // domain:bus:device.function, lower case as in /sys
-  std::string compute_capability;   // e.g. "9.0"
+  std::string uuid;                // GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx
+  std::string pci;                 // domain:bus:device.function, lower case as in /sys
+  std::string compute_capability;  // e.g. "9.0"
   std::uint64_t memory_bytes = 0;
 };
 

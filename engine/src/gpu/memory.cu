@@ -158,8 +158,8 @@ class DeviceMemory final : public Memory {
   std::optional<Mismatch> look(const std::byte* at, std::size_t bytes, std::uint64_t seed, Contents contents) {
     Found found{~0ULL, 0};
     VOLLEY_CUDA_CHECK(cudaMemcpy(found_.data(), &found, sizeof found, cudaMemcpyHostToDevice));
-    check_kernel<<<blocks_for(bytes), block_threads>>>(reinterpret_cast<const std::uint8_t*>(at), bytes, seed,
-                                                       contents, reinterpret_cast<Found*>(found_.data()));
+    check_kernel<<<blocks_for(bytes), block_threads>>>(reinterpret_cast<const std::uint8_t*>(at), bytes, seed, contents,
+                                                       reinterpret_cast<Found*>(found_.data()));
     VOLLEY_CUDA_CHECK(cudaGetLastError());
     VOLLEY_CUDA_CHECK(cudaMemcpy(&found, found_.data(), sizeof found, cudaMemcpyDeviceToHost));
     if (found.wrong == 0) return std::nullopt;

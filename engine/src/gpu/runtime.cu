@@ -28,15 +28,15 @@ Presence presence() {
   int devices = 0;
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status == cudaSuccess && devices > 0) return {devices, {}};
-  cudaGetLastError();   // the error is told here; nobody should find it again
+  cudaGetLastError();  // the error is told here; nobody should find it again
   if (status == cudaSuccess || status == cudaErrorNoDevice) return {0, "CUDA sees no device"};
   if (status == cudaErrorInsufficientDriver) {
     int driver = 0;
     cudaDriverGetVersion(&driver);
     if (driver == 0) return {0, "no NVIDIA driver"};
     return {0, "the NVIDIA driver is too old: it supports CUDA " + std::to_string(driver / 1000) + "." +
-                   std::to_string(driver % 1000 / 10) + ", this engine needs " +
-                   std::to_string(CUDART_VERSION / 1000) + "." + std::to_string(CUDART_VERSION % 1000 / 10)};
+                   std::to_string(driver % 1000 / 10) + ", this engine needs " + std::to_string(CUDART_VERSION / 1000) +
+                   "." + std::to_string(CUDART_VERSION % 1000 / 10)};
   }
   return {0, std::string("cudaGetDeviceCount failed: ") + cudaGetErrorString(status)};
 }

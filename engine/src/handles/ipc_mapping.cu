@@ -12,11 +12,11 @@ namespace {
 // The runtime knows no call for this, and the engine is not linked to libcuda, which is absent where there is no
 // driver: the runtime, which has opened it, hands out its functions.
 PFN_cuMemGetAddressRange_v3020 address_range_function() {
-  constexpr unsigned since_cuda = 3020;   // the 64-bit signature came with CUDA 3.2
+  constexpr unsigned since_cuda = 3020;  // the 64-bit signature came with CUDA 3.2
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  VOLLEY_CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &function, since_cuda, cudaEnableDefault,
-                                                     &found));
+  VOLLEY_CUDA_CHECK(
+      cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &function, since_cuda, cudaEnableDefault, &found));
   if (found != cudaDriverEntryPointSuccess) throw std::runtime_error("the NVIDIA driver has no cuMemGetAddressRange");
   return reinterpret_cast<PFN_cuMemGetAddressRange_v3020>(function);
 }

@@ -21,7 +21,7 @@ std::uint64_t mixed(std::uint64_t value) {
 constexpr std::size_t words_of_a_line = 64 / word_bytes;
 // Processors stop fetching ahead at the end of a page; asking for what lies a page ahead makes up to twice the speed.
 constexpr std::size_t ahead_bytes = 4096;
-enum Access { read = 0, rewrite = 1 };   // as __builtin_prefetch wants to know
+enum Access { read = 0, rewrite = 1 };  // as __builtin_prefetch wants to know
 
 // Words (first + i * pattern_step) ^ mask: contents, poison and guards are all of this form.
 struct Words {
@@ -49,9 +49,8 @@ Words guards(std::uint64_t seed) { return {0, guard_word(seed, 0)}; }
 // Whole words first, then the bytes of one more word.
 void write(std::byte* at, std::size_t bytes, const Words& words) {
   const std::size_t count = bytes / word_bytes;
-  words.each<rewrite>(at, count, [at](std::size_t i, std::uint64_t word) {
-    std::memcpy(at + i * word_bytes, &word, word_bytes);
-  });
+  words.each<rewrite>(at, count,
+                      [at](std::size_t i, std::uint64_t word) { std::memcpy(at + i * word_bytes, &word, word_bytes); });
   const std::uint64_t last = words.at(count);
   std::memcpy(at + count * word_bytes, &last, bytes % word_bytes);
 }
@@ -90,7 +89,7 @@ void compare(const std::byte* at, std::size_t bytes, const Words& words, std::in
 }  // namespace
 
 std::uint64_t seed_of(const Stamp& stamp) {
-  constexpr std::uint64_t repetitions = 128;   // that share a base: the tag has 7 bits for them
+  constexpr std::uint64_t repetitions = 128;  // that share a base: the tag has 7 bits for them
   const std::uint64_t both_ways = mixed(mixed(stamp.size_bytes + pattern_step) + stamp.repetition / repetitions);
   return base_of(both_ways) | (stamp.repetition % repetitions) << 1 | (stamp.direction & 1);
 }

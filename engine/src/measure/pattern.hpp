@@ -13,7 +13,7 @@ inline constexpr std::size_t guard_bytes = 64;
 // One verified message: which point, which way, which repetition. Different messages have different contents.
 struct Stamp {
   std::uint64_t size_bytes;
-  std::uint64_t direction;   // 0: sent by the first rank, 1: by the second
+  std::uint64_t direction;  // 0: sent by the first rank, 1: by the second
   std::uint64_t repetition;
 };
 
@@ -52,8 +52,8 @@ inline constexpr std::uint64_t pattern_step = 0x9E3779B97F4A7C15ULL;
 
 // The first wrong byte, and how many are wrong in all.
 struct Mismatch {
-  int rank = 0;                    // world rank whose receive buffer is wrong; set by the sampler
-  std::int64_t offset_bytes = 0;   // from the start of the message; negative or >= size: a guard byte
+  int rank = 0;                   // world rank whose receive buffer is wrong; set by the sampler
+  std::int64_t offset_bytes = 0;  // from the start of the message; negative or >= size: a guard byte
   std::uint8_t expected = 0;
   std::uint8_t found = 0;
   std::uint64_t wrong_bytes = 0;

@@ -17,10 +17,10 @@ namespace volley {
 struct Exercise {
   const char* name;
   std::function<void(Transport&, const View&, std::uint64_t)> run;
-  std::array<std::uint64_t, 2> messages;   // moved by one count: [0] first to second rank, [1] back
-  double parts;                            // seconds of one count are divided by this: 2 gives the half round trip
-  bool second_times;                       // the second rank times what it receives as well
-  bool one_buffer;                         // a fixed batch uses one buffer both ways, as the tutorial does
+  std::array<std::uint64_t, 2> messages;  // moved by one count: [0] first to second rank, [1] back
+  double parts;                           // seconds of one count are divided by this: 2 gives the half round trip
+  bool second_times;                      // the second rank times what it receives as well
+  bool one_buffer;                        // a fixed batch uses one buffer both ways, as the tutorial does
 };
 
 enum class EndedBy { open, interval, time, few, fixed, failure };
@@ -28,15 +28,15 @@ enum class EndedBy { open, interval, time, few, fixed, failure };
 struct Point {
   const TransportEntry* entry = nullptr;
   Transport* transport = nullptr;
-  Memory* memory = nullptr;                // null where there is nothing to verify
+  Memory* memory = nullptr;  // null where there is nothing to verify
   View view;
-  bool fresh = false;                      // its buffers have never been used: the first exchange is cold
+  bool fresh = false;  // its buffers have never been used: the first exchange is cold
 
   // What was found. Times are seconds of one count divided by the exercise's parts.
-  std::string skipped;                     // why, when it was
-  std::vector<double> led;                 // timed by the first rank
-  std::vector<double> followed;            // timed by the second rank, where it times
-  std::uint64_t count = 0;                 // of every sample
+  std::string skipped;           // why, when it was
+  std::vector<double> led;       // timed by the first rank
+  std::vector<double> followed;  // timed by the second rank, where it times
+  std::uint64_t count = 0;       // of every sample
   std::optional<double> empty_s;
   std::optional<double> cold_s;
   std::uint64_t messages_timed = 0;
@@ -46,10 +46,10 @@ struct Point {
   double elapsed_s = 0;
 
   // How far it is.
-  std::uint64_t repetition = 0;            // of the pattern
-  double count_s = 0;                      // what one count takes, about; the same number on both ranks
-  std::size_t next_look = 0;               // samples at which the interval is computed next
-  std::uint64_t told = 0;                  // samples of the second rank that the first knows
+  std::uint64_t repetition = 0;  // of the pattern
+  double count_s = 0;            // what one count takes, about; the same number on both ranks
+  std::size_t next_look = 0;     // samples at which the interval is computed next
+  std::uint64_t told = 0;        // samples of the second rank that the first knows
   [[nodiscard]] bool open() const { return skipped.empty() && ended_by == EndedBy::open; }
 };
 

@@ -109,7 +109,7 @@ double Sampler::shortest_batch_s(Point& point, std::uint64_t count) {
   double shortest_s = std::numeric_limits<double>::infinity();
   double spent_s = 0;
   const auto goes_on = [&](int repeat) {
-    if (shortest_s > 2 * lasting_exchange_s) return repeat < 1;   // nothing interrupts for so long
+    if (shortest_s > 2 * lasting_exchange_s) return repeat < 1;  // nothing interrupts for so long
     return repeat < 2 || (repeat < 5 && shortest_s < lasting_exchange_s) || (repeat < 10 && spent_s < calibration_s);
   };
   for (int repeat = 0; goes_on(repeat); ++repeat) {
@@ -277,7 +277,8 @@ void Sampler::settle(std::vector<Point>& points, int rounds) {
     if (!point.open()) continue;
     watchdog_.progress();
     collect_from_second(point);
-    point.ended_by = wire::broadcast_value(pair_.leads() ? judged(point, rounds) : EndedBy::open, 0, pair_.control.get());
+    point.ended_by =
+        wire::broadcast_value(pair_.leads() ? judged(point, rounds) : EndedBy::open, 0, pair_.control.get());
   }
 }
 

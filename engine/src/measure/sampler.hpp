@@ -51,7 +51,7 @@ class Sampler {
   const Exercise& exercise_;
   Watchdog& watchdog_;
 
-  const Point* latest_ = nullptr;   // whose message was exchanged last
+  const Point* latest_ = nullptr;  // whose message was exchanged last
 
   // What the last message size of a transport came to.
   struct Settled {

@@ -11,8 +11,9 @@
 namespace volley {
 
 Watchdog::Watchdog(std::string who, double patience_s)
-    : who_(std::move(who)), patience_s_(patience_s), allowed_s_(patience_s), since_(Clock::now()),
-      thread_([this] { watch(); }) {}
+    : who_(std::move(who)), patience_s_(patience_s), allowed_s_(patience_s), since_(Clock::now()), thread_([this] {
+        watch();
+      }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -46,7 +47,7 @@ void Watchdog::watch() {
     std::fprintf(stderr, "volley-engine: watchdog: %s made no progress for %.0f s in %s\n", who_.c_str(),
                  std::floor(quiet_s), where_.c_str());
     std::fflush(stderr);
-    _exit(static_cast<int>(Exit::watchdog));   // no destructor, no MPI: either may hang as well
+    _exit(static_cast<int>(Exit::watchdog));  // no destructor, no MPI: either may hang as well
   }
 }
 

@@ -30,7 +30,8 @@ Json steering_environment() {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos) continue;
     for (const auto prefix : steering) {
-      if (text.starts_with(prefix) && !text.starts_with("OMPI_MCA_initial_wdir")) found[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
+      if (text.starts_with(prefix) && !text.starts_with("OMPI_MCA_initial_wdir"))
+        found[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
     }
   }
   return found;
@@ -110,8 +111,12 @@ RankFacts rank_from_json(const Json& json) {
   facts.cpu = json.at("cpu");
   facts.memory_available_bytes = json.at("memory_available_bytes");
   if (const Json& device = json.at("device"); !device.is_null()) {
-    facts.device = gpu::Device{device.at("index"), device.at("name"),               device.at("uuid"),
-                               device.at("pci"),   device.at("compute_capability"), device.at("memory_bytes")};
+    facts.device = gpu::Device{device.at("index"),
+                               device.at("name"),
+                               device.at("uuid"),
+                               device.at("pci"),
+                               device.at("compute_capability"),
+                               device.at("memory_bytes")};
   }
   return facts;
 }

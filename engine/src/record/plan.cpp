@@ -30,8 +30,9 @@ class Object {
   void integer(const char* key, Number& target, Number least, bool required = false) {
     const auto fits = [&](const Json& v) {
       return v.is_number_integer() && v >= least &&
-             (v.is_number_unsigned() ? v.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<Number>::max())
-                                     : true);
+             (v.is_number_unsigned()
+                  ? v.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<Number>::max())
+                  : true);
     };
     read(key, required, "a whole number of at least " + std::to_string(least), fits, target);
   }
@@ -93,7 +94,9 @@ class Object {
     for (std::size_t i = 0; i < value->size(); ++i) {
       const Json& item = (*value)[i];
       if (fits(item)) target.push_back(item.get<Item>());
-      else complain(std::string(key) + "[" + std::to_string(i) + "]", std::string("expected ") + expected + ", found " + shown(item));
+      else
+        complain(std::string(key) + "[" + std::to_string(i) + "]",
+                 std::string("expected ") + expected + ", found " + shown(item));
     }
   }
   template <class Read>
@@ -235,8 +238,8 @@ void check_jacobi(Object& object, const Plan& plan) {
   if (std::int64_t{across} * along != plan.world_size) {
     object.complain("jacobi.topology", "a grid of " + std::to_string(across) + " x " + std::to_string(along) +
                                            " processes does not fit " + std::to_string(plan.world_size) +
-                                           (plan.world_size == 1 ? " rank" : " ranks") + "; these do: " +
-                                           grids_of(plan.world_size));
+                                           (plan.world_size == 1 ? " rank" : " ranks") +
+                                           "; these do: " + grids_of(plan.world_size));
   }
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
     const TransportEntry* entry = find_transport(plan.transports[i]);
@@ -245,8 +248,8 @@ void check_jacobi(Object& object, const Plan& plan) {
     for (const auto& other : registry()) {
       if (other.make_halo != nullptr && !other.test) names += (names.empty() ? "" : ", ") + std::string(other.name);
     }
-    object.complain("transports[" + std::to_string(i) + "]", "`" + plan.transports[i] +
-                                                                 "` carries no halos; those that do: " + names);
+    object.complain("transports[" + std::to_string(i) + "]",
+                    "`" + plan.transports[i] + "` carries no halos; those that do: " + names);
   }
 }
 
@@ -299,8 +302,8 @@ void read_into(Plan& plan, Object& object) {
   if (plan.benchmark == Benchmark::matrix) return check_matrix(object, plan);
   if (plan.benchmark == Benchmark::jacobi) return check_jacobi(object, plan);
   if (plan.benchmark != Benchmark::probe && plan.world_size != 2) {
-    object.complain("world_size", "a ping-pong or stream is between exactly 2 ranks, found " +
-                                      std::to_string(plan.world_size));
+    object.complain("world_size",
+                    "a ping-pong or stream is between exactly 2 ranks, found " + std::to_string(plan.world_size));
   }
 }
 
@@ -311,7 +314,7 @@ PlanReading read_plan(const std::string& text) {
   Plan& plan = reading.plan;
   try {
     plan.document = Json::parse(text);
-  } catch (const Json::exception& error) {   // the library's way of answering; turned into one of ours
+  } catch (const Json::exception& error) {  // the library's way of answering; turned into one of ours
     reading.errors.push_back("plan: not a JSON document: " + std::string(error.what()));
     return reading;
   }

@@ -18,13 +18,13 @@ enum class Benchmark { pingpong, stream, matrix, jacobi, probe };
 enum class Direction { uni, bi };
 
 struct Sampling {
-  bool fixed = false;            // one batch of `iterations` after `warmup`, as the tutorial does
-  double interval = 0.01;        // adaptive: half width of the median's interval, relative
-  double point_time_s = 1.0;     // adaptive: a point is given up after this long, at the end of a round
+  bool fixed = false;         // one batch of `iterations` after `warmup`, as the tutorial does
+  double interval = 0.01;     // adaptive: half width of the median's interval, relative
+  double point_time_s = 1.0;  // adaptive: a point is given up after this long, at the end of a round
   int min_visits = 3;
   std::uint64_t warmup = 5;
   std::uint64_t iterations = 50;
-  bool tail = false;             // adaptive: k = 1
+  bool tail = false;  // adaptive: k = 1
 };
 
 struct Stream {
@@ -46,10 +46,10 @@ struct Jacobi {
   std::array<std::int64_t, 2> domain{3, 3};  // points of each process along x and y
   bool single = false;                       // numbers of 4 bytes instead of 8
   std::uint64_t iterations = 1000;
-  double tolerance = 1e-5;                   // ends when the residue is at most this
-  std::uint64_t check_every = 1;             // iterations from one residue to the next
-  bool overlap = true;                       // the interior is computed while halos are on their way
-  std::optional<int> threads;                // of each rank; otherwise its share of the cores
+  double tolerance = 1e-5;        // ends when the residue is at most this
+  std::uint64_t check_every = 1;  // iterations from one residue to the next
+  bool overlap = true;            // the interior is computed while halos are on their way
+  std::optional<int> threads;     // of each rank; otherwise its share of the cores
 };
 
 struct Plan {
@@ -57,7 +57,7 @@ struct Plan {
   int world_size = 2;
   std::vector<std::string> transports;
   std::vector<std::uint64_t> sizes_bytes;
-  std::map<std::string, std::string> excluded;   // transport, and why it must not be opened
+  std::map<std::string, std::string> excluded;  // transport, and why it must not be opened
   Sampling sampling;
   Stream stream;
   Matrix matrix;
@@ -67,7 +67,7 @@ struct Plan {
   bool share_device = false;
   std::optional<double> budget_s;
   double watchdog_s = 60.0;
-  Json document;                 // the plan as it came, for the run record
+  Json document;  // the plan as it came, for the run record
 };
 
 // A plan's text, read: the plan, or every error of the text as a line `plan: $.path: what was expected`.

@@ -96,7 +96,7 @@ class DeviceTransport final : public Transport {
     *verdict() = {Verdict::good, 0};
     VOLLEY_CUDA_CHECK(cudaMemset(inbox_.data(), 0, sizeof(Inbox)));
     VOLLEY_CUDA_CHECK(cudaDeviceSynchronize());
-    VOLLEY_MPI(MPI_Barrier(control_));   // the other rank's first message comes after this
+    VOLLEY_MPI(MPI_Barrier(control_));  // the other rank's first message comes after this
   }
 
   void pingpong(const View& view, std::uint64_t exchanges) override {
@@ -177,10 +177,10 @@ class DeviceTransport final : public Transport {
   }
 
   MPI_Comm control_ = MPI_COMM_NULL;
-  std::array<int, 2> ranks_{};      // this rank's and the other's number in the world
+  std::array<int, 2> ranks_{};  // this rank's and the other's number in the world
   bool leads_ = false;
-  unsigned most_blocks_ = 1;        // agreed: both grids are of one size
-  std::uint64_t last_ = 0;          // number of the last message or window, the same on both ranks
+  unsigned most_blocks_ = 1;  // agreed: both grids are of one size
+  std::uint64_t last_ = 0;    // number of the last message or window, the same on both ranks
   gpu::Stream stream_;
   gpu::PinnedBuffer verdict_;
   gpu::DeviceBuffer inbox_;

@@ -2,7 +2,8 @@
 //
 // A message goes one of two ways:
 //
-//   short: every 16 bytes stored carry 8 bytes of the message with the message's number beside them (device_access.cuh).
+//   short: every 16 bytes stored carry 8 bytes of the message with the message's number beside them
+//   (device_access.cuh).
 //     They go to an inbox in the receiver's memory. The receiver polls each of them, and puts the data in its place. No
 //     fence, one way through the wire; but half of the wire, and one block: with several, only a grid-wide barrier
 //     would tell that the whole message is in its place, which costs as much as the fence of the other way.
@@ -25,42 +26,42 @@ namespace volley::device {
 
 constexpr unsigned warp_threads = 32;
 constexpr unsigned most_threads = 1024;
-constexpr unsigned most_blocks = warp_threads;   // one lane of a warp polls each block's word
+constexpr unsigned most_blocks = warp_threads;  // one lane of a warp polls each block's word
 
-constexpr unsigned payload_bytes = 8;            // of a line
+constexpr unsigned payload_bytes = 8;  // of a line
 constexpr unsigned lines_per_thread = 2;
 constexpr unsigned most_lines = most_threads * lines_per_thread;
-constexpr unsigned short_bytes = most_lines * payload_bytes;   // a longer message goes the long way
+constexpr unsigned short_bytes = most_lines * payload_bytes;  // a longer message goes the long way
 
 // In the memory of the device that polls it; the other device writes into it.
 struct Inbox {
   Line lines[most_lines];
-  alignas(128) std::uint64_t arrived[most_blocks];   // number of the last message that the sender's block stored whole
-  alignas(128) std::uint64_t acknowledged;           // number of the last window that the receiver has received
-  alignas(128) std::uint32_t given_up;               // the other device waits no longer
+  alignas(128) std::uint64_t arrived[most_blocks];  // number of the last message that the sender's block stored whole
+  alignas(128) std::uint64_t acknowledged;          // number of the last window that the receiver has received
+  alignas(128) std::uint32_t given_up;              // the other device waits no longer
 };
 
 // In host memory of this rank.
 struct Verdict {
   enum : std::uint32_t { good, expired, deserted };
-  std::uint32_t outcome;   // anything but `good` ends the kernel; the host may set it, too
-  std::uint64_t number;    // of the message or window that was waited for
+  std::uint32_t outcome;  // anything but `good` ends the kernel; the host may set it, too
+  std::uint64_t number;   // of the message or window that was waited for
 };
 
 // What one launch does.
 struct Job {
   const std::byte* send;
   std::byte* recv;
-  std::byte* recv_there;   // the other rank's recv, mapped here
+  std::byte* recv_there;  // the other rank's recv, mapped here
   std::uint64_t bytes;
   Inbox* inbox;
   Inbox* inbox_there;
   Verdict* verdict;
-  std::uint64_t last;      // number of the last message (or window) of earlier launches
-  std::uint64_t count;     // exchanges (or windows) to make
-  int window;              // messages of a window
+  std::uint64_t last;   // number of the last message (or window) of earlier launches
+  std::uint64_t count;  // exchanges (or windows) to make
+  int window;           // messages of a window
   bool leads;
-  bool sends;              // in a stream
+  bool sends;  // in a stream
   bool receives;
   std::uint64_t patience_ns;
 };
@@ -159,9 +160,9 @@ __device__ inline bool receive_short(const Job& job, std::uint32_t number) {
     if (line * payload_bytes >= job.bytes) break;
     Line found;
     good = good && await(job, number, [&] {
-      found = load_line(&job.inbox->lines[line]);
-      return carries(found, number);
-    });
+             found = load_line(&job.inbox->lines[line]);
+             return carries(found, number);
+           });
     const std::uint64_t data = (found.words[0] & 0xFFFFFFFFU) | found.words[1] << 32;
     if (good) scatter(job.recv + line * payload_bytes, data, payload_of(job.bytes, line));
   }
@@ -203,8 +204,8 @@ __device__ void copy(const std::byte* from, std::byte* to, std::uint64_t units) 
 
 // Vectors, and single bytes for the rest. Buffers are page aligned; a message that is not goes byte by byte.
 __device__ inline void copy_message(const Job& job) {
-  const auto misaligned = (reinterpret_cast<std::uintptr_t>(job.send) | reinterpret_cast<std::uintptr_t>(job.recv_there)) %
-                          sizeof(uint4);
+  const auto misaligned =
+      (reinterpret_cast<std::uintptr_t>(job.send) | reinterpret_cast<std::uintptr_t>(job.recv_there)) % sizeof(uint4);
   const std::uint64_t vectors = misaligned != 0 ? 0 : job.bytes / sizeof(uint4);
   const std::uint64_t done = vectors * sizeof(uint4);
   copy<uint4>(job.send, job.recv_there, vectors);
@@ -222,9 +223,8 @@ __device__ inline void announce(const Job& job, std::uint64_t number) {
 __device__ inline bool receive_long(const Job& job, std::uint64_t number) {
   bool good = true;
   if (threadIdx.x < gridDim.x) {
-    good = await(job, number, [&] {
-      return Told(job.inbox->arrived[threadIdx.x]).load(cuda::memory_order_acquire) >= number;
-    });
+    good = await(job, number,
+                 [&] { return Told(job.inbox->arrived[threadIdx.x]).load(cuda::memory_order_acquire) >= number; });
   }
   return __syncthreads_and(good);
 }
@@ -248,9 +248,7 @@ __global__ void __launch_bounds__(most_threads, 1) long_pingpong(const Job job) 
 __device__ inline bool await_acknowledgement(const Job& job, std::uint64_t number) {
   bool good = true;
   if (threadIdx.x == 0) {
-    good = await(job, number, [&] {
-      return Told(job.inbox->acknowledged).load(cuda::memory_order_acquire) >= number;
-    });
+    good = await(job, number, [&] { return Told(job.inbox->acknowledged).load(cuda::memory_order_acquire) >= number; });
   }
   return __syncthreads_and(good);
 }

@@ -69,9 +69,7 @@ class MpiChannel {
     if (done != 0) requests_.clear();
   }
 
-  void acknowledge() {
-    VOLLEY_MPI(MPI_Send(&acknowledgement_, 1, MPI_INT, peer_, acknowledgement_tag, comm_));
-  }
+  void acknowledge() { VOLLEY_MPI(MPI_Send(&acknowledgement_, 1, MPI_INT, peer_, acknowledgement_tag, comm_)); }
 
   void await_acknowledgement() {
     VOLLEY_MPI(MPI_Recv(&acknowledgement_, 1, MPI_INT, peer_, acknowledgement_tag, comm_, MPI_STATUS_IGNORE));

@@ -4,9 +4,10 @@
 // Why a host and a line tell of completion, in this order: the copy, cudaStreamSynchronize, a release store, and on the
 // other side an acquire load. The host sees the stream complete only when the copy's writes are visible to the whole
 // system, the other device included; what the other host does after it has read the new count, it does after that. The
-// receiving host thus sees completion before it enqueues the answer. cudaStreamSynchronize spins (cudaDeviceScheduleAuto
-// with more processors than contexts) on the word that the copy engine writes behind every copy: nothing is added to the
-// stream for it, and asking through an event or cudaStreamQuery would repeat a call's overhead for each look.
+// receiving host thus sees completion before it enqueues the answer. cudaStreamSynchronize spins
+// (cudaDeviceScheduleAuto with more processors than contexts) on the word that the copy engine writes behind every
+// copy: nothing is added to the stream for it, and asking through an event or cudaStreamQuery would repeat a call's
+// overhead for each look.
 #include <sched.h>
 
 #include <atomic>
@@ -49,7 +50,7 @@ class Bell {
     const std::string name = wire::broadcast(segment_.name(), 0, pair.control.get());
     if (!pair.leads()) segment_ = SharedSegment::open(name, sizeof(Counts));
     VOLLEY_MPI(MPI_Barrier(pair.control.get()));
-    segment_.unlink();   // both have mapped it; what remains goes with the last process, however that ends
+    segment_.unlink();  // both have mapped it; what remains goes with the last process, however that ends
     auto* counts = std::launder(reinterpret_cast<Counts*>(segment_.data()));
     mine_ = &counts->of[pair.self].told;
     theirs_ = &counts->of[pair.peer].told;
@@ -68,7 +69,7 @@ class Bell {
  private:
   // About 10 us of looking: longer than a small copy takes, shorter than a scheduler's time slice.
   static constexpr unsigned looks_between_yields = 10'000;
-  static constexpr std::size_t line_bytes = 128;   // processors fetch lines of 64 bytes in pairs
+  static constexpr std::size_t line_bytes = 128;  // processors fetch lines of 64 bytes in pairs
 
   struct Counts {
     struct Line {
@@ -112,8 +113,8 @@ class PeerChannel {
   void recv(const View&) { bell_.await(); }
 
   void start_send(const View& view) {
-    VOLLEY_CUDA_CHECK(cudaMemcpyAsync(buffers_.opposite(view.recv), view.send, view.bytes, cudaMemcpyDeviceToDevice,
-                                      stream_.get()));
+    VOLLEY_CUDA_CHECK(
+        cudaMemcpyAsync(buffers_.opposite(view.recv), view.send, view.bytes, cudaMemcpyDeviceToDevice, stream_.get()));
     sending_ = true;
   }
   void start_recv(const View&) { receiving_ = true; }

@@ -46,8 +46,9 @@ std::string without_peer_access(const Context& context, const Pair& pair) {
   const std::optional<int> peer = index_here(context, there.device->uuid);
   // CUDA IPC may map memory of a hidden device, but whether it can is found out only by failing.
   if (!peer) {
-    return "rank " + std::to_string(here.rank) + " does not see the device of rank " + std::to_string(there.rank) + ", " +
-           name_of(*there.device) + ": let both see both (CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task), and choose with "
+    return "rank " + std::to_string(here.rank) + " does not see the device of rank " + std::to_string(there.rank) +
+           ", " + name_of(*there.device) +
+           ": let both see both (CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task), and choose with "
            "--gpus";
   }
   int reaches = 0;
@@ -60,7 +61,7 @@ std::string without_peer_access(const Context& context, const Pair& pair) {
 PeerBuffers::PeerBuffers(const Pair& pair, const Buffers& mine) {
   struct Named {
     cudaIpcMemHandle_t block;
-    std::size_t offset;   // of the message in it: guards stand before the message
+    std::size_t offset;  // of the message in it: guards stand before the message
   };
   const std::array<std::byte*, 2> places{mine.send, mine.recv};
   std::array<Named, 2> named{};

@@ -48,12 +48,12 @@ class PeerBuffers {
 
  private:
   struct Side {
-    gpu::Block block;                 // the allocation here that the buffer is in
+    gpu::Block block;  // the allocation here that the buffer is in
     const std::byte* mine = nullptr;
     gpu::IpcMapping mapping;
     std::byte* theirs = nullptr;
   };
-  std::array<Side, 2> sides_;         // send, recv
+  std::array<Side, 2> sides_;  // send, recv
 };
 
 }  // namespace volley

@@ -19,8 +19,8 @@ constexpr auto device = MemoryKind::device;
 constexpr std::array entries{
     TransportEntry{"host", "MPI, host memory", true, host, false, make_host, make_host_halo},
 #if VOLLEY_WITH_CUDA
-    TransportEntry{"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", true, device, false,
-                   make_staged_pageable},
+    TransportEntry{"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", true, device,
+                   false, make_staged_pageable},
     TransportEntry{"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, whole messages", true, device, false,
                    make_staged_pinned},
     TransportEntry{"staged/pipelined", "GPU - host - MPI - host - GPU, pinned chunks, overlapped", true, device, false,
@@ -36,7 +36,8 @@ constexpr std::array entries{
 #endif
     TransportEntry{"null", "nothing: the harness's own overhead", false, none, false, make_null},
     TransportEntry{"corrupt", "test: host with one bit flipped", true, host, true, make_corrupt, make_corrupt_halo},
-    TransportEntry{"echo", "test: moves nothing, hands back what was sent", false, host, true, make_echo, make_echo_halo},
+    TransportEntry{"echo", "test: moves nothing, hands back what was sent", false, host, true, make_echo,
+                   make_echo_halo},
     TransportEntry{"hang", "test: host, and the second rank stops", true, host, true, make_hang},
     TransportEntry{"delay", "test: host, with 0.2 ms before each message between ranks 0 and 2", true, host, true,
                    make_delay},
@@ -47,7 +48,8 @@ constexpr std::array entries{
 std::span<const TransportEntry> registry() { return entries; }
 
 const TransportEntry* find_transport(std::string_view name) {
-  const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
   return found == entries.end() ? nullptr : &*found;
 }
 

@@ -12,12 +12,12 @@ namespace volley {
 
 struct TransportEntry {
   const char* name;
-  const char* summary;                     // what moves the bytes, for people
-  bool mpi;                                // the message's bytes travel through MPI
-  MemoryKind memory;                       // where the message's buffers are
-  bool test;                               // breaks on purpose; used only when asked for by name
+  const char* summary;  // what moves the bytes, for people
+  bool mpi;             // the message's bytes travel through MPI
+  MemoryKind memory;    // where the message's buffers are
+  bool test;            // breaks on purpose; used only when asked for by name
   std::unique_ptr<Transport> (*make)();
-  std::unique_ptr<HaloLink> (*make_halo)() = nullptr;   // null: it carries no halos
+  std::unique_ptr<HaloLink> (*make_halo)() = nullptr;  // null: it carries no halos
 };
 
 [[nodiscard]] std::span<const TransportEntry> registry();
