@@ -102,6 +102,13 @@ class RunLog:
         if self.run is None:
             raise RecordError(f"a {kind} record before any run record")
 
+    def take(self, record: Record) -> None:
+        """Append a record as :meth:`add` does; one that does not belong where it comes is a problem of the run."""
+        try:
+            self.add(record)
+        except RecordError as error:
+            self.problems.append(str(error))
+
 
 def encode_line(record: Record) -> bytes:
     """Return the record as one line of JSON with its line feed."""

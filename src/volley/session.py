@@ -29,8 +29,8 @@ from volley.planning import (
     count_ranks,
     make_plan,
 )
-from volley.records import End, Hardware, Plan, Record, Run
-from volley.records_io import RecordError, RunLog, encode_line
+from volley.records import End, Hardware, Plan, Run
+from volley.records_io import RunLog, encode_line
 from volley.report import check_format, render
 from volley.report.progress import Progress
 from volley.stack import Stack, assemble, has_driver, nvml, read_facts
@@ -302,7 +302,7 @@ class Session:
                 if isinstance(record, End):
                     _keep_hardware(self._hardware("after", log.run), log, keeper)
                 keeper.write(line)
-                _add(record, log)
+                log.take(record)
                 if isinstance(record, Run):
                     _keep_hardware(before and nvml.of(before, _uuids(record)), log, keeper)
                     if note := _other_library(record):
@@ -337,19 +337,12 @@ def _uuids(run: Run) -> set[str]:
     return {rank.device.uuid for rank in run.ranks if rank.device}
 
 
-def _add(record: Record, log: RunLog) -> None:
-    try:
-        log.add(record)
-    except RecordError as error:
-        log.problems.append(str(error))
-
-
 def _keep_hardware(hardware: Hardware | None, log: RunLog, keeper: Keeper) -> None:
     """Put a record of the front's own between the engine's; a run without GPUs has nothing to say."""
     if hardware is None or log.run is None or not _uuids(log.run):
         return
     keeper.write(encode_line(hardware))
-    _add(hardware, log)
+    log.take(hardware)
 
 
 def _other_library(run: Run) -> str | None:

@@ -16,7 +16,7 @@ from volley.doctor.probes.cuda import Api, CudaError
 from volley.launch import inside
 from volley.planning import Request
 from volley.records import PingPong, Rank, Sampling
-from volley.records_io import RecordError, RunLog
+from volley.records_io import RunLog
 from volley.session import prepare
 from volley.stack import Stack as Assembled
 from volley.stack import assemble, has_driver, read_facts, ucx_protocols
@@ -188,10 +188,7 @@ def attempt(request: Request) -> Job:
     start = session.start
     with engine.Running(start.tokens, start.environment, session.plan, own_session=not start.joins) as running:
         for _, record in running:
-            try:
-                log.add(record)
-            except RecordError as error:
-                log.problems.append(str(error))
+            log.take(record)
     ending = running.ending
     complete = log.end is not None and log.end.status == "complete"
     said = log.end.reason if log.end else None
