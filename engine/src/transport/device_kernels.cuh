@@ -101,12 +101,13 @@ __device__ bool await(const Job& job, std::uint64_t number, Ready ready) {
   return true;
 }
 
-// True when it is true for all threads of the block; each of them then sees what the others have stored.
-__device__ inline bool all_of_block(bool good) {
-  if (blockDim.x != warp_threads) return __syncthreads_and(good);
-  good = __all_sync(~0U, good);
-  __syncwarp();
-  return good;
+// Each thread of the block then sees what the others have stored before.
+__device__ inline void wait_for_block() {
+  if (blockDim.x == warp_threads) {
+    __syncwarp();
+  } else {
+    __syncthreads();
+  }
 }
 
 // --- short messages --------------------------------------------------------------------------------------------------
@@ -181,7 +182,9 @@ __device__ void send_short(const Part (&parts)[lines], std::uint32_t number) {
   }
 }
 
-// Returns when the whole message is in its place for every thread of the block, which alone will touch it.
+// Returns when the whole message is in its place for every thread of the block, which alone will touch it. False where
+// this thread's share did not come; the others find that out while they wait for the next message, so that no
+// vote, which takes longer than a barrier, stands between a message and its answer.
 template <unsigned lines>
 __device__ bool receive_short(const Job& job, const Part (&parts)[lines], std::uint32_t number) {
   bool good = true;
@@ -195,7 +198,8 @@ __device__ bool receive_short(const Job& job, const Part (&parts)[lines], std::u
            });
     if (good) scatter(part, (found.words[0] & 0xFFFFFFFFU) | found.words[1] << 32);
   }
-  return all_of_block(good);
+  wait_for_block();
+  return good;
 }
 
 // `lines` of them a thread.
