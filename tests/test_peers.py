@@ -432,7 +432,7 @@ def test_a_row_without_figures_says_why() -> None:
 
 
 def test_a_number_with_nobody_beside_it_has_its_unit() -> None:
-    row = Row("device 8 B", "", Asked(high=0.8e-6, unit="s"), of("volley", "n"))
+    row = Row("device 8 B", "", Asked(high=0.8e-6), of("volley", "n"))
     place = pretended(volley=outcome(n=0.75e-6), theirs=GOOD)
     shown = page.line(row, page.seen(row, PAIR, [Session(machine(), measured(place, [PAIR], launches=1))]))
     assert shown == "| device 8 B |  | ≤ 0.8000 µs | 0.7500 µs |  | 0.7500 µs | 1 | yes |"
