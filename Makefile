@@ -2,7 +2,8 @@
 # make test       every test that this machine can run
 # make test-gpu   the tests that need a GPU
 # make lint       style and types;  make format puts the style right
-# make bench      volley against its peers
+# make bench      volley against its peers' methods
+# make bench-peers PEERS=DIR   volley beside other programs that you built into DIR, on GPUs (BENCH="--only links --budget 300")
 # make docs       generated files: schema/, docs/cli.md, docs/records.md, what docs/tutorial.md says of records and code
 # make pictures   docs/pictures/
 # make clean      remove what the build made;  make distclean removes the environments too
@@ -42,7 +43,7 @@ ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
   $(shell find cmake build_backend engine/src engine/CMakeLists.txt engine/build.json.in -type f ! -name '*.pyc')
 FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
-.PHONY: run install test test-gpu ctest lint format bench docs pictures clean distclean FORCE
+.PHONY: run install test test-gpu ctest lint format bench bench-peers docs pictures clean distclean FORCE
 
 run: $(INSTALLED)
 	@$(VENV)/bin/volley $(ARGS)
@@ -137,9 +138,14 @@ format: $(VENV)/.lint
 bench: $(INSTALLED)
 	$(VENV)/bin/python bench/run.py $(BENCH)
 
+bench-peers: $(INSTALLED)
+	@[ -d "$(PEERS)" ] || { echo "say where the other programs are: make bench-peers PEERS=DIR" >&2; exit 1; }
+	PYTHONPATH=bench $(VENV)/bin/python -m peers measure "$(PEERS)" -o build/peers.jsonl $(BENCH)
+
 docs: $(INSTALLED)
 	PYTHONPATH=src $(VENV)/bin/python -m volley.generate
 	PYTHONPATH=src $(VENV)/bin/python docs/make/pages.py
+	PYTHONPATH=src:bench $(VENV)/bin/python -m peers page
 
 pictures: $(VENV)/.docs
 	PYTHONPATH=src $(VENV)/bin/python docs/make/pictures.py

@@ -1,0 +1,160 @@
+"""Starting a program of the table, and what came of it: always a record, whatever went wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from programs import HERE, VOLLEY, BenchError, Starter
+
+from volley import engine
+from volley.errors import UserError
+from volley.records import Run
+from volley.records_io import read_runs
+
+from .readers import Reader, Reading
+from .results import figures
+
+LAUNCH_TIMEOUT_S = 240
+TERM_S = 5
+"""What a launcher gets to end its ranks before it is killed."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One program and its words."""
+
+    key: str
+    """What rows call it."""
+    program: str
+    """Its file in the folder of programs."""
+    words: tuple[str, ...]
+    read: Reader
+    start: Literal["ranks", "alone", "on cores"] = "ranks"
+    """``ranks``: two, by the launcher, in the environment and on the cores of volley's own; ``alone``: as it is;
+    ``on cores``: alone, with the first core of each rank as its last words."""
+
+
+@dataclass(frozen=True)
+class Ours:
+    """A command line of volley."""
+
+    key: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a launch came to."""
+
+    wall_s: float
+    reading: Reading
+    reason: str | None = None
+    """Why it failed; figures that it gave before still count."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where programs are and how ranks are started."""
+
+    programs: Path
+    starter: Starter
+    run: Run
+    """volley's account of the machine."""
+
+    def launch(self, command: Command | Ours) -> Outcome:
+        """Start a program and wait for its end."""
+        return self._volley(command) if isinstance(command, Ours) else self._peer(command)
+
+    def _volley(self, command: Ours) -> Outcome:
+        with tempfile.TemporaryDirectory() as folder:
+            records = Path(folder, "records.jsonl")
+            tokens = [*VOLLEY, *command.words, "--format", "json", "-o", str(records)]
+            ended = finished(tokens, dict(os.environ))
+            reason = ended.reason(-1)
+            try:
+                found = figures(read_runs(records))
+            except (OSError, UserError) as error:
+                return Outcome(ended.wall_s, Reading(), reason or str(error))
+        return Outcome(ended.wall_s, Reading(found, self.run.engine.version), reason)
+
+    def _peer(self, command: Command) -> Outcome:
+        program = self.programs / command.program
+        if not os.access(program, os.X_OK):
+            return Outcome(0.0, Reading(), "there is no such program in the folder")
+        tokens, environment = [str(program), *command.words], dict(os.environ)
+        if command.start == "on cores":
+            tokens += [str(rank.cores[0]) for rank in self.run.ranks]
+        if command.start == "ranks":
+            places = " ".join(",".join(map(str, rank.cores)) for rank in self.run.ranks)
+            tokens = [*self.starter.words, str(HERE / "on_cores.sh"), places, *tokens]
+            environment |= self.starter.environment
+        ended = finished(tokens, environment)
+        reason = ended.reason(0)
+        if reason:  # where somebody keeps the programs is nobody's business
+            reason = reason.replace(f"{self.programs}/", "")
+        try:
+            reading = command.read(ended.output)
+        except ValueError as error:
+            return Outcome(ended.wall_s, Reading(), reason or f"its output: {error}")
+        if not reading.figures and reason is None:
+            reason = "it printed nothing that is known"
+        return Outcome(ended.wall_s, reading, reason)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A process that has ended."""
+
+    wall_s: float
+    output: str
+    errors: list[str]
+    """Lines of standard error that say something."""
+    how: str | None
+    """How it ended, where that was not well."""
+
+    def reason(self, line: int) -> str | None:
+        """Return why it failed, with the line of standard error that tells most: a program's first, volley's last."""
+        if self.how is None:
+            return None
+        return f"{self.how}: {self.errors[line]}" if self.errors else self.how
+
+
+def finished(tokens: Sequence[str], environment: dict[str, str]) -> Ended:
+    """Run a command to its end."""
+    started = time.perf_counter()
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        tokens, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=LAUNCH_TIMEOUT_S)
+            how = _how(process.returncode)
+        except subprocess.TimeoutExpired:
+            (output, errors), how = _stopped(process), f"it took longer than {LAUNCH_TIMEOUT_S} s"
+    said = [line.strip() for line in engine.clean(errors).splitlines() if any(map(str.isalpha, line))]
+    return Ended(time.perf_counter() - started, output.decode("utf-8", "replace"), said, how)
+
+
+def _how(status: int) -> str | None:
+    if status == 0:
+        return None
+    return f"it ended by {signal.Signals(-status).name}" if status < 0 else f"it ended with status {status}"
+
+
+def _stopped(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """End a launcher that takes too long, its ranks with it, and return what it had printed."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        os.killpg(process.pid, number)
+        try:
+            return process.communicate(timeout=TERM_S)
+        except subprocess.TimeoutExpired:
+            continue
+    raise BenchError(f"process {process.pid} cannot be ended")

@@ -1,0 +1,197 @@
+"""docs/peers.md: the table of claims, from the committed records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from volley.stats import Estimate, estimate
+from volley.text import digits, harmless, several, spans
+
+from .launches import Launch, Session, read
+from .table import PROGRAMS, TABLE, Comparison, Figures, Row
+
+ROOT = Path(__file__).parents[2]
+RECORDS = ROOT / "results/h200-x2/peers.jsonl"
+PAGE = ROOT / "docs/peers.md"
+SCALES = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
+    "B/s": ((1e9, "GB/s"), (1e6, "MB/s")),
+    "LU/s": ((1e9, "GLU/s"),),
+    "": ((0.01, "%"),),
+    "×": ((1.0, "×"),),
+}
+"""From the largest on: the first that leaves a digit before the decimal point, or the last."""
+
+HEAD = """\
+# volley beside other programs
+
+<!-- Written by `make docs` from results/h200-x2/peers.jsonl. -->
+
+The same thing measured by volley and by the program that people use for it, one launch beside the other on one machine.
+`make bench-peers PEERS=DIR` does it again, with programs that you built into DIR; the records are [here]({records}).
+"""
+
+HOW = """\
+## How it is done
+
+- Programs and volley are launched in turn: a round launches each once, every second round begins with the other
+  program, and rounds go through the whole table, so that a drift meets all alike.
+- A ratio is volley's number over the other's in the same round. The table shows the median over rounds and its 95 %
+  interval, or with fewer than six rounds the range ([method](method.md#the-interval-of-the-median)).
+  "in the median": the interval reaches beyond what is asked.
+- Programs with ranks are started by the launcher, in the environment and on the cores of volley's own ranks: the same
+  MPI, the same UCX, the same variables. The others start as they are.
+- volley verifies what it measures, and each of its own numbers is the median of its samples. Against the tutorial's
+  CUDA-aware program it samples as the tutorial does: 5 exchanges to warm up, one batch of 50, fresh buffers.
+- The gigabyte of OSU's benchmarks takes fewer iterations than they would choose (`-i`, in the records); up to 64 KiB
+  they run as they are.
+- nvbandwidth gives a number for each direction: of two GPUs the larger one counts, of the host's links the smaller.
+- nccl-tests queues 20 exchanges and waits once; so does volley's stream with a window of 20.
+"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the records say of a row."""
+
+    ours: Estimate | None = None
+    theirs: Estimate | None = None
+    value: Estimate | None = None
+    """The ratio, or volley's number where there is nobody to compare with."""
+    why_not: str = ""
+
+
+def seen(row: Row, comparison: Comparison, sessions: Iterable[Session]) -> Seen:
+    """Put the rounds of a row together."""
+    pairs, missing = [], ""
+    launches = [each for session in sessions for each in session.launches if each.comparison == comparison.name]
+    for figures in _rounds(sessions, comparison.name):
+        try:
+            pairs.append((row.ours(figures), row.theirs(figures) if row.theirs else 1.0))
+        except KeyError as error:
+            missing = missing or f"no figure {error.args[0]!r}"
+    if not pairs:
+        reasons = (f"{each.program}: {each.reason}" for each in launches if each.reason)
+        return Seen(why_not=harmless(next(reasons, missing or "not launched")))
+    ours, theirs = [mine for mine, _ in pairs], [other for _, other in pairs]
+    value = estimate([mine / other for mine, other in pairs])
+    return Seen(estimate(ours), estimate(theirs) if row.theirs else None, value)
+
+
+def _rounds(sessions: Iterable[Session], comparison: str) -> Iterator[Figures]:
+    for session in sessions:
+        found: dict[int, dict[str, float]] = {}
+        for launch in session.launches:
+            if launch.comparison == comparison:
+                figures = {f"{launch.command}/{name}": value for name, value in launch.figures.items()}
+                found.setdefault(launch.round, {}).update(figures, **_wall(launch))
+        yield from found.values()
+
+
+def _wall(launch: Launch) -> dict[str, float]:
+    return {f"{launch.command}/wall": launch.wall_s} if launch.status == "ok" else {}
+
+
+# ------------------------------------------------------------------------------------------------ showing
+
+
+def number(value: float, unit: str) -> str:
+    """Write a number in the unit that suits it."""
+    scale, name = next((each for each in SCALES[unit] if abs(value) >= each[0]), SCALES[unit][-1])
+    return f"{digits(value / scale)} {name}"
+
+
+def with_bounds(value: Estimate, unit: str) -> str:
+    """Write an estimate: `1.002 × (0.997–1.008)`."""
+    if value.kind == "single":
+        return number(value.median, unit)
+    scale, _ = next((each for each in SCALES[unit] if value.median >= each[0]), SCALES[unit][-1])
+    return f"{number(value.median, unit)} ({digits(value.low / scale)}–{digits(value.high / scale)})"
+
+
+def asked(row: Row) -> str:
+    """Write what a row is meant to come to."""
+    low, high = row.asked.low, row.asked.high
+    if low is not None and high is not None:
+        return f"{low:g}–{high:g}"
+    if low is None and high is None:
+        return "–"
+    bound = low if low is not None else high
+    assert bound is not None
+    shown = f"{bound:g}" if row.theirs else number(bound, row.unit)
+    return f"{'≤' if low is None else '≥'} {shown}"
+
+
+def reached(row: Row, value: Estimate) -> str:
+    """Say whether it came to that."""
+    if row.asked.low is None and row.asked.high is None:
+        return "–"
+    if row.asked.met_by(value.low) and row.asked.met_by(value.high):
+        return "yes"
+    return "in the median" if row.asked.met_by(value.median) else "no"
+
+
+def line(row: Row, found: Seen) -> str:
+    """Return a row of the table."""
+    cells = [row.what, row.against, asked(row)]
+    if found.value is None or found.ours is None:
+        return "| " + " | ".join([*cells, f"not measured: {found.why_not.replace('|', '¦')}", "", "", "", "no"]) + " |"
+    theirs = number(found.theirs.median, row.unit) if found.theirs else ""
+    value = with_bounds(found.value, "×" if row.theirs else row.unit)
+    ours = number(found.ours.median, row.unit)
+    return "| " + " | ".join([*cells, ours, theirs, value, str(found.value.count), reached(row, found.value)]) + " |"
+
+
+def table(sessions: list[Session]) -> Iterator[str]:
+    """Yield the table: every row of every comparison, measured or not."""
+    yield "| what | beside | asked | volley | the other | seen | launches | reached |"
+    yield "| --- | --- | --- | --: | --: | --- | --: | --- |"
+    for comparison in TABLE:
+        for row in comparison.rows:
+            yield line(row, seen(row, comparison, sessions))
+
+
+def table_of(records: Path) -> Iterator[str]:
+    """Yield the table of a file of records; the errors are those of ``launches.read``."""
+    return table(read(records))
+
+
+def machines(sessions: list[Session]) -> Iterator[str]:
+    """Yield a line a session."""
+    for session in sessions:
+        at = session.machine
+        cores = ", ".join(f"rank {rank} on core {spans(cores)}" for rank, cores in enumerate(at.cores))
+        gpus = f"{len(at.gpus)} × {at.gpus[0]}, driver {at.driver}" if at.gpus else "no GPU"
+        software = f"{at.stack}; volley {at.volley}"
+        yield harmless(f"- {at.measured_at}: {gpus}; {at.cpu}; {cores}; {software}; load {at.load:.2f} at the start.")
+
+
+def programs(sessions: list[Session]) -> Iterator[str]:
+    """Yield a table of the programs, with the versions that they said themselves."""
+    yield "| program | what it is | version |"
+    yield "| --- | --- | --- |"
+    launches = [launch for session in sessions for launch in session.launches]
+    for name, what in PROGRAMS.items():
+        versions = sorted({each.version for each in launches if each.program == name and each.version})
+        yield f"| `{name}` | {what} | {harmless(several(versions)) or '–'} |"
+
+
+def page(sessions: list[Session]) -> str:
+    """Return docs/peers.md."""
+    records = f"../{RECORDS.relative_to(ROOT)}"
+    parts = [
+        HEAD.format(records=records),
+        "\n".join([*table(sessions), ""]),
+        HOW,
+        "\n".join(["## Programs", "", *programs(sessions), ""]),
+        "\n".join(["## Where", "", *machines(sessions), ""]),
+    ]
+    return "\n".join(parts)
+
+
+def write() -> int:
+    """Write docs/peers.md."""
+    PAGE.write_text(page(read(RECORDS)), "utf-8")
+    return 0

@@ -1,0 +1,41 @@
+"""volley's own records as figures, in the units of the other programs' figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from volley.matrices import Sheet, sheets
+from volley.records_io import RunLog
+from volley.solution import solutions
+from volley.summary import PointSummary, series_of
+
+
+def figures(logs: Sequence[RunLog]) -> dict[str, float]:
+    """Return what the runs measured.
+
+    ``TRANSPORT SIZE`` is a half round trip, or of a stream bytes per second (both ways: the total); ``TRANSPORT SIZE
+    FIRST SECOND`` the same of a pair of a matrix; ``TRANSPORT updates`` the lattice updates per second of a solution.
+    ``settled`` is the share of points whose interval came to what was asked for.  What is not ``ok`` has no figure.
+    """
+    points = [point for series in series_of(logs) for point in series.points]
+    found = {f"{point.transport} {point.size_bytes}": value for point in points for value in _value(point)}
+    found.update((name, value) for sheet in sheets(logs) for name, value in _cells(sheet))
+    for each in solutions(logs):
+        if each.status == "ok" and each.overall_updates_per_s:
+            found[f"{each.transport} updates"] = each.overall_updates_per_s
+    if points:
+        found["settled"] = sum(point.status == "ok" and point.ended_by == "interval" for point in points) / len(points)
+    return found
+
+
+def _value(point: PointSummary) -> Iterator[float]:
+    value = point.latency_s if point.benchmark == "pingpong" else point.bandwidth_Bps
+    if point.status == "ok" and value is not None:
+        yield value
+
+
+def _cells(sheet: Sheet) -> Iterator[tuple[str, float]]:
+    for pair, seconds in sheet.times.items():
+        value = seconds if sheet.exercise == "pingpong" else sheet.rate_Bps(pair)
+        if value is not None:
+            yield f"{sheet.transport} {sheet.size_bytes} {pair[0]} {pair[1]}", value

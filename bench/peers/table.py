@@ -1,0 +1,390 @@
+"""What is compared with what: one entry a comparison, one row a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from volley.sizes import format_size
+
+from . import readers
+from .commands import Command, Ours
+
+PROGRAMS = {
+    "pp_cuda_aware": "CUDA-aware program of [MPI Ping Pong](https://github.com/olcf-tutorials/MPI_ping_pong)",
+    "pp_cuda_staged_1GiB": "CUDA-staged program of the same tutorial, its loop over sizes begun at the last, 1 GiB",
+    "osu_latency": "[OSU Micro-Benchmarks](https://mvapich.cse.ohio-state.edu/benchmarks/), GPU memory on both sides",
+    "osu_bw": "the same",
+    "osu_bibw": "the same",
+    "nvbandwidth": "[nvbandwidth](https://github.com/NVIDIA/nvbandwidth), its buffer of 512 MiB",
+    "copy_engine": "[our own](../bench/peers/copy_engine.cu): cudaMemcpyPeerAsync and a cache line between two cores",
+    "sendrecv_perf": "[nccl-tests](https://github.com/NVIDIA/nccl-tests) with MPI, one process a GPU",
+    "p2pBandwidthLatencyTest": "of the [CUDA samples](https://github.com/NVIDIA/cuda-samples)",
+    "jacobi_cuda_aware_mpi": "NVIDIA's [CUDA-aware MPI example](https://github.com/NVIDIA-developer-blog/code-samples)",
+    "mgpm_single_gpu": "`single_gpu` of [multi-gpu-programming-models]"
+    "(https://github.com/NVIDIA/multi-gpu-programming-models)",
+}
+"""What they are, for docs/peers.md."""
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+LAUNCHES = 6
+"""The fewest that have an interval."""
+
+Figures = Mapping[str, float]
+"""``COMMAND/FIGURE`` of one round."""
+Take = Callable[[Figures], float]
+"""The number that counts; a figure that is missing is a KeyError."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The range that a ratio, or where there is nobody to compare with the number itself, is meant to be in."""
+
+    low: float | None = None
+    high: float | None = None
+
+    def met_by(self, value: float) -> bool:
+        """Say whether a value is in the range."""
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One claim."""
+
+    what: str
+    against: str
+    """Whose number stands on the other side; empty where there is none."""
+    asked: Asked
+    ours: Take
+    theirs: Take | None = None
+    unit: str = "s"
+    """Of both sides: s, B/s, LU/s or nothing."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Programs that are launched beside each other, and what is read from them."""
+
+    name: str
+    ours: Ours
+    theirs: tuple[Command, ...]
+    rows: tuple[Row, ...]
+    launches: int = LAUNCHES
+
+
+def of(command: str, figure: object) -> Take:
+    """Take one figure of one command."""
+    return lambda figures: figures[f"{command}/{figure}"]
+
+
+def rate(size_bytes: int, time: Take) -> Take:
+    """Take bytes per second of a message."""
+    return lambda figures: size_bytes / time(figures)
+
+
+def total(*parts: Take) -> Take:
+    """Take a sum."""
+    return lambda figures: sum(part(figures) for part in parts)
+
+
+def smallest(*parts: Take) -> Take:
+    """Take the smallest of figures, all of which must be there."""
+    return lambda figures: min(part(figures) for part in parts)
+
+
+def largest(*parts: Take) -> Take:
+    """Take the largest of figures, all of which must be there."""
+    return lambda figures: max(part(figures) for part in parts)
+
+
+def osu(name: str, *words: str) -> tuple[Command, Command]:
+    """Return an OSU benchmark on GPU memory: short messages as it does by default, a gigabyte with fewer iterations."""
+    read = readers.osu_latency if name == "osu_latency" else readers.osu_bandwidth
+    few = ("-i", "20", "-x", "2") if name == "osu_latency" else ("-i", "4", "-x", "1")
+    return (
+        Command(f"{name}, short", name, ("-m", f"8:{64 * KIB}", *words), read),
+        Command(f"{name}, long", name, ("-m", f"{GIB}:{GIB}", *few, *words), read),
+    )
+
+
+def beside_osu(name: str, of_aware: str, asked: Asked, unit: str) -> tuple[Row, ...]:
+    """Return the rows of an OSU benchmark: ``aware`` at three sizes."""
+    sizes = {8: "short", 64 * KIB: "short", GIB: "long"}
+    return tuple(
+        Row(
+            f"`aware`, {of_aware}, {format_size(size)}",
+            f"{name} D D",
+            asked,
+            of("volley", f"aware {size}"),
+            of(f"{name}, {part}", size),
+            unit,
+        )
+        for size, part in sizes.items()
+    )
+
+
+THREE = f"8,{64 * KIB},{GIB}"
+STAGED = ("staged/pinned", "staged/pipelined", "staged/shared")
+FASTEST_STAGED = rate(GIB, smallest(*(of("volley", f"{name} {GIB}") for name in STAGED)))
+NVBANDWIDTH = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce", "device_to_device_memcpy_write_ce")
+NVBANDWIDTH_SM = "device_to_device_memcpy_write_sm"
+
+
+def both_ways(test: str) -> Take:
+    """Take nvbandwidth's larger figure of the two directions between GPU 0 and GPU 1."""
+    return largest(of("nvbandwidth", f"{test} 0 1"), of("nvbandwidth", f"{test} 1 0"))
+
+
+def through_host(test: str) -> Take:
+    """Take nvbandwidth's smaller figure of two GPUs and their host: a staged message crosses both links."""
+    return smallest(of("nvbandwidth", f"{test} 0 0"), of("nvbandwidth", f"{test} 0 1"))
+
+
+SAMPLE = "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix"
+SIDE = 20480
+
+
+def cell(pair: str) -> tuple[Row, ...]:
+    """Return the rows of one cell of a matrix of bandwidths: who sends, and to whom."""
+    first, second = pair.split()
+    what = f"bandwidth, GPU {first} to GPU {second}"
+    size = 512 * MIB
+    return (
+        Row(
+            f"`volley matrix`, `peer`, {what}",
+            "nvbandwidth, copy engine, write",
+            Asked(0.99, 1.01),
+            of("volley", f"peer {size} {pair}"),
+            of("nvbandwidth", f"{NVBANDWIDTH[2]} {pair}"),
+            "B/s",
+        ),
+        Row(
+            f"`volley matrix`, `device`, {what}",
+            "nvbandwidth, SM copy, write",
+            Asked(0.99, 1.01),
+            of("volley", f"device {size} {pair}"),
+            of("nvbandwidth", f"{NVBANDWIDTH_SM} {pair}"),
+            "B/s",
+        ),
+        Row(
+            f"`volley matrix`, `peer`, {what}",
+            "CUDA sample, peer-to-peer writes",
+            Asked(low=0.99),
+            of("volley", f"peer {size} {pair}"),
+            of("sample", f"{SAMPLE} {pair}"),
+            "B/s",
+        ),
+    )
+
+
+TABLE = (
+    Comparison(
+        "tutorial-aware",
+        Ours("volley", ("pingpong", "-t", "aware", "--warmup", "5", "--iterations", "50", "--fresh-buffers")),
+        (Command("tutorial", "pp_cuda_aware", (), readers.tutorial),),
+        tuple(
+            Row(
+                f"`aware`, fixed 5 + 50, half round trip, {format_size(size)}",
+                "the tutorial's CUDA-aware program",
+                Asked(0.98, 1.02),
+                of("volley", f"aware {size}"),
+                of("tutorial", size),
+            )
+            for size in (8, 64 * KIB, GIB)
+        ),
+    ),
+    Comparison(
+        "osu-latency",
+        Ours("volley", ("pingpong", "-t", "aware", "-s", THREE)),
+        osu("osu_latency", "D", "D"),
+        beside_osu("osu_latency", "half round trip", Asked(high=1.02), "s"),
+    ),
+    Comparison(
+        "osu-bw",
+        Ours("volley", ("stream", "-t", "aware", "-s", THREE)),
+        osu("osu_bw", "D", "D"),
+        beside_osu("osu_bw", "stream one way", Asked(low=0.99), "B/s"),
+    ),
+    Comparison(
+        "osu-bibw",
+        Ours("volley", ("stream", "-t", "aware", "-s", THREE, "--direction", "bi")),
+        osu("osu_bibw", "D", "D"),
+        beside_osu("osu_bibw", "stream both ways", Asked(low=0.99), "B/s"),
+    ),
+    Comparison(
+        "links",
+        Ours("volley", ("pingpong", "-t", ",".join([*STAGED, "peer", "device"]), "-s", str(GIB))),
+        (Command("nvbandwidth", "nvbandwidth", ("-t", *NVBANDWIDTH, NVBANDWIDTH_SM), readers.nvbandwidth, "alone"),),
+        (
+            Row(
+                "`staged`, the best variant, 1 GiB",
+                "nvbandwidth, pinned host to device and back, the smaller",
+                Asked(low=0.93),
+                FASTEST_STAGED,
+                smallest(through_host(NVBANDWIDTH[0]), through_host(NVBANDWIDTH[1])),
+                "B/s",
+            ),
+            Row(
+                "`peer`, 1 GiB",
+                "nvbandwidth, copy engine, write",
+                Asked(low=0.99),
+                rate(GIB, of("volley", f"peer {GIB}")),
+                both_ways(NVBANDWIDTH[2]),
+                "B/s",
+            ),
+            Row(
+                "`device`, 1 GiB",
+                "nvbandwidth, SM copy, write",
+                Asked(low=0.95),
+                rate(GIB, of("volley", f"device {GIB}")),
+                both_ways(NVBANDWIDTH_SM),
+                "B/s",
+            ),
+        ),
+    ),
+    Comparison(
+        "short",
+        Ours("volley", ("pingpong", "-t", "peer,device", "-s", f"8,{4 * KIB},{64 * KIB}")),
+        (Command("copy_engine", "copy_engine", (), readers.copy_engine, "on cores"),),
+        (
+            Row(
+                "`peer`, half round trip, 8 B",
+                "cudaMemcpyPeerAsync + cudaStreamSynchronize, plus a cache line's signal",
+                Asked(high=1.05),
+                of("volley", "peer 8"),
+                total(of("copy_engine", "copy 8"), of("copy_engine", "line")),
+            ),
+            *(
+                Row(
+                    f"`device`, half round trip, {format_size(size)}",
+                    "",
+                    Asked(high=most_s),
+                    of("volley", f"device {size}"),
+                )
+                for size, most_s in ((8, 0.80e-6), (4 * KIB, 1.2e-6), (64 * KIB, 2.5e-6))
+            ),
+        ),
+    ),
+    Comparison(
+        "nccl",
+        Ours(
+            "volley", ("stream", "-t", "nccl", "-s", f"8,{64 * KIB},{512 * MIB}", "--direction", "bi", "--window", "20")
+        ),
+        (
+            Command(
+                "sendrecv",
+                "sendrecv_perf",
+                ("-b", "8", "-e", "512M", "-f", "8192", "-n", "20", "-w", "5", "-c", "0"),
+                readers.sendrecv,
+            ),
+        ),
+        tuple(
+            Row(
+                f"`nccl`, stream both ways, a message each way, {format_size(size)}",
+                "nccl-tests sendrecv_perf, one process a GPU",
+                Asked(high=1.02),
+                rate(2 * size, of("volley", f"nccl {size}")),
+                of("sendrecv", size),
+            )
+            for size in (8, 64 * KIB, 512 * MIB)
+        ),
+    ),
+    Comparison(
+        "tutorial-staged",
+        Ours("volley", ("pingpong", "-t", ",".join(STAGED), "-s", str(GIB))),
+        (Command("tutorial", "pp_cuda_staged_1GiB", (), readers.tutorial),),
+        (
+            Row(
+                "`staged`, the best variant, 1 GiB",
+                "the tutorial's CUDA-staged program",
+                Asked(low=15),
+                FASTEST_STAGED,
+                rate(GIB, of("tutorial", GIB)),
+                "B/s",
+            ),
+        ),
+        launches=1,
+    ),
+    Comparison(
+        "sweep",
+        Ours("volley", ("pingpong", "-t", "all")),
+        (),
+        (
+            Row(
+                "a whole `--transport all` sweep, 28 sizes, verified",
+                "",
+                Asked(high=120),
+                of("volley", "wall"),
+            ),
+            Row("the same: points whose interval came to ±1 %", "", Asked(), of("volley", "settled"), unit=""),
+        ),
+        launches=1,
+    ),
+    Comparison(
+        "matrix",
+        Ours(
+            "volley",
+            (
+                "matrix",
+                "-n",
+                "2",
+                "-t",
+                "peer,device",
+                "--latency",
+                "none",
+                "--bandwidth",
+                str(512 * MIB),
+                "--no-retest",
+            ),
+        ),
+        (
+            Command("nvbandwidth", "nvbandwidth", ("-t", NVBANDWIDTH[2], NVBANDWIDTH_SM), readers.nvbandwidth, "alone"),
+            Command("sample", "p2pBandwidthLatencyTest", (), readers.p2p_sample, "alone"),
+        ),
+        tuple(row for pair in ("0 1", "1 0") for row in cell(pair)),
+    ),
+    Comparison(
+        "jacobi",
+        Ours("volley", ("jacobi", "-x", "aware", "--topology", "2", "1", "--domain", "4096", "4096")),
+        (Command("example", "jacobi_cuda_aware_mpi", ("-t", "2", "1", "-d", "4096", "4096"), readers.jacobi_example),),
+        (
+            Row(
+                "Jacobi, `aware`, double, 2 × 1 GPUs, 4096² each",
+                "NVIDIA's CUDA-aware MPI example",
+                Asked(low=4),
+                of("volley", "aware updates"),
+                of("example", "updates"),
+                "LU/s",
+            ),
+        ),
+    ),
+    Comparison(
+        "jacobi-float",
+        Ours(
+            "volley",
+            ("jacobi", "-n", "1", "-x", "aware", "--domain", str(SIDE), str(SIDE), "--precision", "float"),
+        ),
+        (
+            Command(
+                "models",
+                "mgpm_single_gpu",
+                ("-nx", str(SIDE), "-ny", str(SIDE), "-niter", "1000", "-nccheck", "1", "-csv"),
+                readers.models,
+                "alone",
+            ),
+        ),
+        (
+            Row(f"Jacobi, float, one GPU, {SIDE}²", "", Asked(low=480e9), of("volley", "aware updates"), unit="LU/s"),
+            Row(
+                "the same",
+                "multi-gpu-programming-models, single_gpu",
+                Asked(),
+                of("volley", "aware updates"),
+                of("models", "updates"),
+                "LU/s",
+            ),
+        ),
+        launches=3,
+    ),
+)
