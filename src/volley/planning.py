@@ -99,7 +99,12 @@ def choose_exchanges(asked: tuple[str, ...], about: About) -> list[str]:
     real = [transport.name for transport in about.transports if transport.halos and not transport.test]
     if asked == ("all",):
         return real
-    names = choose_transports(asked or ("host",), about)
+    families = {name for name in asked if any(each.startswith(f"{name}/") for each in carrying)}
+    names = [
+        name
+        for name in choose_transports(asked or ("host",), about)
+        if name in carrying or name.partition("/")[0] not in families
+    ]
     for name in names:
         if name not in carrying:
             raise UserError(f"--exchange: {name} carries no halos; those that do: {several(real)}")

@@ -232,7 +232,7 @@ class Session:
 
     def _try_first(self, progress: Progress) -> None:
         """Leave out of the plan what crashes, having tried it in a job of its own."""
-        if trial.RISKY not in self.plan.transports or not has_driver():
+        if trial.RISKY not in self.plan.transports or not has_driver() or self.plan.world_size < PAIR:
             return
         if self.start.joins:
             progress.note("trying MPI on device memory: a process of its own sends to itself")
