@@ -107,16 +107,11 @@ Json mismatch_json(const std::optional<WrongHalo>& wrong) {
 }
 
 Json head(const TransportEntry& entry, const Jacobi& plan, const char* status, const std::string& reason) {
-  return {{"record", "jacobi"},
-          {"version", record_version},
-          {"transport", entry.name},
-          {"topology", plan.topology},
-          {"domain", plan.domain},
-          {"precision", plan.single ? "float" : "double"},
-          {"overlap", plan.overlap},
-          {"memory", name_of(entry.memory)},
-          {"status", status},
-          {"reason", reason.empty() ? Json(nullptr) : Json(reason)}};
+  return {{"record", "jacobi"},      {"version", record_version},
+          {"transport", entry.name}, {"topology", plan.topology},
+          {"domain", plan.domain},   {"precision", plan.single ? "float" : "double"},
+          {"overlap", plan.overlap}, {"memory", name_of(entry.memory)},
+          {"status", status},        {"reason", reason.empty() ? Json(nullptr) : Json(reason)}};
 }
 
 Json jacobi_record(const TransportEntry& entry, const Jacobi& plan, const Findings& found, bool interleaved) {
@@ -176,9 +171,10 @@ class Match {
   // Solutions take turns, a batch each, where their fields fit into memory together; otherwise they follow each other.
   void play() {
     std::map<MemoryKind, std::uint64_t> needed;
-    for (const auto& player : players_) needed[player.entry->memory] += needed_bytes(player.entry->memory, plan_.jacobi);
-    const bool together = std::all_of(needed.begin(), needed.end(),
-                                      [&](const auto& sum) { return sum.second <= shares_.at(sum.first); });
+    for (const auto& player : players_)
+      needed[player.entry->memory] += needed_bytes(player.entry->memory, plan_.jacobi);
+    const bool together =
+        std::all_of(needed.begin(), needed.end(), [&](const auto& sum) { return sum.second <= shares_.at(sum.first); });
     if (together) return solve(players_);
     for (auto& player : players_) solve({&player, 1});
   }
@@ -187,8 +183,7 @@ class Match {
   void solve(std::span<Player> players) {
     for (auto& player : players) {
       enter(player);
-      player.problem =
-          std::make_unique<Problem>(context_, plan_, grid_, *player.entry, *player.halos, watchdog_);
+      player.problem = std::make_unique<Problem>(context_, plan_, grid_, *player.entry, *player.halos, watchdog_);
       player.problem->begin();
     }
     const auto going = [](const Player& player) { return player.problem->going(); };

@@ -92,7 +92,7 @@ class Halos {
   std::size_t point_bytes_;
   std::size_t places_;
   std::vector<Link> links_;
-  std::size_t place_ = 0;        // in hand
+  std::size_t place_ = 0;         // in hand
   std::size_t since_poison_ = 0;  // exchanges
   std::optional<WrongHalo> found_;
   std::uint64_t compared_ = 0;

@@ -150,20 +150,19 @@ void Problem::judge_halos() {
   found_.wrong = halos_.wrong();
   if (!found_.wrong) return;
   const auto& [mismatch, side, neighbour] = *found_.wrong;
-  found_.reason =
-      "the halo that rank " + std::to_string(mismatch.rank) + " received on its " + name_of(side) +
-      " side differs from what rank " + std::to_string(neighbour) + " sent in " + std::to_string(mismatch.wrong_bytes) +
-      (mismatch.wrong_bytes == 1 ? " byte" : " bytes") + ", first at offset " + std::to_string(mismatch.offset_bytes) +
-      (found_.iterations == 0 ? ", before the first iteration"
-                              : ", in iteration " + std::to_string(found_.iterations - 1));
+  found_.reason = "the halo that rank " + std::to_string(mismatch.rank) + " received on its " + name_of(side) +
+                  " side differs from what rank " + std::to_string(neighbour) + " sent in " +
+                  std::to_string(mismatch.wrong_bytes) + (mismatch.wrong_bytes == 1 ? " byte" : " bytes") +
+                  ", first at offset " + std::to_string(mismatch.offset_bytes) +
+                  (found_.iterations == 0 ? ", before the first iteration"
+                                          : ", in iteration " + std::to_string(found_.iterations - 1));
 }
 
 void Problem::judge_field() {
   if (!found_.reason.empty() || !worker_->residues().broken()) return;
   const auto mine = worker_->first_broken();
-  const auto points =
-      wire::all_gather(mine ? "column " + std::to_string((*mine)[0]) + ", row " + std::to_string((*mine)[1]) : "",
-                       context_.world.get());
+  const auto points = wire::all_gather(
+      mine ? "column " + std::to_string((*mine)[0]) + ", row " + std::to_string((*mine)[1]) : "", context_.world.get());
   const auto first = std::find_if(points.begin(), points.end(), [](const auto& point) { return !point.empty(); });
   const auto rank = std::to_string(first - points.begin());
   found_.reason = "the field is no longer finite in iteration " + std::to_string(found_.iterations - 1) + ": " +

@@ -25,9 +25,7 @@ class Solver {
   std::uint64_t advance(std::uint64_t most);
 
   [[nodiscard]] std::uint64_t iterations() const { return done_; }
-  [[nodiscard]] bool ended() const {
-    return residues_.converged() || residues_.broken() || done_ == plan_.iterations;
-  }
+  [[nodiscard]] bool ended() const { return residues_.converged() || residues_.broken() || done_ == plan_.iterations; }
   [[nodiscard]] const Parts& parts() const { return parts_; }
   [[nodiscard]] const Residues& residues() const { return residues_; }
 

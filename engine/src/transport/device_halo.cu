@@ -1,5 +1,5 @@
-// Halos of `device`: a kernel stores this rank's halo straight into the neighbour's device memory, another waits for the
-// neighbour's. Both are enqueued between the kernels that compute; no host takes part.
+// Halos of `device`: a kernel stores this rank's halo straight into the neighbour's device memory, another waits for
+// the neighbour's. Both are enqueued between the kernels that compute; no host takes part.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -59,8 +59,8 @@ __global__ void store_halo(const std::uint32_t* from, std::uint32_t* there, std:
   device::Told(post_there->arrived).store(number, cuda::memory_order_release);
 }
 
-// Ends when the halo `number` is here. When it does not come, says so, ends the other device's waiting, and from then on
-// waits for nothing.
+// Ends when the halo `number` is here. When it does not come, says so, ends the other device's waiting, and from then
+// on waits for nothing.
 __global__ void await_halo(Post* here, Post* post_there, Verdict* verdict, std::uint64_t number) {
   std::uint64_t deadline_ns = 0;
   for (unsigned polls = 1; device::Told(here->arrived).load(cuda::memory_order_acquire) < number; ++polls) {
@@ -122,8 +122,9 @@ class DeviceHalo final : public HaloLink {
     const std::string what =
         "halo " + std::to_string(verdict()->number) + " from the device of rank " + std::to_string(ranks_[1]);
     if (outcome == Verdict::deserted) {
-      throw std::runtime_error("device: the device of rank " + std::to_string(ranks_[1]) + " gave up, and with it rank " +
-                               std::to_string(ranks_[0]) + " while it waited for " + what);
+      throw std::runtime_error("device: the device of rank " + std::to_string(ranks_[1]) +
+                               " gave up, and with it rank " + std::to_string(ranks_[0]) + " while it waited for " +
+                               what);
     }
     throw std::runtime_error("device: the device of rank " + std::to_string(ranks_[0]) + " waited " +
                              std::to_string(patience_ns / 1'000'000'000) + " s for " + what +
@@ -145,8 +146,8 @@ class DeviceHalo final : public HaloLink {
   [[nodiscard]] Post* there() const { return reinterpret_cast<Post*>(post_there_.data()); }
 
   MPI_Comm control_ = MPI_COMM_NULL;
-  std::array<int, 2> ranks_{};   // this rank's and the other's number in the world
-  std::uint64_t number_ = 0;     // of the last halo, the same on both ranks
+  std::array<int, 2> ranks_{};  // this rank's and the other's number in the world
+  std::uint64_t number_ = 0;    // of the last halo, the same on both ranks
   gpu::PinnedBuffer verdict_;
   gpu::DeviceBuffer post_;
   gpu::IpcMapping post_there_;

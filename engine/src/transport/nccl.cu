@@ -53,9 +53,7 @@ class Link {
   void end_group() { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
   void check_async() const { communicator_.check_async(); }
 
-  [[nodiscard]] Json facts() const {
-    return nccl_ ? Json{{"nccl_version", nccl_->version()}} : Json::object();
-  }
+  [[nodiscard]] Json facts() const { return nccl_ ? Json{{"nccl_version", nccl_->version()}} : Json::object(); }
 
  private:
   // A communicator of this rank alone: a driver that is too old for this NCCL, or a machine where it finds no network

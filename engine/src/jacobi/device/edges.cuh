@@ -70,8 +70,8 @@ __global__ void __launch_bounds__(edge_threads) sweep_edges(const Edges<Real> jo
     const std::int64_t width = region.x1 - region.x0;
     const std::int64_t x = region.x0 + place % width;
     const std::int64_t y = region.y0 + place / width;
-    const Real value = renewed(point_of(job, x - 1, y), point_of(job, x + 1, y), point_of(job, x, y - 1),
-                               point_of(job, x, y + 1));
+    const Real value =
+        renewed(point_of(job, x - 1, y), point_of(job, x + 1, y), point_of(job, x, y - 1), point_of(job, x, y + 1));
     job.to.row(y)[x] = value;
     send_point(job, x, y, value);
     largest = Bits<Real>::of(value - job.from.row(y)[x]);

@@ -23,8 +23,7 @@ unsigned blocks_for(const Grid& grid) {
 template <class Number>
 gpu::DeviceBuffer on_device(const std::vector<Number>& numbers) {
   gpu::DeviceBuffer buffer(numbers.size() * sizeof(Number));
-  VOLLEY_CUDA_CHECK(
-      cudaMemcpy(buffer.data(), numbers.data(), numbers.size() * sizeof(Number), cudaMemcpyHostToDevice));
+  VOLLEY_CUDA_CHECK(cudaMemcpy(buffer.data(), numbers.data(), numbers.size() * sizeof(Number), cudaMemcpyHostToDevice));
   return buffer;
 }
 
@@ -111,8 +110,7 @@ Field<Real>::Field(const Grid& grid) : bytes_(plane_bytes(grid.columns(), grid.r
         column[y] = static_cast<Real>(boundary_value(grid, grid.first_column() + x, row));
       }
       VOLLEY_CUDA_CHECK(cudaMemcpy2D(planes_[i].row(0) + x, static_cast<std::size_t>(stride) * sizeof(Real),
-                                     column.data(), sizeof(Real), sizeof(Real), column.size(),
-                                     cudaMemcpyHostToDevice));
+                                     column.data(), sizeof(Real), sizeof(Real), column.size(), cudaMemcpyHostToDevice));
     }
   }
   VOLLEY_CUDA_CHECK(cudaDeviceSynchronize());
@@ -146,9 +144,9 @@ double Field<Real>::error(const Grid& grid, std::uint64_t iteration) const {
   const auto profile_there = on_device(profile);
   const auto sine_there = on_device(sine);
   const Word largest(0);
-  error_kernel<<<blocks_for(grid), threads>>>(
-      before(iteration), grid.columns(), grid.rows(), reinterpret_cast<const double*>(profile_there.data()),
-      reinterpret_cast<const double*>(sine_there.data()), largest.get());
+  error_kernel<<<blocks_for(grid), threads>>>(before(iteration), grid.columns(), grid.rows(),
+                                              reinterpret_cast<const double*>(profile_there.data()),
+                                              reinterpret_cast<const double*>(sine_there.data()), largest.get());
   return __builtin_bit_cast(double, largest.read());
 }
 

@@ -3,8 +3,8 @@
 //
 // The interior. A warp has a tile of 512 bytes of columns and some rows. Each thread loads 16 bytes of each of its rows
 // and of the rows above and below, all at once, so that many loads are under way; what is above and below a point is
-// then in its registers, and what is left and right in those of its neighbours in the warp. A row that two tiles need is
-// read by both, the second time from a cache, since tiles that lie above each other in a block run together.
+// then in its registers, and what is left and right in those of its neighbours in the warp. A row that two tiles need
+// is read by both, the second time from a cache, since tiles that lie above each other in a block run together.
 #pragma once
 
 #include <cuda/atomic>
@@ -97,10 +97,10 @@ struct Interior {
   Region region;
   std::int64_t tiles_across;
   std::int64_t tiles;
-  bool upwards;      // the last tiles first
-  Tally* tally;      // of this iteration; null: it has no residue
-  Tally* before;     // of the iteration before; null: it had none
-  Report* report;    // for that one
+  bool upwards;    // the last tiles first
+  Tally* tally;    // of this iteration; null: it has no residue
+  Tally* before;   // of the iteration before; null: it had none
+  Report* report;  // for that one
   std::uint64_t number;
 };
 
@@ -143,8 +143,8 @@ __global__ void __launch_bounds__(warps* warp_threads) sweep_interior(const Inte
       V fresh;
 #pragma unroll
       for (int p = 0; p < V::points; ++p) {
-        fresh.at[p] = renewed(p == 0 ? left : here.at[p - 1], p == V::points - 1 ? right : here.at[p + 1], line[i].at[p],
-                              line[i + 2].at[p]);
+        fresh.at[p] = renewed(p == 0 ? left : here.at[p - 1], p == V::points - 1 ? right : here.at[p + 1],
+                              line[i].at[p], line[i + 2].at[p]);
       }
       Real* const out = job.to.origin + (y + i) * job.to.stride + x;
       if (whole) {

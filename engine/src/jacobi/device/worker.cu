@@ -1,7 +1,7 @@
 // A rank's part of a problem on its device.
 //
-// Two streams. On the one, interior follows interior. On the other, whose blocks go first, come the edges, which need the
-// halos and are the next ones, and then the exchange:
+// Two streams. On the one, interior follows interior. On the other, whose blocks go first, come the edges, which need
+// the halos and are the next ones, and then the exchange:
 //
 //   interior   | interior k      | interior k + 1  | ...          interior k + 1 comes behind interior k and edges k,
 //   edges        edges k, halos k  edges k + 1, halos k + 1        edges k + 1 behind interior k and halos k.
@@ -9,8 +9,8 @@
 // So the exchange has the time of a whole sweep. Without overlap interior k waits for halos k.
 //
 // The residue of an iteration is told by the first block of the next one, while the host waits for nothing; the host
-// reads it before it enqueues the one after that. Where the end is found, one iteration too many is under way: it writes
-// the plane of two iterations ago, and what the last one gave is untouched.
+// reads it before it enqueues the one after that. Where the end is found, one iteration too many is under way: it
+// writes the plane of two iterations ago, and what the last one gave is untouched.
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -148,16 +148,9 @@ class DeviceWorker final : public Worker {
     const std::int64_t along = (region.y1 - region.y0 + tile_rows - 1) / tile_rows;
     const bool looks = residues_.due(k);
     const bool tells = k > 0 && awaited(k - 1);
-    const Interior<Real> job{field_.before(k),
-                             field_.before(k + 1),
-                             region,
-                             across,
-                             across * along,
-                             k % 2 == 1,
-                             looks ? tally(k) : nullptr,
-                             tells ? tally(k - 1) : nullptr,
-                             report(),
-                             k};
+    const Interior<Real> job{
+        field_.before(k),           field_.before(k + 1),           region,   across, across * along, k % 2 == 1,
+        looks ? tally(k) : nullptr, tells ? tally(k - 1) : nullptr, report(), k};
     const auto kernel = looks ? sweep_interior<Real, sweep_rows, sweep_warps, true, false>
                               : sweep_interior<Real, sweep_rows, sweep_warps, false, false>;
     around(timed, interior_watch_, main_, [&] {
@@ -213,7 +206,8 @@ class DeviceWorker final : public Worker {
     around(timed && halos_.bounces(), enqueued, side_, [&] { halos_.arrive(side_.get()); });
   }
 
-  // Polls. A device that failed and a halo that does not come end it by an exception, a hang elsewhere is the watchdog's.
+  // Polls. A device that failed and a halo that does not come end it by an exception, a hang elsewhere is the
+  // watchdog's.
   template <class Ready>
   void until(Ready&& ready) {
     for (unsigned looks = 1; !ready(); ++looks) {
