@@ -157,23 +157,23 @@ class PeerHalo final : public HaloLink {
     return PeerChannel::unavailable(context, pair);
   }
   void open(const Context&, const Pair& pair, const Buffers& buffers, std::size_t, const View&) override {
-    buffers_ = PeerBuffers(pair, buffers);
+    neighbour_ = PeerBuffers(pair, buffers);
     bell_ = Bell(pair);
   }
   void leave(const View& view, CUstream_st* stream) override {
     VOLLEY_CUDA_CHECK(
-        cudaMemcpyAsync(buffers_.opposite(view.recv), view.send, view.bytes, cudaMemcpyDeviceToDevice, stream));
+        cudaMemcpyAsync(neighbour_.opposite(view.recv), view.send, view.bytes, cudaMemcpyDeviceToDevice, stream));
   }
   void start(const View&) override { bell_.ring(); }
   void progress() override {}
   void finish() override { bell_.await(); }
   void close() override {
     bell_ = {};
-    buffers_ = {};
+    neighbour_ = {};
   }
 
  private:
-  PeerBuffers buffers_;
+  PeerBuffers neighbour_;
   Bell bell_;
 };
 
