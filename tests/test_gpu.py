@@ -40,3 +40,61 @@ def test_whatever_can_be_used_delivers(volley: Command, words: tuple[str, ...]) 
 def test_a_flipped_bit_is_found(volley: Command) -> None:
     log = measured(volley, "pingpong", "--transport", "corrupt-device", "--sizes", ODD_SIZES)
     assert {point.status for point in log.points} == {"failed"}
+
+
+# ----------------------------------------------------------------------------------------------- jacobi
+
+EXCHANGES = "staged,aware,peer,device,nccl"
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize("overlap", ["--overlap", "--no-overlap"])
+def test_every_exchange_gives_the_field_of_the_cpu(volley: Command, precision: str, overlap: str) -> None:
+    """On one GPU and, where there are two, along x and along y."""
+    grids = [(1, 1), (2, 1), (1, 2)] if len(gpus(volley)) > 1 else [(1, 1)]
+    hashes = set()
+    for across, along in grids:
+        words = ("--topology", str(across), str(along), "--domain", str(192 // across), str(132 // along))
+        options = ("--exchange", f"host,{EXCHANGES}", "--precision", precision, "--iterations", "301", overlap)
+        log = measured(volley, "jacobi", *words, *options)
+        assert log.complete
+        assert [(point.transport, point.reason) for point in log.jacobi if point.status != "ok"] == []
+        assert {point.memory for point in log.jacobi} == {"host", "device"}
+        hashes |= {point.field_hash for point in log.jacobi}
+        residues = {tuple((each.iteration, each.residue) for each in point.residues) for point in log.jacobi}
+        assert len(residues) == 1
+    assert len(hashes) == 1
+
+
+def test_the_residues_of_the_example(volley: Command) -> None:
+    """Those that NVIDIA's CUDA-aware MPI example prints for 4096² points a process: the text of six digits."""
+    two = len(gpus(volley)) > 1
+    log = measured(
+        volley, "jacobi", "--topology", "2" if two else "1", "1", "--domain", "4096", "4096", "-x", "staged,aware"
+    )
+    expected = "0.250000 0.002397 0.001204 0.000804 0.000603 0.000483 0.000402 0.000345 0.000302 0.000269 0.000242"
+    for point in log.jacobi:
+        assert point.iterations == 1000
+        assert " ".join(f"{each.residue:.6f}" for each in point.residues) == expected
+
+
+def test_a_corrupt_halo_is_found_on_the_device(volley: Command) -> None:
+    if len(gpus(volley)) < 2:
+        pytest.skip("one GPU has no neighbour")
+    (point,) = measured(volley, "jacobi", "--domain", "64", "64", "-x", "corrupt-device").jacobi
+    assert point.status == "failed"
+    assert point.mismatch is not None
+    assert "in iteration 0" in (point.reason or "")
+
+
+def test_a_domain_beyond_device_memory_is_told_how_large_it_may_be(volley: Command) -> None:
+    words = ("--topology", "1", "1", "--domain", "500000", "500000")
+    (point,) = measured(volley, "jacobi", *words, "-x", "aware").jacobi
+    assert point.status == "skipped"
+    assert "of device memory on each rank" in (point.reason or "")
+    assert "at most about" in (point.reason or "")
+
+
+def gpus(volley: Command) -> set[str]:
+    log = measured(volley, "transports", "--transport", "peer")
+    return {rank.device.uuid for rank in log.run.ranks if rank.device} if log.run else set()

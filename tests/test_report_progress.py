@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_records import golden, pingpong, plan, run, stream
-from volley.records import Plan, Sampling
+from volley.records import JacobiProgress, Plan, Sampling
 from volley.records_io import RunLog
 from volley.report.forecast import Forecast
 from volley.report.progress import Progress
@@ -251,3 +251,24 @@ def test_streams_are_foreseen_too() -> None:
 
 def test_a_plan_without_points_is_done_at_once() -> None:
     assert Forecast(plan(benchmark="probe", sizes_bytes=[])).fraction(0.0) == 1.0
+
+
+# ------------------------------------------------------------------------------------------- a long solution
+
+
+def test_a_long_solution_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("volley.report.progress.LINES_EVERY_S", 0.0)
+    err = io.StringIO()
+    record = JacobiProgress(transport="aware", iterations=120, elapsed_s=20.0, left_s=60.0)
+    with Progress(out=io.StringIO(), err=err, launches=2) as progress:
+        progress.begin(plan(benchmark="jacobi", sizes_bytes=[]))
+        progress.on_record(record)
+    assert err.getvalue() == "volley: launch 1 of 2: aware: 120 iterations (12 %, 2 min 20 s left)\n"
+
+
+def test_its_lines_do_not_crowd() -> None:
+    err = io.StringIO()
+    with Progress(out=io.StringIO(), err=err) as progress:
+        progress.begin(plan(benchmark="jacobi", sizes_bytes=[]))
+        progress.on_record(JacobiProgress(transport="aware", iterations=120, elapsed_s=20.0, left_s=60.0))
+    assert err.getvalue() == ""

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -97,6 +98,7 @@ class HostMemory final : public Memory {
   std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, std::uint64_t seed) override {
     return host_pattern::check(message, bytes, seed);
   }
+  void read(std::byte* host, const std::byte* from, std::size_t bytes) override { std::memcpy(host, from, bytes); }
 
  private:
   Mapping send_;

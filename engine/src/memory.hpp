@@ -40,6 +40,10 @@ class Memory {
   virtual void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) = 0;
   [[nodiscard]] virtual std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
                                                       std::uint64_t seed) = 0;
+  // Copies to host memory.
+  virtual void read(std::byte* host, const std::byte* from, std::size_t bytes) = 0;
+  // Waits for what was enqueued on this memory.
+  virtual void settle() {}
 };
 
 // Host memory as malloc would give it for large blocks: anonymous pages, first touched by the rank that uses them.

@@ -55,8 +55,9 @@ struct Run {
         halos(context, grid, *find_transport("host"), sizeof(Real)),
         team(threads, {}),
         field(grid, team),
-        solver(context, plan, grid, team, field, halos, Stores::streaming) {
-    EXPECT(halos.unavailable().empty());
+        solver(context, plan, grid, team, field, halos) {
+    solver.use(Stores::streaming);
+    EXPECT(halos.unavailable(Plan{}).empty());
     halos.open();
     EXPECT(halos.prove() > 0 && !halos.wrong());
   }
@@ -87,7 +88,8 @@ void a_nan_stops_it(const Context& context, Jacobi plan) {
   EXPECT(run.solver.advance(3) == 3);
   const bool last = context.rank == context.size - 1;
   if (last) run.field.now().row(5)[2] = std::numeric_limits<Real>::quiet_NaN();
-  EXPECT(run.solver.advance(50) == 1 && run.solver.broken() && !run.solver.converged() && run.solver.ended());
+  EXPECT(run.solver.advance(50) == 1 && run.solver.residues().broken() && !run.solver.residues().converged() &&
+         run.solver.ended());
   const auto where = first_broken(run.field, run.grid);
   EXPECT(where.has_value() == last);
   if (where) EXPECT((*where)[0] == run.grid.first_column() + 2 && (*where)[1] == run.grid.first_row() + 4);
@@ -100,12 +102,14 @@ void the_end_is_where_the_plan_says(const Context& context, Jacobi plan) {
   plan.check_every = 1;
   Run<double> every(context, plan, 1);
   const auto needed = every.solver.advance(plan.iterations);
-  EXPECT(every.solver.converged() && needed == every.solver.iterations() && needed < plan.iterations);
-  EXPECT(every.solver.residues().back().iteration == needed - 1 && every.solver.residues().back().value <= 1e-3);
+  EXPECT(every.solver.residues().converged() && needed == every.solver.iterations() && needed < plan.iterations);
+  EXPECT(every.solver.residues().kept().back().iteration == needed - 1 &&
+         every.solver.residues().kept().back().value <= 1e-3);
   every.halos.close();
   plan.check_every = 64;  // residues of iterations 0, 64, 128, ...
   Run<double> seldom(context, plan, 1);
-  EXPECT(seldom.solver.advance(plan.iterations) == (needed - 1 + 63) / 64 * 64 + 1 && seldom.solver.converged());
+  EXPECT(seldom.solver.advance(plan.iterations) == (needed - 1 + 63) / 64 * 64 + 1 &&
+         seldom.solver.residues().converged());
   seldom.halos.close();
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from volley.errors import UserError
 from volley.launch.inside import Position
 from volley.launch.job import cores
 from volley.records import Jacobi, Matrix, Plan, Sampling, Stream
-from volley.solving import grids, squarest
+from volley.solving import grids, squarest, steps
 from volley.text import count, duration, harmless, several
 
 PAIR = 2
@@ -53,6 +53,8 @@ class Request:
     jacobi: Jacobi | None = None
     topology: tuple[int, int] | None = None
     """Of the processes of ``jacobi``; None: as square as the ranks allow."""
+    scaling: Literal["strong", "weak"] | None = None
+    """``jacobi`` on several grids of processes, from one process to ``topology``."""
     verify: bool = True
     fresh_buffers: bool = False
     share_device: bool = False
@@ -99,7 +101,12 @@ def choose_exchanges(asked: tuple[str, ...], about: About) -> list[str]:
     real = [transport.name for transport in about.transports if transport.halos and not transport.test]
     if asked == ("all",):
         return real
-    names = choose_transports(asked or ("host",), about)
+    families = {name for name in asked if any(each.startswith(f"{name}/") for each in carrying)}
+    names = [
+        name
+        for name in choose_transports(asked or ("host",), about)
+        if name in carrying or name.partition("/")[0] not in families
+    ]
     for name in names:
         if name not in carrying:
             raise UserError(f"--exchange: {name} carries no halos; those that do: {several(real)}")
@@ -214,6 +221,24 @@ def check_matrix_time(request: Request, transports: int, ranks: int) -> str | No
     if expected_s <= WORTH_SAYING_S or (request.budget_s or expected_s) < expected_s:
         return None
     return f"{whole} will take about {duration(expected_s)}; --point-time and --budget shorten it; {shorter}"
+
+
+def scaled(request: Request, ranks: int) -> list[Request]:
+    """Return a request for each grid that shows how a solution scales, the last one as it was asked for.
+
+    Args:
+        request: of ``volley jacobi``, with ``scaling``.
+        ranks: processes of the last.
+    """
+    last = request.topology or squarest(ranks)
+    assert request.jacobi is not None
+    across, along = request.jacobi.domain
+    found = []
+    for grid in steps(last):
+        share = (last[0] // grid[0], last[1] // grid[1]) if request.scaling == "strong" else (1, 1)
+        problem = msgspec.structs.replace(request.jacobi, domain=[across * share[0], along * share[1]])
+        found.append(replace(request, topology=grid, ranks=grid[0] * grid[1], jacobi=problem, scaling=None))
+    return found
 
 
 def make_plan(request: Request, transports: Iterable[str], ranks: int, launch: dict[str, Any]) -> Plan:

@@ -20,6 +20,7 @@ from volley.records import (
     End,
     Hardware,
     JacobiPoint,
+    JacobiProgress,
     MatrixRow,
     PingPong,
     Record,
@@ -95,6 +96,8 @@ class RunLog:
             self.rows.append(record)
         elif isinstance(record, JacobiPoint):
             self.jacobi.append(record)
+        elif isinstance(record, JacobiProgress):
+            pass  # for those who waited
         else:
             self.points.append(record)
         if late:

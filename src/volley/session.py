@@ -28,6 +28,7 @@ from volley.planning import (
     choose_transports,
     count_ranks,
     make_plan,
+    scaled,
 )
 from volley.records import End, Hardware, Plan, Run
 from volley.records_io import RunLog, encode_line
@@ -49,6 +50,8 @@ def measure(request: Request) -> int:
         UserError: if the request makes no sense, or this machine cannot do it; nothing was measured then.
     """
     session = prepare(request)
+    if request.scaling:
+        session = _scaling(request, session)
     if request.dry_run:
         return session.show_only()
     return session.run()
@@ -63,6 +66,18 @@ def overview(request: Request) -> int:
     """Do what this machine can do within a time budget; the report says what it could not, and sums up."""
     budget_s = request.budget_s or OVERVIEW_BUDGET_S
     return measure(replace(request, benchmark="pingpong", budget_s=budget_s))
+
+
+def _scaling(request: Request, last: Session) -> Session:
+    """Put the sessions of the smaller grids before that of the whole grid."""
+    if last.start.joins and last.plan.world_size > 1:
+        raise UserError(
+            f"--scaling {request.scaling}: a launcher started this job with {count(last.plan.world_size, 'rank')}, and "
+            "scaling takes jobs of other sizes too; start volley plainly"
+        )
+    first, *others = [prepare(each) for each in scaled(request, last.plan.world_size)]
+    first.others = others
+    return first
 
 
 def prepare(request: Request) -> Session:
@@ -208,6 +223,8 @@ class Session:
     """What to say before anything is measured."""
     logs: list[RunLog] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
+    others: list[Session] = field(default_factory=list)
+    """What is measured afterwards, kept in the same file and shown in the same report."""
 
     def show_only(self) -> int:
         """Print the plan, and on stderr the command line that would measure it."""
@@ -216,6 +233,8 @@ class Session:
         print(self.start.line(), file=sys.stderr)
         if self.note:
             print(f"volley: {self.note}", file=sys.stderr)
+        for other in self.others:
+            other.show_only()
         return EXIT_GOOD
 
     def run(self) -> int:
@@ -223,6 +242,9 @@ class Session:
         keeper = keep(self.request.output, self.plan.benchmark)
         try:
             self._launch_all(keeper)
+            for other in self.others:
+                other.logs, other.outcomes = self.logs, self.outcomes
+                other._launch_all(keeper)
         finally:
             keeper.close()
         if any(log.run or log.statuses for log in self.logs):
@@ -232,7 +254,7 @@ class Session:
 
     def _try_first(self, progress: Progress) -> None:
         """Leave out of the plan what crashes, having tried it in a job of its own."""
-        if trial.RISKY not in self.plan.transports or not has_driver():
+        if trial.RISKY not in self.plan.transports or not has_driver() or self.plan.world_size < PAIR:
             return
         if self.start.joins:
             progress.note("trying MPI on device memory: a process of its own sends to itself")

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from volley import stats
 from volley.records import JacobiPoint, Mismatch, Status
 from volley.records_io import RunLog
@@ -39,6 +41,10 @@ class Solution:
     domain: tuple[int, int]
     precision: Literal["double", "float"]
     overlap: bool
+    check_every: int
+    memory: Literal["host", "device"]
+    """Where field and halos are: the CPU solves, or the GPU."""
+    interleaved: bool
     threads: int
     status: Status
     reason: str | None
@@ -56,8 +62,12 @@ class Solution:
     """Seconds of all iterations, the first included; the median over launches."""
     communication_s: float | None
     """Seconds of packing, sending and awaiting halos in all iterations, the mean over ranks."""
+    first_s: float | None
+    """Seconds of the first iteration, on fresh memory."""
     shares: dict[str, float]
     """Of the ranks' time in all parts together."""
+    parts_s: dict[str, float]
+    """Seconds of each part in an iteration, the mean over ranks and launches; on a GPU they go on side by side."""
     copy_Bps: float | None
     """Read and written, while all ranks copy the same field."""
     cold_exchange_s: float | None
@@ -75,10 +85,15 @@ class Solution:
         return 8 if self.precision == "double" else 4
 
     @property
+    def whole(self) -> tuple[int, int]:
+        """Columns and rows of the global domain."""
+        return self.topology[0] * self.domain[0], self.topology[1] * self.domain[1]
+
+    @property
     def updates(self) -> int:
         """Points that an iteration updates: all but the outermost of the global domain."""
-        (across, along), (columns, rows) = self.topology, self.domain
-        return (across * columns - 2) * (along * rows - 2)
+        columns, rows = self.whole
+        return (columns - 2) * (rows - 2)
 
     @property
     def compulsory_bytes(self) -> int:
@@ -126,6 +141,11 @@ class Solution:
         return self.compulsory_Bps / self.copy_Bps if self.compulsory_Bps and self.copy_Bps else None
 
     @property
+    def halo_s(self) -> float | None:
+        """Seconds of an iteration that halos take, packing included."""
+        return self.parts_s["pack"] + self.parts_s["exchange"] if self.parts_s else None
+
+    @property
     def verified(self) -> bool:
         """Halos were compared and all were right.  A process without neighbours has none."""
         return self.status == "ok" and self.messages_verified > 0
@@ -134,12 +154,16 @@ class Solution:
 def solutions(logs: Sequence[RunLog]) -> list[Solution]:
     """Put the points of the same transport together, in order of appearance."""
     found: dict[str, list[JacobiPoint]] = {}
-    for point in (point for log in logs for point in log.jacobi):
-        found.setdefault(point.transport, []).append(point)
-    return [_solution(points) for points in found.values()]
+    every = 1
+    for log in logs:
+        problem = log.run.plan.jacobi if log.run else msgspec.UNSET
+        every = every if problem is msgspec.UNSET else problem.check_every
+        for point in log.jacobi:
+            found.setdefault(point.transport, []).append(point)
+    return [_solution(points, every) for points in found.values()]
 
 
-def _solution(points: list[JacobiPoint]) -> Solution:
+def _solution(points: list[JacobiPoint], check_every: int) -> Solution:
     """One failure fails it; numbers come from the launches that have them."""
     worst = next((point for status in ("failed", "skipped") for point in points if point.status == status), points[0])
     measured = [point for point in points if point.status == "ok" and point.batch_s] if worst.status == "ok" else []
@@ -151,6 +175,9 @@ def _solution(points: list[JacobiPoint]) -> Solution:
         domain=(one.domain[0], one.domain[1]),
         precision=one.precision,
         overlap=one.overlap,
+        check_every=check_every,
+        memory=one.memory,
+        interleaved=one.interleaved,
         threads=one.threads,
         status=worst.status,
         reason=worst.reason,
@@ -165,7 +192,9 @@ def _solution(points: list[JacobiPoint]) -> Solution:
         time=stats.across_launches([_iterations_s(point) for point in measured]) if measured else None,
         run_s=stats.median([sum(point.batch_s) for point in measured]) if measured else None,
         communication_s=stats.median([_communication_s(point) for point in measured]) if measured else None,
+        first_s=stats.median([point.batch_s[0] for point in measured]) if measured else None,
         shares=_shares(measured),
+        parts_s=_parts_s(measured),
         copy_Bps=stats.median(copies) if copies else None,
         cold_exchange_s=one.cold_exchange_s,
         messages_timed=sum(point.messages_timed for point in points),
@@ -181,6 +210,16 @@ def _iterations_s(point: JacobiPoint) -> list[float]:
 
 def _communication_s(point: JacobiPoint) -> float:
     return sum(parts.pack_s + parts.exchange_s for parts in point.parts) / max(1, len(point.parts))
+
+
+def _parts_s(points: list[JacobiPoint]) -> dict[str, float]:
+    """Seconds an iteration."""
+    ranks = sum(len(point.parts) * point.iterations for point in points)
+    if not ranks:
+        return {}
+    return {
+        name: sum(getattr(parts, f"{name}_s") for point in points for parts in point.parts) / ranks for name in PARTS
+    }
 
 
 def _shares(points: list[JacobiPoint]) -> dict[str, float]:

@@ -65,6 +65,16 @@ Threads = Annotated[
         min=1, metavar="N", rich_help_panel=_HOW, help="Threads of each rank.", show_default="its share of the cores"
     ),
 ]
+Scaling = Annotated[
+    str | None,
+    typer.Option(
+        metavar="strong|weak",
+        rich_help_panel=_WHAT,
+        help="Solve on 1 process, then on grids up to --topology: strong, the same points in all; weak, the same "
+        "points a process.",
+        show_default="that grid alone",
+    ),
+]
 Verify = Annotated[
     bool,
     typer.Option(
@@ -95,6 +105,8 @@ def problem(options: Mapping[str, Any]) -> Jacobi:
     tolerance = options["tolerance"]
     if not 0 < tolerance < float("inf"):
         raise UserError(f"--tolerance: {tolerance:g} is no size of a change: write a number above 0, e.g. 1e-5")
+    if options.get("scaling") not in {None, "strong", "weak"}:
+        raise UserError(f"--scaling: there is no {options['scaling']!r}; choose strong or weak")
     topology = options["topology"]
     if topology and min(topology) < 1:
         raise UserError(f"--topology {topology[0]} {topology[1]}: a grid has at least 1 process along x and along y")
@@ -108,6 +120,20 @@ def problem(options: Mapping[str, Any]) -> Jacobi:
         overlap=options["overlap"],
         threads=options["threads"],
     )
+
+
+def steps(topology: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the grids from 1 × 1 to this one: before each comes one whose longer side is divided by its least prime.
+
+    Every grid divides the last, so that the same points in all can be shared out among each.
+    """
+    chain = [topology]
+    while chain[0] != (1, 1):
+        across, along = chain[0]
+        longer = max(across, along)
+        prime = next(number for number in range(2, longer + 1) if longer % number == 0)
+        chain.insert(0, (across // prime, along) if across >= along else (across, along // prime))
+    return chain
 
 
 def grids(ranks: int) -> list[tuple[int, int]]:

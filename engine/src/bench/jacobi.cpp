@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
+#include <map>
+#include <memory>
+#include <span>
 #include <sstream>
+#include <vector>
 
-#include "../jacobi/solver.hpp"
-#include "../measure/sample.hpp"
-#include "../measure/stopping.hpp"
-#include "../placement.hpp"
+#include "../jacobi/problem.hpp"
 #include "../record/facts.hpp"
 #include "../wire.hpp"
 
@@ -18,46 +19,13 @@ namespace {
 
 using namespace jacobi;
 
-// A batch of iterations is about this long, and there are at least so many of them: each ends with a look at the halos.
-constexpr double batch_s = 0.2;
-constexpr std::uint64_t fewest_batches = 20;
-// Copies: samples of each, and how long one is at least.
-constexpr int copy_samples = 5;
-constexpr double copy_sample_s = 2e-3;
-// Bytes a second that the first touch of pages surpasses on any machine; the watchdog has more patience for more bytes.
-constexpr double slowest_pass = 2e8;
-// What a rank needs besides its field: messages, threads, MPI.
-constexpr std::uint64_t spare_bytes = std::uint64_t{64} << 20;
+// Seconds between two records of progress.
+constexpr double progress_every_s = 1.0;
 
-// The largest number of all ranks'.
-double largest_of(double value, MPI_Comm world) {
-  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, world));
-  return value;
-}
-
-// Seconds that the slowest rank takes for `body(count)`, all having begun together.
-template <class Body>
-double slowest(const Context& context, Body&& body, std::uint64_t count) {
-  VOLLEY_MPI(MPI_Barrier(context.world.get()));
-  return largest_of(timed(body, count), context.world.get());
-}
-
-struct Hands {
-  int threads = 1;
-  std::vector<int> cpus;  // of each thread; empty: they may roam
-};
-
-// A rank's threads: a core each of those that are its own, or its part of those that it shares with other ranks.
-Hands hands_of(const Context& context, const Jacobi& plan) {
-  const RankFacts& self = context.ranks[static_cast<std::size_t>(context.rank)];
-  const auto sharing = std::count_if(context.ranks.begin(), context.ranks.end(), [&](const RankFacts& other) {
-    return other.node == self.node && other.cores == self.cores;
-  });
-  const auto cores = first_threads(self.cores, {});
-  Hands hands;
-  hands.threads = plan.threads.value_or(std::max(1, static_cast<int>(cores.size()) / static_cast<int>(sharing)));
-  if (sharing == 1 && hands.threads <= static_cast<int>(cores.size())) hands.cpus = cores;
-  return hands;
+// What a rank needs besides its field. Host: messages, threads, MPI. Device: messages (2 MiB and more each), and what
+// libraries take there.
+constexpr std::uint64_t spare_bytes(MemoryKind kind) {
+  return (kind == MemoryKind::device ? std::uint64_t{512} : std::uint64_t{64}) << 20;
 }
 
 std::string in_gib(std::uint64_t bytes) {
@@ -66,186 +34,39 @@ std::string in_gib(std::uint64_t bytes) {
   return text.str();
 }
 
-// Why the domain cannot be had here; the same on all ranks. Empty when it can.
-std::string too_large(const Context& context, const Jacobi& plan, std::size_t point_bytes) {
-  std::uint64_t share = available_memory_bytes() / static_cast<std::uint64_t>(context.local_size);
-  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &share, 1, MPI_UINT64_T, MPI_MIN, context.world.get()));
-  share = share > spare_bytes ? share - spare_bytes : 0;
-  const std::uint64_t needed = field_bytes(plan.domain[0], plan.domain[1], point_bytes);
-  if (needed <= share) return {};
-  auto most = static_cast<std::int64_t>(std::sqrt(static_cast<double>(share) / 2 / static_cast<double>(point_bytes)));
-  while (most > 0 && field_bytes(most, most, point_bytes) > share) --most;
-  return "a domain of " + std::to_string(plan.domain[0]) + " x " + std::to_string(plan.domain[1]) + " points needs " +
-         in_gib(needed) + " of memory on each rank, " + in_gib(share) + " is free: at most about " +
-         std::to_string(most) + " x " + std::to_string(most);
+std::size_t point_bytes(const Jacobi& plan) { return plan.single ? sizeof(float) : sizeof(double); }
+
+std::uint64_t needed_bytes(MemoryKind kind, const Jacobi& plan) {
+  return bytes_of_field(kind, plan.domain[0], plan.domain[1], point_bytes(plan));
 }
 
-// What the record tells of a solution.
-struct Findings {
-  int threads = 0;  // of the rank with the fewest
-  Stores stores = Stores::cached;
-  std::vector<double> copy_s;
-  std::uint64_t copy_bytes = 0;
-  double cold_exchange_s = 0;
-  std::vector<std::uint64_t> batch_iterations;
-  std::vector<double> batches_s;
-  std::vector<Parts> parts;  // of every rank
-  std::vector<Residue> residues;
-  std::uint64_t iterations = 0;
-  bool converged = false;
-  std::optional<std::uint64_t> hash;
-  std::optional<double> error;
-  std::uint64_t messages_verified = 0;
-  std::optional<WrongHalo> wrong;
-  std::string reason;  // why it failed
-  double elapsed_s = 0;
-};
+// Ranks that share this rank's memory of that kind.
+std::int64_t sharers(const Context& context, MemoryKind kind) {
+  if (kind == MemoryKind::host) return context.local_size;
+  const RankFacts& self = context.ranks[static_cast<std::size_t>(context.rank)];
+  return std::count_if(context.ranks.begin(), context.ranks.end(), [&](const RankFacts& other) {
+    return other.device && other.host == self.host && other.device->uuid == self.device->uuid;
+  });
+}
 
-// One problem on one transport, from the first touch to the last comparison.
-template <class Real>
-class Problem {
- public:
-  Problem(const Context& context, const Plan& plan, const Grid& grid, Halos& halos, Watchdog& watchdog)
-      : context_(context),
-        plan_(plan),
-        grid_(grid),
-        halos_(halos),
-        watchdog_(watchdog),
-        hands_(hands_of(context, plan.jacobi)),
-        team_(hands_.threads, hands_.cpus),
-        field_(awaited(grid, watchdog), team_) {}
+// What each rank may take for its fields: the least of all ranks'. Collective.
+std::uint64_t share_of_memory(const Context& context, MemoryKind kind) {
+  std::uint64_t share = make_memory(kind)->available() / static_cast<std::uint64_t>(sharers(context, kind));
+  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &share, 1, MPI_UINT64_T, MPI_MIN, context.world.get()));
+  return share > spare_bytes(kind) ? share - spare_bytes(kind) : 0;
+}
 
-  Findings solve() {
-    found_.threads = -static_cast<int>(largest_of(-hands_.threads, context_.world.get()));
-    choose_stores();
-    begin();
-    Solver<Real> solver(context_, plan_.jacobi, grid_, team_, field_, halos_, found_.stores);
-    while (found_.reason.empty() && !solver.ended()) batch(solver);
-    if (found_.reason.empty() && solver.broken()) found_.reason = where_broken(solver);
-    tell(solver);
-    copies(found_.stores, found_.copy_s);
-    return std::move(found_);
-  }
-
- private:
-  // Says that a pass over the whole field may take a while, before the first of them.
-  static const Grid& awaited(const Grid& grid, Watchdog& watchdog) {
-    watchdog.progress(static_cast<double>(field_bytes(grid.columns(), grid.rows(), sizeof(Real))) / slowest_pass);
-    return grid;
-  }
-
-  // The kind of stores that copies this very field faster, as measured; its copies are kept.
-  void choose_stores() {
-    const double points = static_cast<double>(grid_.all_columns()) * static_cast<double>(grid_.all_rows());
-    found_.copy_bytes = static_cast<std::uint64_t>(2 * sizeof(Real) * points);
-    copies(Stores::cached, found_.copy_s);
-    if (!can_stream()) return;
-    std::vector<double> streaming_s;
-    copies(Stores::streaming, streaming_s);
-    if (median(streaming_s) >= median(found_.copy_s)) return;
-    found_.copy_s = std::move(streaming_s);
-    found_.stores = Stores::streaming;
-  }
-
-  // Copies of the whole field by all threads of all ranks at once: seconds a copy, of the slowest rank.
-  void copies(Stores stores, std::vector<double>& each_s) {
-    const Region all{0, grid_.columns(), 0, grid_.rows()};
-    const auto body = [&](std::uint64_t count) {
-      for (std::uint64_t i = 0; i < count; ++i) {
-        team_.run([&](int thread) {
-          copy(field_.now(), field_.next(), share_of(all, grid_.rows(), thread, team_.size()), stores);
-        });
-      }
-    };
-    awaited(grid_, watchdog_);
-    const double once_s = slowest(context_, body, 1);
-    const auto count = static_cast<std::uint64_t>(std::max(1.0, std::ceil(copy_sample_s / once_s)));
-    for (int i = 0; i < copy_samples; ++i) {
-      watchdog_.progress(10 * once_s * static_cast<double>(count));
-      each_s.push_back(slowest(context_, body, count) / static_cast<double>(count));
-    }
-  }
-
-  void begin() {
-    halos_.open();
-    found_.cold_exchange_s = largest_of(halos_.prove(), context_.world.get());
-    judge_halos(0);
-  }
-
-  // Some iterations, timed together; the last halos are compared afterwards. The first batch is one iteration.
-  void batch(Solver<Real>& solver) {
-    const std::uint64_t most = next_batch();
-    if (plan_.verify) halos_.poison();
-    watchdog_.progress(10 * iteration_s() * static_cast<double>(most));
-    const double elapsed_s = slowest(context_, [&](std::uint64_t count) { solver.advance(count); }, most);
-    found_.batches_s.push_back(elapsed_s);
-    found_.batch_iterations.push_back(solver.iterations() - found_.iterations);
-    found_.iterations = solver.iterations();
-    if (plan_.verify) halos_.compare();
-    judge_halos(found_.iterations);
-  }
-
-  [[nodiscard]] double iteration_s() const {
-    return found_.batches_s.empty() ? 0 : found_.batches_s.back() / static_cast<double>(found_.batch_iterations.back());
-  }
-
-  [[nodiscard]] std::uint64_t next_batch() const {
-    if (found_.batches_s.empty()) return 1;
-    const auto wanted = static_cast<std::uint64_t>(std::ceil(batch_s / iteration_s()));
-    return std::clamp(wanted, std::uint64_t{1}, std::max(std::uint64_t{1}, plan_.jacobi.iterations / fewest_batches));
-  }
-
-  // All ranks come to the same.
-  void judge_halos(std::uint64_t iterations) {
-    found_.wrong = halos_.wrong();
-    if (!found_.wrong) return;
-    const auto& [mismatch, side, neighbour] = *found_.wrong;
-    found_.reason =
-        "the halo that rank " + std::to_string(mismatch.rank) + " received on its " + name_of(side) +
-        " side differs from what rank " + std::to_string(neighbour) + " sent in " +
-        std::to_string(mismatch.wrong_bytes) + (mismatch.wrong_bytes == 1 ? " byte" : " bytes") + ", first at offset " +
-        std::to_string(mismatch.offset_bytes) +
-        (iterations == 0 ? ", before the first iteration" : ", in iteration " + std::to_string(iterations - 1));
-  }
-
-  [[nodiscard]] std::string where_broken(const Solver<Real>& solver) const {
-    const auto mine = first_broken(field_, grid_);
-    const auto points =
-        wire::all_gather(mine ? "column " + std::to_string((*mine)[0]) + ", row " + std::to_string((*mine)[1]) : "",
-                         context_.world.get());
-    const auto first = std::find_if(points.begin(), points.end(), [](const auto& point) { return !point.empty(); });
-    const auto rank = std::to_string(first - points.begin());
-    return "the field is no longer finite in iteration " + std::to_string(solver.iterations() - 1) + ": " +
-           (first == points.end() ? "a change is too large" : "first at " + *first + ", on rank " + rank);
-  }
-
-  void tell(const Solver<Real>& solver) {
-    awaited(grid_, watchdog_);
-    const MPI_Comm world = context_.world.get();
-    found_.converged = solver.converged();
-    found_.residues = solver.residues();
-    found_.parts.resize(static_cast<std::size_t>(context_.size));
-    VOLLEY_MPI(
-        MPI_Allgather(&solver.parts(), sizeof(Parts), MPI_BYTE, found_.parts.data(), sizeof(Parts), MPI_BYTE, world));
-    found_.messages_verified = halos_.compared();
-    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &found_.messages_verified, 1, MPI_UINT64_T, MPI_SUM, world));
-    if (!found_.reason.empty()) return;
-    std::uint64_t hash = hash_of(field_, grid_, team_);
-    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &hash, 1, MPI_UINT64_T, MPI_SUM, world));
-    found_.hash = hash;
-    found_.error = largest_of(error_of(field_, grid_, team_), world);
-  }
-
-  const Context& context_;
-  const Plan& plan_;
-  const Grid& grid_;
-  Halos& halos_;
-  Watchdog& watchdog_;
-  Hands hands_;
-  Team team_;
-  Field<Real> field_;
-  Findings found_;
-};
+// Why the domain cannot be had in so much memory; empty when it can.
+std::string too_large(MemoryKind kind, const Jacobi& plan, std::uint64_t share) {
+  const std::uint64_t needed = needed_bytes(kind, plan);
+  if (needed <= share) return {};
+  const std::size_t each = point_bytes(plan);
+  auto most = static_cast<std::int64_t>(std::sqrt(static_cast<double>(share) / 2 / static_cast<double>(each)));
+  while (most > 0 && bytes_of_field(kind, most, most, each) > share) --most;
+  return "a domain of " + std::to_string(plan.domain[0]) + " x " + std::to_string(plan.domain[1]) + " points needs " +
+         in_gib(needed) + " of " + (kind == MemoryKind::device ? "device " : "") + "memory on each rank, " +
+         in_gib(share) + " is free: at most about " + std::to_string(most) + " x " + std::to_string(most);
+}
 
 std::string hexadecimal(std::uint64_t value) {
   std::ostringstream text;
@@ -286,24 +107,21 @@ Json mismatch_json(const std::optional<WrongHalo>& wrong) {
 }
 
 Json head(const TransportEntry& entry, const Jacobi& plan, const char* status, const std::string& reason) {
-  return {{"record", "jacobi"},
-          {"version", record_version},
-          {"transport", entry.name},
-          {"topology", plan.topology},
-          {"domain", plan.domain},
-          {"precision", plan.single ? "float" : "double"},
-          {"overlap", plan.overlap},
-          {"status", status},
-          {"reason", reason.empty() ? Json(nullptr) : Json(reason)}};
+  return {{"record", "jacobi"},      {"version", record_version},
+          {"transport", entry.name}, {"topology", plan.topology},
+          {"domain", plan.domain},   {"precision", plan.single ? "float" : "double"},
+          {"overlap", plan.overlap}, {"memory", name_of(entry.memory)},
+          {"status", status},        {"reason", reason.empty() ? Json(nullptr) : Json(reason)}};
 }
 
-Json jacobi_record(const TransportEntry& entry, const Jacobi& plan, const Findings& found) {
+Json jacobi_record(const TransportEntry& entry, const Jacobi& plan, const Findings& found, bool interleaved) {
   const auto [across, along] = plan.topology;
   const std::uint64_t messages = 2 * (static_cast<std::uint64_t>(across - 1) * static_cast<std::uint64_t>(along) +
                                       static_cast<std::uint64_t>(along - 1) * static_cast<std::uint64_t>(across));
   Json record = head(entry, plan, found.reason.empty() ? "ok" : "failed", found.reason);
+  record["interleaved"] = interleaved;
   record["threads"] = found.threads;
-  record["stores"] = name_of(found.stores);
+  record["stores"] = found.stores ? Json(name_of(*found.stores)) : Json(nullptr);
   record["iterations"] = found.iterations;
   record["converged"] = found.converged;
   record["residues"] = residues_json(found.residues);
@@ -322,32 +140,103 @@ Json jacobi_record(const TransportEntry& entry, const Jacobi& plan, const Findin
   return record;
 }
 
-template <class Real>
-Json solved(const Context& context, const Plan& plan, const TransportEntry& entry, const Grid& grid, Halos& halos,
-            Watchdog& watchdog) {
-  const std::string reason = too_large(context, plan.jacobi, sizeof(Real));
-  if (!reason.empty()) return head(entry, plan.jacobi, "skipped", reason);
-  const auto begun = Clock::now();
-  Findings found = Problem<Real>(context, plan, grid, halos, watchdog).solve();
-  halos.close();
-  found.elapsed_s = seconds_since(begun);
-  return jacobi_record(entry, plan.jacobi, found);
-}
+// A transport of the plan, and its solution once it can be had.
+struct Player {
+  const TransportEntry* entry;
+  std::unique_ptr<Halos> halos;
+  std::unique_ptr<Problem> problem;
+};
+
+class Match {
+ public:
+  Match(const Context& context, const Plan& plan, const Grid& grid, Records& records, Watchdog& watchdog)
+      : context_(context), plan_(plan), grid_(grid), records_(records), watchdog_(watchdog) {}
+
+  // Writes the transports' records and those of domains that are too large; the others are ready to be solved.
+  void line_up() {
+    for (const auto& name : plan_.transports) {
+      const TransportEntry& entry = *find_transport(name);
+      watchdog_.enter("transport " + name + ", jacobi");
+      auto halos = std::make_unique<Halos>(context_, grid_, entry, point_bytes(plan_.jacobi));
+      const std::string reason = halos->unavailable(plan_);
+      records_.write(transport_record(entry, reason, Json::object()));
+      if (!reason.empty()) continue;
+      if (!shares_.contains(entry.memory)) shares_[entry.memory] = share_of_memory(context_, entry.memory);
+      const std::string large = too_large(entry.memory, plan_.jacobi, shares_[entry.memory]);
+      if (!large.empty()) records_.write_point(head(entry, plan_.jacobi, "skipped", large));
+      else players_.push_back({&entry, std::move(halos), nullptr});
+    }
+  }
+
+  // Solutions take turns, a batch each, where their fields fit into memory together; otherwise they follow each other.
+  void play() {
+    std::map<MemoryKind, std::uint64_t> needed;
+    for (const auto& player : players_)
+      needed[player.entry->memory] += needed_bytes(player.entry->memory, plan_.jacobi);
+    const bool together =
+        std::all_of(needed.begin(), needed.end(), [&](const auto& sum) { return sum.second <= shares_.at(sum.first); });
+    if (together) return solve(players_);
+    for (auto& player : players_) solve({&player, 1});
+  }
+
+ private:
+  void solve(std::span<Player> players) {
+    for (auto& player : players) {
+      enter(player);
+      player.problem = std::make_unique<Problem>(context_, plan_, grid_, *player.entry, *player.halos, watchdog_);
+      player.problem->begin();
+    }
+    const auto going = [](const Player& player) { return player.problem->going(); };
+    for (std::size_t first = 0; std::any_of(players.begin(), players.end(), going); ++first) {
+      for (std::size_t i = 0; i < players.size(); ++i) {
+        Player& player = players[(first + i) % players.size()];
+        if (!going(player)) continue;
+        enter(player);
+        player.problem->batch();
+        tell_progress(players, player);
+      }
+    }
+    for (auto& player : players) {
+      enter(player);
+      player.problem->finish();
+      records_.write_point(jacobi_record(*player.entry, plan_.jacobi, player.problem->found(), players.size() > 1));
+    }
+  }
+
+  void enter(const Player& player) { watchdog_.enter("transport " + std::string(player.entry->name) + ", jacobi"); }
+
+  // Solutions that went on without a word for a while would look as if they hung.
+  void tell_progress(std::span<const Player> players, const Player& player) {
+    if (seconds_since(told_) < progress_every_s) return;
+    told_ = Clock::now();
+    double left_s = 0;
+    for (const auto& other : players) left_s += other.problem->left_s();
+    records_.write({{"record", "jacobi_progress"},
+                    {"version", record_version},
+                    {"transport", player.entry->name},
+                    {"iterations", player.problem->found().iterations},
+                    {"elapsed_s", records_.elapsed_s()},
+                    {"left_s", left_s}});
+  }
+
+  const Context& context_;
+  const Plan& plan_;
+  const Grid& grid_;
+  Records& records_;
+  Watchdog& watchdog_;
+  std::map<MemoryKind, std::uint64_t> shares_;
+  std::vector<Player> players_;
+  Clock::time_point told_ = Clock::now();
+};
 
 }  // namespace
 
 Exit run_jacobi(const Context& context, const Plan& plan, Records& records, Watchdog& watchdog) {
   const Grid grid(plan.jacobi, context.rank);
-  const bool single = plan.jacobi.single;
-  for (const auto& name : plan.transports) {
-    const TransportEntry& entry = *find_transport(name);
-    watchdog.enter("transport " + name + ", jacobi");
-    Halos halos(context, grid, entry, single ? sizeof(float) : sizeof(double));
-    const std::string reason = halos.unavailable();
-    records.write(transport_record(entry, reason, Json::object()));
-    if (!reason.empty()) continue;
-    records.write_point(single ? solved<float>(context, plan, entry, grid, halos, watchdog)
-                               : solved<double>(context, plan, entry, grid, halos, watchdog));
+  {
+    Match match(context, plan, grid, records, watchdog);
+    match.line_up();
+    match.play();
   }
   return wire::broadcast_value(records.failed(), 0, context.world.get()) ? Exit::failed : Exit::good;
 }

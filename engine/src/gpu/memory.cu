@@ -149,6 +149,12 @@ class DeviceMemory final : public Memory {
     return found;
   }
 
+  void read(std::byte* host, const std::byte* from, std::size_t bytes) override {
+    VOLLEY_CUDA_CHECK(cudaMemcpy(host, from, bytes, cudaMemcpyDeviceToHost));
+  }
+
+  void settle() override { VOLLEY_CUDA_CHECK(cudaDeviceSynchronize()); }
+
  private:
   void write(std::byte* at, std::size_t bytes, std::uint64_t seed, Contents contents) {
     write_kernel<<<blocks_for(bytes), block_threads>>>(reinterpret_cast<std::uint8_t*>(at), bytes, seed, contents);

@@ -25,12 +25,14 @@ class Stream {
   Stream() = default;
 
   // A stream of the current device that does not wait for the default stream.
-  [[nodiscard]] static Stream make() {
-    cudaStream_t stream = nullptr;
-    VOLLEY_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    Stream made;
-    made.handle_.reset(stream);
-    return made;
+  [[nodiscard]] static Stream make() { return with(0); }
+
+  // One of the highest priority: its blocks go first where blocks of other streams are waiting, too.
+  [[nodiscard]] static Stream urgent() {
+    int least = 0;
+    int most = 0;
+    VOLLEY_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &most));
+    return with(most);
   }
 
   [[nodiscard]] cudaStream_t get() const noexcept { return handle_.get(); }
@@ -40,6 +42,14 @@ class Stream {
   [[nodiscard]] bool busy() const { return !detail::complete(cudaStreamQuery(get()), "cudaStreamQuery"); }
 
  private:
+  [[nodiscard]] static Stream with(int priority) {
+    cudaStream_t stream = nullptr;
+    VOLLEY_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority));
+    Stream made;
+    made.handle_.reset(stream);
+    return made;
+  }
+
   struct Destroy {
     void operator()(cudaStream_t stream) const noexcept { cudaStreamDestroy(stream); }
   };
@@ -51,21 +61,27 @@ class Event {
   Event() = default;
 
   // An event of the current device without a time stamp: only whether it has happened.
-  [[nodiscard]] static Event make() {
-    cudaEvent_t event = nullptr;
-    VOLLEY_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    Event made;
-    made.handle_.reset(event);
-    return made;
-  }
+  [[nodiscard]] static Event make() { return with(cudaEventDisableTiming); }
+  // One with a time stamp.
+  [[nodiscard]] static Event timed() { return with(cudaEventDefault); }
 
   [[nodiscard]] cudaEvent_t get() const noexcept { return handle_.get(); }
   void record(const Stream& stream) const { VOLLEY_CUDA_CHECK(cudaEventRecord(get(), stream.get())); }
+  // What is enqueued on the stream from here on comes behind the last record().
+  void hold(const Stream& stream) const { VOLLEY_CUDA_CHECK(cudaStreamWaitEvent(stream.get(), get(), 0)); }
 
   // Whether everything before the last record() is complete, and its data is where the host sees it.
   [[nodiscard]] bool happened() const { return detail::complete(cudaEventQuery(get()), "cudaEventQuery"); }
 
  private:
+  [[nodiscard]] static Event with(unsigned flags) {
+    cudaEvent_t event = nullptr;
+    VOLLEY_CUDA_CHECK(cudaEventCreateWithFlags(&event, flags));
+    Event made;
+    made.handle_.reset(event);
+    return made;
+  }
+
   struct Destroy {
     void operator()(cudaEvent_t event) const noexcept { cudaEventDestroy(event); }
   };

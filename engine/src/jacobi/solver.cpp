@@ -28,14 +28,14 @@ void raise(double& largest, double value) {
 
 template <class Real>
 Solver<Real>::Solver(const Context& context, const Jacobi& plan, const Grid& grid, Team& team, Field<Real>& field,
-                     Halos& halos, Stores stores)
+                     Halos& halos)
     : plan_(plan),
       grid_(grid),
       team_(team),
       field_(field),
       halos_(halos),
-      stores_(stores),
       world_(Communicator::duplicate(context.world.get())),
+      residues_(plan),
       shares_(static_cast<std::size_t>(team.size())) {}
 
 template <class Real>
@@ -48,13 +48,13 @@ std::uint64_t Solver<Real>::advance(std::uint64_t most) {
 template <class Real>
 void Solver<Real>::step() {
   for (auto& share : shares_) share.largest = 0;
+  halos_.turn();
   into(parts_.pack_s, [&] { halos_.pack(field_.now()); });
   if (plan_.overlap) sweep_while_exchanging();
   else exchange_and_sweep();
   field_.turn();
   ++done_;
-  const bool last = done_ == plan_.iterations;
-  if (last || (done_ - 1) % plan_.check_every == 0) into(parts_.reduction_s, [&] { reduce(); });
+  if (residues_.due(done_ - 1)) into(parts_.reduction_s, [&] { reduce(); });
 }
 
 template <class Real>
@@ -104,13 +104,7 @@ void Solver<Real>::reduce() {
   for (const auto& share : shares_) raise(largest, share.largest);
   auto bits = std::bit_cast<std::uint64_t>(std::fabs(largest));
   VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &bits, 1, MPI_UINT64_T, MPI_MAX, world_.get()));
-  const Residue residue{done_ - 1, std::bit_cast<double>(bits)};
-  // Each that is kept is a hundred iterations or more after the one before; the last stands behind them.
-  const std::uint64_t apart = (100 + plan_.check_every - 1) / plan_.check_every * plan_.check_every;
-  if (!residues_.empty() && residues_.back().iteration % apart != 0) residues_.pop_back();
-  residues_.push_back(residue);
-  broken_ = !std::isfinite(residue.value);
-  converged_ = residue.value <= plan_.tolerance;
+  residues_.take(done_ - 1, bits);
 }
 
 template class Solver<double>;

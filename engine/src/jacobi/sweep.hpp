@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "../measure/pattern.hpp"  // VOLLEY_ON_BOTH
 #include "grid.hpp"
 
 namespace volley::jacobi {
@@ -25,7 +26,7 @@ template <class Real>
 struct Plane {
   Real* origin = nullptr;
   std::int64_t stride = 0;  // from row to row
-  [[nodiscard]] Real* row(std::int64_t y) const { return origin + y * stride; }
+  [[nodiscard]] VOLLEY_ON_BOTH Real* row(std::int64_t y) const { return origin + y * stride; }
 };
 
 // Writes ¼((left + right) + (up + down)) of `from` to every point of `region` in `to`. Returns the largest |new - old|;

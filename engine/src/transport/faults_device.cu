@@ -3,6 +3,7 @@
 #include "../handles/pinned_buffer.cuh"
 #include "makers.hpp"
 #include "staged_copies.cuh"
+#include "staged_halo.cuh"
 #include "staged_whole.cuh"
 
 namespace volley {
@@ -35,8 +36,28 @@ class CorruptDevice final : public StagedPinned {
   std::uint64_t batches_ = 0;
 };
 
+// Halos: the first of each of the two places arrives as it was sent, of every later one a bit is wrong.
+class CorruptDeviceHalo final : public StagedHalo {
+ public:
+  void start(const View& view) override {
+    bytes_ = view.bytes;
+    StagedHalo::start(view);
+  }
+  void progress() override {}
+  void finish() override {
+    StagedHalo::finish();
+    const std::uint64_t bit = halos_++ * pattern_step % (8 * bytes_);
+    if (halos_ > 2) arrived()[bit / 8] ^= std::byte{1} << (bit % 8);
+  }
+
+ private:
+  std::size_t bytes_ = 0;
+  std::uint64_t halos_ = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<Transport> make_corrupt_device() { return std::make_unique<CorruptDevice>(); }
+std::unique_ptr<HaloLink> make_corrupt_device_halo() { return std::make_unique<CorruptDeviceHalo>(); }
 
 }  // namespace volley

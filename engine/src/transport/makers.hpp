@@ -29,9 +29,15 @@ std::unique_ptr<Transport> make_echo();
 std::unique_ptr<Transport> make_hang();
 std::unique_ptr<Transport> make_delay();
 
-// The same for halos.
+// The same for halos; those in device memory in builds with CUDA only.
 std::unique_ptr<HaloLink> make_host_halo();
 std::unique_ptr<HaloLink> make_corrupt_halo();
 std::unique_ptr<HaloLink> make_echo_halo();
+std::unique_ptr<HaloLink> make_staged_halo();
+std::unique_ptr<HaloLink> make_aware_halo();
+std::unique_ptr<HaloLink> make_peer_halo();
+std::unique_ptr<HaloLink> make_device_halo();
+std::unique_ptr<HaloLink> make_nccl_halo();
+std::unique_ptr<HaloLink> make_corrupt_device_halo();
 
 }  // namespace volley

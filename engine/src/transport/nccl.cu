@@ -11,9 +11,10 @@ namespace volley {
 
 namespace {
 
-class NcclTransport final : public Transport {
+// The two ranks' communicator, and what both uses of it need.
+class Link {
  public:
-  std::string unavailable(const Context& context, const Pair& pair) override {
+  [[nodiscard]] std::string unavailable(const Context& context, const Pair& pair) {
     const auto& first = context.ranks[static_cast<std::size_t>(pair.ranks[0])];
     const auto& second = context.ranks[static_cast<std::size_t>(pair.ranks[1])];
     if (first.host == second.host && first.device->uuid == second.device->uuid) {
@@ -33,16 +34,53 @@ class NcclTransport final : public Transport {
   }
 
   // The communicator stays from one set of buffers to the next: it knows none of them, and takes long to make.
-  void open(const Context&, const Pair& pair, const Buffers&, std::size_t) override {
-    leads_ = pair.leads();
+  void open(const Pair& pair) {
     peer_ = pair.peer;
-    stream_ = gpu::Stream::make();
-    signal_ = gpu::DeviceBuffer(2 * signal_bytes);
     if (communicator_.get() != nullptr) return;
     nccl::UniqueId id{};
-    if (leads_) nccl_->check(nccl_->get_unique_id(&id), "ncclGetUniqueId");
+    if (pair.leads()) nccl_->check(nccl_->get_unique_id(&id), "ncclGetUniqueId");
     id = wire::broadcast_value(id, 0, pair.control.get());
     communicator_ = nccl::Communicator(*nccl_, 2, id, pair.self);
+  }
+
+  void send(const std::byte* from, std::size_t bytes, cudaStream_t stream) {
+    nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, peer_, communicator_.get(), stream), "ncclSend");
+  }
+  void recv(std::byte* to, std::size_t bytes, cudaStream_t stream) {
+    nccl_->check(nccl_->recv(to, bytes, nccl::bytes_type, peer_, communicator_.get(), stream), "ncclRecv");
+  }
+  void begin_group() { nccl_->check(nccl_->group_start(), "ncclGroupStart"); }
+  void end_group() { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
+  void check_async() const { communicator_.check_async(); }
+
+  [[nodiscard]] Json facts() const { return nccl_ ? Json{{"nccl_version", nccl_->version()}} : Json::object(); }
+
+ private:
+  // A communicator of this rank alone: a driver that is too old for this NCCL, or a machine where it finds no network
+  // interface, is a reason here and would end the run in open().
+  void try_alone() const {
+    nccl::UniqueId id{};
+    nccl_->check(nccl_->get_unique_id(&id), "ncclGetUniqueId");
+    const nccl::Communicator alone(*nccl_, 1, id, 0);
+  }
+
+  // Declared in this order: the communicator is ended before its library's functions go.
+  std::optional<nccl::Nccl> nccl_;
+  nccl::Communicator communicator_;
+  int peer_ = 0;
+};
+
+class NcclTransport final : public Transport {
+ public:
+  std::string unavailable(const Context& context, const Pair& pair) override {
+    return link_.unavailable(context, pair);
+  }
+
+  void open(const Context&, const Pair& pair, const Buffers&, std::size_t) override {
+    leads_ = pair.leads();
+    stream_ = gpu::Stream::make();
+    signal_ = gpu::DeviceBuffer(2 * signal_bytes);
+    link_.open(pair);
   }
 
   void prepare(const View&) override {}
@@ -73,65 +111,72 @@ class NcclTransport final : public Transport {
     const bool sends = leads_ || both;
     const bool receives = !leads_ || both;
     for (std::uint64_t i = 0; i < windows; ++i) {
-      begin_group();
+      link_.begin_group();
       for (int message = 0; message < stream.window; ++message) {
         if (sends) send(view.send, view.bytes);
         if (receives) recv(view.recv, view.bytes);
       }
-      end_group();
-      begin_group();
+      link_.end_group();
+      link_.begin_group();
       if (receives) send(signal_.data(), signal_bytes);
       if (sends) recv(signal_.data() + signal_bytes, signal_bytes);
-      end_group();
+      link_.end_group();
     }
     wait();
   }
 
-  [[nodiscard]] Json facts() const override {
-    return nccl_ ? Json{{"nccl_version", nccl_->version()}} : Json::object();
-  }
+  [[nodiscard]] Json facts() const override { return link_.facts(); }
 
  private:
   static constexpr std::size_t signal_bytes = 8;
   // Asking NCCL costs more than asking the stream.
   static constexpr unsigned looks_between_checks = 1024;
 
-  // A communicator of this rank alone: a driver that is too old for this NCCL, or a machine where it finds no network
-  // interface, is a reason here and would end the run in open().
-  void try_alone() const {
-    nccl::UniqueId id{};
-    nccl_->check(nccl_->get_unique_id(&id), "ncclGetUniqueId");
-    const nccl::Communicator alone(*nccl_, 1, id, 0);
-  }
-
-  void send(const std::byte* from, std::size_t bytes) {
-    nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, peer_, communicator_.get(), stream_.get()), "ncclSend");
-  }
-  void recv(std::byte* to, std::size_t bytes) {
-    nccl_->check(nccl_->recv(to, bytes, nccl::bytes_type, peer_, communicator_.get(), stream_.get()), "ncclRecv");
-  }
-  void begin_group() { nccl_->check(nccl_->group_start(), "ncclGroupStart"); }
-  void end_group() { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
+  void send(const std::byte* from, std::size_t bytes) { link_.send(from, bytes, stream_.get()); }
+  void recv(std::byte* to, std::size_t bytes) { link_.recv(to, bytes, stream_.get()); }
 
   // Until everything enqueued is complete. Polls, since a synchronising call would never return from a kernel whose
   // other side has failed; a hang without an error is the watchdog's.
   void wait() {
     for (unsigned looks = 1; stream_.busy(); ++looks) {
-      if (looks % looks_between_checks == 0) communicator_.check_async();
+      if (looks % looks_between_checks == 0) link_.check_async();
     }
   }
 
-  // Declared in this order: the communicator is ended before its library's functions go.
-  std::optional<nccl::Nccl> nccl_;
-  nccl::Communicator communicator_;
+  Link link_;
   gpu::Stream stream_;
   gpu::DeviceBuffer signal_;
   bool leads_ = false;
-  int peer_ = 0;
+};
+
+// A halo each way is one group, behind the kernel that wrote the one and in front of the one that reads the other. With
+// several neighbours the pairs' groups follow each other in the order of the links, which is the same round by round on
+// all ranks (jacobi/halos.cpp): no two wait for each other.
+class NcclHalo final : public HaloLink {
+ public:
+  std::string unavailable(const Context& context, const Pair& pair) override {
+    return link_.unavailable(context, pair);
+  }
+  void open(const Context&, const Pair& pair, const Buffers&, std::size_t, const View&) override { link_.open(pair); }
+  [[nodiscard]] bool host_driven() const override { return false; }
+  void leave(const View& view, CUstream_st* stream) override {
+    link_.begin_group();
+    link_.send(view.send, view.bytes, stream);
+    link_.recv(view.recv, view.bytes, stream);
+    link_.end_group();
+  }
+  void start(const View&) override {}
+  void progress() override { link_.check_async(); }
+  void finish() override {}
+  void close() override {}
+
+ private:
+  Link link_;
 };
 
 }  // namespace
 
 std::unique_ptr<Transport> make_nccl() { return std::make_unique<NcclTransport>(); }
+std::unique_ptr<HaloLink> make_nccl_halo() { return std::make_unique<NcclHalo>(); }
 
 }  // namespace volley

@@ -17,6 +17,7 @@
 #include "../handles/shared_segment.hpp"
 #include "../handles/stream.cuh"
 #include "../wire.hpp"
+#include "halo_link.hpp"
 #include "host_driven.hpp"
 #include "makers.hpp"
 #include "peer_memory.cuh"
@@ -87,7 +88,7 @@ class Bell {
 
 class PeerChannel {
  public:
-  [[nodiscard]] std::string unavailable(const Context& context, const Pair& pair) {
+  [[nodiscard]] static std::string unavailable(const Context& context, const Pair& pair) {
     const std::string reason = without_peer_access(context, pair);
     return reason.empty() && pair.leads() ? Bell::without_room() : reason;
   }
@@ -149,8 +150,36 @@ class Peer final : public HostDriven<PeerChannel> {
   }
 };
 
+// The copy goes behind the kernel that wrote the halo; the hosts tell each other as in a ping-pong.
+class PeerHalo final : public HaloLink {
+ public:
+  std::string unavailable(const Context& context, const Pair& pair) override {
+    return PeerChannel::unavailable(context, pair);
+  }
+  void open(const Context&, const Pair& pair, const Buffers& buffers, std::size_t, const View&) override {
+    neighbour_ = PeerBuffers(pair, buffers);
+    bell_ = Bell(pair);
+  }
+  void leave(const View& view, CUstream_st* stream) override {
+    VOLLEY_CUDA_CHECK(
+        cudaMemcpyAsync(neighbour_.opposite(view.recv), view.send, view.bytes, cudaMemcpyDeviceToDevice, stream));
+  }
+  void start(const View&) override { bell_.ring(); }
+  void progress() override {}
+  void finish() override { bell_.await(); }
+  void close() override {
+    bell_ = {};
+    neighbour_ = {};
+  }
+
+ private:
+  PeerBuffers neighbour_;
+  Bell bell_;
+};
+
 }  // namespace
 
+std::unique_ptr<HaloLink> make_peer_halo() { return std::make_unique<PeerHalo>(); }
 std::unique_ptr<Transport> make_peer() { return std::make_unique<Peer>(); }
 
 }  // namespace volley

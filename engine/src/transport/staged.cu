@@ -7,11 +7,13 @@
 #include "../handles/pinned_buffer.cuh"
 #include "makers.hpp"
 #include "staged_copies.cuh"
+#include "staged_halo.cuh"
 #include "staged_whole.cuh"
 
 namespace volley {
 
 std::unique_ptr<Transport> make_staged_pageable() { return std::make_unique<Whole<PageableBuffer, BlockingCopies>>(); }
 std::unique_ptr<Transport> make_staged_pinned() { return std::make_unique<Whole<gpu::PinnedBuffer, AsyncCopies>>(); }
+std::unique_ptr<HaloLink> make_staged_halo() { return std::make_unique<StagedHalo>(); }
 
 }  // namespace volley

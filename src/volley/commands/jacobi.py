@@ -20,10 +20,13 @@ def jacobi(
     check_every: solving.CheckEvery = 1,
     overlap: solving.Overlap = True,
     threads: solving.Threads = None,
+    scaling: solving.Scaling = None,
     launches: opt.Launches = 1,
     verify: solving.Verify = True,
     ranks: opt.Ranks = None,
     hosts: opt.Hosts = None,
+    gpus: opt.Gpus = None,
+    share_gpu: opt.ShareGpu = False,
     launcher: opt.Launcher = "auto",
     launcher_arg: opt.LauncherArgs = None,
     watchdog: opt.Watchdog = 60.0,
@@ -34,7 +37,8 @@ def jacobi(
     """Solve Laplace's equation on a grid of processes: what the halos' transport means for an application.
 
     Each process has its own domain and exchanges halos with up to four neighbours; the new value of a point is the mean
-    of its neighbours' (Jacobi). On the CPU all cores of a rank work.
+    of its neighbours' (Jacobi). With host all cores of a rank compute; with every other exchange its GPU does, and the
+    halos go from GPU to GPU. Several exchanges take turns, so that what disturbs one disturbs all.
     """
     measure("jacobi", ctx)
 
@@ -43,7 +47,8 @@ COMMAND = Command(
     jacobi,
     examples=(
         "volley jacobi --topology 2 2 --domain 4096 4096",
-        "volley jacobi --domain 20480 20480 --precision float --check-every 100 --launches 6",
+        "volley jacobi --exchange staged,aware --domain 20480 20480 --precision float --check-every 100 --launches 6",
+        "volley jacobi --exchange aware --topology 4 1 --domain 5120 20480 --scaling strong",
         "volley jacobi --topology 2 1 --format seed",
     ),
 )

@@ -52,6 +52,7 @@ def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
         retest=options.get("retest", True),
         jacobi=solving.problem(options) if benchmark == "jacobi" else None,
         topology=options.get("topology"),
+        scaling=options.get("scaling"),
         verify=options.get("verify", True),
         fresh_buffers=options.get("fresh_buffers", False),
         share_device=options.get("share_gpu", False),

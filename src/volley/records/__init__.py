@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from volley.records.base import PLAN_VERSION, RECORD_VERSION
 from volley.records.hardware import Gpu, Hardware, NvLink, PeerStatus
-from volley.records.jacobi import JacobiParts, JacobiPoint, JacobiResidue
+from volley.records.jacobi import JacobiParts, JacobiPoint, JacobiProgress, JacobiResidue
 from volley.records.matrix import Cell, MatrixRow
 from volley.records.plan import Jacobi, Matrix, Plan, Sampling, Stream
 from volley.records.points import EndedBy, Mismatch, PingPong, Status, StreamPoint
 from volley.records.run import Clock, Device, End, EngineFacts, MpiFacts, Rank, Run, Transport
 
-Record = Run | Transport | PingPong | StreamPoint | MatrixRow | JacobiPoint | End | Hardware
+Record = Run | Transport | PingPong | StreamPoint | MatrixRow | JacobiPoint | JacobiProgress | End | Hardware
 Point = PingPong | StreamPoint
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Jacobi",
     "JacobiParts",
     "JacobiPoint",
+    "JacobiProgress",
     "JacobiResidue",
     "Matrix",
     "MatrixRow",

@@ -12,11 +12,21 @@ from volley.records.points import Mismatch, Status
 
 
 class JacobiParts(Frozen, frozen=True, kw_only=True):
-    """Where the time of one rank went, over all iterations."""
+    """Where the time of one rank went, over all iterations.
 
-    interior_s: Annotated[Seconds, Meta(description="new values that need no halo; without overlap all new values.")]
-    edges_s: Annotated[Seconds, Meta(description="with overlap: new values that need a halo.")]
-    pack_s: Annotated[Seconds, Meta(description="halos into messages and out of them.")]
+    On a GPU the parts go on side by side, and what the device times itself is timed in every sixteenth iteration and
+    stands for all.
+    """
+
+    interior_s: Annotated[
+        Seconds, Meta(description="new values that need no halo; on a CPU without overlap all new values.")
+    ]
+    edges_s: Annotated[
+        Seconds, Meta(description="new values that need a halo; a GPU writes them into the next messages, too.")
+    ]
+    pack_s: Annotated[
+        Seconds, Meta(description="halos into messages and out of them; on a GPU copies to and from host memory.")
+    ]
     exchange_s: Annotated[Seconds, Meta(description="starting the messages and waiting for them.")]
     reduction_s: Annotated[Seconds, Meta(description="the residue of all ranks.")]
 
@@ -28,6 +38,16 @@ class JacobiResidue(Frozen, frozen=True, kw_only=True):
     residue: Annotated[Number | None, Meta(description="null: no finite number.")]
 
 
+class JacobiProgress(Frozen, frozen=True, kw_only=True, tag_field="record", tag="jacobi_progress"):
+    """How far the solutions are, about once a second: for people who wait, never a result."""
+
+    version: Version = RECORD_VERSION
+    transport: Annotated[str, Meta(description="of the batch of iterations that ended last.")]
+    iterations: Annotated[NonNegative, Meta(description="of that solution so far.")]
+    elapsed_s: Annotated[Seconds, Meta(description="of the run.")]
+    left_s: Annotated[Seconds, Meta(description="of all solutions, if none comes to the tolerance.")]
+
+
 class JacobiPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="jacobi"):
     """One solution of Laplace's equation, with the halos of one transport."""
 
@@ -37,15 +57,24 @@ class JacobiPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="ja
     domain: Annotated[list[Points], Meta(min_length=2, max_length=2)]
     precision: Literal["double", "float"]
     overlap: bool
+    memory: Annotated[
+        Literal["host", "device"], Meta(description="where field and halos are: `device`, a GPU solves.")
+    ] = "host"
+    interleaved: Annotated[
+        bool, Meta(description="took turns with the run's other solutions, batch by batch; else it was alone.")
+    ] = False
     status: Annotated[
         Status,
         Meta(description="`failed`: a halo was wrong, or the field no longer finite; `skipped`: no memory for it."),
     ]
     reason: Annotated[str | None, Meta(description="why it failed or was skipped.")] = None
-    threads: Annotated[NonNegative, Meta(description="of each rank; the fewest that one has.")] = 0
+    threads: Annotated[NonNegative, Meta(description="of each rank; the fewest that one has; 0 on a GPU.")] = 0
     stores: Annotated[
         Literal["cached", "streaming"] | None,
-        Meta(description="how results are stored: `streaming` goes around the caches; as the faster copy does it."),
+        Meta(
+            description="how results are stored: `streaming` goes around the caches; as the faster copy does it. "
+            "null on a GPU."
+        ),
     ] = None
     iterations: Annotated[NonNegative, Meta(description="done.")] = 0
     converged: Annotated[bool, Meta(description="the residue came to the tolerance.")] = False

@@ -21,11 +21,16 @@ REPORT_VERSION = 1
 
 def dimensions(solution: Solution) -> str:
     """Say what was solved: ``2 × 1 processes of 4096 × 4096 points, 8192 × 4096 in all, double``."""
-    (across, along), (columns, rows) = solution.topology, solution.domain
+    (across, along), (columns, rows), whole = solution.topology, solution.domain, solution.whole
     return (
-        f"{across} × {along} processes of {columns} × {rows} points, {across * columns} × {along * rows} in all, "
-        f"{solution.precision}, {count(solution.threads, 'thread')} each, overlap {'on' if solution.overlap else 'off'}"
+        f"{across} × {along} processes of {columns} × {rows} points, {whole[0]} × {whole[1]} in all, "
+        f"{solution.precision}, {_hands(solution)} each, overlap {'on' if solution.overlap else 'off'}"
     )
+
+
+def _hands(solution: Solution) -> str:
+    """Say what a rank computes with."""
+    return "one GPU" if solution.memory == "device" else count(solution.threads, "thread")
 
 
 # ------------------------------------------------------------------------------------------------- the table
@@ -69,7 +74,10 @@ def legend(found: list[Solution]) -> list[str]:
     lines: list[str] = []
     measured = [solution for solution in found if solution.time is not None]
     for solution in measured:
+        if _hands(solution) != _hands(found[0]):
+            lines.append(f"{harmless(solution.transport)}: {_hands(solution)} each")
         lines += _of_one(solution)
+    lines += slower_parts(measured)
     if measured:
         kinds = {solution.time.kind for solution in measured if solution.time}
         bounds = "±: 95 % interval of the median of batch means" if "interval" in kinds else ""
@@ -94,18 +102,43 @@ def _of_one(solution: Solution) -> Iterator[str]:
     if solution.run_s is not None:
         took = f"{count(solution.iterations, 'iteration')} in {digits(solution.run_s)} s, the first included"
         yield f"{name}: {took}; the tolerance was {'' if solution.converged else 'not '}reached"
-    if solution.shares:
+    if solution.memory == "device" and solution.parts_s:
+        parts = several(f"{part} {digits(spent * 1e6)} µs" for part, spent in solution.parts_s.items() if spent > 0)
+        yield f"{name}: in an iteration {parts}, side by side where they can be"
+    elif solution.shares:
         shares = several(f"{part} {share * 100:.1f} %" for part, share in solution.shares.items())
         yield f"{name}: of the ranks' time {shares}"
     if solution.copy_Bps is not None:
-        yield (
-            f"{name}: the same field is copied at {digits(solution.copy_Bps / 1e9)} GB/s with {solution.stores} "
-            "stores, before and after"
-        )
-    if solution.cold_exchange_s is not None and solution.messages_timed:
-        yield f"{name}: the first halos took {digits(solution.cold_exchange_s * 1e6)} µs"
+        how = f" with {solution.stores} stores" if solution.stores else ""
+        yield f"{name}: the same field is copied at {digits(solution.copy_Bps / 1e9)} GB/s{how}, before and after"
+    if solution.first_s is not None:
+        halos = ""
+        if solution.cold_exchange_s is not None and solution.messages_timed:
+            halos = f"the first halos took {digits(solution.cold_exchange_s * 1e6)} µs, "
+        yield f"{name}: cold start: {halos}the first iteration {digits(solution.first_s * 1e3)} ms"
     if solution.deviation is not None:
         yield f"{name}: differs from the exact solution by at most {solution.deviation:.3g}"
+
+
+_LIKE = 1.02
+"""Times that differ by less than this factor are alike: launches differ by about as much."""
+
+
+def slower_parts(found: list[Solution]) -> Iterator[str]:
+    """Say what takes longer where MPI on device memory is no faster than by way of host memory."""
+    by_name = {solution.transport: solution for solution in found if solution.parts_s and solution.iteration_s}
+    aware, staged = by_name.get("aware"), by_name.get("staged/pinned")
+    if aware is None or staged is None or aware.ranks == 1:
+        return
+    more = {part: spent - staged.parts_s[part] for part, spent in aware.parts_s.items()}
+    part = max(more, key=lambda name: more[name])
+    blame = f"{part} takes {digits(more[part] * 1e6)} µs an iteration more"
+    ratio = (aware.iteration_s or 0) / (staged.iteration_s or 1)
+    halos = (aware.halo_s or 0) / staged.halo_s if staged.halo_s else 0.0
+    if ratio > _LIKE and more[part] > 0:
+        yield f"aware takes {ratio:.2f} times as long as staged/pinned: {blame}"
+    elif halos > _LIKE:
+        yield f"aware's halos take {halos:.2f} times as long as staged/pinned's: {blame}; overlap hides it"
 
 
 def remarks(found: list[Solution]) -> Iterator[str]:
@@ -127,6 +160,10 @@ def _share(part: str) -> Callable[[Solution], str]:
     return lambda solution: _number(solution.shares.get(part))
 
 
+def _part(part: str) -> Callable[[Solution], str]:
+    return lambda solution: _number(solution.parts_s.get(part), 1e6)
+
+
 CSV_COLUMNS: dict[str, Callable[[Solution], object]] = {
     "exchange": lambda solution: harmless(solution.transport),
     "topology_x": lambda solution: solution.topology[0],
@@ -135,6 +172,7 @@ CSV_COLUMNS: dict[str, Callable[[Solution], object]] = {
     "domain_y": lambda solution: solution.domain[1],
     "precision": lambda solution: solution.precision,
     "overlap": lambda solution: "yes" if solution.overlap else "no",
+    "memory": lambda solution: solution.memory,
     "threads": lambda solution: solution.threads,
     "launches": lambda solution: solution.launches,
     "status": lambda solution: solution.status,
@@ -154,6 +192,8 @@ CSV_COLUMNS: dict[str, Callable[[Solution], object]] = {
     "stores": lambda solution: solution.stores or "",
     "communication_s": lambda solution: _number(solution.communication_s),
     **{f"{part}_share": _share(part) for part in PARTS},
+    **{f"{part}_us": _part(part) for part in PARTS},
+    "first_iteration_us": lambda solution: _number(solution.first_s, 1e6),
     "cold_exchange_us": lambda solution: _number(solution.cold_exchange_s, 1e6),
     "messages_timed": lambda solution: solution.messages_timed,
     "messages_verified": lambda solution: solution.messages_verified,

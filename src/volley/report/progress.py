@@ -10,17 +10,21 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO, cast
 
-from volley.records import MatrixRow, PingPong, Plan, Point, Record, StreamPoint, Transport
+from volley.records import JacobiProgress, MatrixRow, PingPong, Plan, Point, Record, StreamPoint, Transport
 from volley.records_io import RunLog
 from volley.report.encodable import Encodable
 from volley.report.forecast import Forecast, RowForecast
 from volley.sizes import format_size
 from volley.summary import summarise
-from volley.text import digits, duration, harmless
+from volley.text import count, digits, duration, harmless
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
+
+
+LINES_EVERY_S = 10.0
+"""Where there is no bar a long solution gives a line about this often."""
 
 
 class Progress:
@@ -49,6 +53,7 @@ class Progress:
         self._forecast: Forecast | RowForecast | None = None
         self._transports: dict[str, Transport] = {}
         self._begun = time.monotonic()
+        self._lined = self._begun
         self._screen: TextIO | None = None
         if out.isatty():
             self._screen = self._err if self._err.isatty() else out if format_name == "table" else None
@@ -87,6 +92,8 @@ class Progress:
             self._transports[record.transport] = record
             if not record.available and isinstance(self._forecast, Forecast):
                 self._forecast.drop(record.transport)
+        elif isinstance(record, JacobiProgress):
+            self._solve(record)
         elif isinstance(record, MatrixRow) and isinstance(self._forecast, RowForecast):
             self._forecast.add(record)
             self._show(f"{self._which()}{_row_in_short(record)}")
@@ -103,10 +110,23 @@ class Progress:
         else:
             self._line(harmless(text))
 
+    def _solve(self, record: JacobiProgress) -> None:
+        """Show how far a solution is; the engine knows what is left of this launch."""
+        now = time.monotonic()
+        if self._bar is None and now - self._lined < LINES_EVERY_S:
+            return
+        self._lined = now
+        whole_s = record.elapsed_s + record.left_s
+        done = (self._launch - 1 + record.elapsed_s / whole_s) / self._launches if whole_s > 0 else 0.0
+        left_s = record.left_s + (self._launches - self._launch) * whole_s
+        text = f"{self._which()}{harmless(record.transport)}: {count(record.iterations, 'iteration')}"
+        self._draw(text, min(done, 0.99), left_s)
+
     def _show(self, text: str) -> None:
         """Draw the point that is done last, the share of the whole, and the time left."""
-        assert self._forecast is not None
-        fraction, left_s = self._outlook(time.monotonic() - self._begun)
+        self._draw(text, *self._outlook(time.monotonic() - self._begun))
+
+    def _draw(self, text: str, fraction: float, left_s: float) -> None:
         left = f"{duration(left_s)} left" if fraction < 1 else "done"
         if self._bar is None or self._task is None:
             self._line(f"{text} ({fraction:.0%}, {left})".replace("%", " %"))

@@ -26,17 +26,17 @@ def render_seed(logs: list[RunLog], out: TextIO) -> None:
         for point in log.jacobi:
             if point.status == "ok":
                 (solution,) = solutions([RunLog(jacobi=[point])])
-                for line in _lines(log.run, point, solution):
+                for line in _lines(log, point, solution):
                     out.write(line + "\n")
 
 
-def _lines(run: Run | None, point: JacobiPoint, solution: Solution) -> Iterator[str]:
+def _lines(log: RunLog, point: JacobiPoint, solution: Solution) -> Iterator[str]:
     (across, along), (columns, rows) = solution.topology, solution.domain
     yield f"Topology size: {across} x {along}"
     yield f"Local domain size (current node): {columns} x {rows}"
     yield f"Global domain size (all nodes): {across * columns} x {along * rows}"
-    yield f"Starting Jacobi run with {count(solution.ranks, 'process')} using {_processor(run, solution)}:"
-    for residue in _shown(run, point):
+    yield f"Starting Jacobi run with {count(solution.ranks, 'process')} using {_processor(log, solution)}:"
+    for residue in _shown(log.run, point):
         yield f"Iteration: {residue.iteration} - Residue: {residue.residue:.6f}"
     yield f"Stopped after {count(solution.iterations, 'iteration')} with residue {solution.residue or 0:.6f}"
     yield f"Total Jacobi run time: {solution.run_s or 0:.4f} sec."
@@ -52,7 +52,15 @@ def _lines(run: Run | None, point: JacobiPoint, solution: Solution) -> Iterator[
         yield f"{what}: {total} (total), {share} (per process){note.format(each)}"
 
 
-def _processor(run: Run | None, solution: Solution) -> str:
+def _processor(log: RunLog, solution: Solution) -> str:
+    run = log.run
+    if solution.memory == "device":
+        devices = [rank.device for rank in run.ranks if rank.device] if run else []
+        names = list(dict.fromkeys(harmless(device.name) for device in devices)) or ["unknown"]
+        known = {gpu.uuid: gpu.ecc for hardware in log.hardware for gpu in hardware.gpus}
+        modes = [known.get(device.uuid) for device in devices]
+        ecc = "unknown" if None in modes or not modes else f"{sum(map(bool, modes))} / {len(modes)}"
+        return f'"{", ".join(names)}" GPUs (ECC enabled: {ecc})'
     name = harmless(run.ranks[0].cpu) if run and run.ranks else "unknown"
     return f'"{name}" CPUs ({count(solution.threads, "thread")} each)'
 

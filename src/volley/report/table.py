@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from volley.records import Plan, Transport
-from volley.report import jacobi, layout
+from volley.report import jacobi, layout, scaling
 from volley.report.compared import print_lines, print_speedups
 from volley.report.encodable import Encodable
 from volley.report.heading import heading
@@ -113,6 +113,10 @@ def render_table(series: list[Series], out: TextIO, *, color: bool | None = None
         for sheet in one.matrices:
             print_matrix(console, sheet)
         _print_sentences(console, one)
+    for chain in scaling.steps(solution for one in series for solution in solutions(one.logs)):
+        console.print()
+        for number, line in enumerate(scaling.lines(chain)):
+            _print(console, line, "" if number else "bold")
 
 
 def _print_solutions(console: Console, found: list[Solution]) -> None:
