@@ -2,13 +2,31 @@
 #include <algorithm>
 
 #include "../gpu/check_cuda.cuh"
-#include "../handles/pinned_buffer.cuh"
-#include "kernels.cuh"
+#include "../transport/device_access.cuh"
+#include "gate.cuh"
 #include "lanes.cuh"
 
 namespace volley::node {
 
 namespace {
+
+constexpr unsigned copy_threads = 512;
+// Loads of a thread that are under way before its first store: a round trip over the link is paid once for 192 bytes.
+constexpr int copy_in_flight = 12;
+
+// One block a multiprocessor; `units` of 16 bytes.
+__global__ void __launch_bounds__(copy_threads, 1) copy_kernel(const uint4* from, uint4* to, std::uint64_t units) {
+  const std::uint64_t threads = std::uint64_t{gridDim.x} * blockDim.x;
+  std::uint64_t first = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; first + (copy_in_flight - 1) * threads < units; first += copy_in_flight * threads) {
+    uint4 held[copy_in_flight];
+#pragma unroll
+    for (int i = 0; i < copy_in_flight; ++i) held[i] = device::load(from + first + i * threads);
+#pragma unroll
+    for (int i = 0; i < copy_in_flight; ++i) device::store(to + first + i * threads, held[i]);
+  }
+  for (; first < units; first += threads) device::store(to + first, device::load(from + first));
+}
 
 class Copies : public LaneLink {
  public:
@@ -63,7 +81,7 @@ class KernelCopies final : public Copies {
  protected:
   void copy(const Lane& lane, std::uint64_t bytes) override {
     gpu::select(lane.driver->device);
-    node::copy<<<processors(lane.driver->device), copy_threads, 0, lane.stream().get()>>>(
+    copy_kernel<<<processors(lane.driver->device), copy_threads, 0, lane.stream().get()>>>(
         reinterpret_cast<const uint4*>(lane.from.at), reinterpret_cast<uint4*>(lane.to.at), bytes / sizeof(uint4));
     VOLLEY_CUDA_CHECK(cudaGetLastError());
   }
@@ -95,22 +113,17 @@ class CorruptCopies final : public Copies {
 // A test: nobody opens the gate in time.
 class HangingCopies final : public Copies {
  public:
-  HangingCopies(const Section& section, std::vector<Lane> lanes, bool peers, Seconds patience)
-      : Copies(section, std::move(lanes), peers, patience), gate_(sizeof(Gate)) {
-    *reinterpret_cast<Gate*>(gate_.data()) = {};
-  }
+  using Copies::Copies;
 
  protected:
   void copy(const Lane& lane, std::uint64_t bytes) override {
     gpu::select(lane.driver->device);
-    const auto longer_ns = static_cast<std::uint64_t>(3e9 * patience().count());
-    hold<<<1, 1, 0, lane.stream().get()>>>(reinterpret_cast<Gate*>(gate_.data()), 1, longer_ns);
-    VOLLEY_CUDA_CHECK(cudaGetLastError());
+    gate_.close(lane.stream(), 3 * patience());
     Copies::copy(lane, bytes);
   }
 
  private:
-  gpu::PinnedBuffer gate_;
+  Gate gate_;
 };
 
 }  // namespace
