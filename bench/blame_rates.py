@@ -19,7 +19,7 @@ from pathlib import Path
 
 from volley import blame, stats
 from volley.blame import Pair
-from volley.options import MATRIX_REPEATS
+from volley.options.matrix import REPEATS
 from volley.records_io import read_runs
 
 FOLDER = Path(__file__).parents[1] / "results" / "two-cores"
@@ -68,7 +68,7 @@ def blamed(noise: Noise, ranks: int, slow: Pair, slower: float, dice: random.Ran
         moment = dice.choice(noise)
         return {pair: dice.choice(moment) * (1 + slower * (set(pair) == set(slow))) for pair in chosen}
 
-    passes = [measured(pairs) for _ in range(MATRIX_REPEATS)]
+    passes = [measured(pairs) for _ in range(REPEATS)]
     found = blame.standings({pair: stats.median([times[pair] for times in passes]) for pair in pairs}, kinds)
     suspects = blame.suspects(found, kinds)
     controls = blame.controls(found, kinds, suspects)
