@@ -107,7 +107,7 @@ class Matrices {
   [[nodiscard]] int count() const { return static_cast<int>(devices_.size()); }
   [[nodiscard]] const std::string& uuid(int end) const { return devices_[static_cast<std::size_t>(end)].uuid; }
   [[nodiscard]] std::uint64_t bytes_of(const Section& section) const {
-    return std::min(section.bytes, machine_->capacity());
+    return section.figure == Figure::bandwidth ? std::min(section.bytes, machine_->capacity()) : section.bytes;
   }
 
   void host_row(const Section& section, Sampler& sampler, const TransportEntry& entry) {

@@ -10,7 +10,8 @@ namespace volley::node {
 namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
-constexpr std::uint64_t least_bytes = std::uint64_t{1} << 20;
+// What the small sections take at most, and a plan asks for at least.
+constexpr std::uint64_t least_bytes = std::uint64_t{64} << 10;
 // Around a message of device memory (gpu/memory.cu).
 constexpr std::uint64_t around_bytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t buffers_of_a_gpu = 4;
@@ -38,10 +39,10 @@ std::uint64_t free_bytes(int device) {
 class CudaMachine final : public Machine {
  public:
   CudaMachine(const std::vector<int>& devices, std::uint64_t bytes, Seconds patience)
-      : patience_(patience), capacity_(std::max(bytes, page_bytes) / page_bytes * page_bytes) {
+      : patience_(patience), capacity_(std::max(bytes, least_bytes) / page_bytes * page_bytes) {
     for (const int device : devices) {
       while (capacity_ > least_bytes && buffers_of_a_gpu * (capacity_ + around_bytes) > free_bytes(device)) {
-        capacity_ = capacity_ / 2 / page_bytes * page_bytes;
+        capacity_ = std::max(capacity_ / 2 / page_bytes * page_bytes, least_bytes);
       }
     }
     for (const int device : devices) gpus_.push_back(make_gpu(device, capacity_));
@@ -77,7 +78,7 @@ class CudaMachine final : public Machine {
   std::uint64_t capacity() const override { return capacity_; }
 
   std::unique_ptr<Link> link(const Section& section, int first, int second, bool broken) override {
-    if (section.ends != Ends::gpus) return make_hosted(section, at(first), capacity_, patience_);
+    if (section.ends != Ends::gpus) return make_hosted(section, at(first), std::min(section.bytes, capacity_), patience_);
     const bool peers = first == second || (access_[index(first)][index(second)] && access_[index(second)][index(first)]);
     const bool both = section.direction == Direction::bi || section.figure == Figure::store;
     std::vector<Lane> lanes{lane(section, first, second, 0, peers)};
