@@ -60,6 +60,8 @@ struct Pair {
   int self = 0;                // 0: first, leads and times; 1: second
   int peer = 1;
   [[nodiscard]] bool leads() const { return self == 0; }
+  // One rank has both endpoints: there is nobody to agree with.
+  [[nodiscard]] bool alone() const { return self == peer; }
 };
 
 // The pair of world ranks `first` and `second`; other ranks get nothing. Collective over the world.

@@ -26,20 +26,25 @@ struct Buffers {
   std::byte* recv = nullptr;
 };
 
-// An arena: holds the two buffers, and writes and checks their contents where the data is.
-class Memory {
+// Writes and checks the contents of messages, where the data is; see measure/pattern.hpp.
+class Verifier {
  public:
-  virtual ~Memory() = default;
+  virtual ~Verifier() = default;
+  virtual void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) = 0;
+  virtual void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) = 0;
+  [[nodiscard]] virtual std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
+                                                      std::uint64_t seed) = 0;
+};
+
+// An arena: holds the two buffers, and verifies what is in them.
+class Memory : public Verifier {
+ public:
   // Two buffers for messages of up to `capacity` bytes, page aligned, untouched. Replaces earlier ones.
   virtual Buffers reserve(std::size_t capacity) = 0;
   // Gives the buffers back. Whoever mapped them elsewhere must have let go before.
   virtual void release() = 0;
   // Bytes of this memory that this rank can still take.
   [[nodiscard]] virtual std::uint64_t available() const = 0;
-  virtual void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) = 0;
-  virtual void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) = 0;
-  [[nodiscard]] virtual std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
-                                                      std::uint64_t seed) = 0;
   // Copies to host memory.
   virtual void read(std::byte* host, const std::byte* from, std::size_t bytes) = 0;
   // Waits for what was enqueued on this memory.

@@ -59,10 +59,18 @@ def ceiling(transport: str, ranks: Sequence[Rank], hardware: Sequence[Hardware])
     devices = [rank.device for rank in ranks if rank.device]
     if way is None or len(devices) != 2 or len({rank.host for rank in ranks}) != 1:
         return None
-    states = [[gpu for record in hardware for gpu in record.gpus if gpu.uuid == device.uuid] for device in devices]
+    return between(way, (devices[0].uuid, devices[1].uuid), hardware)
+
+
+def between(way: Way, uuids: tuple[str, str], hardware: Sequence[Hardware]) -> Ceiling | None:
+    """Return the ceiling of a way between two GPUs of one host; ``None`` where it is not known.
+
+    ``staged`` with a GPU and itself is the way between that GPU and its host.
+    """
+    states = [[gpu for record in hardware for gpu in record.gpus if gpu.uuid == uuid] for uuid in uuids]
     if not all(states):
         return None
-    shared = devices[0].uuid == devices[1].uuid
+    shared = uuids[0] == uuids[1]
     if way == "staged":
         return _pcie(states, together=1 if shared else 2)
     if shared:  # within one GPU's memory

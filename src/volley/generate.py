@@ -30,6 +30,8 @@ _RECORD_ORDER = (
     "PingPong",
     "StreamPoint",
     "MatrixRow",
+    "NodeGpus",
+    "NodeRow",
     "JacobiProgress",
     "JacobiPoint",
     "End",

@@ -13,7 +13,7 @@ from volley.engine import About
 from volley.errors import UserError
 from volley.launch.inside import Position
 from volley.launch.job import cores
-from volley.records import Jacobi, Matrix, Plan, Sampling, Stream
+from volley.records import Jacobi, Matrix, Node, Plan, Sampling, Stream
 from volley.solving import grids, squarest, steps
 from volley.text import count, duration, harmless, several
 
@@ -32,7 +32,7 @@ LONGEST_S = 86_400.0
 _BESIDE_S = 0.05
 """What a pair takes beside its samples: meeting, opening, calibrating."""
 
-Benchmark = Literal["pingpong", "stream", "matrix", "jacobi", "probe"]
+Benchmark = Literal["pingpong", "stream", "matrix", "node", "jacobi", "probe"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +50,8 @@ class Request:
     matrix: Matrix = field(default_factory=Matrix)
     retest: bool = True
     """Measure pairs of a matrix again that are slower than their like."""
+    node: Node | None = None
+    """Of the benchmark ``node``: matrices between the GPUs of one process."""
     jacobi: Jacobi | None = None
     topology: tuple[int, int] | None = None
     """Of the processes of ``jacobi``; None: as square as the ranks allow."""
@@ -253,6 +255,7 @@ def make_plan(request: Request, transports: Iterable[str], ranks: int, launch: d
         sampling=request.sampling,
         stream=request.stream,
         matrix=request.matrix,
+        node=request.node or msgspec.UNSET,
         jacobi=jacobi,
         verify=request.verify,
         fresh_buffers=request.fresh_buffers,

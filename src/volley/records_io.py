@@ -22,6 +22,8 @@ from volley.records import (
     JacobiPoint,
     JacobiProgress,
     MatrixRow,
+    NodeGpus,
+    NodeRow,
     PingPong,
     Record,
     Run,
@@ -53,6 +55,9 @@ class RunLog:
     points: list[PingPong | StreamPoint] = field(default_factory=list)
     rows: list[MatrixRow] = field(default_factory=list)
     """Of matrices."""
+    node: NodeGpus | None = None
+    """The GPUs of a node's matrices."""
+    node_rows: list[NodeRow] = field(default_factory=list)
     jacobi: list[JacobiPoint] = field(default_factory=list)
     end: End | None = None
     hardware: list[Hardware] = field(default_factory=list)
@@ -68,7 +73,7 @@ class RunLog:
     @property
     def statuses(self) -> list[Status]:
         """How each measurement ended, whatever its kind: points, cells of a matrix, solutions."""
-        cells = (cell.status for row in self.rows for cell in row.cells)
+        cells = (cell.status for row in (*self.rows, *self.node_rows) for cell in row.cells)
         return [*(point.status for point in (*self.points, *self.jacobi)), *cells]
 
     def add(self, record: Record) -> None:
@@ -92,18 +97,27 @@ class RunLog:
             self.end = record
         elif isinstance(record, Hardware):
             self.hardware.append(record)
-        elif isinstance(record, MatrixRow):
-            self.rows.append(record)
-        elif isinstance(record, JacobiPoint):
-            self.jacobi.append(record)
+        elif isinstance(record, NodeGpus):
+            self.node = record
         elif isinstance(record, JacobiProgress):
             pass  # for those who waited
         else:
-            self.points.append(record)
+            self._add_result(record)
         if late:
             raise RecordError(f"a {kind} record after the end of its run")
         if self.run is None:
             raise RecordError(f"a {kind} record before any run record")
+
+    def _add_result(self, record: PingPong | StreamPoint | MatrixRow | NodeRow | JacobiPoint) -> None:
+        """Append what was measured."""
+        if isinstance(record, MatrixRow):
+            self.rows.append(record)
+        elif isinstance(record, NodeRow):
+            self.node_rows.append(record)
+        elif isinstance(record, JacobiPoint):
+            self.jacobi.append(record)
+        else:
+            self.points.append(record)
 
     def take(self, record: Record) -> None:
         """Append a record as :meth:`add` does; one that does not belong where it comes is a problem of the run."""

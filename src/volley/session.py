@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from volley import engine, trial
-from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
+from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.keeping import Keeper, keep
 from volley.launch import inside
 from volley.launch.allocation import Allocation, allocation
@@ -90,6 +90,8 @@ def prepare(request: Request) -> Session:
     if request.format == "table":
         import volley.report.table  # noqa: F401, PLC0415  start-up: the time of the answer, and before any rank measures
     about = answer()
+    if request.benchmark == "node":
+        return _of_node(request, path, about)
     chosen = choose_exchanges if request.benchmark == "jacobi" else choose_transports
     names = chosen(request.transports, about)
     place = inside.position(os.environ) if request.launcher == "auto" else None
@@ -104,6 +106,19 @@ def prepare(request: Request) -> Session:
         start = _start(request, path, stack, ranks, granted=granted, on_gpus=on_gpus)
     launch = {**start.facts(stack), "allocation": granted.facts() if granted else None}
     return Session(request, make_plan(request, names, ranks, launch), start, stack, bool(on_gpus), note)
+
+
+def _of_node(request: Request, path: Path, about: engine.About) -> Session:
+    """One process has all GPUs: the engine is started alone, without a launcher, and finds no fabric to look for."""
+    if about.cuda_built is None:
+        raise MachineError(
+            "this engine was built without CUDA and sees no GPU; volley matrix --transport host measures between ranks"
+        )
+    stack = assemble(path, read_facts(path))
+    added = {f"OMPI_MCA_{name}": "^ofi" for name in ("btl", "mtl") if f"OMPI_MCA_{name}" not in os.environ}
+    environment = {**inside.scrubbed(os.environ), **added}
+    start = Start("none", (str(path), "--plan", "-"), added, environment, joins=False, instead=None)
+    return Session(request, make_plan(request, (), 1, start.facts(stack)), start, stack, uses_devices=True)
 
 
 # ------------------------------------------------------------------------------------------ how the job starts
@@ -326,7 +341,8 @@ class Session:
                 keeper.write(line)
                 log.take(record)
                 if isinstance(record, Run):
-                    _keep_hardware(before and nvml.of(before, _uuids(record)), log, keeper)
+                    mine = None if record.plan.benchmark == "node" else _uuids(record)
+                    _keep_hardware(nvml.of(before, mine) if before and mine is not None else before, log, keeper)
                     if note := _other_library(record):
                         progress.note(note)
                 progress.on_record(record)
@@ -339,7 +355,7 @@ class Session:
         """Read the GPUs of this node: all of them before it is known which ones the ranks use."""
         if not self.uses_devices or not has_driver() or (when == "after" and run is None):
             return None
-        return nvml.read(when, _uuids(run) if run else None)
+        return nvml.read(when, _uuids(run) if run and run.plan.benchmark != "node" else None)
 
     def _say(self, keeper: Keeper) -> int:
         """Say on stderr how it ended, last of all where the records are; return the exit code."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from volley import matrices, stats
+from volley import matrices, nodes, stats
 from volley.ceiling import Ceiling, ceiling
 from volley.records import Mismatch, PingPong, Plan, Point, StreamPoint, Transport
 from volley.records_io import RunLog
@@ -147,6 +147,7 @@ class Series:
     points: tuple[PointSummary, ...]
     transports: dict[str, Transport]
     matrices: tuple[matrices.Sheet, ...] = ()
+    nodes: tuple[nodes.Sheet, ...] = ()
 
     @property
     def plan(self) -> Plan | None:
@@ -182,7 +183,7 @@ def _series(logs: tuple[RunLog, ...]) -> Series:
             transports[transport.transport] = transport
     bounded = [replace(point, ceiling=_ceiling(point, logs)) for point in summarise(logs, transports)]
     points = [point for table in tables(bounded) for point in _compared(table)]
-    return Series(logs, tuple(points), transports, matrices.sheets(logs))
+    return Series(logs, tuple(points), transports, matrices.sheets(logs), nodes.sheets(logs))
 
 
 def tables(points: Iterable[PointSummary]) -> list[list[PointSummary]]:

@@ -110,7 +110,7 @@ Json stream_record(const Stream& stream, const Pair& pair, const Point& point) {
 
 Exercise pingpong_exercise() {
   return {.name = "pingpong",
-          .run = [](Transport& transport, const View& view, std::uint64_t count) { transport.pingpong(view, count); },
+          .run = [](Exchanger& transport, const View& view, std::uint64_t count) { transport.pingpong(view, count); },
           .messages = {1, 1},
           .parts = 2,
           .second_times = false,
@@ -121,7 +121,7 @@ Exercise stream_exercise(const Stream& stream) {
   const bool both = stream.direction == Direction::bi;
   const auto window = static_cast<std::uint64_t>(stream.window);
   return {.name = both ? "stream bi" : "stream uni",
-          .run = [stream](Transport& transport, const View& view,
+          .run = [stream](Exchanger& transport, const View& view,
                           std::uint64_t count) { transport.stream(view, count, stream); },
           .messages = {window, both ? window : 0},
           .parts = 1,

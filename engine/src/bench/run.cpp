@@ -12,6 +12,7 @@
 #include "jacobi.hpp"
 #include "lineup.hpp"
 #include "matrix.hpp"
+#include "node.hpp"
 
 namespace volley {
 
@@ -108,7 +109,9 @@ std::string budget_reason(const Plan& plan) {
 }
 
 Exit run_plan(const Context& context, const Plan& plan, Records& records, Watchdog& watchdog) {
+  if (plan.benchmark == Benchmark::node) check_node(context, plan);
   records.write(run_record(context, plan, clock_read_s()));
+  if (plan.benchmark == Benchmark::node) return run_node(context, plan, records, watchdog);
   if (plan.benchmark == Benchmark::jacobi) return run_jacobi(context, plan, records, watchdog);
   if (context.size < 2) {
     watchdog.enter("sending to itself");

@@ -130,14 +130,14 @@ class DeviceMemory final : public Memory {
 
   void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
     write(message, bytes, seed, Contents::pattern);
-    VOLLEY_CUDA_CHECK(cudaDeviceSynchronize());
+    VOLLEY_CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
 
   void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
     write(message - guard_bytes, guard_bytes, seed, Contents::guard);
     write(message, bytes, seed, Contents::poison);
     write(message + bytes, guard_bytes, seed, Contents::guard);
-    VOLLEY_CUDA_CHECK(cudaDeviceSynchronize());
+    VOLLEY_CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
 
   std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, std::uint64_t seed) override {

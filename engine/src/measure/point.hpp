@@ -16,19 +16,21 @@ namespace volley {
 // What one count of the timing loop does: an exchange of a ping-pong, or a window of a stream.
 struct Exercise {
   const char* name;
-  std::function<void(Transport&, const View&, std::uint64_t)> run;
+  std::function<void(Exchanger&, const View&, std::uint64_t)> run;
   std::array<std::uint64_t, 2> messages;  // moved by one count: [0] first to second rank, [1] back
   double parts;                           // seconds of one count are divided by this: 2 gives the half round trip
   bool second_times;                      // the second rank times what it receives as well
   bool one_buffer;                        // a fixed batch uses one buffer both ways, as the tutorial does
+  // Of a sample. An exchange that costs the first rank nothing at all (`null`) must not make one of endless length.
+  std::uint64_t most_counts = std::uint64_t{1} << 22;
 };
 
 enum class EndedBy { open, interval, time, few, fixed, failure };
 
 struct Point {
   const TransportEntry* entry = nullptr;
-  Transport* transport = nullptr;
-  Memory* memory = nullptr;  // null where there is nothing to verify
+  Exchanger* transport = nullptr;
+  Verifier* memory = nullptr;  // null where there is nothing to verify
   View view;
   bool fresh = false;  // its buffers have never been used: the first exchange is cold
 

@@ -27,8 +27,6 @@ constexpr int empty_samples = 31;
 constexpr std::size_t malloc_header_bytes = 16;
 // The time that finding out how long a batch takes may take itself.
 constexpr double calibration_s = 20e-3;
-// An exchange that costs the first rank nothing at all (`null`) must not make a sample of endless length.
-constexpr std::uint64_t most_counts = std::uint64_t{1} << 22;
 // With one exchange a sample, percentiles are asked for: fewer samples than this have no 99th.
 constexpr std::size_t tail_samples = 1000;
 
@@ -93,7 +91,7 @@ void Sampler::calibrate(Point& point) {
   while (!step.done) {
     const double elapsed_s = shortest_batch_s(point, step.count);
     step.count_s = std::max(elapsed_s, 1e-9) / static_cast<double>(step.count);
-    const double ideal = std::min(target_s / step.count_s, static_cast<double>(most_counts));
+    const double ideal = std::min(target_s / step.count_s, static_cast<double>(exercise_.most_counts));
     const auto wanted = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(ideal)));
     // A short batch tells little of a long one: grow at most sixteenfold at a time.
     step.done = wanted <= 2 * step.count;
@@ -223,7 +221,10 @@ double Sampler::next_sample(Point& point) {
 double Sampler::batch(Point& point, const View& view, std::uint64_t count) {
   watchdog_.progress(10 * point.count_s * static_cast<double>(count));
   latest_ = &point;
-  return timed([&](std::uint64_t n) { exercise_.run(*point.transport, view, n); }, count);
+  point.transport->arm(view, count);
+  const double elapsed_s = timed([&](std::uint64_t n) { exercise_.run(*point.transport, view, n); }, count);
+  point.transport->disarm();
+  return elapsed_s;
 }
 
 void Sampler::keep(Point& point, double elapsed_s, std::uint64_t count) {
@@ -237,6 +238,7 @@ void Sampler::keep(Point& point, double elapsed_s, std::uint64_t count) {
 // starts its clock when it hears that. A transport that stores into the other rank's memory asks nobody: without
 // this, a message of the next batch could arrive while the last one is still being checked, or before the poison.
 void Sampler::ready() {
+  if (pair_.alone()) return;
   const MPI_Comm control = pair_.control.get();
   if (pair_.leads()) VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, pair_.peer, 0, control));
   VOLLEY_MPI(MPI_Recv(nullptr, 0, MPI_BYTE, pair_.peer, 0, control, MPI_STATUS_IGNORE));
@@ -283,6 +285,7 @@ void Sampler::settle(std::vector<Point>& points, int rounds) {
 }
 
 void Sampler::collect_from_second(Point& point) {
+  if (pair_.alone()) return;
   struct Findings {
     std::uint64_t samples;
     bool wrong;

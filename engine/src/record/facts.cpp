@@ -63,15 +63,6 @@ Json mpi_facts() {
   return facts;
 }
 
-Json device_json(const gpu::Device& device) {
-  return {{"index", device.index},
-          {"name", device.name},
-          {"uuid", device.uuid},
-          {"pci", device.pci},
-          {"compute_capability", device.compute_capability},
-          {"memory_bytes", device.memory_bytes}};
-}
-
 Json split(std::string_view list, char separator) {
   Json items = Json::array();
   while (!list.empty()) {
@@ -84,6 +75,15 @@ Json split(std::string_view list, char separator) {
 
 }  // namespace
 
+Json to_json(const gpu::Device& device) {
+  return {{"index", device.index},
+          {"name", device.name},
+          {"uuid", device.uuid},
+          {"pci", device.pci},
+          {"compute_capability", device.compute_capability},
+          {"memory_bytes", device.memory_bytes}};
+}
+
 Json to_json(const RankFacts& facts) {
   return {{"rank", facts.rank},
           {"host", facts.host},
@@ -95,7 +95,7 @@ Json to_json(const RankFacts& facts) {
           {"bound_by", facts.bound_by},
           {"cpu", facts.cpu},
           {"memory_available_bytes", facts.memory_available_bytes},
-          {"device", facts.device ? device_json(*facts.device) : Json(nullptr)}};
+          {"device", facts.device ? to_json(*facts.device) : Json(nullptr)}};
 }
 
 RankFacts rank_from_json(const Json& json) {

@@ -12,6 +12,7 @@ namespace volley {
 
 inline constexpr int record_version = 1;
 
+[[nodiscard]] Json to_json(const gpu::Device& device);
 [[nodiscard]] Json to_json(const RankFacts& facts);
 [[nodiscard]] RankFacts rank_from_json(const Json& json);
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "../check.hpp"
+#include "../node/section.hpp"
 #include "../transport/registry.hpp"
 
 namespace volley {
@@ -211,6 +212,32 @@ void check_matrix(Object& object, const Plan& plan) {
   }
 }
 
+void read_node(Object& object, Node& node) {
+  const auto is_number = [](const Json& v) {
+    return v.is_number_integer() && v >= 0 && v <= std::numeric_limits<int>::max();
+  };
+  object.list("sections", node.sections, "a section's name", [](const Json& v) { return v.is_string(); }, true);
+  object.list("gpus", node.gpus, "the number of a GPU", is_number);
+  object.integer("largest_bytes", node.largest_bytes, std::uint64_t{64} << 10);
+  object.boolean("samples", node.samples);
+}
+
+void check_node(Object& object, const Plan& plan) {
+  if (plan.world_size != 1) {
+    object.complain("world_size",
+                    "one rank has all GPUs of a node's matrices, found " + std::to_string(plan.world_size));
+  }
+  if (!plan.document.contains("node")) return object.complain("node", "missing: expected an object");
+  if (plan.node.sections.empty()) object.complain("node.sections", "expected at least one section");
+  for (std::size_t i = 0; i < plan.node.sections.size(); ++i) {
+    if (node::find_section(plan.node.sections[i]) != nullptr) continue;
+    std::string names;
+    for (const auto& section : node::sections()) names += (names.empty() ? "" : ", ") + std::string(section.name);
+    object.complain("node.sections[" + std::to_string(i) + "]",
+                    "there is no section `" + plan.node.sections[i] + "`; there are " + names);
+  }
+}
+
 void read_jacobi(Object& object, Jacobi& jacobi) {
   object.two("topology", jacobi.topology, 1);
   object.two("domain", jacobi.domain, std::int64_t{3});
@@ -280,6 +307,7 @@ void read_into(Plan& plan, Object& object) {
                 {{"pingpong", Benchmark::pingpong},
                  {"stream", Benchmark::stream},
                  {"matrix", Benchmark::matrix},
+                 {"node", Benchmark::node},
                  {"jacobi", Benchmark::jacobi},
                  {"probe", Benchmark::probe}},
                 true);
@@ -290,6 +318,7 @@ void read_into(Plan& plan, Object& object) {
   object.object("sampling", [&](Object& inner) { read_sampling(inner, plan.sampling); });
   object.object("stream", [&](Object& inner) { read_stream(inner, plan.stream); });
   object.object("matrix", [&](Object& inner) { read_matrix(inner, plan.matrix); });
+  object.object("node", [&](Object& inner) { read_node(inner, plan.node); });
   object.object("jacobi", [&](Object& inner) { read_jacobi(inner, plan.jacobi); });
   object.boolean("verify", plan.verify);
   object.boolean("fresh_buffers", plan.fresh_buffers);
@@ -300,6 +329,7 @@ void read_into(Plan& plan, Object& object) {
   check_transports(object, plan);
   object.finish();
   if (plan.benchmark == Benchmark::matrix) return check_matrix(object, plan);
+  if (plan.benchmark == Benchmark::node) return check_node(object, plan);
   if (plan.benchmark == Benchmark::jacobi) return check_jacobi(object, plan);
   if (plan.benchmark != Benchmark::probe && plan.world_size != 2) {
     object.complain("world_size",

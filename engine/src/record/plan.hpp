@@ -14,7 +14,7 @@ namespace volley {
 
 inline constexpr int plan_version = 1;
 
-enum class Benchmark { pingpong, stream, matrix, jacobi, probe };
+enum class Benchmark { pingpong, stream, matrix, node, jacobi, probe };
 enum class Direction { uni, bi };
 
 struct Sampling {
@@ -52,6 +52,13 @@ struct Jacobi {
   std::optional<int> threads;     // of each rank; otherwise its share of the cores
 };
 
+struct Node {
+  std::vector<std::string> sections;                   // see node/section.hpp
+  std::vector<int> gpus;                               // CUDA's numbers; empty: all
+  std::uint64_t largest_bytes = std::uint64_t{256} << 20;  // of a message of any section
+  bool samples = false;                                // rows keep every sample
+};
+
 struct Plan {
   Benchmark benchmark = Benchmark::probe;
   int world_size = 2;
@@ -61,6 +68,7 @@ struct Plan {
   Sampling sampling;
   Stream stream;
   Matrix matrix;
+  Node node;
   Jacobi jacobi;
   bool verify = true;
   bool fresh_buffers = false;

@@ -19,27 +19,35 @@ struct View {
   std::size_t bytes = 0;
 };
 
-// Every call but `unavailable` and `facts` is made by both ranks of the pair. `pingpong` and `stream` are what the
-// timing loop times: they return when the data is usable. All else happens outside the timed region.
-class Transport {
+// What moves messages between two endpoints, as the timing loop knows it. `pingpong` and `stream` are what is timed: they
+// return when the data is usable. All else happens outside the timed region.
+class Exchanger {
  public:
-  virtual ~Transport() = default;
-
-  // Why this rank cannot use the transport; empty when it can. Must not communicate: both answers are compared.
-  [[nodiscard]] virtual std::string unavailable(const Context& context, const Pair& pair) = 0;
-
-  // Makes ready for messages within `buffers` of up to `capacity` bytes.
-  virtual void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) = 0;
+  virtual ~Exchanger() = default;
 
   // Makes ready for messages of this view, e.g. builds a datatype.
   virtual void prepare(const View& view) = 0;
 
-  // `exchanges` round trips: the first rank sends and then receives, the second the other way round. The answer
+  // `exchanges` round trips: the first endpoint sends and then receives, the second the other way round. The answer
   // starts only when the whole message has arrived.
   virtual void pingpong(const View& view, std::uint64_t exchanges) = 0;
 
   // `windows` times: `stream.window` messages in flight at once, then one acknowledgement.
   virtual void stream(const View& view, std::uint64_t windows, const Stream& stream) = 0;
+
+  // Right before and right behind each timed batch of `count`.
+  virtual void arm(const View&, std::uint64_t) {}
+  virtual void disarm() {}
+};
+
+// An exchanger between two ranks. Every call but `unavailable` and `facts` is made by both of them.
+class Transport : public Exchanger {
+ public:
+  // Why this rank cannot use the transport; empty when it can. Must not communicate: both answers are compared.
+  [[nodiscard]] virtual std::string unavailable(const Context& context, const Pair& pair) = 0;
+
+  // Makes ready for messages within `buffers` of up to `capacity` bytes.
+  virtual void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) = 0;
 
   // Lets go of everything; a mapping of the other rank's memory is closed before that rank frees it.
   virtual void close() = 0;

@@ -33,7 +33,7 @@ class Command(NamedTuple):
         return "\n\n".join(["Examples:", *self.examples, _UNITS.strip(), _EXIT_CODES.strip()])
 
 
-def measure(benchmark: Literal["pingpong", "stream", "matrix", "jacobi"], ctx: typer.Context) -> None:
+def measure(benchmark: Literal["pingpong", "stream", "matrix", "node", "jacobi"], ctx: typer.Context) -> None:
     """Measure what the command line asks for, and exit."""
     asked = request(benchmark, ctx.params)
     from volley import session  # noqa: PLC0415  start-up: errors and --help do without

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from volley import solving
 from volley.errors import UserError
 from volley.options import matrix as of_matrix
+from volley.options import node as of_node
 from volley.options.reading import check_choice, check_seconds, gpu_numbers, read_percentage, read_sizes, split_names
 from volley.options.shared import LAUNCHERS
 from volley.records import Matrix, Sampling, Stream
@@ -26,6 +27,7 @@ OVERVIEW_BUDGET_S = 60.0
 """Plain ``volley`` answers within a minute."""
 
 _DEFAULTS, _STREAM = Sampling(), Stream()
+_POINT_TIMES_S = {"matrix": of_matrix.POINT_TIME_S, "node": of_node.POINT_TIME_S}
 
 
 def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
@@ -43,12 +45,15 @@ def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
     return Request(
         benchmark=benchmark,
         transports=_transports(options) or (("host",) if matrix else ()),
-        sizes=() if benchmark in ("matrix", "jacobi") else read_sizes("--sizes", options.get("sizes", DEFAULT_SIZES)),
+        sizes=()
+        if benchmark in ("matrix", "node", "jacobi")
+        else read_sizes("--sizes", options.get("sizes", DEFAULT_SIZES)),
         sampling=_DEFAULTS
         if benchmark == "jacobi"
-        else _sampling(options, of_matrix.POINT_TIME_S if matrix else _DEFAULTS.point_time_s),
+        else _sampling(options, _POINT_TIMES_S.get(benchmark, _DEFAULTS.point_time_s)),
         stream=_stream(options),
         matrix=of_matrix.plan_part(options) if matrix else Matrix(),
+        node=of_node.plan_part(options) if benchmark == "node" else None,
         retest=options.get("retest", True),
         jacobi=solving.problem(options) if benchmark == "jacobi" else None,
         topology=options.get("topology"),

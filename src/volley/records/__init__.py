@@ -12,11 +12,24 @@ from volley.records.base import PLAN_VERSION, RECORD_VERSION
 from volley.records.hardware import Gpu, Hardware, NvLink, PeerStatus
 from volley.records.jacobi import JacobiParts, JacobiPoint, JacobiProgress, JacobiResidue
 from volley.records.matrix import Cell, MatrixRow
-from volley.records.plan import Jacobi, Matrix, Plan, Sampling, Stream
+from volley.records.node import NodeCell, NodeGpus, NodeRow
+from volley.records.plan import Jacobi, Matrix, Node, Plan, Sampling, Stream
 from volley.records.points import EndedBy, Mismatch, PingPong, Status, StreamPoint
 from volley.records.run import Clock, Device, End, EngineFacts, MpiFacts, Rank, Run, Transport
 
-Record = Run | Transport | PingPong | StreamPoint | MatrixRow | JacobiPoint | JacobiProgress | End | Hardware
+Record = (
+    Run
+    | Transport
+    | PingPong
+    | StreamPoint
+    | MatrixRow
+    | NodeGpus
+    | NodeRow
+    | JacobiPoint
+    | JacobiProgress
+    | End
+    | Hardware
+)
 Point = PingPong | StreamPoint
 
 __all__ = [
@@ -39,6 +52,10 @@ __all__ = [
     "MatrixRow",
     "Mismatch",
     "MpiFacts",
+    "Node",
+    "NodeCell",
+    "NodeGpus",
+    "NodeRow",
     "NvLink",
     "PeerStatus",
     "PingPong",

@@ -94,12 +94,23 @@ class Jacobi(Frozen, frozen=True, kw_only=True):
     threads: Annotated[Positive | None, Meta(description="of each rank; null: its share of the cores.")] = None
 
 
+class Node(Frozen, frozen=True, kw_only=True):
+    """What is measured between the GPUs of a node, all of which one rank has (docs/method.md, "GPUs of a node")."""
+
+    sections: Annotated[list[str], Meta(min_length=1, description="their names; measured in the engine's order.")]
+    gpus: Annotated[list[NonNegative], Meta(description="CUDA's numbers; empty: all that CUDA shows.")] = []
+    largest_bytes: Annotated[
+        Positive, Meta(ge=64 << 10, description="no message is larger; without room for four on a GPU they are halved.")
+    ] = 256 << 20
+    samples: Annotated[bool, Meta(description="rows keep every sample.")] = False
+
+
 class Plan(Frozen, frozen=True, kw_only=True):
     """What to measure.  One JSON document, validated before any rank measures."""
 
     plan: Annotated[Version, Meta(description="version of this document; 1 where it is not given.")] = PLAN_VERSION
     benchmark: Annotated[
-        Literal["pingpong", "stream", "matrix", "jacobi", "probe"],
+        Literal["pingpong", "stream", "matrix", "node", "jacobi", "probe"],
         Meta(
             description="`matrix` measures every pair of ranks, as `matrix` says; `probe` tries which transports this "
             "job can use and measures nothing; a rank alone sends `sizes_bytes` to itself."
@@ -119,6 +130,9 @@ class Plan(Frozen, frozen=True, kw_only=True):
     sampling: Sampling = Sampling()
     stream: Stream = Stream()
     matrix: Annotated[Matrix, Meta(description="read where the benchmark is `matrix`.")] = Matrix()
+    node: Annotated[
+        Node | msgspec.UnsetType, Meta(description="the sections; left out of the plans of other benchmarks.")
+    ] = msgspec.UNSET
     jacobi: Annotated[
         Jacobi | msgspec.UnsetType, Meta(description="the problem; left out of the plans of other benchmarks.")
     ] = msgspec.UNSET

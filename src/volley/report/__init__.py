@@ -20,10 +20,11 @@ from volley.solution import solutions
 from volley.summary import Series, series_of
 from volley.text import several
 
-FORMATS = ("table", "csv", "json", "olcf", "seed")
+FORMATS = ("table", "csv", "json", "olcf", "seed", "cuda-samples")
 _OF_ONE = {
     "olcf": ("pingpong", "olcf is the ping-pong tutorial's line"),
     "seed": ("jacobi", "seed is the report of NVIDIA's Jacobi example"),
+    "cuda-samples": ("node", "cuda-samples is the report of the CUDA sample p2pBandwidthLatencyTest"),
 }
 
 
@@ -37,7 +38,8 @@ def check_format(format_name: str, benchmark: str) -> None:
         raise UserError(f"there is no format {format_name!r}: choose {several(FORMATS, 'or')}")
     of, what = _OF_ONE.get(format_name, (benchmark, ""))
     if benchmark != of:
-        raise UserError(f"{what} and cannot show {benchmark}: choose table, csv or json")
+        shown = "a matrix between ranks" if of == "node" and benchmark == "matrix" else benchmark
+        raise UserError(f"{what} and cannot show {shown}: choose table, csv or json")
 
 
 def render(
@@ -63,6 +65,9 @@ def render(
 
         render_table(series, out, color=color)
         return
+    if any(log.node or log.node_rows for log in logs):
+        _render_node(series, format_name, cast(TextIO, Encodable(out)), cast(TextIO, Encodable(err or sys.stderr)))
+        return
     solved = [log for log in logs if log.jacobi or (log.run and log.run.plan.benchmark == "jacobi")]
     if solved and len(solved) < len(logs):
         raise UserError(f"{format_name} has other columns for jacobi: show those runs apart from the others")
@@ -73,6 +78,20 @@ def render(
     about = [sentence.text for one in series for sentence in sentences(one) if sentence.level != "finding"]
     for line in (*render_data(series, cast(TextIO, Encodable(out))), *about):
         print(f"volley: {line}", file=cast(TextIO, Encodable(err or sys.stderr)))
+
+
+def _render_node(series: list[Series], format_name: str, out: TextIO, err: TextIO) -> None:
+    from volley.report import cuda_samples, node_data  # noqa: PLC0415  start-up: other benchmarks do without
+
+    notes = []
+    if format_name == "cuda-samples":
+        notes = cuda_samples.render_cuda_samples([log for one in series for log in one.logs], out)
+    elif format_name == "csv":
+        node_data.render_csv([sheet for one in series for sheet in one.nodes], out)
+    else:
+        render_json(series, out)
+    for line in (*notes, *(each.text for one in series for each in sentences(one) if each.level != "finding")):
+        print(f"volley: {line}", file=err)
 
 
 def _render_solutions(series: list[Series], format_name: str, out: TextIO, err: TextIO) -> None:

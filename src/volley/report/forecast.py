@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from volley import stats
-from volley.records import MatrixRow, PingPong, Plan, Point
+from volley.records import MatrixRow, NodeRow, PingPong, Plan, Point
 
 LATENCY_BYTES = 1 << 16
 """From about this size on a message's time tells the link's rate; below, it tells the latency."""
@@ -100,8 +102,14 @@ class RowForecast:
         sheets = len(matrix.latency_sizes_bytes) + len(matrix.bandwidth_sizes_bytes)
         self.total = (firsts or plan.world_size) * sheets * len(plan.transports) * matrix.repeats
         self.done = 0
+        self._sections = [] if plan.node is msgspec.UNSET else plan.node.sections
 
-    def add(self, _row: MatrixRow) -> None:
+    def expect(self, gpus: int) -> None:
+        """Take note of the number of GPUs of a node's matrices: each has a row, but for sections with the host."""
+        hosted = sum("host" in name for name in self._sections)
+        self.total = (len(self._sections) - hosted) * gpus + hosted
+
+    def add(self, _row: MatrixRow | NodeRow) -> None:
         """Count a row that is done."""
         self.done += 1
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from volley import nodes
 from volley.records import Rank, Run
+from volley.report.node import gpu_lines
 from volley.summary import Series
 from volley.text import count, harmless, mpi_name, several, spans
 
@@ -16,15 +18,20 @@ def heading(series: Series) -> list[str]:
     run = next((log.run for log in series.logs if log.run), None)
     if run is None:
         return ["The record that describes the run is missing: machine and MPI are unknown."]
+    if run.plan.benchmark == "node":
+        devices = [(each.index, each.name, each.uuid) for each in nodes.devices_of(series.logs)]
+        where = [f"{harmless(run.ranks[0].host)} ({harmless(run.ranks[0].cpu)})"] if run.ranks else []
+        return [" · ".join(_what(run, series)), *where, *gpu_lines(nodes.numbers(series.logs), devices)]
     return [" · ".join(_what(run, series)), *_where(run)]
 
 
 def _what(run: Run, series: Series) -> Iterator[str]:
-    yield f"volley {run.plan.benchmark}"
+    yield "volley matrix, one process with all GPUs" if run.plan.benchmark == "node" else f"volley {run.plan.benchmark}"
     measured = {point.transport for point in series.points}
     if len(measured) == 1:  # several are named in the table
         yield harmless(*measured)
-    yield mpi_name(run.mpi.library)
+    if run.plan.benchmark != "node":  # no message goes through MPI there
+        yield mpi_name(run.mpi.library)
     launcher = run.plan.launch.get("launcher")
     if isinstance(launcher, str):
         yield f"launched by {harmless(launcher)}"

@@ -13,6 +13,7 @@ from volley.blame import Pair
 from volley.comparison import crossovers, curves
 from volley.matrices import Sheet
 from volley.records_io import RunLog
+from volley.report import node_data
 from volley.stats import Estimate
 from volley.summary import PointSummary, Rate, Series, tables
 
@@ -28,6 +29,7 @@ def render_json(series: list[Series], out: TextIO) -> list[str]:
                 "runs": [_run(log) for log in one.logs],
                 "summaries": [summary(point) for point in one.points],
                 "curves": [curve for points in tables(one.points) for curve in _curves(points)],
+                **({"node": [node_data.plain(sheet) for sheet in one.nodes]} if one.nodes else {}),
                 **({"matrices": [matrix(sheet) for sheet in one.matrices]} if one.matrices else {}),
                 "crossovers": [crossover for points in tables(one.points) for crossover in _crossovers(points)],
             }
@@ -46,6 +48,7 @@ def _run(log: RunLog) -> dict[str, Any]:
         "run": log.run,
         "hardware": log.hardware,
         "transports": log.transports,
+        **({"node": log.node} if log.node else {}),
         "end": log.end,
     }
 

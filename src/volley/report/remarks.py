@@ -9,7 +9,7 @@ from typing import Literal
 from volley.comparison import crossovers, curves, half_bandwidth
 from volley.fits import Fit
 from volley.records import Plan, Transport
-from volley.report import ceilings, matrix_remarks, ucx
+from volley.report import ceilings, matrix_remarks, node_remarks, ucx
 from volley.sizes import approximate_size, format_size
 from volley.stats import FEWEST
 from volley.summary import PointSummary, Remark, Series, tables
@@ -35,12 +35,15 @@ def sentences(series: Series) -> list[Sentence]:
         *(Sentence(text, "error") for text in _broken(series)),
         *(Sentence(text, "error") for text in _failed(series.points)),
         *(Sentence(text, "error") for text in matrix_remarks.failed(series.matrices)),
+        *(Sentence(text, "error") for text in node_remarks.failed(series.nodes)),
         *(Sentence(text, "missing") for text in _unavailable(series)),
         *(Sentence(text, "missing") for text in _hardly_tried(series)),
         *(Sentence(text, "missing") for text in _skipped(series.points)),
         *(Sentence(text, "missing") for text in matrix_remarks.skipped(series.matrices)),
+        *(Sentence(text, "missing") for text in node_remarks.missing(series.nodes, series.logs)),
         *(Sentence(text, "finding") for text in _findings(series)),
         *(Sentence(text, "finding") for text in matrix_remarks.findings(series.matrices)),
+        *(Sentence(text, "finding") for text in node_remarks.findings(series.nodes)),
         *(Sentence(text, "warning") for text in _warnings(series)),
     ]
 
@@ -243,7 +246,7 @@ def _warnings(series: Series) -> Iterator[str]:
             hits = [(point, remark) for point in points for remark in _worth_saying(point) if remark.kind == kind]
             if hits and plan:
                 yield f"{harmless(transport)}: {sentence(hits, plan)}"
-    if plan and not plan.verify and (series.matrices or any(point.time for point in series.points)):
+    if plan and not plan.verify and (series.matrices or series.nodes or any(point.time for point in series.points)):
         yield "nothing was verified: leave out --no-verify to have every number stand for data that arrived"
 
 

@@ -21,6 +21,7 @@ from volley.report.encodable import Encodable
 from volley.report.heading import heading
 from volley.report.layout import print_groups
 from volley.report.matrix import print_matrix
+from volley.report.node import print_node
 from volley.report.remarks import Level, sentences
 from volley.sizes import format_size
 from volley.solution import Solution, solutions
@@ -112,6 +113,7 @@ def render_table(series: list[Series], out: TextIO, *, color: bool | None = None
                     _print(console, line, "dim")
         for sheet in one.matrices:
             print_matrix(console, sheet)
+        print_node(console, one.nodes)
         _print_sentences(console, one)
     for chain in scaling.steps(solution for one in series for solution in solutions(one.logs)):
         console.print()

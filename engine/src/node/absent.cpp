@@ -1,0 +1,11 @@
+// A build without CUDA: there are no GPUs to make a matrix of.
+#include "../check.hpp"
+#include "machine.hpp"
+
+namespace volley::node {
+
+std::unique_ptr<Machine> make_machine(const std::vector<int>&, std::uint64_t, std::chrono::duration<double>) {
+  throw Inability("this engine was built without CUDA");
+}
+
+}  // namespace volley::node

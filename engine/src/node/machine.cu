@@ -1,0 +1,151 @@
+#include "machine.hpp"
+
+#include <algorithm>
+
+#include "../gpu/check_cuda.cuh"
+#include "lanes.cuh"
+
+namespace volley::node {
+
+namespace {
+
+constexpr std::uint64_t page_bytes = 4096;
+// What the small sections take at most, and a plan asks for at least.
+constexpr std::uint64_t least_bytes = std::uint64_t{64} << 10;
+// Around a message of device memory (gpu/memory.cu).
+constexpr std::uint64_t around_bytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t buffers_of_a_gpu = 4;
+
+std::unique_ptr<Gpu> make_gpu(int device, std::uint64_t bytes) {
+  gpu::select(device);
+  auto made = std::make_unique<Gpu>();
+  made->device = device;
+  for (std::size_t way = 0; way < 2; ++way) {
+    made->memories[way] = gpu::make_memory();
+    made->buffers[way] = made->memories[way]->reserve(bytes);
+    made->streams[way] = gpu::Stream::make();
+  }
+  return made;
+}
+
+std::uint64_t free_bytes(int device) {
+  gpu::select(device);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  VOLLEY_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
+class CudaMachine final : public Machine {
+ public:
+  CudaMachine(const std::vector<int>& devices, std::uint64_t bytes, Seconds patience)
+      : patience_(patience), capacity_(std::max(bytes, least_bytes) / page_bytes * page_bytes) {
+    for (const int device : devices) {
+      while (capacity_ > least_bytes && buffers_of_a_gpu * (capacity_ + around_bytes) > free_bytes(device)) {
+        capacity_ = std::max(capacity_ / 2 / page_bytes * page_bytes, least_bytes);
+      }
+    }
+    for (const int device : devices) gpus_.push_back(make_gpu(device, capacity_));
+    access_.assign(gpus_.size(), std::vector<bool>(gpus_.size(), false));
+  }
+
+  // What a stuck link may still be using is not freed: that would wait for it.
+  ~CudaMachine() override {
+    if (!stuck_) return;
+    for (auto& each : gpus_) static_cast<void>(each.release());
+  }
+
+  bool can_access(int first, int second) const override {
+    int can = 0;
+    VOLLEY_CUDA_CHECK(cudaDeviceCanAccessPeer(&can, at(first).device, at(second).device));
+    return can != 0;
+  }
+
+  void give_access() override {
+    const int count = static_cast<int>(gpus_.size());
+    for (int first = 0; first < count; ++first) {
+      gpu::select(at(first).device);
+      for (int second = 0; second < count; ++second) {
+        if (first == second || !can_access(first, second)) continue;
+        const cudaError_t status = cudaDeviceEnablePeerAccess(at(second).device, 0);
+        static_cast<void>(cudaGetLastError());
+        access_[index(first)][index(second)] =
+            status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
+      }
+    }
+  }
+
+  std::uint64_t capacity() const override { return capacity_; }
+
+  std::unique_ptr<Link> link(const Section& section, int first, int second, bool broken) override {
+    if (section.ends != Ends::gpus) return make_hosted(section, at(first), std::min(section.bytes, capacity_), patience_);
+    const bool peers = first == second || (access_[index(first)][index(second)] && access_[index(second)][index(first)]);
+    const bool both = section.direction == Direction::bi || section.figure == Figure::store;
+    std::vector<Lane> lanes{lane(section, first, second, 0, peers)};
+    if (both) lanes.push_back(lane(section, second, first, 1, peers));
+    switch (section.figure) {
+      case Figure::bandwidth:
+      case Figure::completion: return make_copies(section, std::move(lanes), peers, patience_, broken);
+      case Figure::issue:
+      case Figure::enqueue: return make_held(section, std::move(lanes), peers, patience_);
+      case Figure::store: return make_stores(std::move(lanes), peers, patience_);
+      case Figure::load: return make_loads(std::move(lanes), peers, patience_);
+    }
+    throw std::logic_error("a section measures something");
+  }
+
+  std::string lost() override {
+    static_cast<void>(cudaGetLastError());
+    for (const auto& each : gpus_) {
+      std::size_t free = 0;
+      std::size_t total = 0;
+      cudaError_t status = cudaSetDevice(each->device);
+      if (status == cudaSuccess) status = cudaMemGetInfo(&free, &total);
+      if (status != cudaSuccess) return cudaGetErrorString(status);
+    }
+    return {};
+  }
+
+  void renew(int first, int second) override {
+    stuck_ = true;
+    for (const int end : {first, second}) {
+      auto& mine = gpus_[index(end)];
+      const int device = mine->device;
+      static_cast<void>(mine.release());
+      mine = make_gpu(device, capacity_);
+    }
+  }
+
+ private:
+  static std::size_t index(int end) { return static_cast<std::size_t>(end); }
+  [[nodiscard]] const Gpu& at(int end) const { return *gpus_[index(end)]; }
+
+  // The first drives: it writes to the second, or reads from it.
+  [[nodiscard]] Lane lane(const Section& section, int first, int second, std::size_t number, bool peers) const {
+    const Gpu& driver = at(first);
+    const Gpu& from = section.way == Way::write ? driver : at(second);
+    const Gpu& to = section.way == Way::write ? at(second) : driver;
+    const Place arrival{to.memories[number].get(), to.buffers[number].recv, to.device};
+    Lane made{.from = {from.memories[number].get(), from.buffers[number].send, from.device},
+              .to = arrival,
+              .driver = &driver,
+              .number = number,
+              .over_link = std::nullopt};
+    if (peers && first != second) made.over_link = Place{from.memories[number].get(), arrival.at, from.device};
+    return made;
+  }
+
+  Seconds patience_;
+  std::uint64_t capacity_;
+  std::vector<std::unique_ptr<Gpu>> gpus_;
+  std::vector<std::vector<bool>> access_;
+  bool stuck_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Machine> make_machine(const std::vector<int>& devices, std::uint64_t bytes, Seconds patience) {
+  return std::make_unique<CudaMachine>(devices, bytes, patience);
+}
+
+}  // namespace volley::node

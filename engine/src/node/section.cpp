@@ -1,0 +1,92 @@
+#include "section.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace volley::node {
+
+namespace {
+
+constexpr std::uint64_t MiB = std::uint64_t{1} << 20;
+// A window of copies takes 2.7 ms over the NVLinks of an H200: what starting and completing it costs is then 0.2 %.
+constexpr std::uint64_t large = 256 * MiB;
+constexpr int several = 4;
+// Through the host a copy takes ten times as long, and one fills a window.
+constexpr std::uint64_t staged = 128 * MiB;
+// The host fills and checks these by itself.
+constexpr std::uint64_t hosted = 64 * MiB;
+// One int4, as the CUDA sample p2pBandwidthLatencyTest copies it.
+constexpr std::uint64_t small = 16;
+constexpr std::uint64_t word = 8;
+// Lines enough that no two loads in a row meet in one, few enough to stay in the second-level cache of any GPU.
+constexpr std::uint64_t chased = 16 << 10;
+
+constexpr auto uni = Direction::uni;
+constexpr auto bi = Direction::bi;
+constexpr auto ce = Mover::copy_engine;
+constexpr auto sm = Mover::kernel;
+constexpr auto writes = Way::write;
+constexpr auto reads = Way::read;
+constexpr auto gpus = Ends::gpus;
+constexpr bool off = false;
+constexpr bool on = true;
+
+// name, figure, what moves the data, which way, one or both, ends, peer access, bytes, window, fault
+constexpr std::array table{
+    Section{"host-to-gpu", Figure::bandwidth, ce, writes, uni, Ends::host_to_gpu, off, hosted, several},
+    Section{"gpu-to-host", Figure::bandwidth, ce, writes, uni, Ends::gpu_to_host, off, hosted, several},
+    Section{"uni/off", Figure::bandwidth, ce, writes, uni, gpus, off, staged, 1},
+    Section{"bi/off", Figure::bandwidth, ce, writes, bi, gpus, off, staged, 1},
+    Section{"completion/off", Figure::completion, ce, writes, uni, gpus, off, small, 1},
+    Section{"issue/off", Figure::issue, ce, writes, uni, gpus, off, small, 1},
+    Section{"enqueue/off", Figure::enqueue, ce, writes, uni, gpus, off, small, 1},
+    Section{"uni", Figure::bandwidth, ce, writes, uni, gpus, on, large, several},
+    Section{"uni/read", Figure::bandwidth, ce, reads, uni, gpus, on, large, several},
+    Section{"bi", Figure::bandwidth, ce, writes, bi, gpus, on, large, several},
+    Section{"uni/kernel", Figure::bandwidth, sm, writes, uni, gpus, on, large, several},
+    Section{"uni/kernel-read", Figure::bandwidth, sm, reads, uni, gpus, on, large, several},
+    Section{"bi/kernel", Figure::bandwidth, sm, writes, bi, gpus, on, large, several},
+    Section{"completion", Figure::completion, ce, writes, uni, gpus, on, small, 1},
+    Section{"issue", Figure::issue, ce, writes, uni, gpus, on, small, 1},
+    Section{"enqueue", Figure::enqueue, ce, writes, uni, gpus, on, small, 1},
+    Section{"store", Figure::store, sm, writes, uni, gpus, on, word, 1},
+    Section{"load", Figure::load, sm, reads, uni, gpus, on, chased, 1},
+    Section{"corrupt", Figure::bandwidth, ce, writes, uni, gpus, on, large, several, "corrupt"},
+    Section{"hang", Figure::bandwidth, ce, writes, uni, gpus, on, large, several, "hang"},
+};
+
+}  // namespace
+
+std::span<const Section> sections() { return table; }
+
+const Section* find_section(std::string_view name) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& each) { return each.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+const char* name_of(Figure figure) {
+  switch (figure) {
+    case Figure::bandwidth: return "bandwidth";
+    case Figure::completion: return "completion";
+    case Figure::issue: return "issue";
+    case Figure::enqueue: return "enqueue";
+    case Figure::store: return "store";
+    case Figure::load: return "load";
+  }
+  return nullptr;
+}
+
+const char* name_of(Mover mover) { return mover == Mover::copy_engine ? "copy engine" : "kernel"; }
+
+const char* name_of(Way way) { return way == Way::write ? "write" : "read"; }
+
+const char* name_of(Ends ends) {
+  switch (ends) {
+    case Ends::gpus: return "gpus";
+    case Ends::host_to_gpu: return "host to gpu";
+    case Ends::gpu_to_host: return "gpu to host";
+  }
+  return nullptr;
+}
+
+}  // namespace volley::node

@@ -1,0 +1,166 @@
+"""Records of a node's matrices, made with few words: what H200s gave, so that reports have something to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from example_records import run
+from volley.options.node import SECTIONS, USUAL
+from volley.records import Device, End, Gpu, Hardware, Node, NodeCell, NodeGpus, NodeRow, NvLink, PeerStatus, Plan
+from volley.records_io import RunLog
+
+MIB = 1 << 20
+RATES = {
+    "uni/off": 38e9, "bi/off": 53e9, "uni": 394e9, "uni/read": 392e9, "bi": 783e9, "uni/kernel": 370e9,
+    "uni/kernel-read": 368e9, "bi/kernel": 720e9, "host-to-gpu": 55.5e9, "gpu-to-host": 55.4e9,
+}  # fmt: skip
+"""Bytes a second."""
+TIMES = {
+    "completion/off": 30e-6, "issue/off": 15e-6, "enqueue/off": 4.3e-6, "completion": 6.4e-6, "issue": 2.2e-6,
+    "enqueue": 1.3e-6, "store": 0.75e-6, "load": 0.83e-6,
+}  # fmt: skip
+WITHIN = {"GB/s": 2.05e12, "s": 0.6}
+"""Within a GPU: bytes a second, and the fraction of the time between two."""
+
+Pair = tuple[int, int]
+
+
+def uuid(number: int) -> str:
+    return f"GPU-00000000-0000-0000-0000-00000000000{number}"
+
+
+def device(number: int, **changes: Any) -> Device:
+    facts = {"name": "NVIDIA H200", "compute_capability": "9.0", "memory_bytes": 141 << 30}
+    return Device(
+        **{"index": number, "uuid": uuid(number), "pci": f"0000:{0x1B + number:02x}:00.0", **facts, **changes}
+    )
+
+
+def facts_of(section: str) -> dict[str, Any]:
+    """What the engine says of a section in each of its rows."""
+    name, _, variant = section.partition("/")
+    small = name in {"completion", "issue", "enqueue"}
+    figure = name if small or name in {"store", "load"} else "bandwidth"
+    kernel = "kernel" in variant or name in {"store", "load"}
+    ends = {"host-to-gpu": "host to gpu", "gpu-to-host": "gpu to host"}.get(name, "gpus")
+    size = {"store": 8, "load": 16 << 10}.get(name, 16 if small else 64 * MIB if ends != "gpus" else 256 * MIB)
+    off = variant == "off" or ends != "gpus"
+    return {
+        "section": section,
+        "figure": figure,
+        "mover": "kernel" if kernel else "copy engine",
+        "way": "read" if variant in {"read", "kernel-read"} or name == "load" else "write",
+        "direction": "bi" if name == "bi" else "uni",
+        "ends": ends,
+        "peer_access": not off,
+        "size_bytes": size,
+        "window": 4 if figure == "bandwidth" and variant != "off" else 1,
+    }
+
+
+def time_s(facts: Mapping[str, Any], within: bool, slowness: float = 1.0) -> float:
+    """What a cell of that section takes."""
+    section = facts["section"]
+    if section in TIMES:
+        return TIMES[section] * (WITHIN["s"] if within else 1) * slowness
+    rate = WITHIN["GB/s"] if within else RATES[section]
+    return float(facts["size_bytes"] * facts["window"] * (2 if facts["direction"] == "bi" else 1) / rate * slowness)
+
+
+def cell(gpu: str, median_s: float, **changes: Any) -> NodeCell:
+    facts = {"samples": 6, "count_per_sample": 1, "ended_by": "interval", "messages_timed": 24, "messages_verified": 6}
+    bounds = {"median_s": median_s, "low_s": median_s * 0.999, "high_s": median_s * 1.001}
+    return NodeCell(**{"gpu": gpu, "status": "ok", **bounds, **facts, **changes})
+
+
+def failed(gpu: str, reason: str, status: str = "failed") -> NodeCell:
+    return NodeCell(gpu=gpu, status=status, reason=reason)  # type: ignore[arg-type]
+
+
+def rows(
+    section: str,
+    devices: Sequence[Device],
+    *,
+    access: Callable[[Pair], bool] = lambda _: True,
+    slow: Mapping[Pair, float] | None = None,
+    other: Mapping[Pair, NodeCell] | None = None,
+) -> list[NodeRow]:
+    """All rows of a section; ``slow`` multiplies times, ``other`` replaces cells."""
+    facts = facts_of(section)
+    slow, other = slow or {}, other or {}
+    hosted = facts["ends"] != "gpus"
+    found = []
+    for first, one in enumerate([None] if hosted else devices):
+        cells = []
+        for second, two in enumerate(devices):
+            pair = (first, second)
+            within = one is not None and first == second
+            peers = None if hosted else within or (facts["peer_access"] and access(pair))
+            through = "uni/off" if section.startswith("uni") else "bi/off"
+            real = facts if hosted or peers or facts["figure"] != "bandwidth" else {**facts, "section": through}
+            made = cell(two.uuid, time_s(real, within, slow.get(pair, 1.0)), peer_access=peers)
+            if facts["mover"] == "kernel" and not peers:
+                made = failed(two.uuid, "there is no peer access between the two", "skipped")
+            cells.append(other.get(pair, made))
+        found.append(NodeRow(**facts, gpu=one and one.uuid, cells=cells))
+    return found
+
+
+def hardware(devices: Sequence[Device], links: int = 18) -> Hardware:
+    """NVLinks through a switch between all, and PCIe 5.0 x16; NVML counts by PCI address."""
+    ordered = sorted(devices, key=lambda each: each.pci)
+    gpus = [
+        Gpu(
+            index=index,
+            uuid=each.uuid,
+            name=each.name,
+            pci=each.pci,
+            nvlinks=[
+                NvLink(link=link, version="4.0", line_rate_bytes_per_s=26.562e9, remote="switch")
+                for link in range(links)
+            ],
+            pcie_generation=5,
+            pcie_generation_max=5,
+            pcie_width=16,
+            pcie_width_max=16,
+        )
+        for index, each in enumerate(ordered)
+    ]
+    peers = [
+        PeerStatus(first=one.uuid, second=two.uuid, read="ok", write="ok", nvlink="ok" if links else "not supported")
+        for number, one in enumerate(ordered)
+        for two in ordered[number + 1 :]
+    ]
+    return Hardware(when="before", host="example-node", gpus=gpus, peers=peers)
+
+
+def log(
+    count: int = 4,
+    sections: Sequence[str] = USUAL,
+    *,
+    devices: Sequence[Device] | None = None,
+    links: int | None = 18,
+    access: Callable[[Pair], bool] = lambda _: True,
+    changed: Mapping[str, list[NodeRow]] | None = None,
+) -> RunLog:
+    """A whole run; ``changed`` replaces the rows of sections."""
+    there = list(devices or [device(number) for number in range(count)])
+    plan = Plan(benchmark="node", world_size=1, transports=[], node=Node(sections=list(sections)))
+    rank = msgspec.structs.replace(run().ranks[0], device=there[0] if there else None)
+    made = RunLog(run=run(plan, ranks=[rank]))
+    made.node = NodeGpus(
+        devices=there,
+        can_access=[[one == two or access((one, two)) for two in range(len(there))] for one in range(len(there))],
+    )
+    if links is not None:
+        made.hardware.append(hardware(there, links))
+    ordered = [name for name in SECTIONS if name in sections]
+    for name in ordered:
+        made.node_rows += (changed or {}).get(name) or rows(name, there, access=access)
+    bad = made.statuses.count("failed")
+    status: Literal["complete", "failed"] = "failed" if bad else "complete"
+    made.end = End(status=status, points_ok=len(made.statuses) - bad, points_failed=bad, elapsed_s=9.0)
+    return made

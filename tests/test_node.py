@@ -1,0 +1,258 @@
+"""The matrices of a node as reports show them, from records: no GPU is needed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+import node_records as made
+from volley import nodes
+from volley.errors import MachineError, UserError
+from volley.options import node as options
+from volley.records import NodeRow
+from volley.records_io import RunLog
+from volley.report import render
+
+
+def shown(log: RunLog, format_name: str = "table") -> str:
+    out, err = io.StringIO(), io.StringIO()
+    render([log], format_name, out, color=False, err=err)
+    return out.getvalue() + err.getvalue()
+
+
+def devices(count: int) -> list[made.Device]:
+    return [made.device(number) for number in range(count)]
+
+
+def with_rows(section: str, rows: list[NodeRow], count: int = 4) -> RunLog:
+    return made.log(count, [section], changed={section: rows})
+
+
+def test_every_section_has_its_numbers_and_its_share_of_the_ceiling() -> None:
+    text = shown(made.log())
+    assert (
+        "copies, peer access on: 12 pairs, median 394, 394 GB/s, 82 % of the ceiling of 478.1 GB/s over NVLink" in text
+    )
+    assert "copies both ways, peer access on: 12 pairs, median 783, 783 GB/s, 82 % of twice the ceiling" in text
+    assert (
+        "copies, peer access off: 12 pairs, median 38.0, 38.0 GB/s, 60 % of the ceiling of 63.02 GB/s over PCIe" in text
+    )
+    assert "host to GPU: 4 pairs, median 55.5, 55.5 GB/s, 88 % of the ceiling of 63.02 GB/s over PCIe" in text
+    assert "kernel's load: 12 pairs, median 0.830, 0.830 µs" in text
+    assert text.count("all verified") == 3
+    assert "FAILED" not in text
+
+
+def test_a_link_that_is_slower_than_its_like_is_named() -> None:
+    slow = made.rows("uni", devices(4), slow={(0, 2): 1 / 0.61})
+    text = shown(with_rows("uni", slow))
+    assert "copies, peer access on: GPU 0 → 2 reaches 61 % of what its 10 like links reach" in text
+    assert text.count("like links") == 1
+
+
+def test_a_latency_that_is_longer_than_its_like_is_named() -> None:
+    slow = made.rows("load", devices(4), slow={(3, 1): 1.5})
+    assert "kernel's load: GPU 3 → 1 takes 1.50 times as long as its 10 like links" in shown(with_rows("load", slow))
+
+
+def test_a_pair_whose_interval_reaches_back_to_its_like_is_not_named() -> None:
+    wide = made.cell(made.uuid(2), made.time_s(made.facts_of("uni"), False, 1.2), peer_access=True)
+    changed = made.rows(
+        "uni", devices(4), other={(0, 2): made.msgspec.structs.replace(wide, low_s=wide.median_s * 0.8)}
+    )
+    assert "like links" not in shown(with_rows("uni", changed))
+
+
+def test_two_gpus_have_nothing_to_be_compared_with() -> None:
+    slow = made.rows("uni", devices(2), slow={(0, 1): 2.0})
+    assert "like links" not in shown(with_rows("uni", slow, 2))
+
+
+def test_pairs_with_and_without_peer_access_are_of_different_kinds() -> None:
+    """The machine with four T4: 0 and 1 reach each other, and 2 and 3."""
+
+    def access(pair: made.Pair) -> bool:
+        return pair[0] // 2 == pair[1] // 2
+
+    log = made.log(4, ["uni", "load"], links=0, access=access)
+    text = shown(log)
+    assert "no peer access is possible: 8 pairs" in text
+    assert "copies, peer access on: 4 pairs, median 394" in text
+    assert "copies, peer access on: 8 pairs, median 38.0" in text
+    assert "kernel's load skipped 8 pairs: there is no peer access between the two" in text
+    assert "like links" not in text
+    assert {cell["peer_access"] for cell in csv.DictReader(io.StringIO(shown(log, "csv")))} == {"on", "off", ""}
+
+
+def test_a_failed_cell_shows_no_number_and_its_reason() -> None:
+    wrong = made.failed(made.uuid(0), "the data differs from what was sent in 1 of 8 bytes")
+    log = with_rows("bi", made.rows("bi", devices(4), other={(1, 0): wrong}))
+    text = shown(log)
+    assert "FAILED: copies both ways, peer access on, GPU 1 → 0: the data differs from what was sent in 1 of 8" in text
+    assert "copies both ways, peer access on: 11 pairs" in text
+    (cell,) = [row for row in csv.DictReader(io.StringIO(shown(log, "csv"))) if row["status"] == "failed"]
+    assert (cell["first"], cell["second"], cell["time_us"], cell["bandwidth_GBps"]) == ("1", "0", "", "")
+
+
+def test_json_has_every_cell_in_si_units() -> None:
+    document = json.loads(shown(made.log(2, ["uni", "host-to-gpu"]), "json"))
+    (series,) = document["series"]
+    hosted, uni = series["node"]
+    assert [(cell["first"], cell["second"]) for cell in uni["cells"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert uni["cells"][1]["bandwidth_Bps"] == pytest.approx(394e9)
+    assert uni["cells"][1]["of_ceiling"] == pytest.approx(394 / 478.116, rel=1e-3)
+    assert [cell["first"] for cell in hosted["cells"]] == ["host", "host"]
+    assert series["runs"][0]["node"]["devices"][0]["uuid"] == made.uuid(0)
+
+
+@pytest.mark.parametrize("links", [18, None], ids=["NVML", "no NVML"])
+def test_labels_do_not_depend_on_cudas_order(links: int | None) -> None:
+    turned = [made.device(1, index=0), made.device(0, index=1)]
+    slow = made.rows("uni", turned, slow={(0, 1): 2.0})  # CUDA's 0 → 1
+    log = made.log(2, ["uni"], devices=turned, links=links, changed={"uni": slow})
+    (sheet,) = nodes.sheets([log])
+    rates = {pair: sheet.rate_Bps(pair) for pair in ((0, 1), (1, 0))}
+    assert rates == {(1, 0): pytest.approx(197e9), (0, 1): pytest.approx(394e9)}
+    assert f"GPU 1: NVIDIA H200 {made.uuid(1)} (CUDA's 0)" in shown(log)
+
+
+def test_one_gpu_is_a_matrix_of_one_cell() -> None:
+    assert "one GPU: there are no pairs, and all matrices are 1 × 1" in shown(made.log(1))
+
+
+def test_a_slice_of_a_gpu_says_so() -> None:
+    slice_ = made.device(0, name="NVIDIA A100-SXM4-40GB MIG 1g.5gb")
+    assert "one slice of a GPU (MIG)" in shown(made.log(devices=[slice_]))
+
+
+def test_without_gpus_the_reason_is_told() -> None:
+    log = made.log(0, ["uni"])
+    log.node = made.NodeGpus(devices=[], reason="CUDA sees no device")
+    log.node_rows.clear()
+    assert "no GPU can be used: CUDA sees no device; --transport host measures between ranks" in shown(log)
+
+
+def test_a_run_that_broke_off_is_shown() -> None:
+    log = made.log(2, ["uni"])
+    log.node, log.end = None, None
+    text = shown(log)
+    assert "INCOMPLETE: this run broke off" in text
+    assert "394" in text
+
+
+# --------------------------------------------------------------------------------------------- cuda-samples
+
+SAMPLE = """\
+[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]
+Device: 0, NVIDIA H200, pciBusID: 1b, pciDeviceID: 0, pciDomainID:0
+Device: 1, NVIDIA H200, pciBusID: 1c, pciDeviceID: 0, pciDomainID:0
+Device=0 CAN Access Peer Device=1
+Device=1 CAN Access Peer Device=0
+
+***NOTE: In case a device doesn't have P2P access to other one, it falls back to normal memcopy procedure.
+So you can see lesser Bandwidth (GB/s) and unstable Latency (us) in those cases.
+
+P2P Connectivity Matrix
+     D\\D     0     1
+     0\t     1     1
+     1\t     1     1
+Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)
+   D\\D     0      1\x20
+     0 4100.00  38.00\x20
+     1  38.00 4100.00\x20
+Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)
+   D\\D     0      1\x20
+     0 4100.00 394.00\x20
+     1 394.00 4100.00\x20
+Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)
+   D\\D     0      1\x20
+     0 4100.00  53.00\x20
+     1  53.00 4100.00\x20
+Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)
+   D\\D     0      1\x20
+     0 4100.00 783.00\x20
+     1 783.00 4100.00\x20
+P2P=Disabled Latency Matrix (us)
+   GPU     0      1\x20
+     0   9.00  15.00\x20
+     1  15.00   9.00\x20
+
+   CPU     0      1\x20
+     0   2.58   4.30\x20
+     1   4.30   2.58\x20
+P2P=Enabled Latency (P2P Writes) Matrix (us)
+   GPU     0      1\x20
+     0   1.32   2.20\x20
+     1   2.20   1.32\x20
+
+   CPU     0      1\x20
+     0   0.78   1.30\x20
+     1   1.30   0.78\x20
+"""
+"""p2pBandwidthLatencyTest's own text, with its trailing blanks; a copy within a GPU counts twice."""
+
+
+def test_the_cuda_samples_text_to_the_character() -> None:
+    assert shown(made.log(2, options.OF_THE_SAMPLE), "cuda-samples") == SAMPLE
+
+
+def test_a_cell_without_a_number_is_nan_there() -> None:
+    rows = made.rows("uni", devices(2), other={(0, 1): made.failed(made.uuid(1), "it hangs")})
+    text = shown(with_rows("uni", rows, 2), "cuda-samples")
+    assert "     0 4100.00    nan \n" in text
+    assert "volley: nan stands for 1 cell that" in text
+    assert "volley: FAILED: copies, peer access on, GPU 0 → 1: it hangs" in text
+
+
+# ------------------------------------------------------------------------------------------- what is asked for
+
+DEFAULTS = {"latency": "8", "bandwidth": "1Mi", "mode": "isolated", "launcher": "auto", "section": None}
+INSIDE = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4"}
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "driver", "expected"),
+    [
+        ({}, {}, True, True),
+        ({}, {}, False, False),
+        ({"ranks": 4}, {}, True, False),
+        ({"transport": ["host"]}, {}, True, False),
+        ({"mode": "loaded"}, {}, True, False),
+        ({}, INSIDE, True, False),
+        ({}, {**INSIDE, "OMPI_COMM_WORLD_SIZE": "1"}, True, True),
+        ({"section": ["uni"]}, INSIDE, True, True),
+        ({"format_name": "cuda-samples"}, {}, True, True),
+    ],
+)
+def test_gpus_or_ranks(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, object], environment: dict[str, str], driver: bool, expected: bool
+) -> None:
+    monkeypatch.setattr(options, "has_driver", lambda: driver)
+    assert options.wanted({**DEFAULTS, **given}, DEFAULTS, environment) is expected
+
+
+def test_options_of_both_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "has_driver", lambda: True)
+    with pytest.raises(
+        UserError, match=r"--section belongs to a matrix between the GPUs .*, --ranks to one between ranks"
+    ):
+        options.wanted({**DEFAULTS, "section": ["uni"], "ranks": 2}, DEFAULTS, {})
+
+
+def test_gpus_that_are_asked_for_by_name_and_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "has_driver", lambda: False)
+    with pytest.raises(MachineError, match="no NVIDIA driver here"):
+        options.wanted({**DEFAULTS, "format_name": "cuda-samples"}, DEFAULTS, {})
+
+
+def test_the_usual_sections_and_those_of_the_sample() -> None:
+    assert options.plan_part({}).sections == list(options.USUAL)
+    assert options.plan_part({"format_name": "cuda-samples"}).sections == list(options.OF_THE_SAMPLE)
+    assert options.plan_part({"section": ["all,uni", "hang"]}).sections == [*options.SECTIONS, "hang"]
+    with pytest.raises(UserError, match="there is no 'unidirectional'; choose among host-to-gpu, gpu-to-host"):
+        options.plan_part({"section": ["unidirectional"]})
+    with pytest.raises(UserError, match="GPU 1 is named twice"):
+        options.plan_part({"gpus": "1,1"})
