@@ -71,7 +71,7 @@ def time_s(facts: Mapping[str, Any], within: bool, slowness: float = 1.0) -> flo
 
 
 def cell(gpu: str, median_s: float, **changes: Any) -> NodeCell:
-    facts = {"samples": 6, "count_per_sample": 1, "ended_by": "interval", "messages_timed": 24, "messages_verified": 6}
+    facts = {"samples": 6, "count_per_sample": 1, "ended_by": "interval", "messages_verified": 6}
     bounds = {"median_s": median_s, "low_s": median_s * 0.999, "high_s": median_s * 1.001}
     return NodeCell(**{"gpu": gpu, "status": "ok", **bounds, **facts, **changes})
 
@@ -101,7 +101,9 @@ def rows(
             peers = None if hosted else within or (facts["peer_access"] and access(pair))
             through = "uni/off" if section.startswith("uni") else "bi/off"
             real = facts if hosted or peers or facts["figure"] != "bandwidth" else {**facts, "section": through}
-            made = cell(two.uuid, time_s(real, within, slow.get(pair, 1.0)), peer_access=peers)
+            ways = 2 if facts["direction"] == "bi" or facts["figure"] == "store" else 1
+            counts = {"messages_timed": 6 * ways * facts["window"], "messages_verified": 6 * ways}
+            made = cell(two.uuid, time_s(real, within, slow.get(pair, 1.0)), peer_access=peers, **counts)
             if facts["mover"] == "kernel" and not peers:
                 made = failed(two.uuid, "there is no peer access between the two", "skipped")
             cells.append(other.get(pair, made))

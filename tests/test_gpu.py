@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from the_command import Command
+from volley.options.node import SECTIONS
+from volley.records import NodeCell
 from volley.records_io import RunLog, read_runs
 from volley.stack import has_driver
 
@@ -98,3 +100,46 @@ def test_a_domain_beyond_device_memory_is_told_how_large_it_may_be(volley: Comma
 def gpus(volley: Command) -> set[str]:
     log = measured(volley, "transports", "--transport", "peer")
     return {rank.device.uuid for rank in log.run.ranks if rank.device} if log.run else set()
+
+
+def cells(log: RunLog, section: str) -> list[NodeCell]:
+    return [cell for row in log.node_rows if row.section == section for cell in row.cells]
+
+
+def test_every_pair_of_gpus_is_measured_and_verified(volley: Command) -> None:
+    log = measured(volley, "matrix", "--section", "all", "--point-time", "0.02")
+    assert log.complete
+    assert log.node
+    gpus = len(log.node.devices)
+    assert {row.section for row in log.node_rows} == set(SECTIONS)
+    assert [
+        (cell.reason, cell.peer_access) for row in log.node_rows for cell in row.cells if cell.status == "failed"
+    ] == []
+    assert all(cell.messages_verified > 0 for row in log.node_rows for cell in row.cells if cell.status == "ok")
+    assert len(cells(log, "uni")) == len(cells(log, "uni/off")) == gpus * gpus
+    assert len(cells(log, "host-to-gpu")) == gpus
+    assert not any(cell.peer_access for row in log.node_rows for cell in row.cells
+                   if not row.peer_access and row.ends == "gpus" and cell.gpu != row.gpu)  # fmt: skip
+
+
+@pytest.mark.parametrize("section", ["corrupt", "hang"])
+def test_a_broken_pair_of_gpus_fails_and_the_others_go_on(volley: Command, section: str) -> None:
+    log = measured(volley, "matrix", "--section", f"uni,{section}", "--watchdog", "4", "--point-time", "0.02")
+    assert log.complete
+    assert log.node
+    assert {cell.status for cell in cells(log, "uni")} == {"ok"}
+    broken = [(row.gpu, cell.gpu) for row in log.node_rows for cell in row.cells if cell.status == "failed"]
+    assert broken == [(log.node.devices[0].uuid, log.node.devices[-1].uuid)]
+
+
+def test_the_order_of_gpus_is_told_by_uuid(volley: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("matrix", "--section", "completion", "--point-time", "0.02")
+    straight = measured(volley, *words).node
+    assert straight
+    if len(straight.devices) < 2:
+        pytest.skip("there is one GPU only")
+    backwards = [str(number) for number in reversed(range(len(straight.devices)))]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", ",".join(backwards))
+    turned = measured(volley, *words).node
+    assert turned
+    assert [device.uuid for device in turned.devices] == [device.uuid for device in reversed(straight.devices)]

@@ -23,6 +23,13 @@ def shown(log: RunLog, format_name: str = "table") -> str:
     return out.getvalue() + err.getvalue()
 
 
+def data(log: RunLog, format_name: str) -> str:
+    """Standard output alone."""
+    out = io.StringIO()
+    render([log], format_name, out, err=io.StringIO())
+    return out.getvalue()
+
+
 def devices(count: int) -> list[made.Device]:
     return [made.device(number) for number in range(count)]
 
@@ -84,7 +91,7 @@ def test_pairs_with_and_without_peer_access_are_of_different_kinds() -> None:
     assert "copies, peer access on: 8 pairs, median 38.0" in text
     assert "kernel's load skipped 8 pairs: there is no peer access between the two" in text
     assert "like links" not in text
-    assert {cell["peer_access"] for cell in csv.DictReader(io.StringIO(shown(log, "csv")))} == {"on", "off", ""}
+    assert {cell["peer_access"] for cell in csv.DictReader(io.StringIO(data(log, "csv")))} == {"on", "off", ""}
 
 
 def test_a_failed_cell_shows_no_number_and_its_reason() -> None:
@@ -93,12 +100,12 @@ def test_a_failed_cell_shows_no_number_and_its_reason() -> None:
     text = shown(log)
     assert "FAILED: copies both ways, peer access on, GPU 1 → 0: the data differs from what was sent in 1 of 8" in text
     assert "copies both ways, peer access on: 11 pairs" in text
-    (cell,) = [row for row in csv.DictReader(io.StringIO(shown(log, "csv"))) if row["status"] == "failed"]
+    (cell,) = [row for row in csv.DictReader(io.StringIO(data(log, "csv"))) if row["status"] == "failed"]
     assert (cell["first"], cell["second"], cell["time_us"], cell["bandwidth_GBps"]) == ("1", "0", "", "")
 
 
 def test_json_has_every_cell_in_si_units() -> None:
-    document = json.loads(shown(made.log(2, ["uni", "host-to-gpu"]), "json"))
+    document = json.loads(data(made.log(2, ["uni", "host-to-gpu"]), "json"))
     (series,) = document["series"]
     hosted, uni = series["node"]
     assert [(cell["first"], cell["second"]) for cell in uni["cells"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -196,14 +203,14 @@ P2P=Enabled Latency (P2P Writes) Matrix (us)
 
 
 def test_the_cuda_samples_text_to_the_character() -> None:
-    assert shown(made.log(2, options.OF_THE_SAMPLE), "cuda-samples") == SAMPLE
+    assert data(made.log(2, options.OF_THE_SAMPLE), "cuda-samples") == SAMPLE
 
 
 def test_a_cell_without_a_number_is_nan_there() -> None:
     rows = made.rows("uni", devices(2), other={(0, 1): made.failed(made.uuid(1), "it hangs")})
     text = shown(with_rows("uni", rows, 2), "cuda-samples")
     assert "     0 4100.00    nan \n" in text
-    assert "volley: nan stands for 1 cell that" in text
+    assert "volley: nan stands for 1 cell without" in text
     assert "volley: FAILED: copies, peer access on, GPU 0 → 1: it hangs" in text
 
 

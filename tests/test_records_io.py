@@ -30,6 +30,7 @@ def test_there_are_golden_examples_of_every_kind() -> None:
     assert any(isinstance(point, PingPong) for point in points)
     assert any(one.end is None for one in logs)
     assert any(one.jacobi for one in logs)
+    assert any(one.node_rows for one in logs)
     assert len(golden("launches")) >= 6
 
 
@@ -43,7 +44,8 @@ def test_golden_records_follow_the_schema(path: Path) -> None:
 @pytest.mark.parametrize("path", PLAN_FILES, ids=lambda path: path.stem)
 def test_golden_plans_follow_the_schema_and_are_plans(path: Path) -> None:
     Draft202012Validator(json.loads((SCHEMA / "plan.schema.json").read_text())).validate(json.loads(path.read_bytes()))
-    assert msgspec.json.decode(path.read_bytes(), type=Plan).transports
+    plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+    assert plan.transports or plan.benchmark == "node"
 
 
 @names
@@ -73,6 +75,15 @@ def test_golden_records_are_plausible(path: Path) -> None:
                 assert cell.messages_timed == messages * cell.count_per_sample * cell.samples
                 assert (cell.reason is None) == (cell.status == "ok")
                 assert cell.rank != row.rank
+        for line in one.node_rows:
+            assert one.node is not None
+            assert one.run.plan.node is not msgspec.UNSET
+            assert line.section in one.run.plan.node.sections
+            ways = 2 if line.direction == "bi" or line.figure == "store" else 1
+            for of in line.cells:
+                assert of.messages_timed in (0, ways * line.window * of.count_per_sample * of.samples)
+                assert (of.reason is None) == (of.status == "ok")
+                assert of.gpu in {device.uuid for device in one.node.devices}
         for solved in one.jacobi:
             assert solved.transport in one.run.plan.transports
             assert sum(solved.batch_iterations) == solved.iterations

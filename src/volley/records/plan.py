@@ -100,7 +100,7 @@ class Node(Frozen, frozen=True, kw_only=True):
     sections: Annotated[list[str], Meta(min_length=1, description="their names; measured in the engine's order.")]
     gpus: Annotated[list[NonNegative], Meta(description="CUDA's numbers; empty: all that CUDA shows.")] = []
     largest_bytes: Annotated[
-        Positive, Meta(ge=64 << 10, description="no message is larger; without room for four on a GPU they are halved.")
+        int, Meta(ge=64 << 10, description="no message is larger; without room for four on a GPU they are halved.")
     ] = 256 << 20
     samples: Annotated[bool, Meta(description="rows keep every sample.")] = False
 

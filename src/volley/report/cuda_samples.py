@@ -11,7 +11,7 @@ from typing import TextIO
 
 from volley.records import Device, NodeCell, NodeGpus, NodeRow
 from volley.records_io import RunLog
-from volley.text import harmless
+from volley.text import count, harmless
 
 _TITLES = (
     ("uni/off", "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)"),
@@ -40,7 +40,7 @@ def render_cuda_samples(logs: list[RunLog], out: TextIO) -> list[str]:
             for line in _lines(log.node, log.node_rows):
                 out.write(line + "\n")
     lost = sum(cell.status != "ok" for log in logs for row in log.node_rows for cell in row.cells)
-    return [f"nan stands for {lost} cells that were not measured or failed (--format csv says why)"] if lost else []
+    return [f"nan stands for {count(lost, 'cell')} without a number (--format csv says why)"] if lost else []
 
 
 def _lines(node: NodeGpus, rows: list[NodeRow]) -> Iterator[str]:
