@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from the_command import Command
-from volley.options.node import SECTIONS
+from volley.options.node import OF_THE_SAMPLE, SECTIONS
 from volley.records import NodeCell
 from volley.records_io import RunLog, read_runs
 from volley.stack import has_driver
@@ -120,6 +120,16 @@ def test_every_pair_of_gpus_is_measured_and_verified(volley: Command) -> None:
     assert len(cells(log, "host-to-gpu")) == gpus
     assert not any(cell.peer_access for row in log.node_rows for cell in row.cells
                    if not row.peer_access and row.ends == "gpus" and cell.gpu != row.gpu)  # fmt: skip
+
+
+def test_the_cuda_samples_sections_are_quick_and_verified(volley: Command) -> None:
+    log = measured(volley, "matrix", "--format", "cuda-samples")
+    assert log.complete
+    assert log.run
+    assert log.run.plan.node
+    assert log.run.plan.node.quick
+    assert {row.section for row in log.node_rows} == set(OF_THE_SAMPLE)
+    assert all(cell.messages_verified > 0 for row in log.node_rows for cell in row.cells)
 
 
 @pytest.mark.parametrize("section", ["corrupt", "hang"])
