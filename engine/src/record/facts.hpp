@@ -13,6 +13,7 @@ namespace volley {
 inline constexpr int record_version = 1;
 
 [[nodiscard]] Json to_json(const RankFacts& facts);
+[[nodiscard]] Json to_json(const Facts& facts);
 [[nodiscard]] RankFacts rank_from_json(const Json& json);
 
 // What the engine was built from, for the run record.

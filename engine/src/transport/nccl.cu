@@ -87,9 +87,7 @@ class NcclTransport final : public Transport {
     wait();
   }
 
-  [[nodiscard]] Json facts() const override {
-    return nccl_ ? Json{{"nccl_version", nccl_->version()}} : Json::object();
-  }
+  [[nodiscard]] Facts facts() const override { return nccl_ ? Facts{{"nccl_version", nccl_->version()}} : Facts{}; }
 
  private:
   static constexpr std::size_t signal_bytes = 8;
