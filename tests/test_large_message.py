@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from the_command import Command
+from the_command import BEYOND_AN_INT, Command
 from volley.records import PingPong
 from volley.records_io import read_runs
-
-BEYOND_AN_INT = (2 << 30) + 8
 
 
 @pytest.mark.timeout(300)

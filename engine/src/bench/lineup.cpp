@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <sstream>
+#include <stdexcept>
 
 #include "../wire.hpp"
 
@@ -81,6 +82,17 @@ std::string Lineup::too_large(const Player& player, std::uint64_t bytes) const {
          in_gib(arena.share_bytes) + " is free";
 }
 
+Point Lineup::point(const Player& player, std::uint64_t bytes, bool verify) const {
+  const Arena& arena = arenas_.at(player.entry->memory);
+  Point point;
+  point.entry = player.entry;
+  point.transport = player.transport.get();
+  point.memory = verify ? arena.memory.get() : nullptr;
+  point.view = {arena.buffers.send, arena.buffers.recv, bytes};
+  point.skipped = player.reason.empty() ? too_large(player, bytes) : player.reason;
+  return point;
+}
+
 void Lineup::open(const std::vector<std::uint64_t>& sizes) {
   for (auto& [kind, arena] : arenas_) {
     if (!arena.memory) continue;
@@ -93,7 +105,12 @@ void Lineup::open(const std::vector<std::uint64_t>& sizes) {
   const std::uint64_t capacity = *std::max_element(sizes.begin(), sizes.end());
   for (auto& player : players_) {
     if (!player.reason.empty()) continue;
-    player.transport->open(context_, pair_, arenas_.at(player.entry->memory).buffers, capacity);
+    try {
+      player.transport->open(context_, pair_, arenas_.at(player.entry->memory).buffers, capacity);
+    } catch (const std::exception& problem) {
+      throw std::runtime_error("`" + std::string(player.entry->name) + "` could not be opened: " + problem.what() +
+                               "; --transport chooses others");
+    }
     player.fresh = true;
   }
   open_ = true;
