@@ -229,7 +229,7 @@ void check_node(Object& object, const Plan& plan) {
     object.complain("world_size",
                     "one rank has all GPUs of a node's matrices, found " + std::to_string(plan.world_size));
   }
-  if (!plan.document.contains("node")) return object.complain("node", "missing: expected an object");
+  if (!object.has("node")) return object.complain("node", "missing: expected an object");
   if (plan.node.sections.empty()) object.complain("node.sections", "expected at least one section");
   for (std::size_t i = 0; i < plan.node.sections.size(); ++i) {
     if (node::find_section(plan.node.sections[i]) != nullptr) continue;
