@@ -221,6 +221,7 @@ void read_node(Object& object, Node& node) {
   object.list("sections", node.sections, "a section's name", [](const Json& v) { return v.is_string(); }, true);
   object.list("gpus", node.gpus, "the number of a GPU", is_number);
   object.integer("largest_bytes", node.largest_bytes, std::uint64_t{64} << 10);
+  object.boolean("quick", node.quick);
   object.boolean("samples", node.samples);
 }
 

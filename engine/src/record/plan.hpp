@@ -51,10 +51,11 @@ struct Jacobi {
 };
 
 struct Node {
-  std::vector<std::string> sections;                   // see node/section.hpp
-  std::vector<int> gpus;                               // CUDA's numbers; empty: all
-  std::uint64_t largest_bytes = std::uint64_t{256} << 20;  // of a message of any section
-  bool samples = false;                                // rows keep every sample
+  std::vector<std::string> sections;                       // see node/section.hpp
+  std::vector<int> gpus;                                   // CUDA's numbers; empty: all
+  std::uint64_t largest_bytes = std::uint64_t{512} << 20;  // of a message of any section
+  bool quick = false;                                      // less data, fewer samples
+  bool samples = false;                                    // rows keep every sample
 };
 
 struct Plan {
