@@ -107,6 +107,20 @@ def test_a_domain_beyond_device_memory_is_told_how_large_it_may_be(volley: Comma
     assert "at most about" in (point.reason or "")
 
 
+def test_a_local_domain_beyond_2_to_the_31_points_is_the_field_of_two_halves(volley: Command) -> None:
+    """Each row's left point is another, so that a row in a wrong place would show."""
+    hashes = []
+    for along in (1, 2):
+        words = ("--topology", "1", str(along), "--domain", "65536", str(33000 // along), "--share-gpu")
+        log = measured(volley, "jacobi", *words, "-x", "staged", "--precision", "float", "--iterations", "3")
+        (point,) = log.jacobi
+        if point.status == "skipped":
+            pytest.skip(point.reason or "")
+        assert point.status == "ok"
+        hashes.append(point.field_hash)
+    assert hashes[0] == hashes[1]
+
+
 def gpus(volley: Command) -> set[str]:
     log = measured(volley, "transports", "--transport", "peer")
     return {rank.device.uuid for rank in log.run.ranks if rank.device} if log.run else set()
