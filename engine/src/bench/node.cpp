@@ -54,7 +54,9 @@ Exercise exercise_of(const Section& section) {
     exercise.run = [](Exchanger& link, const View& view, std::uint64_t count) { link.pingpong(view, count); };
   } else {
     const Stream stream{.window = section.window, .direction = section.direction};
-    exercise.run = [stream](Exchanger& link, const View& view, std::uint64_t count) { link.stream(view, count, stream); };
+    exercise.run = [stream](Exchanger& link, const View& view, std::uint64_t count) {
+      link.stream(view, count, stream);
+    };
   }
   if (section.figure == Figure::issue || section.figure == Figure::enqueue) {
     exercise.most_counts = section.peer_access ? most_enqueued : most_enqueued_staged;
@@ -152,7 +154,8 @@ class Matrices {
       link = machine_->link(section, first, second, broken);
       if (section.ends == Ends::gpus) peers = link->peers();
       if (section.mover == node::Mover::kernel && !link->peers()) {
-        return Trouble{"skipped", "there is no peer access between the two: no kernel of one reaches the other's memory"};
+        return Trouble{"skipped",
+                       "there is no peer access between the two: no kernel of one reaches the other's memory"};
       }
       pair_.ranks = {first, second};
       point.transport = link.get();
@@ -233,8 +236,7 @@ void check_node(const Context& context, const Plan& plan) {
   for (const int device : plan.node.gpus) {
     if (context.gpus.devices == 0 || device < context.gpus.devices) continue;
     throw Refusal("the plan asks for GPU " + std::to_string(device) + ", but CUDA sees " +
-                  std::to_string(context.gpus.devices) +
-                  " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others");
+                  std::to_string(context.gpus.devices) + " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others");
   }
 }
 
@@ -249,8 +251,7 @@ Exit run_node(const Context& context, const Plan& plan, Records& records, Watchd
   std::uint64_t largest = 0;
   for (const auto& name : plan.node.sections) largest = std::max(largest, node::find_section(name)->bytes);
   const std::chrono::duration<double> patience(std::min(most_patience_s, plan.watchdog_s / 2));
-  auto machine =
-      node::make_machine(devices_of(context, plan), std::min(largest, plan.node.largest_bytes), patience);
+  auto machine = node::make_machine(devices_of(context, plan), std::min(largest, plan.node.largest_bytes), patience);
   records.write(node_record(devices, machine.get(), ""));
   Matrices matrices(plan, std::move(devices), std::move(machine), records, watchdog);
   for (const auto& section : node::sections()) {
