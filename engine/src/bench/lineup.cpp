@@ -1,8 +1,6 @@
 #include "lineup.hpp"
 
 #include <algorithm>
-#include <iomanip>
-#include <sstream>
 #include <stdexcept>
 
 #include "../wire.hpp"
@@ -13,12 +11,6 @@ namespace {
 
 // Both buffers of a rank with what lies around a message; device memory has the most (gpu/memory.cu).
 constexpr std::uint64_t bytes_needed(std::uint64_t message) { return 2 * (message + (4 << 20)); }
-
-std::string in_gib(std::uint64_t bytes) {
-  std::ostringstream text;
-  text << std::setprecision(3) << static_cast<double>(bytes) / (1ULL << 30) << " GiB";
-  return text.str();
-}
 
 // The smaller of what both ranks may take, when every rank of a node takes the same.
 std::uint64_t agreed_share(const Context& context, const Pair& pair, const Memory* memory) {
