@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from the_command import Command
+from the_command import BEYOND_AN_INT, Command
 from volley.options.node import OF_THE_SAMPLE, SECTIONS
 from volley.records import NodeCell
 from volley.records_io import RunLog, read_runs
@@ -37,6 +37,16 @@ def test_whatever_can_be_used_delivers(volley: Command, words: tuple[str, ...]) 
     assert log.complete
     assert any(info.available and info.memory == "device" for info in log.transports)
     assert [(point.transport, point.reason) for point in log.points if point.status != "ok"] == []
+
+
+@pytest.mark.parametrize("words", [("pingpong",), ("stream", "--window", "2")])
+def test_messages_that_an_int_cannot_count_arrive_whole(volley: Command, words: tuple[str, ...]) -> None:
+    log = measured(
+        volley, *words, "--transport", "all", "--sizes", str(BEYOND_AN_INT), "--warmup", "0", "--iterations", "1"
+    )
+    assert log.complete
+    assert any(point.status == "ok" for point in log.points)
+    assert [(point.transport, point.reason) for point in log.points if point.status == "failed"] == []
 
 
 def test_a_flipped_bit_is_found(volley: Command) -> None:
@@ -95,6 +105,20 @@ def test_a_domain_beyond_device_memory_is_told_how_large_it_may_be(volley: Comma
     assert point.status == "skipped"
     assert "of device memory on each rank" in (point.reason or "")
     assert "at most about" in (point.reason or "")
+
+
+def test_a_local_domain_beyond_2_to_the_31_points_is_the_field_of_two_halves(volley: Command) -> None:
+    """Each row's left point is another, so that a row in a wrong place would show."""
+    hashes = []
+    for along in (1, 2):
+        words = ("--topology", "1", str(along), "--domain", "65536", str(33000 // along), "--share-gpu")
+        log = measured(volley, "jacobi", *words, "-x", "staged", "--precision", "float", "--iterations", "3")
+        (point,) = log.jacobi
+        if point.status == "skipped":
+            pytest.skip(point.reason or "")
+        assert point.status == "ok"
+        hashes.append(point.field_hash)
+    assert hashes[0] == hashes[1]
 
 
 def gpus(volley: Command) -> set[str]:

@@ -136,6 +136,17 @@ def test_a_halo_of_its_own_is_found_before_the_first_iteration(volley: Command) 
     assert "before the first iteration" in done.err
 
 
+@pytest.mark.parametrize(("precision", "overlap"), [("double", "--overlap"), ("float", "--no-overlap")])
+def test_a_nan_ends_it_and_says_where_and_when(volley: Command, precision: str, overlap: str) -> None:
+    done = volley(*words((2, 1)), "--exchange", "nan", "--no-verify", "--precision", precision, overlap)
+    point = the_point(done)
+    assert (done.code, point.status, point.iterations) == (1, "failed", 4)
+    assert point.residues[-1].residue is None
+    said = "the field is no longer finite in iteration 3: first at column 23, row 1, on rank 0"
+    assert point.reason == said
+    assert f"FAILED: nan: {said}" in done.out
+
+
 # ------------------------------------------------------------------------------------------- bad requests
 
 

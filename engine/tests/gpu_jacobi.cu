@@ -86,9 +86,11 @@ void a_nan_anywhere_is_seen() {
     EXPECT(where && (*where)[0] == x && (*where)[1] == y);
     VOLLEY_CUDA_CHECK(cudaMemset(memory.data(), 0, sizeof(device::Tally)));
     const std::int64_t across = field.before(0).stride * static_cast<std::int64_t>(sizeof(Real)) / device::pitch_bytes;
-    const device::Interior<Real> job{field.before(0), field.before(1), grid.interior(), across,  5 * across,
+    constexpr std::int64_t along = 2;  // 38 rows
+    const device::Interior<Real> job{field.before(0), field.before(1), grid.interior(), across,  along * across,
                                      false,           tally,           nullptr,         nullptr, 0};
-    device::sweep_interior<Real, 4, 2, true, false><<<static_cast<unsigned>(job.tiles), 64>>>(job);
+    const auto blocks = static_cast<unsigned>(job.tiles);
+    device::sweep_interior<Real, true><<<blocks, device::sweep_warps * device::warp_threads>>>(job);
     device::Tally found{};
     VOLLEY_CUDA_CHECK(cudaMemcpy(&found, tally, sizeof found, cudaMemcpyDeviceToHost));
     EXPECT(std::isnan(std::bit_cast<double>(found.bits)));

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "json.hpp"
-
 namespace volley {
 
 inline constexpr int plan_version = 1;
@@ -76,7 +74,7 @@ struct Plan {
   bool share_device = false;
   std::optional<double> budget_s;
   double watchdog_s = 60.0;
-  Json document;  // the plan as it came, for the run record
+  std::string document;  // the plan's text as it came, for the run record
 };
 
 // A plan's text, read: the plan, or every error of the text as a line `plan: $.path: what was expected`.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "../measure/clock.hpp"
 #include "halo_link.hpp"
@@ -52,6 +53,23 @@ struct CorruptHaloChannel : MpiChannel {
   std::uint64_t halos_ = 0;
 };
 
+// Halos: the fifth, that is of the fourth iteration, is all ones: every point of it a NaN.
+struct NanHaloChannel : MpiChannel {
+  void start_recv(const View& view) {
+    view_ = view;
+    MpiChannel::start_recv(view);
+  }
+  void progress() {}
+  void finish() {
+    MpiChannel::finish();
+    if (++halos_ == 5) std::fill_n(view_.recv, view_.bytes, std::byte{0xFF});
+  }
+
+ private:
+  View view_;
+  int halos_ = 0;
+};
+
 // No message leaves the rank: what it sent is what it gets. Acknowledgements are real, so that a stream ends.
 struct EchoChannel : MpiChannel {
   void send(const View&) {}
@@ -87,6 +105,15 @@ struct HangChannel : MpiChannel {
   int messages_ = 0;
 };
 
+// The second rank has no room for what the transport needs, as the first finds out only by waiting for it.
+struct UnopenedChannel : MpiChannel {
+  void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) {
+    if (!pair.leads()) throw std::bad_alloc();
+    MpiChannel::open(context, pair, buffers, capacity);
+    VOLLEY_MPI(MPI_Barrier(pair.control.get()));
+  }
+};
+
 // A slow pair among like ones: ranks 0 and 2 wait before each message to each other.
 struct DelayChannel : MpiChannel {
   void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) {
@@ -115,8 +142,10 @@ struct DelayChannel : MpiChannel {
 std::unique_ptr<Transport> make_corrupt() { return std::make_unique<Corrupt>(); }
 std::unique_ptr<Transport> make_echo() { return std::make_unique<HostDriven<EchoChannel>>(); }
 std::unique_ptr<HaloLink> make_corrupt_halo() { return std::make_unique<HaloOver<CorruptHaloChannel>>(); }
+std::unique_ptr<HaloLink> make_nan_halo() { return std::make_unique<HaloOver<NanHaloChannel>>(); }
 std::unique_ptr<HaloLink> make_echo_halo() { return std::make_unique<HaloOver<EchoChannel>>(); }
 std::unique_ptr<Transport> make_hang() { return std::make_unique<HostDriven<HangChannel>>(); }
+std::unique_ptr<Transport> make_unopened() { return std::make_unique<HostDriven<UnopenedChannel>>(); }
 std::unique_ptr<Transport> make_delay() { return std::make_unique<HostDriven<DelayChannel>>(); }
 
 }  // namespace volley

@@ -27,11 +27,13 @@ std::unique_ptr<Transport> make_device();
 std::unique_ptr<Transport> make_corrupt();
 std::unique_ptr<Transport> make_echo();
 std::unique_ptr<Transport> make_hang();
+std::unique_ptr<Transport> make_unopened();
 std::unique_ptr<Transport> make_delay();
 
 // The same for halos; those in device memory in builds with CUDA only.
 std::unique_ptr<HaloLink> make_host_halo();
 std::unique_ptr<HaloLink> make_corrupt_halo();
+std::unique_ptr<HaloLink> make_nan_halo();
 std::unique_ptr<HaloLink> make_echo_halo();
 std::unique_ptr<HaloLink> make_staged_halo();
 std::unique_ptr<HaloLink> make_aware_halo();

@@ -110,6 +110,7 @@ def _of_one(solution: Solution) -> Iterator[str]:
         yield f"{name}: of the ranks' time {shares}"
     if solution.copy_Bps is not None:
         how = f" with {solution.stores} stores" if solution.stores else ""
+        how += " by all ranks together" if solution.ranks > 1 else ""
         yield f"{name}: the same field is copied at {digits(solution.copy_Bps / 1e9)} GB/s{how}, before and after"
     if solution.first_s is not None:
         halos = ""

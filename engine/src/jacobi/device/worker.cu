@@ -28,9 +28,6 @@ namespace device {
 
 namespace {
 
-// The shape of a sweep, as measured on an H200: of a thread, of a block.
-constexpr int sweep_rows = 4;
-constexpr int sweep_warps = 8;
 // Iterations from one whose parts are timed to the next.
 constexpr std::uint64_t timed_every = 16;
 // Looking at the device and at libraries costs more than looking at a word.
@@ -151,8 +148,7 @@ class DeviceWorker final : public Worker {
     const Interior<Real> job{
         field_.before(k),           field_.before(k + 1),           region,   across, across * along, k % 2 == 1,
         looks ? tally(k) : nullptr, tells ? tally(k - 1) : nullptr, report(), k};
-    const auto kernel = looks ? sweep_interior<Real, sweep_rows, sweep_warps, true, false>
-                              : sweep_interior<Real, sweep_rows, sweep_warps, false, false>;
+    const auto kernel = looks ? sweep_interior<Real, true> : sweep_interior<Real, false>;
     around(timed, interior_watch_, main_, [&] {
       kernel<<<static_cast<unsigned>(job.tiles), sweep_warps * warp_threads, 0, main_.get()>>>(job);
       VOLLEY_CUDA_CHECK(cudaGetLastError());
