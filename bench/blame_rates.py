@@ -114,12 +114,10 @@ def blamed(machine: Machine, ranks: int) -> set[Pair]:
     at_best = blame.standings({pair: min(times[pair] for times in passes) for pair in pairs}, kinds)
     suspects = blame.suspects(found, at_best, kinds)
     controls = blame.controls(found, kinds, suspects)
-    ratios = {each.pair: each.ratio for each in suspects}
     verdicts: dict[Pair, blame.Verdict] = {}
     again: list[Mapping[Pair, float]] = []
     for wanted in blame.ROUNDS:
-        decided = {pair for pair, verdict in verdicts.items() if verdict.blamed or verdict.cleared}
-        undecided = sorted(set(ratios) - decided, key=lambda pair: (-ratios[pair], pair))
+        undecided = blame.undecided(suspects, verdicts)
         left_s = max(blame.LONGEST_S, first_s) - (machine.spent_s - first_s)
         most, repeats = blame.affordable(len(undecided), len(controls), wanted, machine.pair_s, left_s)
         order = blame.in_turn(undecided[:most], controls)
@@ -127,7 +125,7 @@ def blamed(machine: Machine, ranks: int) -> set[Pair]:
         for each in suspects:
             verdict = blame.verdict(each, again, controls, len(suspects))
             if verdict:
-                verdicts[each.pair], ratios[each.pair] = verdict, verdict.again.median
+                verdicts[each.pair] = verdict
     return {pair for pair, verdict in verdicts.items() if verdict.blamed}
 
 

@@ -69,6 +69,13 @@ def test_slow_in_its_best_visit_is_a_suspect_too() -> None:
     assert found == [Standing((0, 2), pytest.approx(1.02), 10)]
 
 
+def test_a_lucky_pair_does_not_hide_a_slow_one() -> None:
+    """One disturbed twice and one that is slow in its best visit: both are looked at, and the others are not."""
+    usual, best = of(5, r0_2=9.0, r1_3=1.1, r3_1=1.1), of(5, r1_3=1.1, r3_1=1.1)
+    found = blame.suspects(*(blame.standings(times, alike(times)) for times in (usual, best)), alike(usual))
+    assert [each.pair for each in found] == [(1, 3), (0, 2), (3, 1)]
+
+
 def test_no_more_are_suspects_than_can_be_measured_again() -> None:
     slow = {f"r0_{b}": 2.0 + b / 10 for b in range(1, 40)}
     assert len(suspects(of(16, **slow))) == 15
@@ -100,9 +107,9 @@ def test_controls_are_the_most_usual_of_the_suspects_kinds() -> None:
     assert blame.controls(found, alike(times), []) == []
 
 
-def again(*ratios: float) -> list[dict[Pair, float]]:
+def again(*ratios: float, of: Pair = (0, 2)) -> list[dict[Pair, float]]:
     """Repetitions in which the machine gets slower and slower, which must not matter."""
-    return [{(0, 2): ratio * drift, (1, 3): 0.9 * drift, (3, 1): drift, (2, 1): 1.1 * drift}
+    return [{of: ratio * drift, (1, 3): 0.9 * drift, (3, 1): drift, (2, 1): 1.1 * drift}
             for drift, ratio in enumerate(ratios, start=1)]  # fmt: skip
 
 
@@ -164,6 +171,17 @@ def test_a_good_pair_is_hardly_ever_blamed() -> None:
         judged = blame.verdict(FIRST, repetitions, LIKE, 1)
         wrong += judged is not None and judged.blamed
     assert wrong <= 3
+
+
+def test_what_was_slow_again_is_looked_at_first() -> None:
+    asked = [Standing((0, each), 1.1, 10) for each in range(1, 7)]
+    ratios = {2: [1.0] * 12, 3: [1.02] * 6 + [1.3] * 6, 4: [1.5] * 12, 5: [1.04] * 2 + [1.0] * 3, 6: [1.02, 1.4, 1.4]}
+    verdicts = {
+        (0, each): verdict
+        for each, those in ratios.items()
+        if (verdict := blame.verdict(asked[each - 1], again(*those, of=(0, each)), LIKE, 1))
+    }
+    assert blame.undecided(asked, verdicts) == [(0, 6), (0, 3), (0, 1), (0, 5)]  # 2 is cleared, 4 is blamed
 
 
 def test_the_time_goes_to_the_slowest() -> None:

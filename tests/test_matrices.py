@@ -146,7 +146,7 @@ def test_what_is_judged_is_the_least_disturbed_time() -> None:
 def test_rounds_end_where_all_is_decided() -> None:
     logs = rounds(both(SLOW), SLOW)
     assert len(logs) == 2  # twelve repetitions that all agree
-    assert [sheet.undecided for sheet in matrices.sheets(logs)] == [(), ()]
+    assert [sheet.undecided for sheet in matrices.sheets(logs)] == [[], []]
 
 
 def test_only_what_is_undecided_is_measured_once_more() -> None:

@@ -20,6 +20,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from volley import stats
 
@@ -140,19 +141,24 @@ def _median_without(ordered: Sequence[tuple[float, Pair]], own: set[int]) -> flo
 def suspects(
     found: Mapping[Pair, Standing], at_best: Mapping[Pair, Standing], kinds: Mapping[Pair, str]
 ) -> list[Standing]:
-    """Return the pairs to be measured again, the slowest first.
+    """Return the pairs to be measured again, those that are most likely to be slow first.
+
+    Going by the median of a pair's visits, a disturbance of two out of three makes a suspect; going by the best visit,
+    one that was luckier than all others' makes suspects of many.  So the slowest are taken from both in turn.
 
     Args:
-        found: how pairs stand, going by their visits' median.
-        at_best: the same, going by the best visit of each: with three visits, two that were disturbed hide much.
+        found: how pairs stand, going by the median of their visits.
+        at_best: the same, going by the best visit of each.
         kinds: what each pair is like.
     """
-    odd = {*_odd(found, kinds), *_odd(at_best, kinds)}
-    most = max(MOST_SUSPECTS, int(MOST_SHARE * len(found)))
-    return sorted((found[pair] for pair in odd), key=lambda each: (-each.ratio, each.pair))[:most]
+    orders = [
+        sorted(_odd(each, kinds), key=lambda standing: (-standing.ratio, standing.pair)) for each in (at_best, found)
+    ]
+    odd = dict.fromkeys(each.pair for both in zip_longest(*orders) for each in both if each)
+    return [found[pair] for pair in odd][: max(MOST_SUSPECTS, int(MOST_SHARE * len(found)))]
 
 
-def _odd(found: Mapping[Pair, Standing], kinds: Mapping[Pair, str]) -> list[Pair]:
+def _odd(found: Mapping[Pair, Standing], kinds: Mapping[Pair, str]) -> list[Standing]:
     """The pairs that took longer than their like.
 
     A pair is odd only where few of its kind are even half as far out as it is; else the kind is made of several.
@@ -163,7 +169,7 @@ def _odd(found: Mapping[Pair, Standing], kinds: Mapping[Pair, str]) -> list[Pair
         members = ratios[kinds[each.pair]]
         half_as_far = len(members) - bisect_right(members, 1 + (each.ratio - 1) / 2)
         if each.ratio > SUSPECT_FROM and half_as_far <= MOST_OF_A_KIND * len(members):
-            slow.append(each.pair)
+            slow.append(each)
     return slow
 
 
@@ -194,20 +200,34 @@ def controls(found: Mapping[Pair, Standing], kinds: Mapping[Pair, str], asked: I
     return chosen
 
 
-def affordable(undecided: int, beside: int, wanted: int, pair_s: float, left_s: float) -> tuple[int, int]:
+def undecided(asked: Sequence[Standing], verdicts: Mapping[Pair, Verdict]) -> list[Pair]:
+    """Return the suspects that are neither blamed nor cleared, in the order in which they are worth another look:
+    those that were slow again, the slowest first; those that were not measured again, in their order; the others."""
+
+    def worth(place: int) -> tuple[int, float]:
+        verdict = verdicts.get(asked[place].pair)
+        if verdict is None:
+            return 1, place
+        return (0 if verdict.again.median > BLAME_FROM else 2), -verdict.again.median
+
+    ordered = (asked[place].pair for place in sorted(range(len(asked)), key=worth))
+    return [pair for pair in ordered if not (pair in verdicts and (verdicts[pair].blamed or verdicts[pair].cleared))]
+
+
+def affordable(open_pairs: int, beside: int, wanted: int, pair_s: float, left_s: float) -> tuple[int, int]:
     """Return how many undecided pairs the next round measures, and how often.
 
     Args:
-        undecided: pairs that are not decided about.
+        open_pairs: those that are not decided about.
         beside: controls.
         wanted: repetitions of that round.
         pair_s: seconds that visiting a pair takes.
         left_s: seconds that are left for all rounds.
     """
     if pair_s <= 0:
-        return undecided, wanted
+        return open_pairs, wanted
     fitting = int(A_ROUND * left_s / (wanted * pair_s)) - beside
-    pairs = min(undecided, max(FEWEST_AGAIN, fitting))
+    pairs = min(open_pairs, max(FEWEST_AGAIN, fitting))
     return pairs, min(wanted, int(left_s / (pair_s * (pairs + beside)))) if pairs else 0
 
 

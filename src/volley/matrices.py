@@ -68,15 +68,9 @@ class Sheet:
         return rate / most.of(self.direction) if rate and most else None
 
     @property
-    def undecided(self) -> tuple[Standing, ...]:
-        """The suspects that are neither blamed nor cleared, those among them that were not measured again."""
-        decided = {each.first.pair for each in self.verdicts if each.blamed or each.cleared}
-        return tuple(each for each in self.suspects if each.pair not in decided)
-
-    def latest(self, pair: Pair) -> float:
-        """The ratio of a suspect: measured again, where it was."""
-        verdict = self.verdict(pair)
-        return verdict.again.median if verdict else self.standings[pair].ratio
+    def undecided(self) -> list[Pair]:
+        """The suspects that are neither blamed nor cleared, the most urgent first."""
+        return blame.undecided(self.suspects, {each.first.pair: each for each in self.verdicts})
 
     def verdict(self, pair: Pair) -> Verdict | None:
         """What measuring the pair again has shown; ``None`` where it was not."""

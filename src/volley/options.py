@@ -29,6 +29,9 @@ OVERVIEW_BUDGET_S = 60.0
 MATRIX_POINT_TIME_S = 0.03
 """A matrix has many pairs: all visits of a cell together take a tenth of the time that a point of a curve may take."""
 
+LONGEST_S = 1e9
+"""Thirty years: what is longer was meant to be something else, and clocks count nanoseconds in 64 bits."""
+
 MATRIX_REPEATS = 3
 """How often every pair is visited: one short disturbance then spoils no cell, because the median counts."""
 
@@ -90,7 +93,7 @@ Retest = Annotated[
     typer.Option(
         "--retest/--no-retest",
         rich_help_panel=_HOW,
-        help="Measure pairs that are slower than their like again, in a second launch, before they are blamed.",
+        help="Measure pairs that are slower than their like again, in launches of their own, before they are blamed.",
     ),
 ]
 Repeats = Annotated[
@@ -491,6 +494,8 @@ def _fraction(text: str | None) -> float:
 def _seconds(option: str, value: float | None) -> float | None:
     if value is not None and not 0 < value < math.inf:
         raise UserError(f"{option}: {value:g} is not a time: write seconds above 0, e.g. {option} 60")
+    if value is not None and value > LONGEST_S:
+        raise UserError(f"{option}: {value:g} is more than {LONGEST_S:g} seconds: write e.g. {option} 60")
     return value
 
 

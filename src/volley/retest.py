@@ -28,7 +28,7 @@ def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
     undecided = [sheet for sheet in matrices.sheets(logs) if sheet.undecided]
     if len(rounds) == len(blame.ROUNDS) or not undecided:
         return None
-    suspects, controls = slowest_first(undecided), beside(undecided)
+    suspects, controls = most_urgent_first(undecided), beside(undecided)
     wanted = blame.ROUNDS[len(rounds)]
     most, repeats = blame.affordable(
         len(suspects), len(controls), wanted, _pair_s(plan, logs[-1]), _left_s(logs, rounds)
@@ -47,21 +47,18 @@ def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
     return msgspec.structs.replace(plan, matrix=asked, transports=[name for name in plan.transports if name in names])
 
 
-def slowest_first(sheets: Sequence[Sheet]) -> list[Pair]:
-    """Return the undecided pairs of all sheets: the slowest of each, then the next of each, and so on."""
-    ordered = [
-        sorted((-sheet.latest(each.pair), each.pair) for each in sheet.undecided)  # the slowest of this sheet first
-        for sheet in sheets
-    ]
-    return list(dict.fromkeys(each[1] for some in zip_longest(*ordered) for each in some if each is not None))
+def most_urgent_first(sheets: Sequence[Sheet]) -> list[Pair]:
+    """Return the undecided pairs of all sheets: the first of each, then the next of each, and so on."""
+    some = zip_longest(*(sheet.undecided for sheet in sheets))
+    return list(dict.fromkeys(pair for each in some for pair in each if pair is not None))
 
 
 def beside(sheets: Iterable[Sheet]) -> list[Pair]:
     """Return the controls of the undecided pairs, without those that are suspects elsewhere."""
     found: dict[Pair, None] = {}
-    suspects = {each.pair for sheet in sheets for each in sheet.undecided}
+    suspects = {pair for sheet in sheets for pair in sheet.undecided}
     for sheet in sheets:
-        kinds = {sheet.kinds[each.pair] for each in sheet.undecided}
+        kinds = {sheet.kinds[pair] for pair in sheet.undecided}
         chosen = blame.controls(sheet.standings, sheet.kinds, sheet.suspects)
         found.update(dict.fromkeys(pair for pair in chosen if sheet.kinds[pair] in kinds and pair not in suspects))
     return list(found)

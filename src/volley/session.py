@@ -34,7 +34,7 @@ from volley.records_io import RunLog, encode_line
 from volley.report import check_format, render
 from volley.report.progress import Progress
 from volley.stack import Stack, assemble, has_driver, nvml, read_facts
-from volley.text import count
+from volley.text import count, harmless
 
 __all__ = ["Request", "measure", "overview", "transports"]
 
@@ -213,7 +213,7 @@ class Session:
         """Print the plan, and on stderr the command line that would measure it."""
         print(msgspec.json.format(msgspec.json.encode(self.plan), indent=2).decode())
         sys.stdout.flush()
-        print(self.start.line(), file=sys.stderr)
+        print(harmless(self.start.line()), file=sys.stderr)
         if self.note:
             print(f"volley: {self.note}", file=sys.stderr)
         return EXIT_GOOD
@@ -225,10 +225,13 @@ class Session:
             self._launch_all(keeper)
         finally:
             keeper.close()
-        if any(log.run or log.statuses for log in self.logs):
-            render(self.logs, self.request.format, sys.stdout)
-            sys.stdout.flush()
-        return self._say(keeper)
+        try:
+            if any(log.run or log.statuses for log in self.logs):
+                render(self.logs, self.request.format, sys.stdout)
+                sys.stdout.flush()
+        finally:  # also where nobody reads the report, or it finds no room
+            code = self._say(keeper)
+        return code
 
     def _try_first(self, progress: Progress) -> None:
         """Leave out of the plan what crashes, having tried it in a job of its own."""

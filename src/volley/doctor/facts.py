@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from volley.errors import UserError
 from volley.records import Device
+from volley.text import harmless
 
 FACTS_VERSION = 1
 TOPOLOGY_CALL = "ls /sys/devices/system/node; readlink -f /sys/bus/pci/devices/*"
@@ -104,7 +105,7 @@ class Bus(_Fact, frozen=True, kw_only=True):
 class CudaDevice(_Fact, frozen=True, kw_only=True):
     """A device that the CUDA driver API shows."""
 
-    index: int
+    index: Annotated[int, Meta(ge=0, lt=1 << 16)]
     name: str
     uuid: str
     pci: str
@@ -121,6 +122,11 @@ class Cuda(_Fact, frozen=True, kw_only=True):
     driver_version: Annotated[int, Meta(description="cuDriverGetVersion: 1000 · major + 10 · minor.")] = 0
     devices: list[CudaDevice] = []
     peers: Annotated[list[list[bool]], Meta(description="cuDeviceCanAccessPeer, row reaches column.")] = []
+
+    def __post_init__(self) -> None:
+        """Refuse a table of peers that does not fit the devices."""
+        if self.peers and {len(self.devices)} != {len(self.peers), *map(len, self.peers)}:
+            raise ValueError(f"`peers` is no table of {len(self.devices)} rows and columns, one a device")
 
 
 class NvLink(_Fact, frozen=True, kw_only=True):
@@ -142,7 +148,7 @@ class NvLink(_Fact, frozen=True, kw_only=True):
 class NvmlDevice(_Fact, frozen=True, kw_only=True):
     """A GPU as NVML shows it; null is what it would not say."""
 
-    index: int
+    index: Annotated[int, Meta(ge=0, lt=1 << 16)]
     name: str = ""
     uuid: str = ""
     pci: str = ""
@@ -404,9 +410,13 @@ def decode(document: bytes, name: str) -> Facts:
         version = found.get("facts")
         if version != FACTS_VERSION:
             raise UserError(
-                f"{name} holds facts of version {version}, this volley reads {FACTS_VERSION}: "
+                f"{name} holds facts of version {harmless(str(version))[:20]}, this volley reads {FACTS_VERSION}: "
                 "capture them again, or use the volley that captured them"
             )
         return msgspec.json.decode(document, type=Facts)
     except msgspec.MsgspecError as error:
-        raise UserError(f"{name} holds no facts of volley doctor --capture: {error}") from None
+        raise UserError(f"{name} holds no facts of volley doctor --capture: {harmless(str(error))}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{name} holds no facts of volley doctor --capture: its text is not UTF-8") from None
+    except RecursionError:
+        raise UserError(f"{name} holds no facts of volley doctor --capture: JSON nested too deeply") from None
