@@ -20,7 +20,7 @@ def _standard_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the lowest number that is free
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  as long as the process
 
 
