@@ -222,7 +222,8 @@ def affordable(open_pairs: int, beside: int, wanted: int, pair_s: float, left_s:
         beside: controls.
         wanted: repetitions of that round.
         pair_s: seconds that visiting a pair takes.
-        left_s: seconds that are left for all rounds.
+        left_s: seconds that are left for all rounds.  A short last round is worth it: all repetitions are judged
+            together.
     """
     if pair_s <= 0:
         return open_pairs, wanted

@@ -285,7 +285,7 @@ class Session:
                 return
             what = "those that stand out" if rounds == 0 else "those that are not decided"
             pairs = count(len(plan.matrix.pairs), "pair")
-            progress.note(f"measuring {pairs} again, {plan.matrix.repeats} times: {what} and others")
+            progress.note(f"measuring {pairs} again, {count(plan.matrix.repeats, 'time')}: {what} and others")
             self.plan = msgspec.structs.replace(plan, budget_s=left_s)
             progress.begin(self.plan)
             self.outcomes.append(self._launch(keeper, progress))

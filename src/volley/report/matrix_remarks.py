@@ -83,7 +83,8 @@ def _undecided(verdicts: Sequence[Verdict]) -> str:
     names = _names([each.first.pair for each in verdicts])
     return (
         f"rank {names} may be slow or may not: {low} to {high} times as long as like pairs, measured again "
-        f"{max(each.count for each in again)} times; a machine without other work, or a longer --point-time, tells more"
+        f"up to {max(each.count for each in again)} times; a machine without other work, or a longer --point-time, "
+        "tells more"
     )
 
 
