@@ -21,7 +21,7 @@ from pathlib import Path
 
 from volley import blame, stats
 from volley.blame import Pair
-from volley.options import MATRIX_REPEATS
+from volley.options.matrix import REPEATS
 from volley.records import Cell
 from volley.records_io import read_runs
 
@@ -110,7 +110,7 @@ def blamed(machine: Machine, ranks: int) -> set[Pair]:
     """Simulate one matrix; return who is blamed."""
     pairs = list(permutations(range(ranks), 2))
     kinds = dict.fromkeys(pairs, "same socket")
-    passes = [machine.measured(pairs, repeat) for repeat in range(MATRIX_REPEATS)]
+    passes = [machine.measured(pairs, repeat) for repeat in range(REPEATS)]
     first_s = machine.spent_s
     found = blame.standings({pair: stats.median([times[pair] for times in passes]) for pair in pairs}, kinds)
     at_best = blame.standings({pair: min(times[pair] for times in passes) for pair in pairs}, kinds)

@@ -152,6 +152,14 @@ def lossy(plan: Plan) -> int:
     return 0
 
 
+def headless(plan: Plan) -> int:
+    """Never says where its ranks are."""
+    for size in plan.sizes_bytes:
+        emit(point(size))
+    end(plan)
+    return 0
+
+
 def cut(plan: Plan) -> int:
     """Dies in the middle of a line."""
     begin(plan)
@@ -252,6 +260,7 @@ BEHAVIOURS: dict[str, Callable[[Plan], int]] = {
             crashes_alone,
             chatty,
             lossy,
+            headless,
             cut,
             watchdog,
             refuses,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,10 +18,16 @@ from fake_engine import ABOUT, install
 from volley import cli, engine
 from volley.batch import script
 from volley.batch.schedulers import SCHEDULERS
-from volley.cli import read
+from volley.commands import batch
 from volley.errors import UserError
+from volley.planning import Request
 
 Write = Callable[..., str]
+
+
+def read(words: list[str]) -> Request:
+    """What a command line of volley asks for."""
+    return batch.read(typer.main.get_command(cli.app), words)
 
 
 @pytest.fixture

@@ -175,13 +175,15 @@ def pretend_nvml(**changes: Any) -> SimpleNamespace:
     def of_first(value: Any) -> Any:
         return lambda handle, *_: value if handle == 0 else refuse()
 
+    def p2p_status(one: int, other: int, index: int) -> int:
+        ctypes.c_uint(index)  # as the call itself converts it
+        return 3 if one < other else refuse()
+
     known = {
         "NVMLError": NVMLError,
         "NVMLError_LibraryNotFound": type("NVMLError_LibraryNotFound", (NVMLError,), {}),
         "NVML_NVLINK_MAX_LINKS": 18,
-        "NVML_P2P_CAPS_INDEX_READ": 0,
-        "NVML_P2P_STATUS_OK": 0,
-        "NVML_P2P_STATUS_TOPOLOGY_NOT_SUPPORTED": 4,
+        "NVML_P2P_CAPS_INDEX_READ": (0,),  # as nvidia-ml-py 13.615 has it
         "nvmlInit": lambda: None,
         "nvmlDeviceGetCount": lambda: 2,
         "nvmlDeviceGetHandleByIndex": lambda index: index,
@@ -207,7 +209,7 @@ def pretend_nvml(**changes: Any) -> SimpleNamespace:
         "nvmlDeviceGetFieldValues": lambda _handle, fields: [
             SimpleNamespace(nvmlReturn=link, valueType=2, value=SimpleNamespace(ulVal=26562)) for _, link in fields
         ],
-        "nvmlDeviceGetP2PStatus": lambda one, other, _: 4 if one < other else refuse(),
+        "nvmlDeviceGetP2PStatus": p2p_status,
     }
     return SimpleNamespace(**{**known, **changes})
 

@@ -36,7 +36,7 @@ def test_there_are_enough_machines_and_each_says_where_it_comes_from() -> None:
 
 
 def test_composed_machines_are_as_composed() -> None:
-    assert set(compose.MACHINES) | {"no-gpu"} == set(NAMES)
+    assert set(compose.MACHINES) | {"no-gpu", "h200x2-captured"} == set(NAMES)
     for name, make in compose.MACHINES.items():
         assert (MACHINES / name / "facts.json").read_bytes() == f.encode(make()), "run tests/machines/compose.py"
 

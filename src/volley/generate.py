@@ -70,7 +70,7 @@ def _page(lines: Iterator[str]) -> str:
 
 def records_page(plan: dict[str, Any], record: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of docs/records.md."""
-    yield from (_NOTE.format(source="src/volley/records.py"), "", "# Plan and records", "")
+    yield from (_NOTE.format(source="src/volley/records"), "", "# Plan and records", "")
     yield (
         "The front writes one plan (JSON) and the engine answers with records (JSON Lines: one object a line); "
         "`hardware` alone is the front's own. "
@@ -160,7 +160,7 @@ def _references(component: Any) -> Iterator[str]:
 
 def cli_page() -> Iterator[str]:
     """Yield the lines of docs/cli.md."""
-    yield from (_NOTE.format(source="src/volley/cli.py and src/volley/options.py"), "", "# Command line", "")
+    yield from (_NOTE.format(source="src/volley/commands and src/volley/options"), "", "# Command line", "")
     group: Any = typer.main.get_command(app)
     yield from _command(group, "volley", "##")
     for name, command in group.commands.items():

@@ -2,8 +2,8 @@
 
 Tests compare, so they cannot drift.
 
-What is known of each machine, and what was assumed, stands in its note.  ``no-gpu`` was captured and is not written
-here.
+What is known of each machine, and what was assumed, stands in its note.  ``no-gpu`` and ``h200x2-captured`` were
+captured and are not written here.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -177,6 +178,21 @@ def test_volley_outlives_the_ranks_that_srun_ends(volley: Volley) -> None:
     assert any(line.startswith("volley: the run broke off: ") and "made no progress for 3 s" in line for line in said)
     assert any(line.startswith("records: ") for line in said)
     assert one_on_each_node(volley.records(complete=False))
+
+
+# ------------------------------------------------------------------------------------------- doctor in a job
+
+
+@pytest.mark.parametrize("within", ["an allocation", "a step"])
+def test_doctor_tries_the_ranks_of_the_job(volley: Volley, within: str) -> None:
+    step = ("srun", "-N", "2", "-n", "2", pmi(volley.engine))
+    job = ("salloc", "--quiet", "-N", "2", "-n", "2")
+    done = volley.run("doctor", "--json", before=job if within == "an allocation" else step)
+    found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
+    launcher = family(volley.engine) if within == "an allocation" else "srun"
+    assert found["launcher"]["said"] == f"{launcher}: 2 ranks on 2 nodes, local ranks 0, 0"
+    assert found["launcher"]["status"] == found["binding"]["status"] == "good"
+    assert found["MPI, host memory"]["status"] == ("good" if within == "an allocation" else "not tested")
 
 
 # ------------------------------------------------------------------------------------------- and Slurm itself

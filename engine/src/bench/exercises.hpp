@@ -17,7 +17,7 @@ namespace volley {
 // A point between the row's rank and rank `second`, as the cell of a matrix; `samples` keeps them all.
 [[nodiscard]] Json matrix_cell(const Point& point, int second, bool samples);
 
-// The point's record for the benchmark of the plan; see src/volley/records.py.
+// The point's record for the benchmark of the plan; see src/volley/records/points.py.
 [[nodiscard]] Json point_record(const Plan& plan, const Pair& pair, const Point& point);
 
 }  // namespace volley

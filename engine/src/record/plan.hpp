@@ -1,4 +1,4 @@
-// The plan: what to measure. src/volley/records.py is its truth, schema/plan.schema.json its generated copy.
+// The plan: what to measure. src/volley/records/plan.py is its truth, schema/plan.schema.json its generated copy.
 #pragma once
 
 #include <array>

@@ -79,8 +79,8 @@ class DeviceTransport final : public Transport {
     control_ = pair.control.get();
     ranks_ = {pair.ranks[static_cast<std::size_t>(pair.self)], pair.ranks[static_cast<std::size_t>(pair.peer)]};
     leads_ = pair.leads();
-    const unsigned mine = std::min({device::most_blocks, resident_blocks(device::long_pingpong),
-                                    resident_blocks(device::stream_windows), resident_blocks(device::short_pingpong)});
+    const unsigned mine = std::min(
+        {device::most_blocks, resident_blocks(device::long_pingpong), resident_blocks(device::stream_windows)});
     most_blocks_ = std::min(mine, swapped(mine, pair));
     stream_ = gpu::Stream::make();
     verdict_ = gpu::PinnedBuffer(sizeof(Verdict));
@@ -101,9 +101,14 @@ class DeviceTransport final : public Transport {
 
   void pingpong(const View& view, std::uint64_t exchanges) override {
     Job job = job_of(view, exchanges, 1);
-    const bool is_short = view.bytes <= device::short_bytes;
-    run(is_short ? device::short_pingpong : device::long_pingpong,
-        is_short ? short_shape(view.bytes) : long_shape(view.bytes, most_blocks_), job);
+    if (view.bytes > device::short_bytes) {
+      run(device::long_pingpong, long_shape(view.bytes, most_blocks_), job);
+    } else {
+      const bool one_line =
+          rounded_up(view.bytes, device::payload_bytes) <= device::most_threads * device::payload_bytes;
+      run(one_line ? device::short_pingpong<1> : device::short_pingpong<device::most_lines_per_thread>,
+          short_shape(view.bytes), job);
+    }
   }
 
   void stream(const View& view, std::uint64_t windows, const Stream& stream) override {

@@ -29,8 +29,8 @@ constexpr unsigned most_threads = 1024;
 constexpr unsigned most_blocks = warp_threads;  // one lane of a warp polls each block's word
 
 constexpr unsigned payload_bytes = 8;  // of a line
-constexpr unsigned lines_per_thread = 2;
-constexpr unsigned most_lines = most_threads * lines_per_thread;
+constexpr unsigned most_lines_per_thread = 2;
+constexpr unsigned most_lines = most_threads * most_lines_per_thread;
 constexpr unsigned short_bytes = most_lines * payload_bytes;  // a longer message goes the long way
 
 // In the memory of the device that polls it; the other device writes into it.
@@ -101,6 +101,15 @@ __device__ bool await(const Job& job, std::uint64_t number, Ready ready) {
   return true;
 }
 
+// Each thread of the block then sees what the others have stored before.
+__device__ inline void wait_for_block() {
+  if (blockDim.x == warp_threads) {
+    __syncwarp();
+  } else {
+    __syncthreads();
+  }
+}
+
 // --- short messages --------------------------------------------------------------------------------------------------
 
 __device__ inline std::uint64_t word_of(std::uint32_t data, std::uint32_t number) {
@@ -108,73 +117,102 @@ __device__ inline std::uint64_t word_of(std::uint32_t data, std::uint32_t number
 }
 
 __device__ inline bool carries(const Line& line, std::uint32_t number) {
-  return line.words[0] >> 32 == number && line.words[1] >> 32 == number;
+  return static_cast<std::uint32_t>(line.words[0] >> 32) == number &&
+         static_cast<std::uint32_t>(line.words[1] >> 32) == number;
 }
 
-// Bytes of the message in line `line`: 8, or what is left of it.
-__device__ inline unsigned payload_of(std::uint64_t bytes, unsigned line) {
-  const std::uint64_t rest = bytes - std::uint64_t{line} * payload_bytes;
-  return rest < payload_bytes ? static_cast<unsigned>(rest) : payload_bytes;
-}
+// What a thread does with one line of every message: where the data lies, and the lines that it goes and comes in.
+// It is worked out once a launch, because every instruction between a message and its answer shows in the latency.
+struct Part {
+  const std::byte* from;
+  std::byte* to;
+  const Line* here;
+  Line* there;
+  unsigned bytes;  // of the message: 8, or what is left of it, or 0, where the thread has no such line
+  bool word_from;  // 8 aligned bytes
+  bool word_to;
+};
 
 __device__ inline bool whole_word(const std::byte* at, unsigned bytes) {
   return bytes == payload_bytes && reinterpret_cast<std::uintptr_t>(at) % payload_bytes == 0;
 }
 
-__device__ inline std::uint64_t gather(const std::byte* from, unsigned bytes) {
-  if (whole_word(from, bytes)) return load(reinterpret_cast<const std::uint64_t*>(from));
+__device__ inline Part part_of(const Job& job, unsigned line) {
+  const std::uint64_t offset = std::uint64_t{line} * payload_bytes;
+  const std::uint64_t left = offset < job.bytes ? job.bytes - offset : 0;
+  const unsigned bytes = left < payload_bytes ? static_cast<unsigned>(left) : payload_bytes;
+  const std::byte* const from = job.send + offset;
+  std::byte* const to = job.recv + offset;
+  return {from,
+          to,
+          &job.inbox->lines[line],
+          &job.inbox_there->lines[line],
+          bytes,
+          whole_word(from, bytes),
+          whole_word(to, bytes)};
+}
+
+__device__ inline std::uint64_t gather(const Part& part) {
+  if (part.word_from) return load(reinterpret_cast<const std::uint64_t*>(part.from));
   std::uint64_t data = 0;
-  for (unsigned byte = 0; byte < bytes; ++byte) {
-    data |= std::uint64_t{load(reinterpret_cast<const std::uint8_t*>(from) + byte)} << (8 * byte);
+  for (unsigned byte = 0; byte < part.bytes; ++byte) {
+    data |= std::uint64_t{load(reinterpret_cast<const std::uint8_t*>(part.from) + byte)} << (8 * byte);
   }
   return data;
 }
 
-__device__ inline void scatter(std::byte* to, std::uint64_t data, unsigned bytes) {
-  if (whole_word(to, bytes)) {
-    store(reinterpret_cast<std::uint64_t*>(to), data);
+__device__ inline void scatter(const Part& part, std::uint64_t data) {
+  if (part.word_to) {
+    store(reinterpret_cast<std::uint64_t*>(part.to), data);
     return;
   }
-  for (unsigned byte = 0; byte < bytes; ++byte) {
-    store(reinterpret_cast<std::uint8_t*>(to) + byte, static_cast<std::uint8_t>(data >> (8 * byte)));
+  for (unsigned byte = 0; byte < part.bytes; ++byte) {
+    store(reinterpret_cast<std::uint8_t*>(part.to) + byte, static_cast<std::uint8_t>(data >> (8 * byte)));
   }
 }
 
-__device__ inline void send_short(const Job& job, std::uint32_t number) {
+template <unsigned lines>
+__device__ void send_short(const Part (&parts)[lines], std::uint32_t number) {
 #pragma unroll
-  for (unsigned i = 0; i < lines_per_thread; ++i) {
-    const unsigned line = threadIdx.x + i * blockDim.x;
-    if (line * payload_bytes >= job.bytes) break;
-    const std::uint64_t data = gather(job.send + line * payload_bytes, payload_of(job.bytes, line));
-    store_line(&job.inbox_there->lines[line], {word_of(static_cast<std::uint32_t>(data), number),
-                                               word_of(static_cast<std::uint32_t>(data >> 32), number)});
+  for (const Part& part : parts) {
+    if (part.bytes == 0) break;
+    const std::uint64_t data = gather(part);
+    store_line(part.there, {word_of(static_cast<std::uint32_t>(data), number),
+                            word_of(static_cast<std::uint32_t>(data >> 32), number)});
   }
 }
 
-// Returns when the whole message is in its place for every thread of the block, which alone will touch it.
-__device__ inline bool receive_short(const Job& job, std::uint32_t number) {
+// Returns when the whole message is in its place for every thread of the block, which alone will touch it. False where
+// this thread's share did not come; the others find that out while they wait for the next message, so that no
+// vote, which takes longer than a barrier, stands between a message and its answer.
+template <unsigned lines>
+__device__ bool receive_short(const Job& job, const Part (&parts)[lines], std::uint32_t number) {
   bool good = true;
 #pragma unroll
-  for (unsigned i = 0; i < lines_per_thread; ++i) {
-    const unsigned line = threadIdx.x + i * blockDim.x;
-    if (line * payload_bytes >= job.bytes) break;
+  for (const Part& part : parts) {
+    if (part.bytes == 0) break;
     Line found;
     good = good && await(job, number, [&] {
-             found = load_line(&job.inbox->lines[line]);
+             found = load_line(part.here);
              return carries(found, number);
            });
-    const std::uint64_t data = (found.words[0] & 0xFFFFFFFFU) | found.words[1] << 32;
-    if (good) scatter(job.recv + line * payload_bytes, data, payload_of(job.bytes, line));
+    if (good) scatter(part, (found.words[0] & 0xFFFFFFFFU) | found.words[1] << 32);
   }
-  return __syncthreads_and(good);
+  wait_for_block();
+  return good;
 }
 
+// `lines` of them a thread.
+template <unsigned lines>
 __global__ void __launch_bounds__(most_threads, 1) short_pingpong(const Job job) {
+  Part parts[lines];
+#pragma unroll
+  for (unsigned i = 0; i < lines; ++i) parts[i] = part_of(job, threadIdx.x + i * blockDim.x);
   for (std::uint64_t exchange = 1; exchange <= job.count; ++exchange) {
     const auto number = static_cast<std::uint32_t>(job.last + exchange);
-    if (job.leads) send_short(job, number);
-    if (!receive_short(job, number)) return;
-    if (!job.leads) send_short(job, number);
+    if (job.leads) send_short(parts, number);
+    if (!receive_short(job, parts, number)) return;
+    if (!job.leads) send_short(parts, number);
   }
 }
 

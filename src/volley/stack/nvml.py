@@ -44,9 +44,9 @@ LINK_VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: 
 """nvmlNvlinkVersion_t."""
 REMOTES: dict[int, Literal["gpu", "switch", "other"]] = {0: "gpu", 1: "other", 2: "switch"}
 """nvmlIntNvLinkDeviceType_t; 1 is IBM's NPU, 255 unknown."""
-_PEER_CAPS = {"read": 0, "write": 1, "nvlink": 2, "atomics": 3}
+PEER_CAPS = {"read": 0, "write": 1, "nvlink": 2, "atomics": 3}
 """nvmlGpuP2PCapsIndex_t; in Python's module one of these constants is a tuple by mistake."""
-_PEER_STATUS = {
+PEER_STATUS = {
     0: "ok",
     1: "chipset not supported",
     2: "GPU not supported",
@@ -252,7 +252,7 @@ def _whole(field: Any) -> int | None:
 def _peers(nvml: Nvml, first: tuple[Any, Gpu], second: tuple[Any, Gpu]) -> PeerStatus:
     ask = _Asked()
     found: dict[str, str | None] = {}
-    for key, index in _PEER_CAPS.items():
+    for key, index in PEER_CAPS.items():
         status = ask(key, lambda index=index: nvml.nvmlDeviceGetP2PStatus(first[0], second[0], index))  # type: ignore[misc]
-        found[key] = None if status is None else _PEER_STATUS.get(status, f"NVML's status {status}")
+        found[key] = None if status is None else PEER_STATUS.get(status, f"NVML's status {status}")
     return PeerStatus(first=first[1].uuid, second=second[1].uuid, **found)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from volley.doctor.facts import Bridge, Bus, Iommu, LoadedLink, NvLink, Nvml, NvmlDevice, PciDevice
 from volley.doctor.isolate import Skip
 from volley.doctor.probes.cuda import Api, sysfs_address
-from volley.stack.nvml import REMOTES, line_rates
+from volley.stack.nvml import PEER_CAPS, PEER_STATUS, REMOTES, line_rates
 
 _DEVICES = Path("/sys/bus/pci/devices")
 _NVIDIA, _DISPLAY = "0x10de", "0x03"
@@ -149,11 +149,10 @@ def _line_rate(nvml: Any, handle: Any, number: int) -> float | None:
 def _p2p(nvml: Any, one: Any, other: Any) -> str:
     """Name the status of reads from one GPU by another (nvmlGpuP2PStatus_t)."""
     try:
-        status = nvml.nvmlDeviceGetP2PStatus(one, other, nvml.NVML_P2P_CAPS_INDEX_READ)
+        status = nvml.nvmlDeviceGetP2PStatus(one, other, PEER_CAPS["read"])
     except nvml.NVMLError as error:
         return str(error)
-    names = {getattr(nvml, name): name for name in dir(nvml) if name.startswith("NVML_P2P_STATUS_")}
-    return names.get(status, str(status)).removeprefix("NVML_P2P_STATUS_").lower().replace("_", " ")
+    return PEER_STATUS.get(status, f"NVML's status {status}")
 
 
 # ------------------------------------------------------------------------------------------- PCIe under load

@@ -190,8 +190,8 @@ def attempt(request: Request) -> Job:
         for _, record in running:
             log.take(record)
     ending = running.ending
-    complete = log.end is not None and log.end.status == "complete"
-    said = log.end.reason if log.end else None
+    complete = log.end is not None and log.end.status == "complete" and not log.problems
+    said = log.problems[0] if log.problems else log.end.reason if log.end else None
     return Job(
         launcher=start.launcher,
         command=list(start.tokens),

@@ -1,0 +1,23 @@
+"""What the plan and all records are made of: frozen types, numbers with their limits, versions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+PLAN_VERSION = 1
+RECORD_VERSION = 1
+
+Positive = Annotated[int, Meta(ge=1)]
+NonNegative = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(ge=0)]
+PositiveSeconds = Annotated[float, Meta(gt=0)]
+PositiveNumber = Annotated[float, Meta(gt=0)]
+Number = Annotated[float, Meta(ge=0)]
+Version = Annotated[int, Meta(ge=1)]
+
+
+class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A document type: immutable and closed to unknown keys."""

@@ -1,0 +1,86 @@
+"""The hardware, as the front reads it through NVML."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from volley.records.base import RECORD_VERSION, Frozen, NonNegative, Number, PositiveNumber, Version
+
+
+class NvLink(Frozen, frozen=True, kw_only=True):
+    """One active NVLink of a GPU."""
+
+    link: Annotated[NonNegative, Meta(description="its number on this GPU.")]
+    version: Annotated[str | None, Meta(description="of NVLink, e.g. `4.0`.")] = None
+    line_rate_bytes_per_s: Annotated[
+        PositiveNumber | None, Meta(description="in one direction, packet overhead included.")
+    ] = None
+    remote: Annotated[
+        Literal["gpu", "switch", "other", "unknown"], Meta(description="what is at the other end; `switch`: NVSwitch.")
+    ] = "unknown"
+    remote_pci: str | None = None
+
+
+class Gpu(Frozen, frozen=True, kw_only=True):
+    """A GPU at one moment, as NVML describes it.  What could not be read is null, and `unread` says why."""
+
+    index: Annotated[NonNegative, Meta(description="NVML's; CUDA may count in another order.")]
+    uuid: str
+    name: str | None = None
+    pci: str | None = None
+    nvlinks: Annotated[
+        list[NvLink] | None, Meta(description="those that are active; empty where the GPU has none.")
+    ] = None
+    nvlinks_inactive: NonNegative = 0
+    pcie_generation: Annotated[
+        NonNegative | None, Meta(description="at this moment; a link that idles may step down.")
+    ] = None
+    pcie_generation_max: Annotated[
+        NonNegative | None, Meta(description="the most that GPU and slot allow together.")
+    ] = None
+    pcie_width: Annotated[NonNegative | None, Meta(description="lanes at this moment.")] = None
+    pcie_width_max: NonNegative | None = None
+    sm_clock_hz: NonNegative | None = None
+    sm_clock_max_hz: NonNegative | None = None
+    memory_clock_hz: NonNegative | None = None
+    memory_clock_max_hz: NonNegative | None = None
+    clocks_event_reasons: Annotated[
+        list[str] | None, Meta(description="what holds the clocks down at this moment (throttle reasons).")
+    ] = None
+    ecc: bool | None = None
+    ecc_corrected: Annotated[NonNegative | None, Meta(description="errors since the driver was loaded.")] = None
+    ecc_uncorrected: NonNegative | None = None
+    power_w: Number | None = None
+    power_limit_w: Number | None = None
+    temperature_c: int | None = None
+    mig: Annotated[bool | None, Meta(description="divided into instances (MIG).")] = None
+    unread: Annotated[dict[str, str], Meta(description="keys that are null, and what NVML said.")] = {}
+
+
+class PeerStatus(Frozen, frozen=True, kw_only=True):
+    """What NVML says two GPUs can do with each other's memory: `ok`, or why not."""
+
+    first: Annotated[str, Meta(description="UUID.")]
+    second: Annotated[str, Meta(description="UUID.")]
+    read: str | None = None
+    write: str | None = None
+    nvlink: str | None = None
+    atomics: str | None = None
+
+
+class Hardware(Frozen, frozen=True, kw_only=True, tag_field="record", tag="hardware"):
+    """The GPUs of a run on the front's own node, read through NVML before the launch and after its last point.
+
+    The front writes it; the engine knows nothing of it.  It is there only where a transport on GPU memory was asked
+    for and an NVIDIA driver is loaded.
+    """
+
+    version: Version = RECORD_VERSION
+    when: Literal["before", "after"]
+    host: str
+    driver_version: str | None = None
+    gpus: list[Gpu] = []
+    peers: Annotated[list[PeerStatus], Meta(description="one entry a pair of those GPUs.")] = []
+    reason: Annotated[str | None, Meta(description="why nothing could be read.")] = None

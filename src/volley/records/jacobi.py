@@ -1,0 +1,82 @@
+"""A solution of Laplace's equation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from volley.records.base import RECORD_VERSION, Frozen, NonNegative, Number, Positive, PositiveSeconds, Seconds, Version
+from volley.records.plan import Points
+from volley.records.points import Mismatch, Status
+
+
+class JacobiParts(Frozen, frozen=True, kw_only=True):
+    """Where the time of one rank went, over all iterations."""
+
+    interior_s: Annotated[Seconds, Meta(description="new values that need no halo; without overlap all new values.")]
+    edges_s: Annotated[Seconds, Meta(description="with overlap: new values that need a halo.")]
+    pack_s: Annotated[Seconds, Meta(description="halos into messages and out of them.")]
+    exchange_s: Annotated[Seconds, Meta(description="starting the messages and waiting for them.")]
+    reduction_s: Annotated[Seconds, Meta(description="the residue of all ranks.")]
+
+
+class JacobiResidue(Frozen, frozen=True, kw_only=True):
+    """The largest change of any point in one iteration."""
+
+    iteration: Annotated[NonNegative, Meta(description="counted from 0.")]
+    residue: Annotated[Number | None, Meta(description="null: no finite number.")]
+
+
+class JacobiPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="jacobi"):
+    """One solution of Laplace's equation, with the halos of one transport."""
+
+    version: Version = RECORD_VERSION
+    transport: str
+    topology: Annotated[list[Positive], Meta(min_length=2, max_length=2)]
+    domain: Annotated[list[Points], Meta(min_length=2, max_length=2)]
+    precision: Literal["double", "float"]
+    overlap: bool
+    status: Annotated[
+        Status,
+        Meta(description="`failed`: a halo was wrong, or the field no longer finite; `skipped`: no memory for it."),
+    ]
+    reason: Annotated[str | None, Meta(description="why it failed or was skipped.")] = None
+    threads: Annotated[NonNegative, Meta(description="of each rank; the fewest that one has.")] = 0
+    stores: Annotated[
+        Literal["cached", "streaming"] | None,
+        Meta(description="how results are stored: `streaming` goes around the caches; as the faster copy does it."),
+    ] = None
+    iterations: Annotated[NonNegative, Meta(description="done.")] = 0
+    converged: Annotated[bool, Meta(description="the residue came to the tolerance.")] = False
+    residues: Annotated[
+        list[JacobiResidue], Meta(description="of about every hundredth iteration, and the last there is.")
+    ] = []
+    batch_iterations: Annotated[
+        list[Positive],
+        Meta(description="iterations that were timed together; the first batch is one, on fresh memory."),
+    ] = []
+    batch_s: Annotated[list[PositiveSeconds], Meta(description="seconds of each batch on the slowest rank.")] = []
+    cold_exchange_s: Annotated[
+        Seconds | None, Meta(description="the first halos, on fresh buffers and before any iteration; slowest rank.")
+    ] = None
+    parts: Annotated[list[JacobiParts], Meta(description="of every rank.")] = []
+    copy_s: Annotated[
+        list[PositiveSeconds],
+        Meta(
+            description="seconds of copying the whole field, all ranks at once with the same stores; before and after."
+        ),
+    ] = []
+    copy_bytes: Annotated[NonNegative, Meta(description="read and written by such a copy, all ranks together.")] = 0
+    field_hash: Annotated[
+        str | None, Meta(description="of all points bit by bit, the same whatever the grid; docs/method.md.")
+    ] = None
+    deviation: Annotated[
+        Number | None, Meta(description="largest difference of a point from the exact solution of the equation.")
+    ] = None
+    messages_timed: NonNegative = 0
+    messages_verified: Annotated[
+        NonNegative, Meta(description="halos compared byte for byte: the first ones and the last ones of every batch.")
+    ] = 0
+    mismatch: Mismatch | None = None
+    elapsed_s: Annotated[Seconds, Meta(description="wall time of it all, untimed parts included.")] = 0.0
