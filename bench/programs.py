@@ -117,7 +117,7 @@ class Bench:
             run = msgspec.json.decode(process.stdout.readline(), type=Run)
             peak = 0
             while process.poll() is None:
-                peak = max([peak, *(_high_water(rank.pid) for rank in run.ranks)])
+                peak = max([peak, *(high_water(rank.pid) for rank in run.ranks)])
                 time.sleep(POLL_S)
             (log,) = parse_runs(msgspec.json.encode(run) + b"\n" + process.stdout.read())
         if log.end is None or log.end.status != "complete":
@@ -196,7 +196,7 @@ def _finish(process: subprocess.Popen[bytes], name: str, stdin: bytes | None = N
     return output
 
 
-def _high_water(pid: int) -> int:
+def high_water(pid: int) -> int:
     """Most bytes that a process had in memory so far; 0 once it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")

@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 from comparisons import COMPARISONS, GIB, MIB, Finding, adaptive, compare, flood
 from jacobi import jacobi
+from matrix_memory import matrix_memory
 from programs import Bench, BenchError, prepare
 from sweeps import Width, launch_sweeps, narrower
 
@@ -98,6 +99,7 @@ PARTS: dict[str, Callable[[Bench, int | None], list[Finding]]] = {
     "memory": peak_memory,
     "numbers": single_numbers,
     "jacobi": jacobi,
+    "matrix": matrix_memory,
 }
 
 

@@ -9,27 +9,43 @@ import msgspec
 import pytest
 
 from example_records import EXAMPLES, matrix_log, ranks, rows
-from volley import blame, matrices
-from volley.records import Cell, MatrixRow
+from volley import blame, matrices, retest
+from volley.records import Cell, End, MatrixRow
 from volley.records_io import RunLog, read_runs
 from volley.report import render
 
 SLOW = {(0, 2): 2.0, (2, 0): 2.0}
 
 
-def again(log: RunLog, slow: dict[tuple[int, int], float]) -> RunLog:
-    """The launch that measures suspects again: chosen pairs, some repetitions."""
-    pairs = matrices.to_measure_again(matrices.sheets([log]))
+def again(logs: list[RunLog], slow: dict[tuple[int, int], float]) -> RunLog:
+    """The next launch that measures suspects again: chosen pairs, some repetitions."""
+    first = logs[0].run
+    assert first is not None
+    asked = retest.next_plan(first.plan, logs)
+    assert asked is not None
     found = [
         msgspec.structs.replace(
-            row, repeat=repeat, cells=[cell for cell in row.cells if (row.rank, cell.rank) in pairs]
+            row, repeat=repeat, cells=[cell for cell in row.cells if [row.rank, cell.rank] in asked.matrix.pairs]
         )
-        for repeat in range(blame.REPEATS)
-        for row in [*rows(4, slow=slow), *rows(4, "stream", slow=slow)]
+        for repeat in range(asked.matrix.repeats)
+        for row in [
+            *(rows(4, slow=slow) if asked.matrix.latency_sizes_bytes else ()),
+            *(rows(4, "stream", slow=slow) if asked.matrix.bandwidth_sizes_bytes else ()),
+        ]
     ]
-    return matrix_log(
-        4, [row for row in found if row.cells], pairs=[list(pair) for pair in pairs], repeats=blame.REPEATS
-    )
+    log = matrix_log(4, [row for row in found if row.cells])
+    assert log.run is not None
+    log.run = msgspec.structs.replace(log.run, plan=asked)
+    return log
+
+
+def rounds(first: RunLog, slow: dict[tuple[int, int], float]) -> list[RunLog]:
+    """The first launch and all that follow, in which pairs are as slow as that."""
+    logs = [first]
+    assert first.run is not None
+    while retest.next_plan(first.run.plan, logs):
+        logs.append(again(logs, slow))
+    return logs
 
 
 def both(slow: dict[tuple[int, int], float]) -> RunLog:
@@ -89,25 +105,88 @@ def test_launches_of_all_pairs_are_taken_together() -> None:
 # --------------------------------------------------------------------------------------------------- who is slow
 
 
+def changed(log: RunLog, pair: tuple[int, int], repeats: range, **times: float) -> RunLog:
+    """A log in which a pair took other times in some repetitions."""
+    found = [
+        msgspec.structs.replace(
+            row,
+            cells=[
+                msgspec.structs.replace(cell, **times)
+                if (row.rank, cell.rank) == pair and row.repeat in repeats
+                else cell
+                for cell in row.cells
+            ],
+        )
+        if row.repeat in repeats
+        else row
+        for row in log.rows
+    ]
+    return RunLog(run=log.run, transports=log.transports, rows=found, end=log.end)
+
+
+def next_pairs(logs: list[RunLog]) -> list[tuple[int, int]]:
+    assert logs[0].run is not None
+    asked = retest.next_plan(logs[0].run.plan, logs)
+    return [(first, second) for first, second in asked.matrix.pairs] if asked else []
+
+
 def test_suspects_and_controls_are_measured_in_turn() -> None:
-    pairs = matrices.to_measure_again(matrices.sheets([both(SLOW)]))
+    pairs = next_pairs([both(SLOW)])
     assert {pairs[0], pairs[2]} == {(0, 2), (2, 0)}
     assert len(pairs) == len(set(pairs)) == 2 + blame.CONTROLS
-    assert matrices.to_measure_again(matrices.sheets([both({})])) == []
+    assert next_pairs([both({})]) == []
+
+
+def test_what_is_judged_is_the_least_disturbed_time() -> None:
+    log = matrix_log(4, rows(4))
+    assert next_pairs([changed(log, (0, 1), range(1), median_s=5e-6, low_s=1e-6)]) == []
+    assert next_pairs([changed(log, (0, 1), range(1), median_s=5e-6, low_s=2e-6)])[0] == (0, 1)
+
+
+def test_rounds_end_where_all_is_decided() -> None:
+    logs = rounds(both(SLOW), SLOW)
+    assert len(logs) == 2  # twelve repetitions that all agree
+    assert [sheet.undecided for sheet in matrices.sheets(logs)] == [[], []]
+
+
+def test_only_what_is_undecided_is_measured_once_more() -> None:
+    log = matrix_log(4, [*rows(4, slow=SLOW), *rows(4, "stream", slow={(1, 3): 1.2})])
+    logs = [log, changed(again([log], {**SLOW, (1, 3): 1.2}), (1, 3), range(5), median_s=64e-6)]
+    assert logs[0].run is not None
+    asked = retest.next_plan(logs[0].run.plan, logs)
+    assert asked is not None
+    assert asked.matrix.pairs[0] == [1, 3]
+    assert [2, 0] not in asked.matrix.pairs
+    assert asked.matrix.latency_sizes_bytes == []
+
+
+def test_measuring_again_ends_with_the_last_round_or_the_time() -> None:
+    first = matrix_log(4, rows(4, slow=SLOW))
+    noisy = changed(again([first], SLOW), (0, 2), range(5), median_s=1e-6)
+    assert first.run is not None
+    assert retest.next_plan(first.run.plan, [first, *[noisy] * (len(blame.ROUNDS) - 1)]) is not None
+    assert retest.next_plan(first.run.plan, [first, *[noisy] * len(blame.ROUNDS)]) is None
+    noisy.end = End(status="complete", elapsed_s=blame.LONGEST_S)
+    assert retest.next_plan(first.run.plan, [first, noisy]) is None
+    out, _ = shown([first, noisy])
+    assert (
+        "rank 0 → 2 may be slow or may not: 1.00 to 2.00 times as long as like pairs, measured again up to 12 times"
+        in out
+    )
 
 
 def test_a_slow_pair_is_named_in_words() -> None:
     log = both(SLOW)
-    out, _ = shown([log, again(log, SLOW)])
+    out, _ = shown(rounds(log, SLOW))
     assert (
-        "host at 8 B: rank 0 → 2 takes 2.00 times as long as its 10 like pairs (same socket; measured again 21" in out
+        "host at 8 B: rank 0 → 2 takes 2.00 times as long as its 10 like pairs (same socket; measured again 12" in out
     )
     assert "host at 1 MiB: rank 2 → 0 reaches 50 % of what its 10 like pairs reach (same socket" in out
 
 
 def test_what_measuring_again_does_not_confirm_is_not_blamed() -> None:
     log = both(SLOW)
-    out, _ = shown([log, again(log, {})])
+    out, _ = shown(rounds(log, {}))
     assert "rank 0 → 2, 2 → 0 took longer than like pairs at first, which measuring again did not confirm" in out
     assert "times as long as its" not in out
 
@@ -151,7 +230,7 @@ def test_a_wide_matrix_is_broken_into_blocks_that_lose_no_number(monkeypatch: py
 
 def test_csv_has_a_row_a_pair() -> None:
     log = both(SLOW)
-    out, err = shown([log, again(log, SLOW)], "csv")
+    out, err = shown(rounds(log, SLOW), "csv")
     found = list(csv.DictReader(io.StringIO(out)))
     assert len(found) == 24
     slow = next(row for row in found if (row["first_rank"], row["second_rank"]) == ("0", "2"))
@@ -163,7 +242,7 @@ def test_csv_has_a_row_a_pair() -> None:
 
 def test_json_has_the_same_in_si_units() -> None:
     log = both(SLOW)
-    (series,) = json.loads(shown([log, again(log, SLOW)], "json")[0])["series"]
+    (series,) = json.loads(shown(rounds(log, SLOW), "json")[0])["series"]
     latency, bandwidth = series["matrices"]
     pair = next(each for each in latency["pairs"] if each["ranks"] == [0, 2])
     assert pair["half_round_trip_s"] == 2e-6

@@ -67,9 +67,9 @@ def test_a_delayed_pair_is_measured_again_and_blamed(volley: Command) -> None:
     done = volley("matrix", "--ranks", "4", "--transport", "delay", "--point-time", "0.01", "--bandwidth", "none")
     assert done.code == 0, done.err
     assert "measuring" in done.err
-    first, again = done.records
-    assert [0, 2] in again.run.plan.matrix.pairs  # type: ignore[union-attr]
-    (sheet,) = matrices.sheets([first, again])
+    first, *again = done.records
+    assert [0, 2] in again[0].run.plan.matrix.pairs  # type: ignore[union-attr]
+    (sheet,) = matrices.sheets([first, *again])
     assert {(0, 2), (2, 0)} <= {verdict.first.pair for verdict in sheet.verdicts if verdict.blamed}
     assert "delay at 8 B: rank 0 → 2 takes" in done.out
     shown = volley("show", done.err.splitlines()[-1].removeprefix("records: "))

@@ -139,6 +139,12 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
         setup(tmp_path)
 
 
+def test_a_file_is_no_prefix(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(UserError, match="is a file; choose another --prefix"):
+        setup(tmp_path / "thesis.tex")
+
+
 def test_no_room_is_said_before_pip_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = environment(tmp_path / "env")
     real = os.statvfs(tmp_path)

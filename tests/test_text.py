@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.text import aligned, count, digits, duration, harmless, several, spans
+from volley.text import aligned, ascii_json, count, digits, duration, harmless, several, spans
 
 
 @given(st.text())
@@ -56,3 +58,14 @@ def test_words() -> None:
     assert [count(1, "point"), count(2, "point"), count(6, "launch")] == ["1 point", "2 points", "6 launches"]
     assert spans([8, 0, 1, 2, 3, 3]) == "0-3,8"
     assert [duration(7.6), duration(200), duration(7500)] == ["8 s", "3 min 20 s", "2 h 5 min"]
+
+
+def test_what_is_no_number_has_no_digits() -> None:
+    assert [digits(value) for value in (float("inf"), float("-inf"), float("nan"))] == ["∞", "–", "–"]
+
+
+def test_json_in_ascii_is_the_same_document() -> None:
+    document = {"name": "é → 𝛼 \x1b", "number": 0.1}
+    text = ascii_json(json.dumps(document, ensure_ascii=False).encode())
+    assert text.isascii()
+    assert json.loads(text) == document

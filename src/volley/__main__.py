@@ -14,8 +14,19 @@ from volley.errors import UserError
 from volley.launch import inside
 
 
+def _standard_streams() -> None:
+    """Give a process that was started with closed descriptors 0 to 2 empty ones: files would take their place."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the lowest number that is free
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  as long as the process
+
+
 def main() -> int:
     """Run the command line and return the exit code."""
+    _standard_streams()
     arguments = sys.argv[1:]
     place = inside.position(os.environ)
     if place is None:

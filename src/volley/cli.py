@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any
@@ -10,7 +11,7 @@ import typer
 import typer.core
 
 from volley.commands import batch, doctor, jacobi, matrix, overview, pingpong, setup, show, stream, topo, transports
-from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_REQUEST, UserError
+from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, EXIT_REQUEST, UserError
 from volley.text import harmless, several
 
 COMMANDS = (
@@ -54,6 +55,9 @@ for _command in COMMANDS:
     app.command(epilog=_command.epilog, context_settings=_command.context_settings)(_command.run)
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Writing failed, and not for want of a reader."""
+
 _UsageError: Any = typer.BadParameter.__base__
 """Click's own UsageError, wherever this version of Typer keeps its click."""
 
@@ -72,9 +76,18 @@ def main(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _say("stopped", EXIT_INTERRUPTED)
     except (_ReaderGoneError, BrokenPipeError):
-        # Say nothing when Python flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
+    except OSError as error:
+        if error.filename is not None or error.errno not in _NO_ROOM:
+            raise
+        _discard_output()
+        return _say(f"cannot write: {error.strerror}; what is shown is cut off", EXIT_MACHINE)
     return code
+
+
+def _discard_output() -> None:
+    """Python flushes at its end, which would fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage_sentence(error: Any) -> str:
@@ -87,5 +100,6 @@ def _usage_sentence(error: Any) -> str:
 
 
 def _say(sentence: str, exit_code: int) -> int:
-    print(f"volley: {sentence}", file=sys.stderr)
+    lines = sentence.splitlines() or [""]  # the errors of a file have a line each
+    print("\n".join(map(harmless, [f"volley: {lines[0]}", *lines[1:]])), file=sys.stderr)
     return exit_code

@@ -8,7 +8,7 @@ All quantities are in SI units: seconds and bytes per second.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -43,6 +43,10 @@ class Sheet:
     """What was measured of each pair.  Of several visits: the median, and their range in place of an interval."""
     times: Mapping[Pair, float]
     """Seconds of each good pair: half a round trip, or a window."""
+    least: Mapping[Pair, float]
+    """Seconds of each good pair when it is disturbed least: the median of the visits' lower bounds."""
+    at_best: Mapping[Pair, float]
+    """The lowest of these bounds."""
     kinds: Mapping[Pair, str]
     standings: Mapping[Pair, Standing] = field(default_factory=dict)
     suspects: tuple[Standing, ...] = ()
@@ -63,6 +67,11 @@ class Sheet:
         rate, most = self.rate_Bps(pair), self.ceilings.get(pair)
         return rate / most.of(self.direction) if rate and most else None
 
+    @property
+    def undecided(self) -> list[Pair]:
+        """The suspects that are neither blamed nor cleared, the most urgent first."""
+        return blame.undecided(self.suspects, {each.first.pair: each for each in self.verdicts})
+
     def verdict(self, pair: Pair) -> Verdict | None:
         """What measuring the pair again has shown; ``None`` where it was not."""
         return next((each for each in self.verdicts if each.first.pair == pair), None)
@@ -79,7 +88,7 @@ def kind_of(one: Rank, other: Rank) -> str:
 def sheets(logs: Sequence[RunLog]) -> tuple[Sheet, ...]:
     """Return the matrices of launches that repeat each other.
 
-    A launch of chosen pairs beside one of all pairs is the one in which suspects were measured again.
+    Launches of chosen pairs beside one of all pairs are those in which suspects were measured again.
     """
     whole = [log for log in logs if not _chosen(log)]
     again = [log for log in logs if _chosen(log)] if whole else []
@@ -122,6 +131,8 @@ def _sheet(rows: Sequence[MatrixRow], places: Mapping[int, Rank], *, moves: bool
         ranks=tuple(sorted(ends | set(places))),
         cells=merged,
         times=times,
+        least={pair: stats.median(list(map(_least, gathered[pair]))) for pair in times},
+        at_best={pair: min(map(_least, gathered[pair])) for pair in times},
         kinds={pair: kind_of(places[pair[0]], places[pair[1]]) if pair in bounded else "unknown" for pair in gathered},
         ceilings={pair: most for pair, most in bounded.items() if most},
     )
@@ -130,6 +141,18 @@ def _sheet(rows: Sequence[MatrixRow], places: Mapping[int, Rank], *, moves: bool
 def _ceiling(row: MatrixRow, one: Rank, other: Rank, logs: Sequence[RunLog]) -> Ceiling | None:
     found = (ceiling(row.transport, [one, other], log.hardware) for log in logs if log.hardware)
     return next((each for each in found if each), None)
+
+
+def _least(cell: Cell) -> float:
+    """The time of a visit that was disturbed least: its lower bound, and without one the median.
+
+    Raises:
+        ValueError: if the cell holds no time.
+    """
+    for time_s in (cell.low_s, cell.median_s):
+        if time_s is not None:
+            return time_s
+    raise ValueError("a cell that is not good has no time")
 
 
 def _merged(cells: Sequence[Cell]) -> Cell:
@@ -153,14 +176,14 @@ def _merged(cells: Sequence[Cell]) -> Cell:
 
 def _judged(sheet: Sheet, again: Sequence[RunLog]) -> Sheet:
     """Add who stands out, and what came of measuring those again."""
-    found = blame.standings(sheet.times, sheet.kinds)
-    suspects = blame.suspects(found, sheet.kinds)
-    out = {end for each in suspects for end in (each.pair, each.pair[::-1])}
+    found = blame.standings(sheet.least, sheet.kinds)
+    suspects = blame.suspects(found, blame.standings(sheet.at_best, sheet.kinds), sheet.kinds)
+    like = blame.controls(found, sheet.kinds, suspects)
     repetitions = _repetitions(sheet, again)
     verdicts = []
     for suspect in suspects:
-        like = [pair for pair, kind in sheet.kinds.items() if kind == sheet.kinds[suspect.pair] and pair not in out]
-        if verdict := blame.verdict(suspect, repetitions, like):
+        beside = [pair for pair in like if sheet.kinds[pair] == sheet.kinds[suspect.pair]]
+        if verdict := blame.verdict(suspect, repetitions, beside, len(suspects)):
             verdicts.append(verdict)
     return replace(
         sheet,
@@ -178,17 +201,5 @@ def _repetitions(sheet: Sheet, again: Sequence[RunLog]) -> list[dict[Pair, float
         for row in log.rows:
             if _identity(row) == mine:
                 times = found.setdefault((number, row.repeat), {})
-                times.update({(row.rank, cell.rank): cell.median_s for cell in row.cells if cell.median_s is not None})
+                times.update({(row.rank, cell.rank): _least(cell) for cell in row.cells if cell.median_s is not None})
     return list(found.values())
-
-
-def to_measure_again(found: Iterable[Sheet]) -> list[Pair]:
-    """Return the suspects of all sheets and their controls, in turn; empty where nothing stands out."""
-    suspects: dict[Pair, None] = {}
-    controls: dict[Pair, None] = {}
-    for sheet in found:
-        suspects.update(dict.fromkeys(each.pair for each in sheet.suspects))
-        controls.update(dict.fromkeys(blame.controls(sheet.standings, sheet.kinds, sheet.suspects)))
-    beside = [pair for pair in controls if pair not in suspects]
-    mixed = [pair for two in zip(suspects, beside, strict=False) for pair in two]
-    return [*mixed, *list(suspects)[len(beside) :], *beside[len(suspects) :]]

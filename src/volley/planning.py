@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -31,6 +31,9 @@ LONGEST_S = 86_400.0
 
 _BESIDE_S = 0.05
 """What a pair takes beside its samples: meeting, opening, calibrating."""
+
+MOST_COUNTED = (1 << 31) - 1
+"""The engine counts in 32 bits where it can."""
 
 Benchmark = Literal["pingpong", "stream", "matrix", "node", "jacobi", "probe"]
 
@@ -188,11 +191,30 @@ def check_counts(request: Request) -> None:
     """
     if request.launches < 1:
         raise UserError(f"--launches {request.launches}: at least 1 launch is needed")
+    for option, number in _counts(request):
+        if number > MOST_COUNTED:
+            raise UserError(f"--{option} {number}: at most {MOST_COUNTED} can be asked for")
     if request.benchmark == "matrix":
         if not request.matrix.latency_sizes_bytes and not request.matrix.bandwidth_sizes_bytes:
             raise UserError("nothing to measure: leave out --latency none or --bandwidth none")
     elif request.benchmark in {"pingpong", "stream"} and not request.sizes:
         raise UserError("no message sizes were given: leave --sizes out for 8:1Gi")
+
+
+def _counts(request: Request) -> Iterator[tuple[str, int]]:
+    """The whole numbers of a request, each with its option."""
+    yield "launches", request.launches
+    yield "ranks", request.ranks or 0
+    yield "warmup", request.sampling.warmup
+    yield "iterations", request.sampling.iterations
+    yield "window", request.stream.window
+    yield "repeats", request.matrix.repeats
+    yield from (("gpus", number) for number in request.gpus)
+    if request.jacobi:
+        yield "iterations", request.jacobi.iterations
+        yield "check-every", request.jacobi.check_every
+        yield "threads", request.jacobi.threads or 0
+        yield from (("topology", number) for number in request.topology or ())
 
 
 def matrix_time_s(request: Request, transports: int, ranks: int) -> float:

@@ -145,6 +145,8 @@ def decode_line(line: bytes) -> Record:
     except msgspec.MsgspecError as error:
         _refuse_versions(_loosely(line))
         raise RecordError(harmless(str(error))) from None
+    except UnicodeDecodeError:
+        raise RecordError("its text is not UTF-8") from None
     except RecursionError:
         raise RecordError("JSON nested too deeply") from None
     _refuse_versions({"version": record.version, "plan": {"plan": record.plan.plan} if isinstance(record, Run) else {}})
@@ -155,7 +157,7 @@ def _loosely(line: bytes) -> Any:
     """Return whatever JSON the line holds, to look for its version; ``None`` where it holds none."""
     try:
         return msgspec.json.decode(line)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -35,7 +35,7 @@ from volley.records_io import RunLog, encode_line
 from volley.report import check_format, render
 from volley.report.progress import Progress
 from volley.stack import Stack, assemble, has_driver, nvml, read_facts
-from volley.text import count
+from volley.text import count, harmless
 
 __all__ = ["Request", "measure", "overview", "transports"]
 
@@ -245,7 +245,7 @@ class Session:
         """Print the plan, and on stderr the command line that would measure it."""
         print(msgspec.json.format(msgspec.json.encode(self.plan), indent=2).decode())
         sys.stdout.flush()
-        print(self.start.line(), file=sys.stderr)
+        print(harmless(self.start.line()), file=sys.stderr)
         if self.note:
             print(f"volley: {self.note}", file=sys.stderr)
         for other in self.others:
@@ -262,10 +262,13 @@ class Session:
                 other._launch_all(keeper)
         finally:
             keeper.close()
-        if any(log.run or log.statuses for log in self.logs):
-            render(self.logs, self.request.format, sys.stdout)
-            sys.stdout.flush()
-        return self._say(keeper)
+        try:
+            if any(log.run or log.statuses for log in self.logs):
+                render(self.logs, self.request.format, sys.stdout)
+                sys.stdout.flush()
+        finally:  # also where nobody reads the report, or it finds no room
+            code = self._say(keeper)
+        return code
 
     def _try_first(self, progress: Progress) -> None:
         """Leave out of the plan what crashes, having tried it in a job of its own."""
@@ -302,31 +305,30 @@ class Session:
                 self._measure_again(keeper, progress)
 
     def _measure_again(self, keeper: Keeper, progress: Progress) -> None:
-        """Measure the pairs of a matrix that are slower than their like once more, in a launch of their own."""
-        from volley import blame, matrices  # noqa: PLC0415  start-up: a ping-pong does without
+        """Measure the pairs of a matrix that are slower than their like again, in launches of their own."""
+        from volley import retest  # noqa: PLC0415  start-up: a ping-pong does without
 
-        pairs = matrices.to_measure_again(matrices.sheets(self.logs))
-        if not pairs or not all(log.complete for log in self.logs):
-            return
-        spent_s = sum(log.end.elapsed_s for log in self.logs if log.end)
-        left_s = None if self.plan.budget_s is None else self.plan.budget_s - spent_s
-        if left_s is not None and left_s <= 0:
-            progress.note("the time budget leaves none to measure pairs again that stand out")
-            return
-        if self.start.joins:
-            progress.note(
-                "a launcher started this job, so pairs that stand out cannot be measured again in a second one"
-            )
-            return
-        progress.note(
-            f"measuring {count(len(pairs), 'pair')} again, {blame.REPEATS} times: those that stand out and others"
-        )
-        chosen = msgspec.structs.replace(
-            self.plan.matrix, pairs=[list(pair) for pair in pairs], repeats=blame.REPEATS, samples=False
-        )
-        self.plan = msgspec.structs.replace(self.plan, matrix=chosen, budget_s=left_s)
-        progress.begin(self.plan)
-        self.outcomes.append(self._launch(keeper, progress))
+        whole, rounds = self.plan, 0
+        while all(log.complete for log in self.logs) and (plan := retest.next_plan(whole, self.logs)):
+            spent_s = sum(log.end.elapsed_s for log in self.logs if log.end)
+            left_s = None if whole.budget_s is None else whole.budget_s - spent_s
+            if left_s is not None and left_s <= 0:
+                progress.note("the time budget leaves none to measure pairs again that stand out")
+                return
+            if self.start.joins:
+                progress.note(
+                    "a launcher started this job, so pairs that stand out cannot be measured again in a second one"
+                )
+                return
+            what = "those that stand out" if rounds == 0 else "those that are not decided"
+            pairs = count(len(plan.matrix.pairs), "pair")
+            progress.note(f"measuring {pairs} again, {count(plan.matrix.repeats, 'time')}: {what} and others")
+            self.plan = msgspec.structs.replace(plan, budget_s=left_s)
+            progress.begin(self.plan)
+            self.outcomes.append(self._launch(keeper, progress))
+            rounds += 1
+            if self.outcomes[-1].ends_session:
+                return
 
     def _launch(self, keeper: Keeper, progress: Progress) -> Outcome:
         """Run the job once; its records go to the file, to memory and to the screen as they come."""

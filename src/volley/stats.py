@@ -59,15 +59,15 @@ def median(samples: Sequence[float]) -> float:
 
 
 @lru_cache(maxsize=1024)
-def interval_rank(count: int) -> int:
-    """Return the largest r with P(Binomial(count, 1/2) < r) <= 2.5 %; 0 where there is none (fewer than six)."""
+def interval_rank(count: int, tail: float = (1 - CONFIDENCE) / 2) -> int:
+    """Return the largest r with P(Binomial(count, 1/2) < r) <= tail; 0 where there is none (2.5 %: fewer than six)."""
     # Twelve standard deviations below the middle the sum is under 1e-30, so it can start there: O(sqrt(count)).
     start = max(0, count // 2 - math.ceil(6 * math.sqrt(count)))
     log_all = math.lgamma(count + 1) - count * math.log(2)
     below = 0.0
     for rank in range(start, count // 2 + 1):
         below += math.exp(log_all - math.lgamma(rank + 1) - math.lgamma(count - rank + 1))
-        if below > (1 - CONFIDENCE) / 2:
+        if below > tail:
             return rank
     return count // 2
 

@@ -159,7 +159,10 @@ def series_of(logs: Iterable[RunLog]) -> list[Series]:
     """Put launches of the same plan on the same hosts together, in order of appearance, and summarise each group."""
     groups: dict[Any, list[RunLog]] = {}
     for log in logs:
-        groups.setdefault(_request(log), []).append(log)
+        key = _request(log)
+        groups.setdefault(next((each for each in reversed(groups) if _again(log, groups[each][0])), key), []).append(
+            log
+        )
     return [_series(tuple(group)) for group in groups.values()]
 
 
@@ -168,11 +171,26 @@ def _request(log: RunLog) -> Any:
     if log.run is None:
         return id(log)
     plan = msgspec.structs.replace(log.run.plan, launch={})
-    if plan.benchmark == "matrix":  # the launch in which suspects are measured again belongs to the first
+    if plan.benchmark == "matrix":
         chosen = msgspec.structs.replace(plan.matrix, pairs=[], repeats=1, samples=False)
         plan = msgspec.structs.replace(plan, matrix=chosen, budget_s=None)
     hosts = tuple(rank.host for rank in log.run.ranks)
     return msgspec.json.encode((plan, hosts, log.run.mpi.library, log.run.engine.version))
+
+
+def _again(log: RunLog, first: RunLog) -> bool:
+    """A launch in which suspects of a matrix are measured again, at some of its sizes, belongs to the first."""
+    if log.run is None or first.run is None or not log.run.plan.matrix.pairs or first.run.plan.matrix.pairs:
+        return False
+    plan, whole = log.run.plan, first.run.plan
+    sizes = {name: getattr(whole.matrix, name) for name in ("latency_sizes_bytes", "bandwidth_sizes_bytes")}
+    if not all(set(getattr(plan.matrix, name)) <= set(those) for name, those in sizes.items()):
+        return False
+    filled = msgspec.structs.replace(
+        plan, matrix=msgspec.structs.replace(plan.matrix, **sizes), transports=whole.transports
+    )
+    run = msgspec.structs.replace(log.run, plan=filled)
+    return set(plan.transports) <= set(whole.transports) and _request(RunLog(run=run)) == _request(first)
 
 
 def _series(logs: tuple[RunLog, ...]) -> Series:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Sequence
 
 
@@ -18,6 +20,11 @@ def harmless(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in spaced)
 
 
+def ascii_json(document: bytes) -> str:
+    """Return JSON with escapes for all that is not ASCII: any locale can write it, and it is the same document."""
+    return "".join(c if c.isascii() else json.dumps(c)[1:-1] for c in document.decode())
+
+
 def digits(value: float, significant: int = 4) -> str:
     """Return ``value`` with so many significant digits and no exponent: ``0.03142``, ``19.53``, ``178957``.
 
@@ -25,6 +32,8 @@ def digits(value: float, significant: int = 4) -> str:
     """
     if value == 0:
         return "0"
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "–"  # of times in a file that no machine has measured
     exponent = int(f"{abs(value):.{significant - 1}e}".partition("e")[2])
     return f"{value:.{min(10, max(0, significant - 1 - exponent))}f}"
 

@@ -143,6 +143,8 @@ def _check_words(order: Order, words: Sequence[str]) -> None:
     for module in order.modules:
         if not module or module.startswith("-"):
             raise UserError(f"--module: {module!r} is no module")
+    if not all(directive.strip() for directive in order.directives):
+        raise UserError("--directive: '' is no directive; write what the batch system reads, e.g. --exclusive")
     for option, value in (
         *(("--module", module) for module in order.modules),
         *(("--directive", directive) for directive in order.directives),

@@ -11,7 +11,7 @@ import msgspec
 from volley.doctor.facts import Facts, decode, encode
 from volley.doctor.registry import diagnose
 from volley.errors import EXIT_GOOD, MachineError, UserError
-from volley.text import harmless
+from volley.text import ascii_json, harmless
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ def run(visit: Visit) -> int:
         return _devices(facts, as_json=visit.json)
     diagnosis = diagnose(facts)
     if visit.json:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n")
+        sys.stdout.write(ascii_json(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2)) + "\n")
     else:
         from volley.doctor.render import render  # noqa: PLC0415  Rich's tables take a while, and JSON does without
 
@@ -99,7 +99,7 @@ def _check_writable(path: Path) -> None:
 def _keep(facts: Facts, path: Path) -> bool:
     """Write the facts; return True where they took the place of the findings."""
     if str(path) == "-":
-        sys.stdout.write(encode(facts).decode())
+        sys.stdout.write(ascii_json(encode(facts)))
         return True
     try:
         path.write_bytes(encode(facts))
@@ -115,7 +115,7 @@ def _devices(facts: Facts, *, as_json: bool) -> int:
         answer = f"{cuda.failed_call}: {cuda.status_name}" if cuda and cuda.status else "CUDA shows no device"
         raise MachineError(harmless(facts.cuda.skipped or facts.cuda.error or answer))
     if as_json:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(cuda), indent=2).decode() + "\n")
+        sys.stdout.write(ascii_json(msgspec.json.format(msgspec.json.encode(cuda), indent=2)) + "\n")
         return EXIT_GOOD
     from volley.doctor.render import render_devices  # noqa: PLC0415  Rich's tables take a while
 

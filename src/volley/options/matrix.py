@@ -59,7 +59,7 @@ Retest = Annotated[
     typer.Option(
         "--retest/--no-retest",
         rich_help_panel=HOW,
-        help="Measure pairs that are slower than their like again, in a second launch, before they are blamed.",
+        help="Measure pairs that are slower than their like again, in launches of their own, before they are blamed.",
     ),
 ]
 Repeats = Annotated[

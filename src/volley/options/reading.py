@@ -11,6 +11,9 @@ from volley.errors import UserError
 from volley.sizes import SizeError, parse_sizes
 from volley.text import several
 
+LONGEST_S = 1e9
+"""Thirty years: what is longer was meant to be something else, and clocks count nanoseconds in 64 bits."""
+
 
 def check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
     """Refuse a word that is not one of the choices."""
@@ -22,6 +25,8 @@ def check_seconds(option: str, value: float | None) -> float | None:
     """Return a time if it is one, or None where none is given."""
     if value is not None and not 0 < value < math.inf:
         raise UserError(f"{option}: {value:g} is not a time: write seconds above 0, e.g. {option} 60")
+    if value is not None and value > LONGEST_S:
+        raise UserError(f"{option}: {value:g} is more than {LONGEST_S:g} seconds: write e.g. {option} 60")
     return value
 
 

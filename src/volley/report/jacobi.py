@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any, TextIO
 
-import msgspec
-
 from volley.records_io import RunLog
+from volley.report.json import write
 from volley.solution import PARTS, Solution, solutions
 from volley.stats import FEWEST, Estimate
 from volley.summary import Series
@@ -223,8 +221,7 @@ def render_json(series: list[Series], out: TextIO) -> None:
             for one in series
         ],
     }
-    # ASCII only: a terminal obeys none of it, and any locale can write it.
-    out.write(json.dumps(msgspec.to_builtins(document), indent=2, allow_nan=False) + "\n")
+    write(document, out)
 
 
 def _run(log: RunLog) -> dict[str, Any]:

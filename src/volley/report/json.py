@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
@@ -36,9 +37,22 @@ def render_json(series: list[Series], out: TextIO) -> list[str]:
             for one in series
         ],
     }
-    # ASCII only: a terminal obeys none of it, and any locale can write it.
-    out.write(json.dumps(msgspec.to_builtins(document), indent=2, allow_nan=False) + "\n")
+    write(document, out)
     return []
+
+
+def write(document: dict[str, Any], out: TextIO) -> None:
+    """Write a report; ASCII only: a terminal obeys none of it, and any locale can write it."""
+    out.write(json.dumps(_finite(msgspec.to_builtins(document)), indent=2, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    """Plain data without what JSON cannot hold: a rate over next to no time is null."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _run(log: RunLog) -> dict[str, Any]:

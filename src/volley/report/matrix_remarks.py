@@ -49,15 +49,17 @@ def findings(sheets: Sequence[Sheet]) -> Iterator[str]:
         for verdict in sheet.verdicts:
             if verdict.blamed:
                 yield f"{_place(sheet)}: rank {_arrow(verdict.first.pair)} {_slow(sheet, verdict)}"
-        cleared = [each.first.pair for each in sheet.verdicts if not each.blamed]
+        cleared = [each.first.pair for each in sheet.verdicts if each.cleared]
         if cleared:
             yield (
                 f"{_place(sheet)}: rank {_names(cleared)} took longer than like pairs at first, which measuring "
                 "again did not confirm"
             )
+        if undecided := [each for each in sheet.verdicts if not each.blamed and not each.cleared]:
+            yield f"{_place(sheet)}: {_undecided(undecided)}"
         tested = {each.first.pair for each in sheet.verdicts}
         for suspect in sheet.suspects:
-            if suspect.pair not in tested:
+            if suspect.pair not in tested and suspect.ratio > blame.SUSPECT_FROM:
                 yield f"{_place(sheet)}: rank {_arrow(suspect.pair)} {_unproven(sheet, suspect)}"
 
 
@@ -72,6 +74,18 @@ def _slow(sheet: Sheet, verdict: Verdict) -> str:
         )
     bounds = f"{digits(again.low, 3)} to {digits(again.high, 3)}"
     return f"takes {digits(again.median, 3)} times as long as its {verdict.first.like} like pairs ({kind}, {bounds})"
+
+
+def _undecided(verdicts: Sequence[Verdict]) -> str:
+    """``rank 0 → 2, 1 → 3 may be slow or may not: …``."""
+    again = [each.again for each in verdicts]
+    low, high = digits(min(each.low for each in again), 3), digits(max(each.high for each in again), 3)
+    names = _names([each.first.pair for each in verdicts])
+    return (
+        f"rank {names} may be slow or may not: {low} to {high} times as long as like pairs, measured again "
+        f"up to {max(each.count for each in again)} times; a machine without other work, or a longer --point-time, "
+        "tells more"
+    )
 
 
 def _unproven(sheet: Sheet, suspect: Standing) -> str:

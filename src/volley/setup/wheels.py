@@ -89,6 +89,8 @@ def check(target: Environment) -> None:
             raise MachineError(
                 "this Python belongs to the distribution, which forbids pip; give a --prefix DIR of your own"
             )
+    elif target.root.exists() and not target.root.is_dir():
+        raise UserError(f"{target.root} is a file; choose another --prefix")
     elif target.root.exists() and any(target.root.iterdir()) and not (target.root / "pyvenv.cfg").exists():
         raise UserError(f"{target.root} is neither empty nor a Python environment; choose another --prefix")
 

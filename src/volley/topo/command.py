@@ -14,7 +14,7 @@ from volley.doctor.command import read
 from volley.doctor.facts import Facts
 from volley.errors import EXIT_GOOD, UserError
 from volley.report.encodable import Encodable
-from volley.text import harmless
+from volley.text import ascii_json, harmless
 from volley.topo.machine import Machine, machine_of
 from volley.topo.way import Way, way_of
 
@@ -83,7 +83,8 @@ def _draw(output: Path, machine: Machine, way: Way | None) -> None:
 
     drawn = picture(machine, way)
     if str(output) == "-":
-        sys.stdout.write(drawn)
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(drawn.encode(encoding, "xmlcharrefreplace").decode(encoding))
         return
     try:
         output.write_text(drawn, "utf-8")
@@ -97,4 +98,4 @@ def document(machine: Machine, way: Way | None) -> str:
     from volley import __version__  # noqa: PLC0415  reads the distribution's metadata
 
     found: dict[str, Any] = {"topology": DOCUMENT_VERSION, "volley": __version__, "machine": machine, "way": way}
-    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
+    return ascii_json(msgspec.json.format(msgspec.json.encode(found), indent=2)) + "\n"

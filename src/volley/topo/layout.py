@@ -267,7 +267,7 @@ def _ports(each: NvLinks, pairs: Sequence[NvLinks], gpus: dict[int, Rect]) -> tu
         here = gpus[at].middle
         others = [other for pair in pairs for other in _other(pair, at)]
         left = sorted((o for o in others if gpus[o].middle < here), key=lambda o: -gpus[o].middle)
-        right = sorted((o for o in others if gpus[o].middle > here), key=lambda o: -gpus[o].middle)
+        right = sorted((o for o in others if gpus[o].middle >= here), key=lambda o: -gpus[o].middle)
         order = [*left, *right]
         return here + (order.index(towards) - (len(order) - 1) / 2) * PORT
 

@@ -14,6 +14,7 @@ from volley.doctor.facts.libraries import Gdrcopy, Transfer, Ucx
 from volley.doctor.facts.machine import Driver, Limits, System, Toolchain
 from volley.doctor.facts.topology import Topology
 from volley.errors import UserError
+from volley.text import harmless
 
 FACTS_VERSION = 1
 TOPOLOGY_CALL = "ls /sys/devices/system/node; readlink -f /sys/bus/pci/devices/*"
@@ -67,9 +68,13 @@ def decode(document: bytes, name: str) -> Facts:
         version = found.get("facts")
         if version != FACTS_VERSION:
             raise UserError(
-                f"{name} holds facts of version {version}, this volley reads {FACTS_VERSION}: "
+                f"{name} holds facts of version {harmless(str(version))[:20]}, this volley reads {FACTS_VERSION}: "
                 "capture them again, or use the volley that captured them"
             )
         return msgspec.json.decode(document, type=Facts)
     except msgspec.MsgspecError as error:
-        raise UserError(f"{name} holds no facts of volley doctor --capture: {error}") from None
+        raise UserError(f"{name} holds no facts of volley doctor --capture: {harmless(str(error))}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{name} holds no facts of volley doctor --capture: its text is not UTF-8") from None
+    except RecursionError:
+        raise UserError(f"{name} holds no facts of volley doctor --capture: JSON nested too deeply") from None

@@ -30,7 +30,7 @@ class Bus(Fact, frozen=True, kw_only=True):
 class CudaDevice(Fact, frozen=True, kw_only=True):
     """A device that the CUDA driver API shows."""
 
-    index: int
+    index: Annotated[int, Meta(ge=0, lt=1 << 16)]
     name: str
     uuid: str
     pci: str
@@ -47,6 +47,11 @@ class Cuda(Fact, frozen=True, kw_only=True):
     driver_version: Annotated[int, Meta(description="cuDriverGetVersion: 1000 · major + 10 · minor.")] = 0
     devices: list[CudaDevice] = []
     peers: Annotated[list[list[bool]], Meta(description="cuDeviceCanAccessPeer, row reaches column.")] = []
+
+    def __post_init__(self) -> None:
+        """Refuse a table of peers that does not fit the devices."""
+        if self.peers and {len(self.devices)} != {len(self.peers), *map(len, self.peers)}:
+            raise ValueError(f"`peers` is no table of {len(self.devices)} rows and columns, one a device")
 
 
 class NvLink(Fact, frozen=True, kw_only=True):
@@ -68,7 +73,7 @@ class NvLink(Fact, frozen=True, kw_only=True):
 class NvmlDevice(Fact, frozen=True, kw_only=True):
     """A GPU as NVML shows it; null is what it would not say."""
 
-    index: int
+    index: Annotated[int, Meta(ge=0, lt=1 << 16)]
     name: str = ""
     uuid: str = ""
     pci: str = ""

@@ -84,5 +84,5 @@ class Job(Fact, frozen=True, kw_only=True):
 class PairJob(Fact, frozen=True, kw_only=True):
     """Copies between two GPUs, each verified by the other side."""
 
-    gpus: Annotated[list[int], Meta(min_length=2, max_length=2)]
+    gpus: Annotated[list[Annotated[int, Meta(ge=0)]], Meta(min_length=2, max_length=2)]
     job: Job

@@ -1,0 +1,264 @@
+"""Files from anywhere, numbers that nobody means, outputs that take nothing: one sentence, the right exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import operator
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from example_records import EXAMPLES
+from the_command import Command, finish
+from volley import cli
+from volley.records_io import read_runs
+
+MACHINES = Path(__file__).parent / "machines"
+FACTS = (MACHINES / "h200x4" / "facts.json").read_bytes()
+
+
+@pytest.fixture
+def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
+    return Command(volley_command, engine, tmp_path)
+
+
+def alone(
+    *words: str, stdout: int | None = subprocess.PIPE, closed: Sequence[int] = (), **variables: str
+) -> tuple[int, str, str]:
+    """The command line in a process of its own, with some descriptors closed."""
+    shell = " ".join(["exec", '"$@"', *(f"{number}>&-" for number in closed)])
+    command = ["/bin/sh", "-c", shell, "sh", sys.executable, "-m", "volley", *words]
+    environment = {**os.environ, **variables}
+    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, env=environment, check=False, timeout=60)
+    return done.returncode, (done.stdout or b"").decode(errors="replace"), done.stderr.decode()
+
+
+# ---------------------------------------------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("matrix", "--window", "99999999999"), "--window 99999999999: at most 2147483647 can be asked for"),
+        (("matrix", "--ranks", "99999999999"), "--ranks 99999999999: at most 2147483647"),
+        (("matrix", "--repeats", "99999999999", "--budget", "9"), "--repeats 99999999999: at most 2147483647"),
+        (("matrix", "--iterations", "99999999999"), "--iterations 99999999999: at most 2147483647"),
+        (("matrix", "--gpus", "0,99999999999"), "--gpus 99999999999: at most 2147483647"),
+        (("matrix", "--point-time", "1e308"), "--point-time: 1e+308 is more than 1e+09 seconds"),
+        (("jacobi", "--threads", "99999999999"), "--threads 99999999999: at most 2147483647"),
+        (("jacobi", "--iterations", "99999999999"), "--iterations 99999999999: at most 2147483647"),
+        (("jacobi", "--topology", "99999999999", "1"), "--topology 99999999999: at most 2147483647"),
+        (("jacobi", "--launches", "99999999999"), "--launches 99999999999: at most 2147483647"),
+    ],
+)
+def test_numbers_that_no_plan_can_hold(volley: Command, words: tuple[str, ...], sentence: str) -> None:
+    done = volley(*words, "--dry-run")
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_command_line_is_shown_without_what_a_terminal_obeys(volley: Command) -> None:
+    done = volley("matrix", "--launcher-arg", "\x1b[2J", "--dry-run")
+    assert done.code == 0
+    assert "\x1b" not in done.err
+    assert "\\x1b[2J" in done.err
+
+
+def test_times_beyond_all_measure_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "tiny.jsonl"
+    text = (EXAMPLES / "matrix.jsonl").read_text(encoding="utf-8")
+    file.write_text(re.sub(r'"median_s":[0-9.e-]+', '"median_s":1e-320', text), encoding="utf-8")
+    for format_name in ("table", "csv", "json"):
+        assert cli.main(["show", str(file), "--format", format_name]) == 0
+    out = capsys.readouterr().out
+    assert "∞" in out
+    assert "Infinity" not in out
+
+
+# ------------------------------------------------------------------------------------------------------ files
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        (b"", "truncated"),
+        (FACTS[: len(FACTS) // 2], "holds no facts of volley doctor --capture"),
+        (b'{"facts":1,"x":"\xe9"}', "its text is not UTF-8"),
+        (b'{"facts":1,"system":' + b"[" * 100_000, "JSON nested too deeply"),
+        (b'{"facts":"\\u001b[31m"}', "holds facts of version \\x1b[31m, this volley reads 1"),
+        (FACTS.replace(b'"facts"', b'"\\u001b[31mevil": 1, "facts"', 1), "unknown field `\\x1b[31mevil`"),
+        (FACTS.replace(b'"peers": [', b'"peers": [[], ', 1), "no table of 4 rows and columns"),
+        (re.sub(rb'"gpus": \[\s*0,', b'"gpus": [-1,', FACTS), "Expected `int` >= 0"),
+        (re.sub(rb'"index": 3', b'"index": 9223372036854775807', FACTS), "Expected `int` <= 65535"),
+    ],
+    ids=["empty", "cut", "not-utf8", "deep", "version", "key", "peers", "pair", "index"],
+)
+@pytest.mark.parametrize("command", [["doctor"], ["topo"], ["topo", "--json"]])
+def test_facts_that_are_none(
+    command: list[str], document: bytes, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "facts.json"
+    file.write_bytes(document)
+    assert cli.main([*command, "--from", str(file)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sentence in err
+    assert "\x1b" not in err
+    assert len(err.splitlines()) == 1
+
+
+ODD: tuple[Any, ...] = (0, -1, 1 << 62, 1e308, "", "\x1b[31mX\x07", "\u202e", "a" * 5000, None, [], {}, True, "../../x")
+
+
+def places(document: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The way to every value of a document."""
+    inner = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    for name, value in inner:
+        yield (*path, name)
+        yield from places(value, (*path, name))
+
+
+@pytest.mark.parametrize("machine", ["h200x4", "summit", "t4x4", "abci-a", "mpi-hangs", "container-without-ipc"])
+def test_facts_with_a_few_odd_values_are_judged_drawn_or_refused(
+    machine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dice = random.Random(machine)
+    text = (MACHINES / machine / "facts.json").read_bytes()
+    everywhere = list(places(json.loads(text)))
+    for number in range(12):
+        facts = json.loads(text)
+        for way in dice.sample(everywhere, dice.choice([1, 1, 2, 3])):
+            with contextlib.suppress(KeyError, IndexError, TypeError):  # another odd value stands above it
+                whole = functools.reduce(operator.getitem, way[:-1], facts)
+                alike = [odd for odd in ODD if type(odd) is type(whole[way[-1]])]
+                whole[way[-1]] = dice.choice(alike or ODD)
+        file = tmp_path / f"{number}.json"
+        file.write_text(json.dumps(facts), encoding="utf-8")
+        for words in (["doctor"], ["topo"], ["topo", "-o", str(tmp_path / "out.svg"), "--transport", "aware"]):
+            assert cli.main([*words, "--from", str(file)]) in (0, 1, 2, 3)
+    captured = capsys.readouterr()
+    assert "\x1b" not in captured.out + captured.err
+
+
+def test_records_that_are_not_utf8_are_named_and_the_rest_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "latin.jsonl"
+    run, transport, row, *more = (EXAMPLES / "matrix.jsonl").read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([run, transport.replace(b'"host"', b'"h\xf6st"'), row, *more]))
+    assert cli.main(["show", str(file)]) == 1
+    assert "UNREADABLE in launch 1 of 2: line 2: its text is not UTF-8" in capsys.readouterr().out
+
+
+def test_a_name_of_a_file_may_be_anything(tmp_path: Path) -> None:
+    file = os.fsencode(tmp_path) + b"/\xff\x1b[2J.jsonl"
+    Path(os.fsdecode(file)).write_bytes(b"no records\n")
+    code, out, err = alone("show", os.fsdecode(file))
+    assert (code, out) == (2, "")
+    assert "\\udcff\\x1b[2J.jsonl holds no volley records" in err
+    assert "\x1b" not in err
+
+
+# ---------------------------------------------------------------------------------------------------- outputs
+
+
+FROM = ("--from", str(MACHINES / "h200x4" / "facts.json"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", str(EXAMPLES / "matrix.jsonl")),
+        ("show", str(EXAMPLES / "matrix.jsonl"), "--format", "csv"),
+        ("topo", *FROM, "-o", "-"),
+        ("doctor", *FROM),
+        ("batch", "--scheduler", "slurm", "--", "pingpong"),
+        ("--help",),
+    ],
+    ids=["table", "csv", "picture", "doctor", "script", "help"],
+)
+def test_an_output_that_takes_nothing_more(words: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        code, _, err = alone(*words, stdout=full.fileno())
+    assert code == 3
+    assert err == "volley: cannot write: No space left on device; what is shown is cut off\n"
+
+
+def test_what_was_measured_is_kept_where_the_report_finds_no_room(volley: Command, tmp_path: Path) -> None:
+    records = tmp_path / "out.jsonl"
+    words = ("matrix", "--latency", "8", "--bandwidth", "none", "--iterations", "3", "--no-retest", "-o", str(records))
+    with Path("/dev/full").open("wb") as full:
+        command = [str(volley.volley), *words]
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, env=volley.environment(), check=False, text=True, timeout=60
+        )
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-2:] == [
+        f"records: {records}",
+        "volley: cannot write: No space left on device; what is shown is cut off",
+    ]
+    assert all(log.complete for log in read_runs(records))
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
+def test_closed_descriptors_are_not_taken_by_files(closed: tuple[int, ...]) -> None:
+    code, out, err = alone("show", str(EXAMPLES / "matrix.jsonl"), "--format", "csv", closed=closed)
+    assert (code, err) == (0, "")
+    assert bool(out) == (1 not in closed)
+
+
+def test_standard_input_that_is_closed_is_empty() -> None:
+    assert alone("show", "-", closed=(0,))[::2] == (
+        2,
+        "volley: standard input is empty: no records were written to it\n",
+    )
+    assert alone("doctor", "--from", "-", closed=(0,))[0] == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("topo", "-o", "-"), ("topo", "--json"), ("topo",), ("doctor", "--json"), ("doctor",)]
+)
+def test_a_locale_without_utf8_loses_nothing(words: tuple[str, ...]) -> None:
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    _, out, err = alone(*words, *FROM, **plain)
+    assert err == ""
+    assert out.isascii()
+    if "--json" in words:
+        assert json.loads(out) == json.loads(alone(*words, *FROM, PYTHONIOENCODING="utf-8")[1])
+
+
+# ----------------------------------------------------------------------------------------------------- Ctrl-C
+
+
+def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Command, tmp_path: Path) -> None:
+    records = tmp_path / "out.jsonl"
+    words = ("--transport", "delay", "--latency", "8", "--bandwidth", "none", "--point-time", "0.1", "--repeats", "1")
+    process = volley.start("matrix", "--ranks", "4", *words, "-o", str(records))
+    deadline = time.monotonic() + 60
+    while not records.exists() or records.read_bytes().count(b'{"record":"run"') < 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "nothing was measured again"
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.code == 130
+    assert "stopped by Ctrl-C" in done.err
+    assert done.err.splitlines()[-1] == f"records: {records}"
+    assert "delay, 8 B: latency in µs" in done.out
+    first, again = read_runs(records)
+    assert (first.complete, again.complete) == (True, False)
+    assert len(first.rows) == 4
