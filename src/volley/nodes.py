@@ -130,7 +130,7 @@ def _judged(sheet: Sheet) -> Sheet:
     kinds = {pair: kind for pair, kind in sheet.kinds.items() if pair in times}
     standings = blame.standings(times, kinds)
     out = []
-    for each in blame.suspects(standings, kinds):
+    for each in blame.suspects(standings, standings, kinds):
         cell = sheet.cells[each.pair]
         if cell.low_s is not None and each.ratio * cell.low_s / times[each.pair] > blame.BLAME_FROM:
             out.append(each)
