@@ -19,8 +19,8 @@ struct View {
   std::size_t bytes = 0;
 };
 
-// What moves messages between two endpoints, as the timing loop knows it. `pingpong` and `stream` are what is timed: they
-// return when the data is usable. All else happens outside the timed region.
+// What moves messages between two endpoints, as the timing loop knows it. `pingpong` and `stream` are what is timed:
+// they return when the data is usable. All else happens outside the timed region.
 class Exchanger {
  public:
   virtual ~Exchanger() = default;
