@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from installations import CHECKOUT, Installation, new_environment, pip_wheel, scrubbed, uv_install
+from installations import CHECKOUT, QUICK, Installation, new_environment, pip_wheel, scrubbed, uv_install
 
 
 @pytest.fixture(scope="session")
@@ -35,5 +35,5 @@ def mpich_installation(tmp_path_factory: pytest.TempPathFactory) -> Installation
     made = new_environment(home / "env")
     uv_install(made, "mpich>=5,<6")
     settings = scrubbed(MPI_HOME=str(made.prefix), VOLLEY_CUDA="OFF")
-    uv_install(made, pip_wheel(CHECKOUT, home / "wheel", env=settings))
+    uv_install(made, pip_wheel(CHECKOUT, home / "wheel", QUICK, env=settings))
     return made

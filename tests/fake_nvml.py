@@ -13,8 +13,8 @@ from volley.stack import nvml as reader
 
 _VERSIONS = {version: number for number, version in reader.LINK_VERSIONS.items()}
 _REMOTES = {"gpu": 0, "other": 1, "switch": 2, "unknown": 255}
-_STATUS = {words: number for number, words in reader._PEER_STATUS.items()}
-_CAPS = {number: name for name, number in reader._PEER_CAPS.items()}
+_STATUS = {words: number for number, words in reader.PEER_STATUS.items()}
+_CAPS = {number: name for name, number in reader.PEER_CAPS.items()}
 
 
 class NVMLError(Exception):

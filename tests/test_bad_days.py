@@ -116,6 +116,14 @@ def test_a_rank_that_stops_is_named(volley: Command) -> None:
         assert part in reason
 
 
+def test_a_transport_that_one_rank_cannot_open_ends_the_run_with_its_name(volley: Command) -> None:
+    """The other rank waits for it within the opening, for longer than the test may take: it is not left there."""
+    done = volley("pingpong", "--transport", "host,unopened", *FEW, "--watchdog", "600")
+    assert done.code == 1
+    assert "volley: the run broke off: rank 1: `unopened` could not be opened: std::bad_alloc" in done.err
+    assert "--transport chooses others" in done.err
+
+
 @pytest.mark.parametrize("size", ["1Ti", "4Ei"])
 def test_a_message_larger_than_memory_is_skipped_and_the_rest_goes_on(volley: Command, size: str) -> None:
     done = volley("pingpong", "--sizes", f"8,{size},64", "--iterations", "5", "--format", "csv")

@@ -106,13 +106,14 @@ def test_commands_can_be_typed(page: str, words: list[str]) -> None:
         assert set(asked) <= known | {name.partition("/")[0] for name in known}
 
 
-def test_the_tutorial_says_what_records_and_code_say() -> None:
-    text = pages.PAGE.read_text("utf-8")
-    assert pages.renewed(text) == text, "run make docs"
+def test_the_pages_say_what_records_and_code_say() -> None:
+    for page in pages.PAGES:
+        text = page.read_text("utf-8")
+        assert pages.renewed(text) == text, "run make docs"
 
 
 def test_every_link_to_a_line_says_what_is_on_it() -> None:
-    text = pages.PAGE.read_text("utf-8")
+    text = pages.PAGES[0].read_text("utf-8")
     assert text.count("#L") == len(re.findall(r'#L[\d\-L]+ "', text)) > 0
 
 
@@ -135,7 +136,7 @@ def test_check_tells_and_writes_nothing(
     page = tmp_path / "docs/tutorial.md"
     page.parent.mkdir()
     page.write_text("<!-- figures: the_wire -->\n<!-- end -->\n", "utf-8")
-    monkeypatch.setattr(pages, "PAGE", page)
+    monkeypatch.setattr(pages, "PAGES", (page,))
     monkeypatch.setattr(pages, "DOCS", page.parent)
     assert pages.main(["--check"]) == 1
     assert "run make docs" in capsys.readouterr().err
@@ -213,7 +214,7 @@ def test_pictures_stand_alone_on_any_background(picture: Path) -> None:
 
 
 def test_every_picture_is_shown() -> None:
-    shown = {Path(target).name for target in links(pages.PAGE) if target.endswith(".svg")}
+    shown = {Path(target).name for target in links(pages.PAGES[0]) if target.endswith(".svg")}
     assert shown == {picture.name for picture in DRAWN}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from the_command import Command
+from the_command import BEYOND_AN_INT, Command
 from volley.options.node import SECTIONS
 from volley.records import NodeCell
 from volley.records_io import RunLog, read_runs
@@ -37,6 +37,16 @@ def test_whatever_can_be_used_delivers(volley: Command, words: tuple[str, ...]) 
     assert log.complete
     assert any(info.available and info.memory == "device" for info in log.transports)
     assert [(point.transport, point.reason) for point in log.points if point.status != "ok"] == []
+
+
+@pytest.mark.parametrize("words", [("pingpong",), ("stream", "--window", "2")])
+def test_messages_that_an_int_cannot_count_arrive_whole(volley: Command, words: tuple[str, ...]) -> None:
+    log = measured(
+        volley, *words, "--transport", "all", "--sizes", str(BEYOND_AN_INT), "--warmup", "0", "--iterations", "1"
+    )
+    assert log.complete
+    assert any(point.status == "ok" for point in log.points)
+    assert [(point.transport, point.reason) for point in log.points if point.status == "failed"] == []
 
 
 def test_a_flipped_bit_is_found(volley: Command) -> None:

@@ -10,8 +10,10 @@ import pytest
 
 import node_records as made
 from volley import nodes
+from volley.cli import app
 from volley.errors import MachineError, UserError
 from volley.options import node as options
+from volley.options import request
 from volley.records import NodeRow
 from volley.records_io import RunLog
 from volley.report import render
@@ -241,6 +243,31 @@ def test_gpus_or_ranks(
     assert options.wanted({**DEFAULTS, **given}, DEFAULTS, environment) is expected
 
 
+@pytest.mark.parametrize(
+    ("words", "driver", "benchmark"),
+    [
+        ([], True, "node"),
+        ([], False, "matrix"),
+        (["--format", "cuda-samples"], True, "node"),
+        (["--section", "uni,load", "--gpus", "0,1", "--samples"], True, "node"),
+        (["--transport", "host"], True, "matrix"),
+        (["--launcher-arg=-v"], True, "matrix"),
+        (["--warmup", "0"], True, "matrix"),
+        (["--no-retest"], True, "matrix"),
+    ],
+)
+def test_gpus_or_ranks_as_the_command_line_is_parsed(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], driver: bool, benchmark: str
+) -> None:
+    for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_PROCID"):
+        monkeypatch.delenv(name, raising=False)
+    asked = []
+    monkeypatch.setattr(options, "has_driver", lambda: driver)
+    monkeypatch.setattr("volley.commands.matrix.measure", lambda benchmark, _: asked.append(benchmark))
+    app(["matrix", *words], standalone_mode=False)
+    assert asked == [benchmark]
+
+
 def test_options_of_both_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "has_driver", lambda: True)
     with pytest.raises(
@@ -253,6 +280,18 @@ def test_gpus_that_are_asked_for_by_name_and_are_not_there(monkeypatch: pytest.M
     monkeypatch.setattr(options, "has_driver", lambda: False)
     with pytest.raises(MachineError, match="no NVIDIA driver here"):
         options.wanted({**DEFAULTS, "format_name": "cuda-samples"}, DEFAULTS, {})
+
+
+def test_the_format_of_the_sample_is_quick() -> None:
+    quick, usual = (
+        request("node", {"format_name": name, "transport": (), "section": ()}) for name in ("cuda-samples", "table")
+    )
+    assert quick.node is not None
+    assert usual.node is not None
+    assert (quick.node.quick, usual.node.quick) == (True, False)
+    assert quick.sampling.point_time_s < usual.sampling.point_time_s
+    chosen = request("node", {"format_name": "cuda-samples", "point_time": 0.5})
+    assert chosen.sampling.point_time_s == 0.5
 
 
 def test_the_usual_sections_and_those_of_the_sample() -> None:

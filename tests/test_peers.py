@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +271,9 @@ def test_volley_is_launched_and_its_records_read(monkeypatch: pytest.MonkeyPatch
     good = place.launch(Ours("volley", ("good",)))
     assert good.reason is None
     assert good.reading.figures == figures(golden("pingpong-host"))
+    kept = replace(place, keep=tmp_path)
+    assert kept.launch(Ours("volley", ("good",)), "sweep-1").reason is None
+    assert (tmp_path / "sweep-1.jsonl").read_bytes() == records.read_bytes()
     bad = place.launch(Ours("volley", ("bad",)))
     assert bad.reason == "it ended with status 1: volley: no such transport"
     assert bad.reading.figures == {}
@@ -284,7 +288,8 @@ class Pretended(Place):
     outcomes: dict[str, Outcome]
     asked: list[str]
 
-    def launch(self, command: Command | Ours) -> Outcome:
+    def launch(self, command: Command | Ours, name: str = "volley") -> Outcome:
+        del name
         self.asked.append(command.key)
         return self.outcomes[command.key]
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -101,9 +102,28 @@ def _shape(logs: list[RunLog]) -> list[tuple[bool, int, int, bool]]:
     return [(one.run is not None, len(one.transports), len(one.points), one.end is not None) for one in logs]
 
 
+def _shortened(data: bytes) -> bytes:
+    """Two runs at most, with two records of a kind in each, and two cells in a row."""
+    lines: list[bytes] = []
+    kinds: Counter[str] = Counter()
+    for line in data.splitlines():
+        record = json.loads(line)
+        kind = record["record"]
+        if kind == "run":
+            kinds = Counter({"run": kinds["run"]})
+        kinds[kind] += 1
+        if kinds["run"] > 2 or (kind != "run" and kinds[kind] > 2):
+            continue
+        if "cells" in record:
+            record["cells"] = record["cells"][:2]
+        lines.append(msgspec.json.encode(record) + b"\n")
+    return b"".join(lines)
+
+
 @names
 def test_a_file_cut_at_any_byte_gives_its_whole_lines(path: Path) -> None:
-    data = path.read_bytes()
+    data = _shortened(path.read_bytes())
+    assert not any(one.problems for one in parse_runs(data))
     ends = [0, *(place + 1 for place, byte in enumerate(data) if byte == ord("\n"))]
     for cut in range(1, len(data)):
         part = data[:cut]

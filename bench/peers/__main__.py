@@ -34,6 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     measuring.add_argument(
         "-o", "--output", type=Path, required=True, help="where the records go, behind what is there"
     )
+    measuring.add_argument("--keep", type=Path, help="keep the whole records of each launch of volley in this folder")
     measuring.add_argument("--only", default="", help="names of comparisons, separated by commas")
     measuring.add_argument("--launches", type=int, help="at most so many rounds")
     measuring.add_argument("--budget", type=float, help="begin no round that would end after so many seconds")
@@ -43,7 +44,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _measure(options: argparse.Namespace) -> int:
     table = chosen(TABLE, [name for name in options.only.split(",") if name])
-    where = place(options.programs.resolve())
+    where = place(options.programs.resolve(), options.keep)
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     good = True
     with options.output.open("ab") as records:

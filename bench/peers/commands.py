@@ -68,14 +68,16 @@ class Place:
     starter: Starter
     run: Run
     """volley's account of the machine."""
+    keep: Path | None = None
+    """Folder for volley's own records, whole."""
 
-    def launch(self, command: Command | Ours) -> Outcome:
-        """Start a program and wait for its end."""
-        return self._volley(command) if isinstance(command, Ours) else self._peer(command)
+    def launch(self, command: Command | Ours, name: str = "volley") -> Outcome:
+        """Start a program and wait for its end; ``name`` is that of volley's records where they are kept."""
+        return self._volley(command, name) if isinstance(command, Ours) else self._peer(command)
 
-    def _volley(self, command: Ours) -> Outcome:
+    def _volley(self, command: Ours, name: str) -> Outcome:
         with tempfile.TemporaryDirectory() as folder:
-            records = Path(folder, "records.jsonl")
+            records = (self.keep or Path(folder)) / f"{name}.jsonl"
             tokens = [*VOLLEY, *command.words, "--format", "json", "-o", str(records)]
             ended = finished(tokens, dict(os.environ))
             reason = ended.reason(-1)

@@ -47,6 +47,8 @@ HOW = """\
   CUDA-aware program it samples as the tutorial does: 5 exchanges to warm up, one batch of 50, fresh buffers.
 - The gigabyte of OSU's benchmarks takes fewer iterations than they would choose (`-i`, in the records); up to 64 KiB
   they run as they are.
+- Each window of volley's stream ends when the other side has acknowledged all of it; osu_bibw acknowledges nothing,
+  so its windows overlap. The two are shown beside each other and nothing is asked.
 - nvbandwidth gives a number for each direction: of two GPUs the larger one counts, of the host's links the smaller.
 - nccl-tests queues 20 exchanges and waits once; so does volley's stream with a window of 20.
 """

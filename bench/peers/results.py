@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from volley import nodes
 from volley.matrices import Sheet, sheets
 from volley.records_io import RunLog
 from volley.solution import solutions
@@ -14,12 +15,14 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     """Return what the runs measured.
 
     ``TRANSPORT SIZE`` is a half round trip, or of a stream bytes per second (both ways: the total); ``TRANSPORT SIZE
-    FIRST SECOND`` the same of a pair of a matrix; ``TRANSPORT updates`` the lattice updates per second of a solution.
+    FIRST SECOND`` the same of a pair of a matrix; ``SECTION FIRST SECOND`` that of a pair of a node's GPUs; ``TRANSPORT
+    updates`` the lattice updates per second of a solution.
     ``settled`` is the share of points whose interval came to what was asked for.  What is not ``ok`` has no figure.
     """
     points = [point for series in series_of(logs) for point in series.points]
     found = {f"{point.transport} {point.size_bytes}": value for point in points for value in _value(point)}
     found.update((name, value) for sheet in sheets(logs) for name, value in _cells(sheet))
+    found.update((name, value) for sheet in nodes.sheets(logs) for name, value in _gpus(sheet))
     for each in solutions(logs):
         if each.status == "ok" and each.overall_updates_per_s:
             found[f"{each.transport} updates"] = each.overall_updates_per_s
@@ -39,3 +42,10 @@ def _cells(sheet: Sheet) -> Iterator[tuple[str, float]]:
         value = seconds if sheet.exercise == "pingpong" else sheet.rate_Bps(pair)
         if value is not None:
             yield f"{sheet.transport} {sheet.size_bytes} {pair[0]} {pair[1]}", value
+
+
+def _gpus(sheet: nodes.Sheet) -> Iterator[tuple[str, float]]:
+    for pair, cell in sheet.cells.items():
+        value = sheet.rate_Bps(pair) if sheet.row.figure == "bandwidth" else sheet.time_s(pair)
+        if cell.status == "ok" and value is not None:
+            yield f"{sheet.row.section} {pair[0]} {pair[1]}", value

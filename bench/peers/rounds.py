@@ -26,13 +26,13 @@ from .launches import Launch, Machine
 from .table import Comparison
 
 
-def place(programs: Path) -> Place:
+def place(programs: Path, keep: Path | None = None) -> Place:
     """Ask volley how it starts ranks and what it sees of the machine."""
     starter = read_starter()
     log = starter.volley(Plan(benchmark="pingpong", transports=["null"], sizes_bytes=[8])).log
     if log is None or log.run is None:
         raise BenchError("the engine did not say what it sees of the machine")
-    return Place(programs, starter, log.run)
+    return Place(programs, starter, log.run, keep)
 
 
 def machine(where: Place) -> Machine:
@@ -103,7 +103,7 @@ def _in_turn(comparison: Comparison, number: int) -> tuple[Command | Ours, ...]:
 
 
 def _launched(where: Place, comparison: str, number: int, command: Command | Ours) -> Launch:
-    outcome = where.launch(command)
+    outcome = where.launch(command, f"{comparison}-{number + 1}")
     return Launch(
         comparison=comparison,
         round=number,

@@ -1,4 +1,6 @@
-"""Keep docs/tutorial.md true: its figures and the lines of code that it points at.  ``make docs`` runs this.
+"""Keep docs/tutorial.md and docs/method.md true: their figures and the lines of code that they point at.
+
+``make docs`` runs this.
 
 A block between ``<!-- figures: NAME -->`` and ``<!-- end -->`` is written here, from the records and the published
 tables. A link to a line of code carries the code itself as its title, ``[words](../file#L12 "text on that line")``;
@@ -14,9 +16,10 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+from between_gpus import between_gpus
 from figures import DOCS, H200, NVLINK3, SUMMIT, Curve, find, measured, published, three_digits
 
-PAGE = DOCS / "tutorial.md"
+PAGES = (DOCS / "tutorial.md", DOCS / "method.md")
 SIZES = {8: "8 B", 4096: "4 KiB", 65536: "64 KiB", 1 << 20: "1 MiB", 1 << 24: "16 MiB", 1 << 30: "1 GiB"}
 SHORT = 1 << 20
 """Up to here the table shows a time, above it a bandwidth."""
@@ -108,7 +111,16 @@ def _spoken(size: int) -> str:
 
 
 FIGURES: dict[str, Callable[[], Iterator[str]]] = {
-    each.__name__: each for each in (comparison, staging, short_messages, the_wire, three_machines, printed_line)
+    each.__name__: each
+    for each in (
+        comparison,
+        staging,
+        short_messages,
+        the_wire,
+        three_machines,
+        printed_line,
+        between_gpus,
+    )
 }
 
 
@@ -158,11 +170,15 @@ def renewed(text: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Renew the page, or only compare; return the exit code."""
+    """Renew the pages, or only compare; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare only; exit code 1 if the page is out of date")
+    parser.add_argument("--check", action="store_true", help="compare only; exit code 1 if a page is out of date")
     check = parser.parse_args(arguments).check
-    text = PAGE.read_text("utf-8")
+    return max(_renew(page, check=check) for page in PAGES)
+
+
+def _renew(path: Path, *, check: bool) -> int:
+    text = path.read_text("utf-8")
     try:
         page = renewed(text)
     except GoneError as problem:
@@ -170,9 +186,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     if page == text:
         return 0
-    print(f"{PAGE.relative_to(DOCS.parent)}: {'out of date; run make docs' if check else 'written'}", file=sys.stderr)
+    print(f"{path.relative_to(DOCS.parent)}: {'out of date; run make docs' if check else 'written'}", file=sys.stderr)
     if not check:
-        PAGE.write_text(page, "utf-8")
+        path.write_text(page, "utf-8")
     return int(check)
 
 

@@ -122,7 +122,7 @@ Context make_context(const Options& options, const Placement& placement) {
   if (placement.device) facts.device = gpu::describe(*placement.device);
 
   for (const auto& text : wire::all_gather(line_of(to_json(facts)), context.world.get())) {
-    context.ranks.push_back(rank_from_json(Json::parse(text)));
+    context.ranks.push_back(rank_from_json(json_from(text)));
   }
   return context;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <iomanip>
 #include <limits>
 #include <sstream>
 #include <string_view>
@@ -106,6 +107,12 @@ class HostMemory final : public Memory {
 };
 
 }  // namespace
+
+std::string in_gib(std::uint64_t bytes) {
+  std::ostringstream text;
+  text << std::setprecision(3) << static_cast<double>(bytes) / (1ULL << 30) << " GiB";
+  return text.str();
+}
 
 const char* name_of(MemoryKind kind) {
   switch (kind) {

@@ -16,6 +16,9 @@ namespace volley {
 // `root` is "/" outside tests.
 [[nodiscard]] std::uint64_t available_memory_bytes(const std::string& root = "/");
 
+// For people: three digits, "1.25 GiB".
+[[nodiscard]] std::string in_gib(std::uint64_t bytes);
+
 enum class MemoryKind { none, host, device };
 
 [[nodiscard]] const char* name_of(MemoryKind kind);

@@ -3,6 +3,7 @@
 #include "check_test.hpp"
 #include "handles/shared_segment.hpp"
 #include "memory.hpp"
+#include "record/facts.hpp"
 #include "transport/staged_conveyor.hpp"
 #include "transport/staged_segment_link.hpp"
 
@@ -150,7 +151,7 @@ void messages_are_cut_by_the_table() {
   EXPECT(cutting.of(std::size_t{1} << 40).chunk_bytes == 50000 && cutting.of(std::size_t{1} << 40).places == 3);
   EXPECT((Cutting{rows, 4096}.of(100000).places == 1));
   EXPECT((Cutting{rows, std::size_t{1} << 30}.of(8).places == most_places));
-  const Json facts = cutting.facts();
+  const Json facts = to_json(cutting.facts());
   EXPECT(facts["ring_bytes"] == 200000 && facts["chunks"].size() == 2 && facts["chunks"][1]["chunk_bytes"] == 50000);
 }
 

@@ -47,15 +47,7 @@ std::vector<Point> measured(const Context& context, const Pair& pair, const Plan
   std::vector<Point> all;
   for (const auto bytes : plan.sizes_bytes) {
     std::vector<Point> points;
-    for (auto& player : lineup.players()) {
-      Arena& arena = lineup.arena(player.entry->memory);
-      Point point;
-      point.entry = player.entry;
-      point.transport = player.transport.get();
-      point.memory = arena.memory.get();
-      point.view = {arena.buffers.send, arena.buffers.recv, bytes};
-      points.push_back(std::move(point));
-    }
+    for (const auto& player : lineup.players()) points.push_back(lineup.point(player, bytes, true));
     sampler.measure(points);
     for (auto& point : points) all.push_back(std::move(point));
   }

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from volley import blame
 from volley.blame import Pair, Standing
-from volley.ceiling import Ceiling, between
+from volley.ceiling import Ceiling, Way, between
 from volley.records import Device, NodeCell, NodeRow
 from volley.records_io import RunLog
 
@@ -112,7 +112,7 @@ def _ceiling(row: NodeRow, cell: NodeCell, logs: Sequence[RunLog]) -> Ceiling | 
     """Without peer access CUDA copies through the host, and so it is with the host at one end."""
     if row.gpu == cell.gpu:
         return None
-    way = "direct" if cell.peer_access else "staged"
+    way: Way = "direct" if cell.peer_access else "staged"
     found = (between(way, (row.gpu or cell.gpu, cell.gpu), log.hardware) for log in logs if log.hardware)
     return next((each for each in found if each), None)
 

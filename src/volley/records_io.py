@@ -73,7 +73,8 @@ class RunLog:
     @property
     def statuses(self) -> list[Status]:
         """How each measurement ended, whatever its kind: points, cells of a matrix, solutions."""
-        cells = (cell.status for row in (*self.rows, *self.node_rows) for cell in row.cells)
+        cells = [cell.status for row in self.rows for cell in row.cells]
+        cells += [cell.status for row in self.node_rows for cell in row.cells]
         return [*(point.status for point in (*self.points, *self.jacobi)), *cells]
 
     def add(self, record: Record) -> None:

@@ -22,6 +22,7 @@ from elftools.elf.elffile import ELFFile
 from installations import (
     CHECKOUT,
     PIP,
+    QUICK,
     Installation,
     copy_of_checkout,
     new_environment,
@@ -33,9 +34,6 @@ from installations import (
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-
-#: Quick to compile. What these builds test is where things are found, not how fast they run.
-QUICK = "-Ccmake.build-type=Debug"
 
 
 def without_network() -> list[str]:

@@ -79,6 +79,17 @@ class Cluster:
         settings = [f"{name}={value}" for name, value in {**self.environment(), **variables}.items()]
         return self.hosts.run(["env", "--chdir", str(self.folder), *settings, *tokens], timeout_s=timeout_s)
 
+    def exit_code(self, job: str) -> int:
+        """What a batch job ended with; `sbatch --wait` looks many seconds apart."""
+        until = time.monotonic() + JOB_TIMEOUT_S
+        while time.monotonic() < until:
+            words = self.run(["scontrol", "show", "job", job, "--oneliner"]).stdout.split()
+            found = dict(word.partition("=")[::2] for word in words)
+            if found["JobState"] not in {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING"}:
+                return int(found["ExitCode"].partition(":")[0])
+            time.sleep(POLL_S)
+        raise TimeoutError(f"job {job} did not end within {JOB_TIMEOUT_S} s")
+
     def log(self) -> str:
         """The last words of every daemon, for whoever has to find out why something did not work."""
         files = sorted(self.folder.glob("*.log"))

@@ -45,7 +45,9 @@ class Volley:
         assert written.returncode == 0, written.stderr
         assert f"hand it in with: sbatch {script}" in written.stderr
         printed = self.folder / "job.out"
-        done = self.slurm.run(["sbatch", "--wait", f"--output={printed}", str(script)], **self.state())
+        done = self.slurm.run(["sbatch", "--parsable", f"--output={printed}", str(script)], **self.state())
+        assert done.returncode == 0, done.stderr
+        done.returncode = self.slurm.exit_code(done.stdout.strip())
         done.stdout = printed.read_text()
         return done
 

@@ -1,6 +1,7 @@
 #include "encounter.hpp"
 
 #include "../measure/sampler.hpp"
+#include "../record/facts.hpp"
 #include "../wire.hpp"
 #include "exercises.hpp"
 
@@ -41,16 +42,7 @@ Encounter::Encounter(const Context& context, const Plan& plan, const std::vector
 
 std::vector<Point> Encounter::points_of(const Sheet& sheet) {
   std::vector<Point> points;
-  for (auto& player : lineup_.players()) {
-    const Arena& arena = lineup_.arena(player.entry->memory);
-    Point point;
-    point.entry = player.entry;
-    point.transport = player.transport.get();
-    point.memory = plan_.verify ? arena.memory.get() : nullptr;
-    point.view = {arena.buffers.send, arena.buffers.recv, sheet.bytes};
-    point.skipped = player.reason.empty() ? lineup_.too_large(player, sheet.bytes) : player.reason;
-    points.push_back(std::move(point));
-  }
+  for (const auto& player : lineup_.players()) points.push_back(lineup_.point(player, sheet.bytes, plan_.verify));
   return points;
 }
 
@@ -95,7 +87,7 @@ void Encounter::keep_busy(const Exercise& exercise, Point& point, MPI_Request& a
 Json Encounter::finished(const Json& cells) {
   Json transports = Json::array();
   for (const auto& player : lineup_.players()) {
-    transports.push_back({{"reason", player.reason}, {"facts", player.transport->facts()}});
+    transports.push_back({{"reason", player.reason}, {"facts", to_json(player.transport->facts())}});
   }
   lineup_.close();
   return {{"transports", transports}, {"cells", cells}};

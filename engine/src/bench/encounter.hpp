@@ -5,6 +5,7 @@
 
 #include "../measure/point.hpp"
 #include "../measure/watchdog.hpp"
+#include "../record/json.hpp"
 #include "lineup.hpp"
 #include "patience.hpp"
 

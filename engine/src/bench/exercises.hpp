@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../measure/point.hpp"
+#include "../record/json.hpp"
 #include "../record/plan.hpp"
 
 namespace volley {

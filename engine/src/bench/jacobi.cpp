@@ -28,12 +28,6 @@ constexpr std::uint64_t spare_bytes(MemoryKind kind) {
   return (kind == MemoryKind::device ? std::uint64_t{512} : std::uint64_t{64}) << 20;
 }
 
-std::string in_gib(std::uint64_t bytes) {
-  std::ostringstream text;
-  text << std::setprecision(3) << static_cast<double>(bytes) / (1ULL << 30) << " GiB";
-  return text.str();
-}
-
 std::size_t point_bytes(const Jacobi& plan) { return plan.single ? sizeof(float) : sizeof(double); }
 
 std::uint64_t needed_bytes(MemoryKind kind, const Jacobi& plan) {

@@ -1,8 +1,7 @@
 #include "lineup.hpp"
 
 #include <algorithm>
-#include <iomanip>
-#include <sstream>
+#include <stdexcept>
 
 #include "../wire.hpp"
 
@@ -12,12 +11,6 @@ namespace {
 
 // Both buffers of a rank with what lies around a message; device memory has the most (gpu/memory.cu).
 constexpr std::uint64_t bytes_needed(std::uint64_t message) { return 2 * (message + (4 << 20)); }
-
-std::string in_gib(std::uint64_t bytes) {
-  std::ostringstream text;
-  text << std::setprecision(3) << static_cast<double>(bytes) / (1ULL << 30) << " GiB";
-  return text.str();
-}
 
 // The smaller of what both ranks may take, when every rank of a node takes the same.
 std::uint64_t agreed_share(const Context& context, const Pair& pair, const Memory* memory) {
@@ -81,6 +74,17 @@ std::string Lineup::too_large(const Player& player, std::uint64_t bytes) const {
          in_gib(arena.share_bytes) + " is free";
 }
 
+Point Lineup::point(const Player& player, std::uint64_t bytes, bool verify) const {
+  const Arena& arena = arenas_.at(player.entry->memory);
+  Point point;
+  point.entry = player.entry;
+  point.transport = player.transport.get();
+  point.memory = verify ? arena.memory.get() : nullptr;
+  point.view = {arena.buffers.send, arena.buffers.recv, bytes};
+  point.skipped = player.reason.empty() ? too_large(player, bytes) : player.reason;
+  return point;
+}
+
 void Lineup::open(const std::vector<std::uint64_t>& sizes) {
   for (auto& [kind, arena] : arenas_) {
     if (!arena.memory) continue;
@@ -93,7 +97,12 @@ void Lineup::open(const std::vector<std::uint64_t>& sizes) {
   const std::uint64_t capacity = *std::max_element(sizes.begin(), sizes.end());
   for (auto& player : players_) {
     if (!player.reason.empty()) continue;
-    player.transport->open(context_, pair_, arenas_.at(player.entry->memory).buffers, capacity);
+    try {
+      player.transport->open(context_, pair_, arenas_.at(player.entry->memory).buffers, capacity);
+    } catch (const std::exception& problem) {
+      throw std::runtime_error("`" + std::string(player.entry->name) + "` could not be opened: " + problem.what() +
+                               "; --transport chooses others");
+    }
     player.fresh = true;
   }
   open_ = true;

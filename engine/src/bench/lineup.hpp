@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../context.hpp"
+#include "../measure/point.hpp"
 #include "../record/plan.hpp"
 #include "../transport/registry.hpp"
 
@@ -35,12 +36,15 @@ class Lineup {
   Lineup& operator=(const Lineup&) = delete;
 
   [[nodiscard]] std::vector<Player>& players() { return players_; }
-  [[nodiscard]] Arena& arena(MemoryKind kind) { return arenas_.at(kind); }
 
   // Why a message of `bytes` cannot be had in this transport's memory; empty when it can.
   [[nodiscard]] std::string too_large(const Player& player, std::uint64_t bytes) const;
 
+  // A point of this transport with messages of `bytes`, skipped where that cannot be; `verify` as the plan wants it.
+  [[nodiscard]] Point point(const Player& player, std::uint64_t bytes, bool verify) const;
+
   // Buffers for messages of up to the largest of `sizes` that fits, and every available transport opened on them.
+  // Where one rank cannot, its exception ends the job for both: the other may be waiting for it within `open`.
   void open(const std::vector<std::uint64_t>& sizes);
   // Closes every transport, then gives the buffers back: mappings go before what they map.
   void close();

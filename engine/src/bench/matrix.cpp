@@ -64,7 +64,7 @@ Json result_of(Work& work, const Ends& ends) {
   const Json mine = ends[0] == 0 || ends[1] == 0 ? meet(work, ends) : Json();
   if (ends[0] == 0) return mine;
   work.watchdog.enter("waiting for the result of ranks " + std::to_string(ends[0]) + " and " + std::to_string(ends[1]));
-  return Json::parse(work.patience.receive(ends[0], result_tag));
+  return json_from(work.patience.receive(ends[0], result_tag));
 }
 
 void conduct(Work& work) {
@@ -145,7 +145,7 @@ void collect(Work& work, const Half& half, int repeat, const Json& mine, bool ov
     const Ends ends = half.ends(size, rank);
     if (ends[0] != rank) continue;
     if (over) rows.add(rank, repeat, skipped_result(work.plan, work.sheets, ends[1], budget_reason(work.plan)));
-    else rows.add(rank, repeat, rank == 0 ? mine : Json::parse(work.patience.receive(rank, result_tag)));
+    else rows.add(rank, repeat, rank == 0 ? mine : json_from(work.patience.receive(rank, result_tag)));
   }
 }
 

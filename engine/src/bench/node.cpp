@@ -23,6 +23,11 @@ using node::Section;
 // takes about a thousand; where the host stages them, each copy is several.
 constexpr std::uint64_t most_enqueued = 256;
 constexpr std::uint64_t most_enqueued_staged = 100;
+// Messages are many times as large as a cache of a GPU: where a window takes longer than this, one stands for the one
+// that would warm the next.
+constexpr Pace usual_pace{.lasting_exchange_s = 8e-3};
+// For an answer within the time of the CUDA sample: six samples of most cells.
+constexpr Pace quick_pace{.visit_s = 1e-3, .calibration_s = 1e-3, .lasting_exchange_s = 0.3e-3};
 // A GPU that was stuck with so many others is left alone.
 constexpr std::size_t most_stuck = 2;
 // Links are given up before the watchdog ends the process.
@@ -35,13 +40,24 @@ std::vector<int> devices_of(const Context& context, const Plan& plan) {
   return all;
 }
 
+// In the order of the table.
+std::vector<Section> sections_of(const Plan& plan) {
+  std::vector<Section> chosen;
+  for (const auto& section : node::sections()) {
+    const auto& asked = plan.node.sections;
+    if (std::find(asked.begin(), asked.end(), section.name) == asked.end()) continue;
+    chosen.push_back(plan.node.quick ? node::quick(section) : section);
+  }
+  return chosen;
+}
+
 double parts_of(const Section& section) {
   if (section.figure == Figure::store) return 2;
   if (section.figure == Figure::load) return static_cast<double>(section.bytes) / sizeof(std::uint64_t);
   return 1;
 }
 
-Exercise exercise_of(const Section& section) {
+Exercise exercise_of(const Section& section, bool quick) {
   const bool both = section.direction == Direction::bi || section.figure == Figure::store;
   const auto window = static_cast<std::uint64_t>(section.window);
   Exercise exercise{.name = section.name,
@@ -49,15 +65,18 @@ Exercise exercise_of(const Section& section) {
                     .messages = {window, both ? window : 0},
                     .parts = parts_of(section),
                     .second_times = false,
-                    .one_buffer = false};
+                    .one_buffer = false,
+                    .pace = quick ? quick_pace : usual_pace};
   if (section.figure == Figure::store) {
     exercise.run = [](Exchanger& link, const View& view, std::uint64_t count) { link.pingpong(view, count); };
   } else {
     const Stream stream{.window = section.window, .direction = section.direction};
-    exercise.run = [stream](Exchanger& link, const View& view, std::uint64_t count) { link.stream(view, count, stream); };
+    exercise.run = [stream](Exchanger& link, const View& view, std::uint64_t count) {
+      link.stream(view, count, stream);
+    };
   }
   if (section.figure == Figure::issue || section.figure == Figure::enqueue) {
-    exercise.most_counts = section.peer_access ? most_enqueued : most_enqueued_staged;
+    exercise.most_counts = section.peer_access && !quick ? most_enqueued : most_enqueued_staged;
   }
   return exercise;
 }
@@ -86,7 +105,7 @@ class Matrices {
       machine_->give_access();
       access_given_ = true;
     }
-    const Exercise exercise = exercise_of(section);
+    const Exercise exercise = exercise_of(section, plan_.node.quick);
     // What one cell has shown about how long its messages take holds for the next, within a GPU and between two apart.
     const auto entry = [&](const char* summary) {
       return TransportEntry{section.name, summary, false, MemoryKind::device, section.fault != nullptr, nullptr};
@@ -152,7 +171,8 @@ class Matrices {
       link = machine_->link(section, first, second, broken);
       if (section.ends == Ends::gpus) peers = link->peers();
       if (section.mover == node::Mover::kernel && !link->peers()) {
-        return Trouble{"skipped", "there is no peer access between the two: no kernel of one reaches the other's memory"};
+        return Trouble{"skipped",
+                       "there is no peer access between the two: no kernel of one reaches the other's memory"};
       }
       pair_.ranks = {first, second};
       point.transport = link.get();
@@ -233,8 +253,7 @@ void check_node(const Context& context, const Plan& plan) {
   for (const int device : plan.node.gpus) {
     if (context.gpus.devices == 0 || device < context.gpus.devices) continue;
     throw Refusal("the plan asks for GPU " + std::to_string(device) + ", but CUDA sees " +
-                  std::to_string(context.gpus.devices) +
-                  " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others");
+                  std::to_string(context.gpus.devices) + " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others");
   }
 }
 
@@ -246,17 +265,14 @@ Exit run_node(const Context& context, const Plan& plan, Records& records, Watchd
   watchdog.enter("making the GPUs ready");
   std::vector<gpu::Device> devices;
   for (const int device : devices_of(context, plan)) devices.push_back(gpu::describe(device));
+  const std::vector<Section> sections = sections_of(plan);
   std::uint64_t largest = 0;
-  for (const auto& name : plan.node.sections) largest = std::max(largest, node::find_section(name)->bytes);
+  for (const auto& section : sections) largest = std::max(largest, section.bytes);
   const std::chrono::duration<double> patience(std::min(most_patience_s, plan.watchdog_s / 2));
-  auto machine =
-      node::make_machine(devices_of(context, plan), std::min(largest, plan.node.largest_bytes), patience);
+  auto machine = node::make_machine(devices_of(context, plan), std::min(largest, plan.node.largest_bytes), patience);
   records.write(node_record(devices, machine.get(), ""));
   Matrices matrices(plan, std::move(devices), std::move(machine), records, watchdog);
-  for (const auto& section : node::sections()) {
-    const auto& asked = plan.node.sections;
-    if (std::find(asked.begin(), asked.end(), section.name) != asked.end()) matrices.measure(section);
-  }
+  for (const auto& section : sections) matrices.measure(section);
   return records.failed() ? Exit::failed : Exit::good;
 }
 

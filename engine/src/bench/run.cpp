@@ -31,13 +31,8 @@ std::vector<Point> points_of_size(Lineup& lineup, const Plan& plan, std::uint64_
   std::vector<Point> points;
   for (auto& player : lineup.players()) {
     if (!player.reason.empty()) continue;
-    const Arena& arena = lineup.arena(player.entry->memory);
-    Point point;
-    point.entry = player.entry;
-    point.transport = player.transport.get();
-    point.memory = plan.verify ? arena.memory.get() : nullptr;
-    point.view = {arena.buffers.send, arena.buffers.recv, bytes};
-    point.skipped = skip_all.empty() ? lineup.too_large(player, bytes) : skip_all;
+    Point point = lineup.point(player, bytes, plan.verify);
+    if (!skip_all.empty()) point.skipped = skip_all;
     point.fresh = player.fresh;
     if (point.skipped.empty()) player.fresh = false;
     points.push_back(std::move(point));
@@ -130,7 +125,7 @@ Exit run_plan(const Context& context, const Plan& plan, Records& records, Watchd
   watchdog.enter("finding out which transports can be used");
   Lineup lineup(context, *pair, plan);
   for (const auto& player : lineup.players()) {
-    records.write(transport_record(*player.entry, player.reason, player.transport->facts()));
+    records.write(transport_record(*player.entry, player.reason, to_json(player.transport->facts())));
   }
   if (plan.benchmark != Benchmark::probe && !plan.sizes_bytes.empty()) sweep(*pair, plan, lineup, records, watchdog);
   const bool failed = wire::broadcast_value(records.failed(), 0, pair->control.get());

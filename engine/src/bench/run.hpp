@@ -4,6 +4,7 @@
 #include "../check.hpp"
 #include "../context.hpp"
 #include "../measure/watchdog.hpp"
+#include "../record/json.hpp"
 #include "../record/output.hpp"
 #include "../record/plan.hpp"
 

@@ -13,6 +13,17 @@
 
 namespace volley {
 
+// How much time a measurement gives to being sure.
+struct Pace {
+  // A visit takes about this long: several samples of a short exchange, two of a long one.
+  double visit_s = 5e-3;
+  // The time that finding out how long a batch takes may take itself.
+  double calibration_s = 20e-3;
+  // An exchange longer than this needs only as many samples as an interval of the median needs, and its buffers are
+  // far larger than any cache that an untimed exchange could warm.
+  double lasting_exchange_s = 50e-3;
+};
+
 // What one count of the timing loop does: an exchange of a ping-pong, or a window of a stream.
 struct Exercise {
   const char* name;
@@ -23,6 +34,7 @@ struct Exercise {
   bool one_buffer;                        // a fixed batch uses one buffer both ways, as the tutorial does
   // Of a sample. An exchange that costs the first rank nothing at all (`null`) must not make one of endless length.
   std::uint64_t most_counts = std::uint64_t{1} << 22;
+  Pace pace = {};
 };
 
 enum class EndedBy { open, interval, time, few, fixed, failure };

@@ -16,17 +16,10 @@ namespace {
 constexpr double overhead_share = 0.005;
 // A sample is at least this long: what its first exchange pays for buffers that were just rewritten does not show.
 constexpr double shortest_sample_s = 1e-3;
-// A visit takes about this long: several samples of a short exchange, two of a long one.
-constexpr double visit_s = 5e-3;
 constexpr int most_samples_a_visit = 10;
-// An exchange longer than this needs only as many samples as an interval of the median needs, and its buffers are
-// far larger than any cache that an untimed exchange could warm.
-constexpr double lasting_exchange_s = 50e-3;
 constexpr int empty_samples = 31;
 // A block of glibc's malloc begins this far behind a page boundary when it has pages of its own.
 constexpr std::size_t malloc_header_bytes = 16;
-// The time that finding out how long a batch takes may take itself.
-constexpr double calibration_s = 20e-3;
 // With one exchange a sample, percentiles are asked for: fewer samples than this have no 99th.
 constexpr std::size_t tail_samples = 1000;
 
@@ -106,9 +99,11 @@ void Sampler::calibrate(Point& point) {
 double Sampler::shortest_batch_s(Point& point, std::uint64_t count) {
   double shortest_s = std::numeric_limits<double>::infinity();
   double spent_s = 0;
+  const Pace& pace = exercise_.pace;
   const auto goes_on = [&](int repeat) {
-    if (shortest_s > 2 * lasting_exchange_s) return repeat < 1;  // nothing interrupts for so long
-    return repeat < 2 || (repeat < 5 && shortest_s < lasting_exchange_s) || (repeat < 10 && spent_s < calibration_s);
+    if (shortest_s > 2 * pace.lasting_exchange_s) return repeat < 1;  // nothing interrupts for so long
+    return repeat < 2 || (repeat < 5 && shortest_s < pace.lasting_exchange_s) ||
+           (repeat < 10 && spent_s < pace.calibration_s);
   };
   for (int repeat = 0; goes_on(repeat); ++repeat) {
     ready();
@@ -119,7 +114,7 @@ double Sampler::shortest_batch_s(Point& point, std::uint64_t count) {
   return shortest_s;
 }
 
-bool Sampler::lasting(const Point& point) const { return point.count_s > lasting_exchange_s; }
+bool Sampler::lasting(const Point& point) const { return point.count_s > exercise_.pace.lasting_exchange_s; }
 
 // Samples of one visit. However few the visits, an interval of the median must exist after the last of them.
 int Sampler::burst(const Point& point) const {
@@ -128,7 +123,7 @@ int Sampler::burst(const Point& point) const {
   if (lasting(point)) return fewest;
   const int most = plan_.sampling.tail ? 10 * most_samples_a_visit : most_samples_a_visit;
   const double sample_s = point.count_s * static_cast<double>(point.count);
-  return std::max(fewest, static_cast<int>(std::min<double>(most, visit_s / sample_s)));
+  return std::max(fewest, static_cast<int>(std::min<double>(most, exercise_.pace.visit_s / sample_s)));
 }
 
 // Other transports were visited since this one began.

@@ -1,4 +1,5 @@
-// Links whose data is moved by copy engines or by a kernel that copies: bandwidth, and the completion of one small copy.
+// Links whose data is moved by copy engines or by a kernel that copies: bandwidth, and the completion of one small
+// copy.
 #include <algorithm>
 
 #include "../gpu/check_cuda.cuh"
@@ -45,8 +46,8 @@ class Copies : public LaneLink {
         for (const auto& lane : this->lanes()) copy(lane, view.bytes);
       }
       if (section_.figure == Figure::completion) synchronize();
-      else finish(view.bytes * static_cast<std::uint64_t>(stream.window));
     }
+    if (section_.figure == Figure::bandwidth) finish(windows * view.bytes * static_cast<std::uint64_t>(stream.window));
   }
 
  protected:
@@ -54,8 +55,8 @@ class Copies : public LaneLink {
     if (lane.from.device < 0 || lane.to.device < 0) {
       VOLLEY_CUDA_CHECK(cudaMemcpyAsync(lane.to.at, lane.from.at, bytes, cudaMemcpyDefault, lane.stream().get()));
     } else {
-      VOLLEY_CUDA_CHECK(cudaMemcpyPeerAsync(lane.to.at, lane.to.device, lane.from.at, lane.from.device, bytes,
-                                            lane.stream().get()));
+      VOLLEY_CUDA_CHECK(
+          cudaMemcpyPeerAsync(lane.to.at, lane.to.device, lane.from.at, lane.from.device, bytes, lane.stream().get()));
     }
   }
 

@@ -1,5 +1,5 @@
-// Links whose small copies are enqueued behind a kernel that holds the stream, as the CUDA sample p2pBandwidthLatencyTest
-// does it: then enqueueing and performing them can be timed apart.
+// Links whose small copies are enqueued behind a kernel that holds the stream, as the CUDA sample
+// p2pBandwidthLatencyTest does it: then enqueueing and performing them can be timed apart.
 #include "../gpu/check_cuda.cuh"
 #include "gate.cuh"
 #include "lanes.cuh"
@@ -11,9 +11,7 @@ namespace {
 class Held final : public LaneLink {
  public:
   Held(const Section& section, std::vector<Lane> lanes, bool peers, Seconds patience)
-      : LaneLink(std::move(lanes), peers),
-        enqueues_(section.figure == Figure::enqueue),
-        patience_(patience) {}
+      : LaneLink(std::move(lanes), peers), enqueues_(section.figure == Figure::enqueue), patience_(patience) {}
 
   void arm(const View& view, std::uint64_t count) override {
     gpu::select(lane().driver->device);

@@ -71,9 +71,7 @@ class Hosted final : public Link {
   void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
     copies_->stream(view, windows, stream);
   }
-  void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    copies_->fill(message, bytes, seed);
-  }
+  void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) override { copies_->fill(message, bytes, seed); }
   void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
     copies_->poison(message, bytes, seed);
   }

@@ -41,7 +41,8 @@ std::optional<Mismatch> LaneLink::check(const std::byte*, std::size_t bytes, std
   std::optional<Mismatch> found;
   for (const auto& lane : lanes_) {
     look(lane.to, "where it arrived", bytes, seed ^ lane.number, found);
-    if (lane.over_link) look(*lane.over_link, "as the other GPU loads it over the link", bytes, seed ^ lane.number, found);
+    if (lane.over_link)
+      look(*lane.over_link, "as the other GPU loads it over the link", bytes, seed ^ lane.number, found);
   }
   return found;
 }

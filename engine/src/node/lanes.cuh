@@ -1,4 +1,5 @@
-// What all links between local endpoints share: the GPUs with their buffers and streams, and the lanes on which messages go.
+// What all links between local endpoints share: the GPUs with their buffers and streams, and the lanes on which
+// messages go.
 #pragma once
 
 #include <array>
@@ -53,8 +54,8 @@ inline void select(const Place& place) {
 // Throws Stuck after `patience`; what the stream does then nobody knows.
 void await(const gpu::Stream& stream, Seconds patience);
 
-// A link whose messages are verified lane by lane: written where they come from, looked at where they arrived, and, where
-// peer access is on, by loads of the other device's kernel as well.
+// A link whose messages are verified lane by lane: written where they come from, looked at where they arrived, and,
+// where peer access is on, by loads of the other device's kernel as well.
 class LaneLink : public Link {
  public:
   LaneLink(std::vector<Lane> lanes, bool peers) : lanes_(std::move(lanes)), peers_(peers) {}

@@ -1,6 +1,7 @@
 #include "machine.hpp"
 
 #include <algorithm>
+#include <future>
 
 #include "../gpu/check_cuda.cuh"
 #include "lanes.cuh"
@@ -36,16 +37,29 @@ std::uint64_t free_bytes(int device) {
   return free;
 }
 
+// All at once: a context takes a tenth of a second.
+void make_contexts(const std::vector<int>& devices) {
+  std::vector<std::future<std::uint64_t>> being_made;
+  for (const int device : devices)
+    being_made.push_back(std::async(std::launch::async, [=] { return free_bytes(device); }));
+  for (auto& each : being_made) static_cast<void>(each.get());
+}
+
 class CudaMachine final : public Machine {
  public:
   CudaMachine(const std::vector<int>& devices, std::uint64_t bytes, Seconds patience)
       : patience_(patience), capacity_(std::max(bytes, least_bytes) / page_bytes * page_bytes) {
+    make_contexts(devices);
     for (const int device : devices) {
       while (capacity_ > least_bytes && buffers_of_a_gpu * (capacity_ + around_bytes) > free_bytes(device)) {
         capacity_ = std::max(capacity_ / 2 / page_bytes * page_bytes, least_bytes);
       }
     }
-    for (const int device : devices) gpus_.push_back(make_gpu(device, capacity_));
+    std::vector<std::future<std::unique_ptr<Gpu>>> being_made;
+    for (const int device : devices) {
+      being_made.push_back(std::async(std::launch::async, [=, this] { return make_gpu(device, capacity_); }));
+    }
+    for (auto& each : being_made) gpus_.push_back(each.get());
     access_.assign(gpus_.size(), std::vector<bool>(gpus_.size(), false));
   }
 
@@ -69,8 +83,7 @@ class CudaMachine final : public Machine {
         if (first == second || !can_access(first, second)) continue;
         const cudaError_t status = cudaDeviceEnablePeerAccess(at(second).device, 0);
         static_cast<void>(cudaGetLastError());
-        access_[index(first)][index(second)] =
-            status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
+        access_[index(first)][index(second)] = status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
       }
     }
   }
@@ -78,8 +91,10 @@ class CudaMachine final : public Machine {
   std::uint64_t capacity() const override { return capacity_; }
 
   std::unique_ptr<Link> link(const Section& section, int first, int second, bool broken) override {
-    if (section.ends != Ends::gpus) return make_hosted(section, at(first), std::min(section.bytes, capacity_), patience_);
-    const bool peers = first == second || (access_[index(first)][index(second)] && access_[index(second)][index(first)]);
+    if (section.ends != Ends::gpus)
+      return make_hosted(section, at(first), std::min(section.bytes, capacity_), patience_);
+    const bool peers =
+        first == second || (access_[index(first)][index(second)] && access_[index(second)][index(first)]);
     const bool both = section.direction == Direction::bi || section.figure == Figure::store;
     std::vector<Lane> lanes{lane(section, first, second, 0, peers)};
     if (both) lanes.push_back(lane(section, second, first, 1, peers));

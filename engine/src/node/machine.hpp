@@ -1,5 +1,5 @@
-// The GPUs of a node as one process has them, and the links between them: endpoints of one process, with no MPI between.
-// The .cu files beside this one answer where the build has CUDA, absent.cpp where it has not.
+// The GPUs of a node as one process has them, and the links between them: endpoints of one process, with no MPI
+// between. The .cu files beside this one answer where the build has CUDA, absent.cpp where it has not.
 #pragma once
 
 #include <chrono>
@@ -33,8 +33,8 @@ class Machine {
  public:
   virtual ~Machine() = default;
 
-  // Whether the first's kernels can be let at the second's memory, as cudaDeviceCanAccessPeer says. Ends are numbered in the
-  // order of `make_machine`.
+  // Whether the first's kernels can be let at the second's memory, as cudaDeviceCanAccessPeer says. Ends are numbered
+  // in the order of `make_machine`.
   [[nodiscard]] virtual bool can_access(int first, int second) const = 0;
 
   // Switches peer access on between all pairs that can; one that refuses stays as it is, and links say so.
@@ -53,8 +53,8 @@ class Machine {
   virtual void renew(int first, int second) = 0;
 };
 
-// The devices of CUDA's numbers, with buffers for messages of up to `bytes` bytes, or less where there is no room. A link
-// that makes no progress for `patience` is given up.
+// The devices of CUDA's numbers, with buffers for messages of up to `bytes` bytes, or less where there is no room. A
+// link that makes no progress for `patience` is given up.
 [[nodiscard]] std::unique_ptr<Machine> make_machine(const std::vector<int>& devices, std::uint64_t bytes,
                                                     std::chrono::duration<double> patience);
 

@@ -1,4 +1,5 @@
-// Links whose data is moved by a single thread of a kernel: loads that wait for each other, and stores that are answered.
+// Links whose data is moved by a single thread of a kernel: loads that wait for each other, and stores that are
+// answered.
 #include "../gpu/check_cuda.cuh"
 #include "../handles/device_buffer.cuh"
 #include "../handles/pinned_buffer.cuh"
@@ -12,7 +13,8 @@ namespace {
 using device::Line;
 using device::Told;
 
-// An odd number of words that leads out of a line of 128 bytes: all words are visited if their number is a power of two.
+// An odd number of words that leads out of a line of 128 bytes: all words are visited if their number is a power of
+// two.
 constexpr std::uint64_t chase_stride = 17;
 
 __device__ inline std::uint64_t load_past_caches(const std::uint64_t* from) {
@@ -21,9 +23,9 @@ __device__ inline std::uint64_t load_past_caches(const std::uint64_t* from) {
   return value;
 }
 
-// `passes` times over all words (a power of two), one load after the other: the address of each is a sum with bits of the
-// value before, which are masked by `none`, a zero that the compiler does not know. What was loaded is stored here at once;
-// nobody waits for that.
+// `passes` times over all words (a power of two), one load after the other: the address of each is a sum with bits of
+// the value before, which are masked by `none`, a zero that the compiler does not know. What was loaded is stored here
+// at once; nobody waits for that.
 __global__ void chase(const std::uint64_t* from, std::uint64_t* to, std::uint64_t words, std::uint64_t passes,
                       std::uint64_t none) {
   std::uint64_t at = 0;
@@ -50,8 +52,8 @@ struct Bounce {
 // One look at the clock costs about as much as one at the inbox.
 constexpr unsigned polls_between_looks = 1024;
 
-// Waits for message `number` in this side's inbox. Each word of a line carries half of the message and the low half of the
-// number (device_access.cuh).
+// Waits for message `number` in this side's inbox. Each word of a line carries half of the message and the low half of
+// the number (device_access.cuh).
 __device__ inline bool arrives(const Bounce& job, std::uint64_t number, Line& found) {
   std::uint64_t deadline_ns = 0;
   const auto carries = [&](std::uint64_t word) { return word >> 32 == (number & 0xFFFFFFFFU); };

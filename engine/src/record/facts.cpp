@@ -8,6 +8,7 @@
 #include <array>
 #include <ctime>
 #include <string_view>
+#include <variant>
 
 #include "../measure/clock.hpp"
 
@@ -63,6 +64,12 @@ Json mpi_facts() {
   return facts;
 }
 
+// The function that fits the argument best.
+template <class... Functions>
+struct Either : Functions... {
+  using Functions::operator()...;
+};
+
 Json split(std::string_view list, char separator) {
   Json items = Json::array();
   while (!list.empty()) {
@@ -96,6 +103,18 @@ Json to_json(const RankFacts& facts) {
           {"cpu", facts.cpu},
           {"memory_available_bytes", facts.memory_available_bytes},
           {"device", facts.device ? to_json(*facts.device) : Json(nullptr)}};
+}
+
+Json to_json(const Facts& facts) {
+  Json object = Json::object();
+  const auto plain = [](const auto& value) { return Json(value); };
+  const auto rows = [](const std::vector<Facts>& each) {
+    Json list = Json::array();
+    for (const auto& row : each) list.push_back(to_json(row));
+    return list;
+  };
+  for (const auto& [name, value] : facts) object[name] = std::visit(Either{plain, rows}, value);
+  return object;
 }
 
 RankFacts rank_from_json(const Json& json) {
@@ -171,7 +190,7 @@ Json run_record(const Context& context, const Plan& plan, double clock_read_s) {
           {"clock", {{"name", "steady_clock"}, {"resolution_s", tick}, {"read_s", clock_read_s}}},
           {"ranks", ranks},
           {"environment", steering_environment()},
-          {"plan", plan.document}};
+          {"plan", json_from(plan.document)}};
 }
 
 Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts) {

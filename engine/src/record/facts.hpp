@@ -14,6 +14,7 @@ inline constexpr int record_version = 1;
 
 [[nodiscard]] Json to_json(const gpu::Device& device);
 [[nodiscard]] Json to_json(const RankFacts& facts);
+[[nodiscard]] Json to_json(const Facts& facts);
 [[nodiscard]] RankFacts rank_from_json(const Json& json);
 
 // What the engine was built from, for the run record.

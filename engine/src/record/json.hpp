@@ -9,8 +9,9 @@ namespace volley {
 using Json = nlohmann::ordered_json;
 
 // One line of text. Bytes that are not UTF-8 (a host name, an environment variable) are replaced, never refused.
-[[nodiscard]] inline std::string line_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+[[nodiscard]] std::string line_of(const Json& json);
+
+// The document in a text. Throws Json::exception where there is none.
+[[nodiscard]] Json json_from(const std::string& text);
 
 }  // namespace volley

@@ -10,6 +10,7 @@
 #include "../check.hpp"
 #include "../node/section.hpp"
 #include "../transport/registry.hpp"
+#include "json.hpp"
 
 namespace volley {
 
@@ -121,6 +122,7 @@ class Object {
       else complain(std::string(key) + "." + name, "expected a text, found " + shown(text));
     }
   }
+  [[nodiscard]] bool has(const char* key) const { return node_.contains(key); }
   // Complains about every key that nobody asked for.
   void finish() {
     if (!node_.is_object()) return;
@@ -219,6 +221,7 @@ void read_node(Object& object, Node& node) {
   object.list("sections", node.sections, "a section's name", [](const Json& v) { return v.is_string(); }, true);
   object.list("gpus", node.gpus, "the number of a GPU", is_number);
   object.integer("largest_bytes", node.largest_bytes, std::uint64_t{64} << 10);
+  object.boolean("quick", node.quick);
   object.boolean("samples", node.samples);
 }
 
@@ -227,7 +230,7 @@ void check_node(Object& object, const Plan& plan) {
     object.complain("world_size",
                     "one rank has all GPUs of a node's matrices, found " + std::to_string(plan.world_size));
   }
-  if (!plan.document.contains("node")) return object.complain("node", "missing: expected an object");
+  if (!object.has("node")) return object.complain("node", "missing: expected an object");
   if (plan.node.sections.empty()) object.complain("node.sections", "expected at least one section");
   for (std::size_t i = 0; i < plan.node.sections.size(); ++i) {
     if (node::find_section(plan.node.sections[i]) != nullptr) continue;
@@ -260,7 +263,7 @@ std::string grids_of(int ranks) {
 }
 
 void check_jacobi(Object& object, const Plan& plan) {
-  if (!plan.document.contains("jacobi")) return object.complain("jacobi", "missing: expected an object");
+  if (!object.has("jacobi")) return object.complain("jacobi", "missing: expected an object");
   const auto [across, along] = plan.jacobi.topology;
   if (std::int64_t{across} * along != plan.world_size) {
     object.complain("jacobi.topology", "a grid of " + std::to_string(across) + " x " + std::to_string(along) +
@@ -342,17 +345,19 @@ void read_into(Plan& plan, Object& object) {
 PlanReading read_plan(const std::string& text) {
   PlanReading reading;
   Plan& plan = reading.plan;
+  Json document;
   try {
-    plan.document = Json::parse(text);
+    document = json_from(text);
   } catch (const Json::exception& error) {  // the library's way of answering; turned into one of ours
     reading.errors.push_back("plan: not a JSON document: " + std::string(error.what()));
     return reading;
   }
-  if (const auto complaint = wrong_version(plan.document); !complaint.empty()) {
+  if (const auto complaint = wrong_version(document); !complaint.empty()) {
     reading.errors.push_back(complaint);
     return reading;
   }
-  Object object(plan.document, "$", reading.errors);
+  plan.document = text;
+  Object object(document, "$", reading.errors);
   read_into(plan, object);
   return reading;
 }

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "json.hpp"
-
 namespace volley {
 
 inline constexpr int plan_version = 1;
@@ -53,10 +51,11 @@ struct Jacobi {
 };
 
 struct Node {
-  std::vector<std::string> sections;                   // see node/section.hpp
-  std::vector<int> gpus;                               // CUDA's numbers; empty: all
-  std::uint64_t largest_bytes = std::uint64_t{256} << 20;  // of a message of any section
-  bool samples = false;                                // rows keep every sample
+  std::vector<std::string> sections;                       // see node/section.hpp
+  std::vector<int> gpus;                                   // CUDA's numbers; empty: all
+  std::uint64_t largest_bytes = std::uint64_t{512} << 20;  // of a message of any section
+  bool quick = false;                                      // less data, fewer samples
+  bool samples = false;                                    // rows keep every sample
 };
 
 struct Plan {
@@ -75,7 +74,7 @@ struct Plan {
   bool share_device = false;
   std::optional<double> budget_s;
   double watchdog_s = 60.0;
-  Json document;  // the plan as it came, for the run record
+  std::string document;  // the plan's text as it came, for the run record
 };
 
 // A plan's text, read: the plan, or every error of the text as a line `plan: $.path: what was expected`.

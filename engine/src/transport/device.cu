@@ -129,7 +129,7 @@ class DeviceTransport final : public Transport {
     stream_ = {};
   }
 
-  [[nodiscard]] Json facts() const override {
+  [[nodiscard]] Facts facts() const override {
     return {{"flag_in_word_up_to_bytes", device::short_bytes},
             {"flag_in_word_most_threads", device::most_threads},
             {"direct_stores_most_blocks", device::most_blocks},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "../measure/clock.hpp"
 #include "halo_link.hpp"
@@ -104,6 +105,15 @@ struct HangChannel : MpiChannel {
   int messages_ = 0;
 };
 
+// The second rank has no room for what the transport needs, as the first finds out only by waiting for it.
+struct UnopenedChannel : MpiChannel {
+  void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) {
+    if (!pair.leads()) throw std::bad_alloc();
+    MpiChannel::open(context, pair, buffers, capacity);
+    VOLLEY_MPI(MPI_Barrier(pair.control.get()));
+  }
+};
+
 // A slow pair among like ones: ranks 0 and 2 wait before each message to each other.
 struct DelayChannel : MpiChannel {
   void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) {
@@ -135,6 +145,7 @@ std::unique_ptr<HaloLink> make_corrupt_halo() { return std::make_unique<HaloOver
 std::unique_ptr<HaloLink> make_nan_halo() { return std::make_unique<HaloOver<NanHaloChannel>>(); }
 std::unique_ptr<HaloLink> make_echo_halo() { return std::make_unique<HaloOver<EchoChannel>>(); }
 std::unique_ptr<Transport> make_hang() { return std::make_unique<HostDriven<HangChannel>>(); }
+std::unique_ptr<Transport> make_unopened() { return std::make_unique<HostDriven<UnopenedChannel>>(); }
 std::unique_ptr<Transport> make_delay() { return std::make_unique<HostDriven<DelayChannel>>(); }
 
 }  // namespace volley

@@ -27,6 +27,7 @@ std::unique_ptr<Transport> make_device();
 std::unique_ptr<Transport> make_corrupt();
 std::unique_ptr<Transport> make_echo();
 std::unique_ptr<Transport> make_hang();
+std::unique_ptr<Transport> make_unopened();
 std::unique_ptr<Transport> make_delay();
 
 // The same for halos; those in device memory in builds with CUDA only.

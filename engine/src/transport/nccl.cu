@@ -53,7 +53,7 @@ class Link {
   void end_group() { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
   void check_async() const { communicator_.check_async(); }
 
-  [[nodiscard]] Json facts() const { return nccl_ ? Json{{"nccl_version", nccl_->version()}} : Json::object(); }
+  [[nodiscard]] Facts facts() const { return nccl_ ? Facts{{"nccl_version", nccl_->version()}} : Facts{}; }
 
  private:
   // A communicator of this rank alone: a driver that is too old for this NCCL, or a machine where it finds no network
@@ -125,7 +125,7 @@ class NcclTransport final : public Transport {
     wait();
   }
 
-  [[nodiscard]] Json facts() const override { return link_.facts(); }
+  [[nodiscard]] Facts facts() const override { return link_.facts(); }
 
  private:
   static constexpr std::size_t signal_bytes = 8;

@@ -42,6 +42,7 @@ constexpr std::array entries{
                    make_echo_halo},
     TransportEntry{"nan", "test: host, and a halo of NaNs", true, host, true, make_host, make_nan_halo},
     TransportEntry{"hang", "test: host, and the second rank stops", true, host, true, make_hang},
+    TransportEntry{"unopened", "test: host, and the second rank cannot open it", true, host, true, make_unopened},
     TransportEntry{"delay", "test: host, with 0.2 ms before each message between ranks 0 and 2", true, host, true,
                    make_delay},
 };

@@ -29,7 +29,7 @@ class ChunkedChannel {
   void start_recv(const View& view) { conveyor_.add_recv(view); }
   void finish() { conveyor_.run(); }
 
-  [[nodiscard]] Json facts() const { return cutting_.facts(); }
+  [[nodiscard]] Facts facts() const { return cutting_.facts(); }
 
  protected:
   Conveyor<Link, AsyncCopies> conveyor_;
@@ -41,7 +41,7 @@ class ChunkedChannel {
 template <class Channel>
 class Chunked final : public HostDriven<Channel> {
  public:
-  [[nodiscard]] Json facts() const override { return this->channel_.facts(); }
+  [[nodiscard]] Facts facts() const override { return this->channel_.facts(); }
 };
 
 }  // namespace volley

@@ -77,8 +77,8 @@ struct Cutting {
   }
 
   // For the transport's record.
-  [[nodiscard]] Json facts() const {
-    Json rows = Json::array();
+  [[nodiscard]] Facts facts() const {
+    std::vector<Facts> rows;
     for (const auto& row : table) {
       rows.push_back({{"message_bytes", row.message_bytes}, {"chunk_bytes", row.chunk_bytes}});
     }

@@ -8,6 +8,7 @@
 #include "../context.hpp"
 #include "../memory.hpp"
 #include "../record/plan.hpp"
+#include "facts.hpp"
 
 namespace volley {
 
@@ -53,7 +54,7 @@ class Transport : public Exchanger {
   virtual void close() = 0;
 
   // What the transport settled on, for its record.
-  [[nodiscard]] virtual Json facts() const { return Json::object(); }
+  [[nodiscard]] virtual Facts facts() const { return {}; }
 };
 
 }  // namespace volley

@@ -27,7 +27,6 @@ OVERVIEW_BUDGET_S = 60.0
 """Plain ``volley`` answers within a minute."""
 
 _DEFAULTS, _STREAM = Sampling(), Stream()
-_POINT_TIMES_S = {"matrix": of_matrix.POINT_TIME_S, "node": of_node.POINT_TIME_S}
 
 
 def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
@@ -48,9 +47,7 @@ def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
         sizes=()
         if benchmark in ("matrix", "node", "jacobi")
         else read_sizes("--sizes", options.get("sizes", DEFAULT_SIZES)),
-        sampling=_DEFAULTS
-        if benchmark == "jacobi"
-        else _sampling(options, _POINT_TIMES_S.get(benchmark, _DEFAULTS.point_time_s)),
+        sampling=_DEFAULTS if benchmark == "jacobi" else _sampling(options, _point_time_s(benchmark, options)),
         stream=_stream(options),
         matrix=of_matrix.plan_part(options) if matrix else Matrix(),
         node=of_node.plan_part(options) if benchmark == "node" else None,
@@ -80,6 +77,12 @@ def _transports(options: Mapping[str, Any]) -> tuple[str, ...]:
         if options.get(name):
             return split_names(f"--{name}", ",".join(options[name]))
     return ()
+
+
+def _point_time_s(benchmark: Benchmark, options: Mapping[str, Any]) -> float:
+    if benchmark == "node":
+        return of_node.point_time_s(options)
+    return of_matrix.POINT_TIME_S if benchmark == "matrix" else _DEFAULTS.point_time_s
 
 
 def _sampling(options: Mapping[str, Any], point_time_s: float) -> Sampling:

@@ -18,6 +18,9 @@ from volley.text import several
 POINT_TIME_S = 0.1
 """A cell has large messages or little noise: this is where an interval of 1 % is reached or never."""
 
+QUICK_POINT_TIME_S = 0.02
+"""For who wants to know soon."""
+
 SAMPLES_FORMAT = "cuda-samples"
 
 SECTIONS = {
@@ -70,7 +73,14 @@ _OF_RANKS = (
 
 def asks_for_ranks(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
     """Return the options that only matrices between ranks have and that were given, as one writes them."""
-    return [f"--{name.replace('_', '-')}" for name in _OF_RANKS if given.get(name) != defaults.get(name)]
+    return [
+        f"--{name.replace('_', '-')}" for name in _OF_RANKS if _plain(given.get(name)) != _plain(defaults.get(name))
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """A list option that is not given is parsed as an empty sequence and declared as ``None``."""
+    return None if isinstance(value, (list, tuple)) and not value else value
 
 
 def asks_for_gpus(given: Mapping[str, Any]) -> list[str]:
@@ -110,6 +120,11 @@ def wanted(given: Mapping[str, Any], defaults: Mapping[str, Any], environment: M
     return True
 
 
+def point_time_s(options: Mapping[str, Any]) -> float:
+    """How long a cell goes on at most, in seconds, where the options do not say."""
+    return QUICK_POINT_TIME_S if options.get("format_name") == SAMPLES_FORMAT else POINT_TIME_S
+
+
 def plan_part(options: Mapping[str, Any]) -> Node:
     """Turn the parsed options into the plan's part.
 
@@ -117,7 +132,8 @@ def plan_part(options: Mapping[str, Any]) -> Node:
         UserError: naming the option and the valid forms.
     """
     asked = options.get("section")
-    usual = OF_THE_SAMPLE if options.get("format_name") == SAMPLES_FORMAT else USUAL
+    as_sample = options.get("format_name") == SAMPLES_FORMAT
+    usual = OF_THE_SAMPLE if as_sample else USUAL
     names = split_names("--section", ",".join(asked)) if asked else usual
     chosen = dict.fromkeys(each for name in names for each in (SECTIONS if name == "all" else (name,)))
     for name in chosen:
@@ -127,4 +143,4 @@ def plan_part(options: Mapping[str, Any]) -> Node:
     for number in numbers:
         if numbers.count(number) > 1:
             raise UserError(f"--gpus: GPU {number} is named twice; name each GPU once")
-    return Node(sections=list(chosen), gpus=list(numbers), samples=bool(options.get("samples")))
+    return Node(sections=list(chosen), gpus=list(numbers), quick=as_sample, samples=bool(options.get("samples")))

@@ -101,7 +101,10 @@ class Node(Frozen, frozen=True, kw_only=True):
     gpus: Annotated[list[NonNegative], Meta(description="CUDA's numbers; empty: all that CUDA shows.")] = []
     largest_bytes: Annotated[
         int, Meta(ge=64 << 10, description="no message is larger; without room for four on a GPU they are halved.")
-    ] = 256 << 20
+    ] = 512 << 20
+    quick: Annotated[
+        bool, Meta(description="smaller windows and fewer samples: an answer as soon as the CUDA sample has one.")
+    ] = False
     samples: Annotated[bool, Meta(description="rows keep every sample.")] = False
 
 

@@ -1,0 +1,29 @@
+// What a transport tells of itself: names and plain values. Transports know nothing of JSON, whose header would make up
+// most of the time that each of their files takes to compile.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace volley {
+
+struct Fact;
+using Facts = std::vector<Fact>;
+
+struct Fact {
+  Fact(std::string its_name, std::string text) : name(std::move(its_name)), value(std::move(text)) {}
+  Fact(std::string its_name, const char* text) : name(std::move(its_name)), value(std::string(text)) {}
+  Fact(std::string its_name, std::integral auto number)
+      : name(std::move(its_name)), value(static_cast<std::int64_t>(number)) {}
+  Fact(std::string its_name, double number) : name(std::move(its_name)), value(number) {}
+  Fact(std::string its_name, std::vector<Facts> rows) : name(std::move(its_name)), value(std::move(rows)) {}
+
+  std::string name;
+  std::variant<std::int64_t, double, std::string, std::vector<Facts>> value;
+};
+
+}  // namespace volley
