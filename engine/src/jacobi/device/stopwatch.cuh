@@ -1,5 +1,5 @@
 // How long the device takes for parts of an iteration: a pair of events around each, in some of the iterations only,
-// because the time stamps themselves cost the device about a microsecond.
+// because the time stamps cost the device a few microseconds (on an H200 an interior of 68 µs reads 71).
 #pragma once
 
 #include <cstddef>
