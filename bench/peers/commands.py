@@ -78,7 +78,8 @@ class Place:
     def _volley(self, command: Ours, name: str) -> Outcome:
         with tempfile.TemporaryDirectory() as folder:
             records = (self.keep or Path(folder)) / f"{name}.jsonl"
-            tokens = [*VOLLEY, *command.words, "--format", "json", "-o", str(records)]
+            benchmark, *words = command.words
+            tokens = [*VOLLEY, benchmark, "--format", "json", *words, "-o", str(records)]
             ended = finished(tokens, dict(os.environ))
             reason = ended.reason(-1)
             try:

@@ -143,7 +143,6 @@ def through_host(test: str) -> Take:
 
 SAMPLE_UNI = "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix"
 SAMPLE_BI = "Bidirectional P2P=Enabled Bandwidth Matrix"
-SAMPLE_SECTIONS = "uni/off,bi/off,issue/off,enqueue/off,uni,bi,issue,enqueue"
 SIDE = 20480
 
 
@@ -323,7 +322,7 @@ TABLE = (
     ),
     Comparison(
         "sample",
-        Ours("volley", ("matrix", "--section", SAMPLE_SECTIONS)),
+        Ours("volley", ("matrix", "--format", "cuda-samples")),
         (Command("sample", "p2pBandwidthLatencyTest", (), readers.p2p_sample, "alone"),),
         (
             Row(
