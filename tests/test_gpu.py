@@ -122,7 +122,7 @@ def test_a_local_domain_beyond_2_to_the_31_points_is_the_field_of_two_halves(vol
 
 
 def gpus(volley: Command) -> set[str]:
-    log = measured(volley, "transports", "--transport", "peer")
+    log = measured(volley, "transports")
     return {rank.device.uuid for rank in log.run.ranks if rank.device} if log.run else set()
 
 
