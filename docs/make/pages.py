@@ -18,6 +18,7 @@ from pathlib import Path
 
 from between_gpus import between_gpus
 from figures import DOCS, H200, NVLINK3, SUMMIT, Curve, find, measured, published, three_digits
+from jacobi_on_gpus import jacobi_on_gpus
 
 PAGES = (DOCS / "tutorial.md", DOCS / "method.md")
 SIZES = {8: "8 B", 4096: "4 KiB", 65536: "64 KiB", 1 << 20: "1 MiB", 1 << 24: "16 MiB", 1 << 30: "1 GiB"}
@@ -120,6 +121,7 @@ FIGURES: dict[str, Callable[[], Iterator[str]]] = {
         three_machines,
         printed_line,
         between_gpus,
+        jacobi_on_gpus,
     )
 }
 

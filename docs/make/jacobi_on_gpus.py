@@ -1,0 +1,32 @@
+"""The table of docs/method.md: what ``volley jacobi`` reached on GPUs, from its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from volley.records_io import read_runs
+from volley.solution import Solution, solutions
+from volley.text import digits
+
+RESULTS = Path(__file__).parents[2] / "results/h200-x2"
+
+
+def jacobi_on_gpus() -> Iterator[str]:
+    """Yield the table: one row a solution, grids of one process first."""
+    yield "| GPUs | points each | precision | residue every | exchange | ms an iteration | GLU/s | of a copy |"
+    yield "| --- | --- | --- | --- | --- | --: | --: | --: |"
+    found = [each for name in ("jacobi", "jacobi-scaling") for each in _solved(name)]
+    for each in sorted(found, key=lambda one: (one.ranks, one.precision, one.check_every)):
+        grid, domain = (" × ".join(map(str, pair)) for pair in (each.topology, each.domain))
+        of_copy = f"{100 * each.of_copy:.0f} %" if each.of_copy else "–"
+        time_ms, rate = (each.iteration_s or 0) * 1e3, (each.updates_per_s or 0) / 1e9
+        cells = [grid, domain, each.precision, str(each.check_every), f"`{each.transport}`"]
+        yield f"| {' | '.join(cells)} | {digits(time_ms, 4)} | {digits(rate, 4)} | {of_copy} |"
+
+
+def _solved(name: str) -> Iterator[Solution]:
+    """Yield the solutions of each run of a file; of one process alone there are no halos, and its first way stands."""
+    for log in read_runs(str(RESULTS / f"{name}.jsonl")):
+        good = [each for each in solutions([log]) if each.status == "ok"]
+        yield from good if not good or good[0].ranks > 1 else good[:1]
