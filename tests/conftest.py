@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sysconfig
 from importlib import metadata
 from pathlib import Path
@@ -10,6 +11,11 @@ from pathlib import Path
 import pytest
 
 from installations import CHECKOUT, QUICK, Installation, new_environment, pip_wheel, scrubbed, uv_install
+
+
+def pytest_sessionstart() -> None:
+    """Whoever started us in the background may have had us ignore Ctrl-C, and our children with us."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

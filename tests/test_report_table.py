@@ -373,5 +373,5 @@ def test_a_probe_lists_the_transports() -> None:
 
 
 def test_an_unknown_format_names_the_valid_ones() -> None:
-    with pytest.raises(UserError, match="choose table, csv, json, olcf or seed"):
+    with pytest.raises(UserError, match="choose table, csv, json, olcf, seed or cuda-samples"):
         render([], "xml", io.StringIO())
