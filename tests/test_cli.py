@@ -141,7 +141,7 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
     [
         (("pingpong", "--sizes", "3q"), "'3q' is not a message size: write 8, 64Ki, 8:1Gi"),
         (("pingpong", "--sizes", ""), "empty place"),
-        (("pingpong", "-f", "xml"), "choose table, csv, json, olcf or seed"),
+        (("pingpong", "-f", "xml"), "choose table, csv, json, olcf, seed or cuda-samples"),
         (("stream", "-f", "olcf"), "choose table, csv or json"),
         (("transports", "-f", "olcf"), "choose table, csv or json"),
         (("pingpong", "--launcher", "foo"), "choose auto, openmpi, mpich, srun or jsrun"),
