@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../measure/stopping.hpp"
+#include "../record/facts.hpp"
 
 namespace volley {
 
@@ -21,15 +22,6 @@ const char* name_of(EndedBy ended_by) {
 }
 
 Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
-Json mismatch_json(const std::optional<Mismatch>& mismatch) {
-  if (!mismatch) return nullptr;
-  return {{"rank", mismatch->rank},
-          {"offset_bytes", mismatch->offset_bytes},
-          {"expected", mismatch->expected},
-          {"found", mismatch->found},
-          {"wrong_bytes", mismatch->wrong_bytes}};
-}
 
 std::string failure_sentence(const Mismatch& mismatch) {
   return "the message that rank " + std::to_string(mismatch.rank) + " received differs from what was sent in " +
@@ -50,12 +42,8 @@ Json reason_of(const Point& point) {
 
 // What both benchmarks' records begin with.
 Json head(const char* record, const Pair& pair, const Point& point) {
-  return {{"record", record},
-          {"version", 1},
-          {"transport", point.entry->name},
-          {"ranks", pair.ranks},
-          {"size_bytes", point.view.bytes},
-          {"status", status_of(point)},
+  return {{"record", record},          {"version", record_version},      {"transport", point.entry->name},
+          {"ranks", pair.ranks},       {"size_bytes", point.view.bytes}, {"status", status_of(point)},
           {"reason", reason_of(point)}};
 }
 
@@ -65,7 +53,7 @@ void add_end(Json& record, const Point& point) {
   record["ended_by"] = ended_by == nullptr ? Json(nullptr) : Json(ended_by);
   record["messages_timed"] = point.messages_timed;
   record["messages_verified"] = point.messages_verified;
-  record["mismatch"] = mismatch_json(point.mismatch);
+  record["mismatch"] = point.mismatch ? to_json(*point.mismatch) : Json(nullptr);
   record["elapsed_s"] = point.elapsed_s;
 }
 

@@ -90,16 +90,6 @@ Json residues_json(const std::vector<Residue>& residues) {
   return list;
 }
 
-Json mismatch_json(const std::optional<WrongHalo>& wrong) {
-  if (!wrong) return nullptr;
-  const Mismatch& mismatch = wrong->mismatch;
-  return {{"rank", mismatch.rank},
-          {"offset_bytes", mismatch.offset_bytes},
-          {"expected", mismatch.expected},
-          {"found", mismatch.found},
-          {"wrong_bytes", mismatch.wrong_bytes}};
-}
-
 Json head(const TransportEntry& entry, const Jacobi& plan, const char* status, const std::string& reason) {
   return {{"record", "jacobi"},      {"version", record_version},
           {"transport", entry.name}, {"topology", plan.topology},
@@ -129,7 +119,7 @@ Json jacobi_record(const TransportEntry& entry, const Jacobi& plan, const Findin
   record["deviation"] = found.error ? Json(*found.error) : Json(nullptr);
   record["messages_timed"] = messages * found.iterations;
   record["messages_verified"] = found.messages_verified;
-  record["mismatch"] = mismatch_json(found.wrong);
+  record["mismatch"] = found.wrong ? to_json(found.wrong->mismatch) : Json(nullptr);
   record["elapsed_s"] = found.elapsed_s;
   return record;
 }

@@ -37,25 +37,12 @@ class Near {
   cpu_set_t before_{};
 };
 
-class HostVerifier final : public Verifier {
- public:
-  void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    host_pattern::fill(message, bytes, seed);
-  }
-  void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    host_pattern::poison(message, bytes, seed);
-  }
-  std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    return host_pattern::check(message, bytes, seed);
-  }
-};
-
 // The copies of another link, between whose ends one is in this one's memory.
 class Hosted final : public Link {
  public:
   Hosted(const Section& section, const Gpu& gpu, std::uint64_t bytes, Seconds patience)
       : near_(gpu.device), memory_((gpu::select(gpu.device), bytes + 2 * page_bytes)) {
-    const Place host{&verifier_, memory_.data() + page_bytes, -1};
+    const Place host{verifier_.get(), memory_.data() + page_bytes, -1};
     const auto place = [&](std::byte* at) { return Place{gpu.memories[0].get(), at, gpu.device}; };
     const bool up = section.ends == Ends::host_to_gpu;
     Lane lane{.from = up ? host : place(gpu.buffers[0].send),
@@ -84,7 +71,7 @@ class Hosted final : public Link {
  private:
   Near near_;
   gpu::PinnedBuffer memory_;
-  HostVerifier verifier_;
+  std::unique_ptr<Memory> verifier_ = make_host_memory();  // of any host memory: it holds none itself
   std::unique_ptr<Link> copies_;
 };
 

@@ -117,6 +117,14 @@ Json to_json(const Facts& facts) {
   return object;
 }
 
+Json to_json(const Mismatch& mismatch) {
+  return {{"rank", mismatch.rank},
+          {"offset_bytes", mismatch.offset_bytes},
+          {"expected", mismatch.expected},
+          {"found", mismatch.found},
+          {"wrong_bytes", mismatch.wrong_bytes}};
+}
+
 RankFacts rank_from_json(const Json& json) {
   RankFacts facts;
   facts.rank = json.at("rank");

@@ -15,6 +15,7 @@ inline constexpr int record_version = 1;
 [[nodiscard]] Json to_json(const gpu::Device& device);
 [[nodiscard]] Json to_json(const RankFacts& facts);
 [[nodiscard]] Json to_json(const Facts& facts);
+[[nodiscard]] Json to_json(const Mismatch& mismatch);
 [[nodiscard]] RankFacts rank_from_json(const Json& json);
 
 // What the engine was built from, for the run record.

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "../measure/clock.hpp"
+#include "faults.hpp"
 #include "halo_link.hpp"
 #include "host_driven.hpp"
 #include "makers.hpp"
@@ -28,15 +29,13 @@ class Corrupt final : public HostDriven<MpiChannel> {
   }
 
  private:
-  void flip(const View& view) {
-    const std::uint64_t bit = batches_++ * pattern_step % (8 * view.bytes);
-    view.recv[bit / 8] ^= std::byte{1} << (bit % 8);
-  }
+  void flip(const View& view) { Bit(batches_++, view.bytes).flip(view.recv); }
   std::uint64_t batches_ = 0;
 };
 
-// Halos: the first arrives as it was sent, of every later one a bit is wrong.
-struct CorruptHaloChannel : MpiChannel {
+// Halos that arrive as they were sent; then `spoil` gets them, with how many came before.
+template <void (*spoil)(const View& view, std::uint64_t before)>
+struct SpoilingHaloChannel : MpiChannel {
   void start_recv(const View& view) {
     view_ = view;
     MpiChannel::start_recv(view);
@@ -44,8 +43,7 @@ struct CorruptHaloChannel : MpiChannel {
   void progress() {}
   void finish() {
     MpiChannel::finish();
-    const std::uint64_t bit = halos_++ * pattern_step % (8 * view_.bytes);
-    if (halos_ > 1) view_.recv[bit / 8] ^= std::byte{1} << (bit % 8);
+    spoil(view_, halos_++);
   }
 
  private:
@@ -53,22 +51,17 @@ struct CorruptHaloChannel : MpiChannel {
   std::uint64_t halos_ = 0;
 };
 
-// Halos: the fifth, that is of the fourth iteration, is all ones: every point of it a NaN.
-struct NanHaloChannel : MpiChannel {
-  void start_recv(const View& view) {
-    view_ = view;
-    MpiChannel::start_recv(view);
-  }
-  void progress() {}
-  void finish() {
-    MpiChannel::finish();
-    if (++halos_ == 5) std::fill_n(view_.recv, view_.bytes, std::byte{0xFF});
-  }
+// The first is left as it is, of every later one a bit is wrong.
+void flip_a_bit(const View& view, std::uint64_t before) {
+  if (before > 0) Bit(before, view.bytes).flip(view.recv);
+}
+using CorruptHaloChannel = SpoilingHaloChannel<flip_a_bit>;
 
- private:
-  View view_;
-  int halos_ = 0;
-};
+// The fifth, that is of the fourth iteration, is all ones: every point of it a NaN.
+void fill_with_nans(const View& view, std::uint64_t before) {
+  if (before == 4) std::fill_n(view.recv, view.bytes, std::byte{0xFF});
+}
+using NanHaloChannel = SpoilingHaloChannel<fill_with_nans>;
 
 // No message leaves the rank: what it sent is what it gets. Acknowledgements are real, so that a stream ends.
 struct EchoChannel : MpiChannel {

@@ -1,6 +1,7 @@
 // `corrupt-device`: breaks on purpose, to show that verification on the device notices. Used only when asked for by
 // name.
 #include "../handles/pinned_buffer.cuh"
+#include "faults.hpp"
 #include "makers.hpp"
 #include "staged_copies.cuh"
 #include "staged_halo.cuh"
@@ -26,11 +27,11 @@ class CorruptDevice final : public StagedPinned {
 
  private:
   void flip(const View& view) {
-    const std::uint64_t bit = batches_++ * pattern_step % (8 * view.bytes);
-    std::byte* place = view.recv + bit / 8;
+    const Bit bit(batches_++, view.bytes);
+    std::byte* place = view.recv + bit.byte();
     std::byte byte{};
     VOLLEY_CUDA_CHECK(cudaMemcpy(&byte, place, 1, cudaMemcpyDeviceToHost));
-    byte ^= std::byte{1} << (bit % 8);
+    byte ^= bit.mask();
     VOLLEY_CUDA_CHECK(cudaMemcpy(place, &byte, 1, cudaMemcpyHostToDevice));
   }
   std::uint64_t batches_ = 0;
@@ -46,8 +47,8 @@ class CorruptDeviceHalo final : public StagedHalo {
   void progress() override {}
   void finish() override {
     StagedHalo::finish();
-    const std::uint64_t bit = halos_++ * pattern_step % (8 * bytes_);
-    if (halos_ > 2) arrived()[bit / 8] ^= std::byte{1} << (bit % 8);
+    const Bit bit(halos_++, bytes_);
+    if (halos_ > 2) bit.flip(arrived());
   }
 
  private:

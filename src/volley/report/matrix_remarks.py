@@ -7,34 +7,22 @@ from collections.abc import Iterator, Sequence
 from volley import blame
 from volley.blame import Pair, Standing, Verdict
 from volley.matrices import Sheet
+from volley.report import cells
+from volley.report.cells import MOST_NAMED
 from volley.sizes import format_size
 from volley.text import count, digits, harmless
-
-_MOST_NAMED = 6
-"""Pairs that are named one by one; more are counted."""
 
 
 def failed(sheets: Sequence[Sheet]) -> Iterator[str]:
     """Name the cells whose data was wrong."""
     for sheet in sheets:
-        wrong = [(pair, cell) for pair, cell in sheet.cells.items() if cell.status == "failed"]
-        for pair, cell in wrong[:_MOST_NAMED]:
-            reason = harmless(cell.reason or "no reason is recorded")
-            yield f"FAILED: {_place(sheet)}, rank {_arrow(pair)}: {reason}"
-        if len(wrong) > _MOST_NAMED:
-            yield f"FAILED: {_place(sheet)}: {count(len(wrong) - _MOST_NAMED, 'pair')} more (--format csv names them)"
+        yield from cells.failed(_place(sheet), sheet.cells, _ranks)
 
 
 def skipped(sheets: Sequence[Sheet]) -> Iterator[str]:
     """Say what was not measured, and why."""
     for sheet in sheets:
-        reasons: dict[str, list[Pair]] = {}
-        for pair, cell in sheet.cells.items():
-            if cell.status == "skipped":
-                reasons.setdefault(cell.reason or "no reason is recorded", []).append(pair)
-        for reason, pairs in reasons.items():
-            named = f"rank {_names(pairs)}" if len(pairs) <= _MOST_NAMED else count(len(pairs), "pair")
-            yield f"{_place(sheet)} skipped {named}: {harmless(reason)}"
+        yield from cells.skipped(_place(sheet), sheet.cells, _ranks)
 
 
 def findings(sheets: Sequence[Sheet]) -> Iterator[str]:
@@ -108,5 +96,9 @@ def _arrow(pair: Pair) -> str:
 
 
 def _names(pairs: Sequence[Pair]) -> str:
-    more = f" and {len(pairs) - _MOST_NAMED} more" if len(pairs) > _MOST_NAMED else ""
-    return ", ".join(map(_arrow, pairs[:_MOST_NAMED])) + more
+    more = f" and {len(pairs) - MOST_NAMED} more" if len(pairs) > MOST_NAMED else ""
+    return ", ".join(map(_arrow, pairs[:MOST_NAMED])) + more
+
+
+def _ranks(pairs: Sequence[Pair]) -> str:
+    return f"rank {_names(pairs)}"

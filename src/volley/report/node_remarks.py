@@ -8,22 +8,15 @@ from volley import blame, nodes
 from volley.blame import Pair, Standing
 from volley.nodes import HOST, Sheet
 from volley.records_io import RunLog
+from volley.report import cells
 from volley.report.node import title
 from volley.text import count, digits, harmless, several
-
-_MOST_NAMED = 6
-"""Pairs that are named one by one; more are counted."""
 
 
 def failed(sheets: Sequence[Sheet]) -> Iterator[str]:
     """Name the cells whose data was wrong, or that hung."""
     for sheet in sheets:
-        wrong = [(pair, cell) for pair, cell in sheet.cells.items() if cell.status == "failed"]
-        for pair, cell in wrong[:_MOST_NAMED]:
-            yield f"FAILED: {title(sheet.row)}, {_arrow(pair)}: {harmless(cell.reason or 'no reason is recorded')}"
-        if len(wrong) > _MOST_NAMED:
-            more = count(len(wrong) - _MOST_NAMED, "pair")
-            yield f"FAILED: {title(sheet.row)}: {more} more (--format csv names them)"
+        yield from cells.failed(title(sheet.row), sheet.cells, _names)
 
 
 def missing(sheets: Sequence[Sheet], logs: Sequence[RunLog]) -> Iterator[str]:
@@ -39,13 +32,7 @@ def missing(sheets: Sequence[Sheet], logs: Sequence[RunLog]) -> Iterator[str]:
             yield "one GPU: there are no pairs, and all matrices are 1 × 1"
     yield from _apart(logs)
     for sheet in sheets:
-        reasons: dict[str, list[Pair]] = {}
-        for pair, cell in sheet.cells.items():
-            if cell.status == "skipped":
-                reasons.setdefault(cell.reason or "no reason is recorded", []).append(pair)
-        for reason, pairs in reasons.items():
-            named = several(map(_arrow, pairs)) if len(pairs) <= _MOST_NAMED else count(len(pairs), "pair")
-            yield f"{title(sheet.row)} skipped {named}: {harmless(reason)}"
+        yield from cells.skipped(title(sheet.row), sheet.cells, _names)
 
 
 def _apart(logs: Sequence[RunLog]) -> Iterator[str]:
@@ -62,7 +49,7 @@ def _apart(logs: Sequence[RunLog]) -> Iterator[str]:
             if not can
         ]
         if pairs:
-            named = several(map(_arrow, pairs)) if len(pairs) <= _MOST_NAMED else count(len(pairs), "pair")
+            named = cells.named(pairs, _names)
             yield f"no peer access is possible: {named}; CUDA's copies between them go through the host in any section"
 
 
@@ -90,3 +77,7 @@ def _arrow(pair: Pair) -> str:
     if first == HOST:
         return f"GPU {second}"
     return f"within GPU {first}" if first == second else f"GPU {first} → {second}"
+
+
+def _names(pairs: Sequence[Pair]) -> str:
+    return several(map(_arrow, pairs))

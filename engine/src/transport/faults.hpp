@@ -1,0 +1,22 @@
+// What the transports that break on purpose have in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "../measure/pattern.hpp"
+
+namespace volley {
+
+// One bit of a message, for each number in another place; the step reaches all parts of it.
+struct Bit {
+  Bit(std::uint64_t number, std::size_t bytes) : at(number * pattern_step % (8 * bytes)) {}
+
+  [[nodiscard]] std::size_t byte() const { return at / 8; }
+  [[nodiscard]] std::byte mask() const { return std::byte{1} << (at % 8); }
+  void flip(std::byte* message) const { message[byte()] ^= mask(); }
+
+  std::uint64_t at;
+};
+
+}  // namespace volley
