@@ -5,7 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import subprocess
+from pathlib import Path
 
+import msgspec
 import pytest
 
 import node_records as made
@@ -14,8 +18,8 @@ from volley.cli import app
 from volley.errors import MachineError, UserError
 from volley.options import node as options
 from volley.options import request
-from volley.records import NodeRow
-from volley.records_io import RunLog
+from volley.records import End, Jacobi, Node, NodeRow, Plan, Run
+from volley.records_io import RunLog, decode_line
 from volley.report import render
 
 
@@ -302,3 +306,29 @@ def test_the_usual_sections_and_those_of_the_sample() -> None:
         options.plan_part({"section": ["unidirectional"]})
     with pytest.raises(UserError, match="GPU 1 is named twice"):
         options.plan_part({"gpus": "1,1"})
+
+
+# ------------------------------------------------------------------------------------- the engine without MPI
+
+
+def engine_alone(engine: Path, plan: Plan) -> subprocess.CompletedProcess[bytes]:
+    """Run a plan in a process that is told to do without MPI, in an environment in which MPI would not start."""
+    environment = {**os.environ, "OMPI_MCA_pml": "nonsuch"}
+    return subprocess.run(
+        [engine, "--alone", "--plan", "-"], input=msgspec.json.encode(plan), env=environment, capture_output=True,
+        check=False, timeout=60,
+    )  # fmt: skip
+
+
+def test_the_matrices_of_a_node_need_no_mpi_that_works(engine: Path) -> None:
+    ended = engine_alone(engine, Plan(benchmark="node", world_size=1, transports=[], node=Node(sections=["uni"])))
+    records = [decode_line(line) for line in ended.stdout.splitlines()]
+    assert [type(record) for record in (records[0], records[-1])] == [Run, End]
+    assert ended.returncode in {0, 3}, ended.stderr  # with GPUs, or without
+
+
+def test_nothing_else_is_measured_without_mpi(engine: Path) -> None:
+    plan = Plan(benchmark="jacobi", world_size=1, transports=["host"], jacobi=Jacobi(topology=[1, 1], domain=[8, 8]))
+    ended = engine_alone(engine, plan)
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert b"--alone is for the matrices of a node" in ended.stderr

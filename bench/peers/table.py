@@ -23,6 +23,7 @@ PROGRAMS = {
     "jacobi_cuda_aware_mpi": "NVIDIA's [CUDA-aware MPI example](https://github.com/NVIDIA-developer-blog/code-samples)",
     "mgpm_single_gpu": "`single_gpu` of [multi-gpu-programming-models]"
     "(https://github.com/NVIDIA/multi-gpu-programming-models)",
+    "mgpm_mpi_overlap": "`mpi_overlap` of the same",
 }
 """What they are, for docs/peers.md."""
 
@@ -374,6 +375,36 @@ TABLE = (
                 of("models", "updates"),
                 "LU/s",
             ),
+        ),
+        launches=3,
+    ),
+    Comparison(
+        "jacobi-strong",
+        Ours(
+            "volley",
+            tuple(
+                f"jacobi -x aware,device --topology 1 2 --domain {SIDE} {SIDE // 2} --precision float "
+                "--check-every 100".split()
+            ),
+        ),
+        (
+            Command(
+                "overlap",
+                "mgpm_mpi_overlap",
+                ("-nx", str(SIDE), "-ny", str(SIDE), "-niter", "1000", "-nccheck", "100", "-csv"),
+                readers.models,
+            ),
+        ),
+        tuple(
+            Row(
+                f"Jacobi, `{exchange}`, float, two GPUs, {SIDE}² in all, residue every 100",
+                "multi-gpu-programming-models, mpi_overlap",
+                Asked(low=2),
+                of("volley", f"{exchange} updates"),
+                of("overlap", "updates"),
+                "LU/s",
+            )
+            for exchange in ("aware", "device")
         ),
         launches=3,
     ),

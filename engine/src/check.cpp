@@ -26,6 +26,14 @@ std::string joined(const std::vector<std::string>& sentences) {
 Refusal::Refusal(std::vector<std::string> sentences)
     : std::runtime_error(joined(sentences)), sentences_(std::move(sentences)) {}
 
+bool mpi_is_running() {
+  int begun = 0;
+  int over = 0;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&over);
+  return begun != 0 && over == 0;
+}
+
 void fail_mpi(int status, const char* call, std::source_location where) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;

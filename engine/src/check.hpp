@@ -44,6 +44,9 @@ class Inability : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Whether MPI calls can be made: between MPI_Init and MPI_Finalize.
+[[nodiscard]] bool mpi_is_running();
+
 // Throws std::runtime_error naming `call`, MPI's text for `status` and the place.
 [[noreturn]] void fail_mpi(int status, const char* call, std::source_location where);
 

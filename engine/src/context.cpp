@@ -59,6 +59,22 @@ int node_number(const Context& context, int node_leader) {
   return static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), node_leader) - leaders.begin());
 }
 
+RankFacts facts_of(const Context& context, const Placement& placement, int node) {
+  RankFacts facts;
+  facts.rank = context.rank;
+  facts.host = host_name();
+  facts.local_rank = context.local_rank;
+  facts.node = node;
+  facts.pid = getpid();
+  facts.cores = allowed_cpus();
+  facts.sockets = sockets_of(facts.cores);
+  facts.bound_by = binder(placement, facts.cores);
+  facts.cpu = cpu_model();
+  facts.memory_available_bytes = available_memory_bytes();
+  if (placement.device) facts.device = gpu::describe(*placement.device);
+  return facts;
+}
+
 // `self`: 0 for the first of the two, 1 for the second.
 Pair pair_over(MPI_Comm both, int first, int second, int self) {
   Pair pair;
@@ -89,8 +105,16 @@ Placement place(const Options& options) {
     placement.bound =
         bind_to_core(placement.local_rank, launcher.local_size.value_or(placement.local_rank + 1), near, options.share);
   }
-  if (placement.device) gpu::select(*placement.device);
+  if (placement.device && !options.alone) gpu::select(*placement.device);  // a context, which `node` makes itself
   return placement;
+}
+
+Context make_context_alone(const Placement& placement) {
+  if (!placement.refusal.empty()) throw Refusal(placement.refusal);
+  Context context;
+  context.gpus = placement.gpus;
+  context.ranks.push_back(facts_of(context, placement, 0));
+  return context;
 }
 
 Context make_context(const Options& options, const Placement& placement) {
@@ -108,19 +132,8 @@ Context make_context(const Options& options, const Placement& placement) {
                   ", MPI says " + std::to_string(context.local_rank) + ": start it without --bind");
   }
 
-  RankFacts facts;
-  facts.rank = context.rank;
-  facts.host = host_name();
-  facts.local_rank = context.local_rank;
-  facts.node = node_number(context, wire::broadcast_value(context.rank, 0, node.get()));
-  facts.pid = getpid();
-  facts.cores = allowed_cpus();
-  facts.sockets = sockets_of(facts.cores);
-  facts.bound_by = binder(placement, facts.cores);
-  facts.cpu = cpu_model();
-  facts.memory_available_bytes = available_memory_bytes();
-  if (placement.device) facts.device = gpu::describe(*placement.device);
-
+  const int number = node_number(context, wire::broadcast_value(context.rank, 0, node.get()));
+  const RankFacts facts = facts_of(context, placement, number);
   for (const auto& text : wire::all_gather(line_of(to_json(facts)), context.world.get())) {
     context.ranks.push_back(rank_from_json(json_from(text)));
   }

@@ -1,4 +1,5 @@
-// Who takes part and where: ranks, nodes, devices, placement. Made once after MPI_Init, then passed, never global.
+// Who takes part and where: ranks, nodes, devices, placement. Made once (where there is MPI, after MPI_Init), then
+// passed, never global.
 #pragma once
 
 #include <array>
@@ -42,15 +43,18 @@ struct Placement {
 struct Context {
   Communicator world;  // for agreements; never inside a timed region
   int rank = 0;
-  int size = 0;
+  int size = 1;
   int local_rank = 0;
-  int local_size = 0;  // ranks on this node
+  int local_size = 1;  // ranks on this node
   gpu::Presence gpus;
   std::vector<RankFacts> ranks;  // of every rank, in order
 };
 
 // Gathers every rank's facts. Collective over MPI_COMM_WORLD.
 [[nodiscard]] Context make_context(const Options& options, const Placement& placement);
+
+// The same where this process is the whole job, and MPI is not started.
+[[nodiscard]] Context make_context_alone(const Placement& placement);
 
 // Two endpoints and the communicators that only they use.
 struct Pair {

@@ -38,7 +38,7 @@ std::string sentence_of(const std::vector<std::string>& lines) {
 // Refuses a job that the launcher did not make into one world, and one of another size than the plan's.
 void check_world(const Options& options, const Context& context, int expected) {
   const int promised = launcher_view().world_size.value_or(1);
-  if ((options.follower && context.rank == 0) || (context.size == 1 && promised > 1)) {
+  if ((options.follower && context.rank == 0) || (!options.alone && context.size == 1 && promised > 1)) {
     throw AgreedRefusal(
         "this process is alone, but its launcher started others beside it: the launcher does not belong to " +
         mpi_built() +
@@ -62,21 +62,26 @@ Plan shared_plan(const Options& options, const Context& context) {
 int measure(const Options& options, Session& session) {
   session.output.emplace(Output::claim(options.records));
   const Placement placement = place(options);
-  int provided = 0;
-  VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));  // the watchdog makes no MPI call
+  if (!options.alone) {
+    int provided = 0;
+    VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));  // the watchdog makes no MPI call
+  }
   Exit code = Exit::good;
   {
-    const Context context = make_context(options, placement);
+    const Context context = options.alone ? make_context_alone(placement) : make_context(options, placement);
     session.rank = context.rank;
     if (options.follower) check_world(options, context, context.size);
     const Plan plan = shared_plan(options, context);
+    if (options.alone && plan.benchmark != Benchmark::node) {
+      throw Refusal("--alone is for the matrices of a node: every other benchmark needs MPI");
+    }
     check_world(options, context, plan.world_size);
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
     Watchdog watchdog("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s);
     code = run_plan(context, plan, *session.records, watchdog);
     session.records->end("");
   }
-  VOLLEY_MPI(MPI_Finalize());
+  if (!options.alone) VOLLEY_MPI(MPI_Finalize());
   return static_cast<int>(code);
 }
 
@@ -96,18 +101,10 @@ int perform(const Options& options, Session& session) {
   return static_cast<int>(Exit::good);
 }
 
-bool mpi_is_running() {
-  int begun = 0;
-  int over = 0;
-  MPI_Initialized(&begun);
-  MPI_Finalized(&over);
-  return begun != 0 && over == 0;
-}
-
 // Every rank is here for the same reason: one says it, and all leave in order.
 int leave_together(const Session& session, const std::string& sentence) {
   if (session.rank == 0) std::fprintf(stderr, "volley-engine: %s\n", sentence.c_str());
-  MPI_Finalize();
+  if (mpi_is_running()) MPI_Finalize();
   return static_cast<int>(Exit::senseless);
 }
 

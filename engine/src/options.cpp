@@ -31,13 +31,14 @@ const char* usage() {
   return "volley-engine: measures what a plan asks for and writes records (JSON Lines)\n"
          "\n"
          "  volley-engine --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1]\n"
-         "                [--follower]\n"
+         "                [--alone] [--follower]\n"
          "  volley-engine --check --plan FILE|-     validate a plan: one line for each error\n"
          "  volley-engine --about                   what this engine was built from, as JSON\n"
          "\n"
          "Start it with the mpirun of the MPI it was built with; every rank gets the same arguments,\n"
-         "the first rank reads the plan. Exit codes: 0 good, 1 a point failed, 2 the plan or the job\n"
-         "makes no sense, 3 the machine cannot, 4 no progress.\n";
+         "the first rank reads the plan. With --alone one process is the whole job, and MPI is not\n"
+         "started: for the matrices of a node. Exit codes: 0 good, 1 a point failed, 2 the plan or the\n"
+         "job makes no sense, 3 the machine cannot, 4 no progress.\n";
 }
 
 Options parse_options(int argc, char** argv) {
@@ -54,6 +55,7 @@ Options parse_options(int argc, char** argv) {
     else if (name == "--gpus") options.gpus = parse_gpus(value());
     else if (name == "--bind") options.bind = true;
     else if (name == "--bind-share") options.bind = options.share = true;
+    else if (name == "--alone") options.alone = true;
     else if (name == "--follower") options.follower = true;
     else if (name == "--about") options.task = Options::Task::about;
     else if (name == "--check") options.task = Options::Task::check;

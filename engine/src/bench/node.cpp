@@ -23,11 +23,14 @@ using node::Section;
 // takes about a thousand; where the host stages them, each copy is several.
 constexpr std::uint64_t most_enqueued = 256;
 constexpr std::uint64_t most_enqueued_staged = 100;
+// What the host's time for one is told from, in a hurry.
+constexpr std::uint64_t most_enqueued_quick = 40;
 // Messages are many times as large as a cache of a GPU: where a window takes longer than this, one stands for the one
 // that would warm the next.
 constexpr Pace usual_pace{.lasting_exchange_s = 8e-3};
-// For an answer within the time of the CUDA sample: six samples of most cells.
-constexpr Pace quick_pace{.visit_s = 1e-3, .calibration_s = 1e-3, .lasting_exchange_s = 0.3e-3};
+// For an answer as soon as the CUDA sample has one: six samples of most cells.
+constexpr Pace quick_pace{
+    .sample_s = 0.2e-3, .visit_s = 0, .calibration_s = 0, .calibration_batches = 2, .lasting_exchange_s = 0.2e-3};
 // A GPU that was stuck with so many others is left alone.
 constexpr std::size_t most_stuck = 2;
 // Links are given up before the watchdog ends the process.
@@ -77,6 +80,7 @@ Exercise exercise_of(const Section& section, bool quick) {
   }
   if (section.figure == Figure::issue || section.figure == Figure::enqueue) {
     exercise.most_counts = section.peer_access && !quick ? most_enqueued : most_enqueued_staged;
+    if (quick && section.figure == Figure::enqueue) exercise.most_counts = most_enqueued_quick;
   }
   return exercise;
 }
@@ -97,7 +101,6 @@ class Matrices {
         records_(records),
         watchdog_(watchdog) {
     pair_.peer = pair_.self;  // this process has both ends
-    pair_.control = Communicator::duplicate(MPI_COMM_SELF);
   }
 
   void measure(const Section& section) {

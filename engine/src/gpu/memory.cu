@@ -1,5 +1,6 @@
 // Device memory: allocated whole, filled, poisoned and checked by kernels where the data is.
 #include <algorithm>
+#include <array>
 
 #include "../memory.hpp"
 #include "check_cuda.cuh"
@@ -106,7 +107,7 @@ class Allocation {
 
 class DeviceMemory final : public Memory {
  public:
-  DeviceMemory() : found_(sizeof(Found)) {}
+  DeviceMemory() : found_(sizeof(Findings)) {}
 
   Buffers reserve(std::size_t capacity) override {
     release();
@@ -141,12 +142,18 @@ class DeviceMemory final : public Memory {
   }
 
   std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    const auto size = static_cast<std::int64_t>(bytes);
-    std::optional<Mismatch> found;
-    merge(found, look(message - guard_bytes, guard_bytes, seed, Contents::guard), -std::int64_t{guard_bytes});
-    merge(found, look(message, bytes, seed, Contents::pattern), 0);
-    merge(found, look(message + bytes, guard_bytes, seed, Contents::guard), size);
-    return found;
+    const Regions regions{Region{message - guard_bytes, guard_bytes, Contents::guard},
+                          Region{message, bytes, Contents::pattern},
+                          Region{message + bytes, guard_bytes, Contents::guard}};
+    const Findings findings = look(regions, seed);
+    std::optional<Mismatch> sum;
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+      const Found& found = findings[i];
+      if (found.wrong == 0) continue;
+      if (sum) sum->wrong_bytes += found.wrong;
+      else sum = mismatch(regions[i], found, regions[i].at - message, seed);
+    }
+    return sum;
   }
 
   void read(std::byte* host, const std::byte* from, std::size_t bytes) override {
@@ -161,27 +168,37 @@ class DeviceMemory final : public Memory {
     VOLLEY_CUDA_CHECK(cudaGetLastError());
   }
 
-  std::optional<Mismatch> look(const std::byte* at, std::size_t bytes, std::uint64_t seed, Contents contents) {
-    Found found{~0ULL, 0};
-    VOLLEY_CUDA_CHECK(cudaMemcpy(found_.data(), &found, sizeof found, cudaMemcpyHostToDevice));
-    check_kernel<<<blocks_for(bytes), block_threads>>>(reinterpret_cast<const std::uint8_t*>(at), bytes, seed, contents,
-                                                       reinterpret_cast<Found*>(found_.data()));
-    VOLLEY_CUDA_CHECK(cudaGetLastError());
-    VOLLEY_CUDA_CHECK(cudaMemcpy(&found, found_.data(), sizeof found, cudaMemcpyDeviceToHost));
-    if (found.wrong == 0) return std::nullopt;
-    std::uint8_t actual = 0;
-    VOLLEY_CUDA_CHECK(cudaMemcpy(&actual, at + found.first, 1, cudaMemcpyDeviceToHost));
-    const std::uint64_t word = contents == Contents::guard ? guard_word(seed, found.first / word_bytes)
-                                                           : pattern_word(seed, found.first / word_bytes);
-    const auto expected = static_cast<std::uint8_t>(word >> (8 * (found.first % word_bytes)));
-    return Mismatch{0, static_cast<std::int64_t>(found.first), expected, actual, found.wrong};
+  // A message with what is in front of it and behind it.
+  struct Region {
+    const std::byte* at;
+    std::size_t bytes;
+    Contents contents;
+  };
+  using Regions = std::array<Region, 3>;
+  using Findings = std::array<Found, 3>;
+
+  Findings look(const Regions& regions, std::uint64_t seed) {
+    Findings findings;
+    findings.fill({~0ULL, 0});
+    VOLLEY_CUDA_CHECK(cudaMemcpy(found_.data(), findings.data(), sizeof findings, cudaMemcpyHostToDevice));
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+      const auto& [at, bytes, contents] = regions[i];
+      check_kernel<<<blocks_for(bytes), block_threads>>>(reinterpret_cast<const std::uint8_t*>(at), bytes, seed,
+                                                         contents, reinterpret_cast<Found*>(found_.data()) + i);
+      VOLLEY_CUDA_CHECK(cudaGetLastError());
+    }
+    VOLLEY_CUDA_CHECK(cudaMemcpy(findings.data(), found_.data(), sizeof findings, cudaMemcpyDeviceToHost));
+    return findings;
   }
 
-  static void merge(std::optional<Mismatch>& sum, std::optional<Mismatch> part, std::int64_t origin) {
-    if (!part) return;
-    part->offset_bytes += origin;
-    if (sum) sum->wrong_bytes += part->wrong_bytes;
-    else sum = part;
+  // The first wrong byte of a region that begins `origin` bytes behind the message's start.
+  static Mismatch mismatch(const Region& region, const Found& found, std::int64_t origin, std::uint64_t seed) {
+    std::uint8_t actual = 0;
+    VOLLEY_CUDA_CHECK(cudaMemcpy(&actual, region.at + found.first, 1, cudaMemcpyDeviceToHost));
+    const std::uint64_t word = region.contents == Contents::guard ? guard_word(seed, found.first / word_bytes)
+                                                                  : pattern_word(seed, found.first / word_bytes);
+    const auto expected = static_cast<std::uint8_t>(word >> (8 * (found.first % word_bytes)));
+    return Mismatch{0, static_cast<std::int64_t>(found.first) + origin, expected, actual, found.wrong};
   }
 
   Allocation send_;

@@ -15,10 +15,13 @@ namespace volley {
 
 // How much time a measurement gives to being sure.
 struct Pace {
+  // A sample is at least this long: what its first exchange pays for buffers that were just rewritten does not show.
+  double sample_s = 1e-3;
   // A visit takes about this long: several samples of a short exchange, two of a long one.
   double visit_s = 5e-3;
-  // The time that finding out how long a batch takes may take itself.
+  // The time that finding out how long a batch takes may take itself, and the fewest batches of a short exchange.
   double calibration_s = 20e-3;
+  int calibration_batches = 5;
   // An exchange longer than this needs only as many samples as an interval of the median needs, and its buffers are
   // far larger than any cache that an untimed exchange could warm.
   double lasting_exchange_s = 50e-3;

@@ -14,8 +14,6 @@ namespace {
 
 // Clock and call overhead (the empty sample) may be this share of a sample at most.
 constexpr double overhead_share = 0.005;
-// A sample is at least this long: what its first exchange pays for buffers that were just rewritten does not show.
-constexpr double shortest_sample_s = 1e-3;
 constexpr int most_samples_a_visit = 10;
 constexpr int empty_samples = 31;
 // A block of glibc's malloc begins this far behind a page boundary when it has pages of its own.
@@ -56,25 +54,27 @@ void Sampler::begin(Point& point) {
   point.empty_s = median(empty);
   if (!plan_.sampling.fixed) {
     if (point.fresh) point.cold_s = sample(point, 0, 1) / exercise_.parts;
-    if (!known_to_last(point)) calibrate(point);
+    if (!known_already(point)) calibrate(point);
   }
   point.elapsed_s += seconds_since(begun);
 }
 
-// Where one exchange of a smaller message makes a sample, one of this makes one too, and takes as much longer.
-bool Sampler::known_to_last(Point& point) {
+// Where one exchange of a smaller message makes a sample, one of this makes one too, and takes as much longer. Where
+// the most that a sample may hold were held by one of the same message (between two others), they are again.
+bool Sampler::known_already(Point& point) {
   const auto found = last_.find(point.entry);
   if (found == last_.end() || plan_.sampling.tail) return false;
   const auto& [bytes, count, count_s] = found->second;
-  if (count != 1 || bytes > point.view.bytes || count_s < 2 * shortest_sample_s) return false;
-  point.count = 1;
+  const bool lasts = count == 1 && bytes <= point.view.bytes && count_s >= 2 * exercise_.pace.sample_s;
+  if (!lasts && !(count == exercise_.most_counts && bytes == point.view.bytes)) return false;
+  point.count = count;
   point.count_s = count_s * static_cast<double>(point.view.bytes) / static_cast<double>(bytes);
   return true;
 }
 
 // Finds how many counts make a sample. Both ranks follow the first rank's clock.
 void Sampler::calibrate(Point& point) {
-  const double target_s = plan_.sampling.tail ? 0 : std::max(*point.empty_s / overhead_share, shortest_sample_s);
+  const double target_s = plan_.sampling.tail ? 0 : std::max(*point.empty_s / overhead_share, exercise_.pace.sample_s);
 
   struct Step {
     std::uint64_t count;
@@ -102,7 +102,7 @@ double Sampler::shortest_batch_s(Point& point, std::uint64_t count) {
   const Pace& pace = exercise_.pace;
   const auto goes_on = [&](int repeat) {
     if (shortest_s > 2 * pace.lasting_exchange_s) return repeat < 1;  // nothing interrupts for so long
-    return repeat < 2 || (repeat < 5 && shortest_s < pace.lasting_exchange_s) ||
+    return repeat < 2 || (repeat < pace.calibration_batches && shortest_s < pace.lasting_exchange_s) ||
            (repeat < 10 && spent_s < pace.calibration_s);
   };
   for (int repeat = 0; goes_on(repeat); ++repeat) {

@@ -21,7 +21,7 @@ class Sampler {
 
  private:
   void begin(Point& point);
-  bool known_to_last(Point& point);
+  bool known_already(Point& point);
   void calibrate(Point& point);
   double shortest_batch_s(Point& point, std::uint64_t count);
   void visit(Point& point);

@@ -1,10 +1,14 @@
 // Holds streams: what is enqueued behind a closed gate begins when it is opened, or after a deadline.
 #pragma once
 
+#include <chrono>
+
 #include "../handles/pinned_buffer.cuh"
-#include "lanes.cuh"
+#include "../handles/stream.cuh"
 
 namespace volley::node {
+
+using Seconds = std::chrono::duration<double>;
 
 class Gate {
  public:

@@ -1,7 +1,6 @@
 // Links whose small copies are enqueued behind a kernel that holds the stream, as the CUDA sample
 // p2pBandwidthLatencyTest does it: then enqueueing and performing them can be timed apart.
 #include "../gpu/check_cuda.cuh"
-#include "gate.cuh"
 #include "lanes.cuh"
 
 namespace volley::node {
@@ -15,7 +14,7 @@ class Held final : public LaneLink {
 
   void arm(const View& view, std::uint64_t count) override {
     gpu::select(lane().driver->device);
-    gate_.close(lane().stream(), patience_);
+    gate().close(lane().stream(), patience_);
     if (!enqueues_) enqueue(view, count);
   }
 
@@ -26,13 +25,14 @@ class Held final : public LaneLink {
 
   void disarm() override {
     if (enqueues_) let_go();
-    if (!gate_.expired()) return;
+    if (!gate().expired()) return;
     throw Stuck("enqueueing small copies did not come to its end within " +
                 std::to_string(static_cast<int>(patience_.count())) + " s");
   }
 
  private:
   [[nodiscard]] const Lane& lane() const { return lanes().front(); }
+  [[nodiscard]] Gate& gate() const { return *lane().driver->gate; }
 
   void enqueue(const View& view, std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -42,13 +42,12 @@ class Held final : public LaneLink {
   }
 
   void let_go() {
-    gate_.open();
+    gate().open();
     await(lane().stream(), patience_);
   }
 
   bool enqueues_;
   Seconds patience_;
-  Gate gate_;
 };
 
 }  // namespace

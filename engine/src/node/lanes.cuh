@@ -9,22 +9,21 @@
 #include <vector>
 
 #include "../gpu/gpu.hpp"
-#include "../handles/stream.cuh"
+#include "gate.cuh"
 #include "machine.hpp"
 
 namespace volley::node {
 
-using Seconds = std::chrono::duration<double>;
-
 // No link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
 constexpr double patience_s_per_byte = 1e-9;
 
-// A device, with two pairs of buffers: one for messages there, one for messages back.
+// A device, with two pairs of buffers, one for messages there, one for messages back, and a gate for its streams.
 struct Gpu {
   int device = 0;
   std::array<std::unique_ptr<Memory>, 2> memories;
   std::array<Buffers, 2> buffers;
   std::array<gpu::Stream, 2> streams;
+  std::unique_ptr<Gate> gate;
 };
 
 // Where a message is, and who verifies it there.

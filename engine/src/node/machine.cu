@@ -26,6 +26,7 @@ std::unique_ptr<Gpu> make_gpu(int device, std::uint64_t bytes) {
     made->buffers[way] = made->memories[way]->reserve(bytes);
     made->streams[way] = gpu::Stream::make();
   }
+  made->gate = std::make_unique<Gate>();
   return made;
 }
 

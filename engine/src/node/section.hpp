@@ -46,7 +46,7 @@ struct Section {
 // The section of that name, or null.
 [[nodiscard]] const Section* find_section(std::string_view name);
 
-// The same, with windows that take a quarter of the time where they are long.
+// The same, with windows that take less time where they are long.
 [[nodiscard]] Section quick(const Section& section);
 
 [[nodiscard]] const char* name_of(Figure figure);

@@ -59,7 +59,7 @@ Json mpi_facts() {
                 {"standard", std::to_string(major) + "." + std::to_string(minor)},
                 {"cuda_query", nullptr}};
 #if defined(MPIX_CUDA_AWARE_SUPPORT)
-  facts["cuda_query"] = MPIX_Query_cuda_support() == 1;
+  if (mpi_is_running()) facts["cuda_query"] = MPIX_Query_cuda_support() == 1;
 #endif
   return facts;
 }
