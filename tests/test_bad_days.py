@@ -105,6 +105,14 @@ def test_data_that_did_not_arrive_is_caught(volley: Command, benchmark: str, tra
     assert all(not any(row[3:7]) for row in rows if row[8] == "failed")  # no latency, no bandwidth
 
 
+@pytest.mark.parametrize("words", [("pingpong",), ("stream", "--direction", "bi")])
+def test_a_batch_that_stops_early_is_caught(volley: Command, words: tuple[str, ...]) -> None:
+    done = volley(*words, "--transport", "host,early", "--sizes", "8", "--point-time", "0.05", "--format", "csv")
+    assert done.code == 1
+    status = {row[0]: row[8] for row in (line.split(",") for line in done.out.splitlines()[1:])}
+    assert status == {"host": "ok", "early": "failed"}
+
+
 def test_a_rank_that_stops_is_named(volley: Command) -> None:
     done = volley("pingpong", "--transport", "host,hang", "--sizes", "8", "--iterations", "5", "--watchdog", "1")
     assert done.code == 1

@@ -90,14 +90,14 @@ class HostMemory final : public Memory {
     recv_ = Mapping();
   }
   std::uint64_t available() const override { return available_memory_bytes(); }
-  void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    host_pattern::fill(message, bytes, seed);
+  void fill(std::byte* message, std::size_t bytes, const Contents& contents) override {
+    host_pattern::fill(message, bytes, contents);
   }
-  void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    host_pattern::poison(message, bytes, seed);
+  void poison(std::byte* message, std::size_t bytes, const Contents& expected) override {
+    host_pattern::poison(message, bytes, expected);
   }
-  std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    return host_pattern::check(message, bytes, seed);
+  std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected) override {
+    return host_pattern::check(message, bytes, expected);
   }
   void read(std::byte* host, const std::byte* from, std::size_t bytes) override { std::memcpy(host, from, bytes); }
 

@@ -23,7 +23,8 @@ enum class MemoryKind { none, host, device };
 
 [[nodiscard]] const char* name_of(MemoryKind kind);
 
-// Two message buffers, each with room for guards on both sides; see measure/pattern.hpp.
+// Two message buffers, each with room for guards on both sides, and where the last message of a batch begins further
+// behind than the others for that; see measure/pattern.hpp.
 struct Buffers {
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
@@ -33,10 +34,10 @@ struct Buffers {
 class Verifier {
  public:
   virtual ~Verifier() = default;
-  virtual void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) = 0;
-  virtual void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) = 0;
+  virtual void fill(std::byte* message, std::size_t bytes, const Contents& contents) = 0;
+  virtual void poison(std::byte* message, std::size_t bytes, const Contents& expected) = 0;
   [[nodiscard]] virtual std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
-                                                      std::uint64_t seed) = 0;
+                                                      const Contents& expected) = 0;
 };
 
 // An arena: holds the two buffers, and verifies what is in them.

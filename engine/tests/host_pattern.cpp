@@ -50,6 +50,23 @@ void every_flipped_bit_is_found() {
   }
 }
 
+// A batch in which only messages before the last one moved leaves one of those where the last should be.
+void the_last_message_is_another_one() {
+  for (const auto bytes : lengths) {
+    Buffer sent(bytes + last_offset_bytes);
+    host_pattern::fill(sent.message(), bytes + last_offset_bytes, 42);
+    const Contents expected(42, last_first_word);
+    Buffer received(bytes);
+    host_pattern::poison(received.message(), bytes, expected);
+    EXPECT(host_pattern::check(received.message(), bytes, expected)->wrong_bytes == bytes);
+    std::memcpy(received.message(), sent.message(), bytes);
+    const auto found = host_pattern::check(received.message(), bytes, expected);
+    EXPECT(found && found->offset_bytes == 0 && found->wrong_bytes >= (bytes + 7) / 8);
+    std::memcpy(received.message(), sent.message() + last_offset_bytes, bytes);
+    EXPECT(!host_pattern::check(received.message(), bytes, expected));
+  }
+}
+
 void poison_is_wrong_in_every_byte() {
   for (const auto bytes : lengths) {
     Buffer buffer(bytes);
@@ -125,6 +142,7 @@ void every_stamp_has_its_own_seed() {
 int main() {
   a_delivered_message_passes();
   every_flipped_bit_is_found();
+  the_last_message_is_another_one();
   poison_is_wrong_in_every_byte();
   a_shifted_message_is_wrong();
   directions_differ_in_every_byte();

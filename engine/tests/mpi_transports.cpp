@@ -55,24 +55,28 @@ std::vector<Point> measured(const Context& context, const Pair& pair, const Plan
   return all;
 }
 
-bool broken(const Point& point) {
-  return std::string(point.entry->name) == "corrupt" || std::string(point.entry->name) == "echo";
+// Whether the point's transport breaks something that shows: one exchange is all that `early` makes, and the tutorial's
+// one buffer, off which all messages bounce, holds what it should after it.
+bool broken(const Point& point, const Plan& plan) {
+  const std::string name = point.entry->name;
+  const bool one_buffer = plan.sampling.fixed && plan.benchmark == Benchmark::pingpong;
+  return name == "corrupt" || name == "echo" || (name == "early" && point.count > 1 && !one_buffer);
 }
 
 void judge(const std::vector<Point>& points, const Plan& plan) {
   EXPECT(points.size() == plan.transports.size() * plan.sizes_bytes.size());
   for (const auto& point : points) {
-    if (point.mismatch.has_value() != broken(point)) {
+    if (point.mismatch.has_value() != broken(point, plan)) {
       std::fprintf(stderr, "%s, %zu B: %s\n", point.entry->name, point.view.bytes,
                    point.mismatch ? "a mismatch where none is" : "no mismatch found");
     }
-    EXPECT(point.mismatch.has_value() == broken(point));
+    EXPECT(point.mismatch.has_value() == broken(point, plan));
     EXPECT(!point.led.empty());
     EXPECT(std::all_of(point.led.begin(), point.led.end(), [](double s) { return s > 0; }));
     const bool both = plan.benchmark == Benchmark::stream && plan.stream.direction == Direction::bi;
     EXPECT(point.followed.size() == (both ? point.led.size() : 0));
     if (plan.sampling.fixed) EXPECT(point.led.size() == 1 && point.count == plan.sampling.iterations);
-    if (!plan.sampling.fixed && !broken(point)) EXPECT(point.led.size() >= 6);
+    if (!plan.sampling.fixed && !broken(point, plan)) EXPECT(point.led.size() >= 6);
     EXPECT(point.messages_timed >= point.led.size());
   }
 }
@@ -87,13 +91,18 @@ void transports_tell_the_truth(const Context& context, const Pair& pair) {
       Plan plan;
       plan.benchmark = benchmark;
       plan.stream = {.window = 4, .direction = direction};
-      plan.transports = {"host", "corrupt", "echo"};
+      plan.transports = {"host", "corrupt", "early", "echo"};
       plan.sizes_bytes = {1, 8, 100, 70000};
       plan.sampling.fixed = fixed;
       plan.sampling.iterations = 3;
       plan.sampling.point_time_s = 0.02;
       const auto points = measured(context, pair, plan, watchdog);
       if (pair.leads()) judge(points, plan);
+      // On a machine at work an adaptive batch may be one exchange long; here there are three.
+      if (pair.leads() && fixed && benchmark == Benchmark::stream) {
+        EXPECT(std::count_if(points.begin(), points.end(), [&](const Point& point) { return broken(point, plan); }) ==
+               static_cast<std::ptrdiff_t>(3 * plan.sizes_bytes.size()));
+      }
     }
   }
 }

@@ -23,13 +23,13 @@ constexpr std::size_t block_bytes(std::size_t capacity) {
 }
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
-enum class Contents { pattern, poison, guard };
+enum class Kind { pattern, poison, guard };
 
-__device__ std::uint64_t word_of(Contents contents, std::uint64_t seed, std::uint64_t word) {
-  switch (contents) {
-    case Contents::pattern: return pattern_word(seed, word);
-    case Contents::poison: return ~pattern_word(seed, word);
-    case Contents::guard: return guard_word(seed, word);
+__host__ __device__ std::uint64_t word_of(Kind kind, const Contents& contents, std::uint64_t word) {
+  switch (kind) {
+    case Kind::pattern: return contents.word(word);
+    case Kind::poison: return ~contents.word(word);
+    case Kind::guard: return guard_word(contents.seed, word);
   }
   return 0;
 }
@@ -39,17 +39,17 @@ __device__ std::uint8_t byte_of(std::uint64_t word, std::uint64_t byte) {
   return static_cast<std::uint8_t>(word >> (8 * (byte % word_bytes)));
 }
 
-__global__ void write_kernel(std::uint8_t* at, std::uint64_t bytes, std::uint64_t seed, Contents contents) {
+__global__ void write_kernel(std::uint8_t* at, std::uint64_t bytes, Contents contents, Kind kind) {
   const std::uint64_t thread = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x;
   const std::uint64_t threads = gridDim.x * std::uint64_t{blockDim.x};
   // The middle as whole aligned words where the start is aligned, every other byte by itself.
   const bool aligned = reinterpret_cast<std::uintptr_t>(at) % word_bytes == 0;
   const std::uint64_t words = aligned ? bytes / word_bytes : 0;
   for (std::uint64_t i = thread; i < words; i += threads) {
-    reinterpret_cast<std::uint64_t*>(at)[i] = word_of(contents, seed, i);
+    reinterpret_cast<std::uint64_t*>(at)[i] = word_of(kind, contents, i);
   }
   for (std::uint64_t i = words * word_bytes + thread; i < bytes; i += threads) {
-    at[i] = byte_of(word_of(contents, seed, i / word_bytes), i);
+    at[i] = byte_of(word_of(kind, contents, i / word_bytes), i);
   }
 }
 
@@ -64,21 +64,20 @@ __device__ void complain(Found* found, std::uint64_t offset, unsigned wrong) {
   atomicAdd(&found->wrong, static_cast<unsigned long long>(wrong));
 }
 
-__global__ void check_kernel(const std::uint8_t* at, std::uint64_t bytes, std::uint64_t seed, Contents contents,
-                             Found* found) {
+__global__ void check_kernel(const std::uint8_t* at, std::uint64_t bytes, Contents contents, Kind kind, Found* found) {
   const std::uint64_t thread = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x;
   const std::uint64_t threads = gridDim.x * std::uint64_t{blockDim.x};
   const bool aligned = reinterpret_cast<std::uintptr_t>(at) % word_bytes == 0;
   const std::uint64_t words = aligned ? bytes / word_bytes : 0;
   for (std::uint64_t i = thread; i < words; i += threads) {
-    const std::uint64_t difference = reinterpret_cast<const std::uint64_t*>(at)[i] ^ word_of(contents, seed, i);
+    const std::uint64_t difference = reinterpret_cast<const std::uint64_t*>(at)[i] ^ word_of(kind, contents, i);
     if (difference == 0) continue;
     unsigned wrong = 0;
     for (unsigned byte = 0; byte < word_bytes; ++byte) wrong += byte_of(difference, byte) != 0;
     complain(found, i * word_bytes + (__ffsll(static_cast<long long>(difference)) - 1) / 8, wrong);
   }
   for (std::uint64_t i = words * word_bytes + thread; i < bytes; i += threads) {
-    if (at[i] != byte_of(word_of(contents, seed, i / word_bytes), i)) complain(found, i, 1);
+    if (at[i] != byte_of(word_of(kind, contents, i / word_bytes), i)) complain(found, i, 1);
   }
 }
 
@@ -129,29 +128,28 @@ class DeviceMemory final : public Memory {
     return free_bytes;
   }
 
-  void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    write(message, bytes, seed, Contents::pattern);
+  void fill(std::byte* message, std::size_t bytes, const Contents& contents) override {
+    write(message, bytes, contents, Kind::pattern);
     VOLLEY_CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
 
-  void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    write(message - guard_bytes, guard_bytes, seed, Contents::guard);
-    write(message, bytes, seed, Contents::poison);
-    write(message + bytes, guard_bytes, seed, Contents::guard);
+  void poison(std::byte* message, std::size_t bytes, const Contents& expected) override {
+    write(message - guard_bytes, guard_bytes, expected, Kind::guard);
+    write(message, bytes, expected, Kind::poison);
+    write(message + bytes, guard_bytes, expected, Kind::guard);
     VOLLEY_CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
 
-  std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    const Regions regions{Region{message - guard_bytes, guard_bytes, Contents::guard},
-                          Region{message, bytes, Contents::pattern},
-                          Region{message + bytes, guard_bytes, Contents::guard}};
-    const Findings findings = look(regions, seed);
+  std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected) override {
+    const Regions regions{Region{message - guard_bytes, guard_bytes, Kind::guard},
+                          Region{message, bytes, Kind::pattern}, Region{message + bytes, guard_bytes, Kind::guard}};
+    const Findings findings = look(regions, expected);
     std::optional<Mismatch> sum;
     for (std::size_t i = 0; i < regions.size(); ++i) {
       const Found& found = findings[i];
       if (found.wrong == 0) continue;
       if (sum) sum->wrong_bytes += found.wrong;
-      else sum = mismatch(regions[i], found, regions[i].at - message, seed);
+      else sum = mismatch(regions[i], found, regions[i].at - message, expected);
     }
     return sum;
   }
@@ -163,8 +161,8 @@ class DeviceMemory final : public Memory {
   void settle() override { VOLLEY_CUDA_CHECK(cudaDeviceSynchronize()); }
 
  private:
-  void write(std::byte* at, std::size_t bytes, std::uint64_t seed, Contents contents) {
-    write_kernel<<<blocks_for(bytes), block_threads>>>(reinterpret_cast<std::uint8_t*>(at), bytes, seed, contents);
+  void write(std::byte* at, std::size_t bytes, const Contents& contents, Kind kind) {
+    write_kernel<<<blocks_for(bytes), block_threads>>>(reinterpret_cast<std::uint8_t*>(at), bytes, contents, kind);
     VOLLEY_CUDA_CHECK(cudaGetLastError());
   }
 
@@ -172,19 +170,19 @@ class DeviceMemory final : public Memory {
   struct Region {
     const std::byte* at;
     std::size_t bytes;
-    Contents contents;
+    Kind kind;
   };
   using Regions = std::array<Region, 3>;
   using Findings = std::array<Found, 3>;
 
-  Findings look(const Regions& regions, std::uint64_t seed) {
+  Findings look(const Regions& regions, const Contents& expected) {
     Findings findings;
     findings.fill({~0ULL, 0});
     VOLLEY_CUDA_CHECK(cudaMemcpy(found_.data(), findings.data(), sizeof findings, cudaMemcpyHostToDevice));
     for (std::size_t i = 0; i < regions.size(); ++i) {
-      const auto& [at, bytes, contents] = regions[i];
-      check_kernel<<<blocks_for(bytes), block_threads>>>(reinterpret_cast<const std::uint8_t*>(at), bytes, seed,
-                                                         contents, reinterpret_cast<Found*>(found_.data()) + i);
+      const auto& [at, bytes, kind] = regions[i];
+      check_kernel<<<blocks_for(bytes), block_threads>>>(reinterpret_cast<const std::uint8_t*>(at), bytes, expected,
+                                                         kind, reinterpret_cast<Found*>(found_.data()) + i);
       VOLLEY_CUDA_CHECK(cudaGetLastError());
     }
     VOLLEY_CUDA_CHECK(cudaMemcpy(findings.data(), found_.data(), sizeof findings, cudaMemcpyDeviceToHost));
@@ -192,11 +190,10 @@ class DeviceMemory final : public Memory {
   }
 
   // The first wrong byte of a region that begins `origin` bytes behind the message's start.
-  static Mismatch mismatch(const Region& region, const Found& found, std::int64_t origin, std::uint64_t seed) {
+  static Mismatch mismatch(const Region& region, const Found& found, std::int64_t origin, const Contents& contents) {
     std::uint8_t actual = 0;
     VOLLEY_CUDA_CHECK(cudaMemcpy(&actual, region.at + found.first, 1, cudaMemcpyDeviceToHost));
-    const std::uint64_t word = region.contents == Contents::guard ? guard_word(seed, found.first / word_bytes)
-                                                                  : pattern_word(seed, found.first / word_bytes);
+    const std::uint64_t word = word_of(region.kind, contents, found.first / word_bytes);
     const auto expected = static_cast<std::uint8_t>(word >> (8 * (found.first % word_bytes)));
     return Mismatch{0, static_cast<std::int64_t>(found.first) + origin, expected, actual, found.wrong};
   }

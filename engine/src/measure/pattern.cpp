@@ -42,8 +42,11 @@ struct Words {
   }
 };
 
-Words contents(std::uint64_t seed) { return {base_of(seed), pattern_word(seed, 0) ^ base_of(seed)}; }
-Words opposite(std::uint64_t seed) { return {base_of(seed), ~contents(seed).mask}; }
+Words words_of(const Contents& contents) {
+  const std::uint64_t base = base_of(contents.seed);
+  return {base + contents.first_word * pattern_step, pattern_word(contents.seed, 0) ^ base};
+}
+Words opposite(const Contents& contents) { return {words_of(contents).first, ~words_of(contents).mask}; }
 Words guards(std::uint64_t seed) { return {0, guard_word(seed, 0)}; }
 
 // Whole words first, then the bytes of one more word.
@@ -96,23 +99,25 @@ std::uint64_t seed_of(const Stamp& stamp) {
 
 namespace host_pattern {
 
-void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) { write(message, bytes, contents(seed)); }
-
-void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) {
-  write(message - guard_bytes, guard_bytes, guards(seed));
-  write(message, bytes, opposite(seed));
-  write(message + bytes, guard_bytes, guards(seed));
+void fill(std::byte* message, std::size_t bytes, const Contents& contents) {
+  write(message, bytes, words_of(contents));
 }
 
-std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, std::uint64_t seed) {
+void poison(std::byte* message, std::size_t bytes, const Contents& expected) {
+  write(message - guard_bytes, guard_bytes, guards(expected.seed));
+  write(message, bytes, opposite(expected));
+  write(message + bytes, guard_bytes, guards(expected.seed));
+}
+
+std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected) {
   std::optional<Mismatch> found;
-  compare(message - guard_bytes, guard_bytes, guards(seed), -static_cast<std::int64_t>(guard_bytes), found);
+  compare(message - guard_bytes, guard_bytes, guards(expected.seed), -static_cast<std::int64_t>(guard_bytes), found);
   const std::size_t whole = bytes - bytes % word_bytes;
-  const Words words = contents(seed);
+  const Words words = words_of(expected);
   compare(message, whole, words, 0, found);
   compare(message + whole, bytes - whole, {words.first + whole / word_bytes * pattern_step, words.mask},
           static_cast<std::int64_t>(whole), found);
-  compare(message + bytes, guard_bytes, guards(seed), static_cast<std::int64_t>(bytes), found);
+  compare(message + bytes, guard_bytes, guards(expected.seed), static_cast<std::int64_t>(bytes), found);
   return found;
 }
 

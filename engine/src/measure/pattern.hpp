@@ -50,6 +50,25 @@ inline constexpr std::uint64_t pattern_step = 0x9E3779B97F4A7C15ULL;
   return ~base_of(seed) ^ (word * pattern_step);
 }
 
+// What a message contains: the words of a seed from `first_word` on.
+struct Contents {
+  // NOLINTNEXTLINE(google-explicit-constructor): a seed alone means its words from the first on
+  VOLLEY_ON_BOTH constexpr Contents(std::uint64_t of, std::uint64_t from = 0) : seed(of), first_word(from) {}
+  [[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t word(std::uint64_t i) const {
+    return pattern_word(seed, first_word + i);
+  }
+  std::uint64_t seed;
+  std::uint64_t first_word;
+};
+
+// Where the last message of a batch begins in a send buffer that holds so much more: behind its first 8 words. Its
+// contents are the words from there on, and none is equal to the one in its place in the messages before: the lowest
+// byte of each differs, since 8 * pattern_step is no multiple of 256.
+inline constexpr std::uint64_t last_first_word = 8;
+inline constexpr std::size_t last_offset_bytes = last_first_word * sizeof(std::uint64_t);
+static_assert((last_first_word * pattern_step) % 256 != 0);
+static_assert(last_offset_bytes <= guard_bytes, "arenas have so much room behind a message");
+
 // The first wrong byte, and how many are wrong in all.
 struct Mismatch {
   int rank = 0;                   // world rank whose receive buffer is wrong; set by the sampler
@@ -61,12 +80,12 @@ struct Mismatch {
 
 namespace host_pattern {
 
-// Fills `bytes` bytes at `message` with the pattern of `seed`.
-void fill(std::byte* message, std::size_t bytes, std::uint64_t seed);
-// Poisons `bytes` bytes at `message` against `seed` and writes guards around them.
-void poison(std::byte* message, std::size_t bytes, std::uint64_t seed);
+// Fills `bytes` bytes at `message`.
+void fill(std::byte* message, std::size_t bytes, const Contents& contents);
+// Poisons `bytes` bytes at `message` against `expected` and writes guards around them.
+void poison(std::byte* message, std::size_t bytes, const Contents& expected);
 // Compares every byte of the message and of its guards.
-[[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, std::uint64_t seed);
+[[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected);
 
 }  // namespace host_pattern
 

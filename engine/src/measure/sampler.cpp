@@ -189,15 +189,23 @@ void Sampler::fixed_batch(Point& point) {
 double Sampler::sample(Point& point, std::uint64_t untimed, std::uint64_t count) {
   ++point.repetition;
   write_contents(point);
+  const View view = varied(point.view, count);
   if (untimed > 0) {
     ready();
-    batch(point, point.view, untimed);
+    batch(point, view, untimed);
   }
-  write_poison(point);
+  write_poison(point, view);
   ready();
-  const double elapsed_s = batch(point, point.view, count);
-  check_contents(point);
+  const double elapsed_s = batch(point, view, count);
+  check_contents(point, view);
   return elapsed_s;
+}
+
+// Of several messages the last is another one: a batch that stops before it is caught. A message that is alone must
+// have moved anyway, for its place was poisoned.
+View Sampler::varied(View view, std::uint64_t count) {
+  view.last_offset = count > 1 ? last_offset_bytes : 0;
+  return view;
 }
 
 // One more sample right behind the last one of the same point, of an exchange whose buffers are far larger than what a
@@ -206,10 +214,11 @@ double Sampler::next_sample(Point& point) {
   const std::uint64_t before = seed(point, pair_.peer);
   ++point.repetition;
   write_contents(point);
-  if (!differ_in_every_byte(before, seed(point, pair_.peer))) write_poison(point);
+  const View view = varied(point.view, point.count);
+  if (!differ_in_every_byte(before, seed(point, pair_.peer)) || point.count > 1) write_poison(point, view);
   ready();
-  const double elapsed_s = batch(point, point.view, point.count);
-  check_contents(point);
+  const double elapsed_s = batch(point, view, point.count);
+  check_contents(point, view);
   return elapsed_s;
 }
 
@@ -246,22 +255,26 @@ std::uint64_t Sampler::seed(const Point& point, int direction) const {
 
 void Sampler::write_contents(Point& point) {
   if (point.memory == nullptr) return;
-  point.memory->fill(point.view.send, point.view.bytes, seed(point, pair_.self));
+  point.memory->fill(point.view.send, point.view.bytes + last_offset_bytes, seed(point, pair_.self));
 }
 
-void Sampler::write_poison(Point& point) {
+Contents Sampler::expected(const Point& point, const View& view) const {
+  return {seed(point, pair_.peer), view.last_offset == 0 ? 0 : last_first_word};
+}
+
+void Sampler::write_poison(Point& point, const View& view) {
   if (point.memory == nullptr || exercise_.messages[static_cast<std::size_t>(pair_.peer)] == 0) return;
-  point.memory->poison(point.view.recv, point.view.bytes, seed(point, pair_.peer));
+  point.memory->poison(view.recv, view.bytes, expected(point, view));
 }
 
-void Sampler::check_contents(Point& point) {
+void Sampler::check_contents(Point& point, const View& view) {
   if (point.memory == nullptr) return;
   for (const auto moved : exercise_.messages) point.messages_verified += moved > 0 ? 1 : 0;
   if (exercise_.messages[static_cast<std::size_t>(pair_.peer)] == 0) return;
-  look_at(point, point.view.recv, seed(point, pair_.peer));
+  look_at(point, view.recv, expected(point, view));
 }
 
-void Sampler::look_at(Point& point, const std::byte* message, std::uint64_t expected) {
+void Sampler::look_at(Point& point, const std::byte* message, const Contents& expected) {
   auto found = point.memory->check(message, point.view.bytes, expected);
   if (!found || point.mismatch) return;
   found->rank = pair_.ranks[static_cast<std::size_t>(pair_.self)];

@@ -36,9 +36,11 @@ class Sampler {
   void ready();
 
   void write_contents(Point& point);
-  void write_poison(Point& point);
-  void check_contents(Point& point);
-  void look_at(Point& point, const std::byte* message, std::uint64_t seed);
+  void write_poison(Point& point, const View& view);
+  void check_contents(Point& point, const View& view);
+  void look_at(Point& point, const std::byte* message, const Contents& expected);
+  [[nodiscard]] static View varied(View view, std::uint64_t count);
+  [[nodiscard]] Contents expected(const Point& point, const View& view) const;
 
   void collect_from_second(Point& point);
   [[nodiscard]] EndedBy judged(Point& point, int rounds) const;

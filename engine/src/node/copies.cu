@@ -36,14 +36,14 @@ class Copies : public LaneLink {
 
   // The first copy of a link may hang; a small one is awaited without a deadline later, because that is faster.
   void prepare(const View& view) override {
-    for (const auto& lane : this->lanes()) copy(lane, view.bytes);
+    for (const auto& lane : this->lanes()) copy(lane, lane.from.at, view.bytes);
     finish(view.bytes);
   }
 
   void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
-    for (std::uint64_t window = 0; window < windows; ++window) {
+    for (std::uint64_t window = 1; window <= windows; ++window) {
       for (int message = 0; message < stream.window; ++message) {
-        for (const auto& lane : this->lanes()) copy(lane, view.bytes);
+        for (const auto& lane : this->lanes()) copy(lane, lane.source(view, window, windows), view.bytes);
       }
       if (section_.figure == Figure::completion) synchronize();
     }
@@ -51,12 +51,12 @@ class Copies : public LaneLink {
   }
 
  protected:
-  virtual void copy(const Lane& lane, std::uint64_t bytes) {
+  virtual void copy(const Lane& lane, const std::byte* from, std::uint64_t bytes) {
     if (lane.from.device < 0 || lane.to.device < 0) {
-      VOLLEY_CUDA_CHECK(cudaMemcpyAsync(lane.to.at, lane.from.at, bytes, cudaMemcpyDefault, lane.stream().get()));
+      VOLLEY_CUDA_CHECK(cudaMemcpyAsync(lane.to.at, from, bytes, cudaMemcpyDefault, lane.stream().get()));
     } else {
       VOLLEY_CUDA_CHECK(
-          cudaMemcpyPeerAsync(lane.to.at, lane.to.device, lane.from.at, lane.from.device, bytes, lane.stream().get()));
+          cudaMemcpyPeerAsync(lane.to.at, lane.to.device, from, lane.from.device, bytes, lane.stream().get()));
     }
   }
 
@@ -80,10 +80,10 @@ class KernelCopies final : public Copies {
   using Copies::Copies;
 
  protected:
-  void copy(const Lane& lane, std::uint64_t bytes) override {
+  void copy(const Lane& lane, const std::byte* from, std::uint64_t bytes) override {
     gpu::select(lane.driver->device);
     copy_kernel<<<processors(lane.driver->device), copy_threads, 0, lane.stream().get()>>>(
-        reinterpret_cast<const uint4*>(lane.from.at), reinterpret_cast<uint4*>(lane.to.at), bytes / sizeof(uint4));
+        reinterpret_cast<const uint4*>(from), reinterpret_cast<uint4*>(lane.to.at), bytes / sizeof(uint4));
     VOLLEY_CUDA_CHECK(cudaGetLastError());
   }
 
@@ -117,10 +117,10 @@ class HangingCopies final : public Copies {
   using Copies::Copies;
 
  protected:
-  void copy(const Lane& lane, std::uint64_t bytes) override {
+  void copy(const Lane& lane, const std::byte* from, std::uint64_t bytes) override {
     gpu::select(lane.driver->device);
     gate_.close(lane.stream(), 3 * patience());
-    Copies::copy(lane, bytes);
+    Copies::copy(lane, from, bytes);
   }
 
  private:

@@ -35,9 +35,9 @@ class Held final : public LaneLink {
   [[nodiscard]] Gate& gate() const { return *lane().driver->gate; }
 
   void enqueue(const View& view, std::uint64_t count) {
-    for (std::uint64_t i = 0; i < count; ++i) {
-      VOLLEY_CUDA_CHECK(cudaMemcpyPeerAsync(lane().to.at, lane().to.device, lane().from.at, lane().from.device,
-                                            view.bytes, lane().stream().get()));
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      VOLLEY_CUDA_CHECK(cudaMemcpyPeerAsync(lane().to.at, lane().to.device, lane().source(view, i, count),
+                                            lane().from.device, view.bytes, lane().stream().get()));
     }
   }
 

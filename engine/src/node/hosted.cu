@@ -58,12 +58,14 @@ class Hosted final : public Link {
   void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
     copies_->stream(view, windows, stream);
   }
-  void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) override { copies_->fill(message, bytes, seed); }
-  void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    copies_->poison(message, bytes, seed);
+  void fill(std::byte* message, std::size_t bytes, const Contents& contents) override {
+    copies_->fill(message, bytes, contents);
   }
-  std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, std::uint64_t seed) override {
-    return copies_->check(message, bytes, seed);
+  void poison(std::byte* message, std::size_t bytes, const Contents& expected) override {
+    copies_->poison(message, bytes, expected);
+  }
+  std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected) override {
+    return copies_->check(message, bytes, expected);
   }
   [[nodiscard]] std::string complaint() const override { return copies_->complaint(); }
   [[nodiscard]] bool peers() const override { return false; }

@@ -22,35 +22,41 @@ void LaneLink::stream(const View&, std::uint64_t, const Stream&) {
   throw std::logic_error("this link makes round trips only");
 }
 
+namespace {
+
 // The seed is that of the direction there; the lowest bit tells the directions apart (measure/pattern.hpp).
-void LaneLink::fill(std::byte*, std::size_t bytes, std::uint64_t seed) {
+Contents of_lane(const Contents& there, const Lane& lane) { return {there.seed ^ lane.number, there.first_word}; }
+
+}  // namespace
+
+void LaneLink::fill(std::byte*, std::size_t bytes, const Contents& contents) {
   for (const auto& lane : lanes_) {
     select(lane.from);
-    lane.from.verifier->fill(lane.from.at, bytes, seed ^ lane.number);
+    lane.from.verifier->fill(lane.from.at, bytes, of_lane(contents, lane));
   }
 }
 
-void LaneLink::poison(std::byte*, std::size_t bytes, std::uint64_t seed) {
+void LaneLink::poison(std::byte*, std::size_t bytes, const Contents& expected) {
   for (const auto& lane : lanes_) {
     select(lane.to);
-    lane.to.verifier->poison(lane.to.at, bytes, seed ^ lane.number);
+    lane.to.verifier->poison(lane.to.at, bytes, of_lane(expected, lane));
   }
 }
 
-std::optional<Mismatch> LaneLink::check(const std::byte*, std::size_t bytes, std::uint64_t seed) {
+std::optional<Mismatch> LaneLink::check(const std::byte*, std::size_t bytes, const Contents& expected) {
   std::optional<Mismatch> found;
   for (const auto& lane : lanes_) {
-    look(lane.to, "where it arrived", bytes, seed ^ lane.number, found);
+    look(lane.to, "where it arrived", bytes, of_lane(expected, lane), found);
     if (lane.over_link)
-      look(*lane.over_link, "as the other GPU loads it over the link", bytes, seed ^ lane.number, found);
+      look(*lane.over_link, "as the other GPU loads it over the link", bytes, of_lane(expected, lane), found);
   }
   return found;
 }
 
-void LaneLink::look(const Place& place, const char* reader, std::size_t bytes, std::uint64_t seed,
+void LaneLink::look(const Place& place, const char* reader, std::size_t bytes, const Contents& expected,
                     std::optional<Mismatch>& found) {
   select(place);
-  const auto wrong = place.verifier->check(place.at, bytes, seed);
+  const auto wrong = place.verifier->check(place.at, bytes, expected);
   if (!wrong || found) return;
   found = wrong;
   if (!complaint_.empty()) return;

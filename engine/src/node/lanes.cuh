@@ -42,6 +42,10 @@ struct Lane {
   std::optional<Place> over_link;  // `to` once more, as the kernels of the other device load it
 
   [[nodiscard]] const gpu::Stream& stream() const { return driver->streams[number]; }
+  // Where message or window number `turn` of `count` leaves from; see View.
+  [[nodiscard]] const std::byte* source(const View& view, std::uint64_t turn, std::uint64_t count) const {
+    return from.at + (turn < count ? 0 : view.last_offset);
+  }
 };
 
 // Makes `place` the current device, if it is on one.
@@ -63,9 +67,10 @@ class LaneLink : public Link {
   void pingpong(const View&, std::uint64_t) override;
   void stream(const View&, std::uint64_t, const Stream&) override;
 
-  void fill(std::byte* message, std::size_t bytes, std::uint64_t seed) final;
-  void poison(std::byte* message, std::size_t bytes, std::uint64_t seed) final;
-  [[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, std::uint64_t seed) final;
+  void fill(std::byte* message, std::size_t bytes, const Contents& contents) final;
+  void poison(std::byte* message, std::size_t bytes, const Contents& expected) final;
+  [[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
+                                              const Contents& expected) final;
   [[nodiscard]] std::string complaint() const final { return complaint_; }
   [[nodiscard]] bool peers() const final { return peers_; }
 
@@ -73,7 +78,7 @@ class LaneLink : public Link {
   [[nodiscard]] const std::vector<Lane>& lanes() const { return lanes_; }
 
  private:
-  void look(const Place& place, const char* reader, std::size_t bytes, std::uint64_t seed,
+  void look(const Place& place, const char* reader, std::size_t bytes, const Contents& expected,
             std::optional<Mismatch>& found);
 
   std::vector<Lane> lanes_;

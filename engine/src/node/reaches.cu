@@ -23,13 +23,14 @@ __device__ inline std::uint64_t load_past_caches(const std::uint64_t* from) {
   return value;
 }
 
-// `passes` times over all words (a power of two), one load after the other: the address of each is a sum with bits of
-// the value before, which are masked by `none`, a zero that the compiler does not know. What was loaded is stored here
-// at once; nobody waits for that.
-__global__ void chase(const std::uint64_t* from, std::uint64_t* to, std::uint64_t words, std::uint64_t passes,
-                      std::uint64_t none) {
+// `passes` times over all words (a power of two), the last time over those that begin at `last`, one load after the
+// other: the address of each is a sum with bits of the value before, which are masked by `none`, a zero that the
+// compiler does not know. What was loaded is stored here at once; nobody waits for that.
+__global__ void chase(const std::uint64_t* from, const std::uint64_t* last, std::uint64_t* to, std::uint64_t words,
+                      std::uint64_t passes, std::uint64_t none) {
   std::uint64_t at = 0;
   for (std::uint64_t i = 0; i < passes * words; ++i) {
+    if (i == (passes - 1) * words) from = last;
     const std::uint64_t value = load_past_caches(from + at);
     device::store(to + at, value);
     at = ((at + chase_stride) & (words - 1)) + (value & none);
@@ -38,7 +39,8 @@ __global__ void chase(const std::uint64_t* from, std::uint64_t* to, std::uint64_
 
 // What one side of a ping-pong by stores does. Both sides' kernels run at once.
 struct Bounce {
-  const std::uint64_t* send;  // 8 bytes
+  const std::uint64_t* send;       // 8 bytes
+  const std::uint64_t* last_send;  // of the last message
   std::uint64_t* recv;
   Line* inbox;          // in this side's memory
   Line* inbox_there;    // in the other's
@@ -70,7 +72,7 @@ __device__ inline bool arrives(const Bounce& job, std::uint64_t number, Line& fo
 }
 
 __device__ inline void send(const Bounce& job, std::uint64_t number) {
-  const std::uint64_t data = device::load(job.send);
+  const std::uint64_t data = device::load(number < job.last + job.count ? job.send : job.last_send);
   device::store_line(job.inbox_there, {number << 32 | (data & 0xFFFFFFFFU), number << 32 | data >> 32});
 }
 
@@ -94,6 +96,7 @@ class Loads final : public LaneLink {
     const Lane& lane = lanes().front();
     gpu::select(lane.driver->device);
     chase<<<1, 1, 0, lane.stream().get()>>>(reinterpret_cast<const std::uint64_t*>(lane.from.at),
+                                            reinterpret_cast<const std::uint64_t*>(lane.source(view, 1, 1)),
                                             reinterpret_cast<std::uint64_t*>(lane.to.at),
                                             view.bytes / sizeof(std::uint64_t), passes, 0);
     VOLLEY_CUDA_CHECK(cudaGetLastError());
@@ -125,8 +128,8 @@ class Stores final : public LaneLink {
     }
   }
 
-  void pingpong(const View&, std::uint64_t exchanges) override {
-    for (std::size_t side = 0; side < inboxes_.size(); ++side) start(side, exchanges);
+  void pingpong(const View& view, std::uint64_t exchanges) override {
+    for (std::size_t side = 0; side < inboxes_.size(); ++side) start(side, view, exchanges);
     for (const auto& lane : lanes()) await(lane.stream(), 2 * patience_);
     last_ += exchanges;
     if (const auto number = Told(*expired()).load(cuda::memory_order_acquire); number != 0) {
@@ -140,19 +143,21 @@ class Stores final : public LaneLink {
   [[nodiscard]] std::uint64_t* expired() const { return reinterpret_cast<std::uint64_t*>(expired_.data()); }
 
   // A lane begins at the side of its number; what comes in there is the other lane's.
-  void start(std::size_t side, std::uint64_t exchanges) {
+  void start(std::size_t side, const View& view, std::uint64_t exchanges) {
     const Lane& out = lanes()[side];
     const Lane& in = lanes()[1 - side];
     gpu::select(out.from.device);
-    bounce<<<1, 1, 0, out.stream().get()>>>({.send = reinterpret_cast<const std::uint64_t*>(out.from.at),
-                                             .recv = reinterpret_cast<std::uint64_t*>(in.to.at),
-                                             .inbox = reinterpret_cast<Line*>(inboxes_[side].data()),
-                                             .inbox_there = reinterpret_cast<Line*>(inboxes_[1 - side].data()),
-                                             .last = last_,
-                                             .count = exchanges,
-                                             .leads = side == 0,
-                                             .expired = expired(),
-                                             .patience_ns = static_cast<std::uint64_t>(1e9 * patience_.count())});
+    bounce<<<1, 1, 0, out.stream().get()>>>(
+        {.send = reinterpret_cast<const std::uint64_t*>(out.from.at),
+         .last_send = reinterpret_cast<const std::uint64_t*>(out.source(view, 1, 1)),
+         .recv = reinterpret_cast<std::uint64_t*>(in.to.at),
+         .inbox = reinterpret_cast<Line*>(inboxes_[side].data()),
+         .inbox_there = reinterpret_cast<Line*>(inboxes_[1 - side].data()),
+         .last = last_,
+         .count = exchanges,
+         .leads = side == 0,
+         .expired = expired(),
+         .patience_ns = static_cast<std::uint64_t>(1e9 * patience_.count())});
     VOLLEY_CUDA_CHECK(cudaGetLastError());
   }
 

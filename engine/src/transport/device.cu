@@ -147,6 +147,7 @@ class DeviceTransport final : public Transport {
     job.recv = view.recv;
     job.recv_there = buffers_.opposite(view.recv);
     job.bytes = view.bytes;
+    job.last_offset = view.last_offset;
     job.inbox = reinterpret_cast<Inbox*>(inbox_.data());
     job.inbox_there = reinterpret_cast<Inbox*>(inbox_there_.data());
     job.verdict = verdict();

@@ -54,6 +54,7 @@ struct Job {
   std::byte* recv;
   std::byte* recv_there;  // the other rank's recv, mapped here
   std::uint64_t bytes;
+  std::uint64_t last_offset;  // the last message (or window) leaves from so far behind `send`
   Inbox* inbox;
   Inbox* inbox_there;
   Verdict* verdict;
@@ -208,12 +209,20 @@ __global__ void __launch_bounds__(most_threads, 1) short_pingpong(const Job job)
   Part parts[lines];
 #pragma unroll
   for (unsigned i = 0; i < lines; ++i) parts[i] = part_of(job, threadIdx.x + i * blockDim.x);
-  for (std::uint64_t exchange = 1; exchange <= job.count; ++exchange) {
-    const auto number = static_cast<std::uint32_t>(job.last + exchange);
+  if (job.count == 0) return;
+  const auto exchange = [&](std::uint64_t turn) {
+    const auto number = static_cast<std::uint32_t>(job.last + turn);
     if (job.leads) send_short(parts, number);
-    if (!receive_short(job, parts, number)) return;
+    if (!receive_short(job, parts, number)) return false;
     if (!job.leads) send_short(parts, number);
+    return true;
+  };
+  for (std::uint64_t turn = 1; turn < job.count; ++turn) {
+    if (!exchange(turn)) return;
   }
+#pragma unroll
+  for (Part& part : parts) part.from += job.last_offset;
+  exchange(job.count);
 }
 
 // --- long messages ---------------------------------------------------------------------------------------------------
@@ -240,14 +249,19 @@ __device__ void copy(const std::byte* from, std::byte* to, std::uint64_t units) 
   }
 }
 
+// Where message or window number `turn` of `job.count` leaves from.
+__device__ inline const std::byte* source(const Job& job, std::uint64_t turn) {
+  return turn < job.count ? job.send : job.send + job.last_offset;
+}
+
 // Vectors, and single bytes for the rest. Buffers are page aligned; a message that is not goes byte by byte.
-__device__ inline void copy_message(const Job& job) {
+__device__ inline void copy_message(const Job& job, const std::byte* from) {
   const auto misaligned =
-      (reinterpret_cast<std::uintptr_t>(job.send) | reinterpret_cast<std::uintptr_t>(job.recv_there)) % sizeof(uint4);
+      (reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(job.recv_there)) % sizeof(uint4);
   const std::uint64_t vectors = misaligned != 0 ? 0 : job.bytes / sizeof(uint4);
   const std::uint64_t done = vectors * sizeof(uint4);
-  copy<uint4>(job.send, job.recv_there, vectors);
-  copy<std::uint8_t>(job.send + done, job.recv_there + done, job.bytes - done);
+  copy<uint4>(from, job.recv_there, vectors);
+  copy<std::uint8_t>(from + done, job.recv_there + done, job.bytes - done);
 }
 
 // Tells the other device that what this block's threads have stored is there.
@@ -267,17 +281,16 @@ __device__ inline bool receive_long(const Job& job, std::uint64_t number) {
   return __syncthreads_and(good);
 }
 
-__device__ inline void send_long(const Job& job, std::uint64_t number) {
-  copy_message(job);
-  announce(job, number);
+__device__ inline void send_long(const Job& job, std::uint64_t exchange) {
+  copy_message(job, source(job, exchange));
+  announce(job, job.last + exchange);
 }
 
 __global__ void __launch_bounds__(most_threads, 1) long_pingpong(const Job job) {
   for (std::uint64_t exchange = 1; exchange <= job.count; ++exchange) {
-    const std::uint64_t number = job.last + exchange;
-    if (job.leads) send_long(job, number);
-    if (!receive_long(job, number)) return;
-    if (!job.leads) send_long(job, number);
+    if (job.leads) send_long(job, exchange);
+    if (!receive_long(job, job.last + exchange)) return;
+    if (!job.leads) send_long(job, exchange);
   }
 }
 
@@ -298,7 +311,7 @@ __global__ void __launch_bounds__(most_threads, 1) stream_windows(const Job job)
   for (std::uint64_t window = 1; window <= job.count; ++window) {
     const std::uint64_t number = job.last + window;
     if (job.sends) {
-      for (int message = 0; message < job.window; ++message) copy_message(job);
+      for (int message = 0; message < job.window; ++message) copy_message(job, source(job, window));
       announce(job, number);
     }
     if (job.receives && blockIdx.x == 0) {

@@ -63,6 +63,20 @@ void fill_with_nans(const View& view, std::uint64_t before) {
 }
 using NanHaloChannel = SpoilingHaloChannel<fill_with_nans>;
 
+// Of each batch only the first exchange, or window, is made.
+class Early final : public HostDriven<MpiChannel> {
+ public:
+  void pingpong(const View& view, std::uint64_t exchanges) override {
+    HostDriven::pingpong(exchanges > 1 ? first_of(view) : view, std::min<std::uint64_t>(exchanges, 1));
+  }
+  void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
+    HostDriven::stream(windows > 1 ? first_of(view) : view, std::min<std::uint64_t>(windows, 1), stream);
+  }
+
+ private:
+  static View first_of(const View& view) { return {view.send, view.recv, view.bytes}; }
+};
+
 // No message leaves the rank: what it sent is what it gets. Acknowledgements are real, so that a stream ends.
 struct EchoChannel : MpiChannel {
   void send(const View&) {}
@@ -133,6 +147,7 @@ struct DelayChannel : MpiChannel {
 }  // namespace
 
 std::unique_ptr<Transport> make_corrupt() { return std::make_unique<Corrupt>(); }
+std::unique_ptr<Transport> make_early() { return std::make_unique<Early>(); }
 std::unique_ptr<Transport> make_echo() { return std::make_unique<HostDriven<EchoChannel>>(); }
 std::unique_ptr<HaloLink> make_corrupt_halo() { return std::make_unique<HaloOver<CorruptHaloChannel>>(); }
 std::unique_ptr<HaloLink> make_nan_halo() { return std::make_unique<HaloOver<NanHaloChannel>>(); }

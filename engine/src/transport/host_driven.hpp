@@ -31,15 +31,16 @@ class HostDriven : public Transport {
   void close() override { channel_.close(); }
 
   void pingpong(const View& view, std::uint64_t exchanges) override {
+    const View last = view.last();
     if (leads_) {
-      for (std::uint64_t i = 0; i < exchanges; ++i) {
-        channel_.send(view);
+      for (std::uint64_t i = 1; i <= exchanges; ++i) {
+        channel_.send(i < exchanges ? view : last);
         channel_.recv(view);
       }
     } else {
-      for (std::uint64_t i = 0; i < exchanges; ++i) {
+      for (std::uint64_t i = 1; i <= exchanges; ++i) {
         channel_.recv(view);
-        channel_.send(view);
+        channel_.send(i < exchanges ? view : last);
       }
     }
   }
@@ -48,12 +49,13 @@ class HostDriven : public Transport {
     const bool both = stream.direction == Direction::bi;
     const bool sends = leads_ || both;
     const bool receives = !leads_ || both;
-    for (std::uint64_t i = 0; i < windows; ++i) {
+    const View last = view.last();
+    for (std::uint64_t i = 1; i <= windows; ++i) {
       if (receives) {
         for (int message = 0; message < stream.window; ++message) channel_.start_recv(view);
       }
       if (sends) {
-        for (int message = 0; message < stream.window; ++message) channel_.start_send(view);
+        for (int message = 0; message < stream.window; ++message) channel_.start_send(i < windows ? view : last);
       }
       channel_.finish();
       if (receives) channel_.acknowledge();

@@ -25,6 +25,7 @@ std::unique_ptr<Transport> make_peer();
 std::unique_ptr<Transport> make_device();
 
 std::unique_ptr<Transport> make_corrupt();
+std::unique_ptr<Transport> make_early();
 std::unique_ptr<Transport> make_echo();
 std::unique_ptr<Transport> make_hang();
 std::unique_ptr<Transport> make_unopened();

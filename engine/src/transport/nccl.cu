@@ -93,13 +93,14 @@ class NcclTransport final : public Transport {
   // An answer is enqueued behind the message that it answers: the kernel that sends it starts when the one that
   // receives has ended, all blocks of it, and the whole message is in its place. The host looks once, at the end.
   void pingpong(const View& view, std::uint64_t exchanges) override {
-    for (std::uint64_t i = 0; i < exchanges; ++i) {
+    for (std::uint64_t i = 1; i <= exchanges; ++i) {
+      const std::byte* const from = i < exchanges ? view.send : view.last().send;
       if (leads_) {
-        send(view.send, view.bytes);
+        send(from, view.bytes);
         recv(view.recv, view.bytes);
       } else {
         recv(view.recv, view.bytes);
-        send(view.send, view.bytes);
+        send(from, view.bytes);
       }
     }
     wait();
@@ -110,10 +111,11 @@ class NcclTransport final : public Transport {
     const bool both = stream.direction == Direction::bi;
     const bool sends = leads_ || both;
     const bool receives = !leads_ || both;
-    for (std::uint64_t i = 0; i < windows; ++i) {
+    for (std::uint64_t i = 1; i <= windows; ++i) {
+      const std::byte* const from = i < windows ? view.send : view.last().send;
       link_.begin_group();
       for (int message = 0; message < stream.window; ++message) {
-        if (sends) send(view.send, view.bytes);
+        if (sends) send(from, view.bytes);
         if (receives) recv(view.recv, view.bytes);
       }
       link_.end_group();

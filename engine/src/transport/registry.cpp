@@ -38,6 +38,7 @@ constexpr std::array entries{
 #endif
     TransportEntry{"null", "nothing: the harness's own overhead", false, none, false, make_null},
     TransportEntry{"corrupt", "test: host with one bit flipped", true, host, true, make_corrupt, make_corrupt_halo},
+    TransportEntry{"early", "test: of each batch only the first exchange", true, host, true, make_early},
     TransportEntry{"echo", "test: moves nothing, hands back what was sent", false, host, true, make_echo,
                    make_echo_halo},
     TransportEntry{"nan", "test: host, and a halo of NaNs", true, host, true, make_host, make_nan_halo},

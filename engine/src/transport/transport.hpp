@@ -18,6 +18,11 @@ struct View {
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
   std::size_t bytes = 0;
+  // The last message of a call (of a stream: those of its last window) leaves from so far behind `send`: it is another
+  // one than all before it, and only it is what the receiver's check expects.
+  std::size_t last_offset = 0;
+
+  [[nodiscard]] View last() const { return {send + last_offset, recv, bytes, 0}; }
 };
 
 // What moves messages between two endpoints, as the timing loop knows it. `pingpong` and `stream` are what is timed:
