@@ -276,7 +276,9 @@ def main() -> None:
     arguments = sys.argv[1:]
     behaviour = os.environ.get("VOLLEY_FAKE", "good")
     if behaviour == "broken":
-        sys.exit("volley-engine: error while loading shared libraries: libmpi.so.40: cannot open shared object file")
+        said = "error while loading shared libraries: libmpi.so.40: cannot open shared object file"
+        sys.stderr.write(f"{sys.argv[0]}: {said}\n")
+        sys.exit(127)  # the loader's
     if arguments == ["--about"]:
         print(json.dumps(ABOUT))
         return

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from example_records import EXAMPLES
+from fake_engine import install
 from volley import cli, session
 from volley.errors import MachineError, UserError
 from volley.planning import Request
@@ -296,12 +298,56 @@ def test_the_version_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert capsys.readouterr().out == "volley 1.2.3\n"
 
 
-def test_reading_a_command_line_loads_nothing_heavy() -> None:
-    """Rich's tables, NumPy and the launchers load where they are used, so that starting a job stays quick."""
-    script = (
-        "import sys; from volley import cli; code = cli.main(['pingpong', '--sizes', 'x']); "
-        "heavy = {'numpy', 'volley.session', 'volley.report.table', 'volley.report.progress'} & set(sys.modules); "
-        "sys.exit(f'loaded {heavy}' if heavy or code != 2 else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+LATER = (
+    *("numpy", "rich", "pynvml", "importlib.metadata"),
+    *("volley.session", "volley.engine", "volley.launch.choose", "volley.trial", "volley.retest"),
+    *("volley.records_io", "volley.stats", "volley.summary", "volley.comparison", "volley.fits", "volley.ceiling"),
+    *("volley.blame", "volley.matrices", "volley.nodes", "volley.solution", "volley.stack.nvml"),
+    *("volley.stack.ucx_protocols", "volley.report.rendering", "volley.report.remarks", "volley.report.progress"),
+    *("volley.batch.script", "volley.doctor.command", "volley.setup.command", "volley.topo.command"),
+)
+"""What is needed by those who go on: to start a job, to draw, to report."""
+
+
+@pytest.mark.parametrize("script", ["code = 2", "code = cli.main(['pingpong', '--sizes', 'x'])"])
+def test_reading_a_command_line_loads_nothing_heavy(script: str) -> None:
+    """Rich, NumPy, the launchers and what reports are made of load where they are used: a job's start stays quick."""
+    check = f"sys.exit(f'loaded {{found}}' if (found := set({LATER}) & set(sys.modules)) or code != 2 else 0)"
+    done = python(f"import sys; from volley import cli; {script}; {check}")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("format_name", ["table", "csv"])
+def test_a_report_is_loaded_before_a_job_gets_its_plan_and_not_before_it_starts(
+    format_name: str, tmp_path: Path
+) -> None:
+    """What is loaded later would be loaded while the ranks measure; what is loaded sooner delays them."""
+    engine = install(tmp_path / "bin")
+    script = f"""
+import sys
+from volley import cli, engine
+
+def loaded():
+    return [name in sys.modules for name in ("volley.report.rendering", "volley.report.table", "rich.table")]
+
+def records(running, plan, really=engine.Running.records):
+    assert all(loaded()), loaded()
+    before = set(sys.modules)
+    yield from really(running, plan)
+    assert set(sys.modules) == before, set(sys.modules) - before
+
+def start(*words, really=engine.ask_about):
+    assert not any(loaded()), loaded()
+    return really(*words)
+
+engine.Running.records, engine.ask_about = records, start
+sys.exit(cli.main(["pingpong", "-s", "8", "-f", "{format_name}", "-o", "{tmp_path / "r.jsonl"}"]))
+"""
+    done = python(script, VOLLEY_ENGINE=str(engine))
+    assert done.returncode == 0, done.stderr
+
+
+def python(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env={**os.environ, **variables}
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,10 +16,10 @@ from example_records import log, pingpong, stream, transport
 from example_records import run as example_run
 from fake_engine import install
 from fake_nvml import FakeNvml, NVMLError
-from volley import session
+from volley import engine, session
 from volley.ceiling import Ceiling, ceiling, pcie_bytes_per_s
 from volley.planning import Request
-from volley.records import Device, Gpu, Hardware, Rank
+from volley.records import Device, Gpu, Hardware, Plan, Rank, Record
 from volley.records_io import RunLog, decode_line, read_runs
 from volley.report import render
 from volley.stack import nvml
@@ -330,6 +332,32 @@ def test_the_gpus_stand_behind_the_run_and_before_its_end(gpu_machine: Path) -> 
     assert log.complete
     assert [record.when for record in log.hardware] == ["before", "after"]
     assert [len(record.gpus) for record in log.hardware] == [2, 2]
+
+
+def test_the_gpus_are_read_while_the_job_starts_and_before_it_has_its_plan(
+    gpu_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    started = gpu_machine.parent / "bin" / "joined"  # the engine makes it, and then reads its plan
+
+    def read(when: nvml.When, *_: object) -> Hardware:
+        steps.append(when)
+        ends = time.monotonic() + 20
+        while not started.exists() and time.monotonic() < ends:
+            time.sleep(0.01)
+        assert started.exists()
+        return machine(H200)[0]
+
+    def records(running: engine.Running, plan: Plan) -> Iterator[tuple[bytes, Record]]:
+        steps.append("plan")
+        yield from really(running, plan)
+
+    really = engine.Running.records
+    monkeypatch.setattr(nvml, "read", read)
+    monkeypatch.setattr(engine.Running, "records", records)
+    assert session.measure(ask(gpu_machine, "staged/pinned")) == 0
+    assert steps == ["before", "plan", "after"]
+    assert kinds(gpu_machine) == ["run", "hardware", "transport", "pingpong", "hardware", "end"]
 
 
 def test_a_run_that_breaks_off_keeps_what_became_of_its_gpus(

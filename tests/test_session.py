@@ -19,7 +19,7 @@ from volley.engine import About, TransportAbout, clean
 from volley.errors import MachineError, UserError
 from volley.launch.inside import Position
 from volley.planning import Request, choose_transports, count_ranks
-from volley.records import Plan
+from volley.records import Node
 from volley.records_io import read_runs
 
 SIZES = (8, 64)
@@ -218,10 +218,55 @@ def test_an_engine_that_does_not_start_hands_on_the_loader_s_words(
 
 
 def test_a_launcher_that_cannot_be_started_is_named(tmp_path: Path) -> None:
-    plan = Plan(benchmark="probe", transports=[])
     with pytest.raises(MachineError, match="no-such-mpirun"):
-        engine.Running([str(tmp_path / "no-such-mpirun")], {}, plan)
+        engine.Running([str(tmp_path / "no-such-mpirun")], {})
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_job_that_was_given_no_plan_is_not_waited_for(bin_folder: Path) -> None:
+    with engine.Running([str(bin_folder / "volley-engine"), "--plan", "-"], dict(os.environ)) as running:
+        pass
+    assert running.ending.status == 1  # the stand-in's: an empty plan is none
+
+
+# ------------------------------------------------------------------------------------- the GPUs of a node
+
+
+@pytest.fixture
+def of_a_node(tmp_path: Path, bin_folder: Path) -> Request:
+    """A request for the matrices of a node; this engine was built with CUDA."""
+    install(tmp_path / "bin", cuda_version="13.0", mpiexec=str(tmp_path / "no-mpirun"))
+    return request(benchmark="node", node=Node(sections=["uni"]), sizes=())
+
+
+def test_the_engine_of_a_node_is_started_alone_and_asked_nothing_before(
+    of_a_node: Request, bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(engine, "ask_about", None)
+    assert session.measure(of_a_node) == 3
+    assert "nothing could be measured here" in capsys.readouterr().err
+    assert (bin_folder / "joined").read_text(encoding="utf-8").startswith("--plan -")
+    assert not (bin_folder / "started").exists()  # mpirun's
+
+
+def test_an_engine_without_cuda_is_not_started_for_the_gpus_of_a_node(of_a_node: Request, bin_folder: Path) -> None:
+    install(bin_folder)
+    with pytest.raises(MachineError, match=r"built without CUDA .* --transport host measures between ranks") as caught:
+        session.measure(of_a_node)
+    assert caught.value.exit_code == 3
+    assert not (bin_folder / "joined").exists()
+
+
+def test_an_engine_of_a_node_that_does_not_start_hands_on_the_loader_s_words(
+    of_a_node: Request, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: Path
+) -> None:
+    monkeypatch.setenv("VOLLEY_FAKE", "broken")
+    assert session.measure(of_a_node) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("volley: the engine does not start: ")
+    assert "libmpi.so.40" in err
+    assert not list(kept.iterdir())
 
 
 # ------------------------------------------------------------------------------------------------ bad days

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -20,7 +20,7 @@ import msgspec
 from volley import locate
 from volley.errors import MachineError, UserError
 from volley.records import Plan, Record
-from volley.records_io import RecordError, decode_line
+from volley.records_io import RecordError, decode_line, decoder
 
 _SAYS = "volley-engine: "
 _MOST_LINES = 400
@@ -125,7 +125,10 @@ def _signal_name(number: int) -> str:
 
 
 class Running:
-    """A job of the engine: iterate over ``(line, record)`` as they arrive, then ask for its ``ending``.
+    """A job of the engine: give it a plan, iterate over its ``records``, then ask for its ``ending``.
+
+    Without a plan its ranks start, find each other and wait, and none of them measures anything.  So what is done
+    between the start and :meth:`records` takes the time that MPI and CUDA need anyway, and disturbs no measurement.
 
     A signal (Ctrl-C, SIGTERM, SIGHUP) asks the job to stop, a second one kills it; the iteration goes on until
     the last record that was written has been read, so that nothing that was measured is lost.
@@ -135,7 +138,6 @@ class Running:
         self,
         command: Sequence[str],
         environment: Mapping[str, str],
-        plan: Plan,
         *,
         own_session: bool = True,
         most_lines: int = _MOST_LINES,
@@ -145,7 +147,6 @@ class Running:
         Args:
             command: the launcher's command line, or the engine alone where a foreign launcher made this process a rank.
             environment: the whole environment of the command.
-            plan: goes to its standard input.
             own_session: keep the terminal's signals from the job, so that Ctrl-C reaches it through volley only.
                 Off inside a foreign launcher, which ends its ranks as a process group.
             most_lines: how much of MPI's and the launcher's text is kept, the last lines of it.
@@ -171,7 +172,7 @@ class Running:
         self._stdout = _stream(self._process.stdout)
         self._listener = threading.Thread(target=self._listen, args=(_stream(self._process.stderr),), daemon=True)
         self._listener.start()
-        _feed(_stream(self._process.stdin), msgspec.json.encode(plan))
+        self._stdin = _stream(self._process.stdin)
 
     def __enter__(self) -> Running:
         return self
@@ -180,6 +181,7 @@ class Running:
         assert self._process is not None
         if kind is not None:
             self._kill()
+        self._stdin.close()  # a job that was given no plan waits for one
         self._process.wait()
         self._listener.join(timeout=_GRACE_S)
         _give_signals_back(self._handlers)
@@ -193,16 +195,17 @@ class Running:
 
     # -------------------------------------------------------------------------------------- what it says
 
-    def __iter__(self) -> Running:
-        return self
-
-    def __next__(self) -> tuple[bytes, Record]:
+    def records(self, plan: Plan) -> Iterator[tuple[bytes, Record]]:
+        """Hand the plan over, and yield each line and its record as they arrive, to the last."""
+        decoder()  # is made before anything is measured
+        _feed(self._stdin, msgspec.json.encode(plan))
         while line := self._stdout.readline():
             try:
-                return line, decode_line(line)
+                record = decode_line(line)
             except RecordError as error:
                 self._not_a_record(line, error)
-        raise StopIteration
+            else:
+                yield line, record
 
     def _not_a_record(self, line: bytes, error: RecordError) -> None:
         """Text on stdout is somebody's message (hydra prints there); what looks like a record is a loss to be said."""

@@ -13,6 +13,9 @@ from volley.records import End
 from volley.records_io import RunLog
 from volley.text import harmless
 
+_LOADER = 127
+"""The exit status of ld.so where a library is missing; 1 where it is of another version."""
+
 _SHOWN_LINES = 15
 """Lines of MPI's and the launcher's own text that are shown when a run broke off for a reason nobody else gave."""
 
@@ -46,7 +49,7 @@ def judge(log: RunLog, ending: Ending, request: Request, instead: str | None) ->
     if ending.stopped_by is not None:
         return _stopped(ending.stopped_by)
     if log.end is None:
-        return _broken_off(log, ending, instead)
+        return _broken_off(log, ending, request, instead)
     if log.end.status == "failed" or "failed" in log.statuses:
         return Outcome(EXIT_FAILED, _of_the_end(log.end))
     if log.problems:
@@ -77,7 +80,7 @@ def _stopped(number: int) -> Outcome:
     return Outcome(128 + number, (said,), ends_session=True)
 
 
-def _broken_off(log: RunLog, ending: Ending, instead: str | None) -> Outcome:
+def _broken_off(log: RunLog, ending: Ending, request: Request, instead: str | None) -> Outcome:
     """A run without its last record: refused by the engine, or ended by force."""
     measured = bool(log.statuses)
     if ending.status in (EXIT_REQUEST, EXIT_MACHINE) and not measured and ending.sentences:
@@ -85,7 +88,15 @@ def _broken_off(log: RunLog, ending: Ending, instead: str | None) -> Outcome:
         if instead and ending.status == EXIT_REQUEST:
             lines.append(f"volley: {instead}")
         return Outcome(ending.status, tuple(lines), ends_session=True)
+    if request.benchmark == "node" and log.run is None and _never_ran(ending):
+        said = "; ".join(ending.others or ending.sentences) or f"status {ending.status}"
+        return Outcome(EXIT_MACHINE, (f"volley: the engine does not start: {harmless(said)}",), ends_session=True)
     return Outcome(EXIT_FAILED, _explained(f"the run broke off: {ending.reason()}", ending), ends_session=True)
+
+
+def _never_ran(ending: Ending) -> bool:
+    """True when the loader ended an engine.  That of a node is the only one that was not asked ``--about`` before."""
+    return ending.status == _LOADER or (ending.status > 0 and not ending.sentences)
 
 
 def _explained(sentence: str, ending: Ending) -> tuple[str, ...]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from volley.engine import About
 from volley.errors import UserError
-from volley.launch.inside import Position
 from volley.launch.job import cores
 from volley.records import Jacobi, Matrix, Node, Plan, Sampling, Stream
 from volley.solving import grids, squarest, steps
 from volley.text import count, duration, harmless, several
+
+if TYPE_CHECKING:
+    from volley.engine import About
+    from volley.launch.inside import Position
 
 PAIR = 2
 """Ranks of a ping-pong or a stream: it is between two."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,6 @@ from volley.records import (
 )
 from volley.text import count, harmless
 
-_DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 _ENCODER = msgspec.json.Encoder()
 _MOST_SHOWN = 20
 
@@ -128,6 +128,12 @@ class RunLog:
             self.problems.append(str(error))
 
 
+@cache
+def decoder() -> msgspec.json.Decoder[Record]:
+    """Return what reads a record; to make it takes 10 ms, once."""
+    return msgspec.json.Decoder(Record)
+
+
 def encode_line(record: Record) -> bytes:
     """Return the record as one line of JSON with its line feed."""
     return _ENCODER.encode(record) + b"\n"
@@ -141,7 +147,7 @@ def decode_line(line: bytes) -> Record:
         RecordError: if it is no record; the message gives the JSON path of what is wrong.
     """
     try:
-        record = _DECODER.decode(line)
+        record = decoder().decode(line)
     except msgspec.MsgspecError as error:
         _refuse_versions(_loosely(line))
         raise RecordError(harmless(str(error))) from None

@@ -32,7 +32,7 @@ from volley.planning import (
 )
 from volley.records import End, Hardware, Plan, Run
 from volley.records_io import RunLog, encode_line
-from volley.report import check_format, render
+from volley.report import check_format, load, load_beside, render
 from volley.report.progress import Progress
 from volley.stack import Stack, assemble, has_driver, nvml, read_facts
 from volley.text import count, harmless
@@ -86,19 +86,20 @@ def prepare(request: Request) -> Session:
     check_counts(request)
     check_format(request.format, request.benchmark)
     path = engine.find()
-    answer = engine.ask_about(path)
-    if request.format == "table":
-        import volley.report.table  # noqa: F401, PLC0415  start-up: the time of the answer, and before any rank measures
-    about = answer()
     if request.benchmark == "node":
-        return _of_node(request, path, about)
+        return _of_node(request, path)
+    answer = engine.ask_about(path)
+    load_beside()
+    try:
+        stack = assemble(path, read_facts(path))
+    finally:
+        about = answer()
     chosen = choose_exchanges if request.benchmark == "jacobi" else choose_transports
     names = chosen(request.transports, about)
     place = inside.position(os.environ) if request.launcher == "auto" else None
     granted = allocation(os.environ)
     ranks = count_ranks(request, place, granted.ranks if granted else None)
     note = check_matrix_time(request, len(names), ranks) if request.benchmark == "matrix" else None
-    stack = assemble(path, read_facts(path))
     on_gpus = [each for each in about.transports if each.name in names and each.memory == "device"]
     if place:
         start = _join(request, path, stack, place)
@@ -108,13 +109,18 @@ def prepare(request: Request) -> Session:
     return Session(request, make_plan(request, names, ranks, launch), start, stack, bool(on_gpus), note)
 
 
-def _of_node(request: Request, path: Path, about: engine.About) -> Session:
-    """One process has all GPUs: the engine is started alone, without a launcher, and finds no fabric to look for."""
-    if about.cuda_built is None:
+def _of_node(request: Request, path: Path) -> Session:
+    """One process has all GPUs: the engine is started alone, without a launcher, and finds no fabric to look for.
+
+    There are no transports to choose among, so it is not asked for them: what it was built with stands beside it.
+    Neither mpirun nor a CUDA-aware UCX belongs to its stack.
+    """
+    built = read_facts(path)
+    if built.cuda_version is None:
         raise MachineError(
             "this engine was built without CUDA and sees no GPU; volley matrix --transport host measures between ranks"
         )
-    stack = assemble(path, read_facts(path))
+    stack = Stack(built, mpiexec=None)
     added = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self", "OMPI_MCA_mtl": "^ofi"}  # nobody to talk to: starts sooner
     environment = {**inside.scrubbed(os.environ), **added}
     start = Start("none", (str(path), "--plan", "-"), added, environment, joins=False, instead=None)
@@ -296,7 +302,6 @@ class Session:
                 progress.note(self.note)
             self._try_first(progress)
             for _ in range(self.request.launches):
-                progress.begin(self.plan)
                 outcome = self._launch(keeper, progress)
                 self.outcomes.append(outcome)
                 if outcome.ends_session:
@@ -324,7 +329,6 @@ class Session:
             pairs = count(len(plan.matrix.pairs), "pair")
             progress.note(f"measuring {pairs} again, {count(plan.matrix.repeats, 'time')}: {what} and others")
             self.plan = msgspec.structs.replace(plan, budget_s=left_s)
-            progress.begin(self.plan)
             self.outcomes.append(self._launch(keeper, progress))
             rounds += 1
             if self.outcomes[-1].ends_session:
@@ -335,9 +339,9 @@ class Session:
         log = RunLog()
         self.logs.append(log)
         start = self.start
-        before = self._hardware("before")
-        with engine.Running(start.tokens, start.environment, self.plan, own_session=not start.joins) as running:
-            for line, record in running:
+        with engine.Running(start.tokens, start.environment, own_session=not start.joins) as running:
+            before = self._while_it_starts(progress)
+            for line, record in running.records(self.plan):
                 if isinstance(record, End):
                     _keep_hardware(self._hardware("after", log.run), log, keeper)
                 keeper.write(line)
@@ -352,6 +356,18 @@ class Session:
         if log.end is None:  # broken off: what became of the GPUs is worth knowing all the same
             _keep_hardware(self._hardware("after", log.run), log, keeper)
         return judge(log, running.ending, self.request, start.instead)
+
+    def _while_it_starts(self, progress: Progress) -> Hardware | None:
+        """Do what takes time and is needed later: read the GPUs, load what makes the report and what draws.
+
+        MPI and CUDA take longer to start than this.  However quick they are, no rank measures before it has the plan,
+        and that is handed over afterwards.
+        """
+        load_beside()  # NVML's answers are waited for
+        before = self._hardware("before")
+        load()
+        progress.begin(self.plan)
+        return before
 
     def _hardware(self, when: nvml.When, run: Run | None = None) -> Hardware | None:
         """Read the GPUs of this node: all of them before it is known which ones the ranks use."""

@@ -66,8 +66,8 @@ def attempt(plan: Plan, command: Sequence[str], environment: Mapping[str, str], 
     )
     log = RunLog()
     talkative = {**environment, **ucx_protocols.VARIABLES}
-    with engine.Running(command, talkative, trial, most_lines=_MOST_LINES) as running:
-        for _, record in running:
+    with engine.Running(command, talkative, most_lines=_MOST_LINES) as running:
+        for _, record in running.records(trial):
             log.add(record)
     if log.end is None:
         found = f"tried in a job of its own, MPI on a device pointer failed: {_cause(running.ending)}"
@@ -90,8 +90,8 @@ def alone(engine_words: Sequence[str], environment: Mapping[str, str], stack: St
     """
     trial = Plan(benchmark="probe", world_size=1, transports=[RISKY], sizes_bytes=SIZES, watchdog_s=WATCHDOG_S)
     log = RunLog()
-    with engine.Running(engine_words, environment, trial) as running:
-        for _, record in running:
+    with engine.Running(engine_words, environment) as running:
+        for _, record in running.records(trial):
             log.add(record)
     if log.end is None:
         found = f"tried by sending to itself, MPI on a device pointer failed: {_cause(running.ending)}"

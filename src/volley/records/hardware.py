@@ -71,7 +71,7 @@ class PeerStatus(Frozen, frozen=True, kw_only=True):
 
 
 class Hardware(Frozen, frozen=True, kw_only=True, tag_field="record", tag="hardware"):
-    """The GPUs of a run on the front's own node, read through NVML before the launch and after its last point.
+    """The GPUs of a run on the front's own node, read through NVML before its first point and after its last.
 
     The front writes it; the engine knows nothing of it.  It is there only where a transport on GPU memory was asked
     for and an NVIDIA driver is loaded.

@@ -1,24 +1,20 @@
 """What people and programs read: tables, CSV, JSON, the tutorial's lines, and progress.
 
 Only data goes to ``out``.  With the others the sentences that belong to it (what failed, what was left out and
-why, warnings) go to ``err``.
+why, warnings) go to ``err``.  Whoever parses a command line asks for the names of the formats, so nothing of weight is
+imported here.
 """
 
 from __future__ import annotations
 
-import sys
-from typing import TextIO, cast
+import threading
+from typing import TYPE_CHECKING, TextIO
 
 from volley.errors import UserError
-from volley.records_io import RunLog
-from volley.report.csv import render_csv
-from volley.report.encodable import Encodable
-from volley.report.json import render_json
-from volley.report.olcf import render_olcf
-from volley.report.remarks import sentences
-from volley.solution import solutions
-from volley.summary import Series, series_of
 from volley.text import several
+
+if TYPE_CHECKING:
+    from volley.records_io import RunLog
 
 FORMATS = ("table", "csv", "json", "olcf", "seed", "cuda-samples")
 _OF_ONE = {
@@ -57,51 +53,16 @@ def render(
     Raises:
         UserError: if the format is unknown or cannot show these runs.
     """
-    for benchmark in {log.run.plan.benchmark for log in logs if log.run} or {"pingpong"}:
-        check_format(format_name, benchmark)
-    series = series_of(logs)
-    if format_name == "table":
-        from volley.report.table import render_table  # noqa: PLC0415  start-up: Rich's tables take 40 ms
+    from volley.report import rendering  # noqa: PLC0415  start-up: --help and a job's start do without
 
-        render_table(series, out, color=color)
-        return
-    if any(log.node or log.node_rows for log in logs):
-        _render_node(series, format_name, cast(TextIO, Encodable(out)), cast(TextIO, Encodable(err or sys.stderr)))
-        return
-    solved = [log for log in logs if log.jacobi or (log.run and log.run.plan.benchmark == "jacobi")]
-    if solved and len(solved) < len(logs):
-        raise UserError(f"{format_name} has other columns for jacobi: show those runs apart from the others")
-    if solved:
-        _render_solutions(series, format_name, cast(TextIO, Encodable(out)), cast(TextIO, Encodable(err or sys.stderr)))
-        return
-    render_data = {"csv": render_csv, "json": render_json, "olcf": render_olcf}[format_name]
-    about = [sentence.text for one in series for sentence in sentences(one) if sentence.level != "finding"]
-    for line in (*render_data(series, cast(TextIO, Encodable(out))), *about):
-        print(f"volley: {line}", file=cast(TextIO, Encodable(err or sys.stderr)))
+    rendering.render(logs, format_name, out, color=color, err=err)
 
 
-def _render_node(series: list[Series], format_name: str, out: TextIO, err: TextIO) -> None:
-    from volley.report import cuda_samples, node_data  # noqa: PLC0415  start-up: other benchmarks do without
-
-    notes = []
-    if format_name == "cuda-samples":
-        notes = cuda_samples.render_cuda_samples([log for one in series for log in one.logs], out)
-    elif format_name == "csv":
-        node_data.render_csv([sheet for one in series for sheet in one.nodes], out)
-    else:
-        render_json(series, out)
-    for line in (*notes, *(each.text for one in series for each in sentences(one) if each.level != "finding")):
-        print(f"volley: {line}", file=err)
+def load_beside() -> None:
+    """Begin to load what reports are made with, in a thread, while the caller waits for somebody else."""
+    threading.Thread(target=load).start()
 
 
-def _render_solutions(series: list[Series], format_name: str, out: TextIO, err: TextIO) -> None:
-    from volley.report import jacobi, seed  # noqa: PLC0415  start-up: other benchmarks do without
-
-    if format_name == "seed":
-        seed.render_seed([log for one in series for log in one.logs], out)
-    else:
-        {"csv": jacobi.render_csv, "json": jacobi.render_json}[format_name](series, out)
-    for one in series:
-        about = [sentence.text for sentence in sentences(one) if sentence.level != "finding"]
-        for line in (*about, *jacobi.remarks(solutions(one.logs))):
-            print(f"volley: {line}", file=err)
+def load() -> None:
+    """Load it, or wait until it is loaded: two threads do not import a module twice."""
+    from volley.report import rendering  # noqa: F401, PLC0415  start-up: this is what loads it

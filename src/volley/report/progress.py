@@ -26,7 +26,6 @@ from volley.records_io import RunLog
 from volley.report.encodable import Encodable
 from volley.report.forecast import Forecast, RowForecast
 from volley.sizes import format_size
-from volley.summary import summarise
 from volley.text import count, digits, duration, harmless
 
 if TYPE_CHECKING:
@@ -70,9 +69,6 @@ class Progress:
             self._screen = self._err if self._err.isatty() else out if format_name == "table" else None
 
     def __enter__(self) -> Progress:
-        self._bar = _bar(self._screen) if self._screen is not None else None
-        if self._bar is not None:
-            self._bar.start()
         return self
 
     def __exit__(
@@ -83,7 +79,11 @@ class Progress:
             self._bar = None
 
     def begin(self, plan: Plan) -> None:
-        """Take note that a launch starts with this plan."""
+        """Take note that a launch starts with this plan; the first one makes the bar."""
+        if self._launch == 0 and self._screen is not None:
+            self._bar = _bar(self._screen)
+            if self._bar is not None:
+                self._bar.start()
         self._launch += 1
         self._launches = max(self._launches, self._launch)  # a matrix may be followed by one of chosen pairs
         self._forecast = RowForecast(plan) if plan.benchmark in {"matrix", "node"} else Forecast(plan)
@@ -166,6 +166,8 @@ class Progress:
         if point.status != "ok":
             why = f": {harmless(point.reason)}" if point.reason else ""
             return f"{name}: {'FAILED' if point.status == 'failed' else 'skipped'}{why}"
+        from volley.summary import summarise  # noqa: PLC0415  start-up: loaded with the report, before a plan is given
+
         result = summarise([RunLog(points=[point])], self._transports)[0]
         parts = [f"{digits(result.latency_s * 1e6, 3)} µs"] if result.latency_s else []
         parts += [f"{digits(result.bandwidth_Bps / 1e9, 3)} GB/s"] if result.bandwidth_Bps else []
@@ -192,7 +194,7 @@ def _row_in_short(row: MatrixRow) -> str:
 
 def _node_row_in_short(row: NodeRow) -> str:
     """Say what a row of a node's matrix gave: ``copies, peer access on: 392 to 394 GB/s``."""
-    from volley.report.node import title, unit  # noqa: PLC0415  start-up: other benchmarks do without
+    from volley.report.node import title, unit  # noqa: PLC0415  start-up: loaded with the report, as above
 
     times = sorted(cell.median_s for cell in row.cells if cell.median_s is not None)
     failed = sum(cell.status == "failed" for cell in row.cells)

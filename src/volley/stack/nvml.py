@@ -1,7 +1,8 @@
 """What NVML, the NVIDIA driver's own library, says of the GPUs of this node.
 
-Reading it takes a fraction of a second and a loaded driver, so it is done only around a launch that uses GPUs, never
-while one measures.  Names and numbers of constants are those of ``nvml.h`` (NVIDIA, *NVML API Reference Guide*).
+Reading it takes a fraction of a second and a loaded driver, so it is done only for a job that uses GPUs, before its
+first point and after its last, never while one measures.  Names and numbers of constants are those of ``nvml.h``
+(NVIDIA, *NVML API Reference Guide*).
 """
 
 from __future__ import annotations

@@ -186,8 +186,8 @@ def attempt(request: Request) -> Job:
     session = prepare(request)
     log = RunLog()
     start = session.start
-    with engine.Running(start.tokens, start.environment, session.plan, own_session=not start.joins) as running:
-        for _, record in running:
+    with engine.Running(start.tokens, start.environment, own_session=not start.joins) as running:
+        for _, record in running.records(session.plan):
             log.take(record)
     ending = running.ending
     complete = log.end is not None and log.end.status == "complete" and not log.problems
