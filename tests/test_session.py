@@ -245,7 +245,7 @@ def test_the_engine_of_a_node_is_started_alone_and_asked_nothing_before(
     monkeypatch.setattr(engine, "ask_about", None)
     assert session.measure(of_a_node) == 3
     assert "nothing could be measured here" in capsys.readouterr().err
-    assert (bin_folder / "joined").read_text(encoding="utf-8").startswith("--plan -")
+    assert (bin_folder / "joined").read_text(encoding="utf-8").startswith("--alone --plan -")
     assert not (bin_folder / "started").exists()  # mpirun's
 
 

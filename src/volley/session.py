@@ -110,7 +110,7 @@ def prepare(request: Request) -> Session:
 
 
 def _of_node(request: Request, path: Path) -> Session:
-    """One process has all GPUs: the engine is started alone, without a launcher, and finds no fabric to look for.
+    """One process has all GPUs: the engine is started alone, without a launcher, and starts no MPI.
 
     There are no transports to choose among, so it is not asked for them: what it was built with stands beside it.
     Neither mpirun nor a CUDA-aware UCX belongs to its stack.
@@ -121,9 +121,8 @@ def _of_node(request: Request, path: Path) -> Session:
             "this engine was built without CUDA and sees no GPU; volley matrix --transport host measures between ranks"
         )
     stack = Stack(built, mpiexec=None)
-    added = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self", "OMPI_MCA_mtl": "^ofi"}  # nobody to talk to: starts sooner
-    environment = {**inside.scrubbed(os.environ), **added}
-    start = Start("none", (str(path), "--plan", "-"), added, environment, joins=False, instead=None)
+    environment = inside.scrubbed(os.environ)
+    start = Start("none", (str(path), "--alone", "--plan", "-"), {}, environment, joins=False, instead=None)
     return Session(request, make_plan(request, (), 1, start.facts(stack)), start, stack, uses_devices=True)
 
 

@@ -33,7 +33,7 @@ def _what(run: Run, series: Series) -> Iterator[str]:
     if run.plan.benchmark != "node":  # no message goes through MPI there
         yield mpi_name(run.mpi.library)
     launcher = run.plan.launch.get("launcher")
-    if isinstance(launcher, str):
+    if isinstance(launcher, str) and launcher != "none":
         yield f"launched by {harmless(launcher)}"
     if len(series.logs) > 1:
         yield count(len(series.logs), "launch")
