@@ -23,6 +23,8 @@ constexpr std::uint64_t patience_ns = 10'000'000'000;
 // ... and longer for much data: no link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
 constexpr std::uint64_t patience_ns_per_byte = 1;
 
+static_assert(last_offset_bytes % sizeof(uint4) == 0, "the last message is aligned as the others are");
+
 // A block's share of a long message, at least: one vector of 16 bytes for each of 256 threads.
 constexpr std::size_t least_share_bytes = 4096;
 

@@ -209,20 +209,16 @@ __global__ void __launch_bounds__(most_threads, 1) short_pingpong(const Job job)
   Part parts[lines];
 #pragma unroll
   for (unsigned i = 0; i < lines; ++i) parts[i] = part_of(job, threadIdx.x + i * blockDim.x);
-  if (job.count == 0) return;
-  const auto exchange = [&](std::uint64_t turn) {
-    const auto number = static_cast<std::uint32_t>(job.last + turn);
-    if (job.leads) send_short(parts, number);
-    if (!receive_short(job, parts, number)) return false;
-    if (!job.leads) send_short(parts, number);
-    return true;
-  };
-  for (std::uint64_t turn = 1; turn < job.count; ++turn) {
-    if (!exchange(turn)) return;
-  }
+  for (std::uint64_t exchange = 1; exchange <= job.count; ++exchange) {
+    const auto number = static_cast<std::uint32_t>(job.last + exchange);
+    if (exchange == job.count) {
 #pragma unroll
-  for (Part& part : parts) part.from += job.last_offset;
-  exchange(job.count);
+      for (Part& part : parts) part.from += job.last_offset;
+    }
+    if (job.leads) send_short(parts, number);
+    if (!receive_short(job, parts, number)) return;
+    if (!job.leads) send_short(parts, number);
+  }
 }
 
 // --- long messages ---------------------------------------------------------------------------------------------------
@@ -249,15 +245,11 @@ __device__ void copy(const std::byte* from, std::byte* to, std::uint64_t units) 
   }
 }
 
-// Where message or window number `turn` of `job.count` leaves from.
-__device__ inline const std::byte* source(const Job& job, std::uint64_t turn) {
-  return turn < job.count ? job.send : job.send + job.last_offset;
-}
-
-// Vectors, and single bytes for the rest. Buffers are page aligned; a message that is not goes byte by byte.
+// Vectors, and single bytes for the rest. Buffers are page aligned, and the last message begins whole vectors behind
+// the others; a message that is not aligned goes byte by byte.
 __device__ inline void copy_message(const Job& job, const std::byte* from) {
   const auto misaligned =
-      (reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(job.recv_there)) % sizeof(uint4);
+      (reinterpret_cast<std::uintptr_t>(job.send) | reinterpret_cast<std::uintptr_t>(job.recv_there)) % sizeof(uint4);
   const std::uint64_t vectors = misaligned != 0 ? 0 : job.bytes / sizeof(uint4);
   const std::uint64_t done = vectors * sizeof(uint4);
   copy<uint4>(from, job.recv_there, vectors);
@@ -281,17 +273,24 @@ __device__ inline bool receive_long(const Job& job, std::uint64_t number) {
   return __syncthreads_and(good);
 }
 
-__device__ inline void send_long(const Job& job, std::uint64_t exchange) {
-  copy_message(job, source(job, exchange));
-  announce(job, job.last + exchange);
+__device__ inline void send_long(const Job& job, const std::byte* from, std::uint64_t number) {
+  copy_message(job, from);
+  announce(job, number);
+}
+
+__device__ __forceinline__ bool exchange_long(const Job& job, const std::byte* from, std::uint64_t exchange) {
+  const std::uint64_t number = job.last + exchange;
+  if (job.leads) send_long(job, from, number);
+  if (!receive_long(job, number)) return false;
+  if (!job.leads) send_long(job, from, number);
+  return true;
 }
 
 __global__ void __launch_bounds__(most_threads, 1) long_pingpong(const Job job) {
-  for (std::uint64_t exchange = 1; exchange <= job.count; ++exchange) {
-    if (job.leads) send_long(job, exchange);
-    if (!receive_long(job, job.last + exchange)) return;
-    if (!job.leads) send_long(job, exchange);
+  for (std::uint64_t exchange = 1; exchange < job.count; ++exchange) {
+    if (!exchange_long(job, job.send, exchange)) return;
   }
+  if (job.count > 0) exchange_long(job, job.send + job.last_offset, job.count);
 }
 
 // --- streams ---------------------------------------------------------------------------------------------------------
@@ -311,7 +310,8 @@ __global__ void __launch_bounds__(most_threads, 1) stream_windows(const Job job)
   for (std::uint64_t window = 1; window <= job.count; ++window) {
     const std::uint64_t number = job.last + window;
     if (job.sends) {
-      for (int message = 0; message < job.window; ++message) copy_message(job, source(job, window));
+      const std::byte* const from = window < job.count ? job.send : job.send + job.last_offset;
+      for (int message = 0; message < job.window; ++message) copy_message(job, from);
       announce(job, number);
     }
     if (job.receives && blockIdx.x == 0) {
