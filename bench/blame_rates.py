@@ -33,6 +33,8 @@ RECORDS = [
 SLOWER = (0.0, 0.05, 0.10, 0.20, 0.50)
 RANKS = (4, 8, 16)
 SEED = 20260101
+MATRICES = 400
+"""Simulated for a cell of the table."""
 STRETCH = 24
 """Consecutive visits that are drawn together: from there on what is recorded hardly depends on what was before."""
 
@@ -145,11 +147,26 @@ def rates(
     return named / matrices, wrong / matrices
 
 
+def repeatable() -> random.Random:
+    """Return the dice of a recording, the same ones each time."""
+    return random.Random(SEED)  # noqa: S311  a simulation
+
+
+def line(visits: Sequence[Visit], ranks: int, matrices: int, dice: random.Random) -> str:
+    """Return a row of the table from its column of noise on."""
+    off = sorted(abs(visit.off - 1) for visit in visits)
+    cells = [f"{off[len(off) // 2]:.1%}, {off[len(off) * 95 // 100]:.1%}", str(ranks)]
+    for slower in SLOWER:
+        named, wrong = rates(visits, ranks, slower, matrices, dice)
+        cells.append(f"{named:.0%} ({wrong:.1%})" if slower else f"– ({wrong:.1%})")
+    return f"{' | '.join(cells)} |".replace("%", " %")
+
+
 def main() -> None:
     """Print the table of docs/method.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("records", nargs="*", type=Path, default=RECORDS)
-    parser.add_argument("--matrices", type=int, default=400, help="simulated matrices a cell of the table")
+    parser.add_argument("--matrices", type=int, default=MATRICES, help="simulated matrices a cell of the table")
     given = parser.parse_args()
     recorded = {
         (path.stem.removeprefix("noise-"), exercise): visits
@@ -162,16 +179,10 @@ def main() -> None:
     )
     print("| --- | --- | --- | --- |" + " --- |" * len(SLOWER))
     for (name, exercise), visits in recorded.items():
-        dice = random.Random(SEED)  # noqa: S311  a simulation, repeatable
-        off = sorted(abs(visit.off - 1) for visit in visits)
-        spread = f"{off[len(off) // 2]:.1%}, {off[len(off) * 95 // 100]:.1%}"
+        dice = repeatable()
         for ranks in RANKS:
-            cells = [rates(visits, ranks, slower, given.matrices, dice) for slower in SLOWER]
-            shown = [
-                f"{named:.0%} ({wrong:.1%})" if slower else f"– ({wrong:.1%})"
-                for slower, (named, wrong) in zip(SLOWER, cells, strict=True)
-            ]
-            print(f"| {name} | {exercise} | {spread} | {ranks} | {' | '.join(shown)} |".replace("%", " %"), flush=True)
+            shown = line(visits, ranks, given.matrices, dice)
+            print(f"| {name} | {exercise} | {shown}", flush=True)
 
 
 if __name__ == "__main__":

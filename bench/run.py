@@ -148,7 +148,8 @@ def number(value: Estimate) -> str:
 def one_line(finding: Finding) -> str:
     """A finding for the terminal."""
     count = f", {finding.value.count} launches" if finding.value.count > 1 else ""
-    return f"{finding.what}: {number(finding.value)} {finding.unit}{count} (target {finding.target})"
+    target = f"target {finding.target}, reached: {finding.reached}"
+    return f"{finding.what}: {number(finding.value)} {finding.unit}{count} ({target})"
 
 
 def side(value: Estimate | None) -> str:
@@ -170,12 +171,14 @@ def markdown(result: Result) -> str:
         f"{machine.measured_at}, load {machine.load_at_start:.2f} at the start.",
         "",
         "Times; a ratio is ours over theirs, the median over pairs of launches with its 95 % interval.",
+        "`in the median`: the interval reaches beyond the target.",
         "",
-        "| what | ours | theirs | result | launches | target |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| what | ours | theirs | result | launches | target | reached |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     lines += [
-        f"| {f.what} | {side(f.ours)} | {side(f.theirs)} | {number(f.value)} {f.unit} | {f.value.count} | {f.target} |"
+        f"| {f.what} | {side(f.ours)} | {side(f.theirs)} | {number(f.value)} {f.unit} | {f.value.count} | {f.target} | "
+        f"{f.reached} |"
         for f in result.findings
     ]
     if result.widths:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import random
 from itertools import permutations
+from pathlib import Path
 
+import blame_rates
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -197,3 +199,11 @@ def test_without_a_suspect_or_a_control_there_is_no_verdict() -> None:
     assert blame.verdict(FIRST, [], LIKE, 1) is None
     assert blame.verdict(FIRST, [{(0, 2): 1.0}], LIKE, 1) is None
     assert blame.verdict(FIRST, [{(1, 3): 1.0}], LIKE, 1) is None
+
+
+@pytest.mark.parametrize("exercise", ["pingpong", "stream"])
+def test_the_page_says_how_often_the_recorded_noise_lets_us_be_right(exercise: str) -> None:
+    visits = blame_rates.visits_of(blame_rates.RECORDS[0])[exercise]
+    line = blame_rates.line(visits, blame_rates.RANKS[0], blame_rates.MATRICES, blame_rates.repeatable())
+    page = (Path(__file__).parents[1] / "docs/method.md").read_text("utf-8")
+    assert f"| 2-ranks | {exercise} | {line}\n" in page, "run bench/blame_rates.py"

@@ -15,6 +15,7 @@ import pytest
 import node_records as made
 from volley import nodes
 from volley.cli import app
+from volley.engine import ask_about
 from volley.errors import MachineError, UserError
 from volley.options import node as options
 from volley.options import request
@@ -296,6 +297,13 @@ def test_the_format_of_the_sample_is_quick() -> None:
     assert quick.sampling.point_time_s < usual.sampling.point_time_s
     chosen = request("node", {"format_name": "cuda-samples", "point_time": 0.5})
     assert chosen.sampling.point_time_s == 0.5
+
+
+def test_the_tables_are_about_the_sections_of_the_engine(engine: Path) -> None:
+    sections = ask_about(engine)().sections
+    assert list(options.SECTIONS) == [each.name for each in sections if not each.test]
+    assert set(options.TESTS) == {each.name for each in sections if each.test}
+    assert {each.name for each in sections if each.ends != "gpus"} == nodes.HOSTED
 
 
 def test_the_usual_sections_and_those_of_the_sample() -> None:

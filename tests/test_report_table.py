@@ -301,6 +301,25 @@ def test_an_interval_not_reached_says_what_to_do_with_the_options_in_use() -> No
     assert "--point-time 10" in text
 
 
+def test_few_samples_that_missed_the_interval_are_one_sentence_for_all_transports() -> None:
+    wide = [1.0, 1.2, 1.0, 1.2, 1.1, 1.1]
+    wider = [1.0, 1.6, 1.0, 1.6, 1.3, 1.3]
+    points = [pingpong(wide, size, name, ended_by="few") for size in (64, 128) for name in ("host", "aware")]
+    one = log(*points, pingpong(wider, 256, "aware", ended_by="few"), pingpong([1.0] * 6, 512, ended_by="few"))
+    said = (
+        "±1 % was not reached by the fewest samples that have an interval, all that a long exchange gets: host at 64 B "
+        "and 128 B; aware at 64 B, 128 B and 256 B (at worst ±23.1 %, aware at 256 B): repeat with --launches 6 for an "
+        "interval over launches, or widen --interval"
+    )
+    assert shown([one]).splitlines()[-1] == said
+    for format_name in ("csv", "json", "olcf"):
+        err = io.StringIO()
+        render([one], format_name, io.StringIO(), err=err)
+        assert err.getvalue().splitlines()[-1] == f"volley: {said}"
+    apart = [log(pingpong([time * (1 + launch / 10) for time in wide], ended_by="few")) for launch in range(7)]
+    assert "repeat with --launches 14 for" in shown(apart)
+
+
 def test_drift_interruptions_and_missing_launches_are_warned_of() -> None:
     drifting = [1e-6 * (1 + number / 100) for number in range(30)]
     interrupted = [1e-6 + 1e-9 * (number % 7) for number in range(40)] + [1e-4] * 6

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from example_records import golden, log, pingpong, plan, stream, transport
 from volley.records import Mismatch, Sampling, Stream
+from volley.stats import FEWEST
 from volley.summary import PointSummary, series_of
 
 SIX = [1.0e-6, 1.1e-6, 1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6]
@@ -133,9 +134,17 @@ def test_a_transport_that_one_launch_lacked_counts_as_unavailable() -> None:
 def test_an_interval_that_was_not_reached_is_remarked() -> None:
     wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
     assert remarks(only(log(pingpong(wide, ended_by="time"))))["wide"] == pytest.approx(1 / 11)
-    assert "wide" not in remarks(only(log(pingpong(wide, ended_by="few"))))
+    assert remarks(only(log(pingpong(wide, ended_by="few")))) == {"few": pytest.approx(1 / 11)}
     loose = plan(sampling=Sampling(interval=0.2))
-    assert "wide" not in remarks(only(log(pingpong(wide, ended_by="time"), the_plan=loose)))
+    for ended_by in ("time", "few"):
+        assert remarks(only(log(pingpong(wide, ended_by=ended_by), the_plan=loose))) == {}
+
+
+def test_launches_that_agree_settle_what_the_fewest_samples_of_each_did_not() -> None:
+    wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
+    few = [log(pingpong(wide, ended_by="few")) for _ in range(FEWEST)]
+    assert remarks(only(*few[1:]))["few"] == pytest.approx(1 / 11)
+    assert remarks(only(*few)) == {}
 
 
 def test_drift_is_remarked_from_twice_the_interval_on() -> None:

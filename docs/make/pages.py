@@ -1,4 +1,4 @@
-"""Keep docs/tutorial.md and docs/method.md true: their figures and the lines of code that they point at.
+"""Keep README.md, docs/tutorial.md and docs/method.md true: their figures and the lines of code that they point at.
 
 ``make docs`` runs this.
 
@@ -17,10 +17,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from between_gpus import between_gpus
+from every_way import every_way, every_way_run, over_staging
 from figures import DOCS, H200, NVLINK3, SUMMIT, Curve, find, measured, published, three_digits
 from jacobi_on_gpus import jacobi_on_gpus
+from noise import least_disturbed
 
-PAGES = (DOCS / "tutorial.md", DOCS / "method.md")
+PAGES = (DOCS / "tutorial.md", DOCS / "method.md", DOCS.parent / "README.md")
 SIZES = {8: "8 B", 4096: "4 KiB", 65536: "64 KiB", 1 << 20: "1 MiB", 1 << 24: "16 MiB", 1 << 30: "1 GiB"}
 SHORT = 1 << 20
 """Up to here the table shows a time, above it a bandwidth."""
@@ -122,6 +124,10 @@ FIGURES: dict[str, Callable[[], Iterator[str]]] = {
         printed_line,
         between_gpus,
         jacobi_on_gpus,
+        every_way_run,
+        every_way,
+        over_staging,
+        least_disturbed,
     )
 }
 
@@ -166,9 +172,9 @@ def with_lines(text: str, folder: Path) -> str:
 # -------------------------------------------------------------------------------------------------------- main
 
 
-def renewed(text: str) -> str:
-    """Return what the page should be."""
-    return with_lines(with_figures(text), DOCS)
+def renewed(text: str, folder: Path) -> str:
+    """Return what the page should be; ``folder`` is where it lies."""
+    return with_lines(with_figures(text), folder)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -182,7 +188,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _renew(path: Path, *, check: bool) -> int:
     text = path.read_text("utf-8")
     try:
-        page = renewed(text)
+        page = renewed(text, path.parent)
     except GoneError as problem:
         print(problem, file=sys.stderr)
         return 1

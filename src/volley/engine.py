@@ -47,6 +47,15 @@ class TransportAbout(msgspec.Struct, frozen=True):
     """It carries the halos of ``jacobi``."""
 
 
+class SectionAbout(msgspec.Struct, frozen=True):
+    """A matrix between the GPUs of a node that an engine measures."""
+
+    name: str
+    ends: str
+    """``gpus``, or which way there is between the host and each of them."""
+    test: bool = False
+
+
 class About(msgspec.Struct, frozen=True):
     """What an engine says of itself without starting MPI."""
 
@@ -55,6 +64,7 @@ class About(msgspec.Struct, frozen=True):
     transports: tuple[TransportAbout, ...]
     cuda_built: str | None = None
     cuda_architectures: tuple[str, ...] = ()
+    sections: tuple[SectionAbout, ...] = ()
 
 
 def ask_about(engine: Path) -> Callable[[], About]:

@@ -20,6 +20,9 @@ from volley.records_io import RunLog
 HOST = -1
 """Stands for the host where a GPU's number would stand."""
 
+HOSTED = frozenset({"host-to-gpu", "gpu-to-host"})
+"""Sections with the host at one end: they have one row, and not one for each GPU."""
+
 WITHIN = "within a GPU"
 
 

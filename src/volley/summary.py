@@ -38,10 +38,11 @@ BASELINE = "staged/pageable"
 class Remark:
     """Something about a point that a reader should know; ``report.remarks`` makes sentences of them."""
 
-    kind: Literal["wide", "drift", "outliers", "partly"]
+    kind: Literal["wide", "few", "drift", "outliers", "partly"]
     value: float
-    """``wide``: half width reached; ``drift``: last third against first; ``outliers``: share of the samples;
-    ``partly``: launches that lack the point.  Fractions, except for the last."""
+    """``wide``: half width reached in the time; ``few``: half width of the fewest samples; ``drift``: last third
+    against first; ``outliers``: share of the samples; ``partly``: launches that lack the point.  Fractions, except for
+    the last."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,11 @@ class PointSummary:
     def bandwidth_Bps(self) -> float | None:
         """The bandwidth to show; for ``bi`` the total."""
         return self.rate.median_Bps if self.rate else None
+
+    @property
+    def missed(self) -> bool:
+        """The interval that was asked for was not reached."""
+        return any(remark.kind in ("wide", "few") for remark in self.remarks)
 
     @property
     def verified(self) -> bool | None:
@@ -359,13 +365,22 @@ def _remarks(measured: list[Point], interval: float | None) -> Iterable[Remark]:
     if interval is None:
         return
     series = [_times(point) for point in measured]
-    # A point that ended because six samples of a long exchange suffice was never meant to reach the interval.
-    widths = [stats.estimate(_times(point)).half_width for point in measured if point.ended_by == "time"]
-    if widths and max(widths) > interval:
-        yield Remark("wide", max(widths))
+    wide, few = (_widest(measured, ended_by) for ended_by in ("time", "few"))
+    if wide > interval:
+        yield Remark("wide", wide)
+    if few and len(measured) >= stats.FEWEST:  # the launches have an interval of their own
+        few = stats.across_launches(series).half_width
+    if few > interval:
+        yield Remark("few", few)
     drift = max((stats.drift(times) for times in series), key=abs)
     if abs(drift) > DRIFT_WORTH * interval:
         yield Remark("drift", drift)
     share = max(stats.outliers(times) / len(times) for times in series)
     if share > OUTLIERS_WORTH:
         yield Remark("outliers", share)
+
+
+def _widest(measured: list[Point], ended_by: str) -> float:
+    """The largest half width of a launch among those that ended so; 0 where none did."""
+    ended = (point for point in measured if point.ended_by == ended_by)
+    return max((stats.estimate(_times(point)).half_width for point in ended), default=0.0)

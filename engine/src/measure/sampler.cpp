@@ -316,13 +316,12 @@ EndedBy Sampler::judged(Point& point, int rounds) const {
   if (point.mismatch) return EndedBy::failure;
   if (plan_.sampling.fixed) return EndedBy::fixed;
   if (rounds < plan_.sampling.min_visits) return EndedBy::open;
-  const double fraction = plan_.sampling.interval;
-  if (lasting(point)) return interval_within(point.led, fraction) ? EndedBy::interval : EndedBy::few;
+  const auto within = [&](const std::vector<double>& times) { return interval_within(times, plan_.sampling.interval); };
+  const auto both_within = [&] { return within(point.led) && (point.followed.empty() || within(point.followed)); };
+  if (lasting(point)) return both_within() ? EndedBy::interval : EndedBy::few;
   const std::size_t enough = plan_.sampling.tail ? tail_samples : fewest_samples;
   if (point.led.size() >= std::max(point.next_look, enough)) {
-    if (interval_within(point.led, fraction) && (point.followed.empty() || interval_within(point.followed, fraction))) {
-      return EndedBy::interval;
-    }
+    if (both_within()) return EndedBy::interval;
     point.next_look = point.led.size() + point.led.size() / 10;
   }
   return point.elapsed_s >= plan_.sampling.point_time_s ? EndedBy::time : EndedBy::open;

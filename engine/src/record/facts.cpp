@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "../measure/clock.hpp"
+#include "../node/section.hpp"
 
 extern char** environ;
 
@@ -183,6 +184,11 @@ Json about() {
                           {"halos", entry.make_halo != nullptr}});
   }
   answer["transports"] = transports;
+  Json sections = Json::array();
+  for (const auto& section : node::sections()) {
+    sections.push_back({{"name", section.name}, {"ends", name_of(section.ends)}, {"test", section.fault != nullptr}});
+  }
+  answer["sections"] = sections;
   return answer;
 }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from volley import stats
+from volley.nodes import HOSTED
 from volley.records import MatrixRow, NodeRow, PingPong, Plan, Point
 
 LATENCY_BYTES = 1 << 16
@@ -106,7 +107,7 @@ class RowForecast:
 
     def expect(self, gpus: int) -> None:
         """Take note of the number of GPUs of a node's matrices: each has a row, but for sections with the host."""
-        hosted = sum("host" in name for name in self._sections)
+        hosted = sum(name in HOSTED for name in self._sections)
         self.total = (len(self._sections) - hosted) * gpus + hosted
 
     def add(self, _row: MatrixRow | NodeRow) -> None:

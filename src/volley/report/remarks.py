@@ -246,6 +246,8 @@ def _warnings(series: Series) -> Iterator[str]:
             hits = [(point, remark) for point in points for remark in _worth_saying(point) if remark.kind == kind]
             if hits and plan:
                 yield f"{harmless(transport)}: {sentence(hits, plan)}"
+    if plan:
+        yield from _few(series.points, plan)
     if plan and not plan.verify and (series.matrices or series.nodes or any(point.time for point in series.points)):
         yield "nothing was verified: leave out --no-verify to have every number stand for data that arrived"
 
@@ -255,13 +257,16 @@ Hits = Sequence[tuple[PointSummary, Remark]]
 
 def _worth_saying(point: PointSummary) -> Iterator[Remark]:
     """Leave out what only explains an interval that was not reached: one warning a point is enough."""
-    wide = any(remark.kind == "wide" for remark in point.remarks)
-    return (remark for remark in point.remarks if not wide or remark.kind not in ("drift", "outliers"))
+    return (remark for remark in point.remarks if not point.missed or remark.kind not in ("drift", "outliers"))
 
 
 def _worst(hits: Hits) -> str:
     point, remark = max(hits, key=lambda hit: abs(hit[1].value))
-    return f"{abs(remark.value):.1%} at {format_size(point.size_bytes)}".replace("%", " %")
+    return f"{_percent(abs(remark.value))} at {format_size(point.size_bytes)}"
+
+
+def _percent(fraction: float) -> str:
+    return f"{fraction:.1%}".replace("%", " %")
 
 
 def _sizes(hits: Hits) -> str:
@@ -273,6 +278,25 @@ def _wide(hits: Hits, plan: Plan) -> str:
     return (
         f"±{aim:g} % was not reached within {time_s:g} s at {_sizes(hits)} (at worst ±{_worst(hits)}): "
         f"quiet the machine, allow more time with --point-time {5 * time_s:g}, or widen --interval"
+    )
+
+
+def _few(points: Sequence[PointSummary], plan: Plan) -> Iterator[str]:
+    """Say for all transports together where the fewest samples were not enough for the interval that was asked for."""
+    hits = [(point, remark) for point in points if point.rate for remark in point.remarks if remark.kind == "few"]
+    if not hits:
+        return
+    by_transport: dict[str, list[int]] = {}
+    for point, _ in hits:
+        by_transport.setdefault(point.transport, []).append(point.size_bytes)
+    where = "; ".join(f"{harmless(name)} at {size_range(sizes)}" for name, sizes in by_transport.items())
+    worst, remark = max(hits, key=lambda hit: hit[1].value)
+    launches = max(point.launches for point, _ in hits)
+    more = FEWEST if launches < FEWEST else 2 * launches
+    yield (
+        f"±{plan.sampling.interval * 100:g} % was not reached by the fewest samples that have an interval, all that a "
+        f"long exchange gets: {where} (at worst ±{_percent(remark.value)}, {place(worst)}): repeat with --launches "
+        f"{more} for an interval over launches, or widen --interval"
     )
 
 

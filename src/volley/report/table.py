@@ -230,7 +230,7 @@ def _style(cell: str, point: PointSummary | None) -> str:
         return "green"
     if point is None or point.time is None:
         return "dim"
-    return "yellow" if any(remark.kind == "wide" for remark in point.remarks) else ""
+    return "yellow" if point.missed else ""
 
 
 def _legend(points: Sequence[PointSummary], plan: Plan | None, columns: Sequence[Column], *, alone: bool) -> list[str]:

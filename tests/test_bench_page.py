@@ -1,0 +1,43 @@
+"""The committed pages of ``make bench``: what its code makes of the numbers beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import run as bench
+from comparisons import Finding
+
+from volley.stats import Estimate
+
+RESULTS = sorted(bench.RESULTS.glob("*.json"))
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_pages_are_what_is_made_of_their_numbers(path: Path) -> None:
+    result = msgspec.json.decode(path.read_bytes(), type=bench.Result)
+    assert path.with_suffix(".md").read_text("utf-8") == bench.markdown(result)
+
+
+@pytest.mark.parametrize(
+    ("target", "low", "median", "high", "reached"),
+    [
+        ("0.98–1.02", 0.98, 1.0, 1.02, "yes"),
+        ("0.98–1.02", 0.97, 1.0, 1.01, "in the median"),
+        ("0.98–1.02", 0.934, 0.958, 0.980, "no"),
+        ("≤ 0.3", 0.2, 0.25, 0.29, "yes"),
+        ("≤ 0.3", 0.2, 0.25, 0.31, "in the median"),
+        ("≥ 0.80", 0.83, 0.88, 0.90, "yes"),
+        ("≥ 0.80", 0.70, 0.75, 0.90, "no"),
+        ("28", 21, 21, 21, "no"),
+        ("28", 28, 28, 28, "yes"),
+        ("–", 1, 1, 1, "–"),
+        ("not growing", 1, 1, 1, "–"),
+    ],
+)
+def test_whether_a_target_was_reached_is_said(
+    target: str, low: float, median: float, high: float, reached: str
+) -> None:
+    value = Estimate(median=median, low=low, high=high, count=11, kind="interval")
+    assert Finding("a comparison", value, "×", target).reached == reached
