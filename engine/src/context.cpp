@@ -101,9 +101,8 @@ Placement place(const Options& options) {
     placement.device.reset();
   }
   const std::string near = placement.device ? gpu::describe(*placement.device).pci : "";
-  if (options.bind && launcher.local_rank) {
-    placement.bound =
-        bind_to_core(placement.local_rank, launcher.local_size.value_or(placement.local_rank + 1), near, options.share);
+  if (options.bind && launcher.local_rank && launcher.local_size) {
+    placement.bound = bind_to_core(placement.local_rank, *launcher.local_size, near, options.share);
   }
   if (placement.device && !options.alone) gpu::select(*placement.device);  // a context, which `node` makes itself
   return placement;

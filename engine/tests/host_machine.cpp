@@ -96,6 +96,26 @@ void launchers_are_understood() {
   EXPECT(launcher_view().local_rank == 3);
 }
 
+void tasks_of_a_node_are_read_from_slurms_list() {
+  EXPECT(tasks_on_node("4", 0) == 4);
+  EXPECT(tasks_on_node("2(x3),1", 0) == 2);
+  EXPECT(tasks_on_node("2(x3),1", 2) == 2);
+  EXPECT(tasks_on_node("2(x3),1", 3) == 1);
+  EXPECT(tasks_on_node("1,16(x2)", 2) == 16);
+  for (const char* list : {"", "2(x3),1", "2(x", "2(xx3)", "two", ",", "2(x3"}) EXPECT(!tasks_on_node(list, 4));
+}
+
+void ranks_of_a_step_are_known() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) unsetenv(name);
+  setenv("SLURM_NTASKS_PER_NODE", "8", 1);  // of the job
+  setenv("SLURM_STEP_TASKS_PER_NODE", "2(x3),1", 1);
+  EXPECT(!launcher_view().local_size);
+  setenv("SLURM_NODEID", "3", 1);
+  EXPECT(launcher_view().local_size == 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4", 1);  // Open MPI's mpirun inside a job of Slurm
+  EXPECT(launcher_view().local_size == 4);
+}
+
 }  // namespace
 
 int main() {
@@ -106,5 +126,7 @@ int main() {
   near_cores_come_first();
   more_ranks_than_cores_are_not_bound();
   launchers_are_understood();
+  tasks_of_a_node_are_read_from_slurms_list();
+  ranks_of_a_step_are_known();
   return test::finish();
 }
