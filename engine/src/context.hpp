@@ -28,6 +28,9 @@ struct RankFacts {
   std::optional<gpu::Device> device;
 };
 
+// The first two ranks of a node that the engine bound to one core.
+[[nodiscard]] std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>& ranks);
+
 // What was settled before MPI_Init; confirmed by `make_context`.
 struct Placement {
   int local_rank = 0;
@@ -37,7 +40,7 @@ struct Placement {
   std::string refusal;        // what makes no sense; said after MPI_Init, where the whole job can be ended
 };
 
-// Chooses this process's core (when asked to bind) and device from the launcher's variables. Before MPI_Init.
+// Chooses this process's cores (when asked to bind) and device from the launcher's variables. Before MPI_Init.
 [[nodiscard]] Placement place(const Options& options);
 
 struct Context {
