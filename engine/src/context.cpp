@@ -123,6 +123,10 @@ Placement place(const Options& options) {
   return placement;
 }
 
+bool same_device(const RankFacts& one, const RankFacts& other) {
+  return one.device && other.device && one.host == other.host && one.device->uuid == other.device->uuid;
+}
+
 std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>& ranks) {
   std::map<std::pair<int, int>, int> holders;  // of node and core
   for (const RankFacts& facts : ranks) {

@@ -28,6 +28,9 @@ struct RankFacts {
   std::optional<gpu::Device> device;
 };
 
+// Whether both have a device, and it is one.
+[[nodiscard]] bool same_device(const RankFacts& one, const RankFacts& other);
+
 // The first two ranks of a node that the engine bound to one core.
 [[nodiscard]] std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>& ranks);
 

@@ -163,6 +163,21 @@ void ranks_of_a_step_are_known() {
   EXPECT(launcher_view().local_size == 4);
 }
 
+void ranks_on_one_device_are_told_by_host_and_uuid() {
+  const auto with = [](const char* host, const char* uuid) {
+    RankFacts facts;
+    facts.host = host;
+    facts.device.emplace().uuid = uuid;
+    return facts;
+  };
+  EXPECT(same_device(with("a", "GPU-1"), with("a", "GPU-1")));
+  EXPECT(!same_device(with("a", "GPU-1"), with("a", "GPU-2")));
+  EXPECT(!same_device(with("a", "GPU-1"), with("b", "GPU-1")));
+  RankFacts none;
+  none.host = "a";
+  EXPECT(!same_device(none, none) && !same_device(none, with("a", "")) && !same_device(with("a", ""), none));
+}
+
 }  // namespace
 
 int main() {
@@ -176,6 +191,7 @@ int main() {
   shares_are_equal_and_apart();
   more_ranks_than_cores_are_not_bound();
   a_core_that_two_ranks_have_is_noticed();
+  ranks_on_one_device_are_told_by_host_and_uuid();
   launchers_are_understood();
   tasks_of_a_node_are_read_from_slurms_list();
   ranks_of_a_step_are_known();
