@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <map>
+#include <utility>
 
 #include "memory.hpp"
 #include "placement.hpp"
@@ -42,6 +44,19 @@ std::optional<int> chosen_device(const Options& options, const gpu::Presence& gp
   if (gpus.devices == 0) return std::nullopt;
   if (options.gpus.empty()) return local_rank % gpus.devices;
   return options.gpus[static_cast<std::size_t>(local_rank) % options.gpus.size()];
+}
+
+// The CPUs near the device of each rank of this node. Each rank can say it of all, since all choose by one rule.
+std::vector<std::vector<int>> cpus_near_ranks(const Options& options, const gpu::Presence& gpus, int ranks) {
+  std::vector<std::vector<int>> of_device;
+  for (int device = 0; device < gpus.devices; ++device) of_device.push_back(cpus_near(gpu::describe(device).pci));
+  std::vector<std::vector<int>> of_rank;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto device = chosen_device(options, gpus, rank);
+    const bool seen = device && *device < gpus.devices;
+    of_rank.push_back(seen ? of_device[static_cast<std::size_t>(*device)] : std::vector<int>{});
+  }
+  return of_rank;
 }
 
 std::string refused_device(int device, int devices) {
@@ -100,13 +115,28 @@ Placement place(const Options& options) {
     placement.refusal = refused_device(*placement.device, placement.gpus.devices);
     placement.device.reset();
   }
-  const std::string near = placement.device ? gpu::describe(*placement.device).pci : "";
-  if (options.bind && launcher.local_rank) {
-    placement.bound =
-        bind_to_core(placement.local_rank, launcher.local_size.value_or(placement.local_rank + 1), near, options.share);
+  if (options.bind && launcher.local_rank && launcher.local_size) {
+    const auto near = cpus_near_ranks(options, placement.gpus, *launcher.local_size);
+    placement.bound = bind_to_cores(placement.local_rank, near, options.share);
   }
   if (placement.device && !options.alone) gpu::select(*placement.device);  // a context, which `node` makes itself
   return placement;
+}
+
+bool same_device(const RankFacts& one, const RankFacts& other) {
+  return one.device && other.device && one.host == other.host && one.device->uuid == other.device->uuid;
+}
+
+std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>& ranks) {
+  std::map<std::pair<int, int>, int> holders;  // of node and core
+  for (const RankFacts& facts : ranks) {
+    if (facts.bound_by != "engine") continue;
+    for (const int core : facts.cores) {
+      const auto [holder, first] = holders.try_emplace({facts.node, core}, facts.rank);
+      if (!first) return std::array{holder->second, facts.rank};
+    }
+  }
+  return std::nullopt;
 }
 
 Context make_context_alone(const Placement& placement) {

@@ -28,6 +28,12 @@ struct RankFacts {
   std::optional<gpu::Device> device;
 };
 
+// Whether both have a device, and it is one.
+[[nodiscard]] bool same_device(const RankFacts& one, const RankFacts& other);
+
+// The first two ranks of a node that the engine bound to one core.
+[[nodiscard]] std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>& ranks);
+
 // What was settled before MPI_Init; confirmed by `make_context`.
 struct Placement {
   int local_rank = 0;
@@ -37,7 +43,7 @@ struct Placement {
   std::string refusal;        // what makes no sense; said after MPI_Init, where the whole job can be ended
 };
 
-// Chooses this process's core (when asked to bind) and device from the launcher's variables. Before MPI_Init.
+// Chooses this process's cores (when asked to bind) and device from the launcher's variables. Before MPI_Init.
 [[nodiscard]] Placement place(const Options& options);
 
 struct Context {

@@ -50,6 +50,17 @@ void check_world(const Options& options, const Context& context, int expected) {
                       ", the plan wants " + std::to_string(expected));
 }
 
+// Ranks that see other devices than their neighbours, or may run on other cores, deal out the cores differently.
+void check_cores(const std::vector<RankFacts>& ranks) {
+  const auto both = bound_to_one_core(ranks);
+  if (!both) return;
+  throw AgreedRefusal("ranks " + std::to_string((*both)[0]) + " and " + std::to_string((*both)[1]) + " on " +
+                      ranks[static_cast<std::size_t>((*both)[0])].host +
+                      " were bound to one core, because they see different GPUs or may use different cores: let all "
+                      "ranks of a node see the same (Slurm: no --gpus-per-task), or start volley inside the launcher, "
+                      "whose binding is then kept");
+}
+
 // The first rank reads the plan and finds its errors; every rank gets the same plan or the same refusal.
 Plan shared_plan(const Options& options, const Context& context) {
   const bool reads = context.rank == 0;
@@ -70,6 +81,7 @@ int measure(const Options& options, Session& session) {
   {
     const Context context = options.alone ? make_context_alone(placement) : make_context(options, placement);
     session.rank = context.rank;
+    check_cores(context.ranks);
     if (options.follower) check_world(options, context, context.size);
     const Plan plan = shared_plan(options, context);
     if (options.alone && plan.benchmark != Benchmark::node) {

@@ -15,16 +15,33 @@ namespace volley {
 
 namespace {
 
+std::optional<int> number_in(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end == text.data() + text.size() && value >= 0) return value;
+  return std::nullopt;
+}
+
 std::optional<int> number_from(std::initializer_list<const char*> variables) {
   for (const char* name : variables) {
     const char* text = std::getenv(name);
-    if (text == nullptr) continue;
-    const std::string_view view = text;
-    int value = 0;
-    const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-    if (error == std::errc{} && end == view.data() + view.size() && value >= 0) return value;
+    const auto value = text == nullptr ? std::nullopt : number_in(text);
+    if (value) return value;
   }
   return std::nullopt;
+}
+
+// SLURM_NTASKS_PER_NODE is what was asked of the job, if anything was; a step may have fewer ranks.
+std::optional<int> local_size_by_slurm() {
+  const char* list = std::getenv("SLURM_STEP_TASKS_PER_NODE");
+  const auto node = number_from({"SLURM_NODEID"});
+  return list != nullptr && node ? tasks_on_node(list, *node) : std::nullopt;
+}
+
+std::optional<int> local_size() {
+  const auto by_mpirun = number_from({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});
+  const auto known = by_mpirun ? by_mpirun : local_size_by_slurm();
+  return known ? known : number_from({"JSM_NAMESPACE_LOCAL_SIZE"});
 }
 
 std::string first_line(const std::string& path) {
@@ -34,16 +51,35 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
+bool has(const std::vector<int>& cpus, int cpu) { return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end(); }
+
 }  // namespace
 
 LauncherView launcher_view() {
   return {
       .local_rank = number_from({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "PMIX_LOCAL_RANK",
                                  "JSM_NAMESPACE_LOCAL_RANK"}),
-      .local_size = number_from(
-          {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE", "JSM_NAMESPACE_LOCAL_SIZE"}),
+      .local_size = local_size(),
       .world_size = number_from({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "JSM_NAMESPACE_SIZE"}),
   };
+}
+
+std::optional<int> tasks_on_node(std::string_view list, int node) {
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    std::string_view entry = list.substr(0, comma);
+    std::optional<int> nodes = 1;
+    if (const auto times = entry.find("(x"); times != std::string_view::npos) {
+      if (!entry.ends_with(')')) return std::nullopt;
+      nodes = number_in(entry.substr(times + 2, entry.size() - times - 3));
+      entry = entry.substr(0, times);
+    }
+    if (!nodes) return std::nullopt;
+    if (node < *nodes) return number_in(entry);
+    node -= *nodes;
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+  }
+  return std::nullopt;
 }
 
 std::vector<int> allowed_cpus() {
@@ -87,32 +123,46 @@ std::vector<int> parse_cpu_list(const std::string& text) {
   return cpus;
 }
 
-std::vector<int> first_threads(const std::vector<int>& cpus, const std::vector<int>& near) {
+std::vector<int> first_threads(const std::vector<int>& cpus) {
   std::vector<int> first;
   for (const int cpu : cpus) {
     const auto siblings = parse_cpu_list(
         first_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list"));
-    const auto allowed = [&](int sibling) { return std::find(cpus.begin(), cpus.end(), sibling) != cpus.end(); };
-    const auto leader = std::find_if(siblings.begin(), siblings.end(), allowed);
+    const auto leader = std::find_if(siblings.begin(), siblings.end(), [&](int sibling) { return has(cpus, sibling); });
     if (leader == siblings.end() || *leader == cpu) first.push_back(cpu);
   }
-  std::stable_partition(first.begin(), first.end(),
-                        [&](int cpu) { return std::find(near.begin(), near.end(), cpu) != near.end(); });
   return first;
 }
 
-bool bind_to_core(int local_rank, int local_size, const std::string& near_pci, bool share) {
-  const auto near = near_pci.empty()
-                        ? std::vector<int>{}
-                        : parse_cpu_list(first_line("/sys/bus/pci/devices/" + near_pci + "/local_cpulist"));
-  const auto cores = first_threads(allowed_cpus(), near);
-  if (local_size > static_cast<int>(cores.size()) || local_rank >= static_cast<int>(cores.size())) return false;
+std::vector<int> cpus_near(const std::string& pci) {
+  return parse_cpu_list(first_line("/sys/bus/pci/devices/" + pci + "/local_cpulist"));
+}
+
+std::vector<std::vector<int>> deal_cores(const std::vector<int>& cores, const std::vector<std::vector<int>>& near,
+                                         bool share) {
+  const std::size_t ranks = near.size();
+  if (ranks == 0 || cores.size() < ranks) return {};
+  const std::size_t each = share ? cores.size() / ranks : 1;
+  std::vector<bool> taken(cores.size());
+  std::vector<std::vector<int>> dealt(ranks);
+  const auto take = [&](std::size_t rank, auto wanted) {
+    for (std::size_t i = 0; i < cores.size() && dealt[rank].size() < each; ++i) {
+      if (taken[i] || !wanted(cores[i])) continue;
+      taken[i] = true;
+      dealt[rank].push_back(cores[i]);
+    }
+  };
+  for (std::size_t rank = 0; rank < ranks; ++rank) take(rank, [&](int core) { return has(near[rank], core); });
+  for (std::size_t rank = 0; rank < ranks; ++rank) take(rank, [](int) { return true; });
+  return dealt;
+}
+
+bool bind_to_cores(int local_rank, const std::vector<std::vector<int>>& near, bool share) {
+  const auto dealt = deal_cores(first_threads(allowed_cpus()), near, share);
+  if (static_cast<std::size_t>(local_rank) >= dealt.size()) return false;
   cpu_set_t set;
   CPU_ZERO(&set);
-  const std::size_t each = share ? cores.size() / static_cast<std::size_t>(local_size) : 1;
-  for (std::size_t i = 0; i < each; ++i) {
-    CPU_SET(static_cast<std::size_t>(cores[static_cast<std::size_t>(local_rank) * each + i]), &set);
-  }
+  for (const int cpu : dealt[static_cast<std::size_t>(local_rank)]) CPU_SET(static_cast<std::size_t>(cpu), &set);
   check_system(sched_setaffinity(0, sizeof set, &set) == 0, "sched_setaffinity");
   return true;
 }

@@ -1,11 +1,14 @@
 // Reading the machine: CPU lists, binding, and memory limits of control groups (replayed from a made-up root).
 #include "check_test.hpp"
+#include "context.hpp"
 #include "memory.hpp"
 #include "placement.hpp"
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include <unistd.h>
 
@@ -71,18 +74,62 @@ void cpu_lists() {
   EXPECT(parse_cpu_list("nonsense").empty());
 }
 
-void near_cores_come_first() {
-  // CPUs that do not exist have no siblings and count as cores of their own.
-  const auto cores = first_threads({10001, 10002, 10003}, {10003});
-  EXPECT((cores == std::vector<int>{10003, 10001, 10002}));
+void cpus_without_siblings_are_cores() {
+  const std::vector<int> absent{10001, 10002, 10003};
+  EXPECT(first_threads(absent) == absent);
+}
+
+using Dealt = std::vector<std::vector<int>>;
+
+void each_rank_has_a_core_near_its_device() {
+  EXPECT((deal_cores({0, 1, 2, 3}, {{}, {}}, false) == Dealt{{0}, {1}}));
+  EXPECT((deal_cores({3, 40}, {{3}, {40}}, false) == Dealt{{3}, {40}}));
+  EXPECT((deal_cores({3, 40}, {{40}, {3}}, false) == Dealt{{40}, {3}}));
+  const std::vector<int> low{0, 1, 2, 3, 64, 65, 66, 67};  // with the second hardware threads, which nobody gets
+  const std::vector<int> high{32, 33, 34, 35, 96, 97, 98, 99};
+  EXPECT((deal_cores({0, 1, 32, 33}, {low, low, high, high}, false) == Dealt{{0}, {1}, {32}, {33}}));
+  EXPECT((deal_cores({0, 1, 32, 33}, {low, high, low, high}, false) == Dealt{{0}, {32}, {1}, {33}}));
+}
+
+void who_finds_no_near_core_takes_none_from_others() {
+  EXPECT((deal_cores({0, 1, 32, 33}, {{0, 1}, {0, 1}, {0, 1}, {32}}, false) == Dealt{{0}, {1}, {33}, {32}}));
+  EXPECT((deal_cores({0, 32}, {{}, {0}}, false) == Dealt{{32}, {0}}));
+}
+
+void shares_are_equal_and_apart() {
+  EXPECT((deal_cores({0, 1, 2, 3, 4}, {{}, {}}, true) == Dealt{{0, 1}, {2, 3}}));
+  EXPECT((deal_cores({0, 1, 2, 3}, {{2, 3}, {0, 1}}, true) == Dealt{{2, 3}, {0, 1}}));
+  EXPECT((deal_cores({0, 1, 2, 3, 4, 5}, {{0, 1}, {0, 1, 2, 3}}, true) == Dealt{{0, 1, 4}, {2, 3, 5}}));
 }
 
 void more_ranks_than_cores_are_not_bound() {
+  EXPECT(deal_cores({0, 1}, {{}, {}, {}}, false).empty());
+  EXPECT(deal_cores({0, 1}, {{}, {}, {}}, true).empty());
   const auto before = allowed_cpus();
-  EXPECT(!bind_to_core(0, static_cast<int>(before.size()) + 1, ""));
+  EXPECT(!bind_to_cores(0, Dealt(before.size() + 1), false));
   EXPECT(allowed_cpus() == before);
-  EXPECT(bind_to_core(0, 1, ""));
+  EXPECT(!bind_to_cores(1, Dealt(1), false));  // the launcher's variables contradict each other
+  EXPECT(allowed_cpus() == before);
+  EXPECT(bind_to_cores(0, Dealt(1), false));
   EXPECT(allowed_cpus().size() == 1);
+}
+
+RankFacts rank_on(int rank, int node, std::vector<int> cores, const char* bound_by) {
+  RankFacts facts;
+  facts.rank = rank;
+  facts.node = node;
+  facts.cores = std::move(cores);
+  facts.bound_by = bound_by;
+  return facts;
+}
+
+void a_core_that_two_ranks_have_is_noticed() {
+  const RankFacts first = rank_on(0, 0, {0, 1}, "engine");
+  EXPECT(!bound_to_one_core({first, rank_on(1, 0, {2, 3}, "engine")}));
+  EXPECT(!bound_to_one_core({first, rank_on(1, 1, {0, 1}, "engine")}));
+  EXPECT(!bound_to_one_core({first, rank_on(1, 0, {0, 1}, "nobody")}));
+  EXPECT(
+      (bound_to_one_core({first, rank_on(1, 1, {1}, "engine"), rank_on(2, 0, {1, 2}, "engine")}) == std::array{0, 2}));
 }
 
 void launchers_are_understood() {
@@ -96,6 +143,41 @@ void launchers_are_understood() {
   EXPECT(launcher_view().local_rank == 3);
 }
 
+void tasks_of_a_node_are_read_from_slurms_list() {
+  EXPECT(tasks_on_node("4", 0) == 4);
+  EXPECT(tasks_on_node("2(x3),1", 0) == 2);
+  EXPECT(tasks_on_node("2(x3),1", 2) == 2);
+  EXPECT(tasks_on_node("2(x3),1", 3) == 1);
+  EXPECT(tasks_on_node("1,16(x2)", 2) == 16);
+  for (const char* list : {"", "2(x3),1", "2(x", "2(xx3)", "two", ",", "2(x3"}) EXPECT(!tasks_on_node(list, 4));
+}
+
+void ranks_of_a_step_are_known() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) unsetenv(name);
+  setenv("SLURM_NTASKS_PER_NODE", "8", 1);  // of the job
+  setenv("SLURM_STEP_TASKS_PER_NODE", "2(x3),1", 1);
+  EXPECT(!launcher_view().local_size);
+  setenv("SLURM_NODEID", "3", 1);
+  EXPECT(launcher_view().local_size == 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4", 1);  // Open MPI's mpirun inside a job of Slurm
+  EXPECT(launcher_view().local_size == 4);
+}
+
+void ranks_on_one_device_are_told_by_host_and_uuid() {
+  const auto with = [](const char* host, const char* uuid) {
+    RankFacts facts;
+    facts.host = host;
+    facts.device.emplace().uuid = uuid;
+    return facts;
+  };
+  EXPECT(same_device(with("a", "GPU-1"), with("a", "GPU-1")));
+  EXPECT(!same_device(with("a", "GPU-1"), with("a", "GPU-2")));
+  EXPECT(!same_device(with("a", "GPU-1"), with("b", "GPU-1")));
+  RankFacts none;
+  none.host = "a";
+  EXPECT(!same_device(none, none) && !same_device(none, with("a", "")) && !same_device(with("a", ""), none));
+}
+
 }  // namespace
 
 int main() {
@@ -103,8 +185,15 @@ int main() {
   the_tightest_group_counts();
   version_1_groups_count_too();
   cpu_lists();
-  near_cores_come_first();
+  cpus_without_siblings_are_cores();
+  each_rank_has_a_core_near_its_device();
+  who_finds_no_near_core_takes_none_from_others();
+  shares_are_equal_and_apart();
   more_ranks_than_cores_are_not_bound();
+  a_core_that_two_ranks_have_is_noticed();
+  ranks_on_one_device_are_told_by_host_and_uuid();
   launchers_are_understood();
+  tasks_of_a_node_are_read_from_slurms_list();
+  ranks_of_a_step_are_known();
   return test::finish();
 }

@@ -172,6 +172,22 @@ def test_hosts_pick_from_the_allocation(volley: Volley, launcher: str) -> None:
     assert [(rank.host, rank.local_rank) for rank in volley.records().ranks] == [(NAMES[1], 0), (NAMES[1], 1)]
 
 
+def test_ranks_of_a_node_have_cores_apart_or_none_is_bound(volley: Volley) -> None:
+    """Three that compute: two on a node, where they may be more than its cores, and one on the other."""
+    words = ("jacobi", "--topology", "3", "1", "--domain", "64", "64", "--iterations", "10", "-x", "host")
+    done = volley.run(*words, "--launcher", "srun", before=("salloc", "--quiet", "-N", "2", "-n", "3"))
+    assert done.returncode == 0, done.stderr
+    *pair, alone = volley.records().ranks
+    assert [rank.node for rank in (*pair, alone)] == [0, 0, 1]
+    assert alone.bound_by == "engine"
+    first, second = pair
+    if first.bound_by == second.bound_by == "engine":
+        assert len(first.cores) == len(second.cores)
+        assert not set(first.cores) & set(second.cores)
+    else:
+        assert "engine" not in (first.bound_by, second.bound_by)
+
+
 def test_volley_outlives_the_ranks_that_srun_ends(volley: Volley) -> None:
     hanging = ("pingpong", "--transport", "hang", *FEW, "--launcher", "srun", "--watchdog", "3")
     done = volley.run(*hanging, before=("salloc", "--quiet", "-N", "2", "-n", "2"))

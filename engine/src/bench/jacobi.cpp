@@ -38,9 +38,8 @@ std::uint64_t needed_bytes(MemoryKind kind, const Jacobi& plan) {
 std::int64_t sharers(const Context& context, MemoryKind kind) {
   if (kind == MemoryKind::host) return context.local_size;
   const RankFacts& self = context.ranks[static_cast<std::size_t>(context.rank)];
-  return std::count_if(context.ranks.begin(), context.ranks.end(), [&](const RankFacts& other) {
-    return other.device && other.host == self.host && other.device->uuid == self.device->uuid;
-  });
+  return std::count_if(context.ranks.begin(), context.ranks.end(),
+                       [&](const RankFacts& other) { return same_device(self, other); });
 }
 
 // What each rank may take for its fields: the least of all ranks'. Collective.

@@ -26,8 +26,7 @@ std::string without_devices(const Context& context, const Pair& pair, const Plan
   const auto& first = context.ranks[static_cast<std::size_t>(pair.ranks[0])];
   const auto& second = context.ranks[static_cast<std::size_t>(pair.ranks[1])];
   if (!first.device || !second.device) return "only one of the two ranks has a device";
-  const bool shared = first.host == second.host && first.device->uuid == second.device->uuid;
-  if (!shared || plan.share_device) return {};
+  if (!same_device(first, second) || plan.share_device) return {};
   return "both ranks are on one device, " + first.device->name + " " + first.device->uuid +
          "; --share-gpu allows that, --gpus chooses others";
 }

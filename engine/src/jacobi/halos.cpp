@@ -77,8 +77,7 @@ std::string Halos::own_reason(const Plan& plan) {
     const RankFacts& self = context_.ranks[static_cast<std::size_t>(context_.rank)];
     if (!self.device) return context_.gpus.reason;
     for (const RankFacts& other : context_.ranks) {
-      if (plan.share_device || other.rank == self.rank || !other.device) continue;
-      if (other.host != self.host || other.device->uuid != self.device->uuid) continue;
+      if (plan.share_device || other.rank == self.rank || !same_device(self, other)) continue;
       return "two ranks are on one device, " + self.device->name + " " + self.device->uuid +
              "; --share-gpu allows that, --gpus chooses others";
     }

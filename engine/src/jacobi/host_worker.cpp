@@ -21,7 +21,7 @@ Hands hands_of(const Context& context, const Jacobi& plan) {
   const auto sharing = std::count_if(context.ranks.begin(), context.ranks.end(), [&](const RankFacts& other) {
     return other.node == self.node && other.cores == self.cores;
   });
-  const auto cores = first_threads(self.cores, {});
+  const auto cores = first_threads(self.cores);
   Hands hands;
   hands.threads = plan.threads.value_or(std::max(1, static_cast<int>(cores.size()) / static_cast<int>(sharing)));
   if (sharing == 1 && hands.threads <= static_cast<int>(cores.size())) hands.cpus = cores;

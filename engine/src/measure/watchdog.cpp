@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace volley {
 
 Watchdog::Watchdog(std::string who, double patience_s)
-    : who_(std::move(who)), patience_s_(patience_s), allowed_s_(patience_s), since_(Clock::now()), thread_([this] {
+    : who_(std::move(who)), patience_s_(patience_s), start_(Clock::now()), deadline_s_(patience_s), thread_([this] {
         watch();
       }) {}
 
@@ -33,19 +33,22 @@ void Watchdog::enter(std::string where) {
 }
 
 void Watchdog::progress(double expected_s) {
-  allowed_s_.store(patience_s_ + expected_s, std::memory_order_relaxed);
-  since_.store(Clock::now(), std::memory_order_relaxed);
+  deadline_s_.store(seconds_since(start_) + patience_s_ + expected_s, std::memory_order_relaxed);
 }
 
 void Watchdog::watch() {
   // Waking up four times a second costs the ranks less than 0.01 % of a core.
   const auto nap = std::chrono::milliseconds(250);
+  double seen_s = deadline_s_.load(std::memory_order_relaxed);
+  double since_s = 0;  // when progress was last seen: up to a nap after it was made
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, nap, [this] { return done_; })) {
-    const double quiet_s = seconds_since(since_.load(std::memory_order_relaxed));
-    if (quiet_s < allowed_s_.load(std::memory_order_relaxed)) continue;
+    const double now_s = seconds_since(start_);
+    const double deadline_s = deadline_s_.load(std::memory_order_relaxed);
+    if (std::exchange(seen_s, deadline_s) != deadline_s) since_s = now_s;
+    if (now_s < deadline_s) continue;
     std::fprintf(stderr, "volley-engine: watchdog: %s made no progress for %.0f s in %s\n", who_.c_str(),
-                 std::floor(quiet_s), where_.c_str());
+                 std::max(patience_s_, now_s - since_s), where_.c_str());
     std::fflush(stderr);
     _exit(static_cast<int>(Exit::watchdog));  // no destructor, no MPI: either may hang as well
   }

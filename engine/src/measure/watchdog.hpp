@@ -29,8 +29,9 @@ class Watchdog {
 
   const std::string who_;
   const double patience_s_;
-  std::atomic<double> allowed_s_;
-  std::atomic<Clock::time_point> since_;
+  const Clock::time_point start_;
+  // Seconds from the start. One value: of two the watcher could see the one before and the other after progress.
+  std::atomic<double> deadline_s_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool done_ = false;

@@ -80,7 +80,7 @@ __global__ void await_halo(Post* here, Post* post_there, Verdict* verdict, std::
 class DeviceHalo final : public HaloLink {
  public:
   std::string unavailable(const Context& context, const Pair& pair) override {
-    return without_peer_access(context, pair);
+    return without_kernels_that_meet(context, pair);
   }
 
   void open(const Context&, const Pair& pair, const Buffers& buffers, std::size_t, const View&) override {

@@ -17,9 +17,7 @@ class Link {
   [[nodiscard]] std::string unavailable(const Context& context, const Pair& pair) {
     const auto& first = context.ranks[static_cast<std::size_t>(pair.ranks[0])];
     const auto& second = context.ranks[static_cast<std::size_t>(pair.ranks[1])];
-    if (first.host == second.host && first.device->uuid == second.device->uuid) {
-      return "both ranks are on one device, and NCCL refuses that";
-    }
+    if (same_device(first, second)) return "both ranks are on one device, and NCCL refuses that";
     try {
       nccl_.emplace();
     } catch (const std::runtime_error& problem) {

@@ -31,9 +31,7 @@ std::optional<int> index_here(const Context& context, const std::string& uuid) {
 }  // namespace
 
 bool on_one_device(const Context& context, const Pair& pair) {
-  const RankFacts& first = mine(context, pair);
-  const RankFacts& second = theirs(context, pair);
-  return first.host == second.host && first.device->uuid == second.device->uuid;
+  return same_device(mine(context, pair), theirs(context, pair));
 }
 
 std::string without_peer_access(const Context& context, const Pair& pair) {
@@ -56,6 +54,11 @@ std::string without_peer_access(const Context& context, const Pair& pair) {
   if (reaches != 0) return {};
   return "no peer access from " + name_of(*here.device) + " to " + name_of(*there.device) +
          "; `nvidia-smi topo -p2p r` says why";
+}
+
+std::string without_kernels_that_meet(const Context& context, const Pair& pair) {
+  if (!on_one_device(context, pair)) return without_peer_access(context, pair);
+  return "needs two devices: kernels of two processes take turns on one, and cannot answer each other";
 }
 
 PeerBuffers::PeerBuffers(const Pair& pair, const Buffers& mine) {

@@ -19,6 +19,9 @@ namespace volley {
 // Why this rank's device cannot reach the other rank's device memory; empty when it can.
 [[nodiscard]] std::string without_peer_access(const Context& context, const Pair& pair);
 
+// The same where kernels on both sides wait for each other, which takes a device each.
+[[nodiscard]] std::string without_kernels_that_meet(const Context& context, const Pair& pair);
+
 // The other rank's value, given this rank's. Collective over the pair.
 template <class Value>
 [[nodiscard]] Value swapped(const Value& mine, const Pair& pair) {

@@ -29,7 +29,7 @@ namespace volley {
 
 // Between two looks that found nothing: now and then the scheduler may run someone else, so that ranks that outnumber
 // the cores go on.
-class Patience {
+class SpinWait {
  public:
   void wait() {
     if (++looks_ % looks_before_yield == 0) std::this_thread::yield();
@@ -116,20 +116,20 @@ class Conveyor {
 
   // Until every message that was added has left its buffer, or lies whole in it.
   void run() {
-    Patience patience;
+    SpinWait spin;
     while (!everything_left() || in_.ended < in_.wanted) {
       const bool sent = turn_out();
       const bool received = turn_in();
-      if (!sent && !received) patience.wait();
+      if (!sent && !received) spin.wait();
     }
     copies_.settle();
   }
 
   // Until every place is free again: what was sent has arrived.
   void clear() {
-    Patience patience;
+    SpinWait spin;
     while (out_.cleared < out_.ended) {
-      if (!turn_out()) patience.wait();
+      if (!turn_out()) spin.wait();
     }
   }
 
