@@ -15,6 +15,10 @@ from volley.planning import Request, count_ranks
 SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1"}
 CSM = {"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "batch2 1 a04n05 42 a04n06 42", "CSM_ALLOCATION_ID": "7"}
 
+NUMBERS_OF_SLURM = ("SLURM_NTASKS", "SLURM_JOB_NUM_NODES", "SLURM_TASKS_PER_NODE", "SLURM_GPUS_ON_NODE")
+LONG = "9" * 5000
+"""More digits than Python turns into a number."""
+
 
 @pytest.mark.parametrize(
     ("environment", "expected"),
@@ -55,6 +59,10 @@ CSM = {"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "batch2 1 a04n05 42 a04n06 42", "CSM_
         # what cannot be understood counts as not said
         ({**SLURM, "SLURM_JOB_NODELIST": "n[1-", "SLURM_NTASKS": "x"}, Allocation("slurm", 1, 1)),
         ({**SLURM, "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "1"}, Allocation("slurm", 1, 1)),
+        ({"SLURM_JOB_ID": "1", **dict.fromkeys(NUMBERS_OF_SLURM, LONG)}, Allocation("slurm", 1, 1)),
+        ({**SLURM, "SLURM_JOB_NODELIST": f"n[{LONG}]"}, Allocation("slurm", 1, 1)),
+        ({"LSB_JOBID": "1", "LSB_MCPU_HOSTS": f"a 4 b {LONG}"}, Allocation("lsf", 1, 4, {"a": 4})),
+        ({"JOB_ID": "1", "SGE_ROOT": "/sge", "NSLOTS": LONG}, Allocation("age", 1, 1)),
         ({"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "a 4 b 4"}, Allocation("lsf", 2, 8, {"a": 4, "b": 4})),
         (CSM, Allocation("lsf", 2, 84, {"a04n05": 42, "a04n06": 42})),
         ({"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "a 4 -x 4 b"}, Allocation("lsf", 1, 4, {"a": 4})),
@@ -113,7 +121,22 @@ def test_a_list_of_hosts_is_expanded(text: str, hosts: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ",", "a,,b", "a,", "n[", "n]", "n[]", "n[1-]", "n[a-b]", "n[1[2]]", "n[1-2-3]", "n[0-999999999]"]
+    "text",
+    [
+        "",
+        ",",
+        "a,,b",
+        "a,",
+        "n[",
+        "n]",
+        "n[]",
+        "n[1-]",
+        "n[a-b]",
+        "n[1[2]]",
+        "n[1-2-3]",
+        "n[0-999999999]",
+        f"n[{LONG}]",
+    ],
 )
 def test_what_is_no_list_is_refused(text: str) -> None:
     with pytest.raises(HostListError):

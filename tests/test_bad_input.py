@@ -22,6 +22,8 @@ import pytest
 from example_records import EXAMPLES
 from the_command import Command, finish
 from volley import cli
+from volley.__main__ import _front
+from volley.doctor.isolate import isolated
 from volley.records_io import read_runs
 
 MACHINES = Path(__file__).parent / "machines"
@@ -50,7 +52,13 @@ def alone(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("matrix", "--window", "99999999999"), "--window 99999999999: at most 2147483647 can be asked for"),
+        (("matrix", "--window", "99999999999"), "--window 99999999999: at most 65536 messages can be in flight"),
+        (("jacobi", "--topology", "100000", "100000"), "--topology 100000 100000: a job has at most 2147483647"),
+        (
+            ("jacobi", "--scaling", "strong", "--topology", "2", "1", "--domain", "2147483647", "5"),
+            "--scaling strong: 1 process would have 4294967294 × 5 points each",
+        ),
+        (("pingpong", "--hosts", "a,b,c"), "--hosts names 3 hosts for 2 ranks: name 2 at most"),
         (("matrix", "--ranks", "99999999999"), "--ranks 99999999999: at most 2147483647"),
         (("matrix", "--repeats", "99999999999", "--budget", "9"), "--repeats 99999999999: at most 2147483647"),
         (("matrix", "--iterations", "99999999999"), "--iterations 99999999999: at most 2147483647"),
@@ -67,6 +75,66 @@ def test_numbers_that_no_plan_can_hold(volley: Command, words: tuple[str, ...], 
     assert (done.code, done.out) == (2, "")
     assert sentence in done.err
     assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("pingpong", "--gpus", "9" * 5000), "is not a list of GPU numbers"),
+        (("pingpong", "--hosts", "a" * 70_000), "is not a list of names"),
+        (("pingpong", "--point-time", "0", "--iterations", "2"), "--point-time belongs to adaptive sampling"),
+        (("pingpong", "-o", "-"), "-o '-': records go to a file beside the report"),
+        (("pingpong", "-o", ""), "-o '': records go to a file beside the report"),
+        (("doctor", "--timeout", "nan"), "--timeout: nan is not a time"),
+        (("doctor", "--timeout", "1e300"), "--timeout: 1e+300 is more than 1e+09 seconds"),
+        (("doctor", "--from", ""), "cannot read ''"),
+        (("topo", "--from", ""), "cannot read ''"),
+        (("topo", "--from", str(MACHINES / "h200x4" / "facts.json"), "--transport", ""), "'' has no way to draw"),
+        (("show", ""), "cannot read ''"),
+        (("setup", "--prefix", "", "--dry-run"), "--prefix '' names no folder"),
+        (("setup", "--prefix", "p", "--cuda", "", "--dry-run"), "--cuda '' names no toolkit"),
+    ],
+)
+def test_what_is_empty_endless_or_no_number_is_not_left_out(
+    words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_long_wait_for_a_probe_is_none_that_the_system_refuses() -> None:
+    assert isolated("nothing", lambda: 7, int, 1e10).value == 7
+
+
+def test_a_word_that_is_no_utf8_can_be_planned(volley: Command) -> None:
+    done = volley("pingpong", "--launcher-arg", "\udcff", "--dry-run", PYTHONIOENCODING="ascii")
+    assert done.code == 0
+    assert "\\udcff" in json.loads(done.out)["launch"]["command"]
+
+
+def test_a_plan_is_json_in_any_locale(volley: Command) -> None:
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "1", "PYTHONIOENCODING": "ascii"}
+    done = volley("pingpong", "--launcher-arg", "é", "--dry-run", **plain)
+    assert "é" in json.loads(done.out)["launch"]["command"]
+
+
+@pytest.mark.parametrize("domain", [("2147483647", "2147483647"), ("1073741824", "1073741824")])
+def test_a_domain_whose_bytes_64_bits_cannot_count_is_too_large(volley: Command, domain: tuple[str, str]) -> None:
+    done = volley("jacobi", "--domain", *domain, "--iterations", "2")
+    assert done.code == 3
+    assert f"a domain of {domain[0]} x {domain[1]} points needs more than 1.72e+10 GiB" in " ".join(done.out.split())
+
+
+def test_threads_that_the_machine_does_not_give(volley: Command) -> None:
+    little = ("/bin/sh", "-c", 'ulimit -v 2000000; exec "$@"', "sh")
+    done = volley("jacobi", "--domain", "9", "9", "--iterations", "2", "--threads", "1000", before=little)
+    assert done.code == 1
+    assert "cannot start 1000 threads, only " in done.err
+    assert "--threads takes fewer" in done.err
+    assert "signal" not in done.err.lower()
 
 
 def test_a_command_line_is_shown_without_what_a_terminal_obeys(volley: Command) -> None:
@@ -241,7 +309,50 @@ def test_a_locale_without_utf8_loses_nothing(words: tuple[str, ...]) -> None:
         assert json.loads(out) == json.loads(alone(*words, *FROM, PYTHONIOENCODING="utf-8")[1])
 
 
+@pytest.mark.parametrize("words", [("--help",), ("jacobi", "--help"), ("batch", "--help")])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_help_is_shown_in_any_encoding(words: tuple[str, ...], encoding: str) -> None:
+    code, out, err = alone(*words, PYTHONUTF8="0", PYTHONIOENCODING=encoding)
+    assert (code, err) == (0, "")
+    assert "Usage: volley" in out
+
+
+def test_an_odd_width_is_no_width() -> None:
+    assert alone("doctor", *FROM, COLUMNS="abc") == alone("doctor", *FROM, COLUMNS="")
+
+
+def test_a_measurement_goes_on_where_its_progress_cannot_be_said(volley: Command, tmp_path: Path) -> None:
+    records = tmp_path / "out.jsonl"
+    with Path("/dev/full").open("wb") as full:
+        command = [str(volley.volley), "pingpong", "--sizes", "8,16", "--iterations", "5", "-o", str(records)]
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=full, env=volley.environment(), check=False, timeout=60
+        )
+        refused = subprocess.run(
+            [*command, "--sizes", "none"], stderr=full, env=volley.environment(), check=False, timeout=60
+        )
+    assert done.returncode == 0
+    assert "half round trip" in done.stdout.decode()
+    assert all(log.complete for log in read_runs(records))
+    assert refused.returncode == 2
+
+
 # ----------------------------------------------------------------------------------------------------- Ctrl-C
+
+
+def test_ctrl_c_before_the_command_line_is_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "main", interrupted)
+    try:
+        code = _front()
+    except KeyboardInterrupt:  # it would end all tests
+        pytest.fail("Ctrl-C is not caught")
+    assert code == 130
+    assert capsys.readouterr().err == "volley: stopped\n"
 
 
 def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Command, tmp_path: Path) -> None:

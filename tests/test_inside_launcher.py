@@ -41,6 +41,7 @@ STEP = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_S
         ({"PMIX_RANK": "3"}, (3, None, "pmix")),
         ({"PMI_RANK": "3", "PMI_SIZE": "4"}, (3, 4, "pmi")),
         ({"PMI_RANK": "", "OMPI_COMM_WORLD_RANK": "x"}, None),
+        ({"OMPI_COMM_WORLD_RANK": "9" * 5000}, None),
     ],
 )
 def test_position(environment: dict[str, str], expected: tuple[int, int | None, str] | None) -> None:

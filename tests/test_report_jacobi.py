@@ -145,8 +145,17 @@ def test_the_golden_solution_is_shown_in_every_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "grid"), [(1, (1, 1)), (2, (2, 1)), (4, (2, 2)), (6, (3, 2)), (7, (7, 1)), (12, (4, 3))]
+    ("ranks", "grid"),
+    [
+        *[(1, (1, 1)), (2, (2, 1)), (4, (2, 2)), (6, (3, 2)), (7, (7, 1)), (12, (4, 3))],
+        (2147483647, (2147483647, 1)),  # a prime: divisors are looked for up to the root only
+    ],
 )
 def test_grids_are_as_square_as_can_be(ranks: int, grid: tuple[int, int]) -> None:
     assert squarest(ranks) == grid
     assert all(across * along == ranks for across, along in grids(ranks))
+
+
+def test_every_grid_is_found_once_in_the_order_of_its_width() -> None:
+    assert grids(12) == [(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
+    assert grids(9) == [(1, 9), (3, 3), (9, 1)]

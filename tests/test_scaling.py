@@ -35,6 +35,7 @@ def solved(topology: tuple[int, int], domain: tuple[int, int], second: float, **
         ((4, 2), [(1, 1), (1, 2), (2, 2), (4, 2)]),
         ((2, 2), [(1, 1), (1, 2), (2, 2)]),
         ((1, 6), [(1, 1), (1, 3), (1, 6)]),
+        ((2147483647, 1), [(1, 1), (2147483647, 1)]),  # a prime
     ],
 )
 def test_grids_up_to_the_last_divide_it(last: tuple[int, int], chain: list[tuple[int, int]]) -> None:

@@ -8,11 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import os
 import sys
+from typing import Any
 
-from volley.errors import UserError
+from volley.errors import EXIT_INTERRUPTED, UserError
 from volley.launch import inside
+
+
+class _Patient(io.FileIO):
+    """A descriptor that takes everything, also where nobody reads it any more or its disk is full."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
 
 
 def _standard_streams() -> None:
@@ -23,6 +35,9 @@ def _standard_streams() -> None:
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the lowest number that is free
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  as long as the process
+    # What is only said, progress above all, must not end a measurement.
+    said = io.BufferedWriter(_Patient(2, "w", closefd=False))
+    sys.stderr = io.TextIOWrapper(said, sys.stderr.encoding, "backslashreplace", line_buffering=True)
 
 
 def main() -> int:
@@ -47,9 +62,15 @@ def main() -> int:
 
 
 def _front() -> int:
-    from volley import cli  # noqa: PLC0415  start-up: the ranks that become the engine never come here
+    try:
+        from volley import cli  # noqa: PLC0415  start-up: the ranks that become the engine never come here
+        from volley.report.encodable import never_fail  # noqa: PLC0415  start-up: the same
 
-    code = cli.main()
+        never_fail(sys.stdout)
+        code = cli.main()
+    except KeyboardInterrupt:  # before the command line was read
+        print("volley: stopped", file=sys.stderr)
+        return EXIT_INTERRUPTED
     gc.freeze()  # else Python searches all that was imported for cycles before it ends: 20 ms for nothing
     return code
 

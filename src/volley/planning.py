@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,6 +37,9 @@ _BESIDE_S = 0.05
 
 MOST_COUNTED = (1 << 31) - 1
 """The engine counts in 32 bits where it can."""
+
+MOST_IN_FLIGHT = 1 << 16
+"""Messages of a window: MPI keeps a request for each, and a billion of them need more memory than a node has."""
 
 Benchmark = Literal["pingpong", "stream", "matrix", "node", "jacobi", "probe"]
 
@@ -143,6 +147,9 @@ def count_ranks(request: Request, place: Position | None, allocated: int | None 
             f"or start {request.ranks} ranks"
         )
     ranks = (place.size if place else None) or request.ranks or _usual(request, allocated)
+    if len(set(request.hosts)) > ranks:
+        named = count(len(set(request.hosts)), "host")
+        raise UserError(f"--hosts names {named} for {count(ranks, 'rank')}: name {ranks} at most")
     if request.benchmark == "jacobi":
         if request.topology and request.topology[0] * request.topology[1] != ranks:
             raise UserError(_not_a_grid(request.topology, ranks))
@@ -196,6 +203,11 @@ def check_counts(request: Request) -> None:
     for option, number in _counts(request):
         if number > MOST_COUNTED:
             raise UserError(f"--{option} {number}: at most {MOST_COUNTED} can be asked for")
+    if request.stream.window > MOST_IN_FLIGHT:
+        raise UserError(f"--window {request.stream.window}: at most {MOST_IN_FLIGHT} messages can be in flight")
+    if request.topology and math.prod(request.topology) > MOST_COUNTED:
+        across, along = request.topology
+        raise UserError(f"--topology {across} {along}: a job has at most {MOST_COUNTED} processes")
     if request.benchmark == "matrix":
         if not request.matrix.latency_sizes_bytes and not request.matrix.bandwidth_sizes_bytes:
             raise UserError("nothing to measure: leave out --latency none or --bandwidth none")
@@ -209,7 +221,6 @@ def _counts(request: Request) -> Iterator[tuple[str, int]]:
     yield "ranks", request.ranks or 0
     yield "warmup", request.sampling.warmup
     yield "iterations", request.sampling.iterations
-    yield "window", request.stream.window
     yield "repeats", request.matrix.repeats
     yield from (("gpus", number) for number in request.gpus)
     if request.jacobi:
@@ -262,7 +273,13 @@ def scaled(request: Request, ranks: int) -> list[Request]:
     found = []
     for grid in steps(last):
         share = (last[0] // grid[0], last[1] // grid[1]) if request.scaling == "strong" else (1, 1)
-        problem = msgspec.structs.replace(request.jacobi, domain=[across * share[0], along * share[1]])
+        domain = [across * share[0], along * share[1]]
+        if max(domain) > MOST_COUNTED:
+            raise UserError(
+                f"--scaling strong: {count(grid[0] * grid[1], 'process')} would have {domain[0]} × {domain[1]} points "
+                f"each, and at most {MOST_COUNTED} along x or along y can be had: choose a smaller --domain"
+            )
+        problem = msgspec.structs.replace(request.jacobi, domain=domain)
         found.append(replace(request, topology=grid, ranks=grid[0] * grid[1], jacobi=problem, scaling=None))
     return found
 
@@ -286,5 +303,14 @@ def make_plan(request: Request, transports: Iterable[str], ranks: int, launch: d
         share_device=request.share_device,
         budget_s=request.budget_s,
         watchdog_s=request.watchdog_s,
-        launch=launch,
+        launch=_utf8(launch),
     )
+
+
+def _utf8(value: Any) -> Any:
+    """Escape what is no UTF-8, such as an odd byte in a path: a plan is UTF-8."""
+    if isinstance(value, dict):
+        return {name: _utf8(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_utf8(inner) for inner in value]
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value

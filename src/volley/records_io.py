@@ -251,5 +251,5 @@ def read_runs(path: Path | str) -> list[RunLog]:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise UserError(f"cannot read {harmless(str(path))}: {error.strerror}") from None
+        raise UserError(f"cannot read {harmless(str(path)) or repr(path)}: {error.strerror}") from None
     return parse_runs(data, str(path))

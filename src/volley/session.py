@@ -35,7 +35,7 @@ from volley.records_io import RunLog, encode_line
 from volley.report import check_format, load, load_beside, render
 from volley.report.progress import Progress
 from volley.stack import Stack, assemble, has_driver, nvml, read_facts
-from volley.text import count, harmless
+from volley.text import ascii_json, count, harmless
 
 __all__ = ["Request", "measure", "overview", "transports"]
 
@@ -248,7 +248,7 @@ class Session:
 
     def show_only(self) -> int:
         """Print the plan, and on stderr the command line that would measure it."""
-        print(msgspec.json.format(msgspec.json.encode(self.plan), indent=2).decode())
+        print(ascii_json(msgspec.json.format(msgspec.json.encode(self.plan), indent=2)))
         sys.stdout.flush()
         print(harmless(self.start.line()), file=sys.stderr)
         if self.note:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -131,14 +132,16 @@ def steps(topology: tuple[int, int]) -> list[tuple[int, int]]:
     while chain[0] != (1, 1):
         across, along = chain[0]
         longer = max(across, along)
-        prime = next(number for number in range(2, longer + 1) if longer % number == 0)
+        prime = next((number for number in range(2, math.isqrt(longer) + 1) if longer % number == 0), longer)
         chain.insert(0, (across // prime, along) if across >= along else (across, along // prime))
     return chain
 
 
 def grids(ranks: int) -> list[tuple[int, int]]:
     """Return every grid of so many processes."""
-    return [(across, ranks // across) for across in range(1, ranks + 1) if ranks % across == 0]
+    few = [number for number in range(1, math.isqrt(ranks) + 1) if ranks % number == 0]
+    many = [ranks // number for number in reversed(few) if number * number != ranks]
+    return [(across, ranks // across) for across in (*few, *many)]
 
 
 def squarest(ranks: int) -> tuple[int, int]:

@@ -83,6 +83,9 @@ std::unique_ptr<Worker> make_host_worker(const Context& context, const Jacobi& p
 }
 
 std::uint64_t bytes_of_field(MemoryKind kind, std::int64_t columns, std::int64_t rows, std::size_t point_bytes) {
+  // No memory holds so many, and their bytes would not fit into 64 bits.
+  constexpr std::int64_t most_points = std::int64_t{1} << 56;
+  if (columns > most_points / rows) return beyond_memory;
   return kind == MemoryKind::device ? 2 * device::plane_bytes(columns, rows, point_bytes)
                                     : field_bytes(columns, rows, point_bytes);
 }

@@ -3,6 +3,11 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <string>
+#include <system_error>
+
+#include "../check.hpp"
+
 namespace volley::jacobi {
 
 namespace {
@@ -18,15 +23,24 @@ void stay_on(int cpu) {
 }  // namespace
 
 Team::Team(int threads, std::vector<int> cpus) {
-  for (int thread = 1; thread < threads; ++thread) {
-    workers_.emplace_back(
-        [this, thread, cpu = cpus.empty() ? -1 : cpus[static_cast<std::size_t>(thread)]] { serve(thread, cpu); });
+  try {
+    for (int thread = 1; thread < threads; ++thread) {
+      workers_.emplace_back(
+          [this, thread, cpu = cpus.empty() ? -1 : cpus[static_cast<std::size_t>(thread)]] { serve(thread, cpu); });
+    }
+  } catch (const std::system_error& problem) {
+    const std::size_t begun = workers_.size();
+    dismiss();
+    throw Inability("cannot start " + std::to_string(threads) + " threads, only " + std::to_string(begun) + ": " +
+                    problem.code().message() + "; --threads takes fewer");
   }
   // Last, because threads inherit where they may run.
   if (!cpus.empty()) stay_on(cpus[0]);
 }
 
-Team::~Team() {
+Team::~Team() { dismiss(); }
+
+void Team::dismiss() {
   over_ = true;
   turn_.fetch_add(1, std::memory_order_release);
   turn_.notify_all();

@@ -12,6 +12,7 @@ namespace volley::jacobi {
 class Team {
  public:
   // `threads` in all, the calling one among them. Thread i stays on `cpus[i]`; where that is empty they may roam.
+  // Throws Inability where the machine has not so many.
   Team(int threads, std::vector<int> cpus);
   ~Team();
   Team(const Team&) = delete;
@@ -31,6 +32,7 @@ class Team {
   void dispatch(Call call, void* work);
   void await();
   void serve(int thread, int cpu);
+  void dismiss();
 
   std::vector<std::thread> workers_;
   std::atomic<std::uint64_t> turn_{0};  // one more: there is work

@@ -49,6 +49,9 @@ class Worker {
 [[nodiscard]] std::unique_ptr<Worker> make_device_worker(const Context& context, const Jacobi& plan, const Grid& grid,
                                                          Halos& halos);
 
+// More bytes than any memory has.
+inline constexpr std::uint64_t beyond_memory = ~std::uint64_t{0};
+
 // Bytes of memory that a worker takes for a domain of columns × rows points.
 [[nodiscard]] std::uint64_t bytes_of_field(MemoryKind kind, std::int64_t columns, std::int64_t rows,
                                            std::size_t point_bytes);

@@ -6,6 +6,7 @@ import typer
 
 from volley.commands.common import Command
 from volley.doctor import options as opt
+from volley.options.reading import check_seconds
 
 
 def doctor(
@@ -22,6 +23,7 @@ def doctor(
     """
     from volley.doctor.command import Visit, run  # noqa: PLC0415  start-up: --help does without
 
+    check_seconds("--timeout", timeout)
     visit = Visit(json=json_format, capture=capture, source=source, device_query=device_query, limit_s=timeout)
     raise typer.Exit(run(visit))
 

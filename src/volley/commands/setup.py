@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from volley.commands.common import Command
+from volley.errors import UserError
 from volley.setup import options as opt
 
 
@@ -28,6 +29,10 @@ def setup(
     No root is needed. What was finished before is not done again; a step that broke off is started over. Each step has
     a log in PREFIX/.volley-setup/logs; the end of it is shown when the step fails.
     """
+    if prefix == "":
+        raise UserError("--prefix '' names no folder: write one, or leave --prefix out for this Python environment")
+    if cuda == "":
+        raise UserError("--cuda '' names no toolkit: write its folder, or leave --cuda out")
     from volley.setup import command  # noqa: PLC0415  start-up: errors and --help do without
 
     raise typer.Exit(

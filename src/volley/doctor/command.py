@@ -35,11 +35,11 @@ def run(visit: Visit) -> int:
         UserError: if the request makes no sense or a file cannot be read or written.
         MachineError: if devices were asked for and there are none.
     """
-    if visit.source and visit.capture:
+    if visit.source is not None and visit.capture:
         raise UserError("--from judges facts that --capture kept: leave one of them out")
     if visit.capture:
         _check_writable(visit.capture)
-    facts = read(visit.source) if visit.source else _capture(visit.limit_s)
+    facts = read(visit.source) if visit.source is not None else _capture(visit.limit_s)
     if visit.capture and _keep(facts, visit.capture):
         return EXIT_GOOD
     if visit.device_query:
@@ -83,7 +83,7 @@ def read(source: str) -> Facts:
     try:
         return decode(Path(source).read_bytes(), harmless(source))
     except OSError as error:
-        raise UserError(f"cannot read {harmless(source)}: {error.strerror}") from None
+        raise UserError(f"cannot read {harmless(source) or repr(source)}: {error.strerror}") from None
 
 
 def _check_writable(path: Path) -> None:

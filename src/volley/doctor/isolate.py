@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 GRACE_S = 8.0
 """Between SIGTERM and SIGKILL: a probe that started a job gives its launcher five seconds (``engine.Running``)."""
+_LONGEST_WAIT_S = 2e6
+"""poll(2) counts milliseconds in 32 bits; this is three weeks."""
 _MOST_SAID = 2000
 """Characters kept of what a failed probe printed."""
 
@@ -100,7 +102,7 @@ def _child(work: Callable[[], Any], answers: Connection, said: int, own_session:
 
 def _listen(answers: Connection, process: Any, limit_s: float) -> tuple[_Answer, bool]:
     """Wait for the answer; past the limit ask the process to stop, and take what it still says."""
-    late = not answers.poll(limit_s)
+    late = not answers.poll(min(limit_s, _LONGEST_WAIT_S))
     if late:
         process.terminate()
     if not late or answers.poll(GRACE_S):

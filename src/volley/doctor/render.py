@@ -12,6 +12,7 @@ from rich.text import Text
 from volley.doctor.facts import Facts
 from volley.doctor.findings import Diagnosis, Finding, Status
 from volley.doctor.probes.attributes import ATTRIBUTES, Attribute
+from volley.launch.numbers import whole
 from volley.report.encodable import Encodable
 from volley.text import harmless
 
@@ -47,7 +48,7 @@ def render(diagnosis: Diagnosis, facts: Facts, out: TextIO) -> None:
 
 def _console(out: TextIO) -> Console:
     safe = Encodable(out)
-    width = None if out.isatty() else int(os.environ.get("COLUMNS", "0") or 0) or WIDTH_WITHOUT_TERMINAL
+    width = None if out.isatty() else whole(os.environ.get("COLUMNS")) or WIDTH_WITHOUT_TERMINAL
     return Console(file=cast(IO[str], safe), width=width, highlight=False, markup=False, emoji=False)
 
 

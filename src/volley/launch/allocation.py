@@ -7,12 +7,13 @@ counts as not said.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from volley.launch.hostlist import HostListError, expand
+from volley.launch.numbers import whole
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,13 @@ def _slurm(environment: Mapping[str, str]) -> Allocation | None:
     if "SLURM_JOB_ID" not in environment:
         return None
     groups = re.findall(r"(\d+)(?:\(x(\d+)\))?", environment.get("SLURM_TASKS_PER_NODE", "1"))
-    tasks = [(int(number), int(times or 1)) for number, times in groups]
+    tasks = [(whole(number) or 0, whole(times or "1") or 0) for number, times in groups]
     slots = max(sum(number * times for number, times in tasks), 1)
-    nodes = _number(environment.get("SLURM_JOB_NUM_NODES")) or 1
-    gpus = _number(environment.get("SLURM_GPUS_ON_NODE")) or _length(environment.get("SLURM_JOB_GPUS"))
+    nodes = whole(environment.get("SLURM_JOB_NUM_NODES")) or 1
+    gpus = whole(environment.get("SLURM_GPUS_ON_NODE")) or _length(environment.get("SLURM_JOB_GPUS"))
     return Allocation(
         *("slurm", nodes, slots, _slurm_hosts(environment, tasks)),
-        ranks=_number(environment.get("SLURM_NTASKS")),
+        ranks=whole(environment.get("SLURM_NTASKS")),
         gpus_per_node=gpus or _visible(environment),
     )
 
@@ -86,7 +87,7 @@ def _lsf(environment: Mapping[str, str]) -> Allocation | None:
     if "LSB_JOBID" not in environment:
         return None
     words = environment.get("LSB_MCPU_HOSTS", "").split()
-    pairs = [(host, int(slots)) for host, slots in zip(words[::2], words[1::2], strict=False) if slots.isdecimal()]
+    pairs = list(_counted(zip(words[::2], words[1::2], strict=False)))
     if len(pairs) > 1 and "CSM_ALLOCATION_ID" in environment:
         pairs = pairs[1:]
     return _from_hosts("lsf", pairs, _visible(environment))
@@ -110,11 +111,19 @@ def _age(environment: Mapping[str, str]) -> Allocation | None:
     if "JOB_ID" not in environment or not {"SGE_ROOT", "PE_HOSTFILE"} & set(environment):
         return None
     rows = [line.split() for line in _lines(environment.get("PE_HOSTFILE"))]
-    pairs = [(row[0], int(row[1])) for row in rows if len(row) > 1 and row[1].isdecimal()]
+    pairs = list(_counted((row[0], row[1]) for row in rows if len(row) > 1))
     gpus = len(environment.get("SGE_HGR_gpu", "").split()) or _visible(environment)
     if pairs:
         return _from_hosts("age", pairs, gpus)
-    return Allocation("age", 1, _number(environment.get("NSLOTS")) or 1, gpus_per_node=gpus)
+    return Allocation("age", 1, whole(environment.get("NSLOTS")) or 1, gpus_per_node=gpus)
+
+
+def _counted(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, int]]:
+    """Yield the hosts whose slots are a number."""
+    for host, slots in pairs:
+        number = whole(slots)
+        if number is not None:
+            yield host, number
 
 
 def _from_hosts(kind: str, pairs: Iterable[tuple[str, int]], gpus: int | None) -> Allocation:
@@ -138,10 +147,6 @@ def _visible(environment: Mapping[str, str]) -> int | None:
 def _length(text: str | None) -> int | None:
     """Count the items of a list with commas."""
     return len(text.split(",")) if text else None
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdecimal() else None
 
 
 def _lines(path: str | None) -> list[str]:

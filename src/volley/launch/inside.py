@@ -13,6 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from volley import locate
+from volley.launch.numbers import whole
 
 MEASURING = ("pingpong", "stream", "matrix", "jacobi", "transports")
 """The commands whose ranks measure; so do those of plain ``volley``."""
@@ -71,8 +72,7 @@ def position(environment: Mapping[str, str]) -> Position | None:
 
 
 def _number(environment: Mapping[str, str], name: str) -> int | None:
-    text = environment.get(name, "")
-    return int(text) if text.isdecimal() else None
+    return whole(environment.get(name))
 
 
 def option(arguments: Sequence[str], name: str) -> str | None:

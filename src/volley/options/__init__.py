@@ -7,14 +7,21 @@ stand with what they are about: ``volley.solving``, ``volley.batch.options`` and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from volley import solving
 from volley.errors import UserError
 from volley.options import matrix as of_matrix
 from volley.options import node as of_node
-from volley.options.reading import check_choice, check_seconds, gpu_numbers, read_percentage, read_sizes, split_names
+from volley.options.reading import (
+    check_choice,
+    check_seconds,
+    gpu_numbers,
+    output_path,
+    read_percentage,
+    read_sizes,
+    split_names,
+)
 from volley.options.shared import LAUNCHERS
 from volley.records import Matrix, Sampling, Stream
 from volley.report import check_format
@@ -65,7 +72,7 @@ def request(benchmark: Benchmark, options: Mapping[str, Any]) -> Request:
         launches=options.get("launches", 1),
         budget_s=check_seconds("--budget", options.get("budget")),
         watchdog_s=check_seconds("--watchdog", options.get("watchdog")) or 60.0,
-        output=Path(options["output"]) if options.get("output") else None,
+        output=output_path(options.get("output")),
         format=format_name,
         gpus=gpu_numbers(options.get("gpus")),
         dry_run=options.get("dry_run", False),
@@ -97,7 +104,7 @@ def _sampling(options: Mapping[str, Any], point_time_s: float) -> Sampling:
             tail=bool(adaptive["tail"]),
         )
     for name, value in adaptive.items():
-        if value:
+        if value is not None and value is not False:
             raise UserError(
                 f"--{name.replace('_', '-')} belongs to adaptive sampling, --warmup and --iterations to a fixed batch: "
                 "leave one of them out"

@@ -6,10 +6,15 @@ Every function raises :class:`~volley.errors.UserError` that names the option an
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 from volley.errors import UserError
+from volley.launch.numbers import whole
 from volley.sizes import SizeError, parse_sizes
 from volley.text import several
+
+LONGEST_NAME = 255
+"""Of a host: RFC 1123 has no longer one."""
 
 LONGEST_S = 1e9
 """Thirty years: what is longer was meant to be something else, and clocks count nanoseconds in 64 bits."""
@@ -34,7 +39,8 @@ def split_names(option: str, text: str) -> tuple[str, ...]:
     """Split a list of names at its commas.  Names become words of a command line: none may look like an option."""
     names = tuple(name.strip() for name in text.split(","))
     for name in names:
-        if not name or name.startswith("-") or any(c.isspace() or not c.isprintable() for c in name):
+        odd = any(c.isspace() or not c.isprintable() for c in name)
+        if not name or odd or name.startswith("-") or len(name) > LONGEST_NAME:
             raise UserError(f"{option}: {text!r} is not a list of names; write them with commas between, e.g. a,b")
     return names
 
@@ -59,11 +65,20 @@ def read_percentage(option: str, text: str) -> float:
     return fraction
 
 
+def output_path(text: str | Path | None) -> Path | None:
+    """Read the file of ``--output``.  Standard output has the report; a name that is empty was meant to be one."""
+    if text is None:
+        return None
+    if str(text) in ("", "-"):
+        raise UserError(f"-o {str(text)!r}: records go to a file beside the report: name it, e.g. -o link.jsonl")
+    return Path(text)
+
+
 def gpu_numbers(text: str | None) -> tuple[int, ...]:
     """Read the list of GPU numbers of ``--gpus``; none where it is not given."""
     if text is None:
         return ()
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() for part in parts):
+    numbers = [whole(part.strip()) for part in text.split(",")]
+    if None in numbers:
         raise UserError(f"--gpus: {text!r} is not a list of GPU numbers: write e.g. 0,1")
-    return tuple(int(part) for part in parts)
+    return tuple(number for number in numbers if number is not None)

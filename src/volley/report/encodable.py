@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 from typing import TextIO
 
 _LIKES = {
@@ -18,6 +20,21 @@ _LIKES = {
     "→": "->",
 }
 _REPLACED = str.maketrans(_LIKES)
+
+
+def _like(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end]
+    return text.translate(_REPLACED).encode("ascii", "backslashreplace").decode("ascii"), error.end
+
+
+codecs.register_error("volley.likes", _like)
+
+
+def never_fail(out: TextIO) -> None:
+    """Let a stream replace what it cannot encode: for what others write to it, such as the help."""
+    if isinstance(out, io.TextIOWrapper):
+        out.reconfigure(errors="volley.likes")
 
 
 class Encodable:

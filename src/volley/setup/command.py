@@ -89,7 +89,7 @@ def _from_wheels(request: Request, out: TextIO) -> int:
     checks.writable(target.site if target.current else target.root, checks.WHEELS_NEED_BYTES)
     plain = build_environment(request.environment)
     if request.dry_run:
-        out.writelines(f"{join(tokens)}\n" for tokens in wheels.commands(target))
+        out.writelines(f"{harmless(join(tokens))}\n" for tokens in wheels.commands(target))
         return EXIT_GOOD
     if request.prove:
         checks.require({"cc": plain.get("CC")}, plain, this_distribution())

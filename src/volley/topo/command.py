@@ -44,9 +44,9 @@ def run(drawing: Drawing) -> int:
         MachineError: if the transport has no way on this machine.
     """
     _check(drawing)
-    facts = read(drawing.source) if drawing.source else _capture()
+    facts = read(drawing.source) if drawing.source is not None else _capture()
     machine = machine_of(facts)
-    way = way_of(machine, drawing.transport, drawing.gpus) if drawing.transport else None
+    way = way_of(machine, drawing.transport, drawing.gpus) if drawing.transport is not None else None
     if drawing.output:
         _draw(drawing.output, machine, way)
     if drawing.json:
