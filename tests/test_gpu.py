@@ -22,6 +22,14 @@ def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
     return Command(volley_command, engine, tmp_path)
 
 
+@pytest.fixture(scope="module")
+def gpus(volley_command: Path, engine: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The UUIDs of the GPUs that two ranks use."""
+    volley = Command(volley_command, engine, tmp_path_factory.mktemp("gpus"))
+    log = measured(volley, "transports", "--transport", "null")
+    return {rank.device.uuid for rank in log.run.ranks if rank.device} if log.run else set()
+
+
 def measured(volley: Command, *words: str) -> RunLog:
     output = volley.state / "records.jsonl"
     volley(*words, "-o", str(output))
@@ -30,7 +38,13 @@ def measured(volley: Command, *words: str) -> RunLog:
 
 
 @pytest.mark.parametrize(
-    "words", [("pingpong",), ("stream",), ("stream", "--direction", "bi"), ("pingpong", "--iterations", "3")]
+    "words",
+    [
+        ("pingpong", "--point-time", "0.1"),
+        ("stream", "--point-time", "0.1"),
+        ("stream", "--direction", "bi", "--point-time", "0.1"),
+        ("pingpong", "--iterations", "3"),
+    ],
 )
 def test_whatever_can_be_used_delivers(volley: Command, words: tuple[str, ...]) -> None:
     log = measured(volley, *words, "--transport", "all", "--sizes", ODD_SIZES)
@@ -63,9 +77,11 @@ SHARED = "--share-gpu"
 
 @pytest.mark.parametrize("precision", ["double", "float"])
 @pytest.mark.parametrize("overlap", ["--overlap", "--no-overlap"])
-def test_every_exchange_gives_the_field_of_the_cpu(volley: Command, precision: str, overlap: str) -> None:
+def test_every_exchange_gives_the_field_of_the_cpu(
+    volley: Command, gpus: set[str], precision: str, overlap: str
+) -> None:
     """On one GPU and, where there are two, along x and along y."""
-    grids = [(1, 1), (2, 1), (1, 2)] if len(gpus(volley)) > 1 else [(1, 1)]
+    grids = [(1, 1), (2, 1), (1, 2)] if len(gpus) > 1 else [(1, 1)]
     hashes = set()
     for across, along in grids:
         words = ("--topology", str(across), str(along), "--domain", str(192 // across), str(132 // along))
@@ -90,8 +106,8 @@ def test_the_residues_of_the_example(volley: Command, along: int, at_600: str) -
     assert " ".join(f"{each.residue:.6f}" for each in point.residues) == f"{before} {at_600} {after}"
 
 
-def test_a_corrupt_halo_is_found_on_the_device(volley: Command) -> None:
-    if len(gpus(volley)) < 2:
+def test_a_corrupt_halo_is_found_on_the_device(volley: Command, gpus: set[str]) -> None:
+    if len(gpus) < 2:
         pytest.skip("one GPU has no neighbour")
     (point,) = measured(volley, "jacobi", "--domain", "64", "64", "-x", "corrupt-device").jacobi
     assert point.status == "failed"
@@ -121,11 +137,6 @@ def test_a_local_domain_beyond_2_to_the_31_points_is_the_field_of_two_halves(vol
     assert hashes[0] == hashes[1]
 
 
-def gpus(volley: Command) -> set[str]:
-    log = measured(volley, "transports")
-    return {rank.device.uuid for rank in log.run.ranks if rank.device} if log.run else set()
-
-
 def cells(log: RunLog, section: str) -> list[NodeCell]:
     return [cell for row in log.node_rows if row.section == section for cell in row.cells]
 
@@ -134,14 +145,14 @@ def test_every_pair_of_gpus_is_measured_and_verified(volley: Command) -> None:
     log = measured(volley, "matrix", "--section", "all", "--point-time", "0.02")
     assert log.complete
     assert log.node
-    gpus = len(log.node.devices)
+    count = len(log.node.devices)
     assert {row.section for row in log.node_rows} == set(SECTIONS)
     assert [
         (cell.reason, cell.peer_access) for row in log.node_rows for cell in row.cells if cell.status == "failed"
     ] == []
     assert all(cell.messages_verified > 0 for row in log.node_rows for cell in row.cells if cell.status == "ok")
-    assert len(cells(log, "uni")) == len(cells(log, "uni/off")) == gpus * gpus
-    assert len(cells(log, "host-to-gpu")) == gpus
+    assert len(cells(log, "uni")) == len(cells(log, "uni/off")) == count * count
+    assert len(cells(log, "host-to-gpu")) == count
     assert not any(cell.peer_access for row in log.node_rows for cell in row.cells
                    if not row.peer_access and row.ends == "gpus" and cell.gpu != row.gpu)  # fmt: skip
 
