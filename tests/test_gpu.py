@@ -26,7 +26,7 @@ def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
 def gpus(volley_command: Path, engine: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The UUIDs of the GPUs that two ranks use."""
     volley = Command(volley_command, engine, tmp_path_factory.mktemp("gpus"))
-    log = measured(volley, "transports", "--transport", "null")
+    log = measured(volley, "pingpong", "--transport", "null", "--sizes", "8", "--iterations", "1")
     return {rank.device.uuid for rank in log.run.ranks if rank.device} if log.run else set()
 
 
