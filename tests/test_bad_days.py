@@ -113,6 +113,11 @@ def test_a_batch_that_stops_early_is_caught(volley: Command, words: tuple[str, .
     assert status == {"host": "ok", "early": "failed"}
 
 
+def test_an_environment_without_a_home_is_enough(volley: Command) -> None:
+    done = volley("pingpong", *FEW, before=("env", "-u", "HOME"))
+    assert done.code == 0, done.err
+
+
 def test_a_rank_that_stops_is_named(volley: Command) -> None:
     done = volley("pingpong", "--transport", "host,hang", "--sizes", "8", "--iterations", "5", "--watchdog", "1")
     assert done.code == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,14 @@ def test_openmpi(the_job: Job, words: str) -> None:
 
 def test_openmpi_as_root_needs_no_knowledge_of_its_two_variables() -> None:
     assert command(LAUNCHERS["openmpi"], job(root=True)).environment == OPENMPI_ROOT
+
+
+def test_openmpi_is_told_of_a_home_that_the_environment_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert jobs.home({"HOME": "/home/me"}) is None
+    assert jobs.home({}) == jobs.home({"HOME": ""}) == pwd.getpwuid(os.geteuid()).pw_dir
+    assert command(LAUNCHERS["openmpi"], job(home="/home/me")).environment == {"HOME": "/home/me"}
+    monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 2)
+    assert jobs.home({}) == "/"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from volley.keeping import Keeper, keep
 from volley.launch import inside
 from volley.launch.allocation import Allocation, allocation
 from volley.launch.choose import choose, command
-from volley.launch.job import Job, cores
+from volley.launch.job import Job, cores, home
 from volley.outcome import Outcome, judge, worst
 from volley.planning import (
     PAIR,
@@ -212,6 +212,7 @@ def _start(
         allocation=granted,
         cores=cores(),
         root=os.geteuid() == 0,
+        home=home(environment),
         gpus=bool(on_gpus),
         device_buffers=any(each.mpi for each in on_gpus),
         mca=stack.mca,

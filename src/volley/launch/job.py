@@ -12,6 +12,18 @@ from volley.launch.allocation import Allocation
 _CPUS = Path("/sys/devices/system/cpu")
 
 
+def home(environment: Mapping[str, str]) -> str | None:
+    """Return the user's home folder where ``HOME`` does not name it, as in a job of cron; ``/`` where nobody does."""
+    if environment.get("HOME"):
+        return None
+    import pwd  # noqa: PLC0415  start-up: hardly ever
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
 @dataclass(frozen=True)
 class Job:
     """What a launcher must know to start the ranks of one run."""
@@ -29,6 +41,8 @@ class Job:
     cores: int = 1
     """Cores of this machine that ranks may use."""
     root: bool = False
+    home: str | None = None
+    """The user's home folder, where the environment does not name it."""
     gpus: bool = False
     """GPUs are used, through MPI or beside it."""
     device_buffers: bool = False

@@ -62,7 +62,8 @@ class OpenMPI(Launcher):
         return {name: "^ofi" for name in ("btl", "mtl") if name not in chosen}
 
     def environment(self, job: Job) -> dict[str, str]:
-        return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if job.root else {}
+        allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if job.root else {}
+        return allowed | ({"HOME": job.home} if job.home else {})  # without it, Open MPI 5 does not start
 
 
 class MPICH(Launcher):
