@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,27 @@ def test_the_plan_says_how_the_job_was_started(bin_folder: Path, tmp_path: Path)
     assert started[-6:] == [str(bin_folder / "volley-engine"), "--plan", "-", "--bind", "--gpus", "1,0"]
     assert "--mca pml ob1" in " ".join(started)
     assert launch["stack"]["mpi_version"] == "5.0.11"
+
+
+def test_ctrl_c_between_launches_shows_and_names_what_was_measured(
+    bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch = session.Session._launch
+
+    def interrupted(self: session.Session, *arguments: Any) -> Any:
+        if self.outcomes:
+            raise KeyboardInterrupt
+        return launch(self, *arguments)
+
+    monkeypatch.setattr(session.Session, "_launch", interrupted)
+    records = tmp_path / "out.jsonl"
+    assert session.measure(request(output=records, launches=3)) == 130
+    out, err = capsys.readouterr()
+    assert [line.split(",")[:2] for line in out.splitlines()[1:]] == [["host", "8"], ["host", "64"]]
+    assert err.splitlines()[-2:] == [
+        "volley: stopped by Ctrl-C; what was measured before is complete line by line", f"records: {records}"
+    ]  # fmt: skip
+    assert len(read_runs(records)) == 1
 
 
 def test_launches_go_into_one_file(bin_folder: Path, tmp_path: Path) -> None:

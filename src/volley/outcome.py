@@ -47,7 +47,7 @@ def judge(log: RunLog, ending: Ending, request: Request, instead: str | None) ->
         instead: how to start such a job in another way; ``None`` where there is none better.
     """
     if ending.stopped_by is not None:
-        return _stopped(ending.stopped_by)
+        return stopped(ending.stopped_by)
     if log.end is None:
         return _broken_off(log, ending, request, instead)
     if log.end.status == "failed" or "failed" in log.statuses:
@@ -73,7 +73,7 @@ def _of_the_end(end: End) -> tuple[str, ...]:
     return (f"volley: {harmless(end.reason)}",) if end.reason else ()
 
 
-def _stopped(number: int) -> Outcome:
+def stopped(number: int) -> Outcome:
     """The exit code is the shell's for that signal: 130 after Ctrl-C."""
     by = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
     said = f"volley: stopped by {by}; what was measured before is complete line by line"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from volley.launch import inside
 from volley.launch.allocation import Allocation, allocation
 from volley.launch.choose import choose, command
 from volley.launch.job import Job, cores, home
-from volley.outcome import Outcome, judge, worst
+from volley.outcome import Outcome, judge, stopped, worst
 from volley.planning import (
     PAIR,
     Request,
@@ -266,6 +267,8 @@ class Session:
             for other in self.others:
                 other.logs, other.outcomes = self.logs, self.outcomes
                 other._launch_all(keeper)
+        except KeyboardInterrupt:  # between launches; during one its job is asked to stop, and its records are read
+            self.outcomes.append(stopped(signal.SIGINT))
         finally:
             keeper.close()
         try:
