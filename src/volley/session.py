@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -16,9 +14,8 @@ from volley import engine, trial
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.keeping import Keeper, keep
 from volley.launch import inside
-from volley.launch.allocation import Allocation, allocation
-from volley.launch.choose import choose, command
-from volley.launch.job import Job, cores, home
+from volley.launch.allocation import allocation
+from volley.launch.start import Start, join, start_alone, start_own
 from volley.outcome import Outcome, judge, stopped, worst
 from volley.planning import (
     PAIR,
@@ -103,9 +100,9 @@ def prepare(request: Request) -> Session:
     note = check_matrix_time(request, len(names), ranks) if request.benchmark == "matrix" else None
     on_gpus = [each for each in about.transports if each.name in names and each.memory == "device"]
     if place:
-        start = _join(request, path, stack, place)
+        start = join(request, path, stack, place)
     else:
-        start = _start(request, path, stack, ranks, granted=granted, on_gpus=on_gpus)
+        start = start_own(request, path, stack, ranks, granted=granted, on_gpus=on_gpus)
     launch = {**start.facts(stack), "allocation": granted.facts() if granted else None}
     return Session(request, make_plan(request, names, ranks, launch), start, stack, bool(on_gpus), note)
 
@@ -122,110 +119,8 @@ def _of_node(request: Request, path: Path) -> Session:
             "this engine was built without CUDA and sees no GPU; volley matrix --transport host measures between ranks"
         )
     stack = Stack(built, mpiexec=None)
-    environment = inside.scrubbed(os.environ)
-    start = Start("none", (str(path), "--alone", "--plan", "-"), {}, environment, joins=False, instead=None)
+    start = start_alone(path)
     return Session(request, make_plan(request, (), 1, start.facts(stack)), start, stack, uses_devices=True)
-
-
-# ------------------------------------------------------------------------------------------ how the job starts
-
-
-@dataclass(frozen=True)
-class Start:
-    """How this process starts its job."""
-
-    launcher: str
-    tokens: tuple[str, ...]
-    added: Mapping[str, str]
-    """Variables added to the environment, for the record and for people."""
-    environment: Mapping[str, str]
-    """The whole environment."""
-    joins: bool
-    """A foreign launcher made this process a rank: the engine joins that job."""
-    instead: str | None
-    """How to start such a job when this way does not work; ``None`` where this is already the engine's own mpirun."""
-
-    def facts(self, stack: Stack) -> dict[str, Any]:
-        """Return what the run record says about the launch."""
-        return {
-            "launcher": self.launcher,
-            "command": list(self.tokens),
-            "environment": dict(self.added),
-            "inside": self.joins,
-            "stack": stack.facts(),
-        }
-
-    def line(self) -> str:
-        """Return the command line as one would type it."""
-        import shlex  # noqa: PLC0415  start-up: only --dry-run shows it
-
-        return shlex.join([*(f"{name}={value}" for name, value in self.added.items()), *self.tokens])
-
-
-def _gpu_words(request: Request) -> tuple[str, ...]:
-    return ("--gpus", ",".join(map(str, request.gpus))) if request.gpus else ()
-
-
-def _binding(request: Request) -> str:
-    """Ranks that send messages have a core each; those that compute have as many as there are for them."""
-    return "--bind-share" if request.benchmark == "jacobi" else "--bind"
-
-
-def _instead(stack: Stack, ranks: int) -> str:
-    mpiexec = str(stack.mpiexec) if stack.mpiexec else "the mpirun of that MPI"
-    return f"start volley plainly, or with {mpiexec} -n {ranks} volley"
-
-
-def _join(request: Request, path: Path, stack: Stack, place: inside.Position) -> Start:
-    """Be the first rank of somebody else's job: its binding is kept, and its environment."""
-    if inside.mismatch(place.launcher, stack.built.mpi_family):
-        raise UserError(
-            f"the engine is linked to {stack.describe()}, and a launcher of another MPI started this job: its ranks "
-            f"would not find each other; {_instead(stack, place.size or PAIR)}"
-        )
-    if request.launches > 1:
-        raise UserError(
-            f"--launches {request.launches}: a launcher started this job, and it is one launch; leave --launches out, "
-            "or let volley start jobs of its own, outside of the launcher"
-        )
-    tokens = (str(path), "--plan", "-", *_gpu_words(request))
-    return Start(place.launcher, tokens, {}, dict(os.environ), joins=True, instead=_instead(stack, place.size or PAIR))
-
-
-def _start(
-    request: Request,
-    path: Path,
-    stack: Stack,
-    ranks: int,
-    *,
-    granted: Allocation | None,
-    on_gpus: Sequence[engine.TransportAbout],
-) -> Start:
-    """Put together the command line of a job of our own."""
-    launcher = choose(request.launcher, stack, granted)
-    environment = inside.scrubbed(os.environ)
-    job = Job(
-        engine=(str(path), "--plan", "-", _binding(request), *_gpu_words(request)),
-        ranks=ranks,
-        family=stack.built.mpi_family,
-        mpiexec=stack.mpiexec,
-        hosts=request.hosts,
-        allocation=granted,
-        cores=cores(),
-        root=os.geteuid() == 0,
-        home=home(environment),
-        gpus=bool(on_gpus),
-        device_buffers=any(each.mpi for each in on_gpus),
-        mca=stack.mca,
-        variables=stack.environment,
-        extra=request.launcher_args,
-        environment=environment,
-    )
-    line = command(launcher, job)
-    environment.update(line.environment)
-    own = line.tokens[0] == str(stack.mpiexec)
-    instead = None if own else _instead(stack, ranks)
-    return Start(line.launcher, line.tokens, line.environment, environment, joins=False, instead=instead)
 
 
 # ------------------------------------------------------------------------------------------------- the session
