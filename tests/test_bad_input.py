@@ -91,6 +91,7 @@ def test_numbers_that_no_plan_can_hold(volley: Command, words: tuple[str, ...], 
         (("topo", "--from", ""), "cannot read ''"),
         (("topo", "--from", str(MACHINES / "h200x4" / "facts.json"), "--transport", ""), "'' has no way to draw"),
         (("show", ""), "cannot read ''"),
+        (("show", "-", "-"), "standard input can be read once: write - once"),
         (("setup", "--prefix", "", "--dry-run"), "--prefix '' names no folder"),
         (("setup", "--prefix", "p", "--cuda", "", "--dry-run"), "--cuda '' names no toolkit"),
     ],
@@ -126,6 +127,7 @@ def test_a_domain_whose_bytes_64_bits_cannot_count_is_too_large(volley: Command,
     done = volley("jacobi", "--domain", *domain, "--iterations", "2")
     assert done.code == 3
     assert f"a domain of {domain[0]} x {domain[1]} points needs more than 1.72e+10 GiB" in " ".join(done.out.split())
+    assert "0 threads" not in done.out
 
 
 def test_threads_that_the_machine_does_not_give(volley: Command) -> None:

@@ -164,6 +164,11 @@ def test_any_bytes_are_read_or_refused_with_a_sentence(data: bytes) -> None:
     assert sentence.startswith("records ")
 
 
+def test_a_byte_order_mark_costs_nothing() -> None:
+    data = (EXAMPLES / "pingpong-host.jsonl").read_bytes()
+    assert parse_runs(b"\xef\xbb\xbf" + data) == parse_runs(data)
+
+
 @given(st.lists(st.one_of(st.just(b"x"), st.binary(max_size=9)), max_size=3), st.integers(0, 3))
 def test_rubbish_between_lines_costs_nothing_but_itself(rubbish: list[bytes], place: int) -> None:
     lines = (EXAMPLES / "pingpong-host.jsonl").read_bytes().splitlines()

@@ -6,6 +6,7 @@ full disk, still gives its whole lines; the run that it was cut in is marked inc
 
 from __future__ import annotations
 
+import codecs
 import sys
 from dataclasses import dataclass, field
 from functools import cache
@@ -195,7 +196,7 @@ def parse_runs(data: bytes, name: str = "records") -> list[RunLog]:
     logs: list[RunLog] = []
     refused: list[str] = []
     records = 0
-    lines = data.split(b"\n")
+    lines = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from volley.commands.common import Command
-from volley.errors import EXIT_FAILED, EXIT_GOOD
+from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.options import shared as opt
 
 
@@ -21,6 +21,8 @@ def show(
     Several files are shown as one: launches of the same plan on the same hosts count as repetitions. A dash stands for
     standard input. The exit code is 1 where a point failed, a run is incomplete or a line cannot be read.
     """
+    if records.count("-") > 1:
+        raise UserError("standard input can be read once: write - once")
     from volley.records_io import read_runs  # noqa: PLC0415  start-up: --help does without
     from volley.report import render  # noqa: PLC0415
 

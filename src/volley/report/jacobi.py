@@ -20,15 +20,18 @@ REPORT_VERSION = 1
 def dimensions(solution: Solution) -> str:
     """Say what was solved: ``2 × 1 processes of 4096 × 4096 points, 8192 × 4096 in all, double``."""
     (across, along), (columns, rows), whole = solution.topology, solution.domain, solution.whole
+    hands = _hands(solution)
     return (
         f"{across} × {along} processes of {columns} × {rows} points, {whole[0]} × {whole[1]} in all, "
-        f"{solution.precision}, {_hands(solution)} each, overlap {'on' if solution.overlap else 'off'}"
+        f"{solution.precision}, {f'{hands} each, ' if hands else ''}overlap {'on' if solution.overlap else 'off'}"
     )
 
 
 def _hands(solution: Solution) -> str:
-    """Say what a rank computes with."""
-    return "one GPU" if solution.memory == "device" else count(solution.threads, "thread")
+    """Say what a rank computes with; nothing where it came to no computing."""
+    if solution.memory == "device":
+        return "one GPU"
+    return count(solution.threads, "thread") if solution.threads else ""
 
 
 # ------------------------------------------------------------------------------------------------- the table
