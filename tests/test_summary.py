@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -140,11 +141,14 @@ def test_an_interval_that_was_not_reached_is_remarked() -> None:
         assert remarks(only(log(pingpong(wide, ended_by=ended_by), the_plan=loose))) == {}
 
 
-def test_launches_that_agree_settle_what_the_fewest_samples_of_each_did_not() -> None:
+@pytest.mark.parametrize(("ended_by", "kind"), [("few", "few"), ("time", "wide")])
+def test_launches_that_agree_settle_what_the_samples_of_each_did_not(
+    ended_by: Literal["few", "time"], kind: str
+) -> None:
     wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
-    few = [log(pingpong(wide, ended_by="few")) for _ in range(FEWEST)]
-    assert remarks(only(*few[1:]))["few"] == pytest.approx(1 / 11)
-    assert remarks(only(*few)) == {}
+    launches = [log(pingpong(wide, ended_by=ended_by)) for _ in range(FEWEST)]
+    assert remarks(only(*launches[1:]))[kind] == pytest.approx(1 / 11)
+    assert remarks(only(*launches)) == {}
 
 
 def test_drift_is_remarked_from_twice_the_interval_on() -> None:

@@ -31,6 +31,11 @@ def _sending(series: Series) -> dict[str, dict[int, PointSummary]]:
     return found
 
 
+def sending() -> dict[str, dict[int, PointSummary]]:
+    """Return the points of the run that send something, by transport and size."""
+    return _sending(_series())
+
+
 def every_way_run() -> Iterator[str]:
     """Yield the sentence about the run."""
     series = _series()

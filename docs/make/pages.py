@@ -20,6 +20,7 @@ from between_gpus import between_gpus
 from every_way import every_way, every_way_run, over_staging
 from figures import DOCS, H200, NVLINK3, SUMMIT, Curve, find, measured, published, three_digits
 from jacobi_on_gpus import jacobi_on_gpus
+from lines import aware_line, poor_lines
 from noise import least_disturbed
 
 PAGES = (DOCS / "tutorial.md", DOCS / "method.md", DOCS.parent / "README.md")
@@ -126,6 +127,8 @@ FIGURES: dict[str, Callable[[], Iterator[str]]] = {
         jacobi_on_gpus,
         every_way_run,
         every_way,
+        aware_line,
+        poor_lines,
         over_staging,
         least_disturbed,
     )

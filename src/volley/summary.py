@@ -366,10 +366,11 @@ def _remarks(measured: list[Point], interval: float | None) -> Iterable[Remark]:
         return
     series = [_times(point) for point in measured]
     wide, few = (_widest(measured, ended_by) for ended_by in ("time", "few"))
+    if len(measured) >= stats.FEWEST:  # the launches have an interval of their own
+        over_launches = stats.across_launches(series).half_width
+        wide, few = (over_launches if width else 0.0 for width in (wide, few))
     if wide > interval:
         yield Remark("wide", wide)
-    if few and len(measured) >= stats.FEWEST:  # the launches have an interval of their own
-        few = stats.across_launches(series).half_width
     if few > interval:
         yield Remark("few", few)
     drift = max((stats.drift(times) for times in series), key=abs)

@@ -10,6 +10,9 @@ from volley.report.node import gpu_lines
 from volley.summary import Series
 from volley.text import count, harmless, mpi_name, several, spans
 
+_COMMANDS = {"node": "matrix, one process with all GPUs", "probe": "transports"}
+"""What people call a benchmark, where that is not its name."""
+
 _BINDERS = {"engine": "bound by volley", "launcher": "bound by the launcher", "nobody": "not bound"}
 
 
@@ -26,7 +29,7 @@ def heading(series: Series) -> list[str]:
 
 
 def _what(run: Run, series: Series) -> Iterator[str]:
-    yield "volley matrix, one process with all GPUs" if run.plan.benchmark == "node" else f"volley {run.plan.benchmark}"
+    yield f"volley {_COMMANDS.get(run.plan.benchmark, run.plan.benchmark)}"
     measured = {point.transport for point in series.points}
     if len(measured) == 1:  # several are named in the table
         yield harmless(*measured)

@@ -142,6 +142,8 @@ def size_range(sizes: Sequence[int]) -> str:
 def _findings(series: Series) -> Iterator[str]:
     for transport in dict.fromkeys(point.transport for point in series.points):
         points = [point for point in series.points if point.transport == transport and point.time]
+        if points and points[0].latency_s is None and not any(point.rate for point in points):
+            continue  # a stream of nothing
         if points:
             yield f"{harmless(transport)}: {_in_short(points)}"
     measured = [point for point in series.points if point.time and point.rate]

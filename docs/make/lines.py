@@ -1,0 +1,49 @@
+"""Figures of docs/method.md about the lines through the curves of two H200s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from every_way import sending
+from volley.fits import Fit, fit
+from volley.stats import median
+
+
+def fits() -> dict[str, tuple[list[int], list[float], Fit]]:
+    """Return sizes, half round trips and the line of each transport that has one."""
+    found = {}
+    for name, points in sending().items():
+        sizes, times = list(points), [point.latency_s for point in points.values() if point.latency_s]
+        line = fit(sizes, times)
+        if isinstance(line, Fit):
+            found[name] = sizes, times, line
+    return found
+
+
+def aware_line() -> Iterator[str]:
+    """Yield how a line by squares and the line that is drawn describe the curve of ``aware``."""
+    sizes, times, line = fits()["aware"]
+    latency_s, off = by_squares(sizes, times)
+    yield (
+        f"On two H200s, `aware` sends up to 2 KiB eagerly: squares give α = {latency_s * 1e6:.1f} µs, {off:.0%} off in "
+        f"the median; this line has α = {line.latency_s * 1e6:.1f} µs, {line.median_deviation:.1%} off in the median, "
+        f"and {abs(line.worst_deviation):.0%} off where it says that it is."
+    ).replace("%", " %")
+
+
+def poor_lines() -> Iterator[str]:
+    """Yield how many of the curves are no lines."""
+    lines = [line for _, _, line in fits().values()]
+    yield f"Real curves often are: {sum(line.poor for line in lines)} of {len(lines)} on two H200s."
+
+
+def by_squares(sizes: Sequence[int], times: Sequence[float]) -> tuple[float, float]:
+    """Return α of the line with the least sum of (t(n) / measured - 1)², and its median deviation."""
+    ones, slopes = [1 / t for t in times], [n / t for n, t in zip(sizes, times, strict=True)]
+    aa, ab, bb = (
+        sum(x * y for x, y in zip(*pair, strict=True)) for pair in ((ones, ones), (ones, slopes), (slopes, slopes))
+    )
+    a, b = sum(ones), sum(slopes)
+    latency = (a * bb - b * ab) / (aa * bb - ab * ab)
+    slope = (b * aa - a * ab) / (aa * bb - ab * ab)
+    return latency, median([abs((latency + n * slope) / t - 1) for n, t in zip(sizes, times, strict=True)])
