@@ -57,8 +57,9 @@ std::string too_large(MemoryKind kind, const Jacobi& plan, std::uint64_t share) 
   auto most = static_cast<std::int64_t>(std::sqrt(static_cast<double>(share) / 2 / static_cast<double>(each)));
   while (most > 0 && bytes_of_field(kind, most, most, each) > share) --most;
   return "a domain of " + std::to_string(plan.domain[0]) + " x " + std::to_string(plan.domain[1]) + " points needs " +
-         (needed == beyond_memory ? "more than " : "") + in_gib(needed) + " of " + (kind == MemoryKind::device ? "device " : "") + "memory on each rank, " +
-         in_gib(share) + " is free: at most about " + std::to_string(most) + " x " + std::to_string(most);
+         (needed == beyond_memory ? "more than " : "") + in_gib(needed) + " of " +
+         (kind == MemoryKind::device ? "device " : "") + "memory on each rank, " + in_gib(share) +
+         " is free: at most about " + std::to_string(most) + " x " + std::to_string(most);
 }
 
 std::string hexadecimal(std::uint64_t value) {
