@@ -71,10 +71,7 @@ unsigned resident_blocks(Kernel kernel) {
 class DeviceTransport final : public Transport {
  public:
   std::string unavailable(const Context& context, const Pair& pair) override {
-    if (on_one_device(context, pair)) {
-      return "needs two devices: kernels of two processes take turns on one, and cannot answer each other";
-    }
-    return without_peer_access(context, pair);
+    return without_kernels_that_meet(context, pair);
   }
 
   void open(const Context&, const Pair& pair, const Buffers& buffers, std::size_t) override {

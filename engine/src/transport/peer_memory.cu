@@ -28,11 +28,12 @@ std::optional<int> index_here(const Context& context, const std::string& uuid) {
   return std::nullopt;
 }
 
-}  // namespace
-
+// Whether the two ranks have one device between them.
 bool on_one_device(const Context& context, const Pair& pair) {
   return same_device(mine(context, pair), theirs(context, pair));
 }
+
+}  // namespace
 
 std::string without_peer_access(const Context& context, const Pair& pair) {
   const RankFacts& here = mine(context, pair);

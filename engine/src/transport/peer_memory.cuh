@@ -13,9 +13,6 @@
 
 namespace volley {
 
-// Whether the two ranks have one device between them.
-[[nodiscard]] bool on_one_device(const Context& context, const Pair& pair);
-
 // Why this rank's device cannot reach the other rank's device memory; empty when it can.
 [[nodiscard]] std::string without_peer_access(const Context& context, const Pair& pair);
 
