@@ -1,5 +1,6 @@
 // `device`: kernels on both devices store straight into the other's memory and poll flags there. One launch makes all
-// exchanges of a batch; the host only starts it and waits for its end. See device_kernels.cuh for the protocols.
+// exchanges of a batch (of short messages, all but the last one); the host only starts it and waits for its end. See
+// device_kernels.cuh for the protocols.
 #include <algorithm>
 
 #include "../handles/device_buffer.cuh"
@@ -99,15 +100,11 @@ class DeviceTransport final : public Transport {
   }
 
   void pingpong(const View& view, std::uint64_t exchanges) override {
-    Job job = job_of(view, exchanges, 1);
-    if (view.bytes > device::short_bytes) {
-      run(device::long_pingpong, long_shape(view.bytes, most_blocks_), job);
-    } else {
-      const bool one_line =
-          rounded_up(view.bytes, device::payload_bytes) <= device::most_threads * device::payload_bytes;
-      run(one_line ? device::short_pingpong<1> : device::short_pingpong<device::most_lines_per_thread>,
-          short_shape(view.bytes), job);
-    }
+    const Job job = job_of(view, exchanges, 1);
+    if (view.bytes > device::short_bytes)
+      launch_together(device::long_pingpong, long_shape(view.bytes, most_blocks_), job);
+    else launch_short(job);
+    finish(job);
   }
 
   void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
@@ -115,7 +112,8 @@ class DeviceTransport final : public Transport {
     const bool both = stream.direction == Direction::bi;
     job.sends = leads_ || both;
     job.receives = !leads_ || both;
-    run(device::stream_windows, long_shape(view.bytes, most_blocks_), job);
+    launch_together(device::stream_windows, long_shape(view.bytes, most_blocks_), job);
+    finish(job);
   }
 
   // The other rank's mapping of the inbox goes before the inbox.
@@ -158,11 +156,37 @@ class DeviceTransport final : public Transport {
     return job;
   }
 
+  // The last message leaves from elsewhere. It has a launch of its own, which waits behind the one of all others: an
+  // instruction more in the loop of that kernel would show in every exchange.
+  void launch_short(const Job& job) {
+    const bool one_line = rounded_up(job.bytes, device::payload_bytes) <= device::most_threads * device::payload_bytes;
+    const Kernel kernel = one_line ? device::short_pingpong<1> : device::short_pingpong<device::most_lines_per_thread>;
+    const Shape shape = short_shape(job.bytes);
+    if (job.last_offset == 0) return launch(kernel, shape, job);
+    Job before = job;
+    before.count = job.count - 1;
+    Job last = job;
+    last.send += job.last_offset;
+    last.last += before.count;
+    last.count = 1;
+    launch(kernel, shape, before);
+    launch(kernel, shape, last);
+  }
+
+  // One block.
+  void launch(Kernel kernel, const Shape& shape, const Job& job) {
+    kernel<<<shape.blocks, shape.threads, 0, stream_.get()>>>(job);
+    VOLLEY_CUDA_CHECK(cudaGetLastError());
+  }
+
   // Cooperative: the driver starts all blocks together, or says that it cannot.
-  void run(Kernel kernel, const Shape& shape, Job& job) {
+  void launch_together(Kernel kernel, const Shape& shape, Job job) {
     void* arguments[] = {&job};
     VOLLEY_CUDA_CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), shape.blocks, shape.threads,
                                                   arguments, 0, stream_.get()));
+  }
+
+  void finish(const Job& job) {
     stream_.synchronize();
     if (verdict()->outcome != Verdict::good) fail(job);
     last_ += job.count;

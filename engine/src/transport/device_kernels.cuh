@@ -54,7 +54,7 @@ struct Job {
   std::byte* recv;
   std::byte* recv_there;  // the other rank's recv, mapped here
   std::uint64_t bytes;
-  std::uint64_t last_offset;  // the last message (or window) leaves from so far behind `send`
+  std::uint64_t last_offset;  // the last long message (or window) leaves from so far behind `send`
   Inbox* inbox;
   Inbox* inbox_there;
   Verdict* verdict;
@@ -211,10 +211,6 @@ __global__ void __launch_bounds__(most_threads, 1) short_pingpong(const Job job)
   for (unsigned i = 0; i < lines; ++i) parts[i] = part_of(job, threadIdx.x + i * blockDim.x);
   for (std::uint64_t exchange = 1; exchange <= job.count; ++exchange) {
     const auto number = static_cast<std::uint32_t>(job.last + exchange);
-    if (exchange == job.count) {
-#pragma unroll
-      for (Part& part : parts) part.from += job.last_offset;
-    }
     if (job.leads) send_short(parts, number);
     if (!receive_short(job, parts, number)) return;
     if (!job.leads) send_short(parts, number);
