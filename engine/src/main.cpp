@@ -12,6 +12,7 @@
 #include "bench/run.hpp"
 #include "check.hpp"
 #include "context.hpp"
+#include "node/machine.hpp"
 #include "options.hpp"
 #include "placement.hpp"
 #include "record/facts.hpp"
@@ -83,6 +84,7 @@ int measure(const Options& options, Session& session) {
     session.rank = context.rank;
     check_cores(context.ranks);
     if (options.follower) check_world(options, context, context.size);
+    if (options.wake) node::wake(context.gpus.devices);
     const Plan plan = shared_plan(options, context);
     if (options.alone && plan.benchmark != Benchmark::node) {
       throw Refusal("--alone is for the matrices of a node: every other benchmark needs MPI");

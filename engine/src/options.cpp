@@ -31,14 +31,15 @@ const char* usage() {
   return "volley-engine: measures what a plan asks for and writes records (JSON Lines)\n"
          "\n"
          "  volley-engine --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1]\n"
-         "                [--alone] [--follower]\n"
+         "                [--alone [--wake]] [--follower]\n"
          "  volley-engine --check --plan FILE|-     validate a plan: one line for each error\n"
          "  volley-engine --about                   what this engine was built from, as JSON\n"
          "\n"
          "Start it with the mpirun of the MPI it was built with; every rank gets the same arguments,\n"
          "the first rank reads the plan. With --alone one process is the whole job, and MPI is not\n"
-         "started: for the matrices of a node. Exit codes: 0 good, 1 a point failed, 2 the plan or the\n"
-         "job makes no sense, 3 the machine cannot, 4 no progress.\n";
+         "started: for the matrices of a node; with --wake its GPUs are made ready before the plan is\n"
+         "read. Exit codes: 0 good, 1 a point failed, 2 the plan or the job makes no sense, 3 the machine\n"
+         "cannot, 4 no progress.\n";
 }
 
 Options parse_options(int argc, char** argv) {
@@ -56,6 +57,7 @@ Options parse_options(int argc, char** argv) {
     else if (name == "--bind") options.bind = true;
     else if (name == "--bind-share") options.bind = options.share = true;
     else if (name == "--alone") options.alone = true;
+    else if (name == "--wake") options.wake = true;
     else if (name == "--follower") options.follower = true;
     else if (name == "--about") options.task = Options::Task::about;
     else if (name == "--check") options.task = Options::Task::check;

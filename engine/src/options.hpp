@@ -14,6 +14,7 @@ struct Options {
   bool bind = false;          // the engine binds each rank before MPI_Init, to one core
   bool share = false;         // the same, to an equal share of the cores: for ranks that have threads
   bool alone = false;         // this process is the whole job: MPI is not started
+  bool wake = false;          // all GPUs are made ready before the plan is read
   bool follower = false;      // started by a front that is another rank: must not be rank 0
   std::vector<int> gpus;      // device of each local rank, in order; empty: local rank modulo devices
 };

@@ -46,6 +46,9 @@ def main() -> int:
     arguments = sys.argv[1:]
     place = inside.position(os.environ)
     if place is None:
+        from volley.launch import headstart  # noqa: PLC0415  start-up: ranks do without
+
+        headstart.begin(arguments)
         return _front()
     if place.rank > 0:
         with contextlib.suppress(UserError, OSError):  # the first rank meets the same error and says it

@@ -19,6 +19,7 @@ import msgspec
 
 from volley import locate
 from volley.errors import MachineError, UserError
+from volley.launch import headstart
 from volley.records import Plan, Record
 from volley.records_io import RecordError, decode_line, decoder
 
@@ -263,15 +264,7 @@ class Running:
 
 def _popen(command: Sequence[str], environment: Mapping[str, str], own_session: bool) -> subprocess.Popen[bytes]:
     global _joined  # noqa: PLW0603  whether this process has joined the foreign job is a fact of the whole process
-    process = subprocess.Popen(
-        list(command),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=dict(environment),
-        close_fds=own_session,  # inside a launcher, PMI works through a descriptor inherited from it
-        start_new_session=own_session,
-    )
+    process = headstart.start(command, environment, own_session=own_session)
     _joined = _joined or not own_session
     return process
 

@@ -23,7 +23,7 @@ using node::Section;
 // takes about a thousand; where the host stages them, each copy is several.
 constexpr std::uint64_t most_enqueued = 256;
 constexpr std::uint64_t most_enqueued_staged = 100;
-// What the host's time for one is told from, in a hurry.
+// In a hurry: what the host's time for one is told from, and that of a copy which the host stages.
 constexpr std::uint64_t most_enqueued_quick = 40;
 // Messages are many times as large as a cache of a GPU: where a window takes longer than this, one stands for the one
 // that would warm the next.
@@ -80,7 +80,8 @@ Exercise exercise_of(const Section& section, bool quick) {
   }
   if (section.figure == Figure::issue || section.figure == Figure::enqueue) {
     exercise.most_counts = section.peer_access && !quick ? most_enqueued : most_enqueued_staged;
-    if (quick && section.figure == Figure::enqueue) exercise.most_counts = most_enqueued_quick;
+    if (quick && (section.figure == Figure::enqueue || !section.peer_access))
+      exercise.most_counts = most_enqueued_quick;
   }
   return exercise;
 }

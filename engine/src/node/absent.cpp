@@ -4,6 +4,8 @@
 
 namespace volley::node {
 
+void wake(int) {}
+
 std::unique_ptr<Machine> make_machine(const std::vector<int>&, std::uint64_t, std::chrono::duration<double>) {
   throw Inability("this engine was built without CUDA");
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <numeric>
 
 #include "../gpu/check_cuda.cuh"
 #include "lanes.cuh"
@@ -159,6 +160,16 @@ class CudaMachine final : public Machine {
 };
 
 }  // namespace
+
+void wake(int devices) {
+  std::vector<int> all(static_cast<std::size_t>(devices));
+  std::iota(all.begin(), all.end(), 0);
+  try {
+    make_contexts(all);
+  } catch (const std::runtime_error&) {
+    static_cast<void>(cudaGetLastError());
+  }
+}
 
 std::unique_ptr<Machine> make_machine(const std::vector<int>& devices, std::uint64_t bytes, Seconds patience) {
   return std::make_unique<CudaMachine>(devices, bytes, patience);

@@ -53,6 +53,10 @@ class Machine {
   virtual void renew(int first, int second) = 0;
 };
 
+// Makes the contexts of so many devices, which take a tenth of a second each, before it is known what they are for.
+// What fails will fail again in make_machine, and is told there.
+void wake(int devices);
+
 // The devices of CUDA's numbers, with buffers for messages of up to `bytes` bytes, or less where there is no room. A
 // link that makes no progress for `patience` is given up.
 [[nodiscard]] std::unique_ptr<Machine> make_machine(const std::vector<int>& devices, std::uint64_t bytes,

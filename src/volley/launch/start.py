@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from volley.errors import UserError
-from volley.launch import inside
+from volley.launch import headstart, inside
 from volley.launch.allocation import Allocation
 from volley.launch.choose import choose, command
 from volley.launch.job import Job, cores, home
@@ -119,7 +119,7 @@ def start_own(
     return Start(line.launcher, line.tokens, line.environment, environment, joins=False, instead=instead)
 
 
-def start_alone(path: Path) -> Start:
+def start_alone(request: Request, path: Path) -> Start:
     """Start one process that is the whole job, without a launcher and without MPI."""
-    environment = inside.scrubbed(os.environ)
-    return Start("none", (str(path), "--alone", "--plan", "-"), {}, environment, joins=False, instead=None)
+    tokens = headstart.alone(str(path), all_gpus=not request.gpus)
+    return Start("none", tokens, {}, inside.scrubbed(os.environ), joins=False, instead=None)

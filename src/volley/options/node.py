@@ -9,6 +9,7 @@ import typer
 
 from volley.errors import MachineError, UserError
 from volley.launch import inside
+from volley.launch.headstart import SAMPLES_FORMAT
 from volley.options.reading import gpu_numbers, split_names
 from volley.options.shared import WHAT
 from volley.records import Node
@@ -20,8 +21,6 @@ POINT_TIME_S = 0.1
 
 QUICK_POINT_TIME_S = 0.004
 """For who wants to know soon."""
-
-SAMPLES_FORMAT = "cuda-samples"
 
 SECTIONS = {
     "host-to-gpu": "bandwidth from pinned memory of the host",
