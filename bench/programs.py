@@ -23,13 +23,15 @@ from typing import Any
 import msgspec
 
 from volley import engine
-from volley.records import PingPong, Plan, Run, StreamPoint
+from volley.records import Matrix, PingPong, Plan, Run, StreamPoint
 from volley.records_io import RunLog, parse_runs
 from volley.stats import median
 
 HERE = Path(__file__).parent
 PEERS = ("tutorial", "peer_latency", "peer_bandwidth")
 LAUNCH_TIMEOUT_S = 600
+PAIR = 2
+"""Ranks of most comparisons."""
 POLL_S = 0.01
 VOLLEY = (sys.executable, "-m", "volley")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -55,7 +57,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Starter:
-    """How volley starts a job of two ranks here."""
+    """How volley starts a job here."""
 
     environment: dict[str, str]
     """Variables added for the launcher."""
@@ -145,15 +147,13 @@ def prepare(folder: Path) -> Bench:
     """Build the comparison programs into ``folder`` and ask the engine about the machine."""
     starter = read_starter()
     build_peers(Path(starter.words[0]), folder)
-    log = starter.volley(Plan(benchmark="pingpong", transports=["null"], sizes_bytes=[8])).log
-    assert log is not None
-    assert log.run is not None
-    return Bench(starter, folder, log.run)
+    return Bench(starter, folder, account(starter))
 
 
-def read_starter() -> Starter:
-    """Ask volley how it starts a job."""
-    done = subprocess.run([*VOLLEY, "pingpong", "--dry-run"], capture_output=True, text=True, check=False)
+def read_starter(ranks: int = PAIR) -> Starter:
+    """Ask volley how it starts a job of so many ranks."""
+    asked = ("pingpong",) if ranks == PAIR else ("matrix", "--transport", "all", "--ranks", str(ranks))
+    done = subprocess.run([*VOLLEY, *asked, "--dry-run"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BenchError(f"volley cannot start a job here: {done.stderr.strip()}")
     words = shlex.split(done.stderr.strip().splitlines()[-1])
@@ -161,6 +161,19 @@ def read_starter() -> Starter:
     program = words.index("--plan") - 1
     environment = dict(word.split("=", 1) for word in words[:start])
     return Starter(environment, tuple(words[start:program]), tuple(words[program:]))
+
+
+def account(starter: Starter, ranks: int = PAIR) -> Run:
+    """Launch so many ranks for what they say of the machine."""
+    if ranks == PAIR:
+        plan = Plan(benchmark="pingpong", transports=["null"], sizes_bytes=[8])
+    else:
+        sizes = Matrix(latency_sizes_bytes=[8], bandwidth_sizes_bytes=[])
+        plan = Plan(benchmark="matrix", world_size=ranks, transports=["null"], sizes_bytes=[], matrix=sizes)
+    log = starter.volley(plan).log
+    if log is None or log.run is None:
+        raise BenchError("the engine did not say what it sees of the machine")
+    return log.run
 
 
 def build_peers(mpirun: Path, folder: Path) -> None:

@@ -19,9 +19,11 @@ from peers.readers import ReadError, Reading
 from peers.results import figures
 from peers.rounds import Budget, chosen, measure
 from peers.table import PROGRAMS, TABLE, Asked, Comparison, Row, of, rate, total
-from programs import BenchError, Starter
+from programs import BenchError, Starter, account, read_starter
 
 from example_records import golden, log, pingpong, run, stream
+from volley.records_io import read_runs
+from volley.solution import solutions
 
 TUTORIAL = """\
 Transfer size (B):          8, Transfer Time (s):     0.000012500, Bandwidth (GB/s):     0.000596046
@@ -349,9 +351,34 @@ def test_a_budget_ends_the_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_comparisons_are_chosen_by_name() -> None:
     assert [each.name for each in chosen(TABLE, ["nccl", "links"])] == ["links", "nccl"]
-    assert chosen(TABLE, []) == list(TABLE)
+    assert chosen(TABLE, []) == [each for each in TABLE if each.ranks == 2]
+    assert [each.ranks for each in chosen(TABLE, ["jacobi-four"])] == [4]
     with pytest.raises(BenchError, match="no comparison 'none'"):
         chosen(TABLE, ["none"])
+    with pytest.raises(BenchError, match="different numbers of ranks"):
+        chosen(TABLE, ["links", "jacobi-four"])
+
+
+def test_a_job_of_four_ranks_is_started_as_volley_starts_it(
+    engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VOLLEY_ENGINE", str(engine))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    starter = read_starter(4)
+    assert starter.words[starter.words.index("-n") + 1] == "4"
+    assert len(account(starter, 4).ranks) == 4
+
+
+def test_a_solution_on_several_grids_is_held_against_one_process() -> None:
+    logs = read_runs(page.ROOT / "results/h200-x4/jacobi-scaling.jsonl")
+    found = figures(logs)
+    one, _, whole = (solutions([each])[0] for each in logs)
+    assert (one.transport, whole.transport) == ("aware", "aware")
+    assert whole.ranks == 4
+    assert found["aware updates"] == whole.overall_updates_per_s
+    assert one.iteration_s
+    assert whole.iteration_s
+    assert found["aware beyond"] == pytest.approx(whole.iteration_s - one.iteration_s / 4)
 
 
 # ------------------------------------------------------------------------------------------ table and page
@@ -468,6 +495,4 @@ def test_the_page_says_programs_machines_and_every_row() -> None:
 
 
 def test_the_committed_page_is_that_of_the_committed_records() -> None:
-    assert page.PAGE.exists() == page.RECORDS.exists()
-    if page.RECORDS.exists():
-        assert page.PAGE.read_text("utf-8") == page.page(read(page.RECORDS)), "run make docs"
+    assert page.PAGE.read_text("utf-8") == page.page(page.recorded()), "run make docs"

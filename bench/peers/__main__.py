@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _measure(options: argparse.Namespace) -> int:
     table = chosen(TABLE, [name for name in options.only.split(",") if name])
-    where = place(options.programs.resolve(), options.keep)
+    where = place(options.programs.resolve(), options.keep, table[0].ranks)
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
     options.output.parent.mkdir(parents=True, exist_ok=True)

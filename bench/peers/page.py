@@ -13,7 +13,7 @@ from .launches import Launch, Session, read
 from .table import PROGRAMS, TABLE, Comparison, Figures, Row
 
 ROOT = Path(__file__).parents[2]
-RECORDS = ROOT / "results/h200-x2/peers.jsonl"
+RECORDS = tuple(ROOT / f"results/{machine}/peers.jsonl" for machine in ("h200-x2", "h200-x4"))
 PAGE = ROOT / "docs/peers.md"
 SCALES = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
@@ -27,10 +27,11 @@ SCALES = {
 HEAD = """\
 # volley beside other programs
 
-<!-- Written by `make docs` from results/h200-x2/peers.jsonl. -->
+<!-- Written by `make docs` from results/h200-*/peers.jsonl. -->
 
 The same thing measured by volley and by the program that people use for it, one launch beside the other on one machine.
-`make bench-peers PEERS=DIR` does it again, with programs that you built into DIR; the records are [here]({records}).
+`make bench-peers PEERS=DIR` does it again, with programs that you built into DIR; the records are of machines with
+[two]({two}) and with [four]({four}) GPUs.
 """
 
 HOW = """\
@@ -183,9 +184,9 @@ def programs(sessions: list[Session]) -> Iterator[str]:
 
 def page(sessions: list[Session]) -> str:
     """Return docs/peers.md."""
-    records = f"../{RECORDS.relative_to(ROOT)}"
+    two, four = (f"../{path.relative_to(ROOT)}" for path in RECORDS)
     parts = [
-        HEAD.format(records=records),
+        HEAD.format(two=two, four=four),
         "\n".join([*table(sessions), ""]),
         HOW,
         "\n".join(["## Programs", "", *programs(sessions), ""]),
@@ -194,7 +195,12 @@ def page(sessions: list[Session]) -> str:
     return "\n".join(parts)
 
 
+def recorded() -> list[Session]:
+    """Return the sessions that are committed."""
+    return [session for path in RECORDS for session in read(path)]
+
+
 def write() -> int:
     """Write docs/peers.md."""
-    PAGE.write_text(page(read(RECORDS)), "utf-8")
+    PAGE.write_text(page(recorded()), "utf-8")
     return 0

@@ -14,10 +14,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from programs import BenchError, read_starter
+from programs import PAIR, BenchError, account, read_starter
 
 from volley import engine
-from volley.records import Plan
 from volley.stack import assemble, has_driver, nvml, read_facts
 from volley.text import mpi_name
 
@@ -26,13 +25,10 @@ from .launches import Launch, Machine
 from .table import Comparison
 
 
-def place(programs: Path, keep: Path | None = None) -> Place:
+def place(programs: Path, keep: Path | None = None, ranks: int = PAIR) -> Place:
     """Ask volley how it starts ranks and what it sees of the machine."""
-    starter = read_starter()
-    log = starter.volley(Plan(benchmark="pingpong", transports=["null"], sizes_bytes=[8])).log
-    if log is None or log.run is None:
-        raise BenchError("the engine did not say what it sees of the machine")
-    return Place(programs, starter, log.run, keep)
+    starter = read_starter(ranks)
+    return Place(programs, starter, account(starter, ranks), keep)
 
 
 def machine(where: Place) -> Machine:
@@ -124,12 +120,15 @@ def _line(launch: Launch) -> str:
 
 
 def chosen(table: Sequence[Comparison], names: Collection[str]) -> list[Comparison]:
-    """Return the comparisons of those names, in the order of the table; all of them where no name is given.
+    """Return the comparisons of those names, in the order of the table; where no name is given, all between two ranks.
 
     Raises:
-        BenchError: if a name is none of the table's.
+        BenchError: if a name is none of the table's, or the comparisons need different numbers of ranks.
     """
     known = [each.name for each in table]
     if unknown := sorted(set(names) - set(known)):
         raise BenchError(f"there is no comparison {unknown[0]!r}; there are {', '.join(known)}")
-    return [each for each in table if not names or each.name in names]
+    found = [each for each in table if (each.name in names if names else each.ranks == PAIR)]
+    if len({each.ranks for each in found}) > 1:
+        raise BenchError("comparisons of different numbers of ranks belong to different sessions: choose with --only")
+    return found

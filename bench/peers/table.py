@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from programs import PAIR
+
 from volley.sizes import format_size
 
 from . import readers
@@ -72,6 +74,8 @@ class Comparison:
     theirs: tuple[Command, ...]
     rows: tuple[Row, ...]
     launches: int = LAUNCHES
+    ranks: int = PAIR
+    """Comparisons with another number than two are measured where they are chosen."""
 
 
 def of(command: str, figure: object) -> Take:
@@ -407,5 +411,46 @@ TABLE = (
             for exchange in ("aware", "device")
         ),
         launches=3,
+    ),
+    Comparison(
+        "jacobi-four",
+        Ours(
+            "volley",
+            tuple(
+                f"jacobi -x aware,device --topology 1 4 --domain {SIDE} {SIDE // 4} --precision float "
+                "--check-every 100 --scaling strong".split()
+            ),
+        ),
+        (
+            Command(
+                "overlap",
+                "mgpm_mpi_overlap",
+                ("-nx", str(SIDE), "-ny", str(SIDE), "-niter", "1000", "-nccheck", "100", "-csv"),
+                readers.models,
+            ),
+        ),
+        tuple(
+            row
+            for exchange in ("aware", "device")
+            for row in (
+                Row(
+                    f"Jacobi, `{exchange}`, float, four GPUs, {SIDE}² in all, residue every 100: an iteration, less a "
+                    "quarter of one GPU's",
+                    "",
+                    Asked(high=8e-6),
+                    of("volley", f"{exchange} beyond"),
+                ),
+                Row(
+                    "the same: lattice updates",
+                    "multi-gpu-programming-models, mpi_overlap",
+                    Asked(low=2),
+                    of("volley", f"{exchange} updates"),
+                    of("overlap", "updates"),
+                    "LU/s",
+                ),
+            )
+        ),
+        launches=3,
+        ranks=4,
     ),
 )

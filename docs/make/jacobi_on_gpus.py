@@ -9,14 +9,16 @@ from volley.records_io import read_runs
 from volley.solution import Solution, solutions
 from volley.text import digits
 
-RESULTS = Path(__file__).parents[2] / "results/h200-x2"
+RESULTS = Path(__file__).parents[2] / "results"
+FILES = {"h200-x2/jacobi": 1, "h200-x2/jacobi-scaling": 1, "h200-x4/jacobi-scaling": 4}
+"""From how many ranks on they are shown: what one and two GPUs do is shown once."""
 
 
 def jacobi_on_gpus() -> Iterator[str]:
     """Yield the table: one row a solution, grids of one process first."""
     yield "| GPUs | points each | precision | residue every | exchange | ms an iteration | GLU/s | of a copy |"
     yield "| --- | --- | --- | --- | --- | --: | --: | --: |"
-    found = [each for name in ("jacobi", "jacobi-scaling") for each in _solved(name)]
+    found = [each for name, least in FILES.items() for each in _solved(name) if each.ranks >= least]
     for each in sorted(found, key=lambda one: (one.ranks, one.precision, one.check_every)):
         grid, domain = (" × ".join(map(str, pair)) for pair in (each.topology, each.domain))
         of_copy = f"{100 * each.of_copy:.0f} %" if each.of_copy else "–"
