@@ -261,13 +261,20 @@ def of_a_node(tmp_path: Path, bin_folder: Path) -> Request:
     return request(benchmark="node", node=Node(sections=["uni"]), sizes=())
 
 
+@pytest.mark.parametrize(("gpus", "words"), [((), "--alone --wake --plan -"), ((1,), "--alone --plan -")])
 def test_the_engine_of_a_node_is_started_alone_and_asked_nothing_before(
-    of_a_node: Request, bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    of_a_node: Request,
+    bin_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    gpus: tuple[int, ...],
+    words: str,
 ) -> None:
+    """It makes all GPUs ready while it waits for the plan, unless only some of them are meant."""
     monkeypatch.setattr(engine, "ask_about", None)
-    assert session.measure(of_a_node) == 3
+    assert session.measure(dataclasses.replace(of_a_node, gpus=gpus)) == 3
     assert "nothing could be measured here" in capsys.readouterr().err
-    assert (bin_folder / "joined").read_text(encoding="utf-8").startswith("--alone --plan -")
+    assert (bin_folder / "joined").read_text(encoding="utf-8").startswith(words)
     assert not (bin_folder / "started").exists()  # mpirun's
 
 
