@@ -149,6 +149,12 @@ def through_host(test: str) -> Take:
 SAMPLE_UNI = "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix"
 SAMPLE_BI = "Bidirectional P2P=Enabled Bandwidth Matrix"
 SIDE = 20480
+OVERLAP = Command(
+    "overlap",
+    "mgpm_mpi_overlap",
+    ("-nx", str(SIDE), "-ny", str(SIDE), "-niter", "1000", "-nccheck", "100", "-csv"),
+    readers.models,
+)
 
 
 def cell(pair: str) -> tuple[Row, ...]:
@@ -391,14 +397,7 @@ TABLE = (
                 "--check-every 100".split()
             ),
         ),
-        (
-            Command(
-                "overlap",
-                "mgpm_mpi_overlap",
-                ("-nx", str(SIDE), "-ny", str(SIDE), "-niter", "1000", "-nccheck", "100", "-csv"),
-                readers.models,
-            ),
-        ),
+        (OVERLAP,),
         tuple(
             Row(
                 f"Jacobi, `{exchange}`, float, two GPUs, {SIDE}² in all, residue every 100",
@@ -421,14 +420,7 @@ TABLE = (
                 "--check-every 100 --scaling strong".split()
             ),
         ),
-        (
-            Command(
-                "overlap",
-                "mgpm_mpi_overlap",
-                ("-nx", str(SIDE), "-ny", str(SIDE), "-niter", "1000", "-nccheck", "100", "-csv"),
-                readers.models,
-            ),
-        ),
+        (OVERLAP,),
         tuple(
             row
             for exchange in ("aware", "device")
