@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from volley import engine
+from volley.planning import PAIR
 from volley.records import Matrix, PingPong, Plan, Run, StreamPoint
 from volley.records_io import RunLog, parse_runs
 from volley.stats import median
@@ -30,8 +31,6 @@ from volley.stats import median
 HERE = Path(__file__).parent
 PEERS = ("tutorial", "peer_latency", "peer_bandwidth")
 LAUNCH_TIMEOUT_S = 600
-PAIR = 2
-"""Ranks of most comparisons."""
 POLL_S = 0.01
 VOLLEY = (sys.executable, "-m", "volley")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")

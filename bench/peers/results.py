@@ -30,7 +30,7 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
         if each.overall_updates_per_s:
             found[f"{each.transport} updates"] = each.overall_updates_per_s
     for chain in scaling.steps(solved):
-        found[f"{chain[-1].solution.transport} beyond"] = chain[-1].iteration_s - chain[-1].ideal_s
+        found[f"{chain[-1].solution.transport} beyond"] = chain[-1].beyond_s
     if points:
         found["settled"] = sum(point.status == "ok" and point.ended_by == "interval" for point in points) / len(points)
     return found

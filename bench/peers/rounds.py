@@ -14,9 +14,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from programs import PAIR, BenchError, account, read_starter
+from programs import BenchError, account, read_starter
 
 from volley import engine
+from volley.planning import PAIR
 from volley.stack import assemble, has_driver, nvml, read_facts
 from volley.text import mpi_name
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from programs import PAIR
-
+from volley.planning import PAIR
 from volley.sizes import format_size
 
 from . import readers

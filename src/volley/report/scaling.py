@@ -32,6 +32,11 @@ class Step:
         return self.one_s / self.solution.ranks if self.kind == "strong" else self.one_s
 
     @property
+    def beyond_s(self) -> float:
+        """Seconds that an iteration takes beyond that."""
+        return self.iteration_s - self.ideal_s
+
+    @property
     def efficiency(self) -> float:
         """Parallel efficiency: strong T(1) / (n T(n)), weak T(1) / T(n)."""
         return self.ideal_s / self.iteration_s
@@ -73,9 +78,8 @@ def lines(chain: list[Step]) -> Iterator[str]:
     )
     for step in chain:
         across, along = step.solution.topology
-        beyond = (step.iteration_s - step.ideal_s) * 1e6
         rate = (step.solution.updates_per_s or 0.0) / 1e9
-        more = "" if step is one else f", {beyond:+.1f} µs beside the ideal"
+        more = "" if step is one else f", {step.beyond_s * 1e6:+.1f} µs beside the ideal"
         yield (
             f"  {across} × {along}: {digits(step.iteration_s * 1e3)} ms an iteration, {digits(rate)} GLU/s, "
             f"efficiency {step.efficiency * 100:.1f} %{more}"
