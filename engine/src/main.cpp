@@ -73,6 +73,7 @@ Plan shared_plan(const Options& options, const Context& context) {
 
 int measure(const Options& options, Session& session) {
   session.output.emplace(Output::claim(options.records));
+  if (options.alone) node::ask_for_few_queues();
   const Placement placement = place(options);
   if (!options.alone) {
     int provided = 0;

@@ -11,10 +11,13 @@ import gc
 import io
 import os
 import sys
-from typing import Any
 
 from volley.errors import EXIT_INTERRUPTED, UserError
 from volley.launch import inside
+
+TYPE_CHECKING = False  # start-up: importing typing takes longer than all of this
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class _Patient(io.FileIO):

@@ -1,9 +1,11 @@
 #include "machine.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <future>
 #include <numeric>
 
+#include "../check.hpp"
 #include "../gpu/check_cuda.cuh"
 #include "lanes.cuh"
 
@@ -17,6 +19,8 @@ constexpr std::uint64_t least_bytes = std::uint64_t{64} << 10;
 // Around a message of device memory (gpu/memory.cu).
 constexpr std::uint64_t around_bytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t buffers_of_a_gpu = 4;
+// One for each stream (lanes.cuh). CUDA makes 8; each takes some 7 ms of a context's beginning and 4 of its end.
+constexpr const char* queues_of_a_gpu = "2";
 
 std::unique_ptr<Gpu> make_gpu(int device, std::uint64_t bytes) {
   gpu::select(device);
@@ -160,6 +164,8 @@ class CudaMachine final : public Machine {
 };
 
 }  // namespace
+
+void ask_for_few_queues() { check_system(setenv("CUDA_DEVICE_MAX_CONNECTIONS", queues_of_a_gpu, 0) == 0, "setenv"); }
 
 void wake(int devices) {
   std::vector<int> all(static_cast<std::size_t>(devices));
