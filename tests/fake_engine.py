@@ -47,14 +47,15 @@ done
 
 
 def install(folder: Path, **facts: object) -> Path:
-    """Make ``folder`` hold an engine, its build facts and its mpirun; return the engine."""
+    """Make ``folder`` hold an engine's two programs, its build facts and its mpirun; return the first."""
     folder.mkdir(parents=True, exist_ok=True)
     search = [str(Path(__file__).parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    engine, mpirun = folder / "volley-engine", folder / "mpirun"
+    engine, of_node, mpirun = folder / "volley-engine", folder / "volley-engine-node", folder / "mpirun"
     source = f"#!{sys.executable}\nimport sys\nsys.path[:0] = {search!r}\nimport fake_engine\nfake_engine.main()\n"
-    engine.write_text(source, encoding="utf-8")
+    for program in (engine, of_node):
+        program.write_text(source, encoding="utf-8")
     mpirun.write_text(MPIRUN, encoding="utf-8")
-    for program in (engine, mpirun):
+    for program in (engine, of_node, mpirun):
         program.chmod(0o755)
     (folder / "build.json").write_text(json.dumps({**FACTS, "mpiexec": str(mpirun), **facts}), encoding="utf-8")
     return engine

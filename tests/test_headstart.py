@@ -15,13 +15,13 @@ SLEEPER = "#!/bin/sh\nexec cat\n"
 
 
 @pytest.fixture
-def sleeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def sleeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An engine that waits for its plan."""
-    program = tmp_path / "volley-engine"
-    program.write_text(SLEEPER, encoding="ascii")
-    program.chmod(0o755)
-    monkeypatch.setenv("VOLLEY_ENGINE", str(program))
-    yield program
+    for name in ("volley-engine", "volley-engine-node"):
+        (tmp_path / name).write_text(SLEEPER, encoding="ascii")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("VOLLEY_ENGINE", str(tmp_path / "volley-engine"))
+    yield
     headstart._end()
 
 
@@ -52,7 +52,7 @@ def test_only_what_cannot_end_otherwise_gets_a_head_start(line: str, expected: b
 
 def test_who_needs_that_engine_takes_it(sleeper: Path) -> None:
     ahead = begun()
-    command = headstart.alone(str(sleeper), all_gpus=True)
+    command = headstart.alone(all_gpus=True)
     taken = headstart.start(command, dict(os.environ), own_session=True)
     assert taken is ahead
     assert taken.communicate(b"plan")[0] == b"plan"
@@ -65,7 +65,7 @@ def test_who_needs_that_engine_takes_it(sleeper: Path) -> None:
 def test_who_needs_another_one_ends_it(sleeper: Path, all_gpus: bool) -> None:
     ahead = begun()
     environment = {**os.environ, "OTHER": "1"} if all_gpus else dict(os.environ)
-    other = headstart.start(headstart.alone(str(sleeper), all_gpus=all_gpus), environment, own_session=True)
+    other = headstart.start(headstart.alone(all_gpus=all_gpus), environment, own_session=True)
     assert other is not ahead
     assert ahead.poll() is not None
     other.communicate(b"")
@@ -79,7 +79,8 @@ def test_an_engine_that_is_not_there_is_nobodys_matter_yet(monkeypatch: pytest.M
 
 def test_the_engine_without_a_gpu_wakes_nothing(engine: Path) -> None:
     done = subprocess.run(
-        [engine, "--alone", "--wake", "--plan", os.devnull], capture_output=True, text=True, check=False
-    )
+        [engine.with_name("volley-engine-node"), "--wake", "--plan", os.devnull],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 2, done.stderr
     assert "volley-engine: " in done.stderr

@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import msgspec
 import pytest
+from elftools.elf.elffile import ELFFile
 
 import node_records as made
-from volley import nodes
+from fake_engine import install
+from volley import locate, nodes
 from volley.cli import app
 from volley.engine import ask_about
 from volley.errors import MachineError, UserError
@@ -319,24 +320,50 @@ def test_the_usual_sections_and_those_of_the_sample() -> None:
 # ------------------------------------------------------------------------------------- the engine without MPI
 
 
-def engine_alone(engine: Path, plan: Plan) -> subprocess.CompletedProcess[bytes]:
-    """Run a plan in a process that is told to do without MPI, in an environment in which MPI would not start."""
-    environment = {**os.environ, "OMPI_MCA_pml": "nonsuch"}
-    return subprocess.run(
-        [engine, "--alone", "--plan", "-"], input=msgspec.json.encode(plan), env=environment, capture_output=True,
-        check=False, timeout=60,
-    )  # fmt: skip
+OF_A_NODE = Plan(benchmark="node", world_size=1, transports=[], node=Node(sections=["uni"]))
 
 
-def test_the_matrices_of_a_node_need_no_mpi_that_works(engine: Path) -> None:
-    ended = engine_alone(engine, Plan(benchmark="node", world_size=1, transports=[], node=Node(sections=["uni"])))
+def performed(program: Path, plan: Plan) -> subprocess.CompletedProcess[bytes]:
+    """Run a plan in one process."""
+    text = msgspec.json.encode(plan)
+    return subprocess.run([program, "--plan", "-"], input=text, capture_output=True, check=False, timeout=60)
+
+
+@pytest.fixture
+def of_node(engine: Path) -> Path:
+    """The engine's program for the GPUs of a node."""
+    return engine.with_name("volley-engine-node")
+
+
+def test_the_matrices_of_a_node_need_no_mpi(of_node: Path) -> None:
+    with of_node.open("rb") as file:
+        section = ELFFile(file).get_section_by_name(".dynamic")
+        needed = [tag.needed for tag in section.iter_tags("DT_NEEDED")]
+    assert needed
+    assert not [name for name in needed if "mpi" in name or "uc" in name]
+    ended = performed(of_node, OF_A_NODE)
     records = [decode_line(line) for line in ended.stdout.splitlines()]
     assert [type(record) for record in (records[0], records[-1])] == [Run, End]
+    assert isinstance(records[0], Run)
+    assert records[0].mpi is records[0].engine.mpi_built is None
     assert ended.returncode in {0, 3}, ended.stderr  # with GPUs, or without
 
 
-def test_nothing_else_is_measured_without_mpi(engine: Path) -> None:
-    plan = Plan(benchmark="jacobi", world_size=1, transports=["host"], jacobi=Jacobi(topology=[1, 1], domain=[8, 8]))
-    ended = engine_alone(engine, plan)
+def test_each_program_of_the_engine_names_the_other(engine: Path) -> None:
+    ended = performed(engine, OF_A_NODE)
     assert (ended.returncode, ended.stdout) == (2, b"")
-    assert b"--alone is for the matrices of a node" in ended.stderr
+    assert b"measured by volley-engine-node, which needs no MPI" in ended.stderr
+
+
+def test_an_engine_that_lacks_its_other_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path)))
+    (tmp_path / "volley-engine-node").unlink()
+    with pytest.raises(MachineError, match="no volley-engine-node beside volley-engine"):
+        locate.node_engine_path()
+
+
+def test_nothing_else_is_measured_without_mpi(of_node: Path) -> None:
+    plan = Plan(benchmark="jacobi", world_size=1, transports=["host"], jacobi=Jacobi(topology=[1, 1], domain=[8, 8]))
+    ended = performed(of_node, plan)
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert b"volley-engine: volley-engine-node is for the matrices of a node" in ended.stderr

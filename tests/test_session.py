@@ -261,7 +261,7 @@ def of_a_node(tmp_path: Path, bin_folder: Path) -> Request:
     return request(benchmark="node", node=Node(sections=["uni"]), sizes=())
 
 
-@pytest.mark.parametrize(("gpus", "words"), [((), "--alone --wake --plan -"), ((1,), "--alone --plan -")])
+@pytest.mark.parametrize(("gpus", "words"), [((), "--wake --plan -"), ((1,), "--plan -")])
 def test_the_engine_of_a_node_is_started_alone_and_asked_nothing_before(
     of_a_node: Request,
     bin_folder: Path,

@@ -1,9 +1,8 @@
-// Failures: MPI (and, in GPU files, CUDA) statuses become exceptions that say which call failed where.
+// Failures: statuses become exceptions that say which call failed where; those of MPI in check_mpi.hpp, those of CUDA
+// in gpu/check_cuda.cuh.
 //
-// Throw anywhere; main.cpp is the only catch and the only MPI_Abort.
+// Throw anywhere; main.cpp and node_main.cpp are the only catches, and main.cpp has the only MPI_Abort.
 #pragma once
-
-#include <mpi.h>
 
 #include <source_location>
 #include <stdexcept>
@@ -26,7 +25,8 @@ class Refusal : public std::runtime_error {
  public:
   explicit Refusal(std::vector<std::string> sentences);
   explicit Refusal(std::string sentence) : Refusal(std::vector<std::string>{std::move(sentence)}) {}
-  [[nodiscard]] const std::vector<std::string>& sentences() const noexcept { return sentences_; }
+  // The sentences as the programs say them, each behind "volley-engine: " but the first.
+  [[nodiscard]] std::string lines() const;
 
  private:
   std::vector<std::string> sentences_;
@@ -44,22 +44,10 @@ class Inability : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Whether MPI calls can be made: between MPI_Init and MPI_Finalize.
-[[nodiscard]] bool mpi_is_running();
-
-// Throws std::runtime_error naming `call`, MPI's text for `status` and the place.
-[[noreturn]] void fail_mpi(int status, const char* call, std::source_location where);
-
-// Inline, so that a call inside a timed region costs one comparison.
-inline void check_mpi(int status, const char* call, std::source_location where = std::source_location::current()) {
-  if (status != MPI_SUCCESS) [[unlikely]]
-    fail_mpi(status, call, where);
-}
+// Where in the sources, for people: "file.cpp:12".
+[[nodiscard]] std::string in_sources(const std::source_location& where);
 
 // Throws std::runtime_error naming `call`, errno's text and the place when `good` is false.
 void check_system(bool good, const char* call, std::source_location where = std::source_location::current());
 
 }  // namespace volley
-
-// The macro exists to name the call in the message; everything else is a function.
-#define VOLLEY_MPI(call) ::volley::check_mpi((call), #call)

@@ -1,7 +1,8 @@
 // volley-engine: a plan in, records out.
 //
 // What happens, in order: the arguments; where this process runs; MPI; who else there is; the plan; the run.
-// This file holds the only handler that ends the program and the only MPI_Abort.
+// This file holds the only handler that ends the program and the only MPI_Abort. What needs no MPI has a program of its
+// own, node_main.cpp.
 #include <mpi.h>
 
 #include <cstdio>
@@ -10,14 +11,15 @@
 #include <optional>
 
 #include "bench/run.hpp"
-#include "check.hpp"
+#include "check_mpi.hpp"
 #include "context.hpp"
-#include "node/machine.hpp"
+#include "mpi_facts.hpp"
 #include "options.hpp"
 #include "placement.hpp"
 #include "record/facts.hpp"
 #include "record/output.hpp"
 #include "record/plan.hpp"
+#include "transport/registry.hpp"
 #include "wire.hpp"
 
 namespace volley {
@@ -30,16 +32,10 @@ struct Session {
   int rank = 0;
 };
 
-std::string sentence_of(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const auto& line : lines) text += (text.empty() ? "" : "\nvolley-engine: ") + line;
-  return text;
-}
-
 // Refuses a job that the launcher did not make into one world, and one of another size than the plan's.
 void check_world(const Options& options, const Context& context, int expected) {
   const int promised = launcher_view().world_size.value_or(1);
-  if ((options.follower && context.rank == 0) || (!options.alone && context.size == 1 && promised > 1)) {
+  if ((options.follower && context.rank == 0) || (context.size == 1 && promised > 1)) {
     throw AgreedRefusal(
         "this process is alone, but its launcher started others beside it: the launcher does not belong to " +
         mpi_built() +
@@ -66,42 +62,38 @@ void check_cores(const std::vector<RankFacts>& ranks) {
 Plan shared_plan(const Options& options, const Context& context) {
   const bool reads = context.rank == 0;
   const std::string text = wire::broadcast(reads ? read_plan_text(options.plan) : "", 0, context.world.get());
-  PlanReading reading = read_plan(text);
+  PlanReading reading = read_plan(text, registry());
   if (!reading.errors.empty()) throw AgreedRefusal(reading.errors);
+  if (reading.plan.benchmark == Benchmark::node) {
+    throw AgreedRefusal("the matrices of a node are measured by volley-engine-node, which needs no MPI");
+  }
   return std::move(reading.plan);
 }
 
 int measure(const Options& options, Session& session) {
   session.output.emplace(Output::claim(options.records));
-  if (options.alone) node::ask_for_few_queues();
   const Placement placement = place(options);
-  if (!options.alone) {
-    int provided = 0;
-    VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));  // the watchdog makes no MPI call
-  }
+  int provided = 0;
+  VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));  // the watchdog makes no MPI call
   Exit code = Exit::good;
   {
-    const Context context = options.alone ? make_context_alone(placement) : make_context(options, placement);
+    const Context context = make_context(options, placement);
     session.rank = context.rank;
     check_cores(context.ranks);
     if (options.follower) check_world(options, context, context.size);
-    if (options.wake) node::wake(context.gpus.devices);
     const Plan plan = shared_plan(options, context);
-    if (options.alone && plan.benchmark != Benchmark::node) {
-      throw Refusal("--alone is for the matrices of a node: every other benchmark needs MPI");
-    }
     check_world(options, context, plan.world_size);
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
     Watchdog watchdog("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s);
     code = run_plan(context, plan, *session.records, watchdog);
     session.records->end("");
   }
-  if (!options.alone) VOLLEY_MPI(MPI_Finalize());
+  VOLLEY_MPI(MPI_Finalize());
   return static_cast<int>(code);
 }
 
 int check_plan(const Options& options) {
-  const PlanReading reading = read_plan(read_plan_text(options.plan));
+  const PlanReading reading = read_plan(read_plan_text(options.plan), registry());
   if (!reading.errors.empty()) throw Refusal(reading.errors);
   return static_cast<int>(Exit::good);
 }
@@ -110,8 +102,8 @@ int perform(const Options& options, Session& session) {
   switch (options.task) {
     case Options::Task::measure: return measure(options, session);
     case Options::Task::check: return check_plan(options);
-    case Options::Task::about: std::cout << line_of(about()) << '\n'; break;
-    case Options::Task::help: std::cout << usage(); break;
+    case Options::Task::about: std::cout << line_of(about(mpi_built(), registry())) << '\n'; break;
+    case Options::Task::help: std::cout << usage(Program::ranks); break;
   }
   return static_cast<int>(Exit::good);
 }
@@ -140,11 +132,11 @@ int main(int argc, char** argv) {
   using namespace volley;
   Session session;
   try {
-    return perform(parse_options(argc, argv), session);
+    return perform(parse_options(Program::ranks, argc, argv), session);
   } catch (const AgreedRefusal& refusal) {
-    return leave_together(session, sentence_of(refusal.sentences()));
+    return leave_together(session, refusal.lines());
   } catch (const Refusal& refusal) {
-    return give_up(session, sentence_of(refusal.sentences()), Exit::senseless);
+    return give_up(session, refusal.lines(), Exit::senseless);
   } catch (const Inability& inability) {
     return give_up(session, inability.what(), Exit::unable);
   } catch (const std::exception& trouble) {

@@ -27,42 +27,50 @@ std::vector<int> parse_gpus(std::string_view text) {
 
 }  // namespace
 
-const char* usage() {
+const char* usage(Program program) {
+  if (program == Program::node) {
+    return "volley-engine-node: measures between the GPUs of this machine what a plan asks for, without MPI, and\n"
+           "writes records (JSON Lines)\n"
+           "\n"
+           "  volley-engine-node --plan FILE|- [--records FILE|-] [--wake]\n"
+           "  volley-engine-node --check --plan FILE|-     validate a plan: one line for each error\n"
+           "\n"
+           "One process has all GPUs: start it plainly. With --wake they are made ready before the plan is read.\n"
+           "Exit codes: 0 good, 1 a cell failed, 2 the plan makes no sense, 3 the machine cannot, 4 no progress.\n";
+  }
   return "volley-engine: measures what a plan asks for and writes records (JSON Lines)\n"
          "\n"
-         "  volley-engine --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1]\n"
-         "                [--alone [--wake]] [--follower]\n"
+         "  volley-engine --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1] [--follower]\n"
          "  volley-engine --check --plan FILE|-     validate a plan: one line for each error\n"
          "  volley-engine --about                   what this engine was built from, as JSON\n"
          "\n"
          "Start it with the mpirun of the MPI it was built with; every rank gets the same arguments,\n"
-         "the first rank reads the plan. With --alone one process is the whole job, and MPI is not\n"
-         "started: for the matrices of a node; with --wake its GPUs are made ready before the plan is\n"
-         "read. Exit codes: 0 good, 1 a point failed, 2 the plan or the job makes no sense, 3 the machine\n"
-         "cannot, 4 no progress.\n";
+         "the first rank reads the plan. Exit codes: 0 good, 1 a point failed, 2 the plan or the job makes\n"
+         "no sense, 3 the machine cannot, 4 no progress. The matrices of a node are for volley-engine-node.\n";
 }
 
-Options parse_options(int argc, char** argv) {
+Options parse_options(Program program, int argc, char** argv) {
+  const bool ranks = program == Program::ranks;
+  const std::string help = std::string("; see ") + (ranks ? "volley-engine" : "volley-engine-node") + " --help";
   Options options;
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const auto name = arguments[i];
     const auto value = [&]() -> std::string {
-      if (++i == arguments.size()) throw Refusal(std::string(name) + " needs a value; see volley-engine --help");
+      if (++i == arguments.size()) throw Refusal(std::string(name) + " needs a value" + help);
       return std::string(arguments[i]);
     };
     if (name == "--plan") options.plan = value();
     else if (name == "--records") options.records = value();
-    else if (name == "--gpus") options.gpus = parse_gpus(value());
-    else if (name == "--bind") options.bind = true;
-    else if (name == "--bind-share") options.bind = options.share = true;
-    else if (name == "--alone") options.alone = true;
-    else if (name == "--wake") options.wake = true;
-    else if (name == "--follower") options.follower = true;
-    else if (name == "--about") options.task = Options::Task::about;
     else if (name == "--check") options.task = Options::Task::check;
     else if (name == "--help" || name == "-h") options.task = Options::Task::help;
-    else throw Refusal("unknown argument `" + std::string(name) + "`; see volley-engine --help");
+    else if (ranks && name == "--about") options.task = Options::Task::about;
+    else if (ranks && name == "--gpus") options.gpus = parse_gpus(value());
+    else if (ranks && name == "--bind") options.bind = true;
+    else if (ranks && name == "--bind-share") options.bind = options.share = true;
+    else if (ranks && name == "--follower") options.follower = true;
+    else if (!ranks && name == "--wake") options.wake = true;
+    else throw Refusal("unknown argument `" + std::string(name) + "`" + help);
   }
   return options;
 }

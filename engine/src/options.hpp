@@ -1,10 +1,13 @@
-// The engine's command line (volley-engine --help prints it).
+// The command lines of the engine's two programs (their --help prints them).
 #pragma once
 
 #include <string>
 #include <vector>
 
 namespace volley {
+
+// Who is asked: `ranks` is volley-engine, one process a rank; `node` is volley-engine-node, one process for all GPUs.
+enum class Program { ranks, node };
 
 struct Options {
   enum class Task { measure, about, check, help };
@@ -13,16 +16,15 @@ struct Options {
   std::string records = "-";  // path, or "-" for the standard output that the engine was started with
   bool bind = false;          // the engine binds each rank before MPI_Init, to one core
   bool share = false;         // the same, to an equal share of the cores: for ranks that have threads
-  bool alone = false;         // this process is the whole job: MPI is not started
-  bool wake = false;          // all GPUs are made ready before the plan is read
+  bool wake = false;          // of a node: all GPUs are made ready before the plan is read
   bool follower = false;      // started by a front that is another rank: must not be rank 0
   std::vector<int> gpus;      // device of each local rank, in order; empty: local rank modulo devices
 };
 
-// Throws Refusal when an argument is unknown or lacks its value.
-[[nodiscard]] Options parse_options(int argc, char** argv);
+// Throws Refusal when an argument is unknown to the program or lacks its value.
+[[nodiscard]] Options parse_options(Program program, int argc, char** argv);
 
 // The text that --help prints.
-[[nodiscard]] const char* usage();
+[[nodiscard]] const char* usage(Program program);
 
 }  // namespace volley

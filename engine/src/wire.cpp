@@ -5,7 +5,6 @@
 namespace volley::wire {
 
 std::string broadcast(std::string text, int root, MPI_Comm comm) {
-  if (comm == MPI_COMM_NULL) return text;
   auto length = static_cast<int>(text.size());
   VOLLEY_MPI(MPI_Bcast(&length, 1, MPI_INT, root, comm));
   text.resize(static_cast<std::size_t>(length));
@@ -14,7 +13,6 @@ std::string broadcast(std::string text, int root, MPI_Comm comm) {
 }
 
 std::vector<std::string> all_gather(const std::string& text, MPI_Comm comm) {
-  if (comm == MPI_COMM_NULL) return {text};
   int ranks = 0;
   VOLLEY_MPI(MPI_Comm_size(comm, &ranks));
   const auto count = static_cast<std::size_t>(ranks);

@@ -1,5 +1,4 @@
-// Small agreements between ranks, outside every timed region. A process alone has no communicator (MPI_COMM_NULL) and
-// agrees with itself, before MPI_Init too.
+// Small agreements between ranks, outside every timed region.
 #pragma once
 
 #include <mpi.h>
@@ -8,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "check.hpp"
+#include "check_mpi.hpp"
 
 namespace volley::wire {
 
@@ -22,7 +21,6 @@ namespace volley::wire {
 template <class Value>
 [[nodiscard]] Value broadcast_value(Value value, int root, MPI_Comm comm) {
   static_assert(std::is_trivially_copyable_v<Value>);
-  if (comm == MPI_COMM_NULL) return value;
   VOLLEY_MPI(MPI_Bcast(&value, static_cast<int>(sizeof value), MPI_BYTE, root, comm));
   return value;
 }

@@ -1,8 +1,9 @@
 // Records go out whole; descriptor 1 is nobody's; a full disk is told.
-#include "bench/run.hpp"
+#include "check.hpp"
 #include "check_test.hpp"
 #include "options.hpp"
 #include "record/output.hpp"
+#include "record/records.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -40,12 +41,12 @@ void an_unwritable_path_is_the_machine_s_fault() {
   EXPECT(test::throws<Inability>([] { static_cast<void>(Output::claim("/nowhere/at/all")); }));
 }
 
-Options parsed(std::initializer_list<const char*> words) {
+Options parsed(std::initializer_list<const char*> words, Program program = Program::ranks) {
   std::vector<std::string> texts{"volley-engine"};
   texts.insert(texts.end(), words.begin(), words.end());
   std::vector<char*> arguments;
   for (auto& text : texts) arguments.push_back(text.data());
-  return parse_options(static_cast<int>(arguments.size()), arguments.data());
+  return parse_options(program, static_cast<int>(arguments.size()), arguments.data());
 }
 
 void arguments_are_checked() {
@@ -55,6 +56,9 @@ void arguments_are_checked() {
   EXPECT(test::throws<Refusal>([] { parsed({"--plam", "x"}); }));
   EXPECT(test::throws<Refusal>([] { parsed({"--gpus", "0,x"}); }));
   EXPECT(test::throws<Refusal>([] { parsed({"--gpus", "-1"}); }));
+  EXPECT(parsed({"--plan", "-", "--wake"}, Program::node).wake);
+  EXPECT(test::throws<Refusal>([] { parsed({"--wake"}); }));
+  EXPECT(test::throws<Refusal>([] { parsed({"--bind"}, Program::node); }));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Plans: the checked-in examples are read, and every error of a bad one is told with its place.
 #include "check_test.hpp"
 #include "record/plan.hpp"
+#include "transport/registry.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,6 +11,8 @@
 using namespace volley;
 
 namespace {
+
+PlanReading reading_of(const std::string& text) { return read_plan(text, registry()); }
 
 bool tells(const PlanReading& reading, const std::string& beginning) {
   return std::any_of(reading.errors.begin(), reading.errors.end(),
@@ -22,7 +25,7 @@ void examples_are_read() {
     const std::string name = entry.path().filename();
     if (!name.starts_with("plan-")) continue;
     std::ifstream file(entry.path());
-    PlanReading reading = read_plan({std::istreambuf_iterator<char>(file), {}});
+    PlanReading reading = reading_of({std::istreambuf_iterator<char>(file), {}});
     // A build without CUDA lacks the transports on device memory: the one thing that it may complain of.
     std::erase_if(reading.errors, [](const std::string& error) {
       return error.find("this engine has no transport") != std::string::npos;
@@ -35,14 +38,15 @@ void examples_are_read() {
 }
 
 void defaults_are_the_front_s() {
-  const Plan plan = read_plan(R"({"plan": 1, "benchmark": "stream", "transports": ["host"], "sizes_bytes": [8]})").plan;
+  const Plan plan =
+      reading_of(R"({"plan": 1, "benchmark": "stream", "transports": ["host"], "sizes_bytes": [8]})").plan;
   EXPECT(plan.world_size == 2 && plan.verify && !plan.fresh_buffers && !plan.budget_s);
   EXPECT(plan.stream.window == 64 && plan.stream.direction == Direction::uni);
   EXPECT(!plan.sampling.fixed && plan.sampling.interval == 0.01 && plan.sampling.min_visits == 3);
 }
 
 void every_error_is_told() {
-  const PlanReading reading = read_plan(R"({"plan": 1, "benchmark": "pingpng", "transports": ["host", "hst", 3],
+  const PlanReading reading = reading_of(R"({"plan": 1, "benchmark": "pingpng", "transports": ["host", "hst", 3],
       "sizes_bytes": [8, 0, -1, 1.5, "x", 18446744073709551615], "world_size": 3, "surprise": 1, "verify": "yes", "excluded": {"aware": 3},
       "budget_s": 0, "launch": [], "stream": {"window": 0, "direction": "up"},
       "sampling": {"interval": 2, "point_time_s": -1, "warmup": -1, "iterations": 0, "tail": 1, "more": 0}})");
@@ -75,32 +79,32 @@ void every_error_is_told() {
 
 void documents_that_are_no_plan() {
   for (const char* text : {"", "[", "{", "nonsense", "\"text\"", "[]", "{}", R"({"plan": "1"})"}) {
-    EXPECT(!read_plan(text).errors.empty());
+    EXPECT(!reading_of(text).errors.empty());
   }
-  const PlanReading newer = read_plan(R"({"plan": 2, "benchmark": "unheard of"})");
+  const PlanReading newer = reading_of(R"({"plan": 2, "benchmark": "unheard of"})");
   EXPECT(newer.errors.size() == 1 && tells(newer, "$.plan: this plan has version 2"));
-  EXPECT(tells(read_plan(R"({"plan": 1})"), "$.benchmark: missing"));
-  EXPECT(tells(read_plan(R"({"plan": 1, "benchmark": "pingpong", "transports": ["host"], "sampling": 3})"),
+  EXPECT(tells(reading_of(R"({"plan": 1})"), "$.benchmark: missing"));
+  EXPECT(tells(reading_of(R"({"plan": 1, "benchmark": "pingpong", "transports": ["host"], "sampling": 3})"),
                "$.sampling: "));
 }
 
 void a_ping_pong_wants_two_ranks() {
   const std::string rest = R"(, "transports": ["host"], "world_size": 3})";
-  EXPECT(tells(read_plan(R"({"plan": 1, "benchmark": "pingpong")" + rest), "$.world_size:"));
-  EXPECT(read_plan(R"({"plan": 1, "benchmark": "probe")" + rest).errors.empty());
+  EXPECT(tells(reading_of(R"({"plan": 1, "benchmark": "pingpong")" + rest), "$.world_size:"));
+  EXPECT(reading_of(R"({"plan": 1, "benchmark": "probe")" + rest).errors.empty());
 }
 
 void a_matrix_says_what_it_lacks() {
   const std::string begin = R"({"plan": 1, "benchmark": "matrix", "transports": ["host"], "world_size": )";
-  const Plan plan = read_plan(begin + R"(3, "matrix": {"mode": "loaded", "latency_sizes_bytes": [8], "pairs": [[2, 0]],
+  const Plan plan = reading_of(begin + R"(3, "matrix": {"mode": "loaded", "latency_sizes_bytes": [8], "pairs": [[2, 0]],
       "repeats": 9, "samples": true}})")
                         .plan;
   EXPECT(plan.matrix.loaded && plan.matrix.samples && plan.matrix.repeats == 9);
   EXPECT(plan.matrix.pairs.size() == 1 && plan.matrix.pairs[0] == (std::array{2, 0}));
-  EXPECT(read_plan(begin + R"(3, "matrix": {"bandwidth_sizes_bytes": [1]}})").errors.empty());
-  EXPECT(tells(read_plan(begin + "3}"), "$.matrix: expected at least one size"));
-  EXPECT(tells(read_plan(begin + R"(1, "matrix": {"latency_sizes_bytes": [8]}})"), "$.world_size:"));
-  const PlanReading bad = read_plan(begin + R"(2, "matrix": {"mode": "busy", "latency_sizes_bytes": [0], "repeats": 0,
+  EXPECT(reading_of(begin + R"(3, "matrix": {"bandwidth_sizes_bytes": [1]}})").errors.empty());
+  EXPECT(tells(reading_of(begin + "3}"), "$.matrix: expected at least one size"));
+  EXPECT(tells(reading_of(begin + R"(1, "matrix": {"latency_sizes_bytes": [8]}})"), "$.world_size:"));
+  const PlanReading bad = reading_of(begin + R"(2, "matrix": {"mode": "busy", "latency_sizes_bytes": [0], "repeats": 0,
       "pairs": [[0, 2], [1, 1], [0], "x"], "more": 1}})");
   for (const char* place : {"$.matrix.mode:", "$.matrix.latency_sizes_bytes[0]:", "$.matrix.repeats:",
                             "$.matrix.pairs: there is no rank 2 among 2",

@@ -1,6 +1,7 @@
 // At 1, 2 and 4 ranks: who is where, small agreements, and every host transport through the sampler.
 #include "bench/exercises.hpp"
 #include "bench/lineup.hpp"
+#include "bench/pair_agreement.hpp"
 #include "check_test.hpp"
 #include "measure/sampler.hpp"
 #include "transport/host_driven.hpp"
@@ -43,7 +44,8 @@ std::vector<Point> measured(const Context& context, const Pair& pair, const Plan
   const Exercise exercise = plan.benchmark == Benchmark::stream ? stream_exercise(plan.stream) : pingpong_exercise();
   Lineup lineup(context, pair, plan);
   lineup.open(plan.sizes_bytes);
-  Sampler sampler(pair, plan, exercise, watchdog);
+  PairAgreement agreement(pair);
+  Sampler sampler(pair, agreement, plan, exercise, watchdog);
   std::vector<Point> all;
   for (const auto bytes : plan.sizes_bytes) {
     std::vector<Point> points;
@@ -135,7 +137,8 @@ Point long_point(const Context& context, const Pair& pair, int moving, std::size
   points[0].memory = memory.get();
   points[0].view = {buffers.send, buffers.recv, bytes};
   points[0].fresh = true;
-  Sampler(pair, plan, exercise, watchdog).measure(points);
+  PairAgreement agreement(pair);
+  Sampler(pair, agreement, plan, exercise, watchdog).measure(points);
   transport.close();
   return points[0];
 }

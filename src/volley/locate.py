@@ -17,6 +17,8 @@ VARIABLE = "VOLLEY_ENGINE"
 DISTRIBUTION = "volley-bench"
 PACKAGE = "volley"
 NAME = "volley-engine"
+NODE_NAME = "volley-engine-node"
+"""The engine's other program, for the GPUs of one machine: it needs no MPI.  It lies beside the first."""
 
 
 def engine_path() -> str:
@@ -40,6 +42,19 @@ def engine_path() -> str:
     if found is None:
         raise MachineError(f"the engine is not built; install volley with `pip install {DISTRIBUTION}`, or run `make`")
     return found
+
+
+def node_engine_path() -> str:
+    """Return the path of the engine that has all GPUs of a machine.
+
+    Raises:
+        UserError: if ``VOLLEY_ENGINE`` names no program.
+        MachineError: if there is no engine, or the other one alone.
+    """
+    path = os.path.join(os.path.dirname(engine_path()), NODE_NAME)
+    if not _is_program(path):
+        raise MachineError(f"there is no {NODE_NAME} beside {NAME}; install volley again")
+    return path
 
 
 def _is_program(path: str) -> bool:

@@ -119,7 +119,7 @@ def _of_node(request: Request, path: Path) -> Session:
             "this engine was built without CUDA and sees no GPU; volley matrix --transport host measures between ranks"
         )
     stack = Stack(built, mpiexec=None)
-    start = start_alone(request, path)
+    start = start_alone(request)
     plan = make_plan(request, (), 1, start.facts(stack))
     # NVML and CUDA wait for each other in the driver: who wants to know soon gets no account of the GPUs.
     hurried = request.node is not None and request.node.quick
@@ -304,6 +304,8 @@ def _keep_hardware(hardware: Hardware | None, log: RunLog, keeper: Keeper) -> No
 
 def _other_library(run: Run) -> str | None:
     """Say when the MPI that answers is of another major or minor version than the one of the build."""
+    if run.mpi is None or run.engine.mpi_built is None:
+        return None
     version = run.engine.mpi_built.split()[-1]
     if ".".join(version.split(".")[:2]) in run.mpi.library:
         return None

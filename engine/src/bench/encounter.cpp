@@ -2,6 +2,7 @@
 
 #include "../measure/sampler.hpp"
 #include "../record/facts.hpp"
+#include "../record/points.hpp"
 #include "../wire.hpp"
 #include "exercises.hpp"
 
@@ -34,6 +35,7 @@ Encounter::Encounter(const Context& context, const Plan& plan, const std::vector
       sheets_(sheets),
       watchdog_(watchdog),
       pair_(make_pair_alone(context, first, second)),
+      agreement_(pair_),
       lineup_(context, pair_, plan) {
   std::vector<std::uint64_t> sizes;
   for (const auto& sheet : sheets) sizes.push_back(sheet.bytes);
@@ -50,7 +52,7 @@ Json Encounter::isolated() {
   Json cells = Json::array();
   for (const auto& sheet : sheets_) {
     auto points = points_of(sheet);
-    Sampler(pair_, plan_, sheet.exercise, watchdog_).measure(points);
+    Sampler(pair_, agreement_, plan_, sheet.exercise, watchdog_).measure(points);
     for (const auto& point : points) cells.push_back(matrix_cell(point, pair_.ranks[1], plan_.matrix.samples));
   }
   return finished(cells);
@@ -62,7 +64,7 @@ Json Encounter::loaded(const Context& context, const Patience& patience) {
     for (auto& point : points_of(sheet)) {  // one transport at a time: it is loaded with its own like
       std::vector<Point> alone{std::move(point)};
       patience.barrier();
-      Sampler(pair_, plan_, sheet.exercise, watchdog_).measure(alone);
+      Sampler(pair_, agreement_, plan_, sheet.exercise, watchdog_).measure(alone);
       MPI_Request all_done = MPI_REQUEST_NULL;
       VOLLEY_MPI(MPI_Ibarrier(context.world.get(), &all_done));
       keep_busy(sheet.exercise, alone[0], all_done, patience);

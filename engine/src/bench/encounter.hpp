@@ -7,6 +7,7 @@
 #include "../measure/watchdog.hpp"
 #include "../record/json.hpp"
 #include "lineup.hpp"
+#include "pair_agreement.hpp"
 #include "patience.hpp"
 
 namespace volley {
@@ -48,6 +49,7 @@ class Encounter {
   const std::vector<Sheet>& sheets_;
   Watchdog& watchdog_;
   Pair pair_;
+  PairAgreement agreement_;
   Lineup lineup_;
 };
 

@@ -125,7 +125,7 @@ Json jacobi_record(const TransportEntry& entry, const Jacobi& plan, const Findin
 }
 
 // A transport of the plan, and its solution once it can be had.
-struct Player {
+struct Solution {
   const TransportEntry* entry;
   std::unique_ptr<Halos> halos;
   std::unique_ptr<Problem> problem;
@@ -148,57 +148,60 @@ class Match {
       if (!shares_.contains(entry.memory)) shares_[entry.memory] = share_of_memory(context_, entry.memory);
       const std::string large = too_large(entry.memory, plan_.jacobi, shares_[entry.memory]);
       if (!large.empty()) records_.write_point(head(entry, plan_.jacobi, "skipped", large));
-      else players_.push_back({&entry, std::move(halos), nullptr});
+      else solutions_.push_back({&entry, std::move(halos), nullptr});
     }
   }
 
   // Solutions take turns, a batch each, where their fields fit into memory together; otherwise they follow each other.
   void play() {
     std::map<MemoryKind, std::uint64_t> needed;
-    for (const auto& player : players_)
-      needed[player.entry->memory] += needed_bytes(player.entry->memory, plan_.jacobi);
+    for (const auto& solution : solutions_)
+      needed[solution.entry->memory] += needed_bytes(solution.entry->memory, plan_.jacobi);
     const bool together =
         std::all_of(needed.begin(), needed.end(), [&](const auto& sum) { return sum.second <= shares_.at(sum.first); });
-    if (together) return solve(players_);
-    for (auto& player : players_) solve({&player, 1});
+    if (together) return solve(solutions_);
+    for (auto& solution : solutions_) solve({&solution, 1});
   }
 
  private:
-  void solve(std::span<Player> players) {
-    for (auto& player : players) {
-      enter(player);
-      player.problem = std::make_unique<Problem>(context_, plan_, grid_, *player.entry, *player.halos, watchdog_);
-      player.problem->begin();
+  void solve(std::span<Solution> solutions) {
+    for (auto& solution : solutions) {
+      enter(solution);
+      solution.problem = std::make_unique<Problem>(context_, plan_, grid_, *solution.entry, *solution.halos, watchdog_);
+      solution.problem->begin();
     }
-    const auto going = [](const Player& player) { return player.problem->going(); };
-    for (std::size_t first = 0; std::any_of(players.begin(), players.end(), going); ++first) {
-      for (std::size_t i = 0; i < players.size(); ++i) {
-        Player& player = players[(first + i) % players.size()];
-        if (!going(player)) continue;
-        enter(player);
-        player.problem->batch();
-        tell_progress(players, player);
+    const auto going = [](const Solution& solution) { return solution.problem->going(); };
+    for (std::size_t first = 0; std::any_of(solutions.begin(), solutions.end(), going); ++first) {
+      for (std::size_t i = 0; i < solutions.size(); ++i) {
+        Solution& solution = solutions[(first + i) % solutions.size()];
+        if (!going(solution)) continue;
+        enter(solution);
+        solution.problem->batch();
+        tell_progress(solutions, solution);
       }
     }
-    for (auto& player : players) {
-      enter(player);
-      player.problem->finish();
-      records_.write_point(jacobi_record(*player.entry, plan_.jacobi, player.problem->found(), players.size() > 1));
+    for (auto& solution : solutions) {
+      enter(solution);
+      solution.problem->finish();
+      records_.write_point(
+          jacobi_record(*solution.entry, plan_.jacobi, solution.problem->found(), solutions.size() > 1));
     }
   }
 
-  void enter(const Player& player) { watchdog_.enter("transport " + std::string(player.entry->name) + ", jacobi"); }
+  void enter(const Solution& solution) {
+    watchdog_.enter("transport " + std::string(solution.entry->name) + ", jacobi");
+  }
 
   // Solutions that went on without a word for a while would look as if they hung.
-  void tell_progress(std::span<const Player> players, const Player& player) {
+  void tell_progress(std::span<const Solution> solutions, const Solution& solution) {
     if (seconds_since(told_) < progress_every_s) return;
     told_ = Clock::now();
     double left_s = 0;
-    for (const auto& other : players) left_s += other.problem->left_s();
+    for (const auto& other : solutions) left_s += other.problem->left_s();
     records_.write({{"record", "jacobi_progress"},
                     {"version", record_version},
-                    {"transport", player.entry->name},
-                    {"iterations", player.problem->found().iterations},
+                    {"transport", solution.entry->name},
+                    {"iterations", solution.problem->found().iterations},
                     {"elapsed_s", records_.elapsed_s()},
                     {"left_s", left_s}});
   }
@@ -209,7 +212,7 @@ class Match {
   Records& records_;
   Watchdog& watchdog_;
   std::map<MemoryKind, std::uint64_t> shares_;
-  std::vector<Player> players_;
+  std::vector<Solution> solutions_;
   Clock::time_point told_ = Clock::now();
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "../record/facts.hpp"
-#include "exercises.hpp"
+#include "../record/points.hpp"
 
 namespace volley {
 

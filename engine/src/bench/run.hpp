@@ -4,40 +4,10 @@
 #include "../check.hpp"
 #include "../context.hpp"
 #include "../measure/watchdog.hpp"
-#include "../record/json.hpp"
-#include "../record/output.hpp"
 #include "../record/plan.hpp"
+#include "../record/records.hpp"
 
 namespace volley {
-
-// Counts points and knows how the run ends; writes on the first rank only.
-class Records {
- public:
-  explicit Records(Output* output) : output_(output), begun_(Clock::now()) {}
-  void write(const Json& record);
-  void write_point(const Json& record);
-  // One more point, or cell of a matrix, has this status.
-  void count(const std::string& status);
-  // The last record. `trouble` is what ended the run early, empty when nothing did.
-  void end(const std::string& trouble);
-  // The same where the trouble may be the output itself: a record that cannot be written is left out.
-  void end_in_trouble(const std::string& trouble) noexcept;
-  [[nodiscard]] bool failed() const { return failed_ > 0; }
-  [[nodiscard]] double elapsed_s() const { return seconds_since(begun_); }
-
- private:
-  Output* output_;  // null on every rank but the first
-  Clock::time_point begun_;
-  int ok_ = 0;
-  int failed_ = 0;
-  int skipped_ = 0;
-};
-
-// The plan's time budget is used up.
-[[nodiscard]] bool budget_used(const Plan& plan, const Records& records);
-
-// That in words, for what is left out.
-[[nodiscard]] std::string budget_reason(const Plan& plan);
 
 // Does what the plan says and writes every record but the last. Collective over the world.
 [[nodiscard]] Exit run_plan(const Context& context, const Plan& plan, Records& records, Watchdog& watchdog);

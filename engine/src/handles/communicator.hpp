@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "../check.hpp"
+#include "../check_mpi.hpp"
 
 namespace volley {
 

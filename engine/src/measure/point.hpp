@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "../memory.hpp"
-#include "../transport/registry.hpp"
+#include "../transport/entry.hpp"
+#include "exchanger.hpp"
 
 namespace volley {
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "../wire.hpp"
 #include "sample.hpp"
 #include "stopping.hpp"
 
@@ -23,8 +22,17 @@ constexpr std::size_t tail_samples = 1000;
 
 }  // namespace
 
-Sampler::Sampler(const Pair& pair, const Plan& plan, const Exercise& exercise, Watchdog& watchdog)
-    : pair_(pair), plan_(plan), exercise_(exercise), watchdog_(watchdog) {}
+double clock_read_s() {
+  std::vector<double> readings;
+  for (int i = 0; i < 101; ++i) {
+    readings.push_back(timed([](std::uint64_t) {}, 0));
+  }
+  return median(readings);
+}
+
+Sampler::Sampler(const Endpoints& pair, Agreement& agreement, const Plan& plan, const Exercise& exercise,
+                 Watchdog& watchdog)
+    : pair_(pair), agreement_(agreement), plan_(plan), exercise_(exercise), watchdog_(watchdog) {}
 
 void Sampler::measure(std::vector<Point>& points) {
   const auto is_open = [](const Point& point) { return point.open(); };
@@ -89,7 +97,7 @@ void Sampler::calibrate(Point& point) {
     // A short batch tells little of a long one: grow at most sixteenfold at a time.
     step.done = wanted <= 2 * step.count;
     step.count = step.done ? wanted : std::min(wanted, 16 * step.count);
-    step = wire::broadcast_value(step, 0, pair_.control.get());
+    step = agreement_.shared(step);
   }
   point.count = step.count;
   point.count_s = step.count_s;
@@ -106,8 +114,8 @@ double Sampler::shortest_batch_s(Point& point, std::uint64_t count) {
            (repeat < 10 && spent_s < pace.calibration_s);
   };
   for (int repeat = 0; goes_on(repeat); ++repeat) {
-    ready();
-    const double elapsed_s = wire::broadcast_value(batch(point, point.view, count), 0, pair_.control.get());
+    agreement_.ready();
+    const double elapsed_s = agreement_.shared(batch(point, point.view, count));
     shortest_s = std::min(shortest_s, elapsed_s);
     spent_s += elapsed_s;
   }
@@ -162,11 +170,11 @@ void Sampler::fixed_batch(Point& point) {
   std::byte* const place = point.view.send + (point.entry->memory == MemoryKind::host ? malloc_header_bytes : 0);
   const View one{place, place, point.view.bytes};
   if (point.fresh && warmup > 0) {
-    ready();
+    agreement_.ready();
     point.cold_s = batch(point, one, 1) / exercise_.parts;
     --warmup;
   }
-  ready();
+  agreement_.ready();
   const double warm_s = batch(point, one, warmup) / static_cast<double>(std::max<std::uint64_t>(warmup, 1));
   point.count_s = std::max(warm_s, exercise_.parts * point.cold_s.value_or(0));
 
@@ -176,7 +184,7 @@ void Sampler::fixed_batch(Point& point) {
     point.memory->poison(one.recv, one.bytes, sent);
     if (pair_.leads()) point.memory->fill(one.send, one.bytes, sent);
   }
-  ready();
+  agreement_.ready();
   keep(point, batch(point, one, iterations), iterations);
   if (point.memory == nullptr) return;
   look_at(point, one.recv, sent);
@@ -191,11 +199,11 @@ double Sampler::sample(Point& point, std::uint64_t untimed, std::uint64_t count)
   write_contents(point);
   const View view = varied(point.view, count);
   if (untimed > 0) {
-    ready();
+    agreement_.ready();
     batch(point, view, untimed);
   }
   write_poison(point, view);
-  ready();
+  agreement_.ready();
   const double elapsed_s = batch(point, view, count);
   check_contents(point, view);
   return elapsed_s;
@@ -216,7 +224,7 @@ double Sampler::next_sample(Point& point) {
   write_contents(point);
   const View view = varied(point.view, point.count);
   if (!differ_in_every_byte(before, seed(point, pair_.peer)) || point.count > 1) write_poison(point, view);
-  ready();
+  agreement_.ready();
   const double elapsed_s = batch(point, view, point.count);
   check_contents(point, view);
   return elapsed_s;
@@ -236,17 +244,6 @@ void Sampler::keep(Point& point, double elapsed_s, std::uint64_t count) {
   if (pair_.leads()) point.led.push_back(value);
   else if (exercise_.second_times) point.followed.push_back(value);
   point.messages_timed += count * (exercise_.messages[0] + exercise_.messages[1]);
-}
-
-// Both ranks have done with their buffers. The first says so; the second answers as it enters the batch, and the first
-// starts its clock when it hears that. A transport that stores into the other rank's memory asks nobody: without
-// this, a message of the next batch could arrive while the last one is still being checked, or before the poison.
-void Sampler::ready() {
-  if (pair_.alone()) return;
-  const MPI_Comm control = pair_.control.get();
-  if (pair_.leads()) VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, pair_.peer, 0, control));
-  VOLLEY_MPI(MPI_Recv(nullptr, 0, MPI_BYTE, pair_.peer, 0, control, MPI_STATUS_IGNORE));
-  if (!pair_.leads()) VOLLEY_MPI(MPI_Send(nullptr, 0, MPI_BYTE, pair_.peer, 0, control));
 }
 
 std::uint64_t Sampler::seed(const Point& point, int direction) const {
@@ -287,8 +284,7 @@ void Sampler::settle(std::vector<Point>& points, int rounds) {
     if (!point.open()) continue;
     watchdog_.progress();
     collect_from_second(point);
-    point.ended_by =
-        wire::broadcast_value(pair_.leads() ? judged(point, rounds) : EndedBy::open, 0, pair_.control.get());
+    point.ended_by = agreement_.shared(pair_.leads() ? judged(point, rounds) : EndedBy::open);
   }
 }
 
@@ -299,16 +295,10 @@ void Sampler::collect_from_second(Point& point) {
     bool wrong;
     Mismatch mismatch;
   } found{point.followed.size(), point.mismatch.has_value(), point.mismatch.value_or(Mismatch{})};
-  found = wire::broadcast_value(found, 1, pair_.control.get());
+  found = agreement_.shared(found, 1);
   if (found.wrong && !point.mismatch) point.mismatch = found.mismatch;
-  const auto fresh = static_cast<int>(found.samples - point.told);
-  if (pair_.leads()) {
-    point.followed.resize(found.samples);
-    VOLLEY_MPI(MPI_Recv(point.followed.data() + point.told, fresh, MPI_DOUBLE, pair_.peer, 1, pair_.control.get(),
-                        MPI_STATUS_IGNORE));
-  } else {
-    VOLLEY_MPI(MPI_Send(point.followed.data() + point.told, fresh, MPI_DOUBLE, pair_.peer, 1, pair_.control.get()));
-  }
+  if (pair_.leads()) point.followed.resize(found.samples);
+  agreement_.share(point.followed.data() + point.told, (found.samples - point.told) * sizeof(double), 1);
   point.told = found.samples;
 }
 

@@ -4,16 +4,20 @@
 #include <map>
 #include <vector>
 
-#include "../context.hpp"
+#include "../job.hpp"
 #include "../record/plan.hpp"
+#include "agreement.hpp"
 #include "point.hpp"
 #include "watchdog.hpp"
 
 namespace volley {
 
+// What reading the clock twice takes, in seconds: a timed batch of nothing.
+[[nodiscard]] double clock_read_s();
+
 class Sampler {
  public:
-  Sampler(const Pair& pair, const Plan& plan, const Exercise& exercise, Watchdog& watchdog);
+  Sampler(const Endpoints& pair, Agreement& agreement, const Plan& plan, const Exercise& exercise, Watchdog& watchdog);
 
   // Measures every open point, all of the same message size, interleaved. Collective over the pair; results of both
   // ranks are complete on the first.
@@ -33,7 +37,6 @@ class Sampler {
   double next_sample(Point& point);
   double batch(Point& point, const View& view, std::uint64_t count);
   void keep(Point& point, double elapsed_s, std::uint64_t count);
-  void ready();
 
   void write_contents(Point& point);
   void write_poison(Point& point, const View& view);
@@ -48,7 +51,8 @@ class Sampler {
   [[nodiscard]] bool lasting(const Point& point) const;
   [[nodiscard]] int burst(const Point& point) const;
 
-  const Pair& pair_;
+  const Endpoints& pair_;
+  Agreement& agreement_;
   const Plan& plan_;
   const Exercise& exercise_;
   Watchdog& watchdog_;

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "../transport/transport.hpp"
+#include "../measure/exchanger.hpp"
+#include "../memory.hpp"
 #include "section.hpp"
 
 namespace volley::node {

@@ -1,10 +1,5 @@
 #include "facts.hpp"
 
-#include <mpi.h>
-#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>
-#endif
-
 #include <array>
 #include <ctime>
 #include <string_view>
@@ -48,21 +43,13 @@ std::string utc_now() {
   return text.data();
 }
 
-Json mpi_facts() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  VOLLEY_MPI(MPI_Get_library_version(text.data(), &length));
-  const std::string_view whole(text.data());
-  int major = 0;
-  int minor = 0;
-  VOLLEY_MPI(MPI_Get_version(&major, &minor));
-  Json facts = {{"library", std::string(whole.substr(0, whole.find('\n')))},
-                {"standard", std::to_string(major) + "." + std::to_string(minor)},
-                {"cuda_query", nullptr}};
-#if defined(MPIX_CUDA_AWARE_SUPPORT)
-  if (mpi_is_running()) facts["cuda_query"] = MPIX_Query_cuda_support() == 1;
-#endif
-  return facts;
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json to_json(const MpiFacts& mpi) {
+  return {{"library", mpi.library}, {"standard", mpi.standard}, {"cuda_query", or_null(mpi.cuda_query)}};
 }
 
 // The function that fits the argument best.
@@ -79,6 +66,14 @@ Json split(std::string_view list, char separator) {
     list.remove_prefix(end == std::string_view::npos ? list.size() : end + 1);
   }
   return items;
+}
+
+Json engine_facts(const std::optional<std::string>& mpi_built) {
+  const std::string_view cuda = VOLLEY_CUDA_BUILT;
+  return {{"version", VOLLEY_VERSION},
+          {"mpi_built", or_null(mpi_built)},
+          {"cuda_built", cuda.empty() ? Json(nullptr) : Json(std::string(cuda))},
+          {"cuda_architectures", split(VOLLEY_CUDA_ARCHITECTURES, ' ')}};
 }
 
 }  // namespace
@@ -149,41 +144,18 @@ RankFacts rank_from_json(const Json& json) {
   return facts;
 }
 
-std::string mpi_built() {
-#if defined(OMPI_MAJOR_VERSION)
-  return "Open MPI " + std::to_string(OMPI_MAJOR_VERSION) + "." + std::to_string(OMPI_MINOR_VERSION) + "." +
-         std::to_string(OMPI_RELEASE_VERSION);
-#elif defined(MVAPICH2_VERSION)
-  return std::string("MVAPICH ") + MVAPICH2_VERSION;
-#elif defined(I_MPI_VERSION)
-  return std::string("Intel MPI ") + I_MPI_VERSION;
-#elif defined(MPICH_VERSION)
-  return std::string("MPICH ") + MPICH_VERSION;
-#else
-  return "MPI " + std::to_string(MPI_VERSION) + "." + std::to_string(MPI_SUBVERSION);
-#endif
-}
-
-Json engine_facts() {
-  const std::string_view cuda = VOLLEY_CUDA_BUILT;
-  return {{"version", VOLLEY_VERSION},
-          {"mpi_built", mpi_built()},
-          {"cuda_built", cuda.empty() ? Json(nullptr) : Json(std::string(cuda))},
-          {"cuda_architectures", split(VOLLEY_CUDA_ARCHITECTURES, ' ')}};
-}
-
-Json about() {
-  Json answer = engine_facts();
-  Json transports = Json::array();
-  for (const auto& entry : registry()) {
-    transports.push_back({{"name", entry.name},
-                          {"summary", entry.summary},
-                          {"mpi", entry.mpi},
-                          {"memory", name_of(entry.memory)},
-                          {"test", entry.test},
-                          {"halos", entry.make_halo != nullptr}});
+Json about(const std::string& mpi_built, std::span<const TransportEntry> transports) {
+  Json answer = engine_facts(mpi_built);
+  Json carried = Json::array();
+  for (const auto& entry : transports) {
+    carried.push_back({{"name", entry.name},
+                       {"summary", entry.summary},
+                       {"mpi", entry.mpi},
+                       {"memory", name_of(entry.memory)},
+                       {"test", entry.test},
+                       {"halos", entry.make_halo != nullptr}});
   }
-  answer["transports"] = transports;
+  answer["transports"] = carried;
   Json sections = Json::array();
   for (const auto& section : node::sections()) {
     sections.push_back({{"name", section.name}, {"ends", name_of(section.ends)}, {"test", section.fault != nullptr}});
@@ -192,15 +164,15 @@ Json about() {
   return answer;
 }
 
-Json run_record(const Context& context, const Plan& plan, double clock_read_s) {
+Json run_record(const Job& job, const Plan& plan, double clock_read_s, const std::optional<MpiFacts>& mpi) {
   Json ranks = Json::array();
-  for (const auto& facts : context.ranks) ranks.push_back(to_json(facts));
+  for (const auto& facts : job.ranks) ranks.push_back(to_json(facts));
   const double tick = static_cast<double>(Clock::period::num) / static_cast<double>(Clock::period::den);
   return {{"record", "run"},
           {"version", record_version},
           {"started_at", utc_now()},
-          {"engine", engine_facts()},
-          {"mpi", mpi_facts()},
+          {"engine", engine_facts(mpi ? std::optional(mpi->built) : std::nullopt)},
+          {"mpi", mpi ? to_json(*mpi) : Json(nullptr)},
           {"clock", {{"name", "steady_clock"}, {"resolution_s", tick}, {"read_s", clock_read_s}}},
           {"ranks", ranks},
           {"environment", steering_environment()},

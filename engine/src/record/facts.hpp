@@ -1,10 +1,14 @@
 // Facts as JSON: what ranks tell each other, and what the run record says.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 
-#include "../context.hpp"
-#include "../transport/registry.hpp"
+#include "../job.hpp"
+#include "../measure/pattern.hpp"
+#include "../transport/entry.hpp"
+#include "../transport/facts.hpp"
 #include "json.hpp"
 #include "plan.hpp"
 
@@ -18,17 +22,20 @@ inline constexpr int record_version = 1;
 [[nodiscard]] Json to_json(const Mismatch& mismatch);
 [[nodiscard]] RankFacts rank_from_json(const Json& json);
 
-// What the engine was built from, for the run record.
-[[nodiscard]] Json engine_facts();
+// The MPI of an engine that has one.
+struct MpiFacts {
+  std::string built;     // what this was compiled against, e.g. "Open MPI 5.0.11"
+  std::string library;   // what answers, in its own words
+  std::string standard;  // e.g. "3.1"
+  std::optional<bool> cuda_query;
+};
 
-// The answer to --about: the same and every transport of the registry.
-[[nodiscard]] Json about();
+// The answer to --about: what the engine was built from, its transports, and the sections of a node's matrices.
+[[nodiscard]] Json about(const std::string& mpi_built, std::span<const TransportEntry> transports);
 
-// The name and version of the MPI this was compiled against, e.g. "Open MPI 5.0.11".
-[[nodiscard]] std::string mpi_built();
-
-// The run record; `clock_read_s` as measured at the start.
-[[nodiscard]] Json run_record(const Context& context, const Plan& plan, double clock_read_s);
+// The run record; `clock_read_s` as measured at the start, no `mpi` where none takes part.
+[[nodiscard]] Json run_record(const Job& job, const Plan& plan, double clock_read_s,
+                              const std::optional<MpiFacts>& mpi);
 
 // Whether this job can use the transport, and why not when `reason` is not empty.
 [[nodiscard]] Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts);

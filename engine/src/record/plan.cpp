@@ -9,7 +9,7 @@
 
 #include "../check.hpp"
 #include "../node/section.hpp"
-#include "../transport/registry.hpp"
+#include "../transport/entry.hpp"
 #include "json.hpp"
 
 namespace volley {
@@ -262,7 +262,9 @@ std::string grids_of(int ranks) {
   return text;
 }
 
-void check_jacobi(Object& object, const Plan& plan) {
+using Transports = std::span<const TransportEntry>;
+
+void check_jacobi(Object& object, const Plan& plan, Transports transports) {
   if (!object.has("jacobi")) return object.complain("jacobi", "missing: expected an object");
   const auto [across, along] = plan.jacobi.topology;
   if (std::int64_t{across} * along != plan.world_size) {
@@ -272,10 +274,10 @@ void check_jacobi(Object& object, const Plan& plan) {
                                            "; these do: " + grids_of(plan.world_size));
   }
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
-    const TransportEntry* entry = find_transport(plan.transports[i]);
+    const TransportEntry* entry = find_transport(transports, plan.transports[i]);
     if (entry == nullptr || entry->make_halo != nullptr) continue;
     std::string names;
-    for (const auto& other : registry()) {
+    for (const auto& other : transports) {
       if (other.make_halo != nullptr && !other.test) names += (names.empty() ? "" : ", ") + std::string(other.name);
     }
     object.complain("transports[" + std::to_string(i) + "]",
@@ -283,13 +285,13 @@ void check_jacobi(Object& object, const Plan& plan) {
   }
 }
 
-void check_transports(Object& object, const Plan& plan) {
+void check_transports(Object& object, const Plan& plan, Transports transports) {
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
-    if (find_transport(plan.transports[i]) != nullptr) continue;
+    if (find_transport(transports, plan.transports[i]) != nullptr) continue;
     std::string names;
-    for (const auto& entry : registry()) names += (names.empty() ? "" : ", ") + std::string(entry.name);
-    object.complain("transports[" + std::to_string(i) + "]",
-                    "this engine has no transport `" + plan.transports[i] + "`; it has " + names);
+    for (const auto& entry : transports) names += (names.empty() ? "" : ", ") + std::string(entry.name);
+    object.complain("transports[" + std::to_string(i) + "]", "this engine has no transport `" + plan.transports[i] +
+                                                                 "`; it has " + (names.empty() ? "none" : names));
   }
 }
 
@@ -303,7 +305,7 @@ std::string wrong_version(const Json& document) {
          std::to_string(plan_version) + "; use the front and the engine of one release";
 }
 
-void read_into(Plan& plan, Object& object) {
+void read_into(Plan& plan, Object& object, Transports transports) {
   int version = plan_version;
   object.integer("plan", version, 1);
   object.choice("benchmark", plan.benchmark,
@@ -329,11 +331,11 @@ void read_into(Plan& plan, Object& object) {
   object.optional_positive("budget_s", plan.budget_s);
   object.positive("watchdog_s", plan.watchdog_s);
   object.any_object("launch");
-  check_transports(object, plan);
+  check_transports(object, plan, transports);
   object.finish();
   if (plan.benchmark == Benchmark::matrix) return check_matrix(object, plan);
   if (plan.benchmark == Benchmark::node) return check_node(object, plan);
-  if (plan.benchmark == Benchmark::jacobi) return check_jacobi(object, plan);
+  if (plan.benchmark == Benchmark::jacobi) return check_jacobi(object, plan, transports);
   if (plan.benchmark != Benchmark::probe && plan.world_size != 2) {
     object.complain("world_size",
                     "a ping-pong or stream is between exactly 2 ranks, found " + std::to_string(plan.world_size));
@@ -342,7 +344,7 @@ void read_into(Plan& plan, Object& object) {
 
 }  // namespace
 
-PlanReading read_plan(const std::string& text) {
+PlanReading read_plan(const std::string& text, std::span<const TransportEntry> transports) {
   PlanReading reading;
   Plan& plan = reading.plan;
   Json document;
@@ -358,7 +360,7 @@ PlanReading read_plan(const std::string& text) {
   }
   plan.document = text;
   Object object(document, "$", reading.errors);
-  read_into(plan, object);
+  read_into(plan, object, transports);
   return reading;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,12 +78,14 @@ struct Plan {
   std::string document;  // the plan's text as it came, for the run record
 };
 
-// A plan's text, read: the plan, or every error of the text as a line `plan: $.path: what was expected`.
+// A plan's text, read: the plan, or every error of the text as a line `plan: $.path: what was expected`. It may name
+// these transports.
 struct PlanReading {
   Plan plan;
   std::vector<std::string> errors;
 };
-[[nodiscard]] PlanReading read_plan(const std::string& text);
+struct TransportEntry;
+[[nodiscard]] PlanReading read_plan(const std::string& text, std::span<const TransportEntry> transports);
 
 // The text at `path`, or on standard input for "-". Throws Refusal when it cannot be read.
 [[nodiscard]] std::string read_plan_text(const std::string& path);

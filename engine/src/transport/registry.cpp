@@ -1,6 +1,5 @@
 #include "registry.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "makers.hpp"
@@ -49,11 +48,5 @@ constexpr std::array entries{
 }  // namespace
 
 std::span<const TransportEntry> registry() { return entries; }
-
-const TransportEntry* find_transport(std::string_view name) {
-  const auto found =
-      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
-  return found == entries.end() ? nullptr : &*found;
-}
 
 }  // namespace volley

@@ -25,12 +25,15 @@ _PLAIN_OPTIONS = {"--format", f"--format={SAMPLES_FORMAT}", "--output", "-o"}
 _begun: tuple[tuple[str, ...], dict[str, str], subprocess.Popen[bytes]] | None = None
 
 
-def alone(path: str, *, all_gpus: bool) -> tuple[str, ...]:
-    """Return the command line of an engine that is the whole job, without a launcher and without MPI.
+def alone(*, all_gpus: bool) -> tuple[str, ...]:
+    """Return the command line of the engine that is the whole job, without a launcher and without MPI.
 
     One that is to use all GPUs makes them ready before it has a plan.
+
+    Raises:
+        UserError: if there is no such engine.
     """
-    return path, "--alone", *(("--wake",) if all_gpus else ()), "--plan", "-"
+    return locate.node_engine_path(), *(("--wake",) if all_gpus else ()), "--plan", "-"
 
 
 def likely(arguments: Sequence[str]) -> bool:
@@ -47,7 +50,7 @@ def begin(arguments: Sequence[str]) -> None:
         return
     environment = inside.scrubbed(os.environ)
     with contextlib.suppress(UserError, OSError):
-        command = alone(locate.engine_path(), all_gpus=True)
+        command = alone(all_gpus=True)
         _begun = command, environment, start(command, environment, own_session=True)
         atexit.register(_end)
 

@@ -119,7 +119,7 @@ def start_own(
     return Start(line.launcher, line.tokens, line.environment, environment, joins=False, instead=instead)
 
 
-def start_alone(request: Request, path: Path) -> Start:
+def start_alone(request: Request) -> Start:
     """Start one process that is the whole job, without a launcher and without MPI."""
-    tokens = headstart.alone(str(path), all_gpus=not request.gpus)
+    tokens = headstart.alone(all_gpus=not request.gpus)
     return Start("none", tokens, {}, inside.scrubbed(os.environ), joins=False, instead=None)

@@ -14,7 +14,7 @@ class EngineFacts(Frozen, frozen=True, kw_only=True):
     """What the engine was built from."""
 
     version: str
-    mpi_built: Annotated[str, Meta(description="MPI library that the engine was compiled against.")]
+    mpi_built: Annotated[str | None, Meta(description="MPI library that the engine was compiled against; null: none.")]
     cuda_built: Annotated[str | None, Meta(description="CUDA compiler version; null: built without CUDA.")] = None
     cuda_architectures: list[str] = []
 
@@ -74,7 +74,7 @@ class Run(Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
     version: Version = RECORD_VERSION
     started_at: Annotated[str, Meta(description="UTC, ISO 8601.")]
     engine: EngineFacts
-    mpi: MpiFacts
+    mpi: Annotated[MpiFacts | None, Meta(description="null: none takes part, between the GPUs of a node.")]
     clock: Clock
     ranks: list[Rank]
     environment: Annotated[

@@ -33,7 +33,7 @@ def _what(run: Run, series: Series) -> Iterator[str]:
     measured = {point.transport for point in series.points}
     if len(measured) == 1:  # several are named in the table
         yield harmless(*measured)
-    if run.plan.benchmark != "node":  # no message goes through MPI there
+    if run.mpi and run.plan.benchmark != "node":  # no message goes through MPI there
         yield mpi_name(run.mpi.library)
     launcher = run.plan.launch.get("launcher")
     if isinstance(launcher, str) and launcher != "none":

@@ -1,4 +1,4 @@
-#include "node.hpp"
+#include "matrices.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -7,9 +7,9 @@
 #include <set>
 
 #include "../measure/sampler.hpp"
-#include "../node/machine.hpp"
 #include "../record/facts.hpp"
-#include "exercises.hpp"
+#include "../record/points.hpp"
+#include "machine.hpp"
 
 namespace volley {
 
@@ -36,9 +36,9 @@ constexpr std::size_t most_stuck = 2;
 // Links are given up before the watchdog ends the process.
 constexpr double most_patience_s = 10;
 
-std::vector<int> devices_of(const Context& context, const Plan& plan) {
+std::vector<int> devices_of(const Job& job, const Plan& plan) {
   if (!plan.node.gpus.empty()) return plan.node.gpus;
-  std::vector<int> all(static_cast<std::size_t>(context.gpus.devices));
+  std::vector<int> all(static_cast<std::size_t>(job.gpus.devices));
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
@@ -115,7 +115,7 @@ class Matrices {
       return TransportEntry{section.name, summary, false, MemoryKind::device, section.fault != nullptr, nullptr};
     };
     const std::array entries{entry("within a GPU"), entry("between two ends")};
-    Sampler sampler(pair_, plan_, exercise, watchdog_);
+    Sampler sampler(pair_, agreement_, plan_, exercise, watchdog_);
     if (section.ends != Ends::gpus) return host_row(section, sampler, entries[1]);
     for (int first = 0; first < count(); ++first) {
       Json cells = Json::array();
@@ -226,7 +226,8 @@ class Matrices {
   std::unique_ptr<node::Machine> machine_;
   Records& records_;
   Watchdog& watchdog_;
-  Pair pair_;
+  Endpoints pair_;
+  AgreementAlone agreement_;
   bool access_given_ = false;
   std::string lost_;
   std::map<int, std::set<int>> stuck_;  // of each end, with whom
@@ -253,27 +254,27 @@ Json node_record(const std::vector<gpu::Device>& devices, const node::Machine* m
 
 }  // namespace
 
-void check_node(const Context& context, const Plan& plan) {
+void check_node(const Job& job, const Plan& plan) {
   for (const int device : plan.node.gpus) {
-    if (context.gpus.devices == 0 || device < context.gpus.devices) continue;
+    if (job.gpus.devices == 0 || device < job.gpus.devices) continue;
     throw Refusal("the plan asks for GPU " + std::to_string(device) + ", but CUDA sees " +
-                  std::to_string(context.gpus.devices) + " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others");
+                  std::to_string(job.gpus.devices) + " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others");
   }
 }
 
-Exit run_node(const Context& context, const Plan& plan, Records& records, Watchdog& watchdog) {
-  if (context.gpus.devices == 0) {
-    records.write(node_record({}, nullptr, context.gpus.reason));
+Exit run_node(const Job& job, const Plan& plan, Records& records, Watchdog& watchdog) {
+  if (job.gpus.devices == 0) {
+    records.write(node_record({}, nullptr, job.gpus.reason));
     return Exit::unable;
   }
   watchdog.enter("making the GPUs ready");
   std::vector<gpu::Device> devices;
-  for (const int device : devices_of(context, plan)) devices.push_back(gpu::describe(device));
+  for (const int device : devices_of(job, plan)) devices.push_back(gpu::describe(device));
   const std::vector<Section> sections = sections_of(plan);
   std::uint64_t largest = 0;
   for (const auto& section : sections) largest = std::max(largest, section.bytes);
   const std::chrono::duration<double> patience(std::min(most_patience_s, plan.watchdog_s / 2));
-  auto machine = node::make_machine(devices_of(context, plan), std::min(largest, plan.node.largest_bytes), patience);
+  auto machine = node::make_machine(devices_of(job, plan), std::min(largest, plan.node.largest_bytes), patience);
   records.write(node_record(devices, machine.get(), ""));
   Matrices matrices(plan, std::move(devices), std::move(machine), records, watchdog);
   for (const auto& section : sections) matrices.measure(section);

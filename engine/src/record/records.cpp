@@ -1,0 +1,51 @@
+#include "records.hpp"
+
+#include <exception>
+#include <sstream>
+
+#include "facts.hpp"
+
+namespace volley {
+
+void Records::write(const Json& record) {
+  if (output_ != nullptr) output_->line(line_of(record));
+}
+
+void Records::write_point(const Json& record) {
+  count(record.at("status"));
+  write(record);
+}
+
+void Records::count(const std::string& status) {
+  (status == "ok" ? ok_ : status == "failed" ? failed_ : skipped_) += 1;
+}
+
+void Records::end(const std::string& trouble) {
+  write({{"record", "end"},
+         {"version", record_version},
+         {"status", failed_ > 0 || !trouble.empty() ? "failed" : "complete"},
+         {"reason", trouble.empty() ? Json(nullptr) : Json(trouble)},
+         {"points_ok", ok_},
+         {"points_failed", failed_},
+         {"points_skipped", skipped_},
+         {"elapsed_s", elapsed_s()}});
+}
+
+void Records::end_in_trouble(const std::string& trouble) noexcept {
+  try {
+    end(trouble);
+  } catch (const std::exception&) {  // the reader has gone or the disk is full: the file is incomplete, and says so
+  }
+}
+
+bool budget_used(const Plan& plan, const Records& records) {
+  return plan.budget_s && records.elapsed_s() > *plan.budget_s;
+}
+
+std::string budget_reason(const Plan& plan) {
+  std::ostringstream reason;
+  reason << "the time budget of " << plan.budget_s.value_or(0) << " s was used up";
+  return reason.str();
+}
+
+}  // namespace volley
