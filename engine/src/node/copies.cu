@@ -11,6 +11,7 @@ namespace volley::node {
 
 namespace {
 
+constexpr std::uint64_t first_copy_bytes = 64 << 10;
 constexpr unsigned copy_threads = 512;
 // Loads of a thread that are under way before its first store: a round trip over the link is paid once for 192 bytes.
 constexpr int copy_in_flight = 12;
@@ -36,8 +37,9 @@ class Copies : public LaneLink {
 
   // The first copy of a link may hang; a small one is awaited without a deadline later, because that is faster.
   void prepare(const View& view) override {
-    for (const auto& lane : this->lanes()) copy(lane, lane.from.at, view.bytes);
-    finish(view.bytes);
+    const std::uint64_t bytes = std::min(view.bytes, first_copy_bytes);
+    for (const auto& lane : this->lanes()) copy(lane, lane.from.at, bytes);
+    finish(bytes);
   }
 
   void stream(const View& view, std::uint64_t windows, const Stream& stream) override {

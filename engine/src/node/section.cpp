@@ -17,7 +17,7 @@ constexpr std::uint64_t large_quick = 128 * MiB;
 constexpr int several = 4;
 // Through the host a copy takes ten times as long, and one fills a window.
 constexpr std::uint64_t staged = 128 * MiB;
-constexpr std::uint64_t staged_quick = 32 * MiB;
+constexpr std::uint64_t staged_quick = 64 * MiB;
 // The host fills and checks these by itself.
 constexpr std::uint64_t hosted = 64 * MiB;
 // One int4, as the CUDA sample p2pBandwidthLatencyTest copies it.

@@ -19,7 +19,7 @@ from volley.text import several
 POINT_TIME_S = 0.1
 """A cell has large messages or little noise: this is where an interval of 1 % is reached or never."""
 
-QUICK_POINT_TIME_S = 0.004
+QUICK_POINT_TIME_S = 0.002
 """For who wants to know soon."""
 
 SECTIONS = {
