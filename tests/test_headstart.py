@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from volley.launch import headstart
 
 SLEEPER = "#!/bin/sh\nexec cat\n"
+OURS = Path("/proc/self/fd")
 
 
 @pytest.fixture
@@ -25,7 +28,7 @@ def sleeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     headstart._end()
 
 
-def begun() -> subprocess.Popen[bytes]:
+def begun() -> headstart.Ahead:
     """The engine that has a head start."""
     headstart.begin(["matrix", "--format", "cuda-samples"])
     assert headstart._begun is not None
@@ -50,25 +53,64 @@ def test_only_what_cannot_end_otherwise_gets_a_head_start(line: str, expected: b
     assert headstart.likely(line.split()) is expected
 
 
-def test_who_needs_that_engine_takes_it(sleeper: Path) -> None:
+def test_who_needs_that_engine_takes_it(sleeper: None) -> None:
     ahead = begun()
     command = headstart.alone(all_gpus=True)
     taken = headstart.start(command, dict(os.environ), own_session=True)
     assert taken is ahead
-    assert taken.communicate(b"plan")[0] == b"plan"
+    with ahead.stdin, ahead.stdout, ahead.stderr:
+        ahead.stdin.write(b"plan")
+        ahead.stdin.close()
+        assert ahead.stdout.read() == b"plan"
+        assert ahead.wait() == ahead.returncode == 0
     other = headstart.start(command, dict(os.environ), own_session=True)
-    assert other is not ahead
+    assert isinstance(other, subprocess.Popen)
     other.communicate(b"")
 
 
 @pytest.mark.parametrize("all_gpus", [True, False])
-def test_who_needs_another_one_ends_it(sleeper: Path, all_gpus: bool) -> None:
+def test_who_needs_another_one_ends_it(sleeper: None, all_gpus: bool) -> None:
     ahead = begun()
     environment = {**os.environ, "OTHER": "1"} if all_gpus else dict(os.environ)
     other = headstart.start(headstart.alone(all_gpus=all_gpus), environment, own_session=True)
-    assert other is not ahead
-    assert ahead.poll() is not None
+    assert isinstance(other, subprocess.Popen)
+    assert ahead.poll() == -signal.SIGKILL
     other.communicate(b"")
+
+
+def test_a_process_started_ahead_is_one_of_its_own(sleeper: None) -> None:
+    """As subprocess starts one: in a session of its own, with the usual signals, and nothing of ours open."""
+    kept = os.open(os.devnull, os.O_RDONLY)
+    ahead = begun()
+    assert os.getsid(ahead.pid) == ahead.pid
+    fields = dict(line.split(":\t") for line in Path(f"/proc/{ahead.pid}/status").read_text("ascii").splitlines())
+    assert not int(fields["SigIgn"], 16) & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1)
+    assert str(kept) not in {file.name for file in Path(f"/proc/{ahead.pid}/fd").iterdir()}
+    os.close(kept)
+    assert ahead.poll() is None
+    ahead.terminate()
+    assert ahead.wait() == -signal.SIGTERM
+    ahead.kill()  # it has ended: nobody else is meant
+    assert ahead.poll() == -signal.SIGTERM
+
+
+def test_several_threads_may_wait_for_it(sleeper: None) -> None:
+    ahead = begun()
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.append(ahead.wait())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    ahead.kill()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert found == [-signal.SIGKILL] * 4
+
+
+def test_a_program_that_does_not_start_leaves_nothing_open(tmp_path: Path) -> None:
+    before = set(OURS.iterdir())
+    with pytest.raises(FileNotFoundError):
+        headstart.Ahead((str(tmp_path / "nothing"),), os.environ)
+    assert set(OURS.iterdir()) == before
 
 
 def test_an_engine_that_is_not_there_is_nobodys_matter_yet(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ here, before anything of weight is imported.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import io
 import os
@@ -15,7 +14,7 @@ import sys
 from volley.errors import EXIT_INTERRUPTED, UserError
 from volley.launch import inside
 
-TYPE_CHECKING = False  # start-up: importing typing takes longer than all of this
+TYPE_CHECKING = False  # start-up: to import typing takes longer than all of this
 if TYPE_CHECKING:
     from typing import Any
 
@@ -54,8 +53,10 @@ def main() -> int:
         headstart.begin(arguments)
         return _front()
     if place.rank > 0:
-        with contextlib.suppress(UserError, OSError):  # the first rank meets the same error and says it
+        try:  # noqa: SIM105  start-up: contextlib
             inside.follow(place, arguments)
+        except (UserError, OSError):  # the first rank meets the same error and says it
+            pass
         return 0
     # Open MPI gives every rank a terminal of its own for stdout; what is drawn on it would end up in pipes and files.
     sys.stdout.isatty = lambda: False  # type: ignore[method-assign]

@@ -171,7 +171,7 @@ class Running:
         self._sentences: dict[str, None] = {}
         self._others: deque[str] = deque(maxlen=most_lines)
         self._own_session = own_session
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | headstart.Ahead | None = None
         self._handlers = _take_signals(self._on_signal)
         try:
             self._process = _popen(command, environment, own_session)
@@ -262,7 +262,9 @@ class Running:
             self._process.kill()
 
 
-def _popen(command: Sequence[str], environment: Mapping[str, str], own_session: bool) -> subprocess.Popen[bytes]:
+def _popen(
+    command: Sequence[str], environment: Mapping[str, str], own_session: bool
+) -> subprocess.Popen[bytes] | headstart.Ahead:
     global _joined  # noqa: PLW0603  whether this process has joined the foreign job is a fact of the whole process
     process = headstart.start(command, environment, own_session=own_session)
     _joined = _joined or not own_session

@@ -18,6 +18,8 @@ namespace volley {
 struct Pace {
   // A sample is at least this long: what its first exchange pays for buffers that were just rewritten does not show.
   double sample_s = 1e-3;
+  // Batches of nothing, whose median is the empty sample.
+  int empty_samples = 31;
   // A visit takes about this long: several samples of a short exchange, two of a long one.
   double visit_s = 5e-3;
   // The time that finding out how long a batch takes may take itself, and the fewest batches of a short exchange.

@@ -14,7 +14,6 @@ namespace {
 // Clock and call overhead (the empty sample) may be this share of a sample at most.
 constexpr double overhead_share = 0.005;
 constexpr int most_samples_a_visit = 10;
-constexpr int empty_samples = 31;
 // A block of glibc's malloc begins this far behind a page boundary when it has pages of its own.
 constexpr std::size_t malloc_header_bytes = 16;
 // With one exchange a sample, percentiles are asked for: fewer samples than this have no 99th.
@@ -58,7 +57,7 @@ void Sampler::begin(Point& point) {
   watch(point);
   point.transport->prepare(point.view);
   std::vector<double> empty;
-  for (int i = 0; i < empty_samples; ++i) empty.push_back(batch(point, point.view, 0));
+  for (int i = 0; i < exercise_.pace.empty_samples; ++i) empty.push_back(batch(point, point.view, 0));
   point.empty_s = median(empty);
   if (!plan_.sampling.fixed) {
     if (point.fresh) point.cold_s = sample(point, 0, 1) / exercise_.parts;

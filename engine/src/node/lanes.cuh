@@ -78,8 +78,7 @@ class LaneLink : public Link {
   [[nodiscard]] const std::vector<Lane>& lanes() const { return lanes_; }
 
  private:
-  void look(const Place& place, const char* reader, std::size_t bytes, const Contents& expected,
-            std::optional<Mismatch>& found);
+  void complain(const Mismatch& wrong, std::size_t bytes, const char* reader);
 
   std::vector<Lane> lanes_;
   bool peers_;

@@ -29,8 +29,12 @@ constexpr std::uint64_t most_enqueued_quick = 40;
 // that would warm the next.
 constexpr Pace usual_pace{.lasting_exchange_s = 8e-3};
 // For an answer as soon as the CUDA sample has one: six samples of most cells.
-constexpr Pace quick_pace{
-    .sample_s = 0.2e-3, .visit_s = 0, .calibration_s = 0, .calibration_batches = 2, .lasting_exchange_s = 0.2e-3};
+constexpr Pace quick_pace{.sample_s = 0.2e-3,
+                          .empty_samples = 9,
+                          .visit_s = 0,
+                          .calibration_s = 0,
+                          .calibration_batches = 2,
+                          .lasting_exchange_s = 0.2e-3};
 // A GPU that was stuck with so many others is left alone.
 constexpr std::size_t most_stuck = 2;
 // Links are given up before the watchdog ends the process.

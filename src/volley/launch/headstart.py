@@ -9,20 +9,106 @@ one is needed, or none, this one is ended.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
-import subprocess
-from collections.abc import Mapping, Sequence
+from _thread import allocate_lock
 
 from volley import locate
 from volley.errors import UserError
 from volley.launch import inside
 
+TYPE_CHECKING = False  # to import typing, or even collections.abc, takes longer than all of this
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Mapping, Sequence
+
 SAMPLES_FORMAT = "cuda-samples"
 
 _PLAIN_OPTIONS = {"--format", f"--format={SAMPLES_FORMAT}", "--output", "-o"}
 
-_begun: tuple[tuple[str, ...], dict[str, str], subprocess.Popen[bytes]] | None = None
+_IGNORED_BY_PYTHON = (13, 25)
+"""SIGPIPE and SIGXFSZ, which no other program wants ignored.  The module that names them loads enum."""
+_SIGTERM, _SIGKILL = 15, 9
+
+
+class Ahead:
+    """A process in a session of its own, with pipes to its standard streams.
+
+    What ``subprocess.Popen`` is to everybody else.  To import that takes ten milliseconds and more, by which this one
+    would be started later.
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start the program at the path ``command[0]``.
+
+        Raises:
+            OSError: if it does not start.
+        """
+        pipes = [os.pipe() for _ in range(3)]
+        theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
+        self.stdin = os.fdopen(pipes[0][1], "wb")
+        self.stdout = os.fdopen(pipes[1][0], "rb")
+        self.stderr = os.fdopen(pipes[2][0], "rb")
+        self.returncode: int | None = None
+        self._lock = allocate_lock()
+        actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)]
+        try:
+            self.pid = os.posix_spawn(
+                command[0], list(command), environment, file_actions=actions, setsid=True, setsigdef=_IGNORED_BY_PYTHON
+            )
+        except OSError:
+            self._close()
+            raise
+        finally:
+            for end in theirs:
+                os.close(end)
+
+    def poll(self) -> int | None:
+        """Return its exit status, or minus the number of the signal that ended it; ``None`` while it runs."""
+        if self.returncode is None and self._lock.acquire(blocking=False):  # a signal's handler may be here already
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                if pid:
+                    self.returncode = os.waitstatus_to_exitcode(status)
+            finally:
+                self._lock.release()
+        return self.returncode
+
+    def wait(self) -> int:
+        """Return the same when it has ended."""
+        while (code := self.poll()) is None:
+            try:  # noqa: SIM105  start-up: contextlib
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            except ChildProcessError:  # another thread has just heard of its end
+                pass
+        return code
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self._send(_SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self._send(_SIGKILL)
+
+    def end(self) -> None:
+        """End it, and forget what it said."""
+        self.kill()
+        self._close()
+        self.wait()
+
+    def _send(self, number: int) -> None:
+        if self.poll() is None:
+            try:  # noqa: SIM105  start-up: contextlib
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                pass
+
+    def _close(self) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            stream.close()
+
+
+_begun: tuple[tuple[str, ...], dict[str, str], Ahead] | None = None
 
 
 def alone(*, all_gpus: bool) -> tuple[str, ...]:
@@ -49,19 +135,25 @@ def begin(arguments: Sequence[str]) -> None:
     if not likely(arguments):
         return
     environment = inside.scrubbed(os.environ)
-    with contextlib.suppress(UserError, OSError):
+    try:
         command = alone(all_gpus=True)
-        _begun = command, environment, start(command, environment, own_session=True)
-        atexit.register(_end)
+        _begun = command, environment, Ahead(command, environment)
+    except (UserError, OSError):
+        return
+    atexit.register(_end)
 
 
-def start(command: Sequence[str], environment: Mapping[str, str], *, own_session: bool) -> subprocess.Popen[bytes]:
+def start(
+    command: Sequence[str], environment: Mapping[str, str], *, own_session: bool
+) -> subprocess.Popen[bytes] | Ahead:
     """Start a job with pipes to all its standard streams, or take the one that was started ahead.
 
     Raises:
         OSError: if the command does not start.
     """
     global _begun  # noqa: PLW0603  the same fact
+    import subprocess  # noqa: PLC0415  start-up: see Ahead
+
     if _begun is not None:
         begun_command, begun_environment, process = _begun
         if own_session and tuple(command) == begun_command and dict(environment) == begun_environment:
@@ -86,5 +178,4 @@ def _end() -> None:
         return
     *_, process = _begun
     _begun = None
-    process.kill()
-    process.communicate()
+    process.end()

@@ -10,10 +10,13 @@ others turn into the engine before they import anything of weight.  So only ligh
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 
 from volley import locate
 from volley.launch.numbers import whole
+
+TYPE_CHECKING = False  # to import typing, or even collections.abc, takes longer than all of this
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 MEASURING = ("pingpong", "stream", "matrix", "jacobi", "transports")
 """The commands whose ranks measure; so do those of plain ``volley``."""
