@@ -177,6 +177,54 @@ def test_grid_engine(write: Write) -> None:
     assert write("--scheduler", "age", *asked, "--", "stream", "--direction", "bi") == AGE
 
 
+BETWEEN_GPUS = ("matrix", "--section", "uni,bi")
+ALONE = "# one process has all GPUs of the node\n/v/volley matrix --section uni,bi\n"
+LED = """\
+# the script runs on a node without GPUs: jsrun leads to one that has them
+jsrun --nrs=1 --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS --bind=none --gpu_per_rs=ALL_GPUS \
+/v/volley matrix --section uni,bi
+"""
+
+
+@pytest.fixture
+def with_cuda(stand_in: Path) -> None:
+    """The stand-in's engine was built with CUDA."""
+    install(stand_in.parent, cuda_version="13.0")
+
+
+@pytest.mark.parametrize(
+    ("words", "asked", "ending"),
+    [
+        (("slurm", "--gpus-per-node", "4"), ["--ntasks=1", "--gpus-per-node=4"], ALONE),
+        (("pbs", "--gpus-per-node", "4"), ["select=1:ncpus=1:mpiprocs=1:ngpus=4"], ALONE),
+        (("age", "--node-resource", "rt_AF"), ["rt_AF=1"], ALONE),
+        (("lsf",), ["-nnodes", "1"], LED),
+        (("lsf", "--start", "volley", "--gpus-per-node", "2"), ["num=2"], ALONE),
+    ],
+)
+def test_between_the_gpus_of_a_node_nothing_starts_ranks(
+    write: Write, with_cuda: None, words: tuple[str, ...], asked: list[str], ending: str
+) -> None:
+    text = write("--scheduler", *words, "--", *BETWEEN_GPUS)
+    assert text.endswith(f"\n\n{ending}")
+    directives = " ".join(line for line in text.splitlines() if line.startswith(SCHEDULERS[words[0]].prefix))
+    assert all(word in shlex.split(directives) for word in asked)
+
+
+def test_what_a_job_lacks_is_said(write: Write, with_cuda: None, stand_in: Path) -> None:
+    def notes(scheduler: str, *words: str) -> tuple[str, ...]:
+        order = script.Order(scheduler=scheduler, resources=script.Resources())
+        return script.write(order, read([*words]), words).notes
+
+    assert [note for note in notes("slurm", *BETWEEN_GPUS) if "add --gpus-per-node with their number" in note]
+    assert [note for note in notes("age", "pingpong") if "nothing but time is asked for" in note]
+    assert len(notes("age", *BETWEEN_GPUS)) == 1
+    assert notes("lsf", *BETWEEN_GPUS) == notes("slurm", "matrix") == ()
+    gpus = script.Order(scheduler="slurm", resources=script.Resources(gpus_per_node=2))
+    (note,) = script.write(gpus, read(["matrix"]), ["matrix"]).notes
+    assert "between ranks, through host memory" in note
+
+
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_the_launcher_may_start_volley_everywhere(write: Write, scheduler: str) -> None:
     text = write("--scheduler", scheduler, "--start", "launcher", "--", "pingpong", "--transport", "host")
@@ -294,10 +342,23 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--scheduler", "age", "--gpus-per-node", "2", "--node-resource", "r", "--", "pingpong"), "r brings its GPUs"),
         (("--scheduler", "age", "--nodes", "2", "--", "pingpong"), "--node-resource rt_AF"),
         (("--scheduler", "slurm", "--gpus-per-node", "1", "--", "pingpong"), "write --gpus-per-node 2, or --nodes 2"),
+        (("--scheduler", "slurm", "--nodes", "2", "--", *BETWEEN_GPUS), "between the GPUs of one node"),
+        (("--scheduler", "slurm", "-n", "2", "--", *BETWEEN_GPUS), "one process has all GPUs"),
+        (("--scheduler", "slurm", "--launcher", "srun", "--", *BETWEEN_GPUS), "no ranks to start"),
+        (("--scheduler", "pbs", "--start", "launcher", "--", *BETWEEN_GPUS), "no ranks to start"),
+        (("--scheduler", "lsf", "--launcher", "openmpi", "--", *BETWEEN_GPUS), "no jsrun write --start volley"),
+        (("--scheduler", "slurm", "--", *BETWEEN_GPUS, "--ranks", "2"), "leave out one or the other"),
     ],
 )
-def test_mistakes_do_not_wait_in_the_queue(refused: Write, words: tuple[str, ...], sentence: str) -> None:
+def test_mistakes_do_not_wait_in_the_queue(
+    with_cuda: None, refused: Write, words: tuple[str, ...], sentence: str
+) -> None:
     assert sentence in refused(*words)
+
+
+def test_an_engine_without_cuda_gets_no_job_for_gpus(stand_in: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["batch", "--scheduler", "slurm", "--", *BETWEEN_GPUS]) == 3
+    assert "built without CUDA and sees no GPU" in capsys.readouterr().err
 
 
 def test_a_gpu_may_be_shared_when_asked_for(write: Write) -> None:

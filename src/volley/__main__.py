@@ -61,7 +61,7 @@ def main() -> int:
     # Open MPI gives every rank a terminal of its own for stdout; what is drawn on it would end up in pipes and files.
     sys.stdout.isatty = lambda: False  # type: ignore[method-assign]
     code = _front()
-    if not inside.overridden(arguments) and inside.measures(arguments):
+    if place.size != 1 and not inside.overridden(arguments) and inside.measures(arguments):
         from volley import engine  # noqa: PLC0415  start-up: the other ranks never come here
 
         engine.release()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from volley.errors import UserError
+from volley.errors import MachineError, UserError
 from volley.launch.job import cores
 from volley.records import Jacobi, Matrix, Node, Plan, Sampling, Stream
 from volley.solving import grids, squarest, steps
@@ -190,6 +190,18 @@ def _not_a_grid(topology: tuple[int, int], ranks: int) -> str:
         f"--topology {across} {along} is a grid of {count(across * along, 'process')}, and the job has "
         f"{count(ranks, 'rank')}: write --topology {fitting}, or start {across * along} ranks"
     )
+
+
+def check_sees_gpus(cuda_version: str | None) -> None:
+    """Refuse the GPUs of a node where the engine's build has no CUDA.
+
+    Raises:
+        MachineError: saying what it can measure.
+    """
+    if cuda_version is None:
+        raise MachineError(
+            "this engine was built without CUDA and sees no GPU; volley matrix --transport host measures between ranks"
+        )
 
 
 def check_counts(request: Request) -> None:

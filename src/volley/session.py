@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from volley import engine, trial
-from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
+from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
 from volley.keeping import Keeper, keep
 from volley.launch import inside
 from volley.launch.allocation import allocation
@@ -22,6 +22,7 @@ from volley.planning import (
     Request,
     check_counts,
     check_matrix_time,
+    check_sees_gpus,
     choose_exchanges,
     choose_transports,
     count_ranks,
@@ -114,10 +115,7 @@ def _of_node(request: Request, path: Path) -> Session:
     Neither mpirun nor a CUDA-aware UCX belongs to its stack.
     """
     built = read_facts(path)
-    if built.cuda_version is None:
-        raise MachineError(
-            "this engine was built without CUDA and sees no GPU; volley matrix --transport host measures between ranks"
-        )
+    check_sees_gpus(built.cuda_version)
     stack = Stack(built, mpiexec=None)
     start = start_alone(request)
     plan = make_plan(request, (), 1, start.facts(stack))

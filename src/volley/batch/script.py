@@ -19,8 +19,8 @@ from volley.errors import MachineError, UserError
 from volley.launch.allocation import Allocation
 from volley.launch.choose import choose
 from volley.launch.job import Job
-from volley.launch.launchers import Launcher
-from volley.planning import Request, check_counts, choose_transports, count_ranks
+from volley.launch.launchers import LAUNCHERS, Launcher
+from volley.planning import Request, check_counts, check_sees_gpus, choose_transports, count_ranks
 from volley.stack import assemble, read_facts
 from volley.text import harmless, several
 from volley.trial import RISKY
@@ -70,10 +70,12 @@ def write(order: Order, request: Request, words: Sequence[str]) -> Script:
     scheduler = SCHEDULERS[order.scheduler]
     _check_words(order, words)
     _check_request(order, request)
+    if request.benchmark == "node":
+        return _between_gpus(scheduler, order, words)
     work = _work(scheduler, order, request, words)
     asked = replace(order.resources, ranks=work.job.ranks, launcher=work.launcher.name)
     _check_gpus(asked, request, used=work.job.gpus)
-    notes = _no_gpus(asked, request, work)
+    notes = (*_no_gpus(asked, request, work), *_no_resources(scheduler, order), *_other_matrix(asked, request))
     submit = _submit(scheduler, asked, order.output)
     lines = [*head(scheduler, asked, order.directives), "", *_setting(scheduler, order, submit), ""]
     if (order.start or ("launcher" if work.launcher.name == "jsrun" else "volley")) == "launcher":
@@ -82,6 +84,35 @@ def write(order: Order, request: Request, words: Sequence[str]) -> Script:
         note = f"inside a launcher {RISKY} is measured only where it is named: add --transport {RISKY}"
         return Script(_text([*lines, *_launcher_starts(work)]), submit, (*notes, *([note] if unnamed else [])))
     return Script(_text([*lines, *_volley_starts(work, words, order)]), submit, notes)
+
+
+def _between_gpus(scheduler: Scheduler, order: Order, words: Sequence[str]) -> Script:
+    """One process has all GPUs of the job's node: there are no ranks, and no launcher but one that leads there."""
+    if order.resources.nodes > 1:
+        raise UserError(f"--nodes {order.resources.nodes}: this matrix is between the GPUs of one node; leave it out")
+    if order.ranks not in (None, 1):
+        raise UserError(f"--ranks {order.ranks}: one process has all GPUs of the node; leave it out")
+    leads = LAUNCHERS["jsrun"]
+    far = scheduler.name == leads.at_home and order.start != "volley"
+    nothing = "between GPUs of one node there are no ranks to start; leave it out"
+    if order.launcher not in ("auto", leads.name if far else "auto"):
+        instead = ", and where there is no jsrun write --start volley" if far else ""
+        raise UserError(f"--launcher {order.launcher}: {nothing}{instead}")
+    if order.start == "launcher" and not far:
+        raise UserError(f"--start launcher: {nothing}")
+    check_sees_gpus(read_facts(engine.find()).cuda_version)
+    asked = replace(order.resources, ranks=1, launcher=leads.name if far else "none")
+    submit = _submit(scheduler, asked, order.output)
+    itself = [*_itself(), *words]
+    if far:
+        comment = "# the script runs on a node without GPUs: jsrun leads to one that has them"
+        itself = [leads.program, *leads.words(Job(engine=(), ranks=1, gpus=True)), *itself]
+    else:
+        comment = "# one process has all GPUs of the node"
+    last = [*head(scheduler, asked, order.directives), "", *_setting(scheduler, order, submit), "", comment]
+    named = far or asked.gpus_per_node or asked.node_resource or order.directives or scheduler.name == "age"
+    notes = () if named else (_without_gpus("with their number"),)
+    return Script(_text([*last, shlex.join(itself)]), submit, (*notes, *_no_resources(scheduler, order)))
 
 
 def _text(lines: Sequence[str]) -> str:
@@ -198,8 +229,27 @@ def _no_gpus(asked: Resources, request: Request, work: _Work) -> tuple[str, ...]
         return ()
     if work.launcher.name == "jsrun":
         return ()
-    needed = 1 if request.share_device else asked.ranks_per_node
-    return (f"no GPUs are asked for, and on many sites none will be there: add --gpus-per-node {needed}",)
+    return (_without_gpus(1 if request.share_device else asked.ranks_per_node),)
+
+
+def _without_gpus(needed: int | str) -> str:
+    return f"no GPUs are asked for, and on many sites none will be there: add --gpus-per-node {needed}"
+
+
+def _no_resources(scheduler: Scheduler, order: Order) -> tuple[str, ...]:
+    """Say where a batch system is asked for nothing but time."""
+    if scheduler.name != "age" or order.resources.node_resource or order.directives:
+        return ()
+    return ("nothing but time is asked for: Grid Engine's names are the site's; add e.g. --node-resource rt_AF",)
+
+
+def _other_matrix(asked: Resources, request: Request) -> tuple[str, ...]:
+    """Say where GPUs are asked for, and the matrix is between ranks through host memory."""
+    if request.benchmark != "matrix" or request.transports != ("host",) or not asked.gpus_per_node:
+        return ()
+    return (
+        "this matrix is between ranks, through host memory; for the GPUs of a node name its sections: --section all",
+    )
 
 
 def _check_gpus(asked: Resources, request: Request, *, used: bool) -> None:

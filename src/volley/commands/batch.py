@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from volley.batch import options as job
+from volley.commands import matrix
 from volley.commands.common import Command
 from volley.errors import UserError
 from volley.launch.inside import MEASURING
-from volley.options import OVERVIEW_BUDGET_S, request
+from volley.options import OVERVIEW_BUDGET_S, node, request
 from volley.text import several
 
 if TYPE_CHECKING:
@@ -68,8 +69,10 @@ def read(group: Any, words: Sequence[str]) -> Request:
     name, command, rest = group.resolve_command(parent, list(words))
     if name not in MEASURING:
         raise UserError(f"volley {name} measures nothing: a job is for {several(MEASURING, 'or')}")
-    params = command.make_context(name, rest, parent=parent).params
-    return request("probe" if name == "transports" else name, params)
+    context = command.make_context(name, rest, parent=parent)
+    if name == "matrix" and node.asked(context.params, matrix.defaults(context)):
+        name = "node"
+    return request("probe" if name == "transports" else name, context.params)
 
 
 COMMAND = Command(
@@ -77,6 +80,7 @@ COMMAND = Command(
     examples=(
         "volley batch --scheduler slurm --nodes 2 --gpus-per-node 1 -- pingpong --transport all",
         "volley batch --scheduler lsf --account ABC123 --module cuda -o volley.lsf -- pingpong --transport aware",
+        "volley batch --scheduler slurm --gpus-per-node 4 -- matrix --section all",
         "volley batch --scheduler age --account GROUP --node-resource rt_AF --module cuda/11.2/11.2.2 -- stream",
     ),
     context_settings={"allow_interspersed_args": False},

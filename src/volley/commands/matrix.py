@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import typer
 
@@ -49,8 +50,12 @@ def matrix(
     they are on one socket, on one node, or on two; a pair that stands out is measured again beside like pairs before
     it is blamed.
     """
-    defaults = {param.name: param.get_default(ctx) for param in ctx.command.params if param.name}
-    measure("node" if node.wanted(ctx.params, defaults, os.environ) else "matrix", ctx)
+    measure("node" if node.wanted(ctx.params, defaults(ctx), os.environ) else "matrix", ctx)
+
+
+def defaults(ctx: typer.Context) -> dict[str, Any]:
+    """What the options are where they are not given."""
+    return {param.name: param.get_default(ctx) for param in ctx.command.params if param.name}
 
 
 COMMAND = Command(

@@ -84,8 +84,27 @@ def _plain(value: Any) -> Any:
 
 def asks_for_gpus(given: Mapping[str, Any]) -> list[str]:
     """Return the options that only matrices between GPUs have and that were given."""
-    asked = ["--section"] if given.get("section") else []
-    return asked + ([f"--format {SAMPLES_FORMAT}"] if given.get("format_name") == SAMPLES_FORMAT else [])
+    sections = ["--section"] if given.get("section") else []
+    return sections + ([f"--format {SAMPLES_FORMAT}"] if given.get("format_name") == SAMPLES_FORMAT else [])
+
+
+def asked(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool | None:
+    """Tell whether options ask for a matrix between the GPUs of a node (true), between ranks (false), or say nothing.
+
+    Args:
+        given: the parsed options.
+        defaults: what they are where they are not given.
+
+    Raises:
+        UserError: if options of both were given.
+    """
+    of_ranks, of_gpus = asks_for_ranks(given, defaults), asks_for_gpus(given)
+    if of_ranks and of_gpus:
+        raise UserError(
+            f"{several(of_gpus)} belong{'s' if len(of_gpus) == 1 else ''} to a matrix between the GPUs of this node, "
+            f"{several(of_ranks)} to one between ranks: leave out one or the other"
+        )
+    return bool(of_gpus) if of_gpus or of_ranks else None
 
 
 def wanted(given: Mapping[str, Any], defaults: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
@@ -100,20 +119,15 @@ def wanted(given: Mapping[str, Any], defaults: Mapping[str, Any], environment: M
         UserError: if options of both were given.
         MachineError: if it must be between GPUs and there is no driver for any.
     """
-    of_ranks, of_gpus = asks_for_ranks(given, defaults), asks_for_gpus(given)
-    if of_ranks and of_gpus:
-        raise UserError(
-            f"{several(of_gpus)} belong{'s' if len(of_gpus) == 1 else ''} to a matrix between the GPUs of this node, "
-            f"{several(of_ranks)} to one between ranks: leave out one or the other"
-        )
+    between_gpus = asked(given, defaults)
     place = inside.position(environment)
-    if of_ranks or (place and place.size != 1 and not of_gpus):
+    if between_gpus is False or (place and place.size != 1 and not between_gpus):
         return False
     if not has_driver():
-        if of_gpus:
+        if between_gpus:
             raise MachineError(
-                f"{several(of_gpus)}: there is no NVIDIA driver here, and so no GPU; volley matrix --transport host "
-                "measures between ranks"
+                f"{several(asks_for_gpus(given))}: there is no NVIDIA driver here, and so no GPU; "
+                "volley matrix --transport host measures between ranks"
             )
         return False
     return True
@@ -130,10 +144,10 @@ def plan_part(options: Mapping[str, Any]) -> Node:
     Raises:
         UserError: naming the option and the valid forms.
     """
-    asked = options.get("section")
+    sections = options.get("section")
     as_sample = options.get("format_name") == SAMPLES_FORMAT
     usual = OF_THE_SAMPLE if as_sample else USUAL
-    names = split_names("--section", ",".join(asked)) if asked else usual
+    names = split_names("--section", ",".join(sections)) if sections else usual
     chosen = dict.fromkeys(each for name in names for each in (SECTIONS if name == "all" else (name,)))
     for name in chosen:
         if name not in SECTIONS and name not in TESTS:
