@@ -137,6 +137,8 @@ def _legend(sheets: Sequence[Sheet]) -> str:
     parts = []
     if sheets[0].row.ends == "gpus":
         parts.append("rows: the GPU that drives, columns: the other one; diagonal: within one GPU")
+    good, fair, poor = (f"{least * 100:.0f} %" for least, _ in _HEAT[:3])
+    parts.append(f"green: from {good} of the best pair, yellow: below {fair}, red: below {poor}")
     if unit(sheets[0].row) == "GB/s":
         sizes = sorted({sheet.row.size_bytes for sheet in sheets})
         parts.append(f"messages of {' and '.join(map(format_size, sizes))}, each byte counted once; GB/s: 10^9 B/s")
