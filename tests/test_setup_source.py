@@ -189,7 +189,15 @@ def test_only_one_set_up_at_a_time_works_in_a_prefix(place: Place) -> None:
 def test_a_dry_run_shows_every_step_and_does_nothing(place: Place) -> None:
     said = place(dry_run=True)
     assert not place.prefix.exists()
-    for line in ("./configure --prefix=", "&& make", "make install", f"unpack {place.ucx}", "cp -a", "lib_install"):
+    for line in (
+        "./configure --prefix=",
+        "&& make",
+        "make install",
+        f"unpack {place.ucx}",
+        "cp -a",
+        "lib_install",
+        "\nthen the proof: ",
+    ):
         assert line in said
 
 

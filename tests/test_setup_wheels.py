@@ -68,6 +68,8 @@ def test_a_dry_run_prints_the_commands_and_makes_nothing(tmp_path: Path) -> None
     said = setup(tmp_path / "env", dry_run=True)
     assert said.splitlines()[0] == f"{sys.executable} -m venv {tmp_path}/env"
     assert "libucx-cu13" in said.splitlines()[1]
+    assert said.splitlines()[2].startswith("# then the proof: ")
+    assert "# no proof, as asked" in setup(tmp_path / "env", dry_run=True, prove=False)
     assert not (tmp_path / "env").exists()
 
 

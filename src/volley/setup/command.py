@@ -90,6 +90,7 @@ def _from_wheels(request: Request, out: TextIO) -> int:
     plain = build_environment(request.environment)
     if request.dry_run:
         out.writelines(f"{harmless(join(tokens))}\n" for tokens in wheels.commands(target))
+        out.write(f"# {_proof_ahead(request)}\n")
         return EXIT_GOOD
     if request.prove:
         checks.require({"cc": plain.get("CC")}, plain, this_distribution())
@@ -126,6 +127,7 @@ def _from_source(request: Request, out: TextIO) -> int:
     steps = recipe(given)
     if request.dry_run:
         _show(steps, folders, out)
+        out.write(f"{_proof_ahead(request)}\n")
         return EXIT_GOOD
     checks.programs(given.sources, plain, given.distribution)
     done = builder.keys(steps)
@@ -171,6 +173,13 @@ def _show(steps: Sequence[Step], folders: Folders, out: TextIO) -> None:
         state = " (done before)" if builder.finished(step, keys[step.name], folders) else ""
         out.write(f"[{number}/{len(steps)}] {step.title}{state}\n")
         out.writelines(f"    {harmless(action.line())}\n" for action in step.actions)
+
+
+def _proof_ahead(request: Request) -> str:
+    """Say what follows the steps."""
+    if not request.prove:
+        return "no proof, as asked: no transfer will be made"
+    return "then the proof: a program compiled with this MPI sends messages between two ranks, of GPU memory if it can"
 
 
 def _prove(request: Request, mpi: Mpi, folders: Folders, environment: Mapping[str, str], progress: Progress) -> None:
