@@ -78,15 +78,20 @@ def test_who_needs_another_one_ends_it(sleeper: None, all_gpus: bool) -> None:
     other.communicate(b"")
 
 
-def test_a_process_started_ahead_is_one_of_its_own(sleeper: None) -> None:
+def test_a_process_started_ahead_is_one_of_its_own(sleeper: None, tmp_path: Path) -> None:
     """As subprocess starts one: in a session of its own, with the usual signals, and nothing of ours open."""
-    kept = os.open(os.devnull, os.O_RDONLY)
-    ahead = begun()
+    kept = tmp_path / "kept"
+    with kept.open("w", encoding="ascii"):
+        ahead = begun()
+        ahead.stdin.write(b"!")
+        ahead.stdin.flush()
+        assert ahead.stdout.read(1) == b"!"  # what it opened to start is closed again
+        files = {file.readlink() for file in Path(f"/proc/{ahead.pid}/fd").iterdir()}
     assert os.getsid(ahead.pid) == ahead.pid
     fields = dict(line.split(":\t") for line in Path(f"/proc/{ahead.pid}/status").read_text("ascii").splitlines())
     assert not int(fields["SigIgn"], 16) & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1)
-    assert str(kept) not in {file.name for file in Path(f"/proc/{ahead.pid}/fd").iterdir()}
-    os.close(kept)
+    assert files
+    assert kept not in files
     assert ahead.poll() is None
     ahead.terminate()
     assert ahead.wait() == -signal.SIGTERM
