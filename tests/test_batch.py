@@ -216,13 +216,15 @@ def test_what_a_job_lacks_is_said(write: Write, with_cuda: None, stand_in: Path)
         order = script.Order(scheduler=scheduler, resources=script.Resources())
         return script.write(order, read([*words]), words).notes
 
-    assert [note for note in notes("slurm", *BETWEEN_GPUS) if "add --gpus-per-node with their number" in note]
+    gpus, core = notes("slurm", *BETWEEN_GPUS)
+    assert "add --gpus-per-node with their number" in gpus
+    assert "--directive=--exclusive" in core
     assert [note for note in notes("age", "pingpong") if "nothing but time is asked for" in note]
     assert len(notes("age", *BETWEEN_GPUS)) == 1
     assert notes("lsf", *BETWEEN_GPUS) == notes("slurm", "matrix") == ()
-    gpus = script.Order(scheduler="slurm", resources=script.Resources(gpus_per_node=2))
-    (note,) = script.write(gpus, read(["matrix"]), ["matrix"]).notes
-    assert "between ranks, through host memory" in note
+    with_gpus = script.Order(scheduler="slurm", resources=script.Resources(gpus_per_node=2))
+    for found in (script.write(with_gpus, read(["matrix"]), ["matrix"]).notes, notes("lsf", "matrix")):
+        assert [note for note in found if "between ranks, through host memory" in note]
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -348,12 +350,21 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--scheduler", "pbs", "--start", "launcher", "--", *BETWEEN_GPUS), "no ranks to start"),
         (("--scheduler", "lsf", "--launcher", "openmpi", "--", *BETWEEN_GPUS), "no jsrun write --start volley"),
         (("--scheduler", "slurm", "--", *BETWEEN_GPUS, "--ranks", "2"), "leave out one or the other"),
+        (("--scheduler", "slurm", "--gpus-per-node", "2", "--", *BETWEEN_GPUS, "--gpus", "0,3"), "--gpus-per-node 4"),
     ],
 )
 def test_mistakes_do_not_wait_in_the_queue(
     with_cuda: None, refused: Write, words: tuple[str, ...], sentence: str
 ) -> None:
     assert sentence in refused(*words)
+
+
+def test_an_engine_without_its_other_program_gets_none_either(
+    with_cuda: None, stand_in: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand_in.with_name("volley-engine-node").unlink()
+    assert cli.main(["batch", "--scheduler", "slurm", "--", *BETWEEN_GPUS]) == 3
+    assert f"there is no program {stand_in}-node" in capsys.readouterr().err
 
 
 def test_an_engine_without_cuda_gets_no_job_for_gpus(stand_in: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,10 +8,15 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import example_records
+from fake_engine import install
+from volley import engine
 from volley.launch import headstart
+from volley.records import End, Run
 
 SLEEPER = "#!/bin/sh\nexec cat\n"
 OURS = Path("/proc/self/fd")
@@ -55,7 +60,7 @@ def test_only_what_cannot_end_otherwise_gets_a_head_start(line: str, expected: b
 
 def test_who_needs_that_engine_takes_it(sleeper: None) -> None:
     ahead = begun()
-    command = headstart.alone(all_gpus=True)
+    command = headstart.alone(all_gpus=True, hurried=True)
     taken = headstart.start(command, dict(os.environ), own_session=True)
     assert taken is ahead
     with ahead.stdin, ahead.stdout, ahead.stderr:
@@ -72,22 +77,29 @@ def test_who_needs_that_engine_takes_it(sleeper: None) -> None:
 def test_who_needs_another_one_ends_it(sleeper: None, all_gpus: bool) -> None:
     ahead = begun()
     environment = {**os.environ, "OTHER": "1"} if all_gpus else dict(os.environ)
-    other = headstart.start(headstart.alone(all_gpus=all_gpus), environment, own_session=True)
+    other = headstart.start(headstart.alone(all_gpus=all_gpus, hurried=True), environment, own_session=True)
     assert isinstance(other, subprocess.Popen)
     assert ahead.poll() == -signal.SIGKILL
     other.communicate(b"")
 
 
-def test_a_process_started_ahead_is_one_of_its_own(sleeper: None, tmp_path: Path) -> None:
-    """As subprocess starts one: in a session of its own, with the usual signals, and nothing of ours open."""
+@pytest.mark.parametrize("old", [False, True])
+def test_a_process_started_ahead_is_one_of_its_own(
+    sleeper: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bool
+) -> None:
+    """As subprocess starts one: away from our terminal's signals, with the usual ones, and nothing of ours open."""
+    if old:
+        monkeypatch.setattr(os, "posix_spawn", without_sessions)
     kept = tmp_path / "kept"
-    with kept.open("w", encoding="ascii"):
+    with kept.open("w", encoding="ascii") as file:
+        os.set_inheritable(file.fileno(), True)
         ahead = begun()
         ahead.stdin.write(b"!")
         ahead.stdin.flush()
         assert ahead.stdout.read(1) == b"!"  # what it opened to start is closed again
-        files = {file.readlink() for file in Path(f"/proc/{ahead.pid}/fd").iterdir()}
-    assert os.getsid(ahead.pid) == ahead.pid
+        files = {each.readlink() for each in Path(f"/proc/{ahead.pid}/fd").iterdir()}
+    assert os.getpgid(ahead.pid) == ahead.pid
+    assert old or os.getsid(ahead.pid) == ahead.pid
     fields = dict(line.split(":\t") for line in Path(f"/proc/{ahead.pid}/status").read_text("ascii").splitlines())
     assert not int(fields["SigIgn"], 16) & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1)
     assert files
@@ -97,6 +109,38 @@ def test_a_process_started_ahead_is_one_of_its_own(sleeper: None, tmp_path: Path
     assert ahead.wait() == -signal.SIGTERM
     ahead.kill()  # it has ended: nobody else is meant
     assert ahead.poll() == -signal.SIGTERM
+
+
+posix_spawn = os.posix_spawn
+
+
+def without_sessions(*arguments: Any, **options: Any) -> int:
+    """What a Python that was built beside an old C library does."""
+    if options.get("setsid"):
+        raise NotImplementedError("posix_spawn: setsid unavailable on this platform")
+    return posix_spawn(*arguments, **options)
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_job_that_was_started_ahead_is_heard_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ignored: bool
+) -> None:
+    """Also where whoever started volley ignores SIGCHLD, so that nobody hears how it ended."""
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path)))
+    monkeypatch.setenv("VOLLEY_FAKE", "good")
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    try:
+        ahead = begun()
+        command = headstart.alone(all_gpus=True, hurried=True)
+        with engine.Running(command, dict(os.environ)) as running:
+            records = [record for _, record in running.records(example_records.plan())]
+        assert running._process is ahead
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert isinstance(records[0], Run)
+    assert isinstance(records[-1], End)
+    assert running.ending.status == 0
+    assert all(stream.closed for stream in (ahead.stdin, ahead.stdout, ahead.stderr))
 
 
 def test_several_threads_may_wait_for_it(sleeper: None) -> None:

@@ -355,10 +355,19 @@ def test_each_program_of_the_engine_names_the_other(engine: Path) -> None:
     assert b"measured by volley-engine-node, which needs no MPI" in ended.stderr
 
 
+@pytest.mark.parametrize("color", [False, True])
+def test_what_colours_mean_is_said_where_there_are_any(color: bool) -> None:
+    out = io.StringIO()
+    render([made.log()], "table", out, color=color, err=io.StringIO())
+    assert ("green: from 96 % of the best pair" in out.getvalue().replace("\n", " ")) is color
+
+
 def test_an_engine_that_lacks_its_other_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path)))
     (tmp_path / "volley-engine-node").unlink()
-    with pytest.raises(MachineError, match="no volley-engine-node beside volley-engine"):
+    with pytest.raises(
+        MachineError, match=r"no program .*/volley-engine-node, which measures between GPUs: point VOLLEY_ENGINE"
+    ):
         locate.node_engine_path()
 
 

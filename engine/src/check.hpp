@@ -1,7 +1,7 @@
 // Failures: statuses become exceptions that say which call failed where; those of MPI in check_mpi.hpp, those of CUDA
 // in gpu/check_cuda.cuh.
 //
-// Throw anywhere; main.cpp and node_main.cpp are the only catches, and main.cpp has the only MPI_Abort.
+// Throw anywhere; main.cpp and node_main.cpp alone end the program, and main.cpp has the only MPI_Abort.
 #pragma once
 
 #include <source_location>

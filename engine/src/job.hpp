@@ -38,7 +38,7 @@ struct Placement {
   int local_rank = 0;
   bool bound = false;
   gpu::Presence gpus;
-  std::optional<int> device;  // device of this rank, selected already
+  std::optional<int> device;  // device of this rank
   std::string refusal;        // what makes no sense; said after MPI_Init, where the whole job can be ended
 };
 

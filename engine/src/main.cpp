@@ -58,15 +58,21 @@ void check_cores(const std::vector<RankFacts>& ranks) {
                       "whose binding is then kept");
 }
 
+// A plan's text, read as this program takes it.
+PlanReading reading_of(const std::string& text) {
+  PlanReading reading = read_plan(text, registry());
+  if (reading.benchmark_known && reading.plan.benchmark == Benchmark::node) {
+    reading.errors = {"the matrices of a node are measured by volley-engine-node, which needs no MPI"};
+  }
+  return reading;
+}
+
 // The first rank reads the plan and finds its errors; every rank gets the same plan or the same refusal.
 Plan shared_plan(const Options& options, const Context& context) {
   const bool reads = context.rank == 0;
   const std::string text = wire::broadcast(reads ? read_plan_text(options.plan) : "", 0, context.world.get());
-  PlanReading reading = read_plan(text, registry());
+  PlanReading reading = reading_of(text);
   if (!reading.errors.empty()) throw AgreedRefusal(reading.errors);
-  if (reading.plan.benchmark == Benchmark::node) {
-    throw AgreedRefusal("the matrices of a node are measured by volley-engine-node, which needs no MPI");
-  }
   return std::move(reading.plan);
 }
 
@@ -93,7 +99,7 @@ int measure(const Options& options, Session& session) {
 }
 
 int check_plan(const Options& options) {
-  const PlanReading reading = read_plan(read_plan_text(options.plan), registry());
+  const PlanReading reading = reading_of(read_plan_text(options.plan));
   if (!reading.errors.empty()) throw Refusal(reading.errors);
   return static_cast<int>(Exit::good);
 }

@@ -22,15 +22,15 @@ namespace {
 
 Plan plan_of_node(const Options& options) {
   PlanReading reading = read_plan(read_plan_text(options.plan), {});
-  if (!reading.plan.document.empty() && reading.plan.benchmark != Benchmark::node) {
-    reading.errors.push_back("volley-engine-node is for the matrices of a node; all else is volley-engine's");
+  if (reading.benchmark_known && reading.plan.benchmark != Benchmark::node) {
+    throw Refusal("volley-engine-node is for the matrices of a node; all else is volley-engine's");
   }
   if (!reading.errors.empty()) throw Refusal(reading.errors);
   return std::move(reading.plan);
 }
 
 Exit measure(const Options& options, Output& output, std::optional<Records>& records) {
-  node::ask_for_few_queues();
+  if (options.few_queues) node::ask_for_few_queues();
   const Job job = make_job_alone();
   if (options.wake) node::wake(job.gpus.devices);
   const Plan plan = plan_of_node(options);

@@ -32,10 +32,11 @@ const char* usage(Program program) {
     return "volley-engine-node: measures between the GPUs of this machine what a plan asks for, without MPI, and\n"
            "writes records (JSON Lines)\n"
            "\n"
-           "  volley-engine-node --plan FILE|- [--records FILE|-] [--wake]\n"
+           "  volley-engine-node --plan FILE|- [--records FILE|-] [--wake] [--few-queues]\n"
            "  volley-engine-node --check --plan FILE|-     validate a plan: one line for each error\n"
            "\n"
            "One process has all GPUs: start it plainly. With --wake they are made ready before the plan is read.\n"
+           "With --few-queues CUDA makes two queues to each in place of eight: it starts and ends sooner.\n"
            "Exit codes: 0 good, 1 a cell failed, 2 the plan makes no sense, 3 the machine cannot, 4 no progress.\n";
   }
   return "volley-engine: measures what a plan asks for and writes records (JSON Lines)\n"
@@ -70,6 +71,7 @@ Options parse_options(Program program, int argc, char** argv) {
     else if (ranks && name == "--bind-share") options.bind = options.share = true;
     else if (ranks && name == "--follower") options.follower = true;
     else if (!ranks && name == "--wake") options.wake = true;
+    else if (!ranks && name == "--few-queues") options.few_queues = true;
     else throw Refusal("unknown argument `" + std::string(name) + "`" + help);
   }
   return options;

@@ -17,6 +17,7 @@ struct Options {
   bool bind = false;          // the engine binds each rank before MPI_Init, to one core
   bool share = false;         // the same, to an equal share of the cores: for ranks that have threads
   bool wake = false;          // of a node: all GPUs are made ready before the plan is read
+  bool few_queues = false;    // of a node: CUDA makes as many queues to a GPU as links use, and no more
   bool follower = false;      // started by a front that is another rank: must not be rank 0
   std::vector<int> gpus;      // device of each local rank, in order; empty: local rank modulo devices
 };

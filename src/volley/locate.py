@@ -53,7 +53,8 @@ def node_engine_path() -> str:
     """
     path = os.path.join(os.path.dirname(engine_path()), NODE_NAME)
     if not _is_program(path):
-        raise MachineError(f"there is no {NODE_NAME} beside {NAME}; install volley again")
+        how = f"point {VARIABLE} to an engine that has both" if os.environ.get(VARIABLE) else "install volley again"
+        raise MachineError(f"there is no program {path}, which measures between GPUs: {how}")
     return path
 
 

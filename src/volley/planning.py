@@ -192,6 +192,11 @@ def _not_a_grid(topology: tuple[int, int], ranks: int) -> str:
     )
 
 
+def in_a_hurry(request: Request) -> bool:
+    """Tell whether an answer is wanted as soon as the CUDA sample has one."""
+    return request.node is not None and request.node.quick
+
+
 def check_sees_gpus(cuda_version: str | None) -> None:
     """Refuse the GPUs of a node where the engine's build has no CUDA.
 

@@ -26,6 +26,7 @@ from volley.planning import (
     choose_exchanges,
     choose_transports,
     count_ranks,
+    in_a_hurry,
     make_plan,
     scaled,
 )
@@ -120,8 +121,7 @@ def _of_node(request: Request, path: Path) -> Session:
     start = start_alone(request)
     plan = make_plan(request, (), 1, start.facts(stack))
     # NVML and CUDA wait for each other in the driver: who wants to know soon gets no account of the GPUs.
-    hurried = request.node is not None and request.node.quick
-    return Session(request, plan, start, stack, uses_devices=not hurried)
+    return Session(request, plan, start, stack, uses_devices=not in_a_hurry(request))
 
 
 # ------------------------------------------------------------------------------------------------- the session

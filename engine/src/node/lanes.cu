@@ -54,7 +54,7 @@ std::optional<Mismatch> LaneLink::check(const std::byte*, std::size_t bytes, con
     std::future<std::optional<Mismatch>> wrong;
   };
   std::vector<Looking> all;
-  const auto policy = bytes < bytes_worth_a_thread ? std::launch::deferred : std::launch::async;
+  const auto policy = bytes < bytes_worth_a_thread ? std::launch::deferred : std::launch::async | std::launch::deferred;
   const auto look = [&](const Place& place, const char* reader, const Contents& contents) {
     all.push_back({reader, std::async(policy, [&place, bytes, contents] {
                      select(place);

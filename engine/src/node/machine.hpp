@@ -54,8 +54,9 @@ class Machine {
   virtual void renew(int first, int second) = 0;
 };
 
-// Asks CUDA for as many queues to each device as links use at once: making and ending the others takes longer than much
-// of what is measured. Before anything else is asked of CUDA; what the user has set stays.
+// Asks CUDA for as many queues to each device as links use at once, for who is in a hurry: making and ending the others
+// takes longer than much of what is measured. What is stuck may then hold up the rest of its device. Before anything
+// else is asked of CUDA; what the user has set stays.
 void ask_for_few_queues();
 
 // Makes the contexts of so many devices, which take a tenth of a second each, before it is known what they are for.

@@ -35,8 +35,10 @@ constexpr Pace quick_pace{.sample_s = 0.2e-3,
                           .calibration_s = 0,
                           .calibration_batches = 2,
                           .lasting_exchange_s = 0.2e-3};
-// A GPU that was stuck with so many others is left alone.
+// A GPU that was stuck with so many others is left alone. In a hurry, where it has few queues, what is stuck may hold
+// up all that it would start next.
 constexpr std::size_t most_stuck = 2;
+constexpr std::size_t most_stuck_quick = 1;
 // Links are given up before the watchdog ends the process.
 constexpr double most_patience_s = 10;
 
@@ -162,9 +164,12 @@ class Matrices {
   std::optional<Trouble> beforehand(int first, int second) {
     if (budget_used(plan_, records_)) return Trouble{"skipped", budget_reason(plan_)};
     if (!lost_.empty()) return Trouble{"skipped", lost_};
-    const auto stuck = [](const std::set<int>& others) { return others.size() >= most_stuck; };
+    const bool quick = plan_.node.quick;
     for (const int end : {first, second}) {
-      if (stuck(stuck_[end])) return Trouble{"skipped", "one of the two GPUs was stuck with several others before"};
+      if (stuck_[end].size() < (quick ? most_stuck_quick : most_stuck)) continue;
+      return Trouble{"skipped", quick ? "one of the two GPUs was stuck before; without --format cuda-samples its other "
+                                        "links are tried"
+                                      : "one of the two GPUs was stuck with several others before"};
     }
     if (stuck_[first].contains(second)) return Trouble{"skipped", "the two were stuck before"};
     return std::nullopt;

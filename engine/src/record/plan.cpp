@@ -305,9 +305,11 @@ std::string wrong_version(const Json& document) {
          std::to_string(plan_version) + "; use the front and the engine of one release";
 }
 
-void read_into(Plan& plan, Object& object, Transports transports) {
+void read_into(PlanReading& reading, Object& object, Transports transports) {
+  Plan& plan = reading.plan;
   int version = plan_version;
   object.integer("plan", version, 1);
+  const std::size_t before = reading.errors.size();
   object.choice("benchmark", plan.benchmark,
                 {{"pingpong", Benchmark::pingpong},
                  {"stream", Benchmark::stream},
@@ -316,6 +318,7 @@ void read_into(Plan& plan, Object& object, Transports transports) {
                  {"jacobi", Benchmark::jacobi},
                  {"probe", Benchmark::probe}},
                 true);
+  reading.benchmark_known = reading.errors.size() == before;
   object.integer("world_size", plan.world_size, 1);
   object.list("transports", plan.transports, "a transport's name", [](const Json& v) { return v.is_string(); }, true);
   object.list("sizes_bytes", plan.sizes_bytes, a_size, is_size);
@@ -360,7 +363,7 @@ PlanReading read_plan(const std::string& text, std::span<const TransportEntry> t
   }
   plan.document = text;
   Object object(document, "$", reading.errors);
-  read_into(plan, object, transports);
+  read_into(reading, object, transports);
   return reading;
 }
 

@@ -83,6 +83,7 @@ struct Plan {
 struct PlanReading {
   Plan plan;
   std::vector<std::string> errors;
+  bool benchmark_known = false;  // the text says which one; the rest may be wrong
 };
 struct TransportEntry;
 [[nodiscard]] PlanReading read_plan(const std::string& text, std::span<const TransportEntry> transports);

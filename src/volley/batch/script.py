@@ -71,7 +71,7 @@ def write(order: Order, request: Request, words: Sequence[str]) -> Script:
     _check_words(order, words)
     _check_request(order, request)
     if request.benchmark == "node":
-        return _between_gpus(scheduler, order, words)
+        return _between_gpus(scheduler, order, request, words)
     work = _work(scheduler, order, request, words)
     asked = replace(order.resources, ranks=work.job.ranks, launcher=work.launcher.name)
     _check_gpus(asked, request, used=work.job.gpus)
@@ -86,7 +86,7 @@ def write(order: Order, request: Request, words: Sequence[str]) -> Script:
     return Script(_text([*lines, *_volley_starts(work, words, order)]), submit, notes)
 
 
-def _between_gpus(scheduler: Scheduler, order: Order, words: Sequence[str]) -> Script:
+def _between_gpus(scheduler: Scheduler, order: Order, request: Request, words: Sequence[str]) -> Script:
     """One process has all GPUs of the job's node: there are no ranks, and no launcher but one that leads there."""
     if order.resources.nodes > 1:
         raise UserError(f"--nodes {order.resources.nodes}: this matrix is between the GPUs of one node; leave it out")
@@ -101,6 +101,12 @@ def _between_gpus(scheduler: Scheduler, order: Order, words: Sequence[str]) -> S
     if order.start == "launcher" and not far:
         raise UserError(f"--start launcher: {nothing}")
     check_sees_gpus(read_facts(engine.find()).cuda_version)
+    locate.node_engine_path()
+    there = order.resources.gpus_per_node
+    if there and request.gpus and max(request.gpus) >= there:
+        raise UserError(
+            f"--gpus names GPU {max(request.gpus)}, counted from 0: write --gpus-per-node {max(request.gpus) + 1}"
+        )
     asked = replace(order.resources, ranks=1, launcher=leads.name if far else "none")
     submit = _submit(scheduler, asked, order.output)
     itself = [*_itself(), *words]
@@ -111,7 +117,12 @@ def _between_gpus(scheduler: Scheduler, order: Order, words: Sequence[str]) -> S
         comment = "# one process has all GPUs of the node"
     last = [*head(scheduler, asked, order.directives), "", *_setting(scheduler, order, submit), "", comment]
     named = far or asked.gpus_per_node or asked.node_resource or order.directives or scheduler.name == "age"
-    notes = () if named else (_without_gpus("with their number"),)
+    notes = [] if named else [_without_gpus("with their number")]
+    if scheduler.name in ("slurm", "pbs") and not order.directives:
+        notes.append(
+            "one core is asked for, and some GPUs may be far from it: ask for the node with --directive, under Slurm "
+            "--directive=--exclusive"
+        )
     return Script(_text([*last, shlex.join(itself)]), submit, (*notes, *_no_resources(scheduler, order)))
 
 
@@ -245,7 +256,8 @@ def _no_resources(scheduler: Scheduler, order: Order) -> tuple[str, ...]:
 
 def _other_matrix(asked: Resources, request: Request) -> tuple[str, ...]:
     """Say where GPUs are asked for, and the matrix is between ranks through host memory."""
-    if request.benchmark != "matrix" or request.transports != ("host",) or not asked.gpus_per_node:
+    gpus = asked.gpus_per_node or asked.node_resource or asked.launcher == "jsrun"
+    if request.benchmark != "matrix" or request.transports != ("host",) or not gpus:
         return ()
     return (
         "this matrix is between ranks, through host memory; for the GPUs of a node name its sections: --section all",

@@ -50,12 +50,13 @@ class Ahead:
         self.stderr = os.fdopen(pipes[2][0], "rb")
         self.returncode: int | None = None
         self._lock = allocate_lock()
-        actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)]
+        actions = [
+            *((os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)),
+            *((os.POSIX_SPAWN_CLOSE, end) for end in _inherited()),
+        ]
         try:
-            self.pid = os.posix_spawn(
-                command[0], list(command), environment, file_actions=actions, setsid=True, setsigdef=_IGNORED_BY_PYTHON
-            )
-        except OSError:
+            self.pid = _spawned(list(command), environment, actions)
+        except BaseException:
             self._close()
             raise
         finally:
@@ -66,9 +67,11 @@ class Ahead:
         """Return its exit status, or minus the number of the signal that ended it; ``None`` while it runs."""
         if self.returncode is None and self._lock.acquire(blocking=False):  # a signal's handler may be here already
             try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                if pid:
-                    self.returncode = os.waitstatus_to_exitcode(status)
+                if self.returncode is None:
+                    pid, status = os.waitpid(self.pid, os.WNOHANG)
+                    self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+            except ChildProcessError:  # whoever started us ignores SIGCHLD: nobody knows how it ended
+                self.returncode = 0
             finally:
                 self._lock.release()
         return self.returncode
@@ -108,18 +111,47 @@ class Ahead:
             stream.close()
 
 
+def _inherited() -> list[int]:
+    """Descriptors that a program started here would find open beside its streams."""
+    try:
+        numbers = [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208  start-up: pathlib
+    except OSError:
+        return []
+    found = []
+    for number in numbers:
+        try:
+            if number > 2 and os.get_inheritable(number):
+                found.append(number)
+        except OSError:  # the one that listed them
+            continue
+    return found
+
+
+def _spawned(command: list[str], environment: Mapping[str, str], actions: list[tuple[int, ...]]) -> int:
+    """Start a program in a session of its own, or, in a Python that cannot, in a process group of its own."""
+    try:
+        return os.posix_spawn(
+            command[0], command, environment, file_actions=actions, setsid=True, setsigdef=_IGNORED_BY_PYTHON
+        )
+    except NotImplementedError:  # built where the C library was older than 2.26, as uv's Pythons are
+        return os.posix_spawn(
+            command[0], command, environment, file_actions=actions, setpgroup=0, setsigdef=_IGNORED_BY_PYTHON
+        )
+
+
 _begun: tuple[tuple[str, ...], dict[str, str], Ahead] | None = None
 
 
-def alone(*, all_gpus: bool) -> tuple[str, ...]:
+def alone(*, all_gpus: bool, hurried: bool) -> tuple[str, ...]:
     """Return the command line of the engine that is the whole job, without a launcher and without MPI.
 
-    One that is to use all GPUs makes them ready before it has a plan.
+    One that is to use all GPUs makes them ready before it has a plan; one in a hurry has fewer queues to each.
 
     Raises:
         UserError: if there is no such engine.
     """
-    return locate.node_engine_path(), *(("--wake",) if all_gpus else ()), "--plan", "-"
+    given = (("--wake", all_gpus), ("--few-queues", hurried))
+    return locate.node_engine_path(), *(word for word, wanted in given if wanted), "--plan", "-"
 
 
 def likely(arguments: Sequence[str]) -> bool:
@@ -136,7 +168,7 @@ def begin(arguments: Sequence[str]) -> None:
         return
     environment = inside.scrubbed(os.environ)
     try:
-        command = alone(all_gpus=True)
+        command = alone(all_gpus=True, hurried=True)
         _begun = command, environment, Ahead(command, environment)
     except (UserError, OSError):
         return

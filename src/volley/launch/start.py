@@ -13,7 +13,7 @@ from volley.launch import headstart, inside
 from volley.launch.allocation import Allocation
 from volley.launch.choose import choose, command
 from volley.launch.job import Job, cores, home
-from volley.planning import PAIR
+from volley.planning import PAIR, in_a_hurry
 from volley.stack import Stack
 
 if TYPE_CHECKING:
@@ -121,5 +121,5 @@ def start_own(
 
 def start_alone(request: Request) -> Start:
     """Start one process that is the whole job, without a launcher and without MPI."""
-    tokens = headstart.alone(all_gpus=not request.gpus)
+    tokens = headstart.alone(all_gpus=not request.gpus, hurried=in_a_hurry(request))
     return Start("none", tokens, {}, inside.scrubbed(os.environ), joins=False, instead=None)

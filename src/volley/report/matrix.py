@@ -26,7 +26,7 @@ def print_matrix(console: Console, sheet: Sheet) -> None:
     console.print(Text(title(sheet), style="bold"), soft_wrap=True)
     groups = [Group([_column(sheet, second)]) for second in sheet.ranks]
     print_groups(console, "rank", [str(rank) for rank in sheet.ranks], groups)
-    for line in (*_kinds(sheet), _legend(sheet)):
+    for line in (*_kinds(sheet), _legend(sheet, coloured=console.color_system is not None)):
         console.print(Text(line, style="dim"), soft_wrap=not console.is_terminal)
 
 
@@ -106,10 +106,11 @@ def _share(sheet: Sheet, kind: str) -> str:
     return f", {digits(min(shares) * 100, 2)} to {digits(max(shares) * 100, 2)} % of the ceiling"
 
 
-def _legend(sheet: Sheet) -> str:
-    slow, far = (f"{(limit - 1) * 100:.0f}" for limit in (SUSPECT_FROM, _FAR))
+def _legend(sheet: Sheet, *, coloured: bool) -> str:
     parts = ["rows: first rank, columns: second"]
-    parts.append(f"yellow and red: over {slow} and {far} % slower than like pairs, green: faster")
+    if coloured:
+        slow, far = (f"{(limit - 1) * 100:.0f}" for limit in (SUSPECT_FROM, _FAR))
+        parts.append(f"yellow and red: over {slow} and {far} % slower than like pairs, green: faster")
     if sheet.exercise == "pingpong":
         parts.append("latency: half round trip")
     if unit(sheet) == "GB/s":

@@ -71,7 +71,8 @@ def print_node(console: Console, sheets: Sequence[Sheet]) -> None:
         console.print(Text(what, style="bold"), soft_wrap=True)
         names = ["host" if first == HOST else str(first) for first in those[0].firsts]
         print_groups(console, "GPU" if ends == "gpus" else "", names, [_group(sheet) for sheet in those])
-        for line in (*(line for sheet in those for line in _kinds(sheet)), _legend(those)):
+        legend = _legend(those, coloured=console.color_system is not None)
+        for line in (*(line for sheet in those for line in _kinds(sheet)), legend):
             console.print(Text(line, style="dim"), soft_wrap=not console.is_terminal)
 
 
@@ -132,13 +133,14 @@ def _share(sheet: Sheet, pairs: Sequence[Pair]) -> str:
     return f", {low if low == high else f'{low} to {high}'} % of {of} {described(sheet.ceilings[pairs[0]])}"
 
 
-def _legend(sheets: Sequence[Sheet]) -> str:
-    """Say what rows and columns are, and what the numbers are of."""
+def _legend(sheets: Sequence[Sheet], *, coloured: bool) -> str:
+    """Say what rows and columns are, what colours mean where there are any, and what the numbers are of."""
     parts = []
     if sheets[0].row.ends == "gpus":
         parts.append("rows: the GPU that drives, columns: the other one; diagonal: within one GPU")
-    good, fair, poor = (f"{least * 100:.0f} %" for least, _ in _HEAT[:3])
-    parts.append(f"green: from {good} of the best pair, yellow: below {fair}, red: below {poor}")
+    if coloured:
+        good, fair, poor = (f"{least * 100:.0f} %" for least, _ in _HEAT[:3])
+        parts.append(f"green: from {good} of the best pair, yellow: below {fair}, red: below {poor}")
     if unit(sheets[0].row) == "GB/s":
         sizes = sorted({sheet.row.size_bytes for sheet in sheets})
         parts.append(f"messages of {' and '.join(map(format_size, sizes))}, each byte counted once; GB/s: 10^9 B/s")
