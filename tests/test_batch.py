@@ -219,11 +219,16 @@ def test_what_a_job_lacks_is_said(write: Write, with_cuda: None, stand_in: Path)
     gpus, core = notes("slurm", *BETWEEN_GPUS)
     assert "add --gpus-per-node with their number" in gpus
     assert "--directive=--exclusive" in core
+    other = script.Order(scheduler="slurm", resources=script.Resources(), directives=("--qos=debug",))
+    assert script.write(other, read([*BETWEEN_GPUS]), BETWEEN_GPUS).notes == (gpus, core)
+    whole = script.Order(scheduler="slurm", resources=script.Resources(), directives=("--gres=gpu:2", "--exclusive"))
+    assert script.write(whole, read([*BETWEEN_GPUS]), BETWEEN_GPUS).notes == ()
     assert [note for note in notes("age", "pingpong") if "nothing but time is asked for" in note]
     assert len(notes("age", *BETWEEN_GPUS)) == 1
     assert notes("lsf", *BETWEEN_GPUS) == notes("slurm", "matrix") == ()
     with_gpus = script.Order(scheduler="slurm", resources=script.Resources(gpus_per_node=2))
-    for found in (script.write(with_gpus, read(["matrix"]), ["matrix"]).notes, notes("lsf", "matrix")):
+    named = notes("slurm", "matrix", "--gpus", "0,1")
+    for found in (script.write(with_gpus, read(["matrix"]), ["matrix"]).notes, notes("lsf", "matrix"), named):
         assert [note for note in found if "between ranks, through host memory" in note]
 
 
@@ -351,6 +356,8 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--scheduler", "lsf", "--launcher", "openmpi", "--", *BETWEEN_GPUS), "no jsrun write --start volley"),
         (("--scheduler", "slurm", "--", *BETWEEN_GPUS, "--ranks", "2"), "leave out one or the other"),
         (("--scheduler", "slurm", "--gpus-per-node", "2", "--", *BETWEEN_GPUS, "--gpus", "0,3"), "--gpus-per-node 4"),
+        (("--scheduler", "lsf", "--gpus-per-node", "2", "--", *BETWEEN_GPUS), "--start volley"),
+        (("--scheduler", "slurm", "--node-resource", "rt_AF", "--", "pingpong"), "Grid Engine's"),
     ],
 )
 def test_mistakes_do_not_wait_in_the_queue(

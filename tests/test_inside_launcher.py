@@ -94,6 +94,12 @@ def test_the_followers_know_which_commands_measure() -> None:
         ["stream", "--dry-run"],
     ):
         assert not inside.measures(words)
+    for words in (
+        ["matrix", "--section", "uni"],
+        ["matrix", "--format=cuda-samples"],
+        ["matrix", "-f", "cuda-samples"],
+    ):
+        assert not inside.measures(words)  # one process has all GPUs of the node, and it is no rank
 
 
 # ------------------------------------------------------------------------------------------ becoming the ranks

@@ -13,6 +13,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 import node_records as made
+from example_records import pingpong, run
 from fake_engine import install
 from volley import locate, nodes
 from volley.cli import app
@@ -315,6 +316,33 @@ def test_the_usual_sections_and_those_of_the_sample() -> None:
         options.plan_part({"section": ["unidirectional"]})
     with pytest.raises(UserError, match="GPU 1 is named twice"):
         options.plan_part({"gpus": "1,1"})
+
+
+@pytest.mark.parametrize("format_name", ["cuda-samples", "csv", "json", "table"])
+def test_a_run_that_broke_off_before_its_gpus_were_ready(format_name: str) -> None:
+    log = made.log(2, ["uni"])
+    broken = RunLog(run=log.run)
+    text = shown(broken, format_name)
+    assert "half_round_trip" not in text
+    assert "latency_us" not in text
+
+
+def test_formats_with_other_columns_are_refused_and_no_run_is_dropped() -> None:
+    others = RunLog(run=run(), points=[pingpong([1e-6, 1.1e-6])])
+    for first, second in ((made.log(2, ["uni"]), others), (others, made.log(2, ["uni"]))):
+        with pytest.raises(UserError, match="csv has other columns for node: show those runs apart from the others"):
+            render([first, second], "csv", io.StringIO())
+        out = io.StringIO()
+        render([first, second], "json", out, err=io.StringIO())
+        assert "pingpong" in out.getvalue()
+
+
+def test_runs_that_see_other_gpus_are_other_matrices() -> None:
+    one, two = made.log(1, ["uni"]), made.log(2, ["uni"])
+    for logs in ([one, two], [two, one]):
+        out = io.StringIO()
+        render(logs, "table", out, color=False)
+        assert out.getvalue().count("copies, peer access on") >= 2
 
 
 # ------------------------------------------------------------------------------------- the engine without MPI

@@ -286,6 +286,14 @@ def test_an_engine_without_cuda_is_not_started_for_the_gpus_of_a_node(of_a_node:
     assert not (bin_folder / "joined").exists()
 
 
+def test_an_engine_of_a_node_that_is_killed_is_no_launcher(
+    of_a_node: Request, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VOLLEY_FAKE", "gpus_lost")
+    assert session.measure(of_a_node) == 1
+    assert "the engine was ended by SIGKILL" in capsys.readouterr().err
+
+
 def test_an_engine_of_a_node_that_does_not_start_hands_on_the_loader_s_words(
     of_a_node: Request, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: Path
 ) -> None:

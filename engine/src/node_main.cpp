@@ -29,10 +29,18 @@ Plan plan_of_node(const Options& options) {
   return std::move(reading.plan);
 }
 
+// Before it is known how long the plan would wait for a driver that hangs.
+Job woken(const Options& options) {
+  Watchdog watchdog("this process", Plan{}.watchdog_s);
+  watchdog.enter("making the GPUs ready");
+  Job job = make_job_alone();
+  if (options.wake) node::wake(job.gpus.devices);
+  return job;
+}
+
 Exit measure(const Options& options, Output& output, std::optional<Records>& records) {
   if (options.few_queues) node::ask_for_few_queues();
-  const Job job = make_job_alone();
-  if (options.wake) node::wake(job.gpus.devices);
+  const Job job = woken(options);
   const Plan plan = plan_of_node(options);
   check_node(job, plan);
   records.emplace(&output);

@@ -30,6 +30,38 @@ void prints_do_not_reach_the_records() {
   std::filesystem::remove(path);
 }
 
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void what_a_file_held_is_there_until_the_first_record() {
+  const auto path = std::filesystem::temp_directory_path() / ("volley-output-" + std::to_string(getpid()));
+  std::ofstream(path) << "{\"of\":\"another run\"}\n";
+  {
+    Output output = Output::claim(path);
+    EXPECT(text_of(path) == "{\"of\":\"another run\"}\n");
+    output.line("{}");
+    EXPECT(text_of(path) == "{}\n");
+  }
+  std::filesystem::remove(path);
+}
+
+void a_file_takes_no_standard_stream_s_place() {
+  const auto path = std::filesystem::temp_directory_path() / ("volley-output-" + std::to_string(getpid()));
+  const int out = dup(STDOUT_FILENO);
+  close(STDOUT_FILENO);
+  {
+    Output output = Output::claim(path);
+    EXPECT(write(STDOUT_FILENO, "", 0) == 0);
+    output.line("{}");
+  }
+  dup2(out, STDOUT_FILENO);
+  close(out);
+  EXPECT(text_of(path) == "{}\n");
+  std::filesystem::remove(path);
+}
+
 void a_full_disk_is_told() {
   Output full = Output::claim("/dev/full");
   EXPECT(test::throws<std::runtime_error>([&] { full.line("{}"); }));
@@ -66,6 +98,8 @@ void arguments_are_checked() {
 int main() {
   arguments_are_checked();
   an_unwritable_path_is_the_machine_s_fault();
+  what_a_file_held_is_there_until_the_first_record();
+  a_file_takes_no_standard_stream_s_place();
   a_full_disk_is_told();
   prints_do_not_reach_the_records();
   return test::finish();

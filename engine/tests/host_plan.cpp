@@ -1,4 +1,5 @@
 // Plans: the checked-in examples are read, and every error of a bad one is told with its place.
+#include "check.hpp"
 #include "check_test.hpp"
 #include "record/plan.hpp"
 #include "transport/registry.hpp"
@@ -114,6 +115,22 @@ void a_matrix_says_what_it_lacks() {
   }
 }
 
+void what_a_plan_says_is_quoted_in_one_line() {
+  const std::string node = R"({"plan": 1, "benchmark": "node", "world_size": 1, "transports": [], "node": )";
+  const PlanReading odd = reading_of(node + R"({"sections": ["\u001b[31m\nred\u0000"]}})");
+  EXPECT(odd.errors.size() == 1 && odd.errors[0].find_first_of(std::string("\x1b\n\0", 3)) == std::string::npos);
+  const PlanReading longer = reading_of(node + R"({"sections": [")" + std::string(100000, 'x') + R"("]}})");
+  EXPECT(longer.errors.size() == 1 && longer.errors[0].size() < 1000);
+  EXPECT(tells(reading_of(node + R"({"sections": ["uni"], "gpus": [1, 0, 1]}})"), "$.node.gpus: GPU 1 is named twice"));
+  EXPECT(reading_of(node + R"({"sections": ["uni"], "gpus": [1, 0]}})").errors.empty());
+  const std::string deep(100000, '[');
+  EXPECT(tells(reading_of(R"({"plan": 1, "launch": )" + deep), "nested deeper than 100 levels"));
+}
+
+void a_folder_is_no_plan() {
+  EXPECT(test::throws<Refusal>([] { static_cast<void>(read_plan_text("/")); }));
+}
+
 }  // namespace
 
 int main() {
@@ -123,5 +140,7 @@ int main() {
   documents_that_are_no_plan();
   a_ping_pong_wants_two_ranks();
   a_matrix_says_what_it_lacks();
+  what_a_plan_says_is_quoted_in_one_line();
+  a_folder_is_no_plan();
   return test::finish();
 }

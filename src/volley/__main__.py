@@ -50,7 +50,10 @@ def main() -> int:
     if place is None:
         from volley.launch import headstart  # noqa: PLC0415  start-up: ranks do without
 
-        headstart.begin(arguments)
+        try:
+            headstart.begin(arguments)
+        except KeyboardInterrupt:
+            return _stopped()
         return _front()
     if place.rank > 0:
         try:  # noqa: SIM105  start-up: contextlib
@@ -76,10 +79,14 @@ def _front() -> int:
         never_fail(sys.stdout)
         code = cli.main()
     except KeyboardInterrupt:  # before the command line was read
-        print("volley: stopped", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return _stopped()
     gc.freeze()  # else Python searches all that was imported for cycles before it ends: 20 ms for nothing
     return code
+
+
+def _stopped() -> int:
+    print("volley: stopped", file=sys.stderr)
+    return EXIT_INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -41,6 +41,8 @@ class _Commands(typer.core.TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise _ReaderGoneError from None
+        except KeyboardInterrupt:  # Typer would end without a word
+            raise typer.Abort from None
 
 
 app = typer.Typer(

@@ -117,13 +117,15 @@ class Ending:
     """What else was printed, by MPI or the launcher; the last lines, where there were many."""
     stopped_by: int | None
     """The signal that asked volley to stop (Ctrl-C is SIGINT); ``None`` when nobody did."""
+    program: str = "the launcher"
+    """Whose status that is."""
 
     def reason(self) -> str:
         """Say why the job ended in one sentence, as well as anybody knows."""
         if self.sentences:
             return "; ".join(self.sentences)
         if self.status < 0:
-            return f"the launcher was ended by {_signal_name(-self.status)}"
+            return f"{self.program} was ended by {_signal_name(-self.status)}"
         name = _signal_name(self.status - 128)
         return f"the job ended with status {self.status}{f' ({name})' if name else ''}"
 
@@ -171,6 +173,7 @@ class Running:
         self._sentences: dict[str, None] = {}
         self._others: deque[str] = deque(maxlen=most_lines)
         self._own_session = own_session
+        self._program = "the engine" if Path(command[0]).name in (locate.NAME, locate.NODE_NAME) else "the launcher"
         self._process: subprocess.Popen[bytes] | headstart.Ahead | None = None
         self._handlers = _take_signals(self._on_signal)
         try:
@@ -202,7 +205,8 @@ class Running:
     def ending(self) -> Ending:
         """How it ended; ask after leaving the ``with`` block."""
         assert self._process is not None
-        return Ending(self._process.wait(), tuple(self._sentences), tuple(self._others), self._stopped_by)
+        status, said = self._process.wait(), (tuple(self._sentences), tuple(self._others))
+        return Ending(status, *said, self._stopped_by, self._program)
 
     # -------------------------------------------------------------------------------------- what it says
 

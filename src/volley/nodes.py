@@ -96,7 +96,7 @@ def sheets(logs: Sequence[RunLog]) -> tuple[Sheet, ...]:
 
 def _sheet(rows: Sequence[NodeRow], label: Mapping[str, int], logs: Sequence[RunLog]) -> Sheet:
     gpus = dict(label)
-    for uuid in (each for row in rows for each in (row.gpu, *(cell.gpu for cell in row.cells)) if each):
+    for uuid in (each for row in rows for each in (row.gpu, *(cell.gpu for cell in row.cells)) if each is not None):
         gpus.setdefault(uuid, len(gpus))  # of a run whose record of GPUs is missing
     cells: dict[Pair, NodeCell] = {}
     ceilings: dict[Pair, Ceiling] = {}

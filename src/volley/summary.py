@@ -181,7 +181,8 @@ def _request(log: RunLog) -> Any:
         chosen = msgspec.structs.replace(plan.matrix, pairs=[], repeats=1, samples=False)
         plan = msgspec.structs.replace(plan, matrix=chosen, budget_s=None)
     hosts = tuple(rank.host for rank in log.run.ranks)
-    return msgspec.json.encode((plan, hosts, log.run.mpi and log.run.mpi.library, log.run.engine.version))
+    gpus = sorted(device.uuid for device in log.node.devices) if log.node else None  # others are another matrix
+    return msgspec.json.encode((plan, hosts, gpus, log.run.mpi and log.run.mpi.library, log.run.engine.version))
 
 
 def _again(log: RunLog, first: RunLog) -> bool:

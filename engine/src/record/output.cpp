@@ -12,21 +12,39 @@
 
 namespace volley {
 
-Output Output::claim(const std::string& path) {
-  const int kept = path == "-" ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
-                               : open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (kept < 0) throw Inability("records cannot be written to " + path + ": " + std::string(std::strerror(errno)));
-  check_system(dup2(STDERR_FILENO, STDOUT_FILENO) >= 0, "dup2");
-  return Output(kept);
+namespace {
+
+// A file would take the place of a standard stream that was closed, and what libraries print would end up in it.
+void open_what_was_closed() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(number, F_GETFD) < 0) static_cast<void>(open("/dev/null", O_RDWR));  // takes the lowest that is free
+  }
 }
 
-Output::Output(Output&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+}  // namespace
+
+Output Output::claim(const std::string& path) {
+  const auto kept_or_trouble = [&](int kept) {
+    if (kept < 0) throw Inability("records cannot be written to " + path + ": " + std::string(std::strerror(errno)));
+    return kept;
+  };
+  int kept = path == "-" ? kept_or_trouble(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) : -1;
+  open_what_was_closed();
+  if (path != "-") kept = kept_or_trouble(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  check_system(dup2(STDERR_FILENO, STDOUT_FILENO) >= 0, "dup2");
+  return {kept, path != "-"};
+}
+
+Output::Output(Output&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), replaces_(other.replaces_) {}
 
 Output::~Output() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
 void Output::line(const std::string& text) {
+  // Not before there is something to write: a plan that is refused costs nobody the records of another run.
+  if (std::exchange(replaces_, false)) static_cast<void>(ftruncate(descriptor_, 0));  // a pipe has nothing to cut
   const std::string whole = text + "\n";
   for (std::string_view rest = whole; !rest.empty();) {
     const auto written = write(descriptor_, rest.data(), rest.size());

@@ -19,8 +19,9 @@ class Output {
   void line(const std::string& text);
 
  private:
-  explicit Output(int descriptor) : descriptor_(descriptor) {}
+  Output(int descriptor, bool replaces) : descriptor_(descriptor), replaces_(replaces) {}
   int descriptor_;
+  bool replaces_;  // the first record takes the place of what the file held
 };
 
 }  // namespace volley

@@ -1,6 +1,7 @@
 #include "plan.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -239,6 +240,10 @@ void check_node(Object& object, const Plan& plan) {
     object.complain("node.sections[" + std::to_string(i) + "]",
                     "there is no section `" + plan.node.sections[i] + "`; there are " + names);
   }
+  for (auto each = plan.node.gpus.begin(); each != plan.node.gpus.end(); ++each) {
+    if (std::find(plan.node.gpus.begin(), each, *each) == each) continue;
+    object.complain("node.gpus", "GPU " + std::to_string(*each) + " is named twice");
+  }
 }
 
 void read_jacobi(Object& object, Jacobi& jacobi) {
@@ -293,6 +298,16 @@ void check_transports(Object& object, const Plan& plan, Transports transports) {
     object.complain("transports[" + std::to_string(i) + "]", "this engine has no transport `" + plan.transports[i] +
                                                                  "`; it has " + (names.empty() ? "none" : names));
   }
+}
+
+// A complaint may quote what a plan says: one line, and not a page of it.
+std::string readable(const std::string& text) {
+  constexpr std::size_t longest = 600;
+  std::string shown = text.size() > longest ? text.substr(0, longest) + " ..." : text;
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  }
+  return shown;
 }
 
 // A plan of another version cannot be judged key by key.
@@ -354,7 +369,10 @@ PlanReading read_plan(const std::string& text, std::span<const TransportEntry> t
   try {
     document = json_from(text);
   } catch (const Json::exception& error) {  // the library's way of answering; turned into one of ours
-    reading.errors.push_back("plan: not a JSON document: " + std::string(error.what()));
+    reading.errors.push_back(readable("plan: not a JSON document: " + std::string(error.what())));
+    return reading;
+  } catch (const TooDeep& error) {
+    reading.errors.push_back("plan: " + std::string(error.what()));
     return reading;
   }
   if (const auto complaint = wrong_version(document); !complaint.empty()) {
@@ -364,6 +382,7 @@ PlanReading read_plan(const std::string& text, std::span<const TransportEntry> t
   plan.document = text;
   Object object(document, "$", reading.errors);
   read_into(reading, object, transports);
+  for (auto& error : reading.errors) error = readable(error);
   return reading;
 }
 
@@ -397,7 +416,7 @@ std::string read_plan_text(const std::string& path) {
   if (path.empty()) throw Refusal("no plan: give --plan FILE, or --plan - to read it from standard input");
   if (path == "-") return read_one_document(std::cin);
   std::ifstream file(path);
-  if (!file) throw Refusal("the plan " + path + " cannot be read");
+  if (!file || std::filesystem::is_directory(path)) throw Refusal("the plan " + path + " cannot be read");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -97,7 +97,10 @@ class LSF(Scheduler):
     def directives(self, asked: Resources) -> list[str]:
         whole_nodes = asked.launcher == "jsrun"
         if whole_nodes and asked.gpus_per_node:
-            raise UserError("with jsrun a job has all GPUs of its nodes: leave --gpus-per-node out")
+            raise UserError(
+                "with jsrun a job has all GPUs of its nodes: leave --gpus-per-node out, or where there is no jsrun "
+                "write --launcher openmpi (for a matrix between the GPUs of a node --start volley)"
+            )
         minutes = -(-asked.time_s // 60)
         slots = [f"-n {asked.ranks}", f'-R "span[ptile={asked.ranks_per_node}]"']
         return [

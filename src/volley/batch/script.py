@@ -116,9 +116,10 @@ def _between_gpus(scheduler: Scheduler, order: Order, request: Request, words: S
     else:
         comment = "# one process has all GPUs of the node"
     last = [*head(scheduler, asked, order.directives), "", *_setting(scheduler, order, submit), "", comment]
-    named = far or asked.gpus_per_node or asked.node_resource or order.directives or scheduler.name == "age"
+    more = " ".join(order.directives).lower()
+    named = far or asked.gpus_per_node or "gpu" in more or "gres" in more or scheduler.name == "age"
     notes = [] if named else [_without_gpus("with their number")]
-    if scheduler.name in ("slurm", "pbs") and not order.directives:
+    if scheduler.name in ("slurm", "pbs") and "excl" not in more and "cpus" not in more:
         notes.append(
             "one core is asked for, and some GPUs may be far from it: ask for the node with --directive, under Slurm "
             "--directive=--exclusive"
@@ -182,6 +183,8 @@ def _check_words(order: Order, words: Sequence[str]) -> None:
             raise UserError(
                 f"{option}: {value!r} is no name for a batch system: use letters, digits and . _ - + : @ / %"
             )
+    if asked.node_resource and order.scheduler != "age":
+        raise UserError(f"--node-resource is Grid Engine's: leave it out for {order.scheduler}")
     for module in order.modules:
         if not module or module.startswith("-"):
             raise UserError(f"--module: {module!r} is no module")
@@ -256,7 +259,7 @@ def _no_resources(scheduler: Scheduler, order: Order) -> tuple[str, ...]:
 
 def _other_matrix(asked: Resources, request: Request) -> tuple[str, ...]:
     """Say where GPUs are asked for, and the matrix is between ranks through host memory."""
-    gpus = asked.gpus_per_node or asked.node_resource or asked.launcher == "jsrun"
+    gpus = request.gpus or asked.gpus_per_node or asked.node_resource or asked.launcher == "jsrun"
     if request.benchmark != "matrix" or request.transports != ("host",) or not gpus:
         return ()
     return (

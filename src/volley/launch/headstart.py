@@ -15,13 +15,12 @@ from _thread import allocate_lock
 from volley import locate
 from volley.errors import UserError
 from volley.launch import inside
+from volley.launch.inside import SAMPLES_FORMAT
 
 TYPE_CHECKING = False  # to import typing, or even collections.abc, takes longer than all of this
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping, Sequence
-
-SAMPLES_FORMAT = "cuda-samples"
 
 _PLAIN_OPTIONS = {"--format", f"--format={SAMPLES_FORMAT}", "--output", "-o"}
 

@@ -18,6 +18,8 @@ TYPE_CHECKING = False  # to import typing, or even collections.abc, takes longer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+SAMPLES_FORMAT = "cuda-samples"
+"""Of ``--format``: the CUDA sample's sections, which are between the GPUs of a node."""
 MEASURING = ("pingpong", "stream", "matrix", "jacobi", "transports")
 """The commands whose ranks measure; so do those of plain ``volley``."""
 WITH_RANKS = (*MEASURING, "doctor")
@@ -98,6 +100,10 @@ def measures(arguments: Sequence[str]) -> bool:
     """True when the first rank will start the engine, so that the others must be there."""
     if any(argument in _NO_ENGINE or argument.startswith("--from=") for argument in arguments):
         return False
+    if arguments[:1] == ["matrix"] and any(
+        argument.startswith("--section") or SAMPLES_FORMAT in argument for argument in arguments
+    ):
+        return False  # between the GPUs of a node: the engine that has them all is no rank
     return not arguments or arguments[0].startswith("-") or arguments[0] in WITH_RANKS
 
 

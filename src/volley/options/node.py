@@ -9,7 +9,7 @@ import typer
 
 from volley.errors import MachineError, UserError
 from volley.launch import inside
-from volley.launch.headstart import SAMPLES_FORMAT
+from volley.launch.inside import SAMPLES_FORMAT
 from volley.options.reading import gpu_numbers, split_names
 from volley.options.shared import WHAT
 from volley.records import Node

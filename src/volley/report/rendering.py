@@ -16,31 +16,43 @@ from volley.report.remarks import sentences
 from volley.report.table import render_table
 from volley.solution import solutions
 from volley.summary import Series, series_of
+from volley.text import several
 
 
 def render(
     logs: list[RunLog], format_name: str, out: TextIO, *, color: bool | None = None, err: TextIO | None = None
 ) -> None:
     """Show runs as :func:`volley.report.render` says."""
-    for benchmark in {log.run.plan.benchmark for log in logs if log.run} or {"pingpong"}:
+    kinds = {_benchmark(log) for log in logs}
+    for benchmark in kinds or {"pingpong"}:
         check_format(format_name, benchmark)
     series = series_of(logs)
     if format_name == "table":
         render_table(series, out, color=color)
         return
-    if any(log.node or log.node_rows for log in logs):
+    apart = kinds & {"node", "jacobi", "matrix"} if format_name == "csv" else kinds & {"jacobi"}
+    if apart and len(apart | ({"points"} if kinds - apart else set())) > 1:
+        raise UserError(
+            f"{format_name} has other columns for {several(sorted(apart))}: show those runs apart from the others"
+        )
+    if "node" in kinds:
         _render_node(series, format_name, cast(TextIO, Encodable(out)), cast(TextIO, Encodable(err or sys.stderr)))
         return
-    solved = [log for log in logs if log.jacobi or (log.run and log.run.plan.benchmark == "jacobi")]
-    if solved and len(solved) < len(logs):
-        raise UserError(f"{format_name} has other columns for jacobi: show those runs apart from the others")
-    if solved:
+    if "jacobi" in kinds:
         _render_solutions(series, format_name, cast(TextIO, Encodable(out)), cast(TextIO, Encodable(err or sys.stderr)))
         return
     render_data = {"csv": render_csv, "json": render_json, "olcf": render_olcf}[format_name]
     about = [sentence.text for one in series for sentence in sentences(one) if sentence.level != "finding"]
     for line in (*render_data(series, cast(TextIO, Encodable(out))), *about):
         print(f"volley: {line}", file=cast(TextIO, Encodable(err or sys.stderr)))
+
+
+def _benchmark(log: RunLog) -> str:
+    """What a run was: as its plan says or, where that is lost, as its records show."""
+    if log.run:
+        return log.run.plan.benchmark
+    shown = {"node": log.node or log.node_rows, "jacobi": log.jacobi, "matrix": log.rows}
+    return next((benchmark for benchmark, records in shown.items() if records), "pingpong")
 
 
 def _render_node(series: list[Series], format_name: str, out: TextIO, err: TextIO) -> None:
