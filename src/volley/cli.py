@@ -34,14 +34,20 @@ class _ReaderGoneError(Exception):
 
 
 class _Commands(typer.core.TyperGroup):
-    """The commands.  Click would make exit code 1 of a closed pipe, which is nobody's failure."""
+    """The commands.  Typer would make a failure of a closed pipe, which is nobody's, and say nothing of Ctrl-C."""
+
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        try:
+            return super().make_context(*arguments, **more)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             raise _ReaderGoneError from None
-        except KeyboardInterrupt:  # Typer would end without a word
+        except KeyboardInterrupt:
             raise typer.Abort from None
 
 
