@@ -10,6 +10,7 @@ others turn into the engine before they import anything of weight.  So only ligh
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 
 from volley import locate
 from volley.launch.numbers import whole
@@ -100,11 +101,16 @@ def measures(arguments: Sequence[str]) -> bool:
     """True when the first rank will start the engine, so that the others must be there."""
     if any(argument in _NO_ENGINE or argument.startswith("--from=") for argument in arguments):
         return False
-    if arguments[:1] == ["matrix"] and any(
-        argument.startswith("--section") or SAMPLES_FORMAT in argument for argument in arguments
-    ):
-        return False  # between the GPUs of a node: the engine that has them all is no rank
+    if arguments[:1] == ["matrix"] and _between_gpus(arguments):
+        return False  # the engine that has all GPUs of a node is no rank
     return not arguments or arguments[0].startswith("-") or arguments[0] in WITH_RANKS
+
+
+def _between_gpus(arguments: Sequence[str]) -> bool:
+    """True when words of ``volley matrix`` ask for what is between the GPUs of a node only."""
+    short = any(pair == ("-f", SAMPLES_FORMAT) for pair in pairwise(arguments))
+    of_sample = short or f"-f{SAMPLES_FORMAT}" in arguments or option(arguments, "--format") == SAMPLES_FORMAT
+    return of_sample or option(arguments, "--section") is not None
 
 
 def mismatch(launcher: str, family: str) -> bool:
