@@ -7,6 +7,8 @@ import json
 import os
 import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -557,3 +559,16 @@ def test_a_relative_state_folder_is_ignored_as_its_specification_asks(monkeypatc
     monkeypatch.setenv("HOME", "/home/somebody")
     folders = keeping._folders()
     assert next(folders) == Path("/home/somebody/.local/state/volley")
+
+
+def test_a_failure_is_told_also_where_nobody_reads_the_report(bin_folder: Path, kept: Path) -> None:
+    """As in ``volley pingpong | head -0``."""
+    environment = {**os.environ, "VOLLEY_FAKE": "failing", "XDG_STATE_HOME": str(kept)}
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "volley", "pingpong", "-t", "host", "--sizes", "8"]
+    done = subprocess.run(command, env=environment, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert done.returncode == 1, done.stderr
+    assert "FAILED" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from typing import Any
 
@@ -12,6 +11,7 @@ import typer.core
 
 from volley.commands import batch, doctor, jacobi, matrix, overview, pingpong, setup, show, stream, topo, transports
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, EXIT_REQUEST, UserError
+from volley.report.encodable import discard_output
 from volley.text import harmless, several
 
 COMMANDS = (
@@ -84,18 +84,13 @@ def main(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _say("stopped", EXIT_INTERRUPTED)
     except (_ReaderGoneError, BrokenPipeError):
-        _discard_output()
+        discard_output()
     except OSError as error:
         if error.filename is not None or error.errno not in _NO_ROOM:
             raise
-        _discard_output()
+        discard_output()
         return _say(f"cannot write: {error.strerror}; what is shown is cut off", EXIT_MACHINE)
     return code
-
-
-def _discard_output() -> None:
-    """Python flushes at its end, which would fail once more."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage_sentence(error: Any) -> str:

@@ -33,6 +33,7 @@ from volley.planning import (
 from volley.records import End, Hardware, Plan, Run
 from volley.records_io import RunLog, encode_line
 from volley.report import check_format, load, load_beside, render
+from volley.report.encodable import discard_output
 from volley.report.progress import Progress
 from volley.stack import Stack, assemble, has_driver, nvml, read_facts
 from volley.text import ascii_json, count, harmless
@@ -171,6 +172,8 @@ class Session:
             if any(log.run or log.statuses for log in self.logs):
                 render(self.logs, self.request.format, sys.stdout)
                 sys.stdout.flush()
+        except BrokenPipeError:  # who read it has seen enough; what became of the measurement is told all the same
+            discard_output()
         finally:  # also where nobody reads the report, or it finds no room
             code = self._say(keeper)
         return code

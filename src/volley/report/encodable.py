@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
+import sys
 from typing import TextIO
 
 _LIKES = {
@@ -35,6 +37,11 @@ def never_fail(out: TextIO) -> None:
     """Let a stream replace what it cannot encode: for what others write to it, such as the help."""
     if isinstance(out, io.TextIOWrapper):
         out.reconfigure(errors="volley.likes")
+
+
+def discard_output() -> None:
+    """Let standard output go nowhere from now on: Python flushes it at its end, which would fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Encodable:
