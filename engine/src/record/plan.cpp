@@ -1,14 +1,9 @@
 #include "plan.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <limits>
 #include <sstream>
 
-#include "../check.hpp"
 #include "../node/section.hpp"
 #include "../transport/entry.hpp"
 #include "json.hpp"
@@ -384,40 +379,6 @@ PlanReading read_plan(const std::string& text, std::span<const TransportEntry> t
   read_into(reading, object, transports);
   for (auto& error : reading.errors) error = readable(error);
   return reading;
-}
-
-namespace {
-
-// Reads up to the brace that closes the document: Open MPI 5's mpirun does not always pass on the end of its
-// standard input, and a rank that waits for it waits for ever.
-std::string read_one_document(std::istream& input) {
-  std::string text;
-  int depth = 0;
-  bool quoted = false;
-  bool escaped = false;
-  for (char c = 0; input.get(c);) {
-    text += c;
-    if (quoted) {
-      quoted = escaped || c != '"';
-      escaped = !escaped && c == '\\';
-      continue;
-    }
-    quoted = c == '"';
-    depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0;
-    const bool closed = depth == 0 && (c == '}' || c == ']' || c == '\n');
-    if (closed && text.find_first_not_of(" \t\r\n") != std::string::npos) break;
-  }
-  return text;
-}
-
-}  // namespace
-
-std::string read_plan_text(const std::string& path) {
-  if (path.empty()) throw Refusal("no plan: give --plan FILE, or --plan - to read it from standard input");
-  if (path == "-") return read_one_document(std::cin);
-  std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path)) throw Refusal("the plan " + path + " cannot be read");
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 }  // namespace volley
