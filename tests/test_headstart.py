@@ -45,6 +45,8 @@ def begun() -> headstart.Ahead:
     [
         ("matrix --format cuda-samples", True),
         ("matrix --format=cuda-samples -o here.jsonl", True),
+        ("matrix -f cuda-samples", True),
+        ("matrix -o cuda-samples", False),
         ("matrix", False),
         ("matrix --format csv", False),
         ("matrix --format cuda-samples --gpus 0,1", False),

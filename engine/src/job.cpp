@@ -115,11 +115,10 @@ RankFacts facts_of(const Job& job, const Placement& placement, int node) {
 }
 
 Job make_job_alone() {
-  Placement placement;
-  placement.gpus = gpu::presence();
-  if (placement.gpus.devices > 0) placement.device = 0;
   Job job;
-  job.gpus = placement.gpus;
+  job.gpus = gpu::presence();
+  Placement placement;
+  if (job.gpus.devices > 0) placement.device = 0;
   job.ranks.push_back(facts_of(job, placement, 0));
   return job;
 }

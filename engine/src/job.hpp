@@ -66,8 +66,6 @@ struct Endpoints {
   int self = 0;                // 0: first, leads and times; 1: second
   int peer = 1;
   [[nodiscard]] bool leads() const { return self == 0; }
-  // One process has both ends.
-  [[nodiscard]] bool alone() const { return self == peer; }
 };
 
 }  // namespace volley

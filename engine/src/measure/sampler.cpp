@@ -288,7 +288,6 @@ void Sampler::settle(std::vector<Point>& points, int rounds) {
 }
 
 void Sampler::collect_from_second(Point& point) {
-  if (pair_.alone()) return;
   struct Findings {
     std::uint64_t samples;
     bool wrong;

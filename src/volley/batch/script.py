@@ -77,7 +77,7 @@ def write(order: Order, request: Request, words: Sequence[str]) -> Script:
     _check_gpus(asked, request, used=work.job.gpus)
     notes = (*_no_gpus(asked, request, work), *_no_resources(scheduler, order), *_other_matrix(asked, request))
     submit = _submit(scheduler, asked, order.output)
-    lines = [*head(scheduler, asked, order.directives), "", *_setting(scheduler, order, submit), ""]
+    lines = _beginning(scheduler, order, asked, submit)
     if (order.start or ("launcher" if work.launcher.name == "jsrun" else "volley")) == "launcher":
         _check_inside(request)
         unnamed = RISKY in work.transports and RISKY not in request.transports
@@ -88,25 +88,9 @@ def write(order: Order, request: Request, words: Sequence[str]) -> Script:
 
 def _between_gpus(scheduler: Scheduler, order: Order, request: Request, words: Sequence[str]) -> Script:
     """One process has all GPUs of the job's node: there are no ranks, and no launcher but one that leads there."""
-    if order.resources.nodes > 1:
-        raise UserError(f"--nodes {order.resources.nodes}: this matrix is between the GPUs of one node; leave it out")
-    if order.ranks not in (None, 1):
-        raise UserError(f"--ranks {order.ranks}: one process has all GPUs of the node; leave it out")
     leads = LAUNCHERS["jsrun"]
     far = scheduler.name == leads.at_home and order.start != "volley"
-    nothing = "between GPUs of one node there are no ranks to start; leave it out"
-    if order.launcher not in ("auto", leads.name if far else "auto"):
-        instead = ", and where there is no jsrun write --start volley" if far else ""
-        raise UserError(f"--launcher {order.launcher}: {nothing}{instead}")
-    if order.start == "launcher" and not far:
-        raise UserError(f"--start launcher: {nothing}")
-    check_sees_gpus(read_facts(engine.find()).cuda_version)
-    locate.node_engine_path()
-    there = order.resources.gpus_per_node
-    if there and request.gpus and max(request.gpus) >= there:
-        raise UserError(
-            f"--gpus names GPU {max(request.gpus)}, counted from 0: write --gpus-per-node {max(request.gpus) + 1}"
-        )
+    _check_between_gpus(order, request, leads if far else None)
     asked = replace(order.resources, ranks=1, launcher=leads.name if far else "none")
     submit = _submit(scheduler, asked, order.output)
     itself = [*_itself(), *words]
@@ -115,7 +99,6 @@ def _between_gpus(scheduler: Scheduler, order: Order, request: Request, words: S
         itself = [leads.program, *leads.words(Job(engine=(), ranks=1, gpus=True)), *itself]
     else:
         comment = "# one process has all GPUs of the node"
-    last = [*head(scheduler, asked, order.directives), "", *_setting(scheduler, order, submit), "", comment]
     more = " ".join(order.directives).lower()
     named = far or asked.gpus_per_node or "gpu" in more or "gres" in more or scheduler.name == "age"
     notes = [] if named else [_without_gpus("with their number")]
@@ -124,7 +107,13 @@ def _between_gpus(scheduler: Scheduler, order: Order, request: Request, words: S
             "one core is asked for, and some GPUs may be far from it: ask for the node with --directive, under Slurm "
             "--directive=--exclusive"
         )
-    return Script(_text([*last, shlex.join(itself)]), submit, (*notes, *_no_resources(scheduler, order)))
+    lines = [*_beginning(scheduler, order, asked, submit), comment, shlex.join(itself)]
+    return Script(_text(lines), submit, (*notes, *_no_resources(scheduler, order)))
+
+
+def _beginning(scheduler: Scheduler, order: Order, asked: Resources, submit: str) -> list[str]:
+    """Return all lines before those that measure."""
+    return [*head(scheduler, asked, order.directives), "", *_setting(scheduler, order, submit), ""]
 
 
 def _text(lines: Sequence[str]) -> str:
@@ -225,6 +214,27 @@ def _check_inside(request: Request) -> None:
     for option, given in (("--launches", request.launches > 1), ("--launcher-arg", request.launcher_args)):
         if given:
             raise UserError(f"{option} is for a volley that starts its ranks itself: add --start volley before the --")
+
+
+def _check_between_gpus(order: Order, request: Request, leads: Launcher | None) -> None:
+    """Refuse what has no place where one process has all GPUs of a node; ``leads``: the launcher that leads there."""
+    if order.resources.nodes > 1:
+        raise UserError(f"--nodes {order.resources.nodes}: this matrix is between the GPUs of one node; leave it out")
+    if order.ranks not in (None, 1):
+        raise UserError(f"--ranks {order.ranks}: one process has all GPUs of the node; leave it out")
+    nothing = "between GPUs of one node there are no ranks to start; leave it out"
+    if order.launcher not in ("auto", leads.name if leads else "auto"):
+        instead = ", and where there is no jsrun write --start volley" if leads else ""
+        raise UserError(f"--launcher {order.launcher}: {nothing}{instead}")
+    if order.start == "launcher" and not leads:
+        raise UserError(f"--start launcher: {nothing}")
+    check_sees_gpus(read_facts(engine.find()).cuda_version)
+    locate.node_engine_path()
+    there = order.resources.gpus_per_node
+    if there and request.gpus and max(request.gpus) >= there:
+        raise UserError(
+            f"--gpus names GPU {max(request.gpus)}, counted from 0: write --gpus-per-node {max(request.gpus) + 1}"
+        )
 
 
 def _ranks(order: Order, request: Request) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping, Sequence
 
-_PLAIN_OPTIONS = {"--format", f"--format={SAMPLES_FORMAT}", "--output", "-o"}
+_PLAIN_OPTIONS = {"--format", f"--format={SAMPLES_FORMAT}", "-f", f"-f{SAMPLES_FORMAT}", "--output", "-o"}
 
 _IGNORED_BY_PYTHON = (13, 25)
 """SIGPIPE and SIGXFSZ, which no other program wants ignored.  The module that names them loads enum."""
@@ -156,8 +156,7 @@ def alone(*, all_gpus: bool, hurried: bool) -> tuple[str, ...]:
 def likely(arguments: Sequence[str]) -> bool:
     """Tell whether the words ask for the CUDA sample's sections, and for nothing that could end otherwise."""
     options = {word for word in arguments if word.startswith("-")}
-    wanted = f"--format={SAMPLES_FORMAT}" in options or SAMPLES_FORMAT in arguments
-    return arguments[:1] == ["matrix"] and wanted and options <= _PLAIN_OPTIONS
+    return arguments[:1] == ["matrix"] and inside.as_sample(arguments) and options <= _PLAIN_OPTIONS
 
 
 def begin(arguments: Sequence[str]) -> None:

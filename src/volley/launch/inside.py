@@ -101,16 +101,15 @@ def measures(arguments: Sequence[str]) -> bool:
     """True when the first rank will start the engine, so that the others must be there."""
     if any(argument in _NO_ENGINE or argument.startswith("--from=") for argument in arguments):
         return False
-    if arguments[:1] == ["matrix"] and _between_gpus(arguments):
-        return False  # the engine that has all GPUs of a node is no rank
+    if arguments[:1] == ["matrix"] and (as_sample(arguments) or option(arguments, "--section") is not None):
+        return False  # between the GPUs of a node: the engine that has them all is no rank
     return not arguments or arguments[0].startswith("-") or arguments[0] in WITH_RANKS
 
 
-def _between_gpus(arguments: Sequence[str]) -> bool:
-    """True when words of ``volley matrix`` ask for what is between the GPUs of a node only."""
+def as_sample(arguments: Sequence[str]) -> bool:
+    """True when words of a command ask for the CUDA sample's sections."""
     short = any(pair == ("-f", SAMPLES_FORMAT) for pair in pairwise(arguments))
-    of_sample = short or f"-f{SAMPLES_FORMAT}" in arguments or option(arguments, "--format") == SAMPLES_FORMAT
-    return of_sample or option(arguments, "--section") is not None
+    return short or f"-f{SAMPLES_FORMAT}" in arguments or option(arguments, "--format") == SAMPLES_FORMAT
 
 
 def mismatch(launcher: str, family: str) -> bool:

@@ -30,8 +30,8 @@ def render(
     if format_name == "table":
         render_table(series, out, color=color)
         return
-    apart = kinds & {"node", "jacobi", "matrix"} if format_name == "csv" else kinds & {"jacobi"}
-    if apart and len(apart | ({"points"} if kinds - apart else set())) > 1:
+    apart = kinds & ({"node", "jacobi", "matrix"} if format_name == "csv" else {"jacobi"})
+    if (apart and kinds != apart) or len(apart) > 1:
         raise UserError(
             f"{format_name} has other columns for {several(sorted(apart))}: show those runs apart from the others"
         )
