@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.launch.allocation import Allocation, allocation
-from volley.launch.hostlist import MOST_HOSTS, HostListError, expand
+from volley.run.launchers.allocation import Allocation, allocation
+from volley.run.launchers.hostlist import MOST_HOSTS, HostListError, expand
 from volley.planning import Request, count_ranks
 
 SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1"}

@@ -300,7 +300,7 @@ def test_the_version_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 LATER = (
     *("numpy", "rich", "pynvml", "importlib.metadata"),
-    *("volley.session", "volley.engine", "volley.launch.choose", "volley.trial", "volley.retest"),
+    *("volley.session", "volley.engine", "volley.run.launchers.choose", "volley.trial", "volley.retest"),
     *("volley.records_io", "volley.stats", "volley.summary", "volley.comparison", "volley.fits", "volley.ceiling"),
     *("volley.blame", "volley.matrices", "volley.nodes", "volley.solution", "volley.stack.nvml"),
     *("volley.stack.ucx_protocols", "volley.report.rendering", "volley.report.remarks", "volley.report.progress"),

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from volley.errors import MachineError, UserError
-from volley.launch import choose as choosing
-from volley.launch import job as jobs
-from volley.launch.allocation import Allocation
-from volley.launch.choose import choose, command
-from volley.launch.job import Job, cores
-from volley.launch.launchers import LAUNCHERS
+from volley.run.launchers import choose as choosing
+from volley.run.launchers import job as jobs
+from volley.run.launchers.allocation import Allocation
+from volley.run.launchers.choose import choose, command
+from volley.run.launchers.job import Job, cores
+from volley.run.launchers.launchers import LAUNCHERS
 from volley.stack import BuildFacts, Stack
 
 TWO = Job(engine=("volley-engine", "--plan", "-", "--bind"), ranks=2, cores=2, mpiexec=Path("/mpi/bin/mpirun"))

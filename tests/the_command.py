@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.launch import inside
-from volley.launch.job import cores
+from volley.run.launchers.job import cores
 from volley.records_io import RunLog, read_runs
 from volley.stack import assemble, read_facts
 

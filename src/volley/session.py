@@ -14,7 +14,7 @@ from volley import engine, trial
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, UserError
 from volley.keeping import Keeper, keep
 from volley.launch import inside
-from volley.launch.allocation import allocation
+from volley.run.launchers.allocation import allocation
 from volley.launch.start import Start, join, start_alone, start_own
 from volley.outcome import Outcome, judge, stopped, worst
 from volley.planning import (

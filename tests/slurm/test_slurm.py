@@ -14,7 +14,7 @@ from pretend_hosts import NAMES, NoHostsError, build_relay
 
 from installations import Installation
 from the_command import FEW
-from volley.launch.hostlist import expand
+from volley.run.launchers.hostlist import expand
 from volley.records import Run
 from volley.records_io import read_runs
 

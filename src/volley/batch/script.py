@@ -16,10 +16,10 @@ from pathlib import Path
 from volley import engine, locate
 from volley.batch.schedulers import SCHEDULERS, Resources, Scheduler, head
 from volley.errors import MachineError, UserError
-from volley.launch.allocation import Allocation
-from volley.launch.choose import choose
-from volley.launch.job import Job
-from volley.launch.launchers import LAUNCHERS, Launcher
+from volley.run.launchers.allocation import Allocation
+from volley.run.launchers.choose import choose
+from volley.run.launchers.job import Job
+from volley.run.launchers.launchers import LAUNCHERS, Launcher
 from volley.planning import Request, check_counts, check_sees_gpus, choose_transports, count_ranks
 from volley.stack import assemble, read_facts
 from volley.text import harmless, several

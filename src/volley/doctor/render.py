@@ -12,7 +12,7 @@ from rich.text import Text
 from volley.doctor.facts import Facts
 from volley.doctor.findings import Diagnosis, Finding, Status
 from volley.doctor.probes.attributes import ATTRIBUTES, Attribute
-from volley.launch.numbers import whole
+from volley.run.launchers.numbers import whole
 from volley.report.encodable import Encodable
 from volley.text import harmless
 

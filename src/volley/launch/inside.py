@@ -13,7 +13,7 @@ import os
 from itertools import pairwise
 
 from volley import locate
-from volley.launch.numbers import whole
+from volley.run.launchers.numbers import whole
 
 TYPE_CHECKING = False  # to import typing, or even collections.abc, takes longer than all of this
 if TYPE_CHECKING:

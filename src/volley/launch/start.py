@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from volley.errors import UserError
 from volley.launch import headstart, inside
-from volley.launch.allocation import Allocation
-from volley.launch.choose import choose, command
-from volley.launch.job import Job, cores, home
+from volley.run.launchers.allocation import Allocation
+from volley.run.launchers.choose import choose, command
+from volley.run.launchers.job import Job, cores, home
 from volley.planning import PAIR, in_a_hurry
 from volley.stack import Stack
 

@@ -9,7 +9,7 @@ import math
 from pathlib import Path
 
 from volley.errors import UserError
-from volley.launch.numbers import whole
+from volley.run.launchers.numbers import whole
 from volley.sizes import SizeError, parse_sizes
 from volley.text import several
 

@@ -12,7 +12,7 @@ from shlex import join
 from typing import TextIO
 
 from volley.errors import EXIT_GOOD, UserError
-from volley.launch.job import cores
+from volley.run.launchers.job import cores
 from volley.setup import builder, checks, cuda, root_script, sources, wheels
 from volley.setup.distribution import this_distribution
 from volley.setup.problems import StepError

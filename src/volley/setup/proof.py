@@ -19,8 +19,8 @@ import msgspec
 
 from volley.errors import MachineError
 from volley.launch import inside
-from volley.launch.job import Job, cores
-from volley.launch.launchers import LAUNCHERS
+from volley.run.launchers.job import Job, cores
+from volley.run.launchers.launchers import LAUNCHERS
 from volley.setup.problems import StepError
 from volley.text import harmless
 

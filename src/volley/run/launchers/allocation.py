@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from volley.launch.hostlist import HostListError, expand
-from volley.launch.numbers import whole
+from volley.run.launchers.hostlist import HostListError, expand
+from volley.run.launchers.numbers import whole
 
 
 @dataclass(frozen=True)

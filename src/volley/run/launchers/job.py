@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from volley.launch.allocation import Allocation
+from volley.run.launchers.allocation import Allocation
 
 _CPUS = Path("/sys/devices/system/cpu")
 

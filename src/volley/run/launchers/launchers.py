@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from volley.errors import UserError
-from volley.launch.job import Job
+from volley.run.launchers.job import Job
 
 
 class Launcher(ABC):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.errors import MachineError, UserError
-from volley.launch.allocation import Allocation
-from volley.launch.job import Job
-from volley.launch.launchers import LAUNCHERS, Launcher
+from volley.run.launchers.allocation import Allocation
+from volley.run.launchers.job import Job
+from volley.run.launchers.launchers import LAUNCHERS, Launcher
 from volley.stack import Stack
 
 _SPOKEN = {"openmpi": "Open MPI's mpirun", "mpich": "MPICH's mpiexec", "srun": "srun", "jsrun": "jsrun"}

@@ -1,0 +1,1 @@
+"""From a request to a records file: the plan, the launchers, the engine process, the session."""

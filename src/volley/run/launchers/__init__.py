@@ -1,0 +1,1 @@
+"""The launchers, the allocation they find, and the choice between them."""
