@@ -8,8 +8,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from volley.machine import nvml as reader
 from volley.records import Gpu, Hardware, NvLink
-from volley.stack import nvml as reader
 
 _VERSIONS = {version: number for number, version in reader.LINK_VERSIONS.items()}
 _REMOTES = {"gpu": 0, "other": 1, "switch": 2, "unknown": 255}

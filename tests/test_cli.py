@@ -301,9 +301,16 @@ def test_the_version_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 LATER = (
     *("numpy", "rich", "pynvml", "importlib.metadata"),
     *("volley.session", "volley.engine", "volley.run.launchers.choose", "volley.trial", "volley.retest"),
-    *("volley.records_io", "volley.stats", "volley.summary", "volley.comparison", "volley.fits", "volley.ceiling"),
-    *("volley.blame", "volley.matrices", "volley.nodes", "volley.solution", "volley.stack.nvml"),
-    *("volley.stack.ucx_protocols", "volley.report.rendering", "volley.report.remarks", "volley.report.progress"),
+    *(
+        "volley.records_io",
+        "volley.stats",
+        "volley.summary",
+        "volley.comparison",
+        "volley.fits",
+        "volley.machine.line_rate",
+    ),
+    *("volley.blame", "volley.matrices", "volley.nodes", "volley.solution", "volley.machine.nvml"),
+    *("volley.machine.ucx_protocols", "volley.report.rendering", "volley.report.remarks", "volley.report.progress"),
     *("volley.batch.script", "volley.doctor.command", "volley.setup.command", "volley.topo.command"),
 )
 """What is needed by those who go on: to start a job, to draw, to report."""

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from the_command import BEYOND_AN_INT, Command
+from volley.machine.driver import has_driver
 from volley.options.node import OF_THE_SAMPLE, SECTIONS
 from volley.records import NodeCell
 from volley.records_io import RunLog, read_runs
-from volley.stack import has_driver
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not has_driver(), reason="there is no NVIDIA driver here")]
 

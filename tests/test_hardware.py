@@ -17,12 +17,12 @@ from example_records import run as example_run
 from fake_engine import install
 from fake_nvml import FakeNvml, NVMLError
 from volley import engine, session
-from volley.ceiling import Ceiling, ceiling, pcie_bytes_per_s
+from volley.machine import nvml
+from volley.machine.line_rate import LineRate, line_rate, pcie_bytes_per_s
 from volley.planning import Request
 from volley.records import Device, Gpu, Hardware, Plan, Rank, Record
 from volley.records_io import RunLog, decode_line, read_runs
 from volley.report import render
-from volley.stack import nvml
 
 MACHINES = Path(__file__).parent / "machines"
 H200, T4, MIXED = "composed-2xh200-nv18", "composed-4xt4-pcie", "composed-4xv100-mixed"
@@ -113,16 +113,16 @@ def test_links_that_cannot_be_read_are_not_taken_for_none(monkeypatch: pytest.Mo
     found = nvml.read("before")
     assert all(gpu.nvlinks is None for gpu in found.gpus)
     assert found.gpus[0].unread["nvlinks"] == "Insufficient Permissions"
-    assert ceiling("aware", ranks(before, 0, 1), [found]) is None
-    assert ceiling("staged/pinned", ranks(before, 0, 1), [found]) is not None
+    assert line_rate("aware", ranks(before, 0, 1), [found]) is None
+    assert line_rate("staged/pinned", ranks(before, 0, 1), [found]) is not None
 
 
 # --------------------------------------------------------------------------------------- the ceiling
 
 
-def over(transport_name: str, name: str, *indices: int) -> Ceiling | None:
+def over(transport_name: str, name: str, *indices: int) -> LineRate | None:
     records = machine(name)
-    return ceiling(transport_name, ranks(records[0], *indices), records)
+    return line_rate(transport_name, ranks(records[0], *indices), records)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_without_nvlink_the_slower_pcie_link_counts_at_its_most() -> None:
 
 def test_a_link_that_was_only_seen_idle_is_said_to_be() -> None:
     before = machine(T4)[:1]
-    found = ceiling("peer", ranks(before[0], 0, 1), before)
+    found = line_rate("peer", ranks(before[0], 0, 1), before)
     assert found is not None
     assert found.words == "3.0 x16, read as 1.0 when idle"
     assert found.one_way_Bps == pcie_bytes_per_s(3, 16)
@@ -195,7 +195,7 @@ def test_behind_a_switch_the_smaller_side_counts() -> None:
         for each in records
         if (links := each.gpus[1].nvlinks)
     ]
-    found = ceiling("peer", ranks(records[0], 0, 1), degraded)
+    found = line_rate("peer", ranks(records[0], 0, 1), degraded)
     assert found is not None
     assert found.words == "12 links of 26.56 GB/s"
 
@@ -206,7 +206,7 @@ def test_a_switch_that_is_not_set_up_joins_nobody() -> None:
         msgspec.structs.replace(each, peers=[msgspec.structs.replace(each.peers[0], nvlink="not supported")])
         for each in records
     ]
-    found = ceiling("peer", ranks(records[0], 0, 1), apart)
+    found = line_rate("peer", ranks(records[0], 0, 1), apart)
     assert found is not None
     assert found.over == "PCIe"
 
@@ -216,11 +216,11 @@ def test_links_to_somewhere_unknown_count_where_nvml_says_that_nvlink_joins_the_
     hidden = [
         msgspec.structs.replace(link, remote="unknown", remote_pci=None) for link in records[0].gpus[0].nvlinks or ()
     ]
-    found = ceiling("peer", ranks(records[0], 0, 1), changed(records, nvlinks=hidden))
+    found = line_rate("peer", ranks(records[0], 0, 1), changed(records, nvlinks=hidden))
     assert found is not None
     assert found.words == "18 links of 26.56 GB/s"
     silent = [msgspec.structs.replace(each, peers=[]) for each in changed(records, nvlinks=hidden)]
-    unjoined = ceiling("peer", ranks(records[0], 0, 1), silent)
+    unjoined = line_rate("peer", ranks(records[0], 0, 1), silent)
     assert unjoined is not None
     assert unjoined.over == "PCIe"
 
@@ -236,11 +236,11 @@ def test_where_nothing_is_known_there_is_no_ceiling() -> None:
     records = machine(H200)
     pair = ranks(records[0], 0, 1)
     for name in ("host", "null", "corrupt"):
-        assert ceiling(name, pair, records) is None
-    assert ceiling("peer", pair, []) is None
-    assert ceiling("peer", example_run().ranks, records) is None
-    assert ceiling("peer", ranks(records[0], 0, 1, hosts=("a", "b")), records) is None
-    assert ceiling("staged/pinned", pair, changed(records, pcie_width=None)) is None
+        assert line_rate(name, pair, records) is None
+    assert line_rate("peer", pair, []) is None
+    assert line_rate("peer", example_run().ranks, records) is None
+    assert line_rate("peer", ranks(records[0], 0, 1, hosts=("a", "b")), records) is None
+    assert line_rate("staged/pinned", pair, changed(records, pcie_width=None)) is None
 
 
 # ---------------------------------------------------------------------------------------- the report

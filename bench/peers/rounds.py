@@ -17,8 +17,10 @@ from pathlib import Path
 from programs import BenchError, account, read_starter
 
 from volley import engine
+from volley.machine import nvml
+from volley.machine.driver import has_driver
+from volley.machine.mpi_stack import assemble, read_facts
 from volley.planning import PAIR
-from volley.stack import assemble, has_driver, nvml, read_facts
 from volley.text import mpi_name
 
 from .commands import Command, Ours, Place

@@ -12,10 +12,10 @@ from __future__ import annotations
 import os
 
 from volley.errors import MachineError, UserError
+from volley.machine.installed import PACKAGE, installed_file
 
 VARIABLE = "VOLLEY_ENGINE"
 DISTRIBUTION = "volley-bench"
-PACKAGE = "volley"
 NAME = "volley-engine"
 NODE_NAME = "volley-engine-node"
 """The engine's other program, for the GPUs of one machine: it needs no MPI.  It lies beside the first."""
@@ -65,15 +65,3 @@ def _is_program(path: str) -> bool:
 def _installed() -> str | None:
     """Look for the engine among the files that the distribution installed."""
     return installed_file(DISTRIBUTION, f"{PACKAGE}/bin/{NAME}")
-
-
-def installed_file(distribution: str, ending: str) -> str | None:
-    """Return the path of the first file that ``distribution`` installed whose path ends with ``ending``."""
-    from importlib import metadata  # noqa: PLC0415  start-up: only where it is needed
-
-    try:
-        files = metadata.files(distribution) or []
-    except metadata.PackageNotFoundError:
-        return None
-    paths = (os.path.normpath(str(file.locate())) for file in files if str(file).endswith(ending))
-    return next((path for path in paths if os.path.isfile(path)), None)

@@ -16,7 +16,7 @@ import msgspec
 
 from volley import blame, stats
 from volley.blame import Pair, Standing, Verdict
-from volley.ceiling import Ceiling, ceiling
+from volley.machine.line_rate import LineRate, line_rate
 from volley.records import Cell, MatrixRow, Rank
 from volley.records_io import RunLog
 
@@ -53,7 +53,7 @@ class Sheet:
     verdicts: tuple[Verdict, ...] = ()
     """Of the suspects that were measured again."""
     uneven: Mapping[str, int] = field(default_factory=dict)
-    ceilings: Mapping[Pair, Ceiling] = field(default_factory=dict)
+    ceilings: Mapping[Pair, LineRate] = field(default_factory=dict)
 
     def rate_Bps(self, pair: Pair) -> float | None:
         """The bandwidth of a pair: size / half round trip, or that of a window; both ways, both together."""
@@ -138,8 +138,8 @@ def _sheet(rows: Sequence[MatrixRow], places: Mapping[int, Rank], *, moves: bool
     )
 
 
-def _ceiling(row: MatrixRow, one: Rank, other: Rank, logs: Sequence[RunLog]) -> Ceiling | None:
-    found = (ceiling(row.transport, [one, other], log.hardware) for log in logs if log.hardware)
+def _ceiling(row: MatrixRow, one: Rank, other: Rank, logs: Sequence[RunLog]) -> LineRate | None:
+    found = (line_rate(row.transport, [one, other], log.hardware) for log in logs if log.hardware)
     return next((each for each in found if each), None)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from volley import blame
 from volley.blame import Pair, Standing
-from volley.ceiling import Ceiling, Way, between
+from volley.machine.line_rate import LineRate, Route, between
 from volley.records import Device, NodeCell, NodeRow
 from volley.records_io import RunLog
 
@@ -36,7 +36,7 @@ class Sheet:
     cells: Mapping[Pair, NodeCell]
     kinds: Mapping[Pair, str]
     """Pairs of one kind are compared."""
-    ceilings: Mapping[Pair, Ceiling] = field(default_factory=dict)
+    ceilings: Mapping[Pair, LineRate] = field(default_factory=dict)
     standings: Mapping[Pair, Standing] = field(default_factory=dict)
     suspects: tuple[Standing, ...] = ()
     """Those that stand out with the whole of their interval."""
@@ -99,7 +99,7 @@ def _sheet(rows: Sequence[NodeRow], label: Mapping[str, int], logs: Sequence[Run
     for uuid in (each for row in rows for each in (row.gpu, *(cell.gpu for cell in row.cells)) if each is not None):
         gpus.setdefault(uuid, len(gpus))  # of a run whose record of GPUs is missing
     cells: dict[Pair, NodeCell] = {}
-    ceilings: dict[Pair, Ceiling] = {}
+    ceilings: dict[Pair, LineRate] = {}
     for row in rows:
         for cell in row.cells:
             pair = (HOST if row.gpu is None else gpus[row.gpu], gpus[cell.gpu])
@@ -111,16 +111,16 @@ def _sheet(rows: Sequence[NodeRow], label: Mapping[str, int], logs: Sequence[Run
     return _judged(Sheet(rows[0], shown, cells, kinds, ceilings))
 
 
-def _ceiling(row: NodeRow, cell: NodeCell, logs: Sequence[RunLog]) -> Ceiling | None:
+def _ceiling(row: NodeRow, cell: NodeCell, logs: Sequence[RunLog]) -> LineRate | None:
     """Without peer access CUDA copies through the host, and so it is with the host at one end."""
     if row.gpu == cell.gpu:
         return None
-    way: Way = "direct" if cell.peer_access else "staged"
+    way: Route = "direct" if cell.peer_access else "staged"
     found = (between(way, (row.gpu or cell.gpu, cell.gpu), log.hardware) for log in logs if log.hardware)
     return next((each for each in found if each), None)
 
 
-def _kind(pair: Pair, cell: NodeCell, most: Ceiling | None) -> str:
+def _kind(pair: Pair, cell: NodeCell, most: LineRate | None) -> str:
     if pair[0] == pair[1]:
         return WITHIN
     way = "host" if pair[0] == HOST else "peer access" if cell.peer_access else "through the host"

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from volley import matrices, nodes, stats
-from volley.ceiling import Ceiling, ceiling
+from volley.machine.line_rate import LineRate, line_rate
 from volley.records import Mismatch, PingPong, Plan, Point, StreamPoint, Transport
 from volley.records_io import RunLog
 
@@ -106,7 +106,7 @@ class PointSummary:
     remarks: tuple[Remark, ...] = ()
     speedup: Speedup | None = None
     """Over the baseline (``baseline``); ``None`` where there is none, or where either point has no numbers."""
-    ceiling: Ceiling | None = None
+    ceiling: LineRate | None = None
     """What the hardware between the two allows; ``None`` where it is not known."""
 
     @property
@@ -244,10 +244,10 @@ def _speedup(point: PointSummary, over: str | None, slow: stats.Estimate | None)
     return Speedup(over, slow.median / fast.median, low, high)
 
 
-def _ceiling(point: PointSummary, logs: Iterable[RunLog]) -> Ceiling | None:
+def _ceiling(point: PointSummary, logs: Iterable[RunLog]) -> LineRate | None:
     """The ceiling of a point, from the first launch whose records tell."""
     found = (
-        ceiling(point.transport, [rank for rank in log.run.ranks if rank.rank in point.ranks], log.hardware)
+        line_rate(point.transport, [rank for rank in log.run.ranks if rank.rank in point.ranks], log.hardware)
         for log in logs
         if log.run and log.hardware
     )

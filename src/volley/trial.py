@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from volley import engine
+from volley.machine import ucx_protocols
+from volley.machine.mpi_stack import Stack
+from volley.machine.ucx_protocols import Protocols
 from volley.records import Matrix, Plan, Sampling
 from volley.records_io import RunLog
-from volley.stack import Stack, ucx_protocols
-from volley.stack.ucx_protocols import Protocols
 
 RISKY = "aware"
 SIZES = [8, 1 << 20]

@@ -10,10 +10,10 @@ import typer
 from volley.errors import MachineError, UserError
 from volley.launch import inside
 from volley.launch.inside import SAMPLES_FORMAT
+from volley.machine.driver import has_driver
 from volley.options.reading import gpu_numbers, split_names
 from volley.options.shared import WHAT
 from volley.records import Node
-from volley.stack import has_driver
 from volley.text import several
 
 POINT_TIME_S = 0.1

@@ -8,8 +8,8 @@ A number that does not exist is ``null``, never NaN.
 
 from __future__ import annotations
 
-from volley.records.base import PLAN_VERSION, RECORD_VERSION
-from volley.records.hardware import Gpu, Hardware, NvLink, PeerStatus
+from volley.document import PLAN_VERSION, RECORD_VERSION
+from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
 from volley.records.jacobi import JacobiParts, JacobiPoint, JacobiProgress, JacobiResidue
 from volley.records.matrix import Cell, MatrixRow
 from volley.records.node import NodeCell, NodeGpus, NodeRow

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from volley.records.base import PLAN_VERSION, Frozen, NonNegative, Positive, PositiveNumber, PositiveSeconds, Version
+from volley.document import PLAN_VERSION, Frozen, NonNegative, Positive, PositiveNumber, PositiveSeconds, Version
 
 
 class Sampling(Frozen, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from volley.records.base import RECORD_VERSION, Frozen, NonNegative, Seconds, Version
+from volley.document import RECORD_VERSION, Frozen, NonNegative, Seconds, Version
 from volley.records.plan import Plan
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from volley.ceiling import described
+from volley.machine.line_rate import described
 from volley.records_io import RunLog
 from volley.summary import PointSummary
 from volley.text import harmless, several

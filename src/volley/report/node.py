@@ -9,7 +9,7 @@ from rich.text import Text
 
 from volley import stats
 from volley.blame import Pair
-from volley.ceiling import described
+from volley.machine.line_rate import described
 from volley.nodes import HOST, WITHIN, Sheet
 from volley.records import NodeRow
 from volley.report.layout import Column, Group, print_groups

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from volley.machine.ucx_protocols import Protocols, Range, Table, of_plan
 from volley.sizes import format_size
-from volley.stack.ucx_protocols import Protocols, Range, Table, of_plan
 from volley.summary import PointSummary, Series
 from volley.text import digits, harmless
 

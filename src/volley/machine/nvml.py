@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from volley.records import Gpu, Hardware, NvLink, PeerStatus
+from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
 from volley.text import harmless
 
 _Value = TypeVar("_Value")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from volley.records.base import RECORD_VERSION, Frozen, NonNegative, Number, PositiveNumber, Version
+from volley.document import RECORD_VERSION, Frozen, NonNegative, Number, PositiveNumber, Version
 
 
 class NvLink(Frozen, frozen=True, kw_only=True):
