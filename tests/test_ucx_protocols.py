@@ -15,7 +15,7 @@ from fake_engine import install
 from volley import engine, session, trial
 from volley.engine import About, TransportAbout
 from volley.machine.mpi_stack import BuildFacts, Stack
-from volley.machine.ucx_protocols import Protocols, Range, Table, in_short, is_line, of_plan, parse
+from volley.machine.ucx_protocols import Protocols, SizeRange, ProtocolTable, in_short, is_line, of_plan, parse
 from volley.planning import Request
 from volley.records_io import RunLog, read_runs
 from volley.report import render
@@ -45,12 +45,12 @@ def test_both_layouts_say_the_same(path: Path) -> None:
     assert sends.connection == "ucp_context_0 intra-node cfg#1"
     assert sends.operation == "tagged message by ucp_tag_send*(fast-completion) from cuda/GPU0"
     assert sends.ranges == [
-        Range(0, 0, "eager short", "sysv/memory"),
-        Range(1, 2304, EAGER, "sysv/memory"),
-        Range(2305, None, READ, "cuda_ipc/cuda", estimated=True),
+        SizeRange(0, 0, "eager short", "sysv/memory"),
+        SizeRange(1, 2304, EAGER, "sysv/memory"),
+        SizeRange(2305, None, READ, "cuda_ipc/cuda", estimated=True),
     ]
     (fetch,) = found.rendezvous
-    assert fetch.ranges[-1] == Range(1, None, "zero-copy read from remote", "cuda_ipc/cuda")
+    assert fetch.ranges[-1] == SizeRange(1, None, "zero-copy read from remote", "cuda_ipc/cuda")
 
 
 def test_a_captured_text_is_read_whole() -> None:
@@ -59,10 +59,10 @@ def test_a_captured_text_is_read_whole() -> None:
     sends = {(table.connection, table.operation.partition("*")[2]): table.ranges for table in parse(text).sends}
     assert len(sends) == 6
     assert sends["ucp_context_0 intra-node cfg#1", "(fast-completion) from cuda/GPU0"] == [
-        Range(0, 92, "eager short", "posix/memory"),
-        Range(93, 8248, EAGER, "posix/memory"),
-        Range(8249, 262143, f"multi-frag {EAGER}", "posix/memory"),
-        Range(262144, None, "rendezvous fragmented copy-in copy-out", "posix/memory", estimated=True),
+        SizeRange(0, 92, "eager short", "posix/memory"),
+        SizeRange(93, 8248, EAGER, "posix/memory"),
+        SizeRange(8249, 262143, f"multi-frag {EAGER}", "posix/memory"),
+        SizeRange(262144, None, "rendezvous fragmented copy-in copy-out", "posix/memory", estimated=True),
     ]
 
 
@@ -154,7 +154,9 @@ def test_without_ucx_s_account_nothing_is_said_of_it(protocols: Protocols | None
 
 def test_two_accounts_of_which_neither_is_this_call_s_are_none() -> None:
     (table,) = composed().sends
-    twice = [Table(f"{table.connection}{n}", "tagged message by ucp_tag_send* from cuda", table.ranges) for n in "ab"]
+    twice = [
+        ProtocolTable(f"{table.connection}{n}", "tagged message by ucp_tag_send* from cuda", table.ranges) for n in "ab"
+    ]
     assert "UCX" not in shown(measured(Protocols(sends=twice), INVERTED))
 
 

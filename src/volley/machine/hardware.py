@@ -1,4 +1,4 @@
-"""The hardware, as the front reads it through NVML."""
+"""The GPUs of a machine: as the CUDA runtime describes them to a rank, and as the front reads them through NVML."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Number, PositiveNumber, Version
+
+
+class Device(Frozen, frozen=True, kw_only=True):
+    """The GPU that a rank uses, as the CUDA runtime describes it."""
+
+    index: NonNegative
+    name: str
+    uuid: str
+    pci: str
+    compute_capability: str
+    memory_bytes: NonNegative
 
 
 class NvLink(Frozen, frozen=True, kw_only=True):

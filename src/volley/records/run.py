@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Seconds, Version
+from volley.machine.hardware import Device
 from volley.records.plan import Plan
 
 
@@ -27,17 +28,6 @@ class MpiFacts(Frozen, frozen=True, kw_only=True):
     cuda_query: Annotated[
         bool | None, Meta(description="MPIX_Query_cuda_support where it exists; reported, never trusted.")
     ] = None
-
-
-class Device(Frozen, frozen=True, kw_only=True):
-    """The GPU that a rank uses, as the CUDA runtime describes it."""
-
-    index: NonNegative
-    name: str
-    uuid: str
-    pci: str
-    compute_capability: str
-    memory_bytes: NonNegative
 
 
 class Rank(Frozen, frozen=True, kw_only=True):

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from volley.machine.ucx_protocols import Protocols, Range, Table, of_plan
-from volley.sizes import format_size
+from volley.machine.ucx_protocols import Protocols, SizeRange, ProtocolTable, of_plan
+from volley.units import format_size
 from volley.summary import PointSummary, Series
 from volley.text import digits, harmless
 
@@ -34,31 +34,31 @@ def sentences(series: Series) -> Iterator[str]:
         yield from _inverted(lower, upper, points)
 
 
-def _table_of(protocols: Protocols, benchmark: str) -> Table | None:
+def _table_of(protocols: Protocols, benchmark: str) -> ProtocolTable | None:
     """The table of the benchmark's own calls to the other rank; ``None`` where it cannot be told which one that is."""
     others = [table for table in protocols.sends if " self " not in f" {table.connection} "]
     called = [table for table in others if _CALLS[benchmark] in table.operation]
     return called[0] if len(called) == 1 else others[0] if len(others) == 1 else None
 
 
-def _merged(ranges: Sequence[Range]) -> list[Range]:
+def _merged(ranges: Sequence[SizeRange]) -> list[SizeRange]:
     """Put neighbours together that differ in no word."""
-    merged: list[Range] = []
+    merged: list[SizeRange] = []
     for each in ranges:
         last = merged[-1] if merged else None
         if last and (last.protocol, last.lanes) == (each.protocol, each.lanes):
-            merged[-1] = Range(last.first_bytes, each.last_bytes, last.protocol, last.lanes, last.estimated)
+            merged[-1] = SizeRange(last.first_bytes, each.last_bytes, last.protocol, last.lanes, last.estimated)
         else:
             merged.append(each)
     return merged
 
 
-def _used(ranges: Sequence[Range], points: Sequence[PointSummary]) -> list[Range]:
+def _used(ranges: Sequence[SizeRange], points: Sequence[PointSummary]) -> list[SizeRange]:
     """The ranges in which something was measured."""
     return [each for each in ranges if _within(each, points)]
 
 
-def _within(each: Range, points: Sequence[PointSummary]) -> list[PointSummary]:
+def _within(each: SizeRange, points: Sequence[PointSummary]) -> list[PointSummary]:
     last = float("inf") if each.last_bytes is None else each.last_bytes
     return [point for point in points if each.first_bytes <= point.size_bytes <= last]
 
@@ -69,7 +69,7 @@ def _rendezvous_lanes(protocols: Protocols) -> str | None:
     return lanes.pop() if len(lanes) == 1 else None
 
 
-def _range(each: Range, ranges: Sequence[Range], rendezvous: str | None) -> str:
+def _range(each: SizeRange, ranges: Sequence[SizeRange], rendezvous: str | None) -> str:
     """Say one range: ``up to 2304 B by eager copy-in copy-out through host memory (sysv/memory)``."""
     last = each.last_bytes
     if len(ranges) == 1:
@@ -83,11 +83,11 @@ def _range(each: Range, ranges: Sequence[Range], rendezvous: str | None) -> str:
     return f"{sizes} by {harmless(each.protocol)}{through} ({harmless(lanes)})"
 
 
-def _is_rendezvous(each: Range) -> bool:
+def _is_rendezvous(each: SizeRange) -> bool:
     return each.protocol.startswith("rendezvous")
 
 
-def _inverted(lower: Range, upper: Range, points: Sequence[PointSummary]) -> Iterator[str]:
+def _inverted(lower: SizeRange, upper: SizeRange, points: Sequence[PointSummary]) -> Iterator[str]:
     """Say it where a message below the boundary takes longer than one above, interval against interval."""
     below = [point for point in _within(lower, points) if point.latency_s is not None]
     above = [point for point in _within(upper, points) if point.latency_s is not None]

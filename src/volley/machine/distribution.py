@@ -1,0 +1,125 @@
+"""The Linux distribution: its family, its package manager, and the packages that a program or a driver is in.
+
+Package names: Debian 12, Ubuntu 24.04, RHEL 9 and SLES 15; the driver, GDRCopy and the CUDA toolkit as NVIDIA packages
+them (CUDA Installation Guide for Linux; the README of gdrcopy).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Family = Literal["debian", "rhel", "suse", "other"]
+
+_FAMILIES: dict[str, Family] = {
+    **dict.fromkeys(("debian", "ubuntu"), "debian"),
+    **dict.fromkeys(("rhel", "fedora", "centos", "rocky", "almalinux", "ol", "amzn"), "rhel"),
+    **dict.fromkeys(("suse", "sles", "opensuse"), "suse"),
+}
+
+_INSTALLERS = {
+    "debian": "apt-get install",
+    "rhel": "dnf install",
+    "rhel7": "yum install",
+    "suse": "zypper install",
+}
+
+_PACKAGES: dict[str, dict[str, str]] = {
+    "cc": {"debian": "gcc libc6-dev", "rhel": "gcc", "suse": "gcc"},
+    "c++": {"debian": "g++", "rhel": "gcc-c++", "rhel7": "devtoolset-11-gcc-c++", "suse": "gcc-c++"},
+    "newer c++": {
+        "debian": "g++-12 && export CXX=g++-12",
+        "rhel": "gcc-toolset-13-gcc-c++ && scl enable gcc-toolset-13 bash",
+        "rhel7": "devtoolset-11-gcc-c++ && scl enable devtoolset-11 bash",
+        "suse": "gcc13-c++ && export CXX=g++-13",
+    },
+    "xz": {"debian": "xz-utils"},
+    "autoreconf": dict.fromkeys(("debian", "rhel", "suse"), "autoconf automake"),
+    "libtoolize": dict.fromkeys(("debian", "rhel", "suse"), "libtool"),
+    "apt-get": {"debian": "apt"},
+    "dpkg-source": {"debian": "dpkg-dev", "rhel": "dpkg-dev", "suse": "dpkg"},
+    "driver": {
+        "ubuntu": "nvidia-driver-580-open",
+        "debian": "nvidia-driver",
+        "rhel": "nvidia-open",
+        "rhel7": "nvidia-driver-latest-dkms",
+        "suse": "nvidia-open",
+    },
+    "kernel headers": {
+        "debian": "linux-headers-$(uname -r)",
+        "rhel": "kernel-devel-$(uname -r)",
+        "suse": "kernel-default-devel",
+    },
+    "toolkit": dict.fromkeys(("debian", "rhel", "suse"), "cuda-toolkit"),
+    "gdrcopy": {"debian": "gdrdrv-dkms libgdrapi", "rhel": "gdrcopy gdrcopy-kmod", "suse": "gdrcopy gdrcopy-kmod"},
+    "ucx": {"debian": "ucx-utils", "rhel": "ucx", "suse": "ucx-tools"},
+}
+"""By program or product, then by distribution, family with major version, or family: the most specific entry counts.
+A program that is not listed is in a package of its own name."""
+
+_GRUB = "add {parameters} to GRUB_CMDLINE_LINUX in /etc/default/grub, then: "
+_KERNEL_PARAMETERS = {
+    "debian": _GRUB + "{sudo}update-grub && {sudo}reboot",
+    "rhel": '{sudo}grubby --update-kernel=ALL --args="{parameters}" && {sudo}reboot',
+    "suse": _GRUB + "{sudo}grub2-mkconfig -o /boot/grub2/grub.cfg && {sudo}reboot",
+}
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A distribution, as ``/etc/os-release`` describes it (os-release(5)), and whether root asks."""
+
+    id: str = "linux"
+    version: str = ""
+    codename: str = ""
+    family: Family = "other"
+    root: bool = False
+    """The user is root: commands need no ``sudo``."""
+
+    @property
+    def sudo(self) -> str:
+        """What stands before a command that only root may run: ``sudo `` or nothing."""
+        return "" if self.root else "sudo "
+
+    def package(self, tool: str) -> str:
+        """Return the packages that a program is in."""
+        return self._most_specific(_PACKAGES.get(tool, {})) or tool
+
+    def install_line(self, packages: str) -> str:
+        """Return the command that installs packages, or a sentence where the package manager is not known."""
+        installer = self._most_specific(_INSTALLERS)
+        return f"{self.sudo}{installer} {packages}" if installer else f"install {packages} with your package manager"
+
+    def kernel_parameters(self, parameters: str) -> str:
+        """Return how the kernel is booted with more parameters."""
+        text = self._most_specific(_KERNEL_PARAMETERS) or "boot the kernel with {parameters}"
+        return text.format(parameters=parameters, sudo=self.sudo)
+
+    def _most_specific(self, table: Mapping[str, str]) -> str | None:
+        keys = (self.id, self.family + self.version.partition(".")[0], self.family)
+        return next((table[key] for key in keys if key in table), None)
+
+
+def os_release() -> dict[str, str]:
+    """Return what ``/etc/os-release`` says; nothing where there is no such file."""
+    try:
+        return platform.freedesktop_os_release()
+    except OSError:
+        return {}
+
+
+def this_distribution() -> Distribution:
+    """Return the distribution of this machine."""
+    return distribution(os_release(), root=os.geteuid() == 0)
+
+
+def distribution(release: Mapping[str, str], *, root: bool = False) -> Distribution:
+    """Return the distribution that an os-release describes; its family by its own name, else by what it is like."""
+    names = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    families = [_FAMILIES[word] for name in names for word in (name, name.partition("-")[0]) if word in _FAMILIES]
+    values = [re.sub(r"[^A-Za-z0-9._-]", "", release.get(key, "")) for key in ("ID", "VERSION_ID", "VERSION_CODENAME")]
+    return Distribution(values[0] or "linux", values[1], values[2], families[0] if families else "other", root)
