@@ -4,9 +4,9 @@ from __future__ import annotations
 
 EXIT_GOOD = 0
 EXIT_FAILED = 1
-"""A check or verification failed, or the run broke off."""
-EXIT_REQUEST = 2
-"""The request makes no sense."""
+"""A check or verification failed, or the run was aborted."""
+EXIT_USAGE = EXIT_REQUEST = 2
+"""Usage error."""
 EXIT_MACHINE = 3
 """The machine cannot do it."""
 EXIT_INTERRUPTED = 130
@@ -14,9 +14,9 @@ EXIT_INTERRUPTED = 130
 
 
 class UserError(Exception):
-    """The request makes no sense: the message says so in one sentence and names the nearest valid form."""
+    """A usage error: the message says so in one sentence and names the nearest valid form."""
 
-    exit_code: int = EXIT_REQUEST
+    exit_code: int = EXIT_USAGE
 
 
 class MachineError(UserError):

@@ -1,20 +1,15 @@
-"""Message sizes as people write them: ``8:1Gi``, ``1k,64k,1M``, ``8:1Gi:x4``, ``1Mi:4Mi:+512Ki``.
+"""Quantities as people write and read them: message sizes, times, numbers, lists of CPUs.
 
-Prefixes are binary with and without the ``i``, in either case: message sizes are powers of two, and the benchmarks
+Message sizes are written ``8:1Gi``, ``1k,64k,1M``, ``8:1Gi:x4``, ``1Mi:4Mi:+512Ki``.  Prefixes are binary with and without the ``i``, in either case: message sizes are powers of two, and the benchmarks
 that people come from (the OSU micro-benchmarks, nccl-tests) read ``64K`` as 65536 bytes.  Rates are another matter:
 GB/s is 10^9 B/s everywhere in volley.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
-
-from volley.text import digits
-
-DEFAULT_SIZES = "8:1Gi"
-DEFAULT_STREAM_SIZES = "8:64Mi"  # 64 in flight make 4 GiB a window: larger messages take long and show no more
-"""The 28 sizes of the ping-pong tutorial."""
+from collections.abc import Iterable, Iterator
 
 VALID_FORMS = (
     "8, 64Ki, 8:1Gi (doubling), 8:1Gi:x4 (steps of 4 times), 1Mi:4Mi:+512Ki (steps of 512 KiB), or a list 1k,64k,1M"
@@ -109,4 +104,38 @@ def format_size(size_bytes: int) -> str:
 def approximate_size(size_bytes: float) -> str:
     """Return a size that was computed, to three digits in the largest unit that it fills: ``85.4 KiB``."""
     power = next((power for power in range(len(_UNITS), 0, -1) if size_bytes >= 1 << 10 * power), 0)
-    return f"{digits(size_bytes / (1 << 10 * power), 3)} {_UNITS[power - 1] + 'i' if power else ''}B"
+    return f"{format_sig(size_bytes / (1 << 10 * power), 3)} {_UNITS[power - 1] + 'i' if power else ''}B"
+
+
+def format_sig(value: float, significant: int = 4) -> str:
+    """Return ``value`` with so many significant digits and no exponent: ``0.03142``, ``19.53``, ``178957``.
+
+    Digits before the decimal point are all kept.  Ten decimals are the most: below that lies nothing that a clock sees.
+    """
+    if value == 0:
+        return "0"
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "–"  # of times in a file that no machine has measured
+    exponent = int(f"{abs(value):.{significant - 1}e}".partition("e")[2])
+    return f"{value:.{min(10, max(0, significant - 1 - exponent))}f}"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a length of time as one says it: ``8 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def format_cpulist(numbers: Iterable[int]) -> str:
+    """Return whole numbers as ``taskset`` and Linux write lists of CPUs: ``0-3,8``."""
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in found)

@@ -1,0 +1,21 @@
+"""The registry of benchmarks.  Each is a room beside this file; nothing else in volley lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from volley.benchmarks import probe
+from volley.run.benchmark import Benchmark
+from volley.run.commandline import Options
+
+BENCHMARKS: tuple[Benchmark, ...] = (probe.BENCHMARK,)
+"""In the order of ``volley --help``."""
+
+
+def named(name: str) -> Benchmark:
+    """Return the benchmark of that name.
+
+    Raises:
+        KeyError: if there is none.
+    """
+    return {benchmark.name: benchmark for benchmark in BENCHMARKS}[name]

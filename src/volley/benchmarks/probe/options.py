@@ -1,0 +1,16 @@
+"""The options of ``volley transports``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from volley.run.commandline import Options, group
+from volley.run.options import JobOptions, OutputOptions, output_group
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeOptions(Options):
+    """What ``volley transports`` takes."""
+
+    job: JobOptions = group(JobOptions, without=("launches",))
+    output: OutputOptions = output_group()

@@ -1,0 +1,77 @@
+"""The plan: one JSON document that says what to measure.  This is the part that all benchmarks have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from volley.document import PLAN_VERSION, Frozen, NonNegative, Positive, PositiveSeconds, Version
+from volley.run.options import JobOptions, SamplingOptions
+
+
+class Sampling(Frozen, frozen=True, kw_only=True):
+    """How samples are taken (docs/method, "Sampling")."""
+
+    mode: Annotated[
+        Literal["adaptive", "fixed"],
+        Meta(
+            description="`adaptive` stops by the confidence interval of the median; `fixed` takes one batch, as the "
+            "tutorial does."
+        ),
+    ] = "adaptive"
+    ci: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="adaptive: stop when the 95 % confidence interval of the median is within ± this fraction.",
+        ),
+    ] = SamplingOptions.ci
+    point_time_s: Annotated[
+        PositiveSeconds, Meta(description="adaptive: stop a point after this much time, at the end of a round.")
+    ] = SamplingOptions.point_time
+    min_visits: Annotated[
+        Positive, Meta(description="adaptive: the fewest rounds in which every transport is visited.")
+    ] = 3
+    warmup: Annotated[NonNegative, Meta(description="fixed: untimed exchanges before the batch.")] = (
+        SamplingOptions.warmup
+    )
+    iterations: Annotated[Positive, Meta(description="fixed: exchanges in the one timed batch.")] = (
+        SamplingOptions.iterations
+    )
+    tail: Annotated[
+        bool, Meta(description="adaptive: one exchange a sample (k = 1), so that percentiles are of messages.")
+    ] = False
+
+
+class Plan(Frozen, frozen=True, kw_only=True):
+    """What to measure.  One JSON document, validated before any rank measures."""
+
+    plan: Annotated[Version, Meta(description="version of this document.")] = PLAN_VERSION
+    benchmark: Annotated[str, Meta(description="its name; `options` is what this benchmark reads.")]
+    world_size: Annotated[Positive, Meta(description="ranks expected; the engine refuses a job of any other size.")] = 2
+    transports: Annotated[
+        list[str], Meta(description="names from the registry, e.g. `host`, `staged/pinned`; visited in this order.")
+    ]
+    excluded: Annotated[
+        dict[str, str],
+        Meta(description="transports of the list that must not be opened, and why, as found in a job of their own."),
+    ] = {}
+    options: Annotated[Any, Meta(description="the benchmark's own part.")] = {}
+    sampling: Sampling = Sampling()
+    verify: Annotated[bool, Meta(description="check the last message of every sample, outside the timed region.")] = (
+        SamplingOptions.verify
+    )
+    share_device: Annotated[bool, Meta(description="allow two ranks on one GPU.")] = False
+    budget_s: Annotated[
+        PositiveSeconds | None,
+        Meta(description="stop starting points after this much time in all; what is left is `skipped`."),
+    ] = None
+    watchdog_s: Annotated[
+        PositiveSeconds, Meta(description="a region without progress for longer than this ends the job.")
+    ] = JobOptions.watchdog
+    launch: Annotated[
+        dict[str, Any],
+        Meta(description="what the front knows of the launch (launcher, command, software stack); copied, never read."),
+    ] = {}

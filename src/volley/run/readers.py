@@ -1,0 +1,142 @@
+"""How the words of options become values; what is wrong is said with the option's name and a valid form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from volley.errors import UserError
+from volley.text import join_words
+from volley.units import SizeError, parse_sizes
+
+LONGEST_NAME = 255
+"""Of a host: RFC 1123 has no longer one."""
+
+LONGEST_S = 1e9
+"""Thirty years: what is longer was meant to be something else, and clocks count nanoseconds in 64 bits."""
+
+LARGEST_COUNT = (1 << 31) - 1
+"""The engine counts in 32 bits where it can."""
+
+MOST_DIGITS = 18
+
+
+def text(option: str, words: Sequence[str]) -> str:
+    """Take the last word as it is."""
+    return words[-1]
+
+
+def texts(option: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Take all words as they are, of an option that may be repeated."""
+    return tuple(words)
+
+
+def number(least: int = 1, most: int = LARGEST_COUNT) -> Callable[[str, Sequence[str]], int]:
+    """Read a whole number between two bounds."""
+
+    def read(option: str, words: Sequence[str]) -> int:
+        return _number(option, words[-1], least, most)
+
+    return read
+
+
+def pair(least: int = 1, most: int = LARGEST_COUNT) -> Callable[[str, Sequence[str]], tuple[int, int]]:
+    """Read two whole numbers, of an option with two words."""
+
+    def read(option: str, words: Sequence[str]) -> tuple[int, int]:
+        first, second = (_number(option, word, least, most) for word in words)
+        return first, second
+
+    return read
+
+
+def _number(option: str, word: str, least: int, most: int) -> int:
+    plain = word.strip().removeprefix("-")
+    if not (plain.isascii() and plain.isdecimal() and len(plain) <= MOST_DIGITS):
+        raise UserError(f"{option}: {word!r} is not a whole number: write e.g. {option} {max(least, 2)}")
+    value = int(word)
+    if value < least:
+        raise UserError(f"{option} {value}: at least {least} is needed")
+    if value > most:
+        raise UserError(f"{option} {value}: at most {most} is possible")
+    return value
+
+
+def choice(*choices: str) -> Callable[[str, Sequence[str]], str]:
+    """Read one of several words."""
+
+    def read(option: str, words: Sequence[str]) -> str:
+        if words[-1] not in choices:
+            raise UserError(f"{option}: there is no {words[-1]!r}; choose {join_words(choices, 'or')}")
+        return words[-1]
+
+    return read
+
+
+def seconds(option: str, words: Sequence[str]) -> float:
+    """Read a time in seconds above 0."""
+    value = _float(words[-1])
+    if not 0 < value < math.inf:
+        raise UserError(f"{option}: {words[-1]} is not a time: write seconds above 0, e.g. {option} 60")
+    if value > LONGEST_S:
+        raise UserError(f"{option}: {value:g} is more than {LONGEST_S:g} seconds: write e.g. {option} 60")
+    return value
+
+
+def percentage(option: str, words: Sequence[str]) -> float:
+    """Return the fraction that a percentage is; the percent sign may be left out of a number from 0.01 on."""
+    number_, _, rest = words[-1].strip().lstrip("±").partition("%")
+    fraction = _float(number_) / 100
+    if rest or not 0 < fraction <= 1:
+        raise UserError(f"{option}: {words[-1]!r} is not a percentage above 0% and up to 100%: write e.g. {option} 1%")
+    return fraction
+
+
+def positive(option: str, words: Sequence[str]) -> float:
+    """Read a number above 0."""
+    value = _float(words[-1])
+    if not 0 < value < math.inf:
+        raise UserError(f"{option}: {words[-1]} is not a number above 0: write e.g. {option} 1e-5")
+    return value
+
+
+def _float(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
+def names(option: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Split lists of names at their commas.  Names become words of a command line: none may look like an option."""
+    listed = ",".join(words)
+    found = tuple(name.strip() for name in listed.split(","))
+    for name in found:
+        odd = any(c.isspace() or not c.isprintable() for c in name)
+        if not name or odd or name.startswith("-") or len(name) > LONGEST_NAME:
+            raise UserError(f"{option}: {listed!r} is not a list of names; write them with commas between, e.g. a,b")
+    return found
+
+
+def sizes(option: str, words: Sequence[str]) -> tuple[int, ...]:
+    """Read message sizes, in bytes."""
+    try:
+        return parse_sizes(words[-1])
+    except SizeError as error:
+        raise UserError(f"{option}: {error}") from None
+
+
+def numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
+    """Read a list of numbers of GPUs."""
+    parts = [part.strip() for part in words[-1].split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) <= MOST_DIGITS for part in parts):
+        raise UserError(f"{option}: {words[-1]!r} is not a list of GPU numbers: write e.g. {option} 0,1")
+    return tuple(_number(option, part, 0, LARGEST_COUNT) for part in parts)
+
+
+def new_file(option: str, words: Sequence[str]) -> Path:
+    """Read the name of a file to write.  Standard output has the report; an empty name was meant to be one."""
+    if words[-1] in ("", "-"):
+        raise UserError(f"{option} {words[-1]!r}: records go to a file beside the report: name it, e.g. -o link.jsonl")
+    return Path(words[-1])

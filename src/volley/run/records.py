@@ -1,0 +1,171 @@
+"""The records that every run has, and the types that the records of all benchmarks are made of.
+
+The records of a benchmark stand in its room (``volley.benchmarks.<name>.records``).  Every quantity is in SI units and
+carries its unit in its name (``_s`` seconds, ``_bytes`` bytes).  A number that does not exist is ``null``, never NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from volley.document import (
+    PLAN_VERSION,
+    RECORD_VERSION,
+    Frozen,
+    NonNegative,
+    Number,
+    Positive,
+    PositiveNumber,
+    PositiveSeconds,
+    Seconds,
+    Version,
+)
+from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus
+from volley.run.plan import Plan, Sampling
+
+__all__ = [
+    "COMMON",
+    "PLAN_VERSION",
+    "RECORD_VERSION",
+    "Clock",
+    "Device",
+    "End",
+    "EndedBy",
+    "EngineFacts",
+    "Frozen",
+    "Gpu",
+    "Hardware",
+    "Mismatch",
+    "MpiFacts",
+    "NonNegative",
+    "Number",
+    "NvLink",
+    "PeerStatus",
+    "Plan",
+    "Positive",
+    "PositiveNumber",
+    "PositiveSeconds",
+    "Rank",
+    "Run",
+    "Sampling",
+    "Seconds",
+    "Status",
+    "Transport",
+    "Version",
+    "Visits",
+]
+
+Status = Literal["ok", "failed", "skipped"]
+EndedBy = Literal["ci", "time", "few", "fixed", "failure"]
+Visits = Annotated[
+    list[Positive], Meta(description="samples of each visit (a burst of samples on one transport), in their order.")
+]
+
+
+class Mismatch(Frozen, frozen=True, kw_only=True):
+    """The first wrong byte that verification found."""
+
+    rank: Annotated[NonNegative, Meta(description="the rank whose receive buffer is wrong.")]
+    offset_bytes: Annotated[int, Meta(description="from the start of the message; negative or ≥ size: a guard byte.")]
+    expected: Annotated[NonNegative, Meta(le=255)]
+    found: Annotated[NonNegative, Meta(le=255)]
+    wrong_bytes: Annotated[Positive, Meta(description="how many bytes are wrong in all.")]
+
+
+class EngineFacts(Frozen, frozen=True, kw_only=True):
+    """What the engine was built from."""
+
+    version: str
+    mpi_built: Annotated[str | None, Meta(description="MPI library that the engine was compiled against; null: none.")]
+    cuda_built: Annotated[str | None, Meta(description="CUDA compiler version; null: built without CUDA.")] = None
+    cuda_architectures: list[str] = []
+
+
+class MpiFacts(Frozen, frozen=True, kw_only=True):
+    """What MPI says of itself at run time."""
+
+    library: Annotated[str, Meta(description="first line of MPI_Get_library_version.")]
+    standard: Annotated[str, Meta(description="MPI_Get_version, as `major.minor`.")]
+    cuda_query: Annotated[
+        bool | None, Meta(description="MPIX_Query_cuda_support where it exists; reported, never trusted.")
+    ] = None
+
+
+class Rank(Frozen, frozen=True, kw_only=True):
+    """Where a rank runs."""
+
+    rank: NonNegative
+    host: str
+    node: Annotated[NonNegative, Meta(description="number of the node, counted by first rank on it.")]
+    local_rank: NonNegative
+    pid: NonNegative
+    cores: Annotated[list[NonNegative], Meta(description="logical CPUs that the rank may run on while it measures.")]
+    sockets: Annotated[
+        list[NonNegative], Meta(description="processors (physical packages) of those CPUs; empty where not known.")
+    ] = []
+    bound_by: Annotated[Literal["engine", "launcher", "nobody"], Meta(description="who restricted it to those CPUs.")]
+    cpu: Annotated[str, Meta(description="processor model, from /proc/cpuinfo.")]
+    memory_available_bytes: Annotated[
+        NonNegative, Meta(description="the smaller of MemAvailable and what the control group leaves, at the start.")
+    ]
+    device: Device | None = None
+
+
+class Clock(Frozen, frozen=True, kw_only=True):
+    """The engine's clock."""
+
+    name: str
+    resolution_s: Seconds
+    read_s: Annotated[Seconds, Meta(description="median cost of reading it once.")]
+
+
+class Run(Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
+    """First record of a run: machine, software, environment, placement, and the plan itself."""
+
+    version: Version = RECORD_VERSION
+    started_at: Annotated[str, Meta(description="UTC, ISO 8601.")]
+    engine: EngineFacts
+    mpi: Annotated[MpiFacts | None, Meta(description="null: no MPI takes part.")]
+    clock: Clock
+    ranks: list[Rank]
+    environment: Annotated[
+        dict[str, str],
+        Meta(description="first rank's variables that steer MPI, UCX, NCCL, CUDA or the launcher."),
+    ]
+    plan: Plan
+
+
+class Transport(Frozen, frozen=True, kw_only=True, tag_field="record", tag="transport"):
+    """One transport of the plan: what it is, and whether this job can use it."""
+
+    version: Version = RECORD_VERSION
+    transport: str
+    summary: Annotated[str, Meta(description="what moves the bytes, in a few words.")]
+    mpi: Annotated[bool, Meta(description="the message's bytes travel through MPI.")]
+    memory: Annotated[Literal["none", "host", "device"], Meta(description="where the message's buffers are.")]
+    available: bool
+    reason: Annotated[str | None, Meta(description="why not, when it is not available.")] = None
+    facts: Annotated[
+        dict[str, Any], Meta(description="what the transport settled on, e.g. chunk sizes; depends on the transport.")
+    ] = {}
+
+
+class End(Frozen, frozen=True, kw_only=True, tag_field="record", tag="end"):
+    """Last record of a run.  A file without it is incomplete."""
+
+    version: Version = RECORD_VERSION
+    status: Annotated[
+        Literal["complete", "failed", "stopped"],
+        Meta(description="`failed`: at least one point failed; `stopped`: asked to stop before the last point."),
+    ]
+    reason: str | None = None
+    points_ok: NonNegative = 0
+    points_failed: NonNegative = 0
+    points_skipped: NonNegative = 0
+    elapsed_s: Seconds
+
+
+COMMON = (Run, Transport, Hardware, End)
+"""The records that every run may have, whatever its benchmark."""

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from volley.units import DEFAULT_SIZES, LARGEST, SizeError, approximate_size, format_size, parse_size, parse_sizes
+
+SIZES = st.integers(1, LARGEST)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("8", 8),
+        (" 8 ", 8),
+        ("8B", 8),
+        ("8 b", 8),
+        ("64k", 65536),
+        ("64K", 65536),
+        ("64Ki", 65536),
+        ("64 KiB", 65536),
+        ("64kb", 65536),
+        ("1M", 1 << 20),
+        ("1g", 1 << 30),
+        ("1Gi", 1 << 30),
+        ("2T", 1 << 41),
+        ("4Ei", LARGEST),
+        ("00016", 16),
+    ],
+)
+def test_a_size_is_read_with_binary_prefixes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "k", "-8", "8 8", "1.5k", "0x10", "8ki b", "1KK", "eight", "8;9", "٣", "1e3"])
+def test_what_is_no_size_is_refused_with_the_valid_forms(text: str) -> None:
+    with pytest.raises(SizeError, match="8:1Gi"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize("text", ["5Ei", "4611686018427387905", "9" * 5000, "9" * 18 + "Ei"])
+def test_a_size_beyond_64_bits_is_refused(text: str) -> None:
+    with pytest.raises(SizeError, match="more than 4Ei"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize("text", ["0", "0k", "000"])
+def test_an_empty_message_is_refused(text: str) -> None:
+    with pytest.raises(SizeError, match="0 bytes"):
+        parse_size(text)
+
+
+def test_the_default_is_the_tutorials_28_sizes() -> None:
+    assert parse_sizes(DEFAULT_SIZES) == tuple(8 << i for i in range(28))
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("8:64", (8, 16, 32, 64)),
+        ("8:100", (8, 16, 32, 64)),
+        ("8:8", (8,)),
+        ("3:13", (3, 6, 12)),
+        ("8:1k:x4", (8, 32, 128, 512)),
+        ("8:1k:*4", (8, 32, 128, 512)),
+        ("8:64:+16", (8, 24, 40, 56)),
+        ("1Mi:2Mi:+512Ki", (1 << 20, 3 << 19, 2 << 20)),
+        ("1k,64k,1M", (1024, 65536, 1 << 20)),
+        ("64, 8:16 , 8", (64, 8, 16)),
+        (" 8 : 32 : x2 ", (8, 16, 32)),
+        ("2147483656", ((1 << 31) + 8,)),
+    ],
+)
+def test_lists_and_ranges(text: str, sizes: tuple[int, ...]) -> None:
+    assert parse_sizes(text) == sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty place"),
+        ("8,,16", "empty place"),
+        ("8,", "empty place"),
+        ("8:", "is not a message size"),
+        (":8", "is not a message size"),
+        ("64:8", "write 8:64"),
+        ("8:64:4", "not a step"),
+        ("8:64:x1", "not a step"),
+        ("8:64:x0", "not a step"),
+        ("8:64:x", "not a step"),
+        ("8:64:x1.5", "not a step"),
+        ("8:64:+0", "0 bytes"),
+        ("8:64:x2:x2", "more than a first size"),
+        ("1:1Gi:+1", "more than 4096 sizes"),
+    ],
+)
+def test_errors_of_ranges_say_what_is_wrong(text: str, said: str) -> None:
+    with pytest.raises(SizeError, match=said) as error:
+        parse_sizes(text)
+    assert "\n" not in str(error.value)
+
+
+@given(SIZES)
+def test_a_size_for_people_reads_back_as_itself(size: int) -> None:
+    assert parse_size(format_size(size)) == size
+
+
+@given(st.integers(1, 2**20), st.integers(0, 40))
+def test_a_size_for_people_is_short_where_a_unit_divides_it(number: int, shift: int) -> None:
+    shown = int(format_size(number << shift).split()[0])
+    assert shown % 1024 or shown == 0 or format_size(number << shift).endswith("EiB")
+
+
+@given(SIZES, st.integers(1, 1 << 12))
+def test_a_doubling_range_doubles_from_its_first_size_to_its_last(first: int, ratio: int) -> None:
+    last = min(first * ratio, LARGEST)
+    sizes = parse_sizes(f"{first}:{last}")
+    assert sizes[0] == first
+    assert sizes == tuple(first << step for step in range(len(sizes)))
+    assert sizes[-1] <= last < 2 * sizes[-1]
+
+
+@given(st.lists(SIZES, min_size=1, max_size=20))
+def test_a_list_keeps_its_order_and_takes_each_size_once(sizes: list[int]) -> None:
+    assert parse_sizes(",".join(format_size(size) for size in sizes)) == tuple(dict.fromkeys(sizes))
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_either_read_or_refused_in_one_sentence(text: str) -> None:
+    try:
+        sizes = parse_sizes(text)
+    except SizeError as refusal:
+        sentence = str(refusal)
+    else:
+        assert sizes
+        assert all(1 <= size <= LARGEST for size in sizes)
+        return
+    assert sentence
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [(8, "8 B"), (1023, "1023 B"), (1024, "1 KiB"), (65536, "64 KiB"), (1536, "1536 B"), (1 << 30, "1 GiB")],
+)
+def test_sizes_for_people(size: int, shown: str) -> None:
+    assert format_size(size) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [(7.6, "7.60 B"), (1000.4, "1000 B"), (4351.2, "4.25 KiB"), (330_000, "322 KiB"), (1.5 * (1 << 30), "1.50 GiB")],
+)
+def test_computed_sizes_have_three_digits(size: float, shown: str) -> None:
+    assert approximate_size(size) == shown
