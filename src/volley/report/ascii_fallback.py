@@ -1,4 +1,4 @@
-"""A text stream that never fails on a character: what it cannot encode is replaced."""
+"""A text file that never fails on a character: what it cannot encode is replaced."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TextIO
 
-_LIKES = {
+_ASCII = {
     "µ": "u",
     "±": "+-",
     "✓": "y",
@@ -21,22 +21,22 @@ _LIKES = {
     "½": "1/2",
     "→": "->",
 }
-_REPLACED = str.maketrans(_LIKES)
+_REPLACED = str.maketrans(_ASCII)
 
 
-def _like(error: UnicodeError) -> tuple[str, int]:
+def _ascii_like(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end]
     return text.translate(_REPLACED).encode("ascii", "backslashreplace").decode("ascii"), error.end
 
 
-codecs.register_error("volley.likes", _like)
+codecs.register_error("volley.ascii", _ascii_like)
 
 
 def never_fail(out: TextIO) -> None:
-    """Let a stream replace what it cannot encode: for what others write to it, such as the help."""
+    """Let a file replace what it cannot encode: for what others write to it, such as the help."""
     if isinstance(out, io.TextIOWrapper):
-        out.reconfigure(errors="volley.likes")
+        out.reconfigure(errors="volley.ascii")
 
 
 def discard_output() -> None:
@@ -44,8 +44,8 @@ def discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class Encodable:
-    """Hands on to another stream; the few characters beyond ASCII that volley uses have their likes in ASCII.
+class AsciiFallback:
+    """Writes to another file, and replaces the few characters beyond ASCII that volley uses where it must.
 
     Machines without a UTF-8 locale are common among batch jobs, and a result must not be lost to a micro sign.
     """
@@ -63,13 +63,13 @@ class Encodable:
         return self._out.write(text)
 
     def flush(self) -> None:
-        """Flush the other stream."""
+        """Flush the other file."""
         self._out.flush()
 
     def isatty(self) -> bool:
-        """Tell whether the other stream is a terminal."""
+        """Tell whether the other file is a terminal."""
         return self._out.isatty()
 
     def fileno(self) -> int:
-        """Return the other stream's file descriptor; Rich asks it for the terminal's size."""
+        """Return the other file's file descriptor; Rich asks it for the terminal's size."""
         return self._out.fileno()

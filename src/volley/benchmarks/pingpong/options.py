@@ -1,0 +1,21 @@
+"""The options of ``volley pingpong``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from volley.benchmarks.points.options import PointOptions
+from volley.run.commandline import Options, group
+from volley.run.options import JobOptions, OutputOptions, SamplingOptions, output_group
+
+FORMATS = {"olcf": "the ping-pong tutorial's line, with its GB of 2^30 bytes"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PingPongOptions(Options):
+    """What ``volley pingpong`` takes."""
+
+    points: PointOptions = group(PointOptions)
+    sampling: SamplingOptions = group(SamplingOptions)
+    job: JobOptions = group(JobOptions)
+    output: OutputOptions = output_group(FORMATS)

@@ -1,0 +1,68 @@
+"""A ping-pong for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from volley.benchmarks.pingpong.olcf import render_olcf
+from volley.benchmarks.points.page import (
+    BANDWIDTH,
+    PLUS_MINUS,
+    SAMPLES,
+    VERIFIED,
+    Layout,
+    PointColumn,
+    report,
+    scaled,
+)
+from volley.benchmarks.points.results import PointResult, PointSeries
+from volley.report.model import Report
+from volley.run.plan import Plan
+
+LATENCY = PointColumn("latency", "µs", lambda point: point.latency.median * 1e6 if point.latency else None)
+
+
+def _tail(name: str) -> PointColumn:
+    return PointColumn(name, "µs", lambda point: scaled(point.tail_s.get(name), 1e6))
+
+
+def _with_tail(plan: Plan | None) -> bool:
+    return plan is not None and plan.sampling.tail
+
+
+def _alone(_point: PointResult, plan: Plan | None) -> Sequence[PointColumn]:
+    tails = [_tail(name) for name in ("p90", "p99", "p99.9", "max")]
+    return [LATENCY, PLUS_MINUS, *(tails if _with_tail(plan) else [BANDWIDTH]), SAMPLES, VERIFIED]
+
+
+def _side_by_side(_point: PointResult, plan: Plan | None) -> Sequence[PointColumn]:
+    if _with_tail(plan):
+        return [replace(LATENCY, title="median"), _tail("p99"), _tail("max")]
+    return [replace(LATENCY, title=""), PLUS_MINUS, replace(BANDWIDTH, title="")]
+
+
+def _about(_point: PointResult, plan: Plan | None, kinds: set[str]) -> str:
+    """Say what a latency is the average of: each sample is the mean of a batch of exchanges, except under --tail."""
+    if plan and plan.sampling.mode == "fixed" and kinds == {"single"}:
+        average = f"mean of one batch of {plan.sampling.iterations}"
+    else:
+        average = "median of single exchanges" if _with_tail(plan) else "median of batch means"
+    return f"latency: half round trip, {average}"
+
+
+LAYOUT = Layout(
+    command="pingpong",
+    ucx_operation="(fast-completion)",  # ucp_tag_send_nbx for MPI_Send (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)
+    alone=_alone,
+    side_by_side=_side_by_side,
+    about=_about,
+)
+
+
+def reports(results: Sequence[PointSeries]) -> list[Report]:
+    """Return a page for each series."""
+    return [report(result, LAYOUT) for result in results]
+
+
+FORMATS = {"olcf": render_olcf}

@@ -1,0 +1,11 @@
+"""How far a ping-pong is."""
+
+from __future__ import annotations
+
+from volley.benchmarks.points.progress import PointForecast
+from volley.run.plan import Plan
+
+
+def forecast(plan: Plan) -> PointForecast:
+    """Expect a point for each size and transport."""
+    return PointForecast(plan, plan.options.sizes_bytes)

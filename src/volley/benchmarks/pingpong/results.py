@@ -1,0 +1,5 @@
+"""From the samples of ping-pongs to numbers."""
+
+from volley.benchmarks.points.results import results
+
+__all__ = ["results"]

@@ -1,0 +1,81 @@
+"""What the records of all points have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from volley.run.records import (
+    RECORD_VERSION,
+    EndedBy,
+    Frozen,
+    Mismatch,
+    NonNegative,
+    Positive,
+    Seconds,
+    Status,
+    Version,
+)
+
+Direction = Literal["uni", "bi"]
+
+
+class PointRecord(Frozen, frozen=True, kw_only=True):
+    """A message size on one transport between two ranks."""
+
+    version: Version = RECORD_VERSION
+    transport: str
+    ranks: Annotated[
+        list[NonNegative], Meta(min_length=2, max_length=2, description="world ranks of the pair: first, second.")
+    ]
+    size_bytes: Positive
+    status: Annotated[
+        Status, Meta(description="`failed`: a checked message was wrong; `skipped`: not measured; both say the reason.")
+    ]
+    reason: Annotated[str | None, Meta(description="why it failed or was skipped.")] = None
+    visits: Annotated[
+        list[Positive], Meta(description="samples of each visit, in order; their sum is the number of samples.")
+    ] = []
+    empty_sample_s: Annotated[
+        Seconds | None, Meta(description="median length of a sample with k = 0: clock and call overhead.")
+    ] = None
+    ended_by: Annotated[
+        EndedBy | None,
+        Meta(
+            description="`ci` reached; `time` up; `few`: six samples of an exchange over 50 ms; "
+            "`fixed` number asked for; `failure`."
+        ),
+    ] = None
+    messages_timed: Annotated[NonNegative, Meta(description="messages inside timed batches, both directions.")] = 0
+    messages_verified: Annotated[
+        NonNegative, Meta(description="messages compared byte for byte: the last of every sample in each direction.")
+    ] = 0
+    mismatch: Mismatch | None = None
+    elapsed_s: Annotated[Seconds, Meta(description="wall time of the whole point, untimed parts included.")] = 0.0
+
+    @property
+    def statuses(self) -> tuple[Status, ...]:
+        """How each measurement ended."""
+        return (self.status,)
+
+    @property
+    def times_s(self) -> Sequence[float]:
+        """The series that the point is judged by: seconds, one a sample."""
+        raise NotImplementedError
+
+    @property
+    def each_way_s(self) -> tuple[Sequence[float], Sequence[float]] | None:
+        """Where both ranks send at once: the seconds of each direction."""
+        return None
+
+    @property
+    def cold_s(self) -> float | None:
+        """The same seconds of the first exchange of fresh buffers."""
+        raise NotImplementedError
+
+    @property
+    def flow(self) -> tuple[Direction | None, int | None]:
+        """The direction and the window, where there are any."""
+        return None, None

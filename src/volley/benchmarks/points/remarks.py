@@ -1,0 +1,273 @@
+"""The notes below a table of points: what failed, what is missing, what stands out, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from volley.benchmarks.points import ucx
+from volley.benchmarks.points.results import (
+    PointResult,
+    PointSeries,
+    Remark,
+    by_transport,
+    curves,
+    overtakes,
+    tables,
+)
+from volley.report.model import Note
+from volley.run import notes
+from volley.run.plan import Plan
+from volley.statistics.estimates import FEWEST
+from volley.statistics.hockney import Fit
+from volley.text import join_words
+from volley.units import approximate_size, format_sig, format_size
+
+_MOST_REASONS = 3
+"""Skipped sizes of one transport are told apart by reason up to this many reasons."""
+
+_MEMORY = {"host": "host", "device": "GPU"}
+
+
+def remarks(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
+    """Return all notes about one series, the most important ones first.
+
+    Args:
+        result: the series.
+        ucx_operation: how UCX's tables name the calls that the benchmark makes.
+    """
+    series, points = result.series, result.points
+    measured = [point for point in points if point.time and point.rate]
+    yield from notes.incomplete(series)
+    yield from (Note("error", f"FAILED: {place(point)}: {failure(point)}") for point in points if _failed(point))
+    yield from notes.unavailable(series)
+    yield from notes.weakly_tested(series, {point.transport for point in points if point.status == "ok"})
+    yield from (Note("missing", text) for text in _skipped(points))
+    for text in (*_findings(result, measured), *ucx.sentences(measured, series.plan, ucx_operation)):
+        yield Note("finding", text)
+    yield from notes.slowed(series)
+    if series.plan:
+        yield from (Note("warning", text) for text in _warnings(measured, series.plan))
+    if any(point.time for point in points):
+        yield from notes.unverified(series)
+
+
+# ----------------------------------------------------------------------------------- what failed or is missing
+
+
+def _failed(point: PointResult) -> bool:
+    return point.status == "failed"
+
+
+def failure(point: PointResult) -> str:
+    """Say why a point failed: the reason in the record, and the first wrong byte."""
+    reason = point.reason or "no reason is recorded"
+    wrong = point.mismatch
+    if wrong is None:
+        return reason
+    guard = "" if 0 <= wrong.offset_bytes < point.size_bytes else "a guard byte, "
+    return f"{reason} ({guard}0x{wrong.found:02x} instead of 0x{wrong.expected:02x})"
+
+
+def place(point: PointResult) -> str:
+    """Name a point: ``host at 64 KiB``."""
+    return f"{point.transport} at {format_size(point.size_bytes)}"
+
+
+def _skipped(points: Sequence[PointResult]) -> Iterator[str]:
+    for transport, those in by_transport(point for point in points if point.status == "skipped").items():
+        reasons: dict[str, list[int]] = {}
+        for point in those:
+            reasons.setdefault(point.reason or "no reason is recorded", []).append(point.size_bytes)
+        for reason, sizes in list(reasons.items())[:_MOST_REASONS]:
+            yield f"{transport} skipped {size_range(sizes)}: {reason}"
+        rest = [size for sizes in list(reasons.values())[_MOST_REASONS:] for size in sizes]
+        if rest:
+            yield f"{transport} skipped {size_range(rest)} too, each for a reason of its own (--format csv)"
+
+
+def size_range(sizes: Sequence[int]) -> str:
+    """Name sizes: up to three by name, more by their ends: ``5 sizes from 64 MiB to 1 GiB``."""
+    if len(sizes) <= 3:
+        return join_words(format_size(size) for size in sizes)
+    return f"{len(sizes)} sizes from {format_size(min(sizes))} to {format_size(max(sizes))}"
+
+
+# ---------------------------------------------------------------------------------------- what stands out
+
+
+def _findings(result: PointSeries, measured: Sequence[PointResult]) -> Iterator[str]:
+    for transport, points in by_transport(point for point in result.points if point.time).items():
+        if points[0].latency or any(point.rate for point in points):  # else windows of nothing
+            yield f"{transport}: {_in_short(points)}"
+    for points in tables(measured):
+        found = curves(points)
+        if len(found) == 1 and found[0].fit and not found[0].fit.poor:  # join_words have a table
+            yield f"{found[0].transport}: {_line(found[0].fit)}"
+        yield from _races(points, result)
+    yield from _line_rates(measured)
+
+
+def _in_short(points: Sequence[PointResult]) -> str:
+    """Sum up the points of one transport: ``17.1 µs at 8 B, peak 388 GB/s at 256 MiB, 81 % of line rate, N½ 3 MiB``."""
+    first = points[0]
+    best = max(points, key=lambda point: point.bandwidth_Bps or 0)
+    parts = []
+    if first.latency:
+        parts.append(f"{format_sig(first.latency.median * 1e6, 3)} µs at {format_size(first.size_bytes)}")
+    if best.bandwidth_Bps is None:
+        return f"{parts[0]}, where nothing is sent: the cost of the measuring itself"
+    both = " in both directions together" if best.direction == "bi" else ""
+    parts.append(f"peak {format_sig(best.bandwidth_Bps / 1e9, 3)} GB/s at {format_size(best.size_bytes)}{both}")
+    if best.of_line_rate is not None:
+        parts.append(f"{best.of_line_rate * 100:.0f} % of line rate")
+    half = curves(points)[0].half_bandwidth_bytes if len(tables(points)) == 1 else None
+    if half is not None:
+        parts.append(f"N½ {approximate_size(half)}")
+    return ", ".join(parts)
+
+
+def _line(fit: Fit) -> str:
+    """Say which line goes through a curve, and how well."""
+    line = f"{format_sig(fit.latency_s * 1e6, 3)} µs + n / ({format_sig(fit.bandwidth_Bps / 1e9, 3)} GB/s)"
+    median, worst = (format_sig(abs(off) * 100, 2) for off in (fit.median_deviation, fit.worst_deviation))
+    return (
+        f"t(n) = {line}, α·β = {approximate_size(fit.half_bandwidth_bytes)}, is off by {median} % "
+        f"in the median and {worst} % at {format_size(fit.worst_size_bytes)}"
+    )
+
+
+def _line_rates(points: Sequence[PointResult]) -> Iterator[str]:
+    """Say what the line rates are and of what they are made."""
+    found: dict[str, dict[str, None]] = {}
+    for point in points:
+        if point.line_rate:
+            found.setdefault(point.line_rate.describe(), {})[point.transport] = None
+    if found:
+        each = (f"{what} for {join_words(names)}" for what, names in found.items())
+        yield f"line rate in each direction: {'; '.join(each)} (packet overhead not taken off)"
+
+
+def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
+    """Compare the transports of one table that serve the same need: messages in host memory, or in GPU memory."""
+    kinds: dict[str | None, list[PointResult]] = {}
+    for point in points:
+        transport = result.transports.get(point.transport)
+        kinds.setdefault(transport.memory if transport else None, []).append(point)
+    if all(len(by_transport(those)) == 1 for those in kinds.values()):
+        kinds = {None: list(points)}  # one of each kind: to compare them is what was asked for
+    for memory, those in kinds.items():
+        where = f" between buffers in {_MEMORY[memory]} memory" if memory in _MEMORY and len(kinds) > 1 else ""
+        transports = len(by_transport(those))
+        if transports > 1:
+            yield f"fastest{where}: {_fastest(those)}"
+        if transports > 2:  # of two, the lead has told it
+            yield from _overtaking(those)
+
+
+def _fastest(points: Sequence[PointResult]) -> str:
+    """Say which transport is the fastest from which size on.  A lead changes only where the intervals are apart."""
+    leads: list[tuple[str, int]] = []
+    for size in sorted({point.size_bytes for point in points}):
+        here = {point.transport: point for point in points if point.size_bytes == size}
+        best = max(here.values(), key=lambda point: point.bandwidth_Bps or 0)
+        leader = here.get(leads[-1][0]) if leads else None
+        if leader is None or (best.rate and leader.rate and best.rate.low_Bps > leader.rate.high_Bps):
+            leads.append((best.transport, size))
+    if len(leads) == 1:
+        return f"{leads[0][0]} at every size"
+    return ", ".join(f"{name} from {format_size(size)}" for name, size in leads)
+
+
+def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:
+    """Say for each transport which others it overtakes for good, and from which sizes on."""
+    found: dict[str, dict[tuple[int, bool], list[str]]] = {}
+    for one in sorted(overtakes(points), key=lambda one: one.from_bytes):
+        if one.final:
+            found.setdefault(one.faster, {}).setdefault((one.from_bytes, one.again), []).append(one.slower)
+    for faster, when in found.items():
+        parts = [
+            f"{join_words(slower)}{' again' if again else ''} from {format_size(size)}"
+            for (size, again), slower in when.items()
+        ]
+        yield f"{faster} overtakes {', '.join(parts)} on"
+
+
+# ----------------------------------------------------------------------------------------------- warnings
+
+Hits = Sequence[tuple[PointResult, Remark]]
+
+
+def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
+    for transport, those in by_transport(points).items():
+        for kind, sentence in _WARNINGS.items():
+            hits = [(point, remark) for point in those for remark in _worth_saying(point) if remark.kind == kind]
+            if hits:
+                yield f"{transport}: {sentence(hits, plan)}"
+    yield from _few([(point, remark) for point in points for remark in point.remarks if remark.kind == "few"], plan)
+
+
+def _worth_saying(point: PointResult) -> Iterator[Remark]:
+    """Leave out what only explains a CI that was not reached: one warning a point is enough."""
+    return (remark for remark in point.remarks if not point.missed or remark.kind not in ("drift", "outliers"))
+
+
+def _worst(hits: Hits) -> str:
+    point, remark = max(hits, key=lambda hit: abs(hit[1].value))
+    return f"{abs(remark.value) * 100:.1f} % at {format_size(point.size_bytes)}"
+
+
+def _sizes(hits: Hits) -> str:
+    return size_range([point.size_bytes for point, _ in hits])
+
+
+def _wide(hits: Hits, plan: Plan) -> str:
+    aim, time_s = plan.sampling.ci * 100, plan.sampling.point_time_s
+    return (
+        f"CI of ±{aim:g} % not reached within {time_s:g} s at {_sizes(hits)} (worst: ±{_worst(hits)}): "
+        f"quiet the machine, allow more time with --point-time {5 * time_s:g}, or widen --ci"
+    )
+
+
+def _few(hits: Hits, plan: Plan) -> Iterator[str]:
+    """Say for all transports together where the fewest samples were not enough for the CI that was asked for."""
+    if not hits:
+        return
+    where = "; ".join(
+        f"{name} at {size_range([point.size_bytes for point in points])}"
+        for name, points in by_transport(point for point, _ in hits).items()
+    )
+    worst, remark = max(hits, key=lambda hit: hit[1].value)
+    launches = max(point.launches for point, _ in hits)
+    more = FEWEST if launches < FEWEST else 2 * launches
+    yield (
+        f"only {FEWEST} samples (exchange > 50 ms), CI still wider than ±{plan.sampling.ci * 100:g} %: {where} "
+        f"(worst: ±{remark.value * 100:.1f} %, {place(worst)}): repeat with --launches {more} for a CI over launches, "
+        "or widen --ci"
+    )
+
+
+def _drift(hits: Hits, _plan: Plan) -> str:
+    return (
+        f"the samples drifted at {_sizes(hits)} (worst: {_worst(hits)}): clocks or neighbours are changing; "
+        f"repeat with --launches {FEWEST} for a CI that includes this"
+    )
+
+
+def _outliers(hits: Hits, _plan: Plan) -> str:
+    shown = ", and --tail shows how long the interruptions are" if hits[0][0].latency else ""
+    return (
+        f"many samples were interrupted at {_sizes(hits)} (worst: {_worst(hits)}): other work shares these cores; "
+        f"the median is robust to this{shown}"
+    )
+
+
+def _partly(hits: Hits, _plan: Plan) -> str:
+    return f"not every launch measured {_sizes(hits)}: those rows are from fewer launches"
+
+
+_WARNINGS: dict[str, Callable[[Hits, Plan], str]] = {
+    "wide": _wide,
+    "drift": _drift,
+    "outliers": _outliers,
+    "partly": _partly,
+}

@@ -1,0 +1,372 @@
+"""From the samples of points to the numbers that reports show: one result a point, over all launches of a series.
+
+All quantities are in SI units: seconds and bytes per second.  docs/method.md derives them.
+"""
+
+# GB/s and B/s keep their capital letter in names.
+# ruff: noqa: N802, N815
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from volley.benchmarks.points.records import Direction, PointRecord
+from volley.machine.line_rate import LineRate, line_rate
+from volley.run.records import Mismatch, Transport
+from volley.run.records_file import RunLog
+from volley.run.series import Series, series_of
+from volley.statistics.crossovers import Crossover, crossovers, half_bandwidth
+from volley.statistics.estimates import FEWEST, Estimate, across_launches, drift, estimate, median, outliers, percentile
+from volley.statistics.hockney import Fit, fit
+
+TAIL_FRACTIONS = {"p90": 0.90, "p99": 0.99, "p99.9": 0.999}
+"""The percentiles shown under ``--tail``, where a sample is one exchange."""
+
+DRIFT_WORTH = 2.0
+"""A drift is worth a remark if it is more than this many times the CI asked for: then the first and the last samples
+cannot both lie within the CI of the median."""
+
+OUTLIERS_WORTH = 0.05
+"""Outliers are worth a remark if they are more than this share of a point's samples; fewer hardly move the median."""
+
+BASELINE = "staged/pageable"
+"""What speed-ups are over: blocking copies of whole messages through pageable host memory, as the OLCF tutorial does
+it."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something about a point that a reader should know; ``points.remarks`` makes sentences of them."""
+
+    kind: Literal["wide", "few", "drift", "outliers", "partly"]
+    value: float
+    """``wide``: half width of the CI when the time was up; ``few``: half width of the fewest samples; ``drift``: last
+    third against first; ``outliers``: share of the samples; ``partly``: launches that lack the point.  Fractions,
+    except for the last."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Bytes per second, with the bounds that follow from those of the time."""
+
+    median_Bps: float
+    low_Bps: float
+    high_Bps: float
+
+    @classmethod
+    def of(cls, moved_bytes: int, time: Estimate) -> Rate:
+        """Divide.  Order statistics survive it: the slowest time is the lowest rate."""
+        return cls(moved_bytes / time.median, moved_bytes / time.high, moved_bytes / time.low)
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """How many times as fast as the baseline a point is, at the same message size."""
+
+    over: str
+    """The baseline: the transport that the others are compared with."""
+    ratio: float
+    """The baseline's time / this time."""
+    low: float | None
+    high: float | None
+    """Bounds from both 95 % CIs, at least 90 % sure together; ``None`` where either point has no CI."""
+
+    @property
+    def shown(self) -> bool:
+        """False where the CIs overlap: then which of the two is faster has not been shown."""
+        return self.low is None or self.high is None or not self.low <= 1 <= self.high
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """One message size on one transport between two ranks, over all launches."""
+
+    benchmark: str
+    transport: str
+    ranks: tuple[int, ...]
+    size_bytes: int
+    status: Literal["ok", "failed", "skipped"]
+    direction: Direction | None = None
+    window: int | None = None
+    """``None``: a message goes there and back, and half of that is its latency."""
+    reason: str | None = None
+    mismatch: Mismatch | None = None
+    time: Estimate | None = None
+    """Half round trip, or one window; for ``bi`` the slower direction of each sample."""
+    forward: Rate | None = None
+    backward: Rate | None = None
+    rate: Rate | None = None
+    """Size / half round trip, or that of a window; for ``bi`` the total.  ``None``: nothing is sent."""
+    tail_s: Mapping[str, float] = field(default_factory=dict)
+    launches: int = 0
+    samples: int = 0
+    messages_timed: int = 0
+    messages_verified: int = 0
+    ended_by: str | None = None
+    cold_s: float | None = None
+    remarks: tuple[Remark, ...] = ()
+    speedup: Speedup | None = None
+    """Over the baseline (``baseline``); ``None`` where there is none, or where either point has no numbers."""
+    line_rate: LineRate | None = None
+    """``None`` where it is not known."""
+
+    @property
+    def latency(self) -> Estimate | None:
+        """Half round trip; ``None`` where messages go one way in windows."""
+        return self.time if self.window is None else None
+
+    @property
+    def bandwidth_Bps(self) -> float | None:
+        """The bandwidth to show; for ``bi`` the total."""
+        return self.rate.median_Bps if self.rate else None
+
+    @property
+    def line_rate_Bps(self) -> float | None:
+        """The line rate; for ``bi`` of both directions together."""
+        return self.line_rate.of(self.direction) if self.line_rate else None
+
+    @property
+    def of_line_rate(self) -> float | None:
+        """The bandwidth as a fraction of the line rate."""
+        return self.rate.median_Bps / self.line_rate_Bps if self.rate and self.line_rate_Bps else None
+
+    @property
+    def missed(self) -> bool:
+        """The CI that was asked for was not reached."""
+        return any(remark.kind in ("wide", "few") for remark in self.remarks)
+
+    @property
+    def verified(self) -> bool | None:
+        """True: messages were checked and were right.  False: unchecked or wrong.  ``None``: skipped."""
+        return None if self.status == "skipped" else self.status == "ok" and self.messages_verified > 0
+
+
+@dataclass(frozen=True)
+class PointSeries:
+    """Launches of the same request, and what they measured together."""
+
+    series: Series
+    points: tuple[PointResult, ...]
+
+    @property
+    def transports(self) -> dict[str, Transport]:
+        """The transports by name."""
+        return self.series.transports
+
+
+def results(logs: Iterable[RunLog]) -> list[PointSeries]:
+    """Put launches of the same request together and summarise their points."""
+    return [_result(series) for series in series_of(logs)]
+
+
+def _result(series: Series) -> PointSeries:
+    bounded = [replace(point, line_rate=_line_rate(point, series)) for point in summarise(series)]
+    return PointSeries(series, tuple(point for table in tables(bounded) for point in _compared(table)))
+
+
+def tables(points: Iterable[PointResult]) -> list[list[PointResult]]:
+    """Put points together that can be compared, in order of appearance: by benchmark, ranks, direction and window."""
+    found: dict[tuple[object, ...], list[PointResult]] = {}
+    for point in points:
+        found.setdefault((point.benchmark, point.ranks, point.direction, point.window), []).append(point)
+    return list(found.values())
+
+
+def by_transport(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
+    """The points of each transport, in order of appearance."""
+    found: dict[str, list[PointResult]] = {}
+    for point in points:
+        found.setdefault(point.transport, []).append(point)
+    return found
+
+
+def baseline(points: Iterable[PointResult]) -> str | None:
+    """Return what the others are compared with: the tutorial's way through the host, or the first such way.
+
+    ``None`` where nothing is staged through the host.
+    """
+    staged = [point.transport for point in points if point.rate and point.transport.startswith("staged/")]
+    return BASELINE if BASELINE in staged else next(iter(staged), None)
+
+
+def _compared(points: list[PointResult]) -> list[PointResult]:
+    """Add to the points of one table how many times as fast as the baseline they are."""
+    over = baseline(points)
+    times = {point.size_bytes: point.time for point in points if point.transport == over}
+    return [replace(point, speedup=_speedup(point, over, times.get(point.size_bytes))) for point in points]
+
+
+def _speedup(point: PointResult, over: str | None, slow: Estimate | None) -> Speedup | None:
+    fast = point.time
+    if over is None or point.transport == over or slow is None or fast is None or point.rate is None:
+        return None
+    bounded = fast.kind == slow.kind == "ci"
+    low, high = (slow.low / fast.high, slow.high / fast.low) if bounded else (None, None)
+    return Speedup(over, slow.median / fast.median, low, high)
+
+
+def _line_rate(point: PointResult, series: Series) -> LineRate | None:
+    """The line rate of a point, from the first launch whose records tell."""
+    found = (
+        line_rate(point.transport, [rank for rank in log.run.ranks if rank.rank in point.ranks], log.hardware)
+        for log in series.logs
+        if log.run and log.hardware
+    )
+    return next((each for each in found if each), None)
+
+
+# ------------------------------------------------------------------------------------------ from samples to numbers
+
+
+def summarise(series: Series) -> list[PointResult]:
+    """Summarise the points of launches that repeat each other: by transport, then by size."""
+    found: dict[tuple[object, ...], list[PointRecord]] = {}
+    for point in (point for log in series.logs for point in log.of(PointRecord)):
+        identity = (type(point), point.transport, tuple(point.ranks), point.size_bytes, point.flow)
+        found.setdefault(identity, []).append(point)
+    order = {name: number for number, name in enumerate(series.transports)}
+    summaries = [_summary(points, series) for points in found.values()]
+    return sorted(summaries, key=lambda point: (order.get(point.transport, len(order)), point.size_bytes))
+
+
+def _summary(points: list[PointRecord], series: Series) -> PointResult:
+    first = points[0]
+    status, deciding = _verdict(points)
+    measured = [point for point in points if point.status == "ok" and point.times_s]
+    direction, window = first.flow
+    facts = PointResult(
+        benchmark=str(first.__struct_config__.tag),
+        transport=first.transport,
+        ranks=tuple(first.ranks),
+        size_bytes=first.size_bytes,
+        status=status,
+        direction=direction,
+        window=window,
+        reason=deciding.reason if status != "ok" else None,
+        mismatch=deciding.mismatch,
+        messages_timed=sum(point.messages_timed for point in points),
+        messages_verified=sum(point.messages_verified for point in points),
+        launches=len(measured),
+        samples=sum(len(point.times_s) for point in measured),
+        ended_by=deciding.ended_by,
+    )
+    if status != "ok" or not measured:
+        return facts
+    # A failed point never shows a number, so everything below belongs to good points only.
+    return _with_numbers(facts, measured, series)
+
+
+def _verdict(points: list[PointRecord]) -> tuple[Literal["ok", "failed", "skipped"], PointRecord]:
+    """One launch that failed makes the point failed; it is skipped only where every launch skipped it."""
+    order = ("failed", "ok", "skipped")
+    deciding = min(points, key=lambda point: order.index(point.status))
+    return deciding.status, deciding
+
+
+def _with_numbers(facts: PointResult, measured: list[PointRecord], series: Series) -> PointResult:
+    """Add times, rates and remarks."""
+    sampling = series.plan.sampling if series.plan else None
+    time = across_launches([point.times_s for point in measured])
+    colds = [point.cold_s for point in measured if point.cold_s is not None]
+    one_way = facts.size_bytes * (facts.window or 1)
+    transport = series.transports.get(facts.transport)
+    forward, backward, rate = None, None, None
+    if transport is None or transport.memory != "none":  # else it has no buffers, and no bandwidth to speak of
+        both_ways = [point.each_way_s for point in measured if point.each_way_s]
+        rate = Rate.of(2 * one_way if both_ways else one_way, time)
+        if both_ways:
+            forward, backward = (
+                Rate.of(one_way, across_launches([pair[number] for pair in both_ways])) for number in (0, 1)
+            )
+    partly = len(series.logs) - len(measured)
+    ci = sampling.ci if sampling and sampling.mode == "adaptive" else None
+    return replace(
+        facts,
+        time=time,
+        rate=rate,
+        forward=forward,
+        backward=backward,
+        cold_s=median(colds) if colds else None,
+        tail_s=_tail(measured) if sampling and sampling.tail else {},
+        remarks=(*(_remarks(measured, ci) if ci else ()), *([Remark("partly", partly)] if partly else ())),
+    )
+
+
+def _tail(measured: list[PointRecord]) -> dict[str, float]:
+    """The percentiles over all samples, and the longest."""
+    samples = [sample for point in measured for sample in point.times_s]
+    found = {name: percentile(samples, fraction) for name, fraction in TAIL_FRACTIONS.items()}
+    return {**{name: value for name, value in found.items() if value is not None}, "max": max(samples)}
+
+
+def _remarks(measured: list[PointRecord], ci: float) -> Iterator[Remark]:
+    """What the samples of each launch say about the measurement; ``ci`` is what adaptive sampling aimed at."""
+    launches = [point.times_s for point in measured]
+    wide, few = (_widest(measured, ended_by) for ended_by in ("time", "few"))
+    if len(measured) >= FEWEST:  # the launches have a CI of their own
+        over_launches = across_launches(launches).half_width
+        wide, few = (over_launches if width else 0.0 for width in (wide, few))
+    if wide > ci:
+        yield Remark("wide", wide)
+    if few > ci:
+        yield Remark("few", few)
+    drifted = max((drift(times) for times in launches), key=abs)
+    if abs(drifted) > DRIFT_WORTH * ci:
+        yield Remark("drift", drifted)
+    share = max(outliers(times) / len(times) for times in launches)
+    if share > OUTLIERS_WORTH:
+        yield Remark("outliers", share)
+
+
+def _widest(measured: list[PointRecord], ended_by: str) -> float:
+    """The largest half width of a launch among those that ended so; 0 where none did."""
+    ended = (point for point in measured if point.ended_by == ended_by)
+    return max((estimate(point.times_s).half_width for point in ended), default=0.0)
+
+
+# ------------------------------------------------------------------------------------------------------- curves
+
+
+@dataclass(frozen=True)
+class TransportCurve:
+    """One transport over all sizes of a table."""
+
+    transport: str
+    fit: Fit | None
+    reason: str | None
+    """Why there is no fit."""
+    half_bandwidth_bytes: float | None
+    """N½ as measured, whatever the fit says."""
+
+
+def curves(points: Sequence[PointResult]) -> list[TransportCurve]:
+    """Return the curve of each transport of one table; what sends nothing has no bandwidth and no curve."""
+    return [_curve(name, those) for name, those in _with_rates(points).items()]
+
+
+def _curve(name: str, points: Sequence[PointResult]) -> TransportCurve:
+    line: Fit | str = "windows have no latency"
+    sizes = [point.size_bytes for point in points]
+    if all(point.latency for point in points):
+        line = fit(sizes, [point.time.median for point in points if point.time])
+    half = half_bandwidth(sizes, [point.rate.median_Bps for point in points if point.rate])
+    found = line if isinstance(line, Fit) else None
+    return TransportCurve(name, found, None if isinstance(line, Fit) else line, half)
+
+
+def overtakes(points: Sequence[PointResult]) -> list[Crossover]:
+    """Return every crossover between the transports of one table, pair by pair, then by size."""
+    return crossovers(
+        {
+            name: {point.size_bytes: point.time for point in those if point.time}
+            for name, those in _with_rates(points).items()
+        }
+    )
+
+
+def _with_rates(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
+    """The points of each transport that have a bandwidth, by size."""
+    found = by_transport(point for point in points if point.rate)
+    return {name: sorted(those, key=lambda point: point.size_bytes) for name, those in found.items()}

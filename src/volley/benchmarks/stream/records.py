@@ -1,0 +1,70 @@
+"""The plan and the records of a windowed stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from volley.benchmarks.points.records import Direction, PointRecord
+from volley.run.records import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
+
+DIRECTION = "`uni`: the first rank sends; `bi`: both send at once."
+WINDOW = "messages in flight before one acknowledgement."
+
+
+class StreamPlan(Frozen, frozen=True, kw_only=True):
+    """How many messages of which sizes flood the link."""
+
+    sizes_bytes: Annotated[list[Positive], Meta(min_length=1, description="message sizes, in this order.")]
+    fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size.")] = False
+    window: Annotated[Positive, Meta(description=WINDOW)] = 64
+    direction: Annotated[Direction, Meta(description=DIRECTION)] = "uni"
+
+
+class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="stream"):
+    """One point of a windowed stream: a message size on one transport between two ranks."""
+
+    direction: Direction
+    window: Positive
+    forward_s: Annotated[
+        list[PositiveSeconds],
+        Meta(
+            description="one entry a sample: seconds for one window from the first to the second rank, acknowledgement "
+            "included; `uni` is timed by the sender, `bi` by the receiver."
+        ),
+    ] = []
+    backward_s: Annotated[
+        list[PositiveSeconds], Meta(description="`bi` only: the same from the second to the first rank.")
+    ] = []
+    windows_per_sample: Annotated[NonNegative, Meta(description="k: windows in one timed batch.")] = 0
+    cold_window_s: Annotated[
+        Seconds | None, Meta(description="the first window of fresh buffers; null where they were used before.")
+    ] = None
+
+    @property
+    def times_s(self) -> Sequence[float]:
+        """Windows: seconds, one a sample; of the slower direction where both ranks send."""
+        if self.direction == "bi":
+            return [max(pair) for pair in zip(self.forward_s, self.backward_s, strict=False)]
+        return self.forward_s
+
+    @property
+    def each_way_s(self) -> tuple[Sequence[float], Sequence[float]] | None:
+        """Where both ranks send at once: the seconds of each direction."""
+        return (self.forward_s, self.backward_s) if self.direction == "bi" else None
+
+    @property
+    def cold_s(self) -> float | None:
+        """The first window of fresh buffers, in seconds."""
+        return self.cold_window_s
+
+    @property
+    def flow(self) -> tuple[Direction, int]:
+        """The direction and the window."""
+        return self.direction, self.window
+
+
+PLAN = StreamPlan
+RECORDS = (StreamPoint,)

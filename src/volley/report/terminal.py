@@ -1,0 +1,205 @@
+"""Reports for people: headings, align_decimals tables as wide as there is room, and notes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import IO, TextIO, cast
+
+from rich.box import Box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from volley.report.ascii_fallback import AsciiFallback
+from volley.report.model import Cell, Column, Level, Note, Report, Row, Style, Table
+from volley.text import align_decimals, escape_controls
+from volley.units import format_sig
+
+WIDTH_WITHOUT_TERMINAL = 120
+"""Tables are at most this wide in a file or a pipe, unless COLUMNS says otherwise."""
+
+GAP = 2
+"""Blanks between columns: one of padding and the box's divider, a blank too."""
+
+_RULE = "    \n    \n ── \n    \n    \n    \n    \n    \n"
+"""A box (rich.box) of nothing but the line under the header."""
+
+_STYLES: dict[Style, str] = {
+    "": "",
+    "good": "green",
+    "warning": "yellow",
+    "bad": "red",
+    "error": "bold red",
+    "dim": "dim",
+}
+_LEVELS: dict[Level, str] = {"error": "bold red", "missing": "dim", "finding": "", "warning": "yellow"}
+
+
+def render(reports: Sequence[Report], out: TextIO, *, color: bool | None = None) -> None:
+    """Write each report as heading, tables and notes.
+
+    Args:
+        reports: in order.
+        out: where to.
+        color: ``None`` decides by whether ``out`` is a terminal (and by NO_COLOR).
+    """
+    console = _console(out, color)
+    for number, report in enumerate(reports):
+        if number:
+            console.print()
+        for line_number, line in enumerate(report.heading):
+            _print_line(console, line, "dim" if line_number else "bold")
+        for table in report.tables:
+            _print_table(console, table)
+        if report.notes:
+            console.print()
+        for note in report.notes:
+            _print_line(console, note.text, _LEVELS[note.level])
+
+
+def print_notes(notes: Iterable[Note], remarks: Iterable[str], err: TextIO) -> None:
+    """Write what must be known beside data for programs: all notes but findings, then what a format says itself."""
+    for line in (*remarks, *(note.text for note in notes if note.level != "finding")):
+        print(f"volley: {escape_controls(line)}", file=cast(TextIO, AsciiFallback(err)))
+
+
+def _console(out: TextIO, color: bool | None) -> Console:
+    """A console that neither marks up nor highlights what it is given, as wide as there is room."""
+    console = Console(
+        file=cast(IO[str], AsciiFallback(out)),
+        force_terminal=color,
+        color_system=None if color is False else "auto",
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+    if not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = WIDTH_WITHOUT_TERMINAL
+    return console
+
+
+def _print_line(console: Console, text: str, style: str) -> None:
+    """Print a sentence: wrapped on a terminal, in one line elsewhere so that it can be searched for."""
+    console.print(Text(escape_controls(text), style=style), soft_wrap=not console.is_terminal)
+
+
+# ------------------------------------------------------------------------------------------------- tables
+
+
+class _Strip:
+    """Columns that stay together, with the header that they share."""
+
+    def __init__(self, columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> None:
+        self.title = escape_controls(columns[0].group)
+        self.columns = columns
+        texts = [
+            align_decimals([_text(cell, column) for cell in rows]) for column, rows in zip(columns, cells, strict=True)
+        ]
+        headers = [_header(column) for column in columns]
+        self.widths = [max(map(len, (*header, *rows)), default=0) for header, rows in zip(headers, texts, strict=True)]
+        if self.title:  # one more blank between groups, and room for the title
+            self.widths[0] += max(GAP, len(self.title) - self.width + GAP)
+        self.headers = [
+            "\n".join(_set(line, column, width) for line in header)
+            for header, column, width in zip(headers, columns, self.widths, strict=True)
+        ]
+        # Set flush here: Rich would strip the blanks that keep decimal points in line.
+        self.cells = [
+            [
+                Text(_set(text, column, width), style=_style(cell))
+                for text, cell in zip(these_texts, these_cells, strict=True)
+            ]
+            for these_texts, these_cells, column, width in zip(texts, cells, columns, self.widths, strict=True)
+        ]
+
+    @property
+    def width(self) -> int:
+        """Characters that the columns take, with the gap before each."""
+        return sum(width + GAP for width in self.widths)
+
+
+def _print_table(console: Console, table: Table) -> None:
+    """Print as many columns side by side as fit, and the rest below, each block with the names of the rows."""
+    cells = list(zip(*(_cells(row) for row in table.rows), strict=True)) or [() for _ in table.columns]
+    columns = list(zip(table.columns, cells, strict=True))
+    names = _Strip([table.columns[0]], [cells[0]])
+    console.print()
+    if table.title:
+        _print_line(console, table.title, "bold")
+    for number, block in enumerate(_blocks(_strips(columns[1:]), console.width - names.widths[0])):
+        if number:
+            console.print()
+        if any(strip.title for strip in block):
+            titles = "".join(strip.title.center(strip.width) for strip in block)
+            console.print(Text(" " * names.widths[0] + titles.rstrip(), style="bold"), soft_wrap=True)
+        _print_block(console, [names, *block], len(table.rows))
+    for line in (*table.legend, *([table.colors] if table.colors and console.color_system else [])):
+        _print_line(console, line, "dim")
+
+
+def _cells(row: Row) -> list[Cell]:
+    return [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
+
+
+def _strips(columns: Sequence[tuple[Column, Sequence[Cell]]]) -> list[_Strip]:
+    """Put neighbours of the same group together; a column without a group is alone."""
+    keyed = groupby(enumerate(columns), key=lambda numbered: numbered[1][0].group or numbered[0])
+    together = [[column for _, column in these] for _, these in keyed]
+    return [_Strip([column for column, _ in these], [cells for _, cells in these]) for these in together]
+
+
+def _blocks(strips: Iterable[_Strip], room: int) -> list[list[_Strip]]:
+    """Each block has one strip at least; a table of nothing but names is one block of none."""
+    blocks: list[list[_Strip]] = []
+    for strip in strips:
+        if blocks and sum(other.width for other in blocks[-1]) + strip.width <= room:
+            blocks[-1].append(strip)
+        else:
+            blocks.append([strip])
+    return blocks or [[]]
+
+
+def _print_block(console: Console, strips: Sequence[_Strip], rows: int) -> None:
+    """Print a table that must not be squeezed: a terminal that is too narrow breaks its lines and loses no number."""
+    encodable = console.encoding.startswith("utf")
+    rule = Box(_RULE if encodable else _RULE.replace("─", "-"), ascii=not encodable)
+    table = RichTable(box=rule, pad_edge=False, padding=(0, GAP - 1, 0, 0), show_edge=False, header_style="bold")
+    for strip in strips:
+        for header, width in zip(strip.headers, strip.widths, strict=True):
+            table.add_column(header, no_wrap=True, min_width=width, vertical="bottom")
+    for number in range(rows):
+        table.add_row(*(cells[number] for strip in strips for cells in strip.cells))
+    room = console.width
+    console.width = max(room, sum(strip.width for strip in strips))
+    console.print(table, soft_wrap=True)
+    console.width = room
+
+
+def _header(column: Column) -> list[str]:
+    lines = [escape_controls(line) for line in column.title.split("\n")]
+    return [line for line in (*lines, column.unit) if line]
+
+
+def _set(text: str, column: Column, width: int) -> str:
+    return text.ljust(width) if column.align == "left" else text.rjust(width)
+
+
+def _text(cell: Cell, column: Column) -> str:
+    value = cell.value
+    if cell.text is not None:
+        return escape_controls(cell.text)
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "✓" if value else "no"
+    if isinstance(value, float):
+        return format_sig(value, column.digits)
+    return escape_controls(str(value))
+
+
+def _style(cell: Cell) -> str:
+    if cell.value is True and not cell.style:
+        return _STYLES["good"]
+    return _STYLES[cell.style]

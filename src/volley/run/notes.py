@@ -1,0 +1,139 @@
+"""What a report says of any series of runs: its heading, and what broke, is missing or was slowed down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from volley.report.model import Note
+from volley.run.records import Rank, Transport
+from volley.run.series import Series
+from volley.text import count, join_words, mpi_name
+from volley.units import format_cpulist
+
+MOST_RANKS = 8
+"""So many ranks of a node have their places named; more are counted."""
+
+_BINDERS = {"engine": "bound by volley", "launcher": "bound by the launcher", "nobody": "not bound"}
+
+_SLOWED_BY = (
+    "software power cap",
+    "hardware slowdown",
+    "software thermal slowdown",
+    "hardware thermal slowdown",
+    "hardware power brake",
+)
+"""Reasons that hold clocks below what was asked for because of power or heat; an idle GPU's low clocks are no news."""
+
+
+def heading(series: Series, command: str, *more: str) -> list[str]:
+    """Return the lines that describe a series: what was measured, then where.
+
+    Args:
+        series: the runs.
+        command: what people call the benchmark.
+        more: what follows it in the first line, e.g. the only transport.
+    """
+    run = series.run
+    if run is None:
+        return ["The record that describes the run is missing: machine and MPI are unknown."]
+    parts = [f"volley {command}", *more]
+    if run.mpi:
+        parts.append(mpi_name(run.mpi.library))
+    launcher = run.plan.launch.get("launcher")
+    if isinstance(launcher, str) and launcher != "none":
+        parts.append(f"launched by {launcher}")
+    if len(series.logs) > 1:
+        parts.append(count(len(series.logs), "launch"))
+    return [" · ".join([*parts, run.started_at]), *_places(run.ranks)]
+
+
+def _places(ranks: list[Rank]) -> Iterator[str]:
+    """One line a node: its processor, and the cores and GPU of each rank on it."""
+    nodes: dict[tuple[int, str], list[Rank]] = {}
+    for rank in ranks:
+        nodes.setdefault((rank.node, rank.host), []).append(rank)
+    for (_, host), here in nodes.items():
+        places = join_words(_place(rank) for rank in here[:MOST_RANKS])
+        more = f" and {len(here) - MOST_RANKS} more" if len(here) > MOST_RANKS else ""
+        binding = join_words(sorted({_BINDERS[rank.bound_by] for rank in here}))
+        yield f"{host} ({here[0].cpu}): {places}{more}, {binding}"
+
+
+def _place(rank: Rank) -> str:
+    cores = f"core{'' if len(rank.cores) == 1 else 's'} {format_cpulist(rank.cores) or 'unknown'}"
+    gpu = f" with GPU {rank.device.index} ({rank.device.name})" if rank.device else ""
+    return f"rank {rank.rank} on {cores}{gpu}"
+
+
+def incomplete(series: Series) -> Iterator[Note]:
+    """Say which launches cannot be read, were aborted or ended early."""
+    for number, log in enumerate(series.logs, start=1):
+        which = f"launch {number} of {len(series.logs)}" if len(series.logs) > 1 else "this run"
+        for problem in log.problems:
+            yield Note("error", f"UNREADABLE in {which}: {problem}")
+        if log.end is None:
+            points = count(len(log.statuses), "point")
+            yield Note("error", f"INCOMPLETE: {which} was aborted before its last record; it had measured {points}")
+            continue
+        why = f": {log.end.reason}" if log.end.reason else ""
+        if log.end.status == "stopped":
+            yield Note("error", f"INCOMPLETE: {which} was stopped before its last point{why}")
+        elif why:
+            yield Note("error", f"INCOMPLETE: {which} ended early{why}")
+
+
+def unavailable(series: Series) -> Iterator[Note]:
+    """Say which transports cannot be used; transports with the same reason share a sentence."""
+    by_reason: dict[str, list[Transport]] = {}
+    for transport in series.transports.values():
+        if not transport.available:
+            by_reason.setdefault(transport.reason or "no reason is recorded", []).append(transport)
+    for reason, transports in by_reason.items():
+        names = join_words(transport.transport for transport in transports)
+        if len(transports) == 1:
+            yield Note("missing", f"{names} ({transports[0].summary}) is unavailable: {reason}")
+        else:
+            yield Note("missing", f"{names} are unavailable: {reason}")
+
+
+def weakly_tested(series: Series, measured: set[str]) -> Iterator[Note]:
+    """Say which transports count as available on weaker evidence than a message between two ranks.
+
+    Args:
+        series: the runs.
+        measured: transports that measurements have shown to work.
+    """
+    tried = series.plan.launch.get("tried_alone") if series.plan else None
+    for name, transport in series.transports.items():
+        if isinstance(tried, list) and name in tried and transport.available and name not in measured:
+            yield Note(
+                "missing",
+                f"{name} counts as available because a process could send GPU memory to itself: weaker evidence than a "
+                "message between two ranks, which inside a launcher would end the job if it failed",
+            )
+
+
+def slowed(series: Series) -> Iterator[Note]:
+    """Say which GPUs were held back by power or heat as a run ended, and which had memory errors."""
+    said: dict[str, None] = {}
+    for log in series.logs:
+        before = {gpu.uuid: gpu for record in log.hardware if record.when == "before" for gpu in record.gpus}
+        for gpu in (gpu for record in log.hardware if record.when == "after" for gpu in record.gpus):
+            name = f"GPU {gpu.index} ({gpu.name or gpu.uuid})"
+            reasons = [reason for reason in gpu.clocks_event_reasons or () if reason in _SLOWED_BY]
+            if reasons:
+                said[f"{name} was slowed down as the run ended: {join_words(reasons)}"] = None
+            was = before.get(gpu.uuid)
+            errors = (gpu.ecc_uncorrected or 0) - (was.ecc_uncorrected or 0 if was else 0)
+            if was and errors > 0:
+                said[f"{name} had {errors} uncorrected memory errors during the run: do not trust this GPU"] = None
+    yield from (Note("warning", text) for text in said)
+
+
+def unverified(series: Series) -> Iterator[Note]:
+    """Say that nothing was verified; to be asked only where something was measured."""
+    if series.plan and not series.plan.verify:
+        yield Note(
+            "warning",
+            "nothing was verified: leave out --no-verify to have every number stand for data that arrived",
+        )

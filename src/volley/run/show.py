@@ -1,0 +1,89 @@
+"""From runs to pages in any format: each benchmark makes its own, and the renderers know none of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO, cast
+
+from volley.errors import UserError
+from volley.report import csv, json, terminal
+from volley.report.ascii_fallback import AsciiFallback
+from volley.report.model import Report
+from volley.run.benchmark import Benchmark
+from volley.run.options import FORMATS
+from volley.run.records_file import RunLog
+from volley.text import join_words
+
+
+def render(
+    logs: Sequence[RunLog],
+    benchmarks: Sequence[Benchmark],
+    format_name: str,
+    out: TextIO,
+    *,
+    color: bool | None = None,
+    err: TextIO | None = None,
+) -> None:
+    """Show runs on ``out``.
+
+    Args:
+        logs: the runs, in order; launches of the same request are shown as one.
+        benchmarks: all that the runs may be of.
+        format_name: ``table``, ``csv``, ``json``, or a special format of the runs' benchmark.
+        out: where the data goes.
+        color: table only; ``None`` decides by whether ``out`` is a terminal (and by NO_COLOR).
+        err: where the other formats write what must be known besides; standard error unless given.
+
+    Raises:
+        UserError: if the format is unknown or cannot show these runs.
+    """
+    found = results_of(logs, benchmarks)
+    for benchmark, _ in found:
+        _check_format(format_name, benchmark, benchmarks)
+    reports = [report for benchmark, results in found for report in benchmark.reports(results)]
+    if format_name == "table":
+        terminal.render(reports, out, color=color)
+        return
+    safe = cast(TextIO, AsciiFallback(out))
+    remarks: list[str] = []
+    if format_name == "csv":
+        csv.render(reports, safe)
+    elif format_name == "json":
+        json.render(reports, safe)
+    else:
+        remarks = [line for benchmark, results in found for line in benchmark.render(format_name, results, safe)]
+    terminal.print_notes([note for report in reports for note in report.notes], remarks, err or sys.stderr)
+
+
+def reports_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> list[Report]:
+    """Return the pages of runs."""
+    return [report for benchmark, results in results_of(logs, benchmarks) for report in benchmark.reports(results)]
+
+
+def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> list[tuple[Benchmark, list[Any]]]:
+    """Return the results of each benchmark, one object a series, in order of appearance."""
+    groups: dict[str, list[RunLog]] = {}
+    for log in logs:
+        groups.setdefault(_benchmark_of(log, benchmarks).name, []).append(log)
+    return [(each, each.results(groups[each.name])) for name in groups for each in benchmarks if each.name == name]
+
+
+def _benchmark_of(log: RunLog, benchmarks: Sequence[Benchmark]) -> Benchmark:
+    """What a run was: as its plan says or, where that is lost, as its records show."""
+    types = {type(record) for record in log.records}
+    for benchmark in benchmarks:
+        if log.run.plan.benchmark == benchmark.name if log.run else types & set(benchmark.record_types):
+            return benchmark
+    return benchmarks[0]
+
+
+def _check_format(format_name: str, benchmark: Benchmark, benchmarks: Sequence[Benchmark]) -> None:
+    if format_name in FORMATS or format_name in benchmark.formats:
+        return
+    special = {name: text for each in benchmarks for name, text in each.formats.items()}
+    if format_name not in special:
+        raise UserError(f"there is no format {format_name!r}: choose {join_words((*FORMATS, *special), 'or')}")
+    raise UserError(
+        f"{format_name} is {special[format_name]}, and cannot show {benchmark.name}: choose {join_words(FORMATS, 'or')}"
+    )

@@ -1,0 +1,1 @@
+"""Statistics of samples and curves: pure functions of plain numbers."""
