@@ -14,8 +14,8 @@ target_compile_options(volley_options INTERFACE
   "$<${cuda}:-Xcompiler=-Wall,-Wextra,-Wshadow$<$<BOOL:${VOLLEY_WERROR}>:,-Werror>>")
 
 # A wheel says nothing of the machine that built it, and two builds of one source are the same.
-set(prefix_map -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
-target_compile_options(volley_options INTERFACE "$<${cxx}:${prefix_map}>" "$<${cuda}:-Xcompiler=${prefix_map}>")
+set(prefix_map -ffile-prefix-map=${PROJECT_BINARY_DIR}/= -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+target_compile_options(volley_options INTERFACE "$<${cxx}:${prefix_map}>" "$<${cuda}:-Xcompiler=$<JOIN:${prefix_map},$<COMMA>>>")
 
 if(VOLLEY_SANITIZE)
   set(sanitizers -fsanitize=${VOLLEY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

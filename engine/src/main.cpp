@@ -10,17 +10,20 @@
 #include <iostream>
 #include <optional>
 
-#include "bench/run.hpp"
-#include "check_mpi.hpp"
-#include "context.hpp"
-#include "mpi_facts.hpp"
-#include "options.hpp"
-#include "placement.hpp"
-#include "record/facts.hpp"
+#include "base/options.hpp"
+#include "benchmark/about.hpp"
+#include "benchmark/run.hpp"
+#include "group/context.hpp"
+#include "group/facts.hpp"
+#include "host/placement.hpp"
+#include "jacobi/benchmark.hpp"
+#include "measure/sampler.hpp"
+#include "mpi/check.hpp"
+#include "mpi/facts.hpp"
+#include "mpi/text.hpp"
 #include "record/output.hpp"
 #include "record/plan.hpp"
 #include "transport/registry.hpp"
-#include "wire.hpp"
 
 namespace volley {
 namespace {
@@ -36,26 +39,27 @@ struct Session {
 void check_world(const Options& options, const Context& context, int expected) {
   const int promised = launcher_view().world_size.value_or(1);
   if ((options.follower && context.rank == 0) || (context.size == 1 && promised > 1)) {
-    throw AgreedRefusal(
+    throw AgreedUsageError(
         "this process is alone, but its launcher started others beside it: the launcher does not belong to " +
         mpi_built() +
         ", with which this engine was built; use that MPI's own mpirun, or an "
         "`srun --mpi=` type that it knows (pmix for Open MPI 5, pmi2 for MPICH)");
   }
   if (context.size == expected) return;
-  throw AgreedRefusal("this job has " + std::to_string(context.size) + (context.size == 1 ? " rank" : " ranks") +
-                      ", the plan wants " + std::to_string(expected));
+  throw AgreedUsageError("this job has " + std::to_string(context.size) + (context.size == 1 ? " rank" : " ranks") +
+                         ", the plan wants " + std::to_string(expected));
 }
 
 // Ranks that see other devices than their neighbours, or may run on other cores, deal out the cores differently.
 void check_cores(const std::vector<RankFacts>& ranks) {
   const auto both = bound_to_one_core(ranks);
   if (!both) return;
-  throw AgreedRefusal("ranks " + std::to_string((*both)[0]) + " and " + std::to_string((*both)[1]) + " on " +
-                      ranks[static_cast<std::size_t>((*both)[0])].host +
-                      " were bound to one core, because they see different GPUs or may use different cores: let all "
-                      "ranks of a node see the same (Slurm: no --gpus-per-task), or start volley inside the launcher, "
-                      "whose binding is then kept");
+  throw AgreedUsageError(
+      "ranks " + std::to_string((*both)[0]) + " and " + std::to_string((*both)[1]) + " on " +
+      ranks[static_cast<std::size_t>((*both)[0])].host +
+      " were bound to one core, because they see different GPUs or may use different cores: let all "
+      "ranks of a node see the same (Slurm: no --gpus-per-task), or start volley inside the launcher, "
+      "whose binding is then kept");
 }
 
 // A plan's text, read as this program takes it.
@@ -70,9 +74,9 @@ PlanReading reading_of(const std::string& text) {
 // The first rank reads the plan and finds its errors; every rank gets the same plan or the same refusal.
 Plan shared_plan(const Options& options, const Context& context) {
   const bool reads = context.rank == 0;
-  const std::string text = wire::broadcast(reads ? read_plan_text(options.plan) : "", 0, context.world.get());
+  const std::string text = mpi::broadcast(reads ? read_plan_text(options.plan) : "", 0, context.world.get());
   PlanReading reading = reading_of(text);
-  if (!reading.errors.empty()) throw AgreedRefusal(reading.errors);
+  if (!reading.errors.empty()) throw AgreedUsageError(reading.errors);
   return std::move(reading.plan);
 }
 
@@ -91,7 +95,9 @@ int measure(const Options& options, Session& session) {
     check_world(options, context, plan.world_size);
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
     Watchdog watchdog("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s);
-    code = run_plan(context, plan, *session.records, watchdog);
+    session.records->write(run_record(context, plan, clock_read_s(), mpi_built(), to_json(mpi_facts())));
+    const auto run = plan.benchmark == Benchmark::jacobi ? run_jacobi : run_plan;
+    code = run(context, plan, *session.records, watchdog);
     session.records->end("");
   }
   VOLLEY_MPI(MPI_Finalize());
@@ -100,7 +106,7 @@ int measure(const Options& options, Session& session) {
 
 int check_plan(const Options& options) {
   const PlanReading reading = reading_of(read_plan_text(options.plan));
-  if (!reading.errors.empty()) throw Refusal(reading.errors);
+  if (!reading.errors.empty()) throw UsageError(reading.errors);
   return static_cast<int>(Exit::good);
 }
 
@@ -118,7 +124,7 @@ int perform(const Options& options, Session& session) {
 int leave_together(const Session& session, const std::string& sentence) {
   if (session.rank == 0) std::fprintf(stderr, "volley-engine: %s\n", sentence.c_str());
   if (mpi_is_running()) MPI_Finalize();
-  return static_cast<int>(Exit::senseless);
+  return static_cast<int>(Exit::usage);
 }
 
 // This rank alone is in trouble: it says so, closes the records if they are its own, and ends the whole job.
@@ -139,12 +145,12 @@ int main(int argc, char** argv) {
   Session session;
   try {
     return perform(parse_options(Program::ranks, argc, argv), session);
-  } catch (const AgreedRefusal& refusal) {
+  } catch (const AgreedUsageError& refusal) {
     return leave_together(session, refusal.lines());
-  } catch (const Refusal& refusal) {
-    return give_up(session, refusal.lines(), Exit::senseless);
-  } catch (const Inability& inability) {
-    return give_up(session, inability.what(), Exit::unable);
+  } catch (const UsageError& refusal) {
+    return give_up(session, refusal.lines(), Exit::usage);
+  } catch (const UnsupportedError& inability) {
+    return give_up(session, inability.what(), Exit::unsupported);
   } catch (const std::exception& trouble) {
     return give_up(session, trouble.what(), Exit::failed);
   }

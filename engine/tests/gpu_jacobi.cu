@@ -1,7 +1,7 @@
 // On a GPU: its field is the CPU's bit for bit, whatever the domain's sides; a NaN anywhere is seen and found.
 #include "check_test.hpp"
 #include "gpu/gpu.hpp"
-#include "handles/pinned_buffer.cuh"
+#include "gpu/pinned_buffer.cuh"
 #include "jacobi/device/field.cuh"
 #include "jacobi/device/sweep.cuh"
 #include "jacobi/worker.hpp"
@@ -35,9 +35,9 @@ void the_field_is_the_same(const Context& context, const Jacobi& plan) {
     EXPECT(host->hash() == device->hash());
   }
   EXPECT(host->iterations() == device->iterations());
-  EXPECT(host->residues().converged() == device->residues().converged() && !device->residues().broken());
-  const auto& expected = host->residues().kept();
-  const auto& found = device->residues().kept();
+  EXPECT(host->residuals().converged() == device->residuals().converged() && !device->residuals().broken());
+  const auto& expected = host->residuals().kept();
+  const auto& found = device->residuals().kept();
   EXPECT(expected.size() == found.size());
   for (std::size_t i = 0; i < found.size() && i < expected.size(); ++i) {
     EXPECT(expected[i].iteration == found[i].iteration && expected[i].value == found[i].value);
@@ -76,22 +76,22 @@ void a_nan_anywhere_is_seen() {
   Jacobi plan;
   plan.domain = {130, 40};
   const Grid grid(plan, 0);
-  const gpu::DeviceBuffer memory(sizeof(device::Tally));
-  auto* tally = reinterpret_cast<device::Tally*>(memory.data());
+  const gpu::DeviceBuffer memory(sizeof(device::ResidualMax));
+  auto* tally = reinterpret_cast<device::ResidualMax*>(memory.data());
   for (const auto [x, y] : {std::array<std::int64_t, 2>{0, 5}, {1, 1}, {64, 39}, {63, 20}, {128, 38}, {129, 7}}) {
-    const device::Field<Real> field(grid);
+    const device::DeviceField<Real> field(grid);
     const Real nan = std::numeric_limits<Real>::quiet_NaN();
     VOLLEY_CUDA_CHECK(cudaMemcpy(field.before(0).row(y) + x, &nan, sizeof nan, cudaMemcpyHostToDevice));
     const auto where = field.first_broken(grid, 0);
     EXPECT(where && (*where)[0] == x && (*where)[1] == y);
-    VOLLEY_CUDA_CHECK(cudaMemset(memory.data(), 0, sizeof(device::Tally)));
+    VOLLEY_CUDA_CHECK(cudaMemset(memory.data(), 0, sizeof(device::ResidualMax)));
     const std::int64_t across = field.before(0).stride * static_cast<std::int64_t>(sizeof(Real)) / device::pitch_bytes;
     constexpr std::int64_t along = 2;  // 38 rows
     const device::Interior<Real> job{field.before(0), field.before(1), grid.interior(), across,  along * across,
                                      false,           tally,           nullptr,         nullptr, 0};
     const auto blocks = static_cast<unsigned>(job.tiles);
     device::sweep_interior<Real, true><<<blocks, device::sweep_warps * device::warp_threads>>>(job);
-    device::Tally found{};
+    device::ResidualMax found{};
     VOLLEY_CUDA_CHECK(cudaMemcpy(&found, tally, sizeof found, cudaMemcpyDeviceToHost));
     EXPECT(std::isnan(std::bit_cast<double>(found.bits)));
   }

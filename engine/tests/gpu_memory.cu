@@ -1,8 +1,8 @@
 // On a GPU: what the kernels write is what the host would write, and every flipped byte is found where it is.
 #include "check_test.hpp"
-#include "gpu/check_cuda.cuh"
+#include "gpu/check.cuh"
 #include "gpu/gpu.hpp"
-#include "memory.hpp"
+#include "host/memory.hpp"
 
 #include <cstdio>
 #include <vector>

@@ -1,8 +1,8 @@
 // Reading the machine: CPU lists, binding, and memory limits of control groups (replayed from a made-up root).
 #include "check_test.hpp"
-#include "context.hpp"
-#include "memory.hpp"
-#include "placement.hpp"
+#include "group/context.hpp"
+#include "host/memory.hpp"
+#include "host/placement.hpp"
 
 #include <array>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // Records go out whole; descriptor 1 is nobody's; a full disk is told.
-#include "check.hpp"
+#include "base/errors.hpp"
+#include "base/options.hpp"
 #include "check_test.hpp"
-#include "options.hpp"
 #include "record/output.hpp"
 #include "record/records.hpp"
 
@@ -70,7 +70,7 @@ void a_full_disk_is_told() {
 }
 
 void an_unwritable_path_is_the_machine_s_fault() {
-  EXPECT(test::throws<Inability>([] { static_cast<void>(Output::claim("/nowhere/at/all")); }));
+  EXPECT(test::throws<UnsupportedError>([] { static_cast<void>(Output::claim("/nowhere/at/all")); }));
 }
 
 Options parsed(std::initializer_list<const char*> words, Program program = Program::ranks) {
@@ -84,13 +84,13 @@ Options parsed(std::initializer_list<const char*> words, Program program = Progr
 void arguments_are_checked() {
   const Options options = parsed({"--plan", "-", "--bind", "--gpus", "0,3"});
   EXPECT(options.plan == "-" && options.bind && (options.gpus == std::vector<int>{0, 3}));
-  EXPECT(test::throws<Refusal>([] { parsed({"--plan"}); }));
-  EXPECT(test::throws<Refusal>([] { parsed({"--plam", "x"}); }));
-  EXPECT(test::throws<Refusal>([] { parsed({"--gpus", "0,x"}); }));
-  EXPECT(test::throws<Refusal>([] { parsed({"--gpus", "-1"}); }));
+  EXPECT(test::throws<UsageError>([] { parsed({"--plan"}); }));
+  EXPECT(test::throws<UsageError>([] { parsed({"--plam", "x"}); }));
+  EXPECT(test::throws<UsageError>([] { parsed({"--gpus", "0,x"}); }));
+  EXPECT(test::throws<UsageError>([] { parsed({"--gpus", "-1"}); }));
   EXPECT(parsed({"--plan", "-", "--wake"}, Program::node).wake);
-  EXPECT(test::throws<Refusal>([] { parsed({"--wake"}); }));
-  EXPECT(test::throws<Refusal>([] { parsed({"--bind"}, Program::node); }));
+  EXPECT(test::throws<UsageError>([] { parsed({"--wake"}); }));
+  EXPECT(test::throws<UsageError>([] { parsed({"--bind"}, Program::node); }));
 }
 
 }  // namespace

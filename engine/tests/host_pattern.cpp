@@ -1,6 +1,6 @@
 // The pattern catches every single wrong bit, whatever the length, and the poison never passes for a message.
 #include "check_test.hpp"
-#include "measure/pattern.hpp"
+#include "host/pattern.hpp"
 
 #include <cstring>
 #include <set>

@@ -1,5 +1,5 @@
 // Plans: the checked-in examples are read, and every error of a bad one is told with its place.
-#include "check.hpp"
+#include "base/errors.hpp"
 #include "check_test.hpp"
 #include "record/plan.hpp"
 #include "transport/registry.hpp"
@@ -42,7 +42,7 @@ void defaults_are_the_front_s() {
   const Plan plan =
       reading_of(R"({"plan": 1, "benchmark": "stream", "transports": ["host"], "sizes_bytes": [8]})").plan;
   EXPECT(plan.world_size == 2 && plan.verify && !plan.fresh_buffers && !plan.budget_s);
-  EXPECT(plan.stream.window == 64 && plan.stream.direction == Direction::uni);
+  EXPECT(plan.window.messages == 64 && plan.window.direction == Direction::uni);
   EXPECT(!plan.sampling.fixed && plan.sampling.interval == 0.01 && plan.sampling.min_visits == 3);
 }
 
@@ -128,7 +128,7 @@ void what_a_plan_says_is_quoted_in_one_line() {
 }
 
 void a_folder_is_no_plan() {
-  EXPECT(test::throws<Refusal>([] { static_cast<void>(read_plan_text("/")); }));
+  EXPECT(test::throws<UsageError>([] { static_cast<void>(read_plan_text("/")); }));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Segments that two processes map: the same memory, no name left behind, and a sentence where there is no room.
 #include "check_test.hpp"
-#include "handles/shared_segment.hpp"
+#include "host/shared_segment.hpp"
 
 #include <csignal>
 #include <stdexcept>

@@ -1,6 +1,6 @@
 // The watchdog ends a process that stands still, and leaves alone one that was expected to be away for long. Each case
 // is a process of its own.
-#include "check.hpp"
+#include "base/errors.hpp"
 #include "check_test.hpp"
 #include "measure/watchdog.hpp"
 

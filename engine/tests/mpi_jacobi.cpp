@@ -88,7 +88,7 @@ void a_nan_stops_it(const Context& context, Jacobi plan) {
   EXPECT(run.solver.advance(3) == 3);
   const bool last = context.rank == context.size - 1;
   if (last) run.field.now().row(5)[2] = std::numeric_limits<Real>::quiet_NaN();
-  EXPECT(run.solver.advance(50) == 1 && run.solver.residues().broken() && !run.solver.residues().converged() &&
+  EXPECT(run.solver.advance(50) == 1 && run.solver.residuals().broken() && !run.solver.residuals().converged() &&
          run.solver.ended());
   const auto where = first_broken(run.field, run.grid);
   EXPECT(where.has_value() == last);
@@ -102,14 +102,14 @@ void the_end_is_where_the_plan_says(const Context& context, Jacobi plan) {
   plan.check_every = 1;
   Run<double> every(context, plan, 1);
   const auto needed = every.solver.advance(plan.iterations);
-  EXPECT(every.solver.residues().converged() && needed == every.solver.iterations() && needed < plan.iterations);
-  EXPECT(every.solver.residues().kept().back().iteration == needed - 1 &&
-         every.solver.residues().kept().back().value <= 1e-3);
+  EXPECT(every.solver.residuals().converged() && needed == every.solver.iterations() && needed < plan.iterations);
+  EXPECT(every.solver.residuals().kept().back().iteration == needed - 1 &&
+         every.solver.residuals().kept().back().value <= 1e-3);
   every.halos.close();
-  plan.check_every = 64;  // residues of iterations 0, 64, 128, ...
+  plan.check_every = 64;  // residuals of iterations 0, 64, 128, ...
   Run<double> seldom(context, plan, 1);
   EXPECT(seldom.solver.advance(plan.iterations) == (needed - 1 + 63) / 64 * 64 + 1 &&
-         seldom.solver.residues().converged());
+         seldom.solver.residuals().converged());
   seldom.halos.close();
 }
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 
-#include "../memory.hpp"
-#include "check_cuda.cuh"
-#include "gpu.hpp"
+#include "gpu/check.cuh"
+#include "gpu/gpu.hpp"
+#include "host/memory.hpp"
 
 namespace volley::gpu {
 
@@ -106,7 +106,7 @@ class Allocation {
 
 class DeviceMemory final : public Memory {
  public:
-  DeviceMemory() : found_(sizeof(Findings)) {}
+  DeviceMemory() : found_(sizeof(RegionFindings)) {}
 
   Buffers reserve(std::size_t capacity) override {
     release();
@@ -141,9 +141,10 @@ class DeviceMemory final : public Memory {
   }
 
   std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected) override {
-    const Regions regions{Region{message - guard_bytes, guard_bytes, Kind::guard},
-                          Region{message, bytes, Kind::pattern}, Region{message + bytes, guard_bytes, Kind::guard}};
-    const Findings findings = look(regions, expected);
+    const GuardedRegions regions{GuardedRegion{message - guard_bytes, guard_bytes, Kind::guard},
+                                 GuardedRegion{message, bytes, Kind::pattern},
+                                 GuardedRegion{message + bytes, guard_bytes, Kind::guard}};
+    const RegionFindings findings = look(regions, expected);
     std::optional<Mismatch> sum;
     for (std::size_t i = 0; i < regions.size(); ++i) {
       const Found& found = findings[i];
@@ -167,16 +168,16 @@ class DeviceMemory final : public Memory {
   }
 
   // A message with what is in front of it and behind it.
-  struct Region {
+  struct GuardedRegion {
     const std::byte* at;
     std::size_t bytes;
     Kind kind;
   };
-  using Regions = std::array<Region, 3>;
-  using Findings = std::array<Found, 3>;
+  using GuardedRegions = std::array<GuardedRegion, 3>;
+  using RegionFindings = std::array<Found, 3>;
 
-  Findings look(const Regions& regions, const Contents& expected) {
-    Findings findings;
+  RegionFindings look(const GuardedRegions& regions, const Contents& expected) {
+    RegionFindings findings;
     findings.fill({~0ULL, 0});
     VOLLEY_CUDA_CHECK(cudaMemcpy(found_.data(), findings.data(), sizeof findings, cudaMemcpyHostToDevice));
     for (std::size_t i = 0; i < regions.size(); ++i) {
@@ -190,7 +191,8 @@ class DeviceMemory final : public Memory {
   }
 
   // The first wrong byte of a region that begins `origin` bytes behind the message's start.
-  static Mismatch mismatch(const Region& region, const Found& found, std::int64_t origin, const Contents& contents) {
+  static Mismatch mismatch(const GuardedRegion& region, const Found& found, std::int64_t origin,
+                           const Contents& contents) {
     std::uint8_t actual = 0;
     VOLLEY_CUDA_CHECK(cudaMemcpy(&actual, region.at + found.first, 1, cudaMemcpyDeviceToHost));
     const std::uint64_t word = word_of(region.kind, contents, found.first / word_bytes);

@@ -4,8 +4,8 @@
 #include <cctype>
 #include <cstdio>
 
-#include "check_cuda.cuh"
-#include "gpu.hpp"
+#include "gpu/check.cuh"
+#include "gpu/gpu.hpp"
 
 namespace volley::gpu {
 

@@ -1,14 +1,15 @@
-// Takes samples: rounds over the transports of one message size, verification, and when to stop.
+// Takes samples: rounds over the series of one message size, verification, and when to stop.
 #pragma once
 
 #include <map>
+#include <string>
 #include <vector>
 
-#include "../job.hpp"
-#include "../record/plan.hpp"
-#include "agreement.hpp"
-#include "point.hpp"
-#include "watchdog.hpp"
+#include "measure/pair_control.hpp"
+#include "measure/series.hpp"
+#include "measure/watchdog.hpp"
+#include "measure/workload.hpp"
+#include "record/plan.hpp"
 
 namespace volley {
 
@@ -17,55 +18,55 @@ namespace volley {
 
 class Sampler {
  public:
-  Sampler(const Endpoints& pair, Agreement& agreement, const Plan& plan, const Exercise& exercise, Watchdog& watchdog);
+  Sampler(PairControl& control, const Sampling& sampling, const Workload& workload, Watchdog& watchdog)
+      : control_(control), sampling_(sampling), workload_(workload), watchdog_(watchdog) {}
 
-  // Measures every open point, all of the same message size, interleaved. Collective over the pair; results of both
+  // Measures every open series, all of the same message size, interleaved. Collective over the pair; results of both
   // ranks are complete on the first.
-  void measure(std::vector<Point>& points);
+  void measure(std::vector<Series>& all);
 
  private:
-  void begin(Point& point);
-  bool known_already(Point& point);
-  void calibrate(Point& point);
-  double shortest_batch_s(Point& point, std::uint64_t count);
-  void visit(Point& point);
-  void watch(const Point& point);
-  void fixed_batch(Point& point);
-  void settle(std::vector<Point>& points, int rounds);
+  void begin(Series& series);
+  bool known_already(Series& series);
+  void calibrate(Series& series);
+  double shortest_batch_s(Series& series, std::uint64_t count);
+  void visit(Series& series);
+  void watch(const Series& series);
+  void fixed_batch(Series& series);
+  void end_round(std::vector<Series>& all, int rounds);
 
-  double sample(Point& point, std::uint64_t untimed, std::uint64_t count);
-  double next_sample(Point& point);
-  double batch(Point& point, const View& view, std::uint64_t count);
-  void keep(Point& point, double elapsed_s, std::uint64_t count);
+  double sample(Series& series, std::uint64_t untimed, std::uint64_t count);
+  double next_sample(Series& series);
+  double batch(Series& series, const View& view, std::uint64_t count);
+  void record(Series& series, double elapsed_s, std::uint64_t count);
 
-  void write_contents(Point& point);
-  void write_poison(Point& point, const View& view);
-  void check_contents(Point& point, const View& view);
-  void look_at(Point& point, const std::byte* message, const Contents& expected);
-  [[nodiscard]] static View varied(View view, std::uint64_t count);
-  [[nodiscard]] Contents expected(const Point& point, const View& view) const;
+  void write_contents(Series& series);
+  void write_poison(Series& series, const View& view);
+  void check_contents(Series& series, const View& view);
+  void check_message(Series& series, const std::byte* message, const Contents& expected);
+  [[nodiscard]] Contents expected(const Series& series, const View& view) const;
+  [[nodiscard]] bool receives() const { return workload_.messages[static_cast<std::size_t>(control_.peer())] > 0; }
 
-  void collect_from_second(Point& point);
-  [[nodiscard]] EndedBy judged(Point& point, int rounds) const;
-  [[nodiscard]] std::uint64_t seed(const Point& point, int direction) const;
-  [[nodiscard]] bool lasting(const Point& point) const;
-  [[nodiscard]] int burst(const Point& point) const;
+  void collect_from_second(Series& series);
+  [[nodiscard]] EndedBy judged(Series& series, int rounds) const;
+  [[nodiscard]] std::uint64_t seed(const Series& series, int direction) const;
+  [[nodiscard]] bool lasting(const Series& series) const;
+  [[nodiscard]] int burst(const Series& series) const;
 
-  const Endpoints& pair_;
-  Agreement& agreement_;
-  const Plan& plan_;
-  const Exercise& exercise_;
+  PairControl& control_;
+  const Sampling& sampling_;
+  const Workload& workload_;
   Watchdog& watchdog_;
 
-  const Point* latest_ = nullptr;  // whose message was exchanged last
+  const Series* latest_ = nullptr;  // whose message was exchanged last
 
-  // What the last message size of a transport came to.
-  struct Settled {
+  // What the last message size of a series came to.
+  struct Calibration {
     std::size_t bytes;
     std::uint64_t count;
     double count_s;
   };
-  std::map<const TransportEntry*, Settled> last_;
+  std::map<std::string, Calibration> last_;
 };
 
 }  // namespace volley

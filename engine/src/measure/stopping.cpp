@@ -1,4 +1,4 @@
-#include "stopping.hpp"
+#include "measure/stopping.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "watchdog.hpp"
+#include "measure/watchdog.hpp"
 
 #include <unistd.h>
 
@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <utility>
 
-#include "../check.hpp"
+#include "base/errors.hpp"
 
 namespace volley {
 
-Watchdog::Watchdog(std::string who, double patience_s)
-    : who_(std::move(who)), patience_s_(patience_s), start_(Clock::now()), deadline_s_(patience_s), thread_([this] {
+Watchdog::Watchdog(std::string who, double timeout_s)
+    : who_(std::move(who)), timeout_s_(timeout_s), start_(Clock::now()), deadline_s_(timeout_s), thread_([this] {
         watch();
       }) {}
 
@@ -33,7 +33,7 @@ void Watchdog::enter(std::string where) {
 }
 
 void Watchdog::progress(double expected_s) {
-  deadline_s_.store(seconds_since(start_) + patience_s_ + expected_s, std::memory_order_relaxed);
+  deadline_s_.store(seconds_since(start_) + timeout_s_ + expected_s, std::memory_order_relaxed);
 }
 
 void Watchdog::watch() {
@@ -48,7 +48,7 @@ void Watchdog::watch() {
     if (std::exchange(seen_s, deadline_s) != deadline_s) since_s = now_s;
     if (now_s < deadline_s) continue;
     std::fprintf(stderr, "volley-engine: watchdog: %s made no progress for %.0f s in %s\n", who_.c_str(),
-                 std::max(patience_s_, now_s - since_s), where_.c_str());
+                 std::max(timeout_s_, now_s - since_s), where_.c_str());
     std::fflush(stderr);
     _exit(static_cast<int>(Exit::watchdog));  // no destructor, no MPI: either may hang as well
   }

@@ -7,14 +7,14 @@
 #include <string>
 #include <thread>
 
-#include "clock.hpp"
+#include "base/clock.hpp"
 
 namespace volley {
 
 class Watchdog {
  public:
   // `who` begins the sentence, e.g. "rank 1 of 2".
-  Watchdog(std::string who, double patience_s);
+  Watchdog(std::string who, double timeout_s);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -28,7 +28,7 @@ class Watchdog {
   void watch();
 
   const std::string who_;
-  const double patience_s_;
+  const double timeout_s_;
   const Clock::time_point start_;
   // Seconds from the start. One value: of two the watcher could see the one before and the other after progress.
   std::atomic<double> deadline_s_;

@@ -1,6 +1,18 @@
-#include "json.hpp"
+#include "record/json.hpp"
+
+#include <variant>
 
 namespace volley {
+
+namespace {
+
+// The function that fits the argument best.
+template <class... Functions>
+struct Either : Functions... {
+  using Functions::operator()...;
+};
+
+}  // namespace
 
 // Here and nowhere else, because the library's writer and reader take long to compile.
 std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -12,6 +24,18 @@ Json json_from(const std::string& text) {
     if (depth > deepest) throw TooDeep("nested deeper than " + std::to_string(deepest) + " levels");
     return true;
   });
+}
+
+Json to_json(const Facts& facts) {
+  Json object = Json::object();
+  const auto plain = [](const auto& value) { return Json(value); };
+  const auto rows = [](const std::vector<Facts>& each) {
+    Json list = Json::array();
+    for (const auto& row : each) list.push_back(to_json(row));
+    return list;
+  };
+  for (const auto& [name, value] : facts) object[name] = std::visit(Either{plain, rows}, value);
+  return object;
 }
 
 }  // namespace volley

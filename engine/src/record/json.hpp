@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "record/facts.hpp"
+
 namespace volley {
 
 using Json = nlohmann::ordered_json;
@@ -20,5 +22,7 @@ class TooDeep : public std::runtime_error {
 
 // The document in a text. Throws Json::exception where there is none, and TooDeep.
 [[nodiscard]] Json json_from(const std::string& text);
+
+[[nodiscard]] Json to_json(const Facts& facts);
 
 }  // namespace volley

@@ -1,4 +1,4 @@
-#include "output.hpp"
+#include "record/output.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "../check.hpp"
+#include "base/errors.hpp"
 
 namespace volley {
 
@@ -25,7 +25,8 @@ void open_what_was_closed() {
 
 Output Output::claim(const std::string& path) {
   const auto kept_or_trouble = [&](int kept) {
-    if (kept < 0) throw Inability("records cannot be written to " + path + ": " + std::string(std::strerror(errno)));
+    if (kept < 0)
+      throw UnsupportedError("records cannot be written to " + path + ": " + std::string(std::strerror(errno)));
     return kept;
   };
   int kept = path == "-" ? kept_or_trouble(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) : -1;

@@ -1,12 +1,12 @@
-#include "plan.hpp"
+#include "record/plan.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <sstream>
 
-#include "../node/section.hpp"
-#include "../transport/entry.hpp"
-#include "json.hpp"
+#include "benchmark/gpu_matrix/section.hpp"
+#include "record/json.hpp"
+#include "transport/entry.hpp"
 
 namespace volley {
 
@@ -171,8 +171,8 @@ void read_sampling(Object& object, Sampling& sampling) {
   object.boolean("tail", sampling.tail);
 }
 
-void read_stream(Object& object, Stream& stream) {
-  object.integer("window", stream.window, 1);
+void read_stream(Object& object, Window& stream) {
+  object.integer("window", stream.messages, 1);
   object.choice("direction", stream.direction, {{"uni", Direction::uni}, {"bi", Direction::bi}});
 }
 
@@ -229,9 +229,9 @@ void check_node(Object& object, const Plan& plan) {
   if (!object.has("node")) return object.complain("node", "missing: expected an object");
   if (plan.node.sections.empty()) object.complain("node.sections", "expected at least one section");
   for (std::size_t i = 0; i < plan.node.sections.size(); ++i) {
-    if (node::find_section(plan.node.sections[i]) != nullptr) continue;
+    if (gpu_matrix::find_section(plan.node.sections[i]) != nullptr) continue;
     std::string names;
-    for (const auto& section : node::sections()) names += (names.empty() ? "" : ", ") + std::string(section.name);
+    for (const auto& section : gpu_matrix::sections()) names += (names.empty() ? "" : ", ") + std::string(section.name);
     object.complain("node.sections[" + std::to_string(i) + "]",
                     "there is no section `" + plan.node.sections[i] + "`; there are " + names);
   }
@@ -334,7 +334,7 @@ void read_into(PlanReading& reading, Object& object, Transports transports) {
   object.list("sizes_bytes", plan.sizes_bytes, a_size, is_size);
   object.texts("excluded", plan.excluded);
   object.object("sampling", [&](Object& inner) { read_sampling(inner, plan.sampling); });
-  object.object("stream", [&](Object& inner) { read_stream(inner, plan.stream); });
+  object.object("stream", [&](Object& inner) { read_stream(inner, plan.window); });
   object.object("matrix", [&](Object& inner) { read_matrix(inner, plan.matrix); });
   object.object("node", [&](Object& inner) { read_node(inner, plan.node); });
   object.object("jacobi", [&](Object& inner) { read_jacobi(inner, plan.jacobi); });

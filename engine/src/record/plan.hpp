@@ -26,13 +26,13 @@ struct Sampling {
   bool tail = false;  // adaptive: k = 1
 };
 
-struct Stream {
-  int window = 64;
+struct Window {
+  int messages = 64;
   Direction direction = Direction::uni;
 };
 
 struct Matrix {
-  bool loaded = false;                               // all ranks at once, in a tournament
+  bool loaded = false;                               // all ranks at once, in a round robin
   std::vector<std::uint64_t> latency_sizes_bytes;    // of ping-pongs
   std::vector<std::uint64_t> bandwidth_sizes_bytes;  // of streams
   std::vector<std::array<int, 2>> pairs;             // empty: all
@@ -45,8 +45,8 @@ struct Jacobi {
   std::array<std::int64_t, 2> domain{3, 3};  // points of each process along x and y
   bool single = false;                       // numbers of 4 bytes instead of 8
   std::uint64_t iterations = 1000;
-  double tolerance = 1e-5;        // ends when the residue is at most this
-  std::uint64_t check_every = 1;  // iterations from one residue to the next
+  double tolerance = 1e-5;        // ends when the residual is at most this
+  std::uint64_t check_every = 1;  // iterations from one residual to the next
   bool overlap = true;            // the interior is computed while halos are on their way
   std::optional<int> threads;     // of each rank; otherwise its share of the cores
 };
@@ -66,7 +66,7 @@ struct Plan {
   std::vector<std::uint64_t> sizes_bytes;
   std::map<std::string, std::string> excluded;  // transport, and why it must not be opened
   Sampling sampling;
-  Stream stream;
+  Window window;
   Matrix matrix;
   Node node;
   Jacobi jacobi;
@@ -88,7 +88,7 @@ struct PlanReading {
 struct TransportEntry;
 [[nodiscard]] PlanReading read_plan(const std::string& text, std::span<const TransportEntry> transports);
 
-// The text at `path`, or on standard input for "-". Throws Refusal when it cannot be read.
+// The text at `path`, or on standard input for "-". Throws UsageError when it cannot be read.
 [[nodiscard]] std::string read_plan_text(const std::string& path);
 
 }  // namespace volley

@@ -4,8 +4,8 @@
 #include <iostream>
 #include <iterator>
 
-#include "../check.hpp"
-#include "plan.hpp"
+#include "base/errors.hpp"
+#include "record/plan.hpp"
 
 namespace volley {
 
@@ -36,10 +36,10 @@ std::string read_one_document(std::istream& input) {
 }  // namespace
 
 std::string read_plan_text(const std::string& path) {
-  if (path.empty()) throw Refusal("no plan: give --plan FILE, or --plan - to read it from standard input");
+  if (path.empty()) throw UsageError("no plan: give --plan FILE, or --plan - to read it from standard input");
   if (path == "-") return read_one_document(std::cin);
   std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path)) throw Refusal("the plan " + path + " cannot be read");
+  if (!file || std::filesystem::is_directory(path)) throw UsageError("the plan " + path + " cannot be read");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

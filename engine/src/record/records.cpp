@@ -1,9 +1,7 @@
-#include "records.hpp"
+#include "record/records.hpp"
 
 #include <exception>
 #include <sstream>
-
-#include "facts.hpp"
 
 namespace volley {
 

@@ -3,12 +3,14 @@
 
 #include <string>
 
-#include "../measure/clock.hpp"
-#include "json.hpp"
-#include "output.hpp"
-#include "plan.hpp"
+#include "base/clock.hpp"
+#include "record/json.hpp"
+#include "record/output.hpp"
+#include "record/plan.hpp"
 
 namespace volley {
+
+inline constexpr int record_version = 1;
 
 // Counts points and knows how the run ends; writes on the first rank only.
 class Records {

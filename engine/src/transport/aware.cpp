@@ -1,9 +1,9 @@
 // `aware`: MPI on device pointers, the tutorial's CUDA-aware version. Whether the MPI can do that is found out by the
 // front in a job of its own, since one that cannot ends the process.
-#include "halo_link.hpp"
-#include "host_driven.hpp"
-#include "makers.hpp"
-#include "mpi_channel.hpp"
+#include "transport/halo_link.hpp"
+#include "transport/host_driven.hpp"
+#include "transport/makers.hpp"
+#include "transport/mpi_channel.hpp"
 
 namespace volley {
 

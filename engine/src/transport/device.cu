@@ -3,26 +3,26 @@
 // device_kernels.cuh for the protocols.
 #include <algorithm>
 
-#include "../handles/device_buffer.cuh"
-#include "../handles/pinned_buffer.cuh"
-#include "../handles/stream.cuh"
-#include "device_kernels.cuh"
-#include "makers.hpp"
-#include "peer_memory.cuh"
+#include "gpu/device_buffer.cuh"
+#include "gpu/pinned_buffer.cuh"
+#include "gpu/stream.cuh"
+#include "transport/device_kernels.cuh"
+#include "transport/makers.hpp"
+#include "transport/peer_memory.cuh"
 
 namespace volley {
 
 namespace {
 
+using device::DeviceBatch;
 using device::Inbox;
-using device::Job;
 using device::Verdict;
 
 // How long a kernel waits for the other one: the other rank may still be checking the last batch, and its host may be
-// held up. Less than the watchdog's patience, so that the device says what it waited for.
-constexpr std::uint64_t patience_ns = 10'000'000'000;
+// held up. Less than the watchdog's timeout, so that the device says what it waited for.
+constexpr std::uint64_t timeout_ns = 10'000'000'000;
 // ... and longer for much data: no link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
-constexpr std::uint64_t patience_ns_per_byte = 1;
+constexpr std::uint64_t timeout_ns_per_byte = 1;
 
 static_assert(last_offset_bytes % sizeof(uint4) == 0, "the last message is aligned as the others are");
 
@@ -56,7 +56,7 @@ constexpr Shape long_shape(std::size_t bytes, unsigned most_blocks) {
   return {static_cast<unsigned>(blocks), std::max(threads, device::warp_threads)};
 }
 
-using Kernel = void (*)(Job);
+using Kernel = void (*)(DeviceBatch);
 
 // Blocks that are resident together whatever the launch: a block that waited for another's place would wait for ever.
 unsigned resident_blocks(Kernel kernel) {
@@ -71,16 +71,16 @@ unsigned resident_blocks(Kernel kernel) {
 
 class DeviceTransport final : public Transport {
  public:
-  std::string unavailable(const Context& context, const Pair& pair) override {
-    return without_kernels_that_meet(context, pair);
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
+    return without_concurrent_kernels(context, pair);
   }
 
-  void open(const Context&, const Pair& pair, const Buffers& buffers, std::size_t) override {
+  void open(const Context&, const RankGroup& pair, const Buffers& buffers, std::size_t) override {
     control_ = pair.control.get();
-    ranks_ = {pair.ranks[static_cast<std::size_t>(pair.self)], pair.ranks[static_cast<std::size_t>(pair.peer)]};
+    ranks_ = {pair.ranks[static_cast<std::size_t>(pair.self)], pair.ranks[static_cast<std::size_t>(pair.peer())]};
     leads_ = pair.leads();
-    const unsigned mine = std::min(
-        {device::most_blocks, resident_blocks(device::long_pingpong), resident_blocks(device::stream_windows)});
+    const unsigned mine =
+        std::min({device::most_blocks, resident_blocks(device::long_round_trips), resident_blocks(device::windows)});
     most_blocks_ = std::min(mine, swapped(mine, pair));
     stream_ = gpu::Stream::make();
     verdict_ = gpu::PinnedBuffer(sizeof(Verdict));
@@ -99,21 +99,21 @@ class DeviceTransport final : public Transport {
     VOLLEY_MPI(MPI_Barrier(control_));  // the other rank's first message comes after this
   }
 
-  void pingpong(const View& view, std::uint64_t exchanges) override {
-    const Job job = job_of(view, exchanges, 1);
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    const DeviceBatch batch = batch_of(view, exchanges, 1);
     if (view.bytes > device::short_bytes)
-      launch_together(device::long_pingpong, long_shape(view.bytes, most_blocks_), job);
-    else launch_short(job);
-    finish(job);
+      launch_together(device::long_round_trips, long_shape(view.bytes, most_blocks_), batch);
+    else launch_short(batch);
+    finish(batch);
   }
 
-  void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
-    Job job = job_of(view, windows, stream.window);
-    const bool both = stream.direction == Direction::bi;
-    job.sends = leads_ || both;
-    job.receives = !leads_ || both;
-    launch_together(device::stream_windows, long_shape(view.bytes, most_blocks_), job);
-    finish(job);
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    DeviceBatch batch = batch_of(view, count, window.messages);
+    const bool both = window.direction == Direction::bi;
+    batch.sends = leads_ || both;
+    batch.receives = !leads_ || both;
+    launch_together(device::windows, long_shape(view.bytes, most_blocks_), batch);
+    finish(batch);
   }
 
   // The other rank's mapping of the inbox goes before the inbox.
@@ -132,41 +132,43 @@ class DeviceTransport final : public Transport {
             {"direct_stores_most_blocks", device::most_blocks},
             {"direct_stores_most_threads_per_block", device::most_threads},
             {"streams", "direct stores at every size"},
-            {"patience_s", static_cast<double>(patience_ns) * 1e-9}};
+            {"timeout_s", static_cast<double>(timeout_ns) * 1e-9}};
   }
 
  private:
   [[nodiscard]] Verdict* verdict() const { return reinterpret_cast<Verdict*>(verdict_.data()); }
 
-  [[nodiscard]] Job job_of(const View& view, std::uint64_t count, int window) const {
-    Job job{};
-    job.send = view.send;
-    job.recv = view.recv;
-    job.recv_there = buffers_.opposite(view.recv);
-    job.bytes = view.bytes;
-    job.last_offset = view.last_offset;
-    job.inbox = reinterpret_cast<Inbox*>(inbox_.data());
-    job.inbox_there = reinterpret_cast<Inbox*>(inbox_there_.data());
-    job.verdict = verdict();
-    job.last = last_;
-    job.count = count;
-    job.window = window;
-    job.leads = leads_;
-    job.patience_ns = patience_ns + patience_ns_per_byte * view.bytes * static_cast<std::uint64_t>(window);
-    return job;
+  [[nodiscard]] DeviceBatch batch_of(const View& view, std::uint64_t count, int window) const {
+    DeviceBatch batch{};
+    batch.send = view.send;
+    batch.recv = view.recv;
+    batch.recv_there = buffers_.opposite(view.recv);
+    batch.bytes = view.bytes;
+    batch.last_offset = view.last_offset;
+    batch.inbox = reinterpret_cast<Inbox*>(inbox_.data());
+    batch.inbox_there = reinterpret_cast<Inbox*>(inbox_there_.data());
+    batch.verdict = verdict();
+    batch.last = last_;
+    batch.count = count;
+    batch.window = window;
+    batch.leads = leads_;
+    batch.timeout_ns = timeout_ns + timeout_ns_per_byte * view.bytes * static_cast<std::uint64_t>(window);
+    return batch;
   }
 
   // The last message leaves from elsewhere. It has a launch of its own, which waits behind the one of all others: an
   // instruction more in the loop of that kernel would show in every exchange.
-  void launch_short(const Job& job) {
-    const bool one_line = rounded_up(job.bytes, device::payload_bytes) <= device::most_threads * device::payload_bytes;
-    const Kernel kernel = one_line ? device::short_pingpong<1> : device::short_pingpong<device::most_lines_per_thread>;
-    const Shape shape = short_shape(job.bytes);
-    if (job.last_offset == 0) return launch(kernel, shape, job);
-    Job before = job;
-    before.count = job.count - 1;
-    Job last = job;
-    last.send += job.last_offset;
+  void launch_short(const DeviceBatch& batch) {
+    const bool one_line =
+        rounded_up(batch.bytes, device::payload_bytes) <= device::most_threads * device::payload_bytes;
+    const Kernel kernel =
+        one_line ? device::short_round_trips<1> : device::short_round_trips<device::most_lines_per_thread>;
+    const Shape shape = short_shape(batch.bytes);
+    if (batch.last_offset == 0) return launch(kernel, shape, batch);
+    DeviceBatch before = batch;
+    before.count = batch.count - 1;
+    DeviceBatch last = batch;
+    last.send += batch.last_offset;
     last.last += before.count;
     last.count = 1;
     launch(kernel, shape, before);
@@ -174,34 +176,34 @@ class DeviceTransport final : public Transport {
   }
 
   // One block.
-  void launch(Kernel kernel, const Shape& shape, const Job& job) {
-    kernel<<<shape.blocks, shape.threads, 0, stream_.get()>>>(job);
+  void launch(Kernel kernel, const Shape& shape, const DeviceBatch& batch) {
+    kernel<<<shape.blocks, shape.threads, 0, stream_.get()>>>(batch);
     VOLLEY_CUDA_CHECK(cudaGetLastError());
   }
 
   // Cooperative: the driver starts all blocks together, or says that it cannot.
-  void launch_together(Kernel kernel, const Shape& shape, Job job) {
-    void* arguments[] = {&job};
+  void launch_together(Kernel kernel, const Shape& shape, DeviceBatch batch) {
+    void* arguments[] = {&batch};
     VOLLEY_CUDA_CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), shape.blocks, shape.threads,
                                                   arguments, 0, stream_.get()));
   }
 
-  void finish(const Job& job) {
+  void finish(const DeviceBatch& batch) {
     stream_.synchronize();
-    if (verdict()->outcome != Verdict::good) fail(job);
-    last_ += job.count;
+    if (verdict()->outcome != Verdict::good) fail(batch);
+    last_ += batch.count;
   }
 
-  [[noreturn]] void fail(const Job& job) const {
+  [[noreturn]] void fail(const DeviceBatch& batch) const {
     const std::string other = "the device of rank " + std::to_string(ranks_[1]);
-    const std::string what = (job.window > 1 ? "window " : "message ") + std::to_string(verdict()->number) + " of " +
-                             std::to_string(job.bytes) + " B";
+    const std::string what = (batch.window > 1 ? "window " : "message ") + std::to_string(verdict()->number) + " of " +
+                             std::to_string(batch.bytes) + " B";
     if (verdict()->outcome == Verdict::deserted) {
       throw std::runtime_error("device: " + other + " gave up, and with it rank " + std::to_string(ranks_[0]) +
                                " while it waited for " + what);
     }
     throw std::runtime_error("device: the device of rank " + std::to_string(ranks_[0]) + " waited " +
-                             std::to_string(job.patience_ns / 1'000'000'000) + " s for " + what + " from " + other +
+                             std::to_string(batch.timeout_ns / 1'000'000'000) + " s for " + what + " from " + other +
                              ": its kernel does not run, or its stores do not arrive");
   }
 

@@ -5,19 +5,19 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "../handles/device_buffer.cuh"
-#include "../handles/pinned_buffer.cuh"
-#include "device_access.cuh"
-#include "halo_link.hpp"
-#include "makers.hpp"
-#include "peer_memory.cuh"
+#include "gpu/device_buffer.cuh"
+#include "gpu/kernels/device_access.cuh"
+#include "gpu/pinned_buffer.cuh"
+#include "transport/halo_link.hpp"
+#include "transport/makers.hpp"
+#include "transport/peer_memory.cuh"
 
 namespace volley {
 
 namespace {
 
-// As in device.cu: shorter than the watchdog's patience, so that the device says what it waited for.
-constexpr std::uint64_t patience_ns = 10'000'000'000;
+// As in device.cu: shorter than the watchdog's timeout, so that the device says what it waited for.
+constexpr std::uint64_t timeout_ns = 10'000'000'000;
 constexpr unsigned polls_between_looks = 4096;
 constexpr unsigned block_threads = 256;
 constexpr unsigned most_blocks = 32;
@@ -30,7 +30,7 @@ struct Post {
 };
 
 // In host memory of this rank.
-struct Verdict {
+struct HaloVerdict {
   enum : std::uint32_t { good, expired, deserted };
   std::uint32_t outcome;
   std::uint64_t number;
@@ -56,38 +56,39 @@ __global__ void store_halo(const std::uint32_t* from, std::uint32_t* there, std:
   if (atomicAdd(&here->stored, 1U) != gridDim.x - 1) return;
   here->stored = 0;
   __threadfence_system();
-  device::Told(post_there->arrived).store(number, cuda::memory_order_release);
+  device::SystemAtomic(post_there->arrived).store(number, cuda::memory_order_release);
 }
 
 // Ends when the halo `number` is here. When it does not come, says so, ends the other device's waiting, and from then
 // on waits for nothing.
-__global__ void await_halo(Post* here, Post* post_there, Verdict* verdict, std::uint64_t number) {
+__global__ void await_halo(Post* here, Post* post_there, HaloVerdict* verdict, std::uint64_t number) {
   std::uint64_t deadline_ns = 0;
-  for (unsigned polls = 1; device::Told(here->arrived).load(cuda::memory_order_acquire) < number; ++polls) {
+  for (unsigned polls = 1; device::SystemAtomic(here->arrived).load(cuda::memory_order_acquire) < number; ++polls) {
     if (polls % polls_between_looks != 0) continue;
     const std::uint64_t now = device::now_ns();
-    if (deadline_ns == 0) deadline_ns = now + patience_ns;
-    if (device::Told(verdict->outcome).load(cuda::memory_order_relaxed) != Verdict::good) return;
-    const bool deserted = device::Told(here->given_up).load(cuda::memory_order_relaxed) != 0;
+    if (deadline_ns == 0) deadline_ns = now + timeout_ns;
+    if (device::SystemAtomic(verdict->outcome).load(cuda::memory_order_relaxed) != HaloVerdict::good) return;
+    const bool deserted = device::SystemAtomic(here->given_up).load(cuda::memory_order_relaxed) != 0;
     if (!deserted && now < deadline_ns) continue;
-    device::Told(verdict->number).store(number, cuda::memory_order_relaxed);
-    device::Told(verdict->outcome).store(deserted ? Verdict::deserted : Verdict::expired, cuda::memory_order_release);
-    device::Told(post_there->given_up).store(1U, cuda::memory_order_relaxed);
+    device::SystemAtomic(verdict->number).store(number, cuda::memory_order_relaxed);
+    device::SystemAtomic(verdict->outcome)
+        .store(deserted ? HaloVerdict::deserted : HaloVerdict::expired, cuda::memory_order_release);
+    device::SystemAtomic(post_there->given_up).store(1U, cuda::memory_order_relaxed);
     return;
   }
 }
 
 class DeviceHalo final : public HaloLink {
  public:
-  std::string unavailable(const Context& context, const Pair& pair) override {
-    return without_kernels_that_meet(context, pair);
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
+    return without_concurrent_kernels(context, pair);
   }
 
-  void open(const Context&, const Pair& pair, const Buffers& buffers, std::size_t, const View&) override {
+  void open(const Context&, const RankGroup& pair, const Buffers& buffers, std::size_t, const View&) override {
     control_ = pair.control.get();
-    ranks_ = {pair.ranks[static_cast<std::size_t>(pair.self)], pair.ranks[static_cast<std::size_t>(pair.peer)]};
-    verdict_ = gpu::PinnedBuffer(sizeof(Verdict));
-    *verdict() = {Verdict::good, 0};
+    ranks_ = {pair.ranks[static_cast<std::size_t>(pair.self)], pair.ranks[static_cast<std::size_t>(pair.peer())]};
+    verdict_ = gpu::PinnedBuffer(sizeof(HaloVerdict));
+    *verdict() = {HaloVerdict::good, 0};
     post_ = gpu::DeviceBuffer(sizeof(Post));
     VOLLEY_CUDA_CHECK(cudaMemset(post_.data(), 0, sizeof(Post)));
     VOLLEY_CUDA_CHECK(cudaDeviceSynchronize());
@@ -98,18 +99,18 @@ class DeviceHalo final : public HaloLink {
 
   [[nodiscard]] bool host_driven() const override { return false; }
 
-  void leave(const View& view, CUstream_st* stream) override {
+  void leave(const View& view, CUstream_st* cuda_stream) override {
     const auto threads = view.bytes / sizeof(uint4) + 1;
     const auto blocks = std::clamp<std::size_t>((threads + block_threads - 1) / block_threads, 1, most_blocks);
-    store_halo<<<static_cast<unsigned>(blocks), block_threads, 0, stream>>>(
+    store_halo<<<static_cast<unsigned>(blocks), block_threads, 0, cuda_stream>>>(
         reinterpret_cast<const std::uint32_t*>(view.send),
         reinterpret_cast<std::uint32_t*>(buffers_.opposite(view.recv)), view.bytes / sizeof(std::uint32_t), here(),
         there(), ++number_);
     VOLLEY_CUDA_CHECK(cudaGetLastError());
   }
 
-  void arrive(const View&, CUstream_st* stream) override {
-    await_halo<<<1, 1, 0, stream>>>(here(), there(), verdict(), number_);
+  void arrive(const View&, CUstream_st* cuda_stream) override {
+    await_halo<<<1, 1, 0, cuda_stream>>>(here(), there(), verdict(), number_);
     VOLLEY_CUDA_CHECK(cudaGetLastError());
   }
 
@@ -118,16 +119,16 @@ class DeviceHalo final : public HaloLink {
 
   void progress() override {
     const auto outcome = std::atomic_ref(verdict()->outcome).load(std::memory_order_acquire);
-    if (outcome == Verdict::good) return;
+    if (outcome == HaloVerdict::good) return;
     const std::string what =
         "halo " + std::to_string(verdict()->number) + " from the device of rank " + std::to_string(ranks_[1]);
-    if (outcome == Verdict::deserted) {
+    if (outcome == HaloVerdict::deserted) {
       throw std::runtime_error("device: the device of rank " + std::to_string(ranks_[1]) +
                                " gave up, and with it rank " + std::to_string(ranks_[0]) + " while it waited for " +
                                what);
     }
     throw std::runtime_error("device: the device of rank " + std::to_string(ranks_[0]) + " waited " +
-                             std::to_string(patience_ns / 1'000'000'000) + " s for " + what +
+                             std::to_string(timeout_ns / 1'000'000'000) + " s for " + what +
                              ": its kernel does not run, or its stores do not arrive");
   }
 
@@ -141,7 +142,7 @@ class DeviceHalo final : public HaloLink {
   }
 
  private:
-  [[nodiscard]] Verdict* verdict() const { return reinterpret_cast<Verdict*>(verdict_.data()); }
+  [[nodiscard]] HaloVerdict* verdict() const { return reinterpret_cast<HaloVerdict*>(verdict_.data()); }
   [[nodiscard]] Post* here() const { return reinterpret_cast<Post*>(post_.data()); }
   [[nodiscard]] Post* there() const { return reinterpret_cast<Post*>(post_there_.data()); }
 

@@ -20,7 +20,7 @@
 // the answer started only when every thread on the other side had taken message n out of the inbox.
 #pragma once
 
-#include "device_access.cuh"
+#include "gpu/kernels/device_access.cuh"
 
 namespace volley::device {
 
@@ -49,7 +49,7 @@ struct Verdict {
 };
 
 // What one launch does.
-struct Job {
+struct DeviceBatch {
   const std::byte* send;
   std::byte* recv;
   std::byte* recv_there;  // the other rank's recv, mapped here
@@ -62,40 +62,41 @@ struct Job {
   std::uint64_t count;  // exchanges (or windows) to make
   int window;           // messages of a window
   bool leads;
-  bool sends;  // in a stream
+  bool sends;  // in windows
   bool receives;
-  std::uint64_t patience_ns;
+  std::uint64_t timeout_ns;
 };
 
 // One look at the clock and at the host's memory costs about a microsecond, a look at the inbox a quarter of one.
 constexpr unsigned polls_between_looks = 4096;
 
 // Why waiting makes no sense any longer; `good` while it does. `deadline_ns` is 0 before the first look.
-__device__ inline std::uint32_t hopeless(const Job& job, std::uint64_t& deadline_ns) {
+__device__ inline std::uint32_t poll_status(const DeviceBatch& batch, std::uint64_t& deadline_ns) {
   const std::uint64_t now = now_ns();
-  if (deadline_ns == 0) deadline_ns = now + job.patience_ns;
-  if (const auto outcome = Told(job.verdict->outcome).load(cuda::memory_order_relaxed); outcome != Verdict::good) {
+  if (deadline_ns == 0) deadline_ns = now + batch.timeout_ns;
+  if (const auto outcome = SystemAtomic(batch.verdict->outcome).load(cuda::memory_order_relaxed);
+      outcome != Verdict::good) {
     return outcome;
   }
-  if (Told(job.inbox->given_up).load(cuda::memory_order_relaxed) != 0) return Verdict::deserted;
+  if (SystemAtomic(batch.inbox->given_up).load(cuda::memory_order_relaxed) != 0) return Verdict::deserted;
   return now < deadline_ns ? Verdict::good : Verdict::expired;
 }
 
 // Ends this kernel, and the other device's.
-__device__ inline void give_up(const Job& job, std::uint32_t outcome, std::uint64_t number) {
-  Told(job.verdict->number).store(number, cuda::memory_order_relaxed);
-  Told(job.verdict->outcome).store(outcome, cuda::memory_order_relaxed);
-  Told(job.inbox_there->given_up).store(1, cuda::memory_order_relaxed);
+__device__ inline void give_up(const DeviceBatch& batch, std::uint32_t outcome, std::uint64_t number) {
+  SystemAtomic(batch.verdict->number).store(number, cuda::memory_order_relaxed);
+  SystemAtomic(batch.verdict->outcome).store(outcome, cuda::memory_order_relaxed);
+  SystemAtomic(batch.inbox_there->given_up).store(1, cuda::memory_order_relaxed);
 }
 
 // Polls until `ready`, a message's arrival; false when this device or the other one has given up.
 template <class Ready>
-__device__ bool await(const Job& job, std::uint64_t number, Ready ready) {
+__device__ bool await(const DeviceBatch& batch, std::uint64_t number, Ready ready) {
   std::uint64_t deadline_ns = 0;
   for (unsigned polls = 1; !ready(); ++polls) {
     if (polls % polls_between_looks != 0) continue;
-    if (const auto outcome = hopeless(job, deadline_ns); outcome != Verdict::good) {
-      give_up(job, outcome, number);
+    if (const auto outcome = poll_status(batch, deadline_ns); outcome != Verdict::good) {
+      give_up(batch, outcome, number);
       return false;
     }
   }
@@ -124,7 +125,7 @@ __device__ inline bool carries(const Line& line, std::uint32_t number) {
 
 // What a thread does with one line of every message: where the data lies, and the lines that it goes and comes in.
 // It is worked out once a launch, because every instruction between a message and its answer shows in the latency.
-struct Part {
+struct LineShare {
   const std::byte* from;
   std::byte* to;
   const Line* here;
@@ -138,48 +139,48 @@ __device__ inline bool whole_word(const std::byte* at, unsigned bytes) {
   return bytes == payload_bytes && reinterpret_cast<std::uintptr_t>(at) % payload_bytes == 0;
 }
 
-__device__ inline Part part_of(const Job& job, unsigned line) {
+__device__ inline LineShare share_of(const DeviceBatch& batch, unsigned line) {
   const std::uint64_t offset = std::uint64_t{line} * payload_bytes;
-  const std::uint64_t left = offset < job.bytes ? job.bytes - offset : 0;
+  const std::uint64_t left = offset < batch.bytes ? batch.bytes - offset : 0;
   const unsigned bytes = left < payload_bytes ? static_cast<unsigned>(left) : payload_bytes;
-  const std::byte* const from = job.send + offset;
-  std::byte* const to = job.recv + offset;
+  const std::byte* const from = batch.send + offset;
+  std::byte* const to = batch.recv + offset;
   return {from,
           to,
-          &job.inbox->lines[line],
-          &job.inbox_there->lines[line],
+          &batch.inbox->lines[line],
+          &batch.inbox_there->lines[line],
           bytes,
           whole_word(from, bytes),
           whole_word(to, bytes)};
 }
 
-__device__ inline std::uint64_t gather(const Part& part) {
-  if (part.word_from) return load(reinterpret_cast<const std::uint64_t*>(part.from));
+__device__ inline std::uint64_t gather(const LineShare& share) {
+  if (share.word_from) return load(reinterpret_cast<const std::uint64_t*>(share.from));
   std::uint64_t data = 0;
-  for (unsigned byte = 0; byte < part.bytes; ++byte) {
-    data |= std::uint64_t{load(reinterpret_cast<const std::uint8_t*>(part.from) + byte)} << (8 * byte);
+  for (unsigned byte = 0; byte < share.bytes; ++byte) {
+    data |= std::uint64_t{load(reinterpret_cast<const std::uint8_t*>(share.from) + byte)} << (8 * byte);
   }
   return data;
 }
 
-__device__ inline void scatter(const Part& part, std::uint64_t data) {
-  if (part.word_to) {
-    store(reinterpret_cast<std::uint64_t*>(part.to), data);
+__device__ inline void scatter(const LineShare& share, std::uint64_t data) {
+  if (share.word_to) {
+    store(reinterpret_cast<std::uint64_t*>(share.to), data);
     return;
   }
-  for (unsigned byte = 0; byte < part.bytes; ++byte) {
-    store(reinterpret_cast<std::uint8_t*>(part.to) + byte, static_cast<std::uint8_t>(data >> (8 * byte)));
+  for (unsigned byte = 0; byte < share.bytes; ++byte) {
+    store(reinterpret_cast<std::uint8_t*>(share.to) + byte, static_cast<std::uint8_t>(data >> (8 * byte)));
   }
 }
 
 template <unsigned lines>
-__device__ void send_short(const Part (&parts)[lines], std::uint32_t number) {
+__device__ void send_short(const LineShare (&shares)[lines], std::uint32_t number) {
 #pragma unroll
-  for (const Part& part : parts) {
-    if (part.bytes == 0) break;
-    const std::uint64_t data = gather(part);
-    store_line(part.there, {word_of(static_cast<std::uint32_t>(data), number),
-                            word_of(static_cast<std::uint32_t>(data >> 32), number)});
+  for (const LineShare& share : shares) {
+    if (share.bytes == 0) break;
+    const std::uint64_t data = gather(share);
+    store_line(share.there, {word_of(static_cast<std::uint32_t>(data), number),
+                             word_of(static_cast<std::uint32_t>(data >> 32), number)});
   }
 }
 
@@ -187,17 +188,17 @@ __device__ void send_short(const Part (&parts)[lines], std::uint32_t number) {
 // this thread's share did not come; the others find that out while they wait for the next message, so that no
 // vote, which takes longer than a barrier, stands between a message and its answer.
 template <unsigned lines>
-__device__ bool receive_short(const Job& job, const Part (&parts)[lines], std::uint32_t number) {
+__device__ bool receive_short(const DeviceBatch& batch, const LineShare (&shares)[lines], std::uint32_t number) {
   bool good = true;
 #pragma unroll
-  for (const Part& part : parts) {
-    if (part.bytes == 0) break;
+  for (const LineShare& share : shares) {
+    if (share.bytes == 0) break;
     Line found;
-    good = good && await(job, number, [&] {
-             found = load_line(part.here);
+    good = good && await(batch, number, [&] {
+             found = load_line(share.here);
              return carries(found, number);
            });
-    if (good) scatter(part, (found.words[0] & 0xFFFFFFFFU) | found.words[1] << 32);
+    if (good) scatter(share, (found.words[0] & 0xFFFFFFFFU) | found.words[1] << 32);
   }
   wait_for_block();
   return good;
@@ -205,15 +206,15 @@ __device__ bool receive_short(const Job& job, const Part (&parts)[lines], std::u
 
 // `lines` of them a thread.
 template <unsigned lines>
-__global__ void __launch_bounds__(most_threads, 1) short_pingpong(const Job job) {
-  Part parts[lines];
+__global__ void __launch_bounds__(most_threads, 1) short_round_trips(const DeviceBatch batch) {
+  LineShare shares[lines];
 #pragma unroll
-  for (unsigned i = 0; i < lines; ++i) parts[i] = part_of(job, threadIdx.x + i * blockDim.x);
-  for (std::uint64_t exchange = 1; exchange <= job.count; ++exchange) {
-    const auto number = static_cast<std::uint32_t>(job.last + exchange);
-    if (job.leads) send_short(parts, number);
-    if (!receive_short(job, parts, number)) return;
-    if (!job.leads) send_short(parts, number);
+  for (unsigned i = 0; i < lines; ++i) shares[i] = share_of(batch, threadIdx.x + i * blockDim.x);
+  for (std::uint64_t exchange = 1; exchange <= batch.count; ++exchange) {
+    const auto number = static_cast<std::uint32_t>(batch.last + exchange);
+    if (batch.leads) send_short(shares, number);
+    if (!receive_short(batch, shares, number)) return;
+    if (!batch.leads) send_short(shares, number);
   }
 }
 
@@ -243,58 +244,61 @@ __device__ void copy(const std::byte* from, std::byte* to, std::uint64_t units) 
 
 // Vectors, and single bytes for the rest. Buffers are page aligned, and the last message begins whole vectors behind
 // the others; a message that is not aligned goes byte by byte.
-__device__ inline void copy_message(const Job& job, const std::byte* from) {
+__device__ inline void copy_message(const DeviceBatch& batch, const std::byte* from) {
   const auto misaligned =
-      (reinterpret_cast<std::uintptr_t>(job.send) | reinterpret_cast<std::uintptr_t>(job.recv_there)) % sizeof(uint4);
-  const std::uint64_t vectors = misaligned != 0 ? 0 : job.bytes / sizeof(uint4);
+      (reinterpret_cast<std::uintptr_t>(batch.send) | reinterpret_cast<std::uintptr_t>(batch.recv_there)) %
+      sizeof(uint4);
+  const std::uint64_t vectors = misaligned != 0 ? 0 : batch.bytes / sizeof(uint4);
   const std::uint64_t done = vectors * sizeof(uint4);
-  copy<uint4>(from, job.recv_there, vectors);
-  copy<std::uint8_t>(from + done, job.recv_there + done, job.bytes - done);
+  copy<uint4>(from, batch.recv_there, vectors);
+  copy<std::uint8_t>(from + done, batch.recv_there + done, batch.bytes - done);
 }
 
 // Tells the other device that what this block's threads have stored is there.
-__device__ inline void announce(const Job& job, std::uint64_t number) {
+__device__ inline void announce(const DeviceBatch& batch, std::uint64_t number) {
   __syncthreads();
-  if (threadIdx.x == 0) Told(job.inbox_there->arrived[blockIdx.x]).store(number, cuda::memory_order_release);
+  if (threadIdx.x == 0) SystemAtomic(batch.inbox_there->arrived[blockIdx.x]).store(number, cuda::memory_order_release);
 }
 
 // Returns when all blocks of the other device have announced message `number`: the whole message is in its place.
 // Both devices launch grids of one size.
-__device__ inline bool receive_long(const Job& job, std::uint64_t number) {
+__device__ inline bool receive_long(const DeviceBatch& batch, std::uint64_t number) {
   bool good = true;
   if (threadIdx.x < gridDim.x) {
-    good = await(job, number,
-                 [&] { return Told(job.inbox->arrived[threadIdx.x]).load(cuda::memory_order_acquire) >= number; });
+    good = await(batch, number, [&] {
+      return SystemAtomic(batch.inbox->arrived[threadIdx.x]).load(cuda::memory_order_acquire) >= number;
+    });
   }
   return __syncthreads_and(good);
 }
 
-__device__ inline void send_long(const Job& job, const std::byte* from, std::uint64_t number) {
-  copy_message(job, from);
-  announce(job, number);
+__device__ inline void send_long(const DeviceBatch& batch, const std::byte* from, std::uint64_t number) {
+  copy_message(batch, from);
+  announce(batch, number);
 }
 
-__device__ __forceinline__ bool exchange_long(const Job& job, const std::byte* from, std::uint64_t exchange) {
-  const std::uint64_t number = job.last + exchange;
-  if (job.leads) send_long(job, from, number);
-  if (!receive_long(job, number)) return false;
-  if (!job.leads) send_long(job, from, number);
+__device__ __forceinline__ bool exchange_long(const DeviceBatch& batch, const std::byte* from, std::uint64_t exchange) {
+  const std::uint64_t number = batch.last + exchange;
+  if (batch.leads) send_long(batch, from, number);
+  if (!receive_long(batch, number)) return false;
+  if (!batch.leads) send_long(batch, from, number);
   return true;
 }
 
-__global__ void __launch_bounds__(most_threads, 1) long_pingpong(const Job job) {
-  for (std::uint64_t exchange = 1; exchange < job.count; ++exchange) {
-    if (!exchange_long(job, job.send, exchange)) return;
+__global__ void __launch_bounds__(most_threads, 1) long_round_trips(const DeviceBatch batch) {
+  for (std::uint64_t exchange = 1; exchange < batch.count; ++exchange) {
+    if (!exchange_long(batch, batch.send, exchange)) return;
   }
-  if (job.count > 0) exchange_long(job, job.send + job.last_offset, job.count);
+  if (batch.count > 0) exchange_long(batch, batch.send + batch.last_offset, batch.count);
 }
 
-// --- streams ---------------------------------------------------------------------------------------------------------
+// --- windows ---------------------------------------------------------------------------------------------------------
 
-__device__ inline bool await_acknowledgement(const Job& job, std::uint64_t number) {
+__device__ inline bool await_acknowledgement(const DeviceBatch& batch, std::uint64_t number) {
   bool good = true;
   if (threadIdx.x == 0) {
-    good = await(job, number, [&] { return Told(job.inbox->acknowledged).load(cuda::memory_order_acquire) >= number; });
+    good = await(batch, number,
+                 [&] { return SystemAtomic(batch.inbox->acknowledged).load(cuda::memory_order_acquire) >= number; });
   }
   return __syncthreads_and(good);
 }
@@ -302,19 +306,19 @@ __device__ inline bool await_acknowledgement(const Job& job, std::uint64_t numbe
 // The messages of a window are stored one after the other, all the long way, to the one place, and announced together:
 // their contents are equal, so their order does not matter. The first block of the receiver acknowledges the window
 // when it has all of it; only then does the sender begin the next.
-__global__ void __launch_bounds__(most_threads, 1) stream_windows(const Job job) {
-  for (std::uint64_t window = 1; window <= job.count; ++window) {
-    const std::uint64_t number = job.last + window;
-    if (job.sends) {
-      const std::byte* const from = window < job.count ? job.send : job.send + job.last_offset;
-      for (int message = 0; message < job.window; ++message) copy_message(job, from);
-      announce(job, number);
+__global__ void __launch_bounds__(most_threads, 1) windows(const DeviceBatch batch) {
+  for (std::uint64_t window = 1; window <= batch.count; ++window) {
+    const std::uint64_t number = batch.last + window;
+    if (batch.sends) {
+      const std::byte* const from = window < batch.count ? batch.send : batch.send + batch.last_offset;
+      for (int message = 0; message < batch.window; ++message) copy_message(batch, from);
+      announce(batch, number);
     }
-    if (job.receives && blockIdx.x == 0) {
-      if (!receive_long(job, number)) return;
-      if (threadIdx.x == 0) Told(job.inbox_there->acknowledged).store(number, cuda::memory_order_release);
+    if (batch.receives && blockIdx.x == 0) {
+      if (!receive_long(batch, number)) return;
+      if (threadIdx.x == 0) SystemAtomic(batch.inbox_there->acknowledged).store(number, cuda::memory_order_release);
     }
-    if (job.sends && !await_acknowledgement(job, number)) return;
+    if (batch.sends && !await_acknowledgement(batch, number)) return;
   }
 }
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "../memory.hpp"
+#include "host/memory.hpp"
 
 namespace volley {
 

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <new>
 
-#include "../measure/clock.hpp"
-#include "faults.hpp"
-#include "halo_link.hpp"
-#include "host_driven.hpp"
-#include "makers.hpp"
-#include "mpi_channel.hpp"
+#include "base/clock.hpp"
+#include "transport/faults.hpp"
+#include "transport/halo_link.hpp"
+#include "transport/host_driven.hpp"
+#include "transport/makers.hpp"
+#include "transport/mpi_channel.hpp"
 
 namespace volley {
 
@@ -19,13 +19,13 @@ namespace {
 // Moves everything and then flips one bit of the last message of each batch: another place each time.
 class Corrupt final : public HostDriven<MpiChannel> {
  public:
-  void pingpong(const View& view, std::uint64_t exchanges) override {
-    HostDriven::pingpong(view, exchanges);
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    HostDriven::round_trips(view, exchanges);
     if (exchanges > 0) flip(view);
   }
-  void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
-    HostDriven::stream(view, windows, stream);
-    if (windows > 0) flip(view);
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    HostDriven::windows(view, count, window);
+    if (count > 0) flip(view);
   }
 
  private:
@@ -66,18 +66,18 @@ using NanHaloChannel = SpoilingHaloChannel<fill_with_nans>;
 // Of each batch only the first exchange, or window, is made.
 class Early final : public HostDriven<MpiChannel> {
  public:
-  void pingpong(const View& view, std::uint64_t exchanges) override {
-    HostDriven::pingpong(exchanges > 1 ? first_of(view) : view, std::min<std::uint64_t>(exchanges, 1));
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    HostDriven::round_trips(exchanges > 1 ? first_of(view) : view, std::min<std::uint64_t>(exchanges, 1));
   }
-  void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
-    HostDriven::stream(windows > 1 ? first_of(view) : view, std::min<std::uint64_t>(windows, 1), stream);
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    HostDriven::windows(count > 1 ? first_of(view) : view, std::min<std::uint64_t>(count, 1), window);
   }
 
  private:
   static View first_of(const View& view) { return {view.send, view.recv, view.bytes}; }
 };
 
-// No message leaves the rank: what it sent is what it gets. Acknowledgements are real, so that a stream ends.
+// No message leaves the rank: what it sent is what it gets. Acknowledgements are real, so that windows end.
 struct EchoChannel : MpiChannel {
   void send(const View&) {}
   void recv(const View& view) { std::memmove(view.recv, view.send, view.bytes); }
@@ -89,7 +89,7 @@ struct EchoChannel : MpiChannel {
 
 // The second rank sleeps instead of answering its third message.
 struct HangChannel : MpiChannel {
-  void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) {
+  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
     MpiChannel::open(context, pair, buffers, capacity);
     second_ = !pair.leads();
   }
@@ -114,7 +114,7 @@ struct HangChannel : MpiChannel {
 
 // The second rank has no room for what the transport needs, as the first finds out only by waiting for it.
 struct UnopenedChannel : MpiChannel {
-  void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) {
+  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
     if (!pair.leads()) throw std::bad_alloc();
     MpiChannel::open(context, pair, buffers, capacity);
     VOLLEY_MPI(MPI_Barrier(pair.control.get()));
@@ -123,7 +123,7 @@ struct UnopenedChannel : MpiChannel {
 
 // A slow pair among like ones: ranks 0 and 2 wait before each message to each other.
 struct DelayChannel : MpiChannel {
-  void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) {
+  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
     MpiChannel::open(context, pair, buffers, capacity);
     slow_ = std::min(pair.ranks[0], pair.ranks[1]) == 0 && std::max(pair.ranks[0], pair.ranks[1]) == 2;
   }

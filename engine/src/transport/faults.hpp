@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../measure/pattern.hpp"
+#include "host/pattern.hpp"
 
 namespace volley {
 

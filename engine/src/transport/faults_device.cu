@@ -1,11 +1,11 @@
 // `corrupt-device`: breaks on purpose, to show that verification on the device notices. Used only when asked for by
 // name.
-#include "../handles/pinned_buffer.cuh"
-#include "faults.hpp"
-#include "makers.hpp"
-#include "staged_copies.cuh"
-#include "staged_halo.cuh"
-#include "staged_whole.cuh"
+#include "gpu/pinned_buffer.cuh"
+#include "transport/faults.hpp"
+#include "transport/makers.hpp"
+#include "transport/staged/copies.cuh"
+#include "transport/staged/halo.cuh"
+#include "transport/staged/whole.cuh"
 
 namespace volley {
 
@@ -16,13 +16,13 @@ using StagedPinned = Whole<gpu::PinnedBuffer, AsyncCopies>;
 // Moves everything and then flips one bit of the last message of each batch on the device: another place each time.
 class CorruptDevice final : public StagedPinned {
  public:
-  void pingpong(const View& view, std::uint64_t exchanges) override {
-    StagedPinned::pingpong(view, exchanges);
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    StagedPinned::round_trips(view, exchanges);
     if (exchanges > 0) flip(view);
   }
-  void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
-    StagedPinned::stream(view, windows, stream);
-    if (windows > 0) flip(view);
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    StagedPinned::windows(view, count, window);
+    if (count > 0) flip(view);
   }
 
  private:

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "transport.hpp"
+#include "transport/transport.hpp"
 
 struct CUstream_st;  // a CUDA stream, known by name only: builds without CUDA read this file too
 
@@ -11,9 +11,9 @@ namespace volley {
 
 // Every call but `unavailable` is made by both ranks of the pair, with views of one size at the same offsets in the
 // buffers. A halo in device memory goes this way:
-//   leave(view, stream)   behind the kernel that wrote view.send
-//   start(view), finish() by the host, when the stream has come that far; left out where `host_driven` is false
-//   arrive(view, stream)  in front of the kernel that reads view.recv
+//   leave(view, cuda_stream)   behind the kernel that wrote view.send
+//   start(view), finish() by the host, when the cuda_stream has come that far; left out where `host_driven` is false
+//   arrive(view, cuda_stream)  in front of the kernel that reads view.recv
 // One in host memory needs start() and finish() only.
 //
 // Two places of the buffers take turns. A rank sends halo n + 2 into the place of halo n only after it has received
@@ -22,9 +22,9 @@ class HaloLink {
  public:
   virtual ~HaloLink() = default;
   // Why this rank cannot use it; empty when it can.
-  [[nodiscard]] virtual std::string unavailable(const Context& context, const Pair& pair) = 0;
+  [[nodiscard]] virtual std::string unavailable(const Context& context, const RankGroup& pair) = 0;
   // Makes ready for halos as long as this view, anywhere in the first `capacity` bytes of the buffers.
-  virtual void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity,
+  virtual void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity,
                     const View& view) = 0;
   // Whether start() and finish() move something.
   [[nodiscard]] virtual bool host_driven() const { return true; }
@@ -46,10 +46,10 @@ class HaloLink {
 template <class Channel>
 class HaloOver final : public HaloLink {
  public:
-  std::string unavailable(const Context& context, const Pair& pair) override {
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
     return channel_.unavailable(context, pair);
   }
-  void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity,
+  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity,
             const View& view) override {
     channel_.open(context, pair, buffers, capacity);
     channel_.prepare(view);

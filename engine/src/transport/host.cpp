@@ -2,10 +2,10 @@
 #include <limits>
 #include <utility>
 
-#include "halo_link.hpp"
-#include "host_driven.hpp"
-#include "makers.hpp"
-#include "mpi_channel.hpp"
+#include "transport/halo_link.hpp"
+#include "transport/host_driven.hpp"
+#include "transport/makers.hpp"
+#include "transport/mpi_channel.hpp"
 
 namespace volley {
 

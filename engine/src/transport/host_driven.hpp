@@ -10,7 +10,7 @@
 
 #include <utility>
 
-#include "transport.hpp"
+#include "transport/transport.hpp"
 
 namespace volley {
 
@@ -20,17 +20,17 @@ class HostDriven : public Transport {
   template <class... Arguments>
   explicit HostDriven(Arguments&&... arguments) : channel_(std::forward<Arguments>(arguments)...) {}
 
-  std::string unavailable(const Context& context, const Pair& pair) override {
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
     return channel_.unavailable(context, pair);
   }
-  void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) override {
+  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) override {
     leads_ = pair.leads();
     channel_.open(context, pair, buffers, capacity);
   }
   void prepare(const View& view) override { channel_.prepare(view); }
   void close() override { channel_.close(); }
 
-  void pingpong(const View& view, std::uint64_t exchanges) override {
+  void round_trips(const View& view, std::uint64_t exchanges) override {
     const View last = view.last();
     if (leads_) {
       for (std::uint64_t i = 1; i <= exchanges; ++i) {
@@ -45,17 +45,17 @@ class HostDriven : public Transport {
     }
   }
 
-  void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
-    const bool both = stream.direction == Direction::bi;
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    const bool both = window.direction == Direction::bi;
     const bool sends = leads_ || both;
     const bool receives = !leads_ || both;
     const View last = view.last();
-    for (std::uint64_t i = 1; i <= windows; ++i) {
+    for (std::uint64_t i = 1; i <= count; ++i) {
       if (receives) {
-        for (int message = 0; message < stream.window; ++message) channel_.start_recv(view);
+        for (int message = 0; message < window.messages; ++message) channel_.start_recv(view);
       }
       if (sends) {
-        for (int message = 0; message < stream.window; ++message) channel_.start_send(i < windows ? view : last);
+        for (int message = 0; message < window.messages; ++message) channel_.start_send(i < count ? view : last);
       }
       channel_.finish();
       if (receives) channel_.acknowledge();

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "halo_link.hpp"
-#include "transport.hpp"
+#include "transport/halo_link.hpp"
+#include "transport/transport.hpp"
 
 namespace volley {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "transport.hpp"
+#include "transport/transport.hpp"
 
 namespace volley {
 
@@ -29,11 +29,11 @@ class LargeDatatype {
 
 class MpiChannel {
  public:
-  [[nodiscard]] std::string unavailable(const Context&, const Pair&) { return {}; }
+  [[nodiscard]] std::string unavailable(const Context&, const RankGroup&) { return {}; }
 
-  void open(const Context&, const Pair& pair, const Buffers&, std::size_t) {
+  void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t) {
     comm_ = pair.data.get();
-    peer_ = pair.peer;
+    peer_ = pair.peer();
   }
 
   void prepare(const View& view);

@@ -1,20 +1,20 @@
-// `nccl`: ncclSend and ncclRecv on a stream.
+// `nccl`: ncclSend and ncclRecv on a cuda_stream.
 #include <optional>
 
-#include "../handles/device_buffer.cuh"
-#include "../handles/stream.cuh"
-#include "../wire.hpp"
-#include "makers.hpp"
-#include "nccl_library.hpp"
+#include "gpu/device_buffer.cuh"
+#include "gpu/stream.cuh"
+#include "mpi/text.hpp"
+#include "transport/makers.hpp"
+#include "transport/nccl_library.hpp"
 
 namespace volley {
 
 namespace {
 
 // The two ranks' communicator, and what both uses of it need.
-class Link {
+class NcclPair {
  public:
-  [[nodiscard]] std::string unavailable(const Context& context, const Pair& pair) {
+  [[nodiscard]] std::string unavailable(const Context& context, const RankGroup& pair) {
     const auto& first = context.ranks[static_cast<std::size_t>(pair.ranks[0])];
     const auto& second = context.ranks[static_cast<std::size_t>(pair.ranks[1])];
     if (same_device(first, second)) return "both ranks are on one device, and NCCL refuses that";
@@ -32,20 +32,20 @@ class Link {
   }
 
   // The communicator stays from one set of buffers to the next: it knows none of them, and takes long to make.
-  void open(const Pair& pair) {
-    peer_ = pair.peer;
+  void open(const RankGroup& pair) {
+    peer_ = pair.peer();
     if (communicator_.get() != nullptr) return;
     nccl::UniqueId id{};
     if (pair.leads()) nccl_->check(nccl_->get_unique_id(&id), "ncclGetUniqueId");
-    id = wire::broadcast_value(id, 0, pair.control.get());
-    communicator_ = nccl::Communicator(*nccl_, 2, id, pair.self);
+    id = mpi::broadcast_value(id, 0, pair.control.get());
+    communicator_ = nccl::NcclCommunicator(*nccl_, 2, id, pair.self);
   }
 
-  void send(const std::byte* from, std::size_t bytes, cudaStream_t stream) {
-    nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, peer_, communicator_.get(), stream), "ncclSend");
+  void send(const std::byte* from, std::size_t bytes, cudaStream_t cuda_stream) {
+    nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, peer_, communicator_.get(), cuda_stream), "ncclSend");
   }
-  void recv(std::byte* to, std::size_t bytes, cudaStream_t stream) {
-    nccl_->check(nccl_->recv(to, bytes, nccl::bytes_type, peer_, communicator_.get(), stream), "ncclRecv");
+  void recv(std::byte* to, std::size_t bytes, cudaStream_t cuda_stream) {
+    nccl_->check(nccl_->recv(to, bytes, nccl::bytes_type, peer_, communicator_.get(), cuda_stream), "ncclRecv");
   }
   void begin_group() { nccl_->check(nccl_->group_start(), "ncclGroupStart"); }
   void end_group() { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
@@ -59,26 +59,26 @@ class Link {
   void try_alone() const {
     nccl::UniqueId id{};
     nccl_->check(nccl_->get_unique_id(&id), "ncclGetUniqueId");
-    const nccl::Communicator alone(*nccl_, 1, id, 0);
+    const nccl::NcclCommunicator alone(*nccl_, 1, id, 0);
   }
 
   // Declared in this order: the communicator is ended before its library's functions go.
   std::optional<nccl::Nccl> nccl_;
-  nccl::Communicator communicator_;
+  nccl::NcclCommunicator communicator_;
   int peer_ = 0;
 };
 
 class NcclTransport final : public Transport {
  public:
-  std::string unavailable(const Context& context, const Pair& pair) override {
-    return link_.unavailable(context, pair);
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
+    return nccl_pair_.unavailable(context, pair);
   }
 
-  void open(const Context&, const Pair& pair, const Buffers&, std::size_t) override {
+  void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t) override {
     leads_ = pair.leads();
     stream_ = gpu::Stream::make();
     signal_ = gpu::DeviceBuffer(2 * signal_bytes);
-    link_.open(pair);
+    nccl_pair_.open(pair);
   }
 
   void prepare(const View&) override {}
@@ -90,7 +90,7 @@ class NcclTransport final : public Transport {
 
   // An answer is enqueued behind the message that it answers: the kernel that sends it starts when the one that
   // receives has ended, all blocks of it, and the whole message is in its place. The host looks once, at the end.
-  void pingpong(const View& view, std::uint64_t exchanges) override {
+  void round_trips(const View& view, std::uint64_t exchanges) override {
     for (std::uint64_t i = 1; i <= exchanges; ++i) {
       const std::byte* const from = i < exchanges ? view.send : view.last().send;
       if (leads_) {
@@ -105,45 +105,45 @@ class NcclTransport final : public Transport {
   }
 
   // A window is one group. Its acknowledgement, one word, is enqueued behind it, and so is the next window.
-  void stream(const View& view, std::uint64_t windows, const Stream& stream) override {
-    const bool both = stream.direction == Direction::bi;
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    const bool both = window.direction == Direction::bi;
     const bool sends = leads_ || both;
     const bool receives = !leads_ || both;
-    for (std::uint64_t i = 1; i <= windows; ++i) {
-      const std::byte* const from = i < windows ? view.send : view.last().send;
-      link_.begin_group();
-      for (int message = 0; message < stream.window; ++message) {
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      const std::byte* const from = i < count ? view.send : view.last().send;
+      nccl_pair_.begin_group();
+      for (int message = 0; message < window.messages; ++message) {
         if (sends) send(from, view.bytes);
         if (receives) recv(view.recv, view.bytes);
       }
-      link_.end_group();
-      link_.begin_group();
+      nccl_pair_.end_group();
+      nccl_pair_.begin_group();
       if (receives) send(signal_.data(), signal_bytes);
       if (sends) recv(signal_.data() + signal_bytes, signal_bytes);
-      link_.end_group();
+      nccl_pair_.end_group();
     }
     wait();
   }
 
-  [[nodiscard]] Facts facts() const override { return link_.facts(); }
+  [[nodiscard]] Facts facts() const override { return nccl_pair_.facts(); }
 
  private:
   static constexpr std::size_t signal_bytes = 8;
-  // Asking NCCL costs more than asking the stream.
+  // Asking NCCL costs more than asking the cuda_stream.
   static constexpr unsigned looks_between_checks = 1024;
 
-  void send(const std::byte* from, std::size_t bytes) { link_.send(from, bytes, stream_.get()); }
-  void recv(std::byte* to, std::size_t bytes) { link_.recv(to, bytes, stream_.get()); }
+  void send(const std::byte* from, std::size_t bytes) { nccl_pair_.send(from, bytes, stream_.get()); }
+  void recv(std::byte* to, std::size_t bytes) { nccl_pair_.recv(to, bytes, stream_.get()); }
 
   // Until everything enqueued is complete. Polls, since a synchronising call would never return from a kernel whose
   // other side has failed; a hang without an error is the watchdog's.
   void wait() {
     for (unsigned looks = 1; stream_.busy(); ++looks) {
-      if (looks % looks_between_checks == 0) link_.check_async();
+      if (looks % looks_between_checks == 0) nccl_pair_.check_async();
     }
   }
 
-  Link link_;
+  NcclPair nccl_pair_;
   gpu::Stream stream_;
   gpu::DeviceBuffer signal_;
   bool leads_ = false;
@@ -154,24 +154,26 @@ class NcclTransport final : public Transport {
 // all ranks (jacobi/halos.cpp): no two wait for each other.
 class NcclHalo final : public HaloLink {
  public:
-  std::string unavailable(const Context& context, const Pair& pair) override {
-    return link_.unavailable(context, pair);
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
+    return nccl_pair_.unavailable(context, pair);
   }
-  void open(const Context&, const Pair& pair, const Buffers&, std::size_t, const View&) override { link_.open(pair); }
+  void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t, const View&) override {
+    nccl_pair_.open(pair);
+  }
   [[nodiscard]] bool host_driven() const override { return false; }
-  void leave(const View& view, CUstream_st* stream) override {
-    link_.begin_group();
-    link_.send(view.send, view.bytes, stream);
-    link_.recv(view.recv, view.bytes, stream);
-    link_.end_group();
+  void leave(const View& view, CUstream_st* cuda_stream) override {
+    nccl_pair_.begin_group();
+    nccl_pair_.send(view.send, view.bytes, cuda_stream);
+    nccl_pair_.recv(view.recv, view.bytes, cuda_stream);
+    nccl_pair_.end_group();
   }
   void start(const View&) override {}
-  void progress() override { link_.check_async(); }
+  void progress() override { nccl_pair_.check_async(); }
   void finish() override {}
   void close() override {}
 
  private:
-  Link link_;
+  NcclPair nccl_pair_;
 };
 
 }  // namespace

@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-#include "../handles/library.hpp"
+#include "host/library.hpp"
 
 namespace volley::nccl {
 
@@ -82,21 +82,22 @@ struct Nccl {
 
 // A communicator that ends itself. While an exception unwinds this rank the other is elsewhere: it is then aborted,
 // which also ends kernels that wait for the other rank.
-class Communicator {
+class NcclCommunicator {
  public:
-  Communicator() = default;
-  Communicator(const Nccl& nccl, int ranks, const UniqueId& id, int rank) : nccl_(&nccl) {
+  NcclCommunicator() = default;
+  NcclCommunicator(const Nccl& nccl, int ranks, const UniqueId& id, int rank) : nccl_(&nccl) {
     nccl.check(nccl.init_rank(&handle_, ranks, id, rank), "ncclCommInitRank");
   }
-  Communicator(Communicator&& other) noexcept : nccl_(other.nccl_), handle_(std::exchange(other.handle_, nullptr)) {}
-  Communicator& operator=(Communicator&& other) noexcept {
+  NcclCommunicator(NcclCommunicator&& other) noexcept
+      : nccl_(other.nccl_), handle_(std::exchange(other.handle_, nullptr)) {}
+  NcclCommunicator& operator=(NcclCommunicator&& other) noexcept {
     std::swap(nccl_, other.nccl_);
     std::swap(handle_, other.handle_);
     return *this;
   }
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
-  ~Communicator() {
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+  ~NcclCommunicator() {
     if (handle_ == nullptr) return;
     if (std::uncaught_exceptions() > 0) nccl_->abort(handle_);
     else nccl_->destroy(handle_);

@@ -1,14 +1,14 @@
 // `null`: moves nothing. What it takes is what the harness itself adds to every other transport.
-#include "host_driven.hpp"
-#include "makers.hpp"
+#include "transport/host_driven.hpp"
+#include "transport/makers.hpp"
 
 namespace volley {
 
 namespace {
 
 struct NullChannel {
-  std::string unavailable(const Context&, const Pair&) { return {}; }
-  void open(const Context&, const Pair&, const Buffers&, std::size_t) {}
+  std::string unavailable(const Context&, const RankGroup&) { return {}; }
+  void open(const Context&, const RankGroup&, const Buffers&, std::size_t) {}
   void prepare(const View&) {}
   void close() {}
   // An empty barrier each, so that the optimiser keeps the loop.

@@ -2,25 +2,25 @@
 // host memory in the data path; the hosts tell each other through one cache line each.
 //
 // Why a host and a line tell of completion, in this order: the copy, cudaStreamSynchronize, a release store, and on the
-// other side an acquire load. The host sees the stream complete only when the copy's writes are visible to the whole
-// system, the other device included; what the other host does after it has read the new count, it does after that. The
-// receiving host thus sees completion before it enqueues the answer. cudaStreamSynchronize spins
+// other side an acquire load. The host sees the cuda_stream complete only when the copy's writes are visible to the
+// whole system, the other device included; what the other host does after it has read the new count, it does after
+// that. The receiving host thus sees completion before it enqueues the answer. cudaStreamSynchronize spins
 // (cudaDeviceScheduleAuto with more processors than contexts) on the word that the copy engine writes behind every
-// copy: nothing is added to the stream for it, and asking through an event or cudaStreamQuery would repeat a call's
-// overhead for each look.
+// copy: nothing is added to the cuda_stream for it, and asking through an event or cudaStreamQuery would repeat a
+// call's overhead for each look.
 #include <sched.h>
 
 #include <atomic>
 #include <cstdint>
 #include <new>
 
-#include "../handles/shared_segment.hpp"
-#include "../handles/stream.cuh"
-#include "../wire.hpp"
-#include "halo_link.hpp"
-#include "host_driven.hpp"
-#include "makers.hpp"
-#include "peer_memory.cuh"
+#include "gpu/stream.cuh"
+#include "host/shared_segment.hpp"
+#include "mpi/text.hpp"
+#include "transport/halo_link.hpp"
+#include "transport/host_driven.hpp"
+#include "transport/makers.hpp"
+#include "transport/peer_memory.cuh"
 
 namespace volley {
 
@@ -28,33 +28,33 @@ namespace {
 
 // Each rank counts what it has to tell the other: "delivered" and "acknowledged" alternate in an order that both know,
 // so one count serves both.
-class Bell {
+class Doorbell {
  public:
   // Why there is no room for it; empty when there is.
   [[nodiscard]] static std::string without_room() {
     try {
-      const SharedSegment trial = SharedSegment::create(sizeof(Counts));
+      const SharedSegment trial = SharedSegment::create(sizeof(DoorbellCounts));
       return {};
     } catch (const std::runtime_error& problem) {
       return problem.what();
     }
   }
 
-  Bell() = default;
+  Doorbell() = default;
 
   // Collective over the pair.
-  explicit Bell(const Pair& pair) {
+  explicit Doorbell(const RankGroup& pair) {
     if (pair.leads()) {
-      segment_ = SharedSegment::create(sizeof(Counts));
-      new (segment_.data()) Counts;
+      segment_ = SharedSegment::create(sizeof(DoorbellCounts));
+      new (segment_.data()) DoorbellCounts;
     }
-    const std::string name = wire::broadcast(segment_.name(), 0, pair.control.get());
-    if (!pair.leads()) segment_ = SharedSegment::open(name, sizeof(Counts));
+    const std::string name = mpi::broadcast(segment_.name(), 0, pair.control.get());
+    if (!pair.leads()) segment_ = SharedSegment::open(name, sizeof(DoorbellCounts));
     VOLLEY_MPI(MPI_Barrier(pair.control.get()));
     segment_.unlink();  // both have mapped it; what remains goes with the last process, however that ends
-    auto* counts = std::launder(reinterpret_cast<Counts*>(segment_.data()));
+    auto* counts = std::launder(reinterpret_cast<DoorbellCounts*>(segment_.data()));
     mine_ = &counts->of[pair.self].told;
-    theirs_ = &counts->of[pair.peer].told;
+    theirs_ = &counts->of[pair.peer()].told;
   }
 
   void ring() { mine_->store(++rung_, std::memory_order_release); }
@@ -72,8 +72,8 @@ class Bell {
   static constexpr unsigned looks_between_yields = 10'000;
   static constexpr std::size_t line_bytes = 128;  // processors fetch lines of 64 bytes in pairs
 
-  struct Counts {
-    struct Line {
+  struct DoorbellCounts {
+    struct DoorbellLine {
       alignas(line_bytes) std::atomic<std::uint64_t> told{0};
     } of[2];
   };
@@ -88,21 +88,21 @@ class Bell {
 
 class PeerChannel {
  public:
-  [[nodiscard]] static std::string unavailable(const Context& context, const Pair& pair) {
+  [[nodiscard]] static std::string unavailable(const Context& context, const RankGroup& pair) {
     const std::string reason = without_peer_access(context, pair);
-    return reason.empty() && pair.leads() ? Bell::without_room() : reason;
+    return reason.empty() && pair.leads() ? Doorbell::without_room() : reason;
   }
 
-  void open(const Context&, const Pair& pair, const Buffers& buffers, std::size_t) {
+  void open(const Context&, const RankGroup& pair, const Buffers& buffers, std::size_t) {
     buffers_ = PeerBuffers(pair, buffers);
     stream_ = gpu::Stream::make();
-    bell_ = Bell(pair);
+    doorbell_ = Doorbell(pair);
   }
 
   void prepare(const View&) {}
 
   void close() {
-    bell_ = {};
+    doorbell_ = {};
     stream_ = {};
     buffers_ = {};
   }
@@ -111,7 +111,7 @@ class PeerChannel {
     start_send(view);
     finish();
   }
-  void recv(const View&) { bell_.await(); }
+  void recv(const View&) { doorbell_.await(); }
 
   void start_send(const View& view) {
     VOLLEY_CUDA_CHECK(
@@ -124,20 +124,20 @@ class PeerChannel {
   void finish() {
     if (sending_) {
       stream_.synchronize();
-      bell_.ring();
+      doorbell_.ring();
     }
-    if (receiving_) bell_.await();
+    if (receiving_) doorbell_.await();
     sending_ = false;
     receiving_ = false;
   }
 
-  void acknowledge() { bell_.ring(); }
-  void await_acknowledgement() { bell_.await(); }
+  void acknowledge() { doorbell_.ring(); }
+  void await_acknowledgement() { doorbell_.await(); }
 
  private:
   PeerBuffers buffers_;
   gpu::Stream stream_;
-  Bell bell_;
+  Doorbell doorbell_;
   bool sending_ = false;
   bool receiving_ = false;
 };
@@ -153,28 +153,28 @@ class Peer final : public HostDriven<PeerChannel> {
 // The copy goes behind the kernel that wrote the halo; the hosts tell each other as in a ping-pong.
 class PeerHalo final : public HaloLink {
  public:
-  std::string unavailable(const Context& context, const Pair& pair) override {
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
     return PeerChannel::unavailable(context, pair);
   }
-  void open(const Context&, const Pair& pair, const Buffers& buffers, std::size_t, const View&) override {
+  void open(const Context&, const RankGroup& pair, const Buffers& buffers, std::size_t, const View&) override {
     neighbour_ = PeerBuffers(pair, buffers);
-    bell_ = Bell(pair);
+    doorbell_ = Doorbell(pair);
   }
-  void leave(const View& view, CUstream_st* stream) override {
+  void leave(const View& view, CUstream_st* cuda_stream) override {
     VOLLEY_CUDA_CHECK(
-        cudaMemcpyAsync(neighbour_.opposite(view.recv), view.send, view.bytes, cudaMemcpyDeviceToDevice, stream));
+        cudaMemcpyAsync(neighbour_.opposite(view.recv), view.send, view.bytes, cudaMemcpyDeviceToDevice, cuda_stream));
   }
-  void start(const View&) override { bell_.ring(); }
+  void start(const View&) override { doorbell_.ring(); }
   void progress() override {}
-  void finish() override { bell_.await(); }
+  void finish() override { doorbell_.await(); }
   void close() override {
-    bell_ = {};
+    doorbell_ = {};
     neighbour_ = {};
   }
 
  private:
   PeerBuffers neighbour_;
-  Bell bell_;
+  Doorbell doorbell_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "peer_memory.cuh"
+#include "transport/peer_memory.cuh"
 
 #include <optional>
 
@@ -10,12 +10,12 @@ const RankFacts& facts_of(const Context& context, int world_rank) {
   return context.ranks[static_cast<std::size_t>(world_rank)];
 }
 
-const RankFacts& mine(const Context& context, const Pair& pair) {
+const RankFacts& mine(const Context& context, const RankGroup& pair) {
   return facts_of(context, pair.ranks[static_cast<std::size_t>(pair.self)]);
 }
 
-const RankFacts& theirs(const Context& context, const Pair& pair) {
-  return facts_of(context, pair.ranks[static_cast<std::size_t>(pair.peer)]);
+const RankFacts& theirs(const Context& context, const RankGroup& pair) {
+  return facts_of(context, pair.ranks[static_cast<std::size_t>(pair.peer())]);
 }
 
 std::string name_of(const gpu::Device& device) { return device.name + " " + device.pci; }
@@ -29,13 +29,13 @@ std::optional<int> index_here(const Context& context, const std::string& uuid) {
 }
 
 // Whether the two ranks have one device between them.
-bool on_one_device(const Context& context, const Pair& pair) {
+bool on_one_device(const Context& context, const RankGroup& pair) {
   return same_device(mine(context, pair), theirs(context, pair));
 }
 
 }  // namespace
 
-std::string without_peer_access(const Context& context, const Pair& pair) {
+std::string without_peer_access(const Context& context, const RankGroup& pair) {
   const RankFacts& here = mine(context, pair);
   const RankFacts& there = theirs(context, pair);
   if (here.node != there.node) {
@@ -57,12 +57,12 @@ std::string without_peer_access(const Context& context, const Pair& pair) {
          "; `nvidia-smi topo -p2p r` says why";
 }
 
-std::string without_kernels_that_meet(const Context& context, const Pair& pair) {
+std::string without_concurrent_kernels(const Context& context, const RankGroup& pair) {
   if (!on_one_device(context, pair)) return without_peer_access(context, pair);
   return "needs two devices: kernels of two processes take turns on one, and cannot answer each other";
 }
 
-PeerBuffers::PeerBuffers(const Pair& pair, const Buffers& mine) {
+PeerBuffers::PeerBuffers(const RankGroup& pair, const Buffers& mine) {
   struct Named {
     cudaIpcMemHandle_t block;
     std::size_t offset;  // of the message in it: guards stand before the message

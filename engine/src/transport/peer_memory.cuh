@@ -8,25 +8,25 @@
 #include <string>
 #include <type_traits>
 
-#include "../handles/ipc_mapping.cuh"
-#include "transport.hpp"
+#include "gpu/ipc_mapping.cuh"
+#include "transport/transport.hpp"
 
 namespace volley {
 
 // Why this rank's device cannot reach the other rank's device memory; empty when it can.
-[[nodiscard]] std::string without_peer_access(const Context& context, const Pair& pair);
+[[nodiscard]] std::string without_peer_access(const Context& context, const RankGroup& pair);
 
 // The same where kernels on both sides wait for each other, which takes a device each.
-[[nodiscard]] std::string without_kernels_that_meet(const Context& context, const Pair& pair);
+[[nodiscard]] std::string without_concurrent_kernels(const Context& context, const RankGroup& pair);
 
 // The other rank's value, given this rank's. Collective over the pair.
 template <class Value>
-[[nodiscard]] Value swapped(const Value& mine, const Pair& pair) {
+[[nodiscard]] Value swapped(const Value& mine, const RankGroup& pair) {
   static_assert(std::is_trivially_copyable_v<Value>);
   constexpr int tag = 2;
   constexpr int bytes = static_cast<int>(sizeof(Value));
   Value theirs;
-  VOLLEY_MPI(MPI_Sendrecv(&mine, bytes, MPI_BYTE, pair.peer, tag, &theirs, bytes, MPI_BYTE, pair.peer, tag,
+  VOLLEY_MPI(MPI_Sendrecv(&mine, bytes, MPI_BYTE, pair.peer(), tag, &theirs, bytes, MPI_BYTE, pair.peer(), tag,
                           pair.control.get(), MPI_STATUS_IGNORE));
   return theirs;
 }
@@ -36,7 +36,7 @@ class PeerBuffers {
  public:
   PeerBuffers() = default;
   // Collective over the pair.
-  PeerBuffers(const Pair& pair, const Buffers& mine);
+  PeerBuffers(const RankGroup& pair, const Buffers& mine);
 
   // The place in the other rank's memory that corresponds to `mine` in this rank's: the same offset in the same one of
   // the two buffers. Both ranks use equal views (one buffer both ways, or two), so a message's place there follows

@@ -1,8 +1,8 @@
-#include "registry.hpp"
+#include "transport/registry.hpp"
 
 #include <array>
 
-#include "makers.hpp"
+#include "transport/makers.hpp"
 
 namespace volley {
 

@@ -4,9 +4,9 @@
 #include <span>
 #include <string_view>
 
-#include "entry.hpp"
-#include "halo_link.hpp"
-#include "transport.hpp"
+#include "transport/entry.hpp"
+#include "transport/halo_link.hpp"
+#include "transport/transport.hpp"
 
 namespace volley {
 

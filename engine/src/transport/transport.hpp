@@ -4,21 +4,21 @@
 #include <cstddef>
 #include <string>
 
-#include "../context.hpp"
-#include "../measure/exchanger.hpp"
-#include "../memory.hpp"
-#include "facts.hpp"
+#include "group/context.hpp"
+#include "host/memory.hpp"
+#include "measure/driver.hpp"
+#include "record/facts.hpp"
 
 namespace volley {
 
 // An exchanger between two ranks. Every call but `unavailable` and `facts` is made by both of them.
-class Transport : public Exchanger {
+class Transport : public Driver {
  public:
   // Why this rank cannot use the transport; empty when it can. Must not communicate: both answers are compared.
-  [[nodiscard]] virtual std::string unavailable(const Context& context, const Pair& pair) = 0;
+  [[nodiscard]] virtual std::string unavailable(const Context& context, const RankGroup& pair) = 0;
 
   // Makes ready for messages within `buffers` of up to `capacity` bytes.
-  virtual void open(const Context& context, const Pair& pair, const Buffers& buffers, std::size_t capacity) = 0;
+  virtual void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) = 0;
 
   // Lets go of everything; a mapping of the other rank's memory is closed before that rank frees it.
   virtual void close() = 0;

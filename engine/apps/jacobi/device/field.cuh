@@ -1,0 +1,38 @@
+// The points of a local domain in device memory, twice; halos lie beside them, in their messages.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "gpu/device_buffer.cuh"
+#include "gpu/stream.cuh"
+#include "jacobi/grid.hpp"
+#include "jacobi/sweep.hpp"
+
+namespace volley::jacobi::device {
+
+template <class Real>
+class DeviceField {
+ public:
+  // Boundary values, as the host computes them, and zeros.
+  explicit DeviceField(const Grid& grid);
+
+  // The points before iteration `iteration`.
+  [[nodiscard]] const Plane<Real>& before(std::uint64_t iteration) const { return planes_[iteration % 2]; }
+  // The whole of one plane becomes the whole of the other.
+  void copy(std::uint64_t iteration, const gpu::Stream& cuda_stream) const;
+
+  // As in jacobi/field.hpp. They wait for the device.
+  [[nodiscard]] std::uint64_t hash(const Grid& grid, std::uint64_t iteration) const;
+  [[nodiscard]] double error(const Grid& grid, std::uint64_t iteration) const;
+  [[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken(const Grid& grid,
+                                                                        std::uint64_t iteration) const;
+
+ private:
+  std::size_t bytes_;
+  std::array<gpu::DeviceBuffer, 2> memory_;
+  std::array<Plane<Real>, 2> planes_;
+};
+
+}  // namespace volley::jacobi::device

@@ -1,0 +1,35 @@
+#include "base/errors.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+namespace volley {
+
+namespace {
+
+std::string joined(const std::vector<std::string>& sentences, const char* between) {
+  std::string text;
+  for (const auto& sentence : sentences) text += (text.empty() ? "" : between) + sentence;
+  return text;
+}
+
+}  // namespace
+
+std::string in_sources(const std::source_location& where) {
+  const std::string_view path = where.file_name();
+  const auto slash = path.rfind('/');
+  return std::string(path.substr(slash == std::string_view::npos ? 0 : slash + 1)) + ":" + std::to_string(where.line());
+}
+
+UsageError::UsageError(std::vector<std::string> sentences)
+    : std::runtime_error(joined(sentences, "\n")), sentences_(std::move(sentences)) {}
+
+std::string UsageError::lines() const { return joined(sentences_, "\nvolley-engine: "); }
+
+void check_system(bool good, const char* call, std::source_location where) {
+  if (good) return;
+  throw std::runtime_error(std::string(call) + " failed: " + std::strerror(errno) + " (" + in_sources(where) + ")");
+}
+
+}  // namespace volley

@@ -1,0 +1,53 @@
+// Failures: statuses become exceptions that say which call failed where; those of MPI in check_mpi.hpp, those of CUDA
+// in gpu/check_cuda.cuh.
+//
+// Throw anywhere; main.cpp and node_main.cpp alone end the program, and main.cpp has the only MPI_Abort.
+#pragma once
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace volley {
+
+// Exit codes of the engine (docs/architecture.md, "Exit codes").
+enum class Exit : int {
+  good = 0,
+  failed = 1,       // a point failed verification, or something threw
+  usage = 2,        // the plan or the job makes no sense
+  unsupported = 3,  // this machine cannot do it
+  watchdog = 4,     // a region made no progress
+};
+
+// The plan or the job makes no sense: one sentence a line, each naming the place and the nearest valid form.
+class UsageError : public std::runtime_error {
+ public:
+  explicit UsageError(std::vector<std::string> sentences);
+  explicit UsageError(std::string sentence) : UsageError(std::vector<std::string>{std::move(sentence)}) {}
+  // The sentences as the programs say them, each behind "volley-engine: " but the first.
+  [[nodiscard]] std::string lines() const;
+
+ private:
+  std::vector<std::string> sentences_;
+};
+
+// A refusal that every rank throws alike: the first rank says it for all, and the job ends without an abort.
+class AgreedUsageError : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
+
+// The machine cannot do what was asked, and why.
+class UnsupportedError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Where in the sources, for people: "file.cpp:12".
+[[nodiscard]] std::string in_sources(const std::source_location& where);
+
+// Throws std::runtime_error naming `call`, errno's text and the place when `good` is false.
+void check_system(bool good, const char* call, std::source_location where = std::source_location::current());
+
+}  // namespace volley

@@ -1,0 +1,80 @@
+#include "base/options.hpp"
+
+#include <charconv>
+#include <string_view>
+
+#include "base/errors.hpp"
+
+namespace volley {
+
+namespace {
+
+std::vector<int> parse_gpus(std::string_view text) {
+  std::vector<int> gpus;
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    const auto item = text.substr(0, comma);
+    int value = -1;
+    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
+    if (error != std::errc{} || end != item.data() + item.size() || value < 0) {
+      throw UsageError("--gpus takes device numbers, as in --gpus 0,1; not `" + std::string(item) + "`");
+    }
+    gpus.push_back(value);
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return gpus;
+}
+
+}  // namespace
+
+const char* usage(Program program) {
+  if (program == Program::node) {
+    return "volley-engine-node: measures between the GPUs of this machine what a plan asks for, without MPI, and\n"
+           "writes records (JSON Lines)\n"
+           "\n"
+           "  volley-engine-node --plan FILE|- [--records FILE|-] [--wake] [--few-queues]\n"
+           "  volley-engine-node --check --plan FILE|-     validate a plan: one line for each error\n"
+           "\n"
+           "One process has all GPUs: start it plainly. With --wake they are made ready before the plan is read.\n"
+           "With --few-queues CUDA makes two queues to each in place of eight: it starts and ends sooner.\n"
+           "Exit codes: 0 good, 1 a cell failed, 2 the plan makes no sense, 3 the machine cannot, 4 no progress.\n";
+  }
+  return "volley-engine: measures what a plan asks for and writes records (JSON Lines)\n"
+         "\n"
+         "  volley-engine --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1] [--follower]\n"
+         "  volley-engine --check --plan FILE|-     validate a plan: one line for each error\n"
+         "  volley-engine --about                   what this engine was built from, as JSON\n"
+         "\n"
+         "Start it with the mpirun of the MPI it was built with; every rank gets the same arguments,\n"
+         "the first rank reads the plan. Exit codes: 0 good, 1 a point failed, 2 the plan or the job makes\n"
+         "no sense, 3 the machine cannot, 4 no progress. The matrices of a node are for volley-engine-node.\n";
+}
+
+Options parse_options(Program program, int argc, char** argv) {
+  const bool ranks = program == Program::ranks;
+  const std::string help = std::string("; see ") + (ranks ? "volley-engine" : "volley-engine-node") + " --help";
+  Options options;
+  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const auto name = arguments[i];
+    const auto value = [&]() -> std::string {
+      if (++i == arguments.size()) throw UsageError(std::string(name) + " needs a value" + help);
+      return std::string(arguments[i]);
+    };
+    if (name == "--plan") options.plan = value();
+    else if (name == "--records") options.records = value();
+    else if (name == "--check") options.task = Options::Task::check;
+    else if (name == "--help" || name == "-h") options.task = Options::Task::help;
+    else if (ranks && name == "--about") options.task = Options::Task::about;
+    else if (ranks && name == "--gpus") options.gpus = parse_gpus(value());
+    else if (ranks && name == "--bind") options.bind = true;
+    else if (ranks && name == "--bind-share") options.bind = options.share = true;
+    else if (ranks && name == "--follower") options.follower = true;
+    else if (!ranks && name == "--wake") options.wake = true;
+    else if (!ranks && name == "--few-queues") options.few_queues = true;
+    else throw UsageError("unknown argument `" + std::string(name) + "`" + help);
+  }
+  return options;
+}
+
+}  // namespace volley

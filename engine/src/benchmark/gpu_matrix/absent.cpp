@@ -1,0 +1,15 @@
+// A build without CUDA: there are no GPUs to make a matrix of.
+#include "base/errors.hpp"
+#include "benchmark/gpu_matrix/gpu_set.hpp"
+
+namespace volley::gpu_matrix {
+
+void ask_for_few_queues() {}
+
+void wake(int) {}
+
+std::unique_ptr<GpuSet> make_gpu_set(const std::vector<int>&, std::uint64_t, std::chrono::duration<double>) {
+  throw UnsupportedError("this engine was built without CUDA");
+}
+
+}  // namespace volley::gpu_matrix

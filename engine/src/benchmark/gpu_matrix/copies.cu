@@ -1,0 +1,145 @@
+// Links whose data is moved by copy engines or by a kernel that copies: bandwidth, and the completion of one small
+// copy.
+#include <algorithm>
+
+#include "benchmark/gpu_matrix/routes.cuh"
+#include "benchmark/gpu_matrix/stream_blocker.cuh"
+#include "gpu/check.cuh"
+#include "gpu/kernels/device_access.cuh"
+
+namespace volley::gpu_matrix {
+
+namespace {
+
+constexpr std::uint64_t first_copy_bytes = 64 << 10;
+constexpr unsigned copy_threads = 512;
+// RemoteLoads of a thread that are under operation before its first store: a round trip over the link is paid once for
+// 192 bytes.
+constexpr int copy_in_flight = 12;
+
+// One block a multiprocessor; `units` of 16 bytes.
+__global__ void __launch_bounds__(copy_threads, 1) copy_kernel(const uint4* from, uint4* to, std::uint64_t units) {
+  const std::uint64_t threads = std::uint64_t{gridDim.x} * blockDim.x;
+  std::uint64_t first = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; first + (copy_in_flight - 1) * threads < units; first += copy_in_flight * threads) {
+    uint4 held[copy_in_flight];
+#pragma unroll
+    for (int i = 0; i < copy_in_flight; ++i) held[i] = device::load(from + first + i * threads);
+#pragma unroll
+    for (int i = 0; i < copy_in_flight; ++i) device::store(to + first + i * threads, held[i]);
+  }
+  for (; first < units; first += threads) device::store(to + first, device::load(from + first));
+}
+
+class Copies : public RoutedLink {
+ public:
+  Copies(const Section& section, std::vector<Route> routes, bool peers, Seconds timeout)
+      : RoutedLink(std::move(routes), peers), section_(section), timeout_(timeout) {}
+
+  // The first copy of a link may hang; a small one is awaited without a deadline later, because that is faster.
+  void prepare(const View& view) override {
+    const std::uint64_t bytes = std::min(view.bytes, first_copy_bytes);
+    for (const auto& route : this->routes()) copy(route, route.from.at, bytes);
+    finish(bytes);
+  }
+
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    for (std::uint64_t turn = 1; turn <= count; ++turn) {
+      for (int message = 0; message < window.messages; ++message) {
+        for (const auto& route : this->routes()) copy(route, route.source(view, turn, count), view.bytes);
+      }
+      if (section_.metric == Metric::completion) synchronize();
+    }
+    if (section_.metric == Metric::bandwidth) finish(count * view.bytes * static_cast<std::uint64_t>(window.messages));
+  }
+
+ protected:
+  virtual void copy(const Route& route, const std::byte* from, std::uint64_t bytes) {
+    if (route.from.device < 0 || route.to.device < 0) {
+      VOLLEY_CUDA_CHECK(cudaMemcpyAsync(route.to.at, from, bytes, cudaMemcpyDefault, route.cuda_stream().get()));
+    } else {
+      VOLLEY_CUDA_CHECK(
+          cudaMemcpyPeerAsync(route.to.at, route.to.device, from, route.from.device, bytes, route.cuda_stream().get()));
+    }
+  }
+
+  [[nodiscard]] Seconds timeout() const { return timeout_; }
+
+ private:
+  void synchronize() {
+    for (const auto& route : this->routes()) route.cuda_stream().synchronize();
+  }
+  void finish(std::uint64_t bytes) {
+    const Seconds enough = timeout_ + Seconds(timeout_s_per_byte * static_cast<double>(bytes));
+    for (const auto& route : this->routes()) await(route.cuda_stream(), enough);
+  }
+
+  const Section& section_;
+  Seconds timeout_;
+};
+
+class KernelCopies final : public Copies {
+ public:
+  using Copies::Copies;
+
+ protected:
+  void copy(const Route& route, const std::byte* from, std::uint64_t bytes) override {
+    gpu::select(route.driver->device);
+    copy_kernel<<<processors(route.driver->device), copy_threads, 0, route.cuda_stream().get()>>>(
+        reinterpret_cast<const uint4*>(from), reinterpret_cast<uint4*>(route.to.at), bytes / sizeof(uint4));
+    VOLLEY_CUDA_CHECK(cudaGetLastError());
+  }
+
+ private:
+  static unsigned processors(int device) {
+    int count = 0;
+    VOLLEY_CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+    return static_cast<unsigned>(count);
+  }
+};
+
+// A test: one bit of what arrived is flipped.
+class CorruptCopies final : public Copies {
+ public:
+  using Copies::Copies;
+
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    Copies::windows(view, count, window);
+    if (count == 0) return;
+    const Location& place = this->routes().front().to;
+    std::uint8_t byte = 0;
+    VOLLEY_CUDA_CHECK(cudaMemcpy(&byte, place.at + view.bytes / 2, 1, cudaMemcpyDefault));
+    byte ^= 1;
+    VOLLEY_CUDA_CHECK(cudaMemcpy(place.at + view.bytes / 2, &byte, 1, cudaMemcpyDefault));
+  }
+};
+
+// A test: nobody opens the blocker in time.
+class HangingCopies final : public Copies {
+ public:
+  using Copies::Copies;
+
+ protected:
+  void copy(const Route& route, const std::byte* from, std::uint64_t bytes) override {
+    gpu::select(route.driver->device);
+    blocker_.close(route.cuda_stream(), 3 * timeout());
+    Copies::copy(route, from, bytes);
+  }
+
+ private:
+  StreamBlocker blocker_;
+};
+
+}  // namespace
+
+std::unique_ptr<GpuLink> make_copies(const Section& section, std::vector<Route> routes, bool peers, Seconds timeout,
+                                     bool broken) {
+  const std::string fault = broken && section.fault != nullptr ? section.fault : "";
+  if (fault == "corrupt") return std::make_unique<CorruptCopies>(section, std::move(routes), peers, timeout);
+  if (fault == "hang") return std::make_unique<HangingCopies>(section, std::move(routes), peers, timeout);
+  if (section.engine == Engine::kernel)
+    return std::make_unique<KernelCopies>(section, std::move(routes), peers, timeout);
+  return std::make_unique<Copies>(section, std::move(routes), peers, timeout);
+}
+
+}  // namespace volley::gpu_matrix

@@ -1,0 +1,60 @@
+// Links whose small copies are enqueued behind a kernel that holds the cuda_stream, as the CUDA sample
+// p2pBandwidthLatencyTest does it: then enqueueing and performing them can be timed apart.
+#include "benchmark/gpu_matrix/routes.cuh"
+#include "gpu/check.cuh"
+
+namespace volley::gpu_matrix {
+
+namespace {
+
+class GatedCopies final : public RoutedLink {
+ public:
+  GatedCopies(const Section& section, std::vector<Route> routes, bool peers, Seconds timeout)
+      : RoutedLink(std::move(routes), peers), enqueues_(section.metric == Metric::enqueue), timeout_(timeout) {}
+
+  void arm(const View& view, std::uint64_t count) override {
+    gpu::select(route().driver->device);
+    blocker().close(route().cuda_stream(), timeout_);
+    if (!enqueues_) enqueue(view, count);
+  }
+
+  void windows(const View& view, std::uint64_t count, const Window&) override {
+    if (enqueues_) enqueue(view, count);
+    else let_go();
+  }
+
+  void disarm() override {
+    if (enqueues_) let_go();
+    if (!blocker().expired()) return;
+    throw HungError("enqueueing small copies did not come to its end within " +
+                    std::to_string(static_cast<int>(timeout_.count())) + " s");
+  }
+
+ private:
+  [[nodiscard]] const Route& route() const { return routes().front(); }
+  [[nodiscard]] StreamBlocker& blocker() const { return *route().driver->blocker; }
+
+  void enqueue(const View& view, std::uint64_t count) {
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      VOLLEY_CUDA_CHECK(cudaMemcpyPeerAsync(route().to.at, route().to.device, route().source(view, i, count),
+                                            route().from.device, view.bytes, route().cuda_stream().get()));
+    }
+  }
+
+  void let_go() {
+    blocker().open();
+    await(route().cuda_stream(), timeout_);
+  }
+
+  bool enqueues_;
+  Seconds timeout_;
+};
+
+}  // namespace
+
+std::unique_ptr<GpuLink> make_gated_copies(const Section& section, std::vector<Route> routes, bool peers,
+                                           Seconds timeout) {
+  return std::make_unique<GatedCopies>(section, std::move(routes), peers, timeout);
+}
+
+}  // namespace volley::gpu_matrix

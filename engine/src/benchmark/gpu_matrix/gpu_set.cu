@@ -1,0 +1,184 @@
+#include "benchmark/gpu_matrix/gpu_set.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <future>
+#include <numeric>
+
+#include "base/errors.hpp"
+#include "benchmark/gpu_matrix/routes.cuh"
+#include "gpu/check.cuh"
+
+namespace volley::gpu_matrix {
+
+namespace {
+
+constexpr std::uint64_t page_bytes = 4096;
+// What the small sections take at most, and a plan asks for at least.
+constexpr std::uint64_t least_bytes = std::uint64_t{64} << 10;
+// Around a message of device memory (gpu/memory.cu).
+constexpr std::uint64_t around_bytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t buffers_of_a_gpu = 4;
+// One for each cuda_stream (routes.cuh). CUDA makes 8; each takes some 7 ms of a context's beginning and 4 of its end.
+constexpr const char* queues_of_a_gpu = "2";
+
+std::unique_ptr<GpuEndpoint> make_endpoint(int device, std::uint64_t bytes) {
+  gpu::select(device);
+  auto made = std::make_unique<GpuEndpoint>();
+  made->device = device;
+  for (std::size_t operation = 0; operation < 2; ++operation) {
+    made->memories[operation] = gpu::make_memory();
+    made->buffers[operation] = made->memories[operation]->reserve(bytes);
+    made->streams[operation] = gpu::Stream::make();
+  }
+  made->blocker = std::make_unique<StreamBlocker>();
+  return made;
+}
+
+std::uint64_t free_bytes(int device) {
+  gpu::select(device);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  VOLLEY_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
+// All at once: a context takes a tenth of a second.
+void make_contexts(const std::vector<int>& devices) {
+  std::vector<std::future<std::uint64_t>> being_made;
+  for (const int device : devices)
+    being_made.push_back(std::async(std::launch::async, [=] { return free_bytes(device); }));
+  for (auto& each : being_made) static_cast<void>(each.get());
+}
+
+class CudaGpuSet final : public GpuSet {
+ public:
+  CudaGpuSet(const std::vector<int>& devices, std::uint64_t bytes, Seconds timeout)
+      : timeout_(timeout), capacity_(std::max(bytes, least_bytes) / page_bytes * page_bytes) {
+    make_contexts(devices);
+    for (const int device : devices) {
+      while (capacity_ > least_bytes && buffers_of_a_gpu * (capacity_ + around_bytes) > free_bytes(device)) {
+        capacity_ = std::max(capacity_ / 2 / page_bytes * page_bytes, least_bytes);
+      }
+    }
+    std::vector<std::future<std::unique_ptr<GpuEndpoint>>> being_made;
+    for (const int device : devices) {
+      being_made.push_back(std::async(std::launch::async, [=, this] { return make_endpoint(device, capacity_); }));
+    }
+    for (auto& each : being_made) gpus_.push_back(each.get());
+    access_.assign(gpus_.size(), std::vector<bool>(gpus_.size(), false));
+  }
+
+  // What a stuck link may still be using is not freed: that would wait for it.
+  ~CudaGpuSet() override {
+    if (!stuck_) return;
+    for (auto& each : gpus_) static_cast<void>(each.release());
+  }
+
+  bool can_access(int first, int second) const override {
+    int can = 0;
+    VOLLEY_CUDA_CHECK(cudaDeviceCanAccessPeer(&can, at(first).device, at(second).device));
+    return can != 0;
+  }
+
+  void give_access() override {
+    const int count = static_cast<int>(gpus_.size());
+    for (int first = 0; first < count; ++first) {
+      gpu::select(at(first).device);
+      for (int second = 0; second < count; ++second) {
+        if (first == second || !can_access(first, second)) continue;
+        const cudaError_t status = cudaDeviceEnablePeerAccess(at(second).device, 0);
+        static_cast<void>(cudaGetLastError());
+        access_[index(first)][index(second)] = status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
+      }
+    }
+  }
+
+  std::uint64_t capacity() const override { return capacity_; }
+
+  std::unique_ptr<GpuLink> link(const Section& section, int first, int second, bool broken) override {
+    if (section.ends != Ends::gpus)
+      return make_host_copies(section, at(first), std::min(section.bytes, capacity_), timeout_);
+    const bool peers =
+        first == second || (access_[index(first)][index(second)] && access_[index(second)][index(first)]);
+    const bool both = section.direction == Direction::bi || section.metric == Metric::store;
+    std::vector<Route> routes{route(section, first, second, 0, peers)};
+    if (both) routes.push_back(route(section, second, first, 1, peers));
+    switch (section.metric) {
+      case Metric::bandwidth:
+      case Metric::completion: return make_copies(section, std::move(routes), peers, timeout_, broken);
+      case Metric::issue:
+      case Metric::enqueue: return make_gated_copies(section, std::move(routes), peers, timeout_);
+      case Metric::store: return make_remote_stores(std::move(routes), peers, timeout_);
+      case Metric::load: return make_remote_loads(std::move(routes), peers, timeout_);
+    }
+    throw std::logic_error("a section measures something");
+  }
+
+  std::string lost() override {
+    static_cast<void>(cudaGetLastError());
+    for (const auto& each : gpus_) {
+      std::size_t free = 0;
+      std::size_t total = 0;
+      cudaError_t status = cudaSetDevice(each->device);
+      if (status == cudaSuccess) status = cudaMemGetInfo(&free, &total);
+      if (status != cudaSuccess) return cudaGetErrorString(status);
+    }
+    return {};
+  }
+
+  void renew(int first, int second) override {
+    stuck_ = true;
+    for (const int end : {first, second}) {
+      auto& mine = gpus_[index(end)];
+      const int device = mine->device;
+      static_cast<void>(mine.release());
+      mine = make_endpoint(device, capacity_);
+    }
+  }
+
+ private:
+  static std::size_t index(int end) { return static_cast<std::size_t>(end); }
+  [[nodiscard]] const GpuEndpoint& at(int end) const { return *gpus_[index(end)]; }
+
+  // The first drives: it writes to the second, or reads from it.
+  [[nodiscard]] Route route(const Section& section, int first, int second, std::size_t number, bool peers) const {
+    const GpuEndpoint& driver = at(first);
+    const GpuEndpoint& from = section.operation == Operation::write ? driver : at(second);
+    const GpuEndpoint& to = section.operation == Operation::write ? at(second) : driver;
+    const Location arrival{to.memories[number].get(), to.buffers[number].recv, to.device};
+    Route made{.from = {from.memories[number].get(), from.buffers[number].send, from.device},
+               .to = arrival,
+               .driver = &driver,
+               .number = number,
+               .over_link = std::nullopt};
+    if (peers && first != second) made.over_link = Location{from.memories[number].get(), arrival.at, from.device};
+    return made;
+  }
+
+  Seconds timeout_;
+  std::uint64_t capacity_;
+  std::vector<std::unique_ptr<GpuEndpoint>> gpus_;
+  std::vector<std::vector<bool>> access_;
+  bool stuck_ = false;
+};
+
+}  // namespace
+
+void ask_for_few_queues() { check_system(setenv("CUDA_DEVICE_MAX_CONNECTIONS", queues_of_a_gpu, 0) == 0, "setenv"); }
+
+void wake(int devices) {
+  std::vector<int> all(static_cast<std::size_t>(devices));
+  std::iota(all.begin(), all.end(), 0);
+  try {
+    make_contexts(all);
+  } catch (const std::runtime_error&) {
+    static_cast<void>(cudaGetLastError());
+  }
+}
+
+std::unique_ptr<GpuSet> make_gpu_set(const std::vector<int>& devices, std::uint64_t bytes, Seconds timeout) {
+  return std::make_unique<CudaGpuSet>(devices, bytes, timeout);
+}
+
+}  // namespace volley::gpu_matrix

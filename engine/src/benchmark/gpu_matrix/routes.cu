@@ -1,0 +1,83 @@
+#include "benchmark/gpu_matrix/routes.cuh"
+
+#include <future>
+#include <stdexcept>
+
+#include "base/clock.hpp"
+#include "gpu/check.cuh"
+
+namespace volley::gpu_matrix {
+
+void await(const gpu::Stream& cuda_stream, Seconds timeout) {
+  const auto begun = Clock::now();
+  while (cuda_stream.busy()) {
+    if (seconds_since(begun) < timeout.count()) continue;
+    throw HungError("no progress for " + std::to_string(static_cast<int>(timeout.count())) +
+                    " s: a copy or a kernel between the two does not come to its end");
+  }
+}
+
+void RoutedLink::round_trips(const View&, std::uint64_t) { throw std::logic_error("this link makes no round trips"); }
+
+void RoutedLink::windows(const View&, std::uint64_t, const Window&) {
+  throw std::logic_error("this link makes round trips only");
+}
+
+namespace {
+
+// To start a thread takes as long as to look at a message of a few megabytes.
+constexpr std::size_t bytes_worth_a_thread = std::size_t{8} << 20;
+
+// The seed is that of the direction there; the lowest bit tells the directions apart (measure/pattern.hpp).
+Contents of_route(const Contents& there, const Route& route) { return {there.seed ^ route.number, there.first_word}; }
+
+}  // namespace
+
+void RoutedLink::fill(std::byte*, std::size_t bytes, const Contents& contents) {
+  for (const auto& route : routes_) {
+    select(route.from);
+    route.from.verifier->fill(route.from.at, bytes, of_route(contents, route));
+  }
+}
+
+void RoutedLink::poison(std::byte*, std::size_t bytes, const Contents& expected) {
+  for (const auto& route : routes_) {
+    select(route.to);
+    route.to.verifier->poison(route.to.at, bytes, of_route(expected, route));
+  }
+}
+
+// Who looks at what are different GPUs, or different buffers of one: they look side by side.
+std::optional<Mismatch> RoutedLink::check(const std::byte*, std::size_t bytes, const Contents& expected) {
+  struct Looking {
+    const char* reader;
+    std::future<std::optional<Mismatch>> wrong;
+  };
+  std::vector<Looking> all;
+  const auto policy = bytes < bytes_worth_a_thread ? std::launch::deferred : std::launch::async | std::launch::deferred;
+  const auto look = [&](const Location& place, const char* reader, const Contents& contents) {
+    all.push_back({reader, std::async(policy, [&place, bytes, contents] {
+                     select(place);
+                     return place.verifier->check(place.at, bytes, contents);
+                   })});
+  };
+  for (const auto& route : routes_) {
+    look(route.to, "where it arrived", of_route(expected, route));
+    if (route.over_link) look(*route.over_link, "as the other GPU loads it over the link", of_route(expected, route));
+  }
+  std::optional<Mismatch> found;
+  for (auto& [reader, pending] : all) {
+    const auto wrong = pending.get();
+    if (!wrong || found) continue;
+    found = wrong;
+    if (complaint_.empty()) complain(*wrong, bytes, reader);
+  }
+  return found;
+}
+
+void RoutedLink::complain(const Mismatch& wrong, std::size_t bytes, const char* reader) {
+  complaint_ = "the data differs from what was sent in " + std::to_string(wrong.wrong_bytes) + " of " +
+               std::to_string(bytes) + " bytes, first at offset " + std::to_string(wrong.offset_bytes) + ", " + reader;
+}
+
+}  // namespace volley::gpu_matrix

@@ -1,0 +1,27 @@
+// Holds streams: what is enqueued behind a closed blocker begins when it is opened, or after a deadline.
+#pragma once
+
+#include <chrono>
+
+#include "gpu/pinned_buffer.cuh"
+#include "gpu/stream.cuh"
+
+namespace volley::gpu_matrix {
+
+using Seconds = std::chrono::duration<double>;
+
+class StreamBlocker {
+ public:
+  StreamBlocker();
+  // What is enqueued on the cuda_stream from now on waits. The cuda_stream's device must be the current one.
+  void close(const gpu::Stream& cuda_stream, Seconds timeout);
+  void open();
+  // Some cuda_stream went on because of its deadline.
+  [[nodiscard]] bool expired() const;
+
+ private:
+  gpu::PinnedBuffer memory_;
+  std::uint64_t ticket_ = 0;
+};
+
+}  // namespace volley::gpu_matrix

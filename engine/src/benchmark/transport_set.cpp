@@ -1,0 +1,137 @@
+#include "benchmark/transport_set.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "mpi/text.hpp"
+#include "record/records.hpp"
+
+namespace volley {
+
+namespace {
+
+// Both buffers of a rank with what lies around a message; device memory has the most (gpu/memory.cu).
+constexpr std::uint64_t bytes_needed(std::uint64_t message) { return 2 * (message + (4 << 20)); }
+
+// The smaller of what both ranks may take, when every rank of a node takes the same.
+std::uint64_t agreed_share(const Context& context, const RankGroup& pair, const Memory* memory) {
+  std::uint64_t share = memory == nullptr ? ~std::uint64_t{0} : memory->available();
+  share /= static_cast<std::uint64_t>(context.local_size);
+  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &share, 1, MPI_UINT64_T, MPI_MIN, pair.control.get()));
+  return share;
+}
+
+// What every transport on device memory needs, whatever moves its bytes.
+std::string without_devices(const Context& context, const RankGroup& pair, const Plan& plan) {
+  if (context.gpus.devices == 0) return context.gpus.reason;
+  const auto& first = context.ranks[static_cast<std::size_t>(pair.ranks[0])];
+  const auto& second = context.ranks[static_cast<std::size_t>(pair.ranks[1])];
+  if (!first.device || !second.device) return "only one of the two ranks has a device";
+  if (!same_device(first, second) || plan.share_device) return {};
+  return "both ranks are on one device, " + first.device->name + " " + first.device->uuid +
+         "; --share-gpu allows that, --gpus chooses others";
+}
+
+// Why this rank cannot use the transport; empty when it can.
+std::string own_reason(const Context& context, const RankGroup& pair, const Plan& plan, const TransportEntry& entry,
+                       Transport& transport) {
+  if (entry.memory == MemoryKind::device) {
+    const std::string reason = without_devices(context, pair, plan);
+    if (!reason.empty()) return reason;
+  }
+  const auto excluded = plan.excluded.find(entry.name);
+  return excluded == plan.excluded.end() ? transport.unavailable(context, pair) : excluded->second;
+}
+
+}  // namespace
+
+std::string agreed_reason(const RankGroup& pair, const std::string& mine) {
+  const auto reasons = mpi::all_gather(mine, pair.control.get());
+  if (reasons[0] == reasons[1]) return mine;
+  const std::size_t which = reasons[0].empty() ? 1 : 0;
+  return reasons[which] + " (rank " + std::to_string(pair.ranks[which]) + ")";
+}
+
+TransportSet::TransportSet(const Context& context, const RankGroup& pair, const Plan& plan)
+    : context_(context), pair_(pair) {
+  for (const auto& name : plan.transports) {
+    const TransportEntry* entry = find_transport(name);
+    auto transport = entry->make();
+    const std::string reason = agreed_reason(pair, own_reason(context, pair, plan, *entry, *transport));
+    candidates_.push_back({entry, std::move(transport), reason});
+    Arena& arena = arenas_[entry->memory];
+    if (!reason.empty() || arena.memory) continue;  // an arena is made for the first transport that can use it
+    arena.memory = make_memory(entry->memory);
+    arena.share_bytes = agreed_share(context, pair, arena.memory.get());
+  }
+}
+
+TransportSet::~TransportSet() = default;
+
+std::string TransportSet::too_large(const Candidate& candidate, std::uint64_t bytes) const {
+  const Arena& arena = arenas_.at(candidate.entry->memory);
+  if (!arena.memory || bytes_needed(bytes) <= arena.share_bytes) return {};
+  return "needs " + in_gib(bytes_needed(bytes)) + " of " + name_of(candidate.entry->memory) + " memory on each rank, " +
+         in_gib(arena.share_bytes) + " is free";
+}
+
+Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, bool verify) const {
+  const Arena& arena = arenas_.at(candidate.entry->memory);
+  Series series;
+  series.name = candidate.entry->name;
+  series.memory = candidate.entry->memory;
+  series.driver = candidate.transport.get();
+  series.verifier = verify ? arena.memory.get() : nullptr;
+  series.view = {arena.buffers.send, arena.buffers.recv, bytes};
+  series.skipped = candidate.reason.empty() ? too_large(candidate, bytes) : candidate.reason;
+  return series;
+}
+
+void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
+  for (auto& [kind, arena] : arenas_) {
+    if (!arena.memory) continue;
+    std::uint64_t capacity = 0;
+    for (const auto size : sizes) {
+      if (bytes_needed(size) <= arena.share_bytes) capacity = std::max(capacity, size);
+    }
+    arena.buffers = arena.memory->reserve(capacity);
+  }
+  const std::uint64_t capacity = *std::max_element(sizes.begin(), sizes.end());
+  for (auto& candidate : candidates_) {
+    if (!candidate.reason.empty()) continue;
+    try {
+      candidate.transport->open(context_, pair_, arenas_.at(candidate.entry->memory).buffers, capacity);
+    } catch (const std::exception& problem) {
+      throw std::runtime_error("`" + std::string(candidate.entry->name) + "` could not be opened: " + problem.what() +
+                               "; --transport chooses others");
+    }
+    candidate.fresh = true;
+  }
+  open_ = true;
+}
+
+void TransportSet::close() {
+  if (!open_) return;
+  for (auto& candidate : candidates_) {
+    if (candidate.reason.empty()) candidate.transport->close();
+  }
+  VOLLEY_MPI(MPI_Barrier(pair_.control.get()));
+  for (auto& [kind, arena] : arenas_) {
+    if (arena.memory) arena.memory->release();
+  }
+  open_ = false;
+}
+
+Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts) {
+  return {{"record", "transport"},
+          {"version", record_version},
+          {"transport", entry.name},
+          {"summary", entry.summary},
+          {"mpi", entry.mpi},
+          {"memory", name_of(entry.memory)},
+          {"available", reason.empty()},
+          {"reason", reason.empty() ? Json(nullptr) : Json(reason)},
+          {"facts", facts}};
+}
+
+}  // namespace volley

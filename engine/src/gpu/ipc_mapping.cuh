@@ -1,0 +1,49 @@
+// Device memory of another process of this node, mapped into this one through CUDA IPC.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "gpu/check.cuh"
+
+namespace volley::gpu {
+
+// An allocation of device memory: what cudaMalloc returned, and its length.
+struct Block {
+  std::byte* base = nullptr;
+  std::size_t bytes = 0;
+  [[nodiscard]] bool holds(const std::byte* place) const { return place >= base && place < base + bytes; }
+};
+
+// The allocation that `place` lies in. Handles of CUDA IPC name whole allocations.
+[[nodiscard]] Block block_of(const std::byte* place);
+
+// The handle by which another process maps the allocation at `base`; it travels as bytes.
+[[nodiscard]] inline cudaIpcMemHandle_t ipc_handle(std::byte* base) {
+  cudaIpcMemHandle_t handle{};
+  VOLLEY_CUDA_CHECK(cudaIpcGetMemHandle(&handle, base));
+  return handle;
+}
+
+// Closed before the process that allocated the memory frees it: the other order is undefined (CUDA Runtime API,
+// cudaIpcOpenMemHandle). Mapping one allocation several times is allowed and counted by the driver.
+class IpcMapping {
+ public:
+  IpcMapping() = default;
+  explicit IpcMapping(const cudaIpcMemHandle_t& handle) {
+    void* data = nullptr;
+    VOLLEY_CUDA_CHECK(cudaIpcOpenMemHandle(&data, handle, cudaIpcMemLazyEnablePeerAccess));
+    handle_.reset(static_cast<std::byte*>(data));
+  }
+  [[nodiscard]] std::byte* data() const noexcept { return handle_.get(); }
+
+ private:
+  struct Close {
+    void operator()(std::byte* data) const noexcept { cudaIpcCloseMemHandle(data); }
+  };
+  std::unique_ptr<std::byte, Close> handle_;
+};
+
+}  // namespace volley::gpu

@@ -1,0 +1,91 @@
+#include "group/context.hpp"
+
+#include <algorithm>
+
+#include "group/facts.hpp"
+#include "host/placement.hpp"
+#include "mpi/text.hpp"
+
+namespace volley {
+
+namespace {
+
+// Nodes are numbered by the first rank on each; every rank learns its node's leader and looks it up.
+int node_number(const Context& context, int node_leader) {
+  const auto count = static_cast<std::size_t>(context.size);
+  std::vector<int> leaders(count);
+  VOLLEY_MPI(MPI_Allgather(&node_leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, context.world.get()));
+  std::sort(leaders.begin(), leaders.end());
+  leaders.erase(std::unique(leaders.begin(), leaders.end()), leaders.end());
+  return static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), node_leader) - leaders.begin());
+}
+
+RankGroup group_over(MPI_Comm all, const std::vector<int>& ranks, int self) {
+  RankGroup group;
+  group.data = Communicator(all);
+  // An error in a message is reported by the call, so that it can be named before the job ends.
+  VOLLEY_MPI(MPI_Comm_set_errhandler(group.data.get(), MPI_ERRORS_RETURN));
+  group.control = Communicator::duplicate(all);
+  group.ranks = ranks;
+  group.self = self;
+  group.one_process = ranks.size() == 1;
+  return group;
+}
+
+// The place of `rank` among `ranks`; -1 where it is not among them.
+int place_of(int rank, const std::vector<int>& ranks) {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank);
+  return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
+}
+
+}  // namespace
+
+Context make_context(const Options& options, const Placement& placement) {
+  if (!placement.usage_error.empty()) throw UsageError(placement.usage_error);
+  Context context;
+  context.world = Communicator::duplicate(MPI_COMM_WORLD);
+  context.rank = context.world.rank();
+  context.size = context.world.size();
+  context.gpus = placement.gpus;
+  const Communicator node = Communicator::node_of(context.world.get());
+  context.local_rank = node.rank();
+  context.local_size = node.size();
+  if (options.bind && context.local_rank != placement.local_rank) {
+    throw UsageError("the launcher's variables call this process local rank " + std::to_string(placement.local_rank) +
+                     ", MPI says " + std::to_string(context.local_rank) + ": start it without --bind");
+  }
+
+  const int number = node_number(context, mpi::broadcast_value(context.rank, 0, node.get()));
+  const RankFacts facts = facts_of(context, placement, number);
+  for (const auto& text : mpi::all_gather(line_of(to_json(facts)), context.world.get())) {
+    context.ranks.push_back(rank_from_json(json_from(text)));
+  }
+  return context;
+}
+
+std::optional<RankGroup> make_group(const Context& context, const std::vector<int>& ranks) {
+  return join_group(context, place_of(context.rank, ranks) < 0 ? std::vector<int>{} : ranks);
+}
+
+std::optional<RankGroup> join_group(const Context& context, const std::vector<int>& ranks) {
+  const int self = place_of(context.rank, ranks);
+  MPI_Comm all = MPI_COMM_NULL;
+  VOLLEY_MPI(MPI_Comm_split(context.world.get(), ranks.empty() ? MPI_UNDEFINED : ranks[0], self, &all));
+  if (ranks.empty()) return std::nullopt;
+  return group_over(all, ranks, self);
+}
+
+RankGroup make_group_within(const Context& context, const std::vector<int>& ranks) {
+  constexpr int tag = 50;
+  MPI_Group world = MPI_GROUP_NULL;
+  MPI_Group chosen = MPI_GROUP_NULL;
+  VOLLEY_MPI(MPI_Comm_group(context.world.get(), &world));
+  VOLLEY_MPI(MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &chosen));
+  MPI_Comm all = MPI_COMM_NULL;
+  VOLLEY_MPI(MPI_Comm_create_group(context.world.get(), chosen, tag, &all));
+  VOLLEY_MPI(MPI_Group_free(&chosen));
+  VOLLEY_MPI(MPI_Group_free(&world));
+  return group_over(all, ranks, place_of(context.rank, ranks));
+}
+
+}  // namespace volley

@@ -1,0 +1,132 @@
+#include "group/facts.hpp"
+
+#include <array>
+#include <ctime>
+#include <string_view>
+
+#include "base/clock.hpp"
+#include "record/records.hpp"
+
+extern char** environ;
+
+namespace volley {
+
+namespace {
+
+// Variables that steer MPI, UCX, NCCL, CUDA or the launcher; everything else in the environment is nobody's business,
+// and neither is the folder that Open MPI notes as its own.
+constexpr auto steering = std::to_array<std::string_view>(
+    {"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_", "MPICH_", "MPIR_CVAR_", "FI_", "I_MPI_", "MV2_", "NCCL_", "CUDA_",
+     "NVIDIA_VISIBLE_DEVICES", "SLURM_JOB_ID", "SLURM_STEP_ID", "LSB_JOBID", "LD_PRELOAD", "LD_LIBRARY_PATH"});
+
+Json steering_environment() {
+  Json found = Json::object();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    for (const auto prefix : steering) {
+      if (text.starts_with(prefix) && !text.starts_with("OMPI_MCA_initial_wdir"))
+        found[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
+    }
+  }
+  return found;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json split(std::string_view list, char separator) {
+  Json items = Json::array();
+  while (!list.empty()) {
+    const auto end = list.find(separator);
+    if (end != 0) items.push_back(std::string(list.substr(0, end)));
+    list.remove_prefix(end == std::string_view::npos ? list.size() : end + 1);
+  }
+  return items;
+}
+
+}  // namespace
+
+Json engine_facts(const std::optional<std::string>& mpi_built) {
+  const std::string_view cuda = VOLLEY_CUDA_BUILT;
+  return {{"version", VOLLEY_VERSION},
+          {"mpi_built", or_null(mpi_built)},
+          {"cuda_built", cuda.empty() ? Json(nullptr) : Json(std::string(cuda))},
+          {"cuda_architectures", split(VOLLEY_CUDA_ARCHITECTURES, ' ')}};
+}
+
+Json to_json(const gpu::Device& device) {
+  return {{"index", device.index},
+          {"name", device.name},
+          {"uuid", device.uuid},
+          {"pci", device.pci},
+          {"compute_capability", device.compute_capability},
+          {"memory_bytes", device.memory_bytes}};
+}
+
+Json to_json(const RankFacts& facts) {
+  return {{"rank", facts.rank},
+          {"host", facts.host},
+          {"node", facts.node},
+          {"local_rank", facts.local_rank},
+          {"pid", facts.pid},
+          {"cores", facts.cores},
+          {"sockets", facts.sockets},
+          {"bound_by", facts.bound_by},
+          {"cpu", facts.cpu},
+          {"memory_available_bytes", facts.memory_available_bytes},
+          {"device", facts.device ? to_json(*facts.device) : Json(nullptr)}};
+}
+
+RankFacts rank_from_json(const Json& json) {
+  RankFacts facts;
+  facts.rank = json.at("rank");
+  facts.host = json.at("host");
+  facts.node = json.at("node");
+  facts.local_rank = json.at("local_rank");
+  facts.pid = json.at("pid");
+  facts.cores = json.at("cores").get<std::vector<int>>();
+  facts.sockets = json.at("sockets").get<std::vector<int>>();
+  facts.bound_by = json.at("bound_by");
+  facts.cpu = json.at("cpu");
+  facts.memory_available_bytes = json.at("memory_available_bytes");
+  if (const Json& device = json.at("device"); !device.is_null()) {
+    facts.device = gpu::Device{device.at("index"),
+                               device.at("name"),
+                               device.at("uuid"),
+                               device.at("pci"),
+                               device.at("compute_capability"),
+                               device.at("memory_bytes")};
+  }
+  return facts;
+}
+
+Json run_record(const Job& job, const Plan& plan, double clock_read_s, const std::optional<std::string>& mpi_built,
+                const Json& mpi) {
+  Json ranks = Json::array();
+  for (const auto& facts : job.ranks) ranks.push_back(to_json(facts));
+  const double tick = static_cast<double>(Clock::period::num) / static_cast<double>(Clock::period::den);
+  return {{"record", "run"},
+          {"version", record_version},
+          {"started_at", utc_now()},
+          {"engine", engine_facts(mpi_built)},
+          {"mpi", mpi},
+          {"clock", {{"name", "steady_clock"}, {"resolution_s", tick}, {"read_s", clock_read_s}}},
+          {"ranks", ranks},
+          {"environment", steering_environment()},
+          {"plan", json_from(plan.document)}};
+}
+
+}  // namespace volley

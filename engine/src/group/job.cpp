@@ -1,0 +1,126 @@
+#include "group/job.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <map>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "host/memory.hpp"
+#include "host/placement.hpp"
+
+namespace volley {
+
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  check_system(gethostname(name.data(), name.size() - 1) == 0, "gethostname");
+  return name.data();
+}
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+// Who, if anybody, restricted this process: compared with every CPU that is online.
+std::string binder(const Placement& placement, const std::vector<int>& cores) {
+  if (placement.bound) return "engine";
+  const auto online = sysconf(_SC_NPROCESSORS_ONLN);
+  return static_cast<long>(cores.size()) < online ? "launcher" : "nobody";
+}
+
+// The device of a local rank: as --gpus says, else the tutorial's local rank % devices. None where CUDA sees none.
+std::optional<int> chosen_device(const Options& options, const gpu::Presence& gpus, int local_rank) {
+  if (gpus.devices == 0) return std::nullopt;
+  if (options.gpus.empty()) return local_rank % gpus.devices;
+  return options.gpus[static_cast<std::size_t>(local_rank) % options.gpus.size()];
+}
+
+// The CPUs near the device of each rank of this node. Each rank can say it of all, since all choose by one rule.
+std::vector<std::vector<int>> cpus_near_ranks(const Options& options, const gpu::Presence& gpus, int ranks) {
+  std::vector<std::vector<int>> of_device;
+  for (int device = 0; device < gpus.devices; ++device) of_device.push_back(cpus_near(gpu::describe(device).pci));
+  std::vector<std::vector<int>> of_rank;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto device = chosen_device(options, gpus, rank);
+    const bool seen = device && *device < gpus.devices;
+    of_rank.push_back(seen ? of_device[static_cast<std::size_t>(*device)] : std::vector<int>{});
+  }
+  return of_rank;
+}
+
+std::string no_such_device(int device, int devices) {
+  return "--gpus asks for device " + std::to_string(device) + ", but CUDA sees " + std::to_string(devices) +
+         " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others";
+}
+
+}  // namespace
+
+Placement place(const Options& options) {
+  const LauncherView launcher = launcher_view();
+  Placement placement;
+  placement.local_rank = launcher.local_rank.value_or(0);
+  placement.gpus = gpu::presence();
+  placement.device = chosen_device(options, placement.gpus, placement.local_rank);
+  if (placement.device && *placement.device >= placement.gpus.devices) {
+    placement.usage_error = no_such_device(*placement.device, placement.gpus.devices);
+    placement.device.reset();
+  }
+  if (options.bind && launcher.local_rank && launcher.local_size) {
+    const auto near = cpus_near_ranks(options, placement.gpus, *launcher.local_size);
+    placement.bound = bind_to_cores(placement.local_rank, near, options.share);
+  }
+  if (placement.device) gpu::select(*placement.device);
+  return placement;
+}
+
+bool same_device(const RankFacts& one, const RankFacts& other) {
+  return one.device && other.device && one.host == other.host && one.device->uuid == other.device->uuid;
+}
+
+std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>& ranks) {
+  std::map<std::pair<int, int>, int> holders;  // of node and core
+  for (const RankFacts& facts : ranks) {
+    if (facts.bound_by != "engine") continue;
+    for (const int core : facts.cores) {
+      const auto [holder, first] = holders.try_emplace({facts.node, core}, facts.rank);
+      if (!first) return std::array{holder->second, facts.rank};
+    }
+  }
+  return std::nullopt;
+}
+
+RankFacts facts_of(const Job& job, const Placement& placement, int node) {
+  RankFacts facts;
+  facts.rank = job.rank;
+  facts.host = host_name();
+  facts.local_rank = job.local_rank;
+  facts.node = node;
+  facts.pid = getpid();
+  facts.cores = allowed_cpus();
+  facts.sockets = sockets_of(facts.cores);
+  facts.bound_by = binder(placement, facts.cores);
+  facts.cpu = cpu_model();
+  facts.memory_available_bytes = available_memory_bytes();
+  if (placement.device) facts.device = gpu::describe(*placement.device);
+  return facts;
+}
+
+Job make_job_alone() {
+  Job job;
+  job.gpus = gpu::presence();
+  Placement placement;
+  if (job.gpus.devices > 0) placement.device = 0;
+  job.ranks.push_back(facts_of(job, placement, 0));
+  return job;
+}
+
+}  // namespace volley

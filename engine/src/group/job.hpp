@@ -1,0 +1,63 @@
+// The processes of a job as each of them knows them: who, where, with which cores and device. What joins them is in
+// context.hpp; a process that is the whole job has no need of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/options.hpp"
+#include "gpu/gpu.hpp"
+
+namespace volley {
+
+struct RankFacts {
+  int rank = 0;
+  std::string host;
+  int node = 0;
+  int local_rank = 0;
+  std::int64_t pid = 0;
+  std::vector<int> cores;
+  std::vector<int> sockets;  // processors that those cores belong to
+  std::string bound_by;      // engine, launcher or nobody
+  std::string cpu;
+  std::uint64_t memory_available_bytes = 0;
+  std::optional<gpu::Device> device;
+};
+
+// Whether both have a device, and it is one.
+[[nodiscard]] bool same_device(const RankFacts& one, const RankFacts& other);
+
+// The first two ranks of a node that the engine bound to one core.
+[[nodiscard]] std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>& ranks);
+
+// What was settled before MPI_Init; confirmed by `make_context`.
+struct Placement {
+  int local_rank = 0;
+  bool bound = false;
+  gpu::Presence gpus;
+  std::optional<int> device;  // device of this rank
+  std::string usage_error;    // what makes no sense; said after MPI_Init, where the whole job can be ended
+};
+
+// Chooses this process's cores (when asked to bind) and device from the launcher's variables. Before MPI_Init.
+[[nodiscard]] Placement place(const Options& options);
+
+struct Job {
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;
+  int local_size = 1;  // ranks on this node
+  gpu::Presence gpus;
+  std::vector<RankFacts> ranks;  // of every rank, in order
+};
+
+// This process as a rank of `job` on node number `node`.
+[[nodiscard]] RankFacts facts_of(const Job& job, const Placement& placement, int node);
+
+// This process is the whole job. It is placed nowhere, and makes no device current.
+[[nodiscard]] Job make_job_alone();
+
+}  // namespace volley

@@ -1,0 +1,20 @@
+// The agreements of two ranks: messages of their control communicator.
+#pragma once
+
+#include "group/context.hpp"
+#include "measure/pair_control.hpp"
+
+namespace volley {
+
+class MpiControl final : public PairControl {
+ public:
+  explicit MpiControl(const RankGroup& pair)
+      : PairControl({pair.rank(0), pair.rank(1)}, pair.self, pair.peer()), comm_(pair.control.get()) {}
+  void ready() override;
+  void share(void* bytes, std::size_t count, int from) override;
+
+ private:
+  MPI_Comm comm_;
+};
+
+}  // namespace volley

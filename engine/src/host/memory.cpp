@@ -1,0 +1,150 @@
+#include "host/memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iomanip>
+#include <limits>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "base/errors.hpp"
+
+namespace volley {
+
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+std::uint64_t number_in(const std::string& path, std::uint64_t otherwise) {
+  std::ifstream file(path);
+  std::uint64_t value = 0;
+  return file >> value ? value : otherwise;  // "max" in cgroup v2 is no number: no limit
+}
+
+std::uint64_t mem_available(const std::string& root) {
+  std::ifstream file(root + "proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string key;
+    std::uint64_t kibibytes = 0;
+    if (words >> key >> kibibytes && key == "MemAvailable:") return kibibytes * 1024;
+  }
+  return unlimited;
+}
+
+std::uint64_t room_in(const std::string& group, const char* limit_file, const char* usage_file) {
+  const std::uint64_t limit = number_in(group + limit_file, unlimited);
+  const std::uint64_t usage = number_in(group + usage_file, 0);
+  if (limit == unlimited) return unlimited;
+  return limit > usage ? limit - usage : 0;
+}
+
+// The least room in the group at `path` (as /proc/self/cgroup names it) and in every group above it.
+std::uint64_t room_up_from(std::string path, const std::string& mount, const char* limit_file, const char* usage_file) {
+  std::uint64_t room = unlimited;
+  while (true) {
+    room = std::min(room, room_in(mount + path + (path.ends_with('/') ? "" : "/"), limit_file, usage_file));
+    if (path.empty() || path == "/") return room;
+    path.resize(path.rfind('/'));
+  }
+}
+
+std::uint64_t control_group_room(const std::string& root) {
+  std::uint64_t room = unlimited;
+  std::ifstream file(root + "proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {  // hierarchy:controllers:path
+    const auto first = line.find(':');
+    const auto second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    if (controllers.empty()) {
+      room = std::min(room, room_up_from(path, root + "sys/fs/cgroup", "memory.max", "memory.current"));
+    } else if (controllers == "memory") {
+      room = std::min(
+          room, room_up_from(path, root + "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"));
+    }
+  }
+  return room;
+}
+
+constexpr std::size_t page_bytes = 4096;
+
+class HostMemory final : public Memory {
+ public:
+  Buffers reserve(std::size_t capacity) override {
+    release();
+    // One page in front for the guard keeps the message page aligned; the guard behind needs less than a page.
+    const std::size_t block = page_bytes + capacity + page_bytes;
+    send_ = Mapping(block);
+    recv_ = Mapping(block);
+    return {send_.data() + page_bytes, recv_.data() + page_bytes};
+  }
+  void release() override {
+    send_ = Mapping();
+    recv_ = Mapping();
+  }
+  std::uint64_t available() const override { return available_memory_bytes(); }
+  void fill(std::byte* message, std::size_t bytes, const Contents& contents) override {
+    host_pattern::fill(message, bytes, contents);
+  }
+  void poison(std::byte* message, std::size_t bytes, const Contents& expected) override {
+    host_pattern::poison(message, bytes, expected);
+  }
+  std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected) override {
+    return host_pattern::check(message, bytes, expected);
+  }
+  void read(std::byte* host, const std::byte* from, std::size_t bytes) override { std::memcpy(host, from, bytes); }
+
+ private:
+  Mapping send_;
+  Mapping recv_;
+};
+
+}  // namespace
+
+std::string in_gib(std::uint64_t bytes) {
+  std::ostringstream text;
+  text << std::setprecision(3) << static_cast<double>(bytes) / (1ULL << 30) << " GiB";
+  return text.str();
+}
+
+const char* name_of(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::none: return "none";
+    case MemoryKind::host: return "host";
+    case MemoryKind::device: return "device";
+  }
+  return "none";
+}
+
+std::unique_ptr<Memory> make_host_memory() { return std::make_unique<HostMemory>(); }
+
+std::uint64_t available_memory_bytes(const std::string& root) {
+  return std::min(mem_available(root), control_group_room(root));
+}
+
+Mapping::Mapping(std::size_t bytes) : bytes_(bytes) {
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  check_system(mapped != MAP_FAILED, "mmap of a message buffer");
+  data_ = static_cast<std::byte*>(mapped);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+}  // namespace volley

@@ -1,0 +1,78 @@
+// Where message buffers come from: one arena for each kind of memory, shared by all transports of a run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "host/pattern.hpp"
+
+namespace volley {
+
+// Bytes that this process can still take: the smaller of MemAvailable and what every control group above it leaves
+// (version 1 and 2). Never MemTotal: a machine may grow its memory, and a container may not have it all.
+// `root` is "/" outside tests.
+[[nodiscard]] std::uint64_t available_memory_bytes(const std::string& root = "/");
+
+// For people: three digits, "1.25 GiB".
+[[nodiscard]] std::string in_gib(std::uint64_t bytes);
+
+enum class MemoryKind { none, host, device };
+
+[[nodiscard]] const char* name_of(MemoryKind kind);
+
+// Two message buffers, each with room for guards on both sides, and where the last message of a batch begins further
+// behind than the others for that; see measure/pattern.hpp.
+struct Buffers {
+  std::byte* send = nullptr;
+  std::byte* recv = nullptr;
+};
+
+// Writes and checks the contents of messages, where the data is; see measure/pattern.hpp.
+class Verifier {
+ public:
+  virtual ~Verifier() = default;
+  virtual void fill(std::byte* message, std::size_t bytes, const Contents& contents) = 0;
+  virtual void poison(std::byte* message, std::size_t bytes, const Contents& expected) = 0;
+  [[nodiscard]] virtual std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
+                                                      const Contents& expected) = 0;
+};
+
+// An arena: holds the two buffers, and verifies what is in them.
+class Memory : public Verifier {
+ public:
+  // Two buffers for messages of up to `capacity` bytes, page aligned, untouched. Replaces earlier ones.
+  virtual Buffers reserve(std::size_t capacity) = 0;
+  // Gives the buffers back. Whoever mapped them elsewhere must have let go before.
+  virtual void release() = 0;
+  // Bytes of this memory that this rank can still take.
+  [[nodiscard]] virtual std::uint64_t available() const = 0;
+  // Copies to host memory.
+  virtual void read(std::byte* host, const std::byte* from, std::size_t bytes) = 0;
+  // Waits for what was enqueued on this memory.
+  virtual void settle() {}
+};
+
+// Host memory as malloc would give it for large blocks: anonymous pages, first touched by the rank that uses them.
+[[nodiscard]] std::unique_ptr<Memory> make_host_memory();
+
+// A mapping that unmaps itself. Pages are first touched by whoever writes them first.
+class Mapping {
+ public:
+  Mapping() = default;
+  explicit Mapping(std::size_t bytes);
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping();
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace volley

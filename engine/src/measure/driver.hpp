@@ -1,0 +1,45 @@
+// What the timing loop asks of whatever moves messages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "record/plan.hpp"
+
+namespace volley {
+
+// The message in hand: where it leaves from, where it arrives, how long it is. `send` and `recv` lie in the buffers
+// given to `open`; they are the same place when one buffer serves both ways, as in the tutorial.
+struct View {
+  std::byte* send = nullptr;
+  std::byte* recv = nullptr;
+  std::size_t bytes = 0;
+  // The last message of a call (or those of its last window) leaves from so far behind `send`: its contents differ from
+  // all before it, and only they are what the receiver's check expects.
+  std::size_t last_offset = 0;
+
+  [[nodiscard]] View last() const { return {send + last_offset, recv, bytes, 0}; }
+};
+
+// Moves messages between two endpoints. `round_trips` and `windows` are what is timed: they return when the data is
+// usable. All else happens outside the timed region.
+class Driver {
+ public:
+  virtual ~Driver() = default;
+
+  // Makes ready for messages of this view, e.g. builds a datatype.
+  virtual void prepare(const View& view) = 0;
+
+  // `exchanges` round trips: the first endpoint sends and then receives, the second the other way round. The answer
+  // starts only when the whole message has arrived.
+  virtual void round_trips(const View& view, std::uint64_t exchanges) = 0;
+
+  // `count` times: `window.messages` messages in flight at once, then one acknowledgement.
+  virtual void windows(const View& view, std::uint64_t count, const Window& window) = 0;
+
+  // Right before and right behind each timed batch of `count`.
+  virtual void arm(const View&, std::uint64_t) {}
+  virtual void disarm() {}
+};
+
+}  // namespace volley

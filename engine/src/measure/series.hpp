@@ -1,0 +1,46 @@
+// One series of samples: a transport (or a GPU matrix's cell) at one message size, what was found and how far it is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/memory.hpp"
+#include "measure/driver.hpp"
+
+namespace volley {
+
+enum class EndedBy { open, ci, time, few, fixed, failure };
+
+struct Series {
+  std::string name;  // what the message size before of the same name has shown holds for the next
+  Driver* driver = nullptr;
+  Verifier* verifier = nullptr;  // null where there is nothing to verify
+  MemoryKind memory = MemoryKind::none;
+  View view;
+  bool fresh = false;  // its buffers have never been used: the first exchange is cold
+
+  // What was found. Times are seconds of one count divided by the workload's divisor.
+  std::string skipped;                // why, when it was
+  std::vector<double> rank0_samples;  // timed by the first rank
+  std::vector<double> rank1_samples;  // timed by the second rank, where it times
+  std::vector<std::uint64_t> visits;  // samples of each visit, in order
+  std::uint64_t count = 0;            // of every sample
+  std::optional<double> empty_s;
+  std::optional<double> cold_s;
+  std::uint64_t messages_timed = 0;
+  std::uint64_t messages_verified = 0;
+  std::optional<Mismatch> mismatch;
+  EndedBy ended_by = EndedBy::open;
+  double elapsed_s = 0;
+
+  // How far it is.
+  std::uint64_t repetition = 0;          // of the pattern
+  double count_s = 0;                    // what one count takes, about; the same number on both ranks
+  std::size_t next_look = 0;             // samples at which the interval is computed next
+  std::uint64_t rank1_samples_sent = 0;  // samples of the second rank that the first has
+  [[nodiscard]] bool open() const { return skipped.empty() && ended_by == EndedBy::open; }
+};
+
+}  // namespace volley

@@ -1,0 +1,40 @@
+// What is timed, and how much time a measurement gives to being sure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+
+#include "measure/driver.hpp"
+
+namespace volley {
+
+struct SamplingLimits {
+  // A sample is at least this long: what its first exchange pays for buffers that were just rewritten does not show.
+  double sample_s = 1e-3;
+  // Batches of nothing, whose median is the empty sample.
+  int empty_samples = 31;
+  // A visit takes about this long: several samples of a short exchange, two of a long one.
+  double visit_s = 5e-3;
+  // The time that finding out how long a batch takes may take itself, and the fewest batches of a short exchange.
+  double calibration_s = 20e-3;
+  int calibration_batches = 5;
+  // An exchange longer than this needs only as many samples as an interval of the median needs, and its buffers are
+  // far larger than any cache that an untimed exchange could warm.
+  double lasting_exchange_s = 50e-3;
+};
+
+// What one count of the timing loop does: a round trip, or a window of messages.
+struct Workload {
+  const char* name;
+  std::function<void(Driver&, const View&, std::uint64_t)> run;
+  std::array<std::uint64_t, 2> messages;  // moved by one count: [0] first to second rank, [1] back
+  double divisor;                         // seconds of one count are divided by this: 2 gives the half round trip
+  bool second_times;                      // the second rank times what it receives as well
+  bool one_buffer;                        // a fixed batch uses one buffer both ways, as the tutorial does
+  // Of a sample. An exchange that costs the first rank nothing at all (`null`) must not make one of endless length.
+  std::uint64_t most_counts = std::uint64_t{1} << 22;
+  SamplingLimits limits = {};
+};
+
+}  // namespace volley

@@ -1,0 +1,58 @@
+// A communicator that frees itself.
+#pragma once
+
+#include <mpi.h>
+
+#include <exception>
+#include <utility>
+
+#include "mpi/check.hpp"
+
+namespace volley {
+
+class Communicator {
+ public:
+  Communicator() = default;
+  explicit Communicator(MPI_Comm owned) : handle_(owned) {}
+  Communicator(Communicator&& other) noexcept : handle_(std::exchange(other.handle_, MPI_COMM_NULL)) {}
+  Communicator& operator=(Communicator&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  // MPI_Comm_free is collective: while an exception unwinds this rank the others are elsewhere, and it is left out.
+  ~Communicator() {
+    if (handle_ != MPI_COMM_NULL && std::uncaught_exceptions() == 0) MPI_Comm_free(&handle_);
+  }
+
+  [[nodiscard]] static Communicator duplicate(MPI_Comm from) {
+    MPI_Comm copy = MPI_COMM_NULL;
+    VOLLEY_MPI(MPI_Comm_dup(from, &copy));
+    return Communicator(copy);
+  }
+
+  // The ranks of `from` that share memory with this one. Collective over `from`.
+  [[nodiscard]] static Communicator node_of(MPI_Comm from) {
+    MPI_Comm node = MPI_COMM_NULL;
+    VOLLEY_MPI(MPI_Comm_split_type(from, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+    return Communicator(node);
+  }
+
+  [[nodiscard]] MPI_Comm get() const noexcept { return handle_; }
+  [[nodiscard]] int rank() const {
+    int value = 0;
+    VOLLEY_MPI(MPI_Comm_rank(handle_, &value));
+    return value;
+  }
+  [[nodiscard]] int size() const {
+    int value = 0;
+    VOLLEY_MPI(MPI_Comm_size(handle_, &value));
+    return value;
+  }
+
+ private:
+  MPI_Comm handle_ = MPI_COMM_NULL;
+};
+
+}  // namespace volley

@@ -1,0 +1,47 @@
+// Staging in chunks through pinned memory: what a message's copies and its way between the ranks have in common when
+// they overlap, whatever the way is.
+#pragma once
+
+#include "transport/host_driven.hpp"
+#include "transport/staged/chunk_pipeline.hpp"
+#include "transport/staged/copies.cuh"
+
+namespace volley {
+
+// The calls of a HostDriven channel but those that open, close and acknowledge.
+template <class Link>
+class ChunkedChannel {
+ public:
+  explicit ChunkedChannel(const ChunkPolicy& policy) : policy_(policy) {}
+
+  void prepare(const View& view) { pipeline_.prepare(view.bytes, policy_.of(view.bytes)); }
+
+  // Returns when the whole message has left the device, or is on it: an answer never starts before.
+  void send(const View& view) {
+    start_send(view);
+    finish();
+  }
+  void recv(const View& view) {
+    start_recv(view);
+    finish();
+  }
+  void start_send(const View& view) { pipeline_.add_send(view); }
+  void start_recv(const View& view) { pipeline_.add_recv(view); }
+  void finish() { pipeline_.run(); }
+
+  [[nodiscard]] Facts facts() const { return policy_.facts(); }
+
+ protected:
+  ChunkPipeline<Link, AsyncCopies> pipeline_;
+
+ private:
+  const ChunkPolicy& policy_;
+};
+
+template <class Channel>
+class Chunked final : public HostDriven<Channel> {
+ public:
+  [[nodiscard]] Facts facts() const override { return this->channel_.facts(); }
+};
+
+}  // namespace volley

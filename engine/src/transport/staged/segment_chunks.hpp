@@ -1,0 +1,90 @@
+// The link of a pipeline whose places lie in memory that both ranks map: nothing travels, two counts say who may touch
+// which place.
+//
+// Each direction is a ring with one writer and one reader. `filled` counts the chunks that the sender has put there,
+// `emptied` those that the receiver has taken out; each is written by one side only and lies in cache lines of its own.
+// The sender raises `filled` (release) after its host has seen the copy from the device complete: the bytes are then in
+// host memory for all, and whoever reads the count (acquire) reads them. The receiver raises `emptied` after its host
+// has seen the copy to its device complete. So the last rise of `emptied` says that everything has arrived.
+//
+// The counts could be written by the GPU in stream order instead (cuStreamWriteValue32), and awaited by the other GPU
+// (cuStreamWaitValue32). That spares the sender's host a query, half a microsecond, and buys no bandwidth, since the
+// copies of several chunks are queued ahead either way; but a wait in a cuda_stream has no deadline and cannot be
+// called off, and a write in a cuda_stream costs the GPU a step between copies that the event costs anyway.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "transport/staged/chunk_pipeline.hpp"
+
+namespace volley {
+
+class SegmentChunks {
+ public:
+  static constexpr bool leaves_at_once = true;
+
+  // Bytes of a segment whose rings hold `ring_bytes` each.
+  [[nodiscard]] static constexpr std::size_t segment_bytes(std::size_t ring_bytes) {
+    return header_bytes + 2 * ring_bytes;
+  }
+
+  // Writes the counts of a new segment. Done once, before anybody opens it.
+  static void initialise(std::byte* segment) { new (segment) Header; }
+
+  // `self` 0 sends through the first ring and receives through the second, 1 the other way round.
+  void open(std::byte* segment, std::size_t ring_bytes, int self) {
+    auto* header = std::launder(reinterpret_cast<Header*>(segment));
+    std::byte* rings = segment + header_bytes;
+    const std::size_t out = self == 0 ? 0 : 1;
+    out_ = {&header->counts[out], rings + out * ring_bytes};
+    in_ = {&header->counts[1 - out], rings + (1 - out) * ring_bytes};
+  }
+
+  void prepare(const ChunkLayout& cut) { stride_ = cut.stride(); }
+
+  [[nodiscard]] std::byte* out_place(std::uint64_t place) { return out_.ring + place * stride_; }
+  [[nodiscard]] std::byte* in_place(std::uint64_t place) { return in_.ring + place * stride_; }
+
+  void hand_over(std::uint64_t chunk, std::uint64_t, std::size_t) {
+    out_.counts->filled.store(chunk + 1, std::memory_order_release);
+  }
+  [[nodiscard]] bool cleared(std::uint64_t chunk, std::uint64_t) {
+    return out_.counts->emptied.load(std::memory_order_acquire) > chunk;
+  }
+  void expect(std::uint64_t, std::uint64_t, std::size_t) {}
+  [[nodiscard]] bool arrived(std::uint64_t chunk, std::uint64_t) {
+    return in_.counts->filled.load(std::memory_order_acquire) > chunk;
+  }
+  void give_back(std::uint64_t chunk, std::uint64_t) {
+    in_.counts->emptied.store(chunk + 1, std::memory_order_release);
+  }
+
+ private:
+  // Two lines of 64 bytes: processors fetch lines in pairs.
+  static constexpr std::size_t line_bytes = 128;
+  static constexpr std::size_t header_bytes = 4096;  // a page, so that the rings begin on one
+
+  struct RingCounts {
+    alignas(line_bytes) std::atomic<std::uint64_t> filled{0};
+    alignas(line_bytes) std::atomic<std::uint64_t> emptied{0};
+  };
+  struct Header {
+    RingCounts counts[2];
+  };
+  static_assert(sizeof(Header) <= header_bytes);
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "two processes share the counts");
+
+  struct SegmentRing {
+    RingCounts* counts = nullptr;
+    std::byte* ring = nullptr;
+  };
+
+  SegmentRing out_;
+  SegmentRing in_;
+  std::size_t stride_ = 0;
+};
+
+}  // namespace volley

@@ -1,0 +1,97 @@
+// Staging of whole messages: device -> host, MPI, host -> device, one after the other.
+#pragma once
+
+#include <algorithm>
+
+#include "transport/host_driven.hpp"
+#include "transport/mpi_channel.hpp"
+#include "transport/staged/chunk_pipeline.hpp"
+#include "transport/staged/mpi_chunks.hpp"
+
+namespace volley {
+
+// `Buffer` is the kind of host memory, `Copies` how it is copied; see staged_copies.cuh.
+template <class Buffer, class Copies>
+class WholeChannel {
+ public:
+  [[nodiscard]] std::string unavailable(const Context&, const RankGroup&) { return {}; }
+
+  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
+    leads_ = pair.leads();
+    mpi_.open(context, pair, buffers, capacity);
+    window_.link().open(pair);
+    window_.copies().open();
+  }
+
+  // Host memory of the size before is given back; reserve_bounce() or reserve_window() takes what this one needs.
+  void prepare(const View& view) {
+    mpi_.prepare(view);
+    bounce_ = {};
+    ChunkLayout cut{std::min(view.bytes, longest_mpi_chunk)};
+    cut.places = std::clamp<std::size_t>(window_bytes / cut.stride(), 2, most_places);
+    window_.prepare(view.bytes, cut);
+  }
+
+  void close() {
+    mpi_.close();
+    bounce_ = {};
+    window_.link().release();
+    window_.copies().close();
+  }
+
+  // A ping-pong bounces both ways off one buffer of the message's size, as the tutorial's does.
+  void reserve_bounce(std::size_t bytes) {
+    if (bounce_.data() == nullptr) bounce_ = Buffer(bytes);
+  }
+  void send(const View& view) {
+    window_.copies().copy_out(bounce_.data(), view.send, view.bytes);
+    mpi_.send({bounce_.data(), nullptr, view.bytes});
+  }
+  void recv(const View& view) {
+    mpi_.recv({nullptr, bounce_.data(), view.bytes});
+    window_.copies().copy_in(view.recv, bounce_.data(), view.bytes);
+  }
+  void settle() { window_.copies().settle(); }
+
+  // Windows need a place in host memory for each message that is under way, since MPI still reads or writes it.
+  void reserve_window(Direction direction) {
+    const bool both = direction == Direction::bi;
+    window_.link().reserve(leads_ || both, !leads_ || both);
+  }
+  void start_send(const View& view) { window_.add_send(view); }
+  void start_recv(const View& view) { window_.add_recv(view); }
+  void finish() { window_.run(); }
+  void acknowledge() { mpi_.acknowledge(); }
+  void await_acknowledgement() { mpi_.await_acknowledgement(); }
+
+ private:
+  // The messages of a window, which are not cut (except where MPI could not count them), take turns at as many places
+  // as this much memory holds; at two at least, so that one can be copied while another travels.
+  static constexpr std::size_t window_bytes = std::size_t{64} << 20;
+
+  bool leads_ = false;
+  MpiChannel mpi_;
+  Buffer bounce_;
+  ChunkPipeline<MpiChunks<Buffer>, Copies> window_;
+};
+
+template <class Buffer, class Copies>
+class Whole : public HostDriven<WholeChannel<Buffer, Copies>> {
+  using Base = HostDriven<WholeChannel<Buffer, Copies>>;
+
+ public:
+  // The empty samples, which come first, pay for the host memory. The last message is usable when the batch ends, also
+  // where its copy may return before that.
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    this->channel_.reserve_bounce(view.bytes);
+    Base::round_trips(view, exchanges);
+    this->channel_.settle();
+  }
+
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    this->channel_.reserve_window(window.direction);
+    Base::windows(view, count, window);
+  }
+};
+
+}  // namespace volley

@@ -1,0 +1,164 @@
+// The staged transports' pipeline between two threads, over a segment that both have mapped: host memory plays the
+// devices, and copies that end later than they are begun play the copy engines.
+#include "check_test.hpp"
+#include "group/facts.hpp"
+#include "host/memory.hpp"
+#include "host/shared_segment.hpp"
+#include "transport/staged/chunk_pipeline.hpp"
+#include "transport/staged/segment_chunks.hpp"
+
+#include <array>
+#include <cstring>
+#include <latch>
+#include <random>
+#include <thread>
+#include <vector>
+
+using namespace volley;
+
+namespace {
+
+constexpr std::size_t ring_bytes = std::size_t{1} << 16;
+constexpr std::size_t segment_bytes = SegmentChunks::segment_bytes(ring_bytes);
+
+// Does a copy only when it has been asked after it a few times: whoever uses the data earlier finds something else.
+class LateCopies {
+ public:
+  void prepare(std::uint64_t places) {
+    out_.assign(places, {});
+    in_.assign(places, {});
+  }
+  void begin_out(std::uint64_t place, std::byte* host, const std::byte* device, std::size_t bytes) {
+    begin(out_.at(place), host, device, bytes);
+  }
+  void begin_in(std::uint64_t place, std::byte* device, const std::byte* host, std::size_t bytes) {
+    begin(in_.at(place), device, host, bytes);
+  }
+  [[nodiscard]] bool out_done(std::uint64_t place) { return done(out_.at(place)); }
+  [[nodiscard]] bool in_done(std::uint64_t place) { return done(in_.at(place)); }
+  void settle() {}
+
+ private:
+  struct Copy {
+    std::byte* to = nullptr;
+    const std::byte* from = nullptr;
+    std::size_t bytes = 0;
+    unsigned looks = 0;
+  };
+  void begin(Copy& copy, std::byte* to, const std::byte* from, std::size_t bytes) {
+    EXPECT(copy.to == nullptr);  // the place is free
+    copy = {to, from, bytes, static_cast<unsigned>(random_()) % 4};
+  }
+  static bool done(Copy& copy) {
+    if (copy.looks-- > 0) return false;
+    std::memcpy(copy.to, copy.from, copy.bytes);
+    copy = {};
+    return true;
+  }
+  std::minstd_rand random_;
+  std::vector<Copy> out_;
+  std::vector<Copy> in_;
+};
+
+// Watches over the places that wait for a chunk: MPI writes to those, though a segment knows nothing of them.
+class WatchedLink : public SegmentChunks {
+ public:
+  void prepare(const ChunkLayout& cut) {
+    SegmentChunks::prepare(cut);
+    waiting_.assign(cut.places, false);
+  }
+  void expect(std::uint64_t, std::uint64_t place, std::size_t) {
+    EXPECT(!waiting_.at(place));
+    waiting_.at(place) = true;
+  }
+  void give_back(std::uint64_t chunk, std::uint64_t place) {
+    EXPECT(waiting_.at(place));
+    waiting_.at(place) = false;
+    SegmentChunks::give_back(chunk, place);
+  }
+
+ private:
+  std::vector<bool> waiting_;
+};
+
+using TestPipeline = ChunkPipeline<WatchedLink, LateCopies>;
+
+struct Case {
+  std::size_t bytes;
+  ChunkLayout cut;
+  int messages;  // in one run
+};
+
+// Sizes and rows in an order in which the ring is cut anew while the other side may still be emptying it.
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const std::size_t bytes : {1, 4096, 8, 5000, 100000, 65536, 131073}) {
+    for (const std::size_t chunk : {1000, 4096, 16384}) {
+      for (const std::uint64_t places : {1, 2, 4}) all.push_back({bytes, {std::min(bytes, chunk), places}, 3});
+    }
+  }
+  return all;
+}
+
+// One side: sends its messages and receives the other's, all at once or in turn as in a ping-pong.
+void side(SharedSegment& segment, int self, std::latch& ready) {
+  auto memory = make_host_memory();
+  const Buffers buffers = memory->reserve(std::size_t{1} << 18);
+  TestPipeline pipeline;
+  pipeline.link().open(segment.data(), ring_bytes, self);
+  ready.arrive_and_wait();
+  std::uint64_t repetition = 0;
+  for (const auto& [bytes, cut, messages] : cases()) {
+    const View view{buffers.send, buffers.recv, bytes};
+    const auto peer = static_cast<std::uint64_t>(1 - self);
+    for (const bool in_turn : {false, true}) {
+      ++repetition;
+      memory->fill(view.send, bytes, seed_of({bytes, static_cast<std::uint64_t>(self), repetition}));
+      memory->poison(view.recv, bytes, seed_of({bytes, peer, repetition}));
+      pipeline.prepare(bytes, cut);
+      for (int message = 0; message < messages; ++message) {
+        if (!in_turn || self == 0) pipeline.add_send(view);
+        else pipeline.add_recv(view);
+        if (in_turn) pipeline.run();
+        if (!in_turn || self == 0) pipeline.add_recv(view);
+        else pipeline.add_send(view);
+        if (in_turn) pipeline.run();
+      }
+      pipeline.run();
+      EXPECT(!memory->check(view.recv, bytes, seed_of({bytes, peer, repetition})));
+    }
+  }
+  pipeline.clear();
+}
+
+void whatever_goes_in_comes_out() {
+  SharedSegment segment = SharedSegment::create(segment_bytes);
+  SegmentChunks::initialise(segment.data());
+  SharedSegment other = SharedSegment::open(segment.name(), segment_bytes);
+  segment.unlink();
+  std::latch ready(2);
+  std::thread second([&] { side(other, 1, ready); });
+  side(segment, 0, ready);
+  second.join();
+}
+
+void messages_are_cut_by_the_table() {
+  static constexpr std::array<ChunkRow, 2> rows{{{100000, 20000}, {1000000, 50000}}};
+  constexpr ChunkPolicy policy{rows, 200000};
+  EXPECT(policy.of(8).chunk_bytes == 8 && policy.of(8).places == 200000 / 4096);
+  EXPECT(policy.of(100000).chunk_bytes == 20000 && policy.of(100000).places == 9);  // places begin on pages
+  EXPECT(policy.of(100001).chunk_bytes == 50000);
+  EXPECT(policy.of(std::size_t{1} << 40).chunk_bytes == 50000 && policy.of(std::size_t{1} << 40).places == 3);
+  EXPECT((ChunkPolicy{rows, 4096}.of(100000).places == 1));
+  EXPECT((ChunkPolicy{rows, std::size_t{1} << 30}.of(8).places == most_places));
+  const Json facts = to_json(policy.facts());
+  EXPECT(facts["ring_bytes"] == 200000 && facts["chunks"].size() == 2 && facts["chunks"][1]["chunk_bytes"] == 50000);
+}
+
+}  // namespace
+
+int main() {
+  messages_are_cut_by_the_table();
+  whatever_goes_in_comes_out();
+  return test::finish();
+}

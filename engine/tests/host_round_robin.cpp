@@ -1,0 +1,43 @@
+// The tournament of a loaded matrix: each two ranks meet once, and nobody has two opponents.
+#include "check_test.hpp"
+#include "group/round_robin.hpp"
+
+#include <set>
+#include <utility>
+
+using namespace volley;
+
+namespace {
+
+void each_two_meet_once(int ranks) {
+  std::set<std::pair<int, int>> met;
+  for (int round = 0; round < rounds_of(ranks); ++round) {
+    int resting = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const int other = partner_of(ranks, round, rank);
+      if (other < 0) {
+        ++resting;
+        continue;
+      }
+      EXPECT(other < ranks && other != rank && partner_of(ranks, round, other) == rank);
+      EXPECT(met.insert({rank, other}).second);
+    }
+    EXPECT(resting == ranks % 2);
+  }
+  EXPECT(static_cast<int>(met.size()) == ranks * (ranks - 1));
+}
+
+void a_large_job_does_not_overflow() {
+  const int ranks = 100'000;
+  const int last = rounds_of(ranks) - 1;
+  const int other = partner_of(ranks, last, ranks - 1);
+  EXPECT(other >= 0 && other < ranks - 1 && partner_of(ranks, last, other) == ranks - 1);
+}
+
+}  // namespace
+
+int main() {
+  for (int ranks = 2; ranks <= 33; ++ranks) each_two_meet_once(ranks);
+  a_large_job_does_not_overflow();
+  return test::finish();
+}

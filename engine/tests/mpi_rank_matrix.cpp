@@ -1,0 +1,205 @@
+// At 2 and 4 ranks: whole matrices, isolated and loaded, from plan to records.
+#include "benchmark/rank_matrix/rank_matrix.hpp"
+#include "check_test.hpp"
+#include "record/output.hpp"
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace volley;
+
+namespace {
+
+Plan plan_of(int ranks) {
+  Plan plan;
+  plan.benchmark = Benchmark::matrix;
+  plan.world_size = ranks;
+  plan.transports = {"host"};
+  plan.window.messages = 4;
+  plan.matrix.latency_sizes_bytes = {8};
+  plan.matrix.bandwidth_sizes_bytes = {1000};
+  plan.sampling.fixed = true;
+  plan.sampling.iterations = 3;
+  return plan;
+}
+
+// The records of a matrix of this plan, on the first rank.
+std::vector<Json> records_of(const Context& context, const Plan& plan) {
+  const std::string path = "/tmp/volley-mpi-matrix-" + std::to_string(getpid()) + ".jsonl";
+  std::vector<Json> lines;
+  {
+    std::optional<Output> output;
+    if (context.rank == 0) output.emplace(Output::claim(path));
+    Records records(context.rank == 0 ? &*output : nullptr);
+    Watchdog watchdog("rank " + std::to_string(context.rank), 60);
+    run_matrix(context, plan, records, watchdog);
+  }
+  if (context.rank != 0) return lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) lines.push_back(Json::parse(line));
+  std::remove(path.c_str());
+  return lines;
+}
+
+std::vector<Json> rows_in(const std::vector<Json>& records) {
+  std::vector<Json> rows;
+  for (const auto& record : records) {
+    if (record.at("record") == "matrix") rows.push_back(record);
+  }
+  return rows;
+}
+
+// MatrixWriter of all ranks, each with every other rank once, in order; `judge` looks at each cell.
+template <class Judge>
+void whole(const std::vector<Json>& rows, int ranks, std::size_t cases, Judge judge) {
+  EXPECT(rows.size() == static_cast<std::size_t>(ranks) * cases);
+  for (const auto& row : rows) {
+    int expected = 0;
+    EXPECT(row.at("cells").size() == static_cast<std::size_t>(ranks - 1));
+    for (const auto& cell : row.at("cells")) {
+      if (expected == row.at("rank").get<int>()) ++expected;
+      EXPECT(cell.at("rank").get<int>() == expected++);
+      judge(row, cell);
+    }
+  }
+}
+
+void every_pair_is_measured(const Context& context, bool loaded) {
+  Plan plan = plan_of(context.size);
+  plan.matrix.loaded = loaded;
+  plan.matrix.samples = true;
+  const auto records = records_of(context, plan);
+  if (context.rank != 0) return;
+  EXPECT(records.front().at("record") == "transport" && records.front().at("available").get<bool>());
+  whole(rows_in(records), context.size, 2, [&](const Json& row, const Json& cell) {
+    EXPECT(row.at("mode") == (loaded ? "loaded" : "isolated"));
+    EXPECT(cell.at("status") == "ok" && cell.at("median_s").get<double>() > 0);
+    EXPECT(cell.at("samples") == 1 && cell.at("samples_s").size() == 1 && cell.at("low_s").is_null());
+    EXPECT(cell.at("messages_verified").get<int>() > 0);
+  });
+}
+
+void adaptive_cells_have_intervals(const Context& context, bool loaded) {
+  Plan plan = plan_of(context.size);
+  plan.matrix.loaded = loaded;
+  plan.sampling.fixed = false;
+  plan.sampling.point_time_s = 0.02;
+  plan.window.direction = Direction::bi;
+  const auto records = records_of(context, plan);
+  if (context.rank != 0) return;
+  whole(rows_in(records), context.size, 2, [](const Json&, const Json& cell) {
+    EXPECT(cell.at("samples").get<int>() >= 6 && cell.at("samples_s").empty());
+    EXPECT(cell.at("low_s").get<double>() <= cell.at("median_s").get<double>());
+    EXPECT(cell.at("high_s").get<double>() >= cell.at("median_s").get<double>());
+  });
+}
+
+// Wrong data fails its own cells; the others are measured all the same.
+void wrong_data_fails_its_cell(const Context& context, bool loaded) {
+  Plan plan = plan_of(context.size);
+  plan.matrix.loaded = loaded;
+  plan.transports = {"corrupt", "host"};
+  const auto records = records_of(context, plan);
+  if (context.rank != 0) return;
+  whole(rows_in(records), context.size, 4, [](const Json& row, const Json& cell) {
+    const bool broken = row.at("transport") == "corrupt";
+    EXPECT(cell.at("status") == (broken ? "failed" : "ok"));
+    EXPECT(cell.at("median_s").is_null() == broken && cell.at("mismatch").is_null() == !broken);
+  });
+}
+
+void what_is_unavailable_is_skipped(const Context& context, bool loaded) {
+  Plan plan = plan_of(context.size);
+  plan.matrix.loaded = loaded;
+  plan.excluded["host"] = "a reason";
+  const auto records = records_of(context, plan);
+  if (context.rank != 0) return;
+  EXPECT(records.front().at("reason") == "a reason" && !records.front().at("available").get<bool>());
+  whole(rows_in(records), context.size, 2, [](const Json&, const Json& cell) {
+    EXPECT(cell.at("status") == "skipped" && cell.at("reason") == "a reason");
+  });
+}
+
+void a_budget_that_is_used_up_skips_the_rest(const Context& context, bool loaded) {
+  Plan plan = plan_of(context.size);
+  plan.matrix.loaded = loaded;
+  plan.budget_s = 1e-9;
+  const auto records = records_of(context, plan);
+  if (context.rank != 0) return;
+  whole(rows_in(records), context.size, 2,
+        [](const Json&, const Json& cell) { EXPECT(cell.at("status") == "skipped"); });
+}
+
+void chosen_pairs_are_repeated(const Context& context) {
+  Plan plan = plan_of(context.size);
+  plan.matrix.pairs = {{1, 0}, {0, 1}};
+  plan.matrix.repeats = 3;
+  const auto records = records_of(context, plan);
+  if (context.rank != 0) return;
+  const auto rows = rows_in(records);
+  EXPECT(rows.size() == 2 * 2 * 3);
+  for (const auto& row : rows) {
+    EXPECT(row.at("cells").size() == 1 && row.at("cells")[0].at("rank") == 1 - row.at("rank").get<int>());
+  }
+  EXPECT(rows.back().at("repeat") == 2);
+}
+
+// Loaded, the rounds of a chosen pair are played by all.
+void chosen_rounds_are_played_by_all(const Context& context) {
+  Plan plan = plan_of(context.size);
+  plan.matrix.loaded = true;
+  plan.matrix.pairs = {{1, 0}};
+  const auto records = records_of(context, plan);
+  if (context.rank != 0) return;
+  const auto rows = rows_in(records);
+  EXPECT(rows.size() == static_cast<std::size_t>(context.size / 2) * 2);
+  for (const auto& row : rows) EXPECT(row.at("cells").size() == 1);
+}
+
+// Each message between ranks 0 and 2 waits, so neither way can be shorter than the wait.
+void a_delayed_pair_takes_longer(const Context& context) {
+  Plan plan = plan_of(context.size);
+  plan.transports = {"delay"};
+  const auto records = records_of(context, plan);
+  if (context.rank != 0) return;
+  for (const auto& row : rows_in(records)) {
+    for (const auto& cell : row.at("cells")) {
+      const int first = row.at("rank");
+      const int second = cell.at("rank");
+      if (first + second == 2 && first * second == 0) EXPECT(cell.at("median_s").get<double>() >= 0.2e-3);
+      EXPECT(cell.at("status") == "ok");
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  MPI_Init(nullptr, nullptr);
+  {
+    const Context context = make_context(Options{}, place(Options{}));
+    if (context.size > 1) {  // there is no matrix of one rank: plans refuse it
+      for (const bool loaded : {false, true}) {
+        every_pair_is_measured(context, loaded);
+        adaptive_cells_have_intervals(context, loaded);
+        wrong_data_fails_its_cell(context, loaded);
+        what_is_unavailable_is_skipped(context, loaded);
+        a_budget_that_is_used_up_skips_the_rest(context, loaded);
+      }
+      chosen_pairs_are_repeated(context);
+      chosen_rounds_are_played_by_all(context);
+      a_delayed_pair_takes_longer(context);
+    }
+    int failures = test::failures();
+    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, context.world.get());
+    test::failures() = failures;
+  }
+  MPI_Finalize();
+  return test::finish();
+}
