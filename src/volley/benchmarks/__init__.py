@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from volley.benchmarks import probe
+from volley.benchmarks import gpu_matrix, jacobi, pingpong, probe, rank_matrix, stream
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import Options
 
-BENCHMARKS: tuple[Benchmark, ...] = (probe.BENCHMARK,)
+BENCHMARKS: tuple[Benchmark, ...] = (
+    pingpong.BENCHMARK,
+    stream.BENCHMARK,
+    gpu_matrix.BENCHMARK,
+    rank_matrix.BENCHMARK,
+    jacobi.BENCHMARK,
+    probe.BENCHMARK,
+)
 """In the order of ``volley --help``."""
 
 

@@ -1,0 +1,105 @@
+"""The sections of the CUDA sample p2pBandwidthLatencyTest, to the character, for who compares with it.
+
+Source of titles and layout: NVIDIA, cuda-samples, Samples/5_Domain_Specific/p2pBandwidthLatencyTest.  GPUs are numbered
+as CUDA numbers them, and a copy within a GPU counts twice, once read and once written, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TextIO
+
+from volley.benchmarks.gpu_matrix.results import GpuMatrixCase, GpuMatrixResults
+from volley.run.records import Device
+from volley.text import count, escape_controls
+
+_BANDWIDTHS = (
+    ("uni/off", "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)"),
+    ("uni", "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)"),
+    ("uni/read", "Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix (GB/s)"),
+    ("bi/off", "Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)"),
+    ("bi", "Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)"),
+)
+_LATENCIES = (
+    ("issue/off", "enqueue/off", "P2P=Disabled Latency Matrix (us)"),
+    ("issue", "enqueue", "P2P=Enabled Latency (P2P Writes) Matrix (us)"),
+)
+_NOTE = (
+    "***NOTE: In case a device doesn't have P2P access to other one, it falls back to normal memcopy procedure.",
+    "So you can see lesser Bandwidth (GB/s) and unstable Latency (us) in those cases.",
+)
+
+
+def render(results: Sequence[GpuMatrixResults], out: TextIO) -> list[str]:
+    """Write the sections of every series that has some; return what a reader of them must know besides."""
+    for each in results:
+        if each.devices:
+            for line in _lines(each):
+                out.write(line + "\n")
+    lost = sum(cell.status != "ok" for each in results for case in each.cases for cell in case.cells.values())
+    return [f"nan stands for {count(lost, 'cell')} without a number (--format csv says why)"] if lost else []
+
+
+def _lines(results: GpuMatrixResults) -> Iterator[str]:
+    numbers = [results.numbers[device.uuid] for device in results.devices]
+    yield "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"
+    for index, device in enumerate(results.devices):
+        yield f"Device: {index}, {escape_controls(device.name)}, {_pci(device)}"
+    yield from _connectivity(results, numbers)
+    cases = {case.section.name: case for case in results.cases}
+    for section, title in _BANDWIDTHS:
+        if section in cases:
+            yield title
+            yield from _matrix("   D\\D", numbers, _rates(cases[section]))
+    for issue, enqueue, title in _LATENCIES:
+        if issue in cases and enqueue in cases:
+            yield title
+            yield from _matrix("   GPU", numbers, _times(cases[issue]))
+            yield ""
+            yield from _matrix("   CPU", numbers, _times(cases[enqueue]))
+
+
+def _pci(device: Device) -> str:
+    """The address in the sample's words, hexadecimal without leading zeros."""
+    domain, bus, rest = [*device.pci.split(":"), "0", "0"][:3]
+    numbers = [_plain_hex(part) for part in (bus, rest.partition(".")[0], domain)]
+    return "pciBusID: {}, pciDeviceID: {}, pciDomainID:{}".format(*numbers)
+
+
+def _plain_hex(text: str) -> str:
+    try:
+        return f"{int(text, 16):x}"
+    except ValueError:
+        return "0"
+
+
+def _connectivity(results: GpuMatrixResults, numbers: Sequence[int]) -> Iterator[str]:
+    for index, first in enumerate(numbers):
+        for other, second in enumerate(numbers):
+            if first != second:
+                can = "CAN" if results.access.get((first, second)) else "CANNOT"
+                yield f"Device={index} {can} Access Peer Device={other}"
+    yield ""
+    yield from _NOTE
+    yield ""
+    yield "P2P Connectivity Matrix"
+    yield "     D\\D" + "".join(f"{index:6d}" for index in range(len(numbers)))
+    for index, first in enumerate(numbers):
+        cells = (bool(results.access.get((first, second))) for second in numbers)
+        yield f"{index:6d}\t" + "".join(f"{can:6d}" for can in cells)
+
+
+def _matrix(corner: str, numbers: Sequence[int], values: Mapping[tuple[int, int], float]) -> Iterator[str]:
+    yield corner + "".join(f"{index:6d} " for index in range(len(numbers)))
+    for index, first in enumerate(numbers):
+        shown = (values.get((first, second), float("nan")) for second in numbers)
+        yield f"{index:6d} " + "".join(f"{value:6.02f} " for value in shown)
+
+
+def _rates(case: GpuMatrixCase) -> dict[tuple[int, int], float]:
+    rates = ((pair, case.rate_Bps(pair)) for pair in case.cells)
+    return {pair: rate * (2 if pair[0] == pair[1] else 1) / 1e9 for pair, rate in rates if rate is not None}
+
+
+def _times(case: GpuMatrixCase) -> dict[tuple[int, int], float]:
+    return {pair: time_s * 1e6 for pair, time_s in case.times.items()}

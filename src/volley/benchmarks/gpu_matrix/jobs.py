@@ -1,0 +1,41 @@
+"""The one job of the matrices between GPUs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from volley.benchmarks.gpu_matrix.options import GpuMatrixOptions
+from volley.benchmarks.gpu_matrix.records import GpuMatrixPlan
+from volley.errors import MachineError
+from volley.machine.driver import has_driver
+from volley.run.jobs import Jobs, Site, launches, make_plan
+
+QUICK_POINT_TIME_S = 0.002
+"""The longest time a cell if the CUDA sample's report is asked for: it says soon what it has."""
+
+
+def jobs(options: GpuMatrixOptions, site: Site) -> Jobs:
+    """Describe the launch.
+
+    Raises:
+        MachineError: if there is no driver, and so no GPU, or the engine was built without CUDA.
+    """
+    if not has_driver():
+        raise MachineError(
+            "there is no NVIDIA driver here, and so no GPU to measure; "
+            "volley matrix --transport host measures between ranks"
+        )
+    if site.about.cuda_built is None:
+        raise MachineError(
+            "this engine was built without CUDA and sees no GPU; volley matrix --transport host measures between ranks"
+        )
+    quick = options.as_the_sample
+    part = GpuMatrixPlan(
+        sections=list(options.sections), gpus=list(options.job.gpus), quick=quick, samples=options.samples
+    )
+    plan = make_plan("gpu_matrix", part, job=options.job, sampling=options.sampling)
+    if quick and "point_time" not in options.sampling.given:
+        sampling = msgspec.structs.replace(plan.sampling, point_time_s=QUICK_POINT_TIME_S)
+        plan = msgspec.structs.replace(plan, sampling=sampling)
+    # NVML and CUDA wait for each other in the driver: a quick answer comes without an account of the GPUs.
+    return Jobs(launches(plan, options.job), hardware=not quick)

@@ -1,0 +1,107 @@
+"""The options of ``volley matrix`` between the GPUs of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from volley.errors import UserError
+from volley.run import readers
+from volley.run.commandline import Options, flag, group, option
+from volley.run.options import OUTPUT, WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.text import join_words
+
+CUDA_SAMPLES = "cuda-samples"
+FORMATS = {CUDA_SAMPLES: "the report of the CUDA sample p2pBandwidthLatencyTest"}
+
+POINT_TIME_S = 0.1
+"""A cell has large messages or little noise: this is where an interval of 1 % is reached or never."""
+
+SECTIONS = {
+    "host-to-gpu": "bandwidth from pinned memory of the host",
+    "gpu-to-host": "bandwidth to it",
+    "uni/off": "bandwidth of copies, peer access off",
+    "bi/off": "the same, both ways at once",
+    "completion/off": "latency of one small copy, peer access off",
+    "issue/off": "back-to-back small copies as the GPU performs them, peer access off (the CUDA sample's GPU latency)",
+    "enqueue/off": "the same as the host enqueues them (its CPU latency)",
+    "uni": "bandwidth of copies that the row's GPU writes",
+    "uni/read": "bandwidth of copies that it reads",
+    "bi": "bandwidth of copies both ways at once",
+    "uni/kernel": "bandwidth of a kernel's stores",
+    "uni/kernel-read": "bandwidth of a kernel's loads",
+    "bi/kernel": "bandwidth of kernels' stores both ways at once",
+    "completion": "latency of one small copy, as the host sees it",
+    "issue": "back-to-back small copies as the GPU performs them (the CUDA sample's GPU latency)",
+    "enqueue": "the same as the host enqueues them (its CPU latency)",
+    "store": "latency of 8 bytes that kernels store, half a round trip",
+    "load": "latency of a kernel's load",
+}
+"""The engine's sections, in its order."""
+
+TESTS = ("corrupt", "hang")
+"""Sections that break one pair on purpose; they run only if they are named."""
+
+WITH_HOST = frozenset({"host-to-gpu", "gpu-to-host"})
+"""Sections with the host at one end."""
+
+OF_THE_SAMPLE = ("uni/off", "bi/off", "issue/off", "enqueue/off", "uni", "bi", "issue", "enqueue")
+"""What p2pBandwidthLatencyTest prints."""
+
+USUAL = tuple(name for name in SECTIONS if not name.startswith(("issue", "enqueue")))
+
+
+def _sections(option_name: str, words: Sequence[str]) -> tuple[str, ...]:
+    named = readers.names(option_name, words)
+    chosen = dict.fromkeys(each for name in named for each in (SECTIONS if name == "all" else (name,)))
+    for name in chosen:
+        if name not in SECTIONS and name not in TESTS:
+            raise UserError(f"{option_name}: there is no {name!r}; choose among {join_words(SECTIONS)}")
+    return tuple(chosen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuMatrixOptions(Options):
+    """What is measured between GPUs, and how."""
+
+    section: tuple[str, ...] = option(
+        read=_sections,
+        repeat=True,
+        default=(),
+        shown=f"all but issue and enqueue; with --format {CUDA_SAMPLES} those of the CUDA sample",
+        metavar="NAME,…",
+        panel=WHAT,
+        help=f"Between GPUs: matrices, separated by commas; all: every one of {join_words(SECTIONS)}.",
+    )
+    samples: bool = flag(panel=OUTPUT, help="Keep every sample in the records.")
+    sampling: SamplingOptions = group(
+        SamplingOptions,
+        only=("ci", "point_time", "budget", "verify"),
+        point_time={
+            "default": POINT_TIME_S,
+            "shown": f"{POINT_TIME_S:g} between GPUs, 0.03 between ranks",
+            "help": "Go on to the next pair after this time a visit, even if the confidence interval is still wider.",
+        },
+    )
+    job: JobOptions = group(
+        JobOptions,
+        only=("gpus", "watchdog", "dry_run"),
+        gpus={"shown": "all that CUDA shows", "help": "GPUs of the matrix, or of the ranks in their order."},
+    )
+    output: OutputOptions = output_group(FORMATS)
+
+    def __post_init__(self) -> None:
+        """Refuse a GPU that is named twice."""
+        for number in self.job.gpus:
+            if self.job.gpus.count(number) > 1:
+                raise UserError(f"--gpus: GPU {number} is named twice; name each GPU once")
+
+    @property
+    def as_the_sample(self) -> bool:
+        """The report of the CUDA sample is asked for: its sections, as soon as the sample has them."""
+        return self.output.format == CUDA_SAMPLES
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """The sections to measure."""
+        return self.section or (OF_THE_SAMPLE if self.as_the_sample else USUAL)

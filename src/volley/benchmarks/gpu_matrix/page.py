@@ -1,0 +1,229 @@
+"""Matrices between GPUs, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from volley.benchmarks.gpu_matrix import cuda_samples
+from volley.benchmarks.gpu_matrix.results import HOST, WITHIN, GpuMatrixCase, GpuMatrixResults
+from volley.benchmarks.matrix import page as common
+from volley.benchmarks.matrix.comparable import Pair, PairRatio
+from volley.benchmarks.matrix.page import percent
+from volley.machine.line_rate import described
+from volley.report.model import Cell, Column, Data, Note, Report, Style, Table
+from volley.run import notes
+from volley.text import count, join_words
+from volley.units import format_sig, format_size
+
+_HEAT: tuple[tuple[float, Style], ...] = ((0.96, "good"), (0.8, ""), (0.5, "warning"), (0.0, "bad"))
+"""The style of a cell by its share of the best pair of its matrix: from this fraction on."""
+
+_COLORS = "green: from {:.0f} % of the best pair, yellow: below {:.0f} %, red: below {:.0f} %".format(
+    *(100 * least for least, _ in _HEAT[:3])
+)
+
+_COLUMNS = (
+    "section", "figure", "mover", "way", "direction", "size_bytes", "window", "first", "second", "peer_access",
+    "status", "samples", "time_us", "time_low_us", "time_high_us", "bandwidth_GBps", "of_ceiling", "ratio",
+    "messages_verified", "reason",
+)  # fmt: skip
+"""``time_us`` is the time of the metric (docs/method), ``ratio`` that time over the median of comparable pairs."""
+
+_METRICS = {
+    "completion": "copy: one small copy until the host sees its end",
+    "issue": "issue: from one small copy to the next of many that are enqueued",
+    "enqueue": "enqueue: the host's call",
+    "store": "store: half a round trip",
+    "load": "load: each waits for the last",
+}
+
+FORMATS = {"cuda-samples": cuda_samples.render}
+
+
+def reports(results: Sequence[GpuMatrixResults]) -> list[Report]:
+    """Return one report a series."""
+    return [_report(each) for each in results]
+
+
+def _report(results: GpuMatrixResults) -> Report:
+    series, cases = results.series, results.cases
+    return Report(
+        heading=_heading(results),
+        tables=list(_tables(cases)),
+        notes=[
+            *notes.incomplete(series),
+            *(note for case in cases for note in common.failed(case.section.title, case, _names)),
+            *_missing(results),
+            *(note for case in cases for note in common.skipped(case.section.title, case, _names)),
+            *(note for case in cases for note in _slow_pairs(case)),
+            *notes.slowed(series),
+            *(notes.unverified(series) if cases else ()),
+        ],
+        data=Data(_COLUMNS, [_data(case, pair) for case in cases for pair in sorted(case.cells)]),
+        runs=series.describe_runs(),
+        extra={
+            "gpus": [{"number": results.numbers[each.uuid], "device": each} for each in results.devices],
+            "no_peer_access": results.unreachable,
+        },
+    )
+
+
+def _heading(results: GpuMatrixResults) -> list[str]:
+    """One process has all GPUs, and no message goes through MPI: the GPUs take the place of the ranks."""
+    first, *places = notes.heading(results.series, "matrix, one process with all GPUs")
+    run = results.series.run
+    if run is None:
+        return [first, *places]
+    host = [f"{rank.host} ({rank.cpu})" for rank in run.ranks[:1]]
+    return [first, *host, *_gpu_lines(results)]
+
+
+def _gpu_lines(results: GpuMatrixResults) -> Iterator[str]:
+    """Say which GPU has which number: ``GPU 0: NVIDIA H200 GPU-… (CUDA's 1)``."""
+    for device in sorted(results.devices, key=lambda each: results.numbers[each.uuid]):
+        number = results.numbers[device.uuid]
+        other = "" if number == device.index else f" (CUDA's {device.index})"
+        yield f"GPU {number}: {device.name} {device.uuid}{other}"
+
+
+# ------------------------------------------------------------------------------------------------------- tables
+
+
+def _tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
+    """Put sections with one unit and the same rows side by side."""
+    for title, with_host, unit in (
+        ("bandwidth in GB/s", False, "GB/s"),
+        ("latency in µs", False, "µs"),
+        ("bandwidth between host and GPU in GB/s", True, "GB/s"),
+    ):
+        these = [case for case in cases if case.unit == unit and case.section.with_host is with_host]
+        if these:
+            firsts = sorted({first for case in these for first in case.firsts})
+            groups = [column for case in these for column in common.columns(case, case.section.title)]
+            yield Table(
+                columns=[Column("" if with_host else "GPU"), *groups],
+                rows=[[_end(first), *_row(these, first)] for first in firsts],
+                title=title,
+                legend=[*(line for case in these for line in _kind_lines(case)), _legend(these)],
+                colors=_COLORS,
+            )
+
+
+def _row(cases: Sequence[GpuMatrixCase], first: int) -> list[Cell]:
+    return [
+        common.shown_cell(case, (first, second), _style(case, (first, second)))
+        for case in cases
+        for second in case.seconds
+    ]
+
+
+def _end(number: int) -> str:
+    return "host" if number == HOST else str(number)
+
+
+def _style(case: GpuMatrixCase, pair: Pair) -> Style:
+    """Colour repeats what the numbers say."""
+    time_s, best_s = case.time_s(pair), case.best_s
+    if time_s is None or best_s is None or pair[0] == pair[1]:
+        return "dim"
+    return next(style for least, style in _HEAT if best_s / time_s >= least)
+
+
+def _kind_lines(case: GpuMatrixCase) -> Iterator[str]:
+    """One line a kind of pairs, with its share of the line rate."""
+    for kind in dict.fromkeys(case.kinds.values()):
+        pairs = [pair for pair, its in case.kinds.items() if its == kind and case.time_s(pair) is not None]
+        if kind != WITHIN and pairs:
+            rate = case.line_rates.get(pairs[0])
+            of = f"{'twice ' if case.direction == 'bi' else ''}the line rate of {described(rate)}" if rate else ""
+            yield common.kind_line(case.section.title, case, pairs, of)
+
+
+def _legend(cases: Sequence[GpuMatrixCase]) -> str:
+    """Say what rows and columns are, and what the numbers are of."""
+    parts = []
+    if not cases[0].section.with_host:
+        parts.append("rows: the GPU that drives, columns: the other one; diagonal: within one GPU")
+    if cases[0].unit == "GB/s":
+        sizes = sorted({case.size_bytes for case in cases})
+        parts.append(f"messages of {' and '.join(map(format_size, sizes))}, each byte counted once; GB/s: 10^9 B/s")
+    else:
+        parts += [_METRICS[metric] for metric in dict.fromkeys(case.section.metric for case in cases)]
+    if any(case.section.engine == "copy engine" for case in cases):
+        parts.append("CE: copy engine")
+    if any(case.section.engine == "SM" for case in cases):
+        parts.append("SM: a kernel's loads and stores")
+    if all(case.verified for case in cases):
+        parts.append("all verified")
+    return "; ".join(parts)
+
+
+# -------------------------------------------------------------------------------------------------------- notes
+
+
+def _missing(results: GpuMatrixResults) -> Iterator[Note]:
+    """Say what there is none of."""
+    for reason in results.reasons:
+        yield Note("missing", f"no GPU can be used: {reason}; --transport host measures between ranks")
+    if len(results.devices) == 1:
+        if "MIG" in results.devices[0].name.split():
+            what = "one slice of a GPU (MIG): CUDA gives a process one slice and no peer access, so there are no pairs"
+        else:
+            what = "one GPU: there are no pairs, and all matrices are 1 × 1"
+        yield Note("missing", what)
+    if None in results.access.values():
+        yield Note("missing", "the record of the GPUs does not say for every pair whether peer access is possible")
+    if results.unreachable:
+        pairs = common.few_or_count(results.unreachable, _names)
+        yield Note(
+            "missing",
+            f"no peer access is possible: {pairs}; CUDA's copies between them go through the host in any section",
+        )
+
+
+def _slow_pairs(case: GpuMatrixCase) -> Iterator[Note]:
+    """Name the pairs that are slower than comparable pairs."""
+    name = case.section.title
+    yield from common.uneven(name, case)
+    for suspect in case.suspects:
+        yield Note("finding", f"{name}: {_arrow(suspect.pair)} {_slow(case, suspect)}")
+
+
+def _slow(case: GpuMatrixCase, suspect: PairRatio) -> str:
+    comparable = count(suspect.comparable, f"comparable {'GPU' if suspect.pair[0] == suspect.pair[1] else 'link'}")
+    if case.shows_rate:
+        return f"reaches {percent(1 / suspect.ratio)} of what its {comparable} reach"
+    return f"takes {format_sig(suspect.ratio, 3)} times as long as its {comparable}"
+
+
+def _arrow(pair: Pair) -> str:
+    first, second = pair
+    if first == HOST:
+        return f"GPU {second}"
+    return f"within GPU {first}" if first == second else f"GPU {first} → {second}"
+
+
+def _names(pairs: Sequence[Pair]) -> str:
+    return join_words(map(_arrow, pairs))
+
+
+# --------------------------------------------------------------------------------------------------------- data
+
+
+def _data(case: GpuMatrixCase, pair: Pair) -> dict[str, Any]:
+    section, access = case.section, case.cells[pair].peer_access
+    return {
+        "section": section.name,
+        "figure": section.metric,
+        "mover": section.engine,
+        "way": section.operation,
+        "direction": section.direction,
+        "ends": section.ends,
+        "size_bytes": case.size_bytes,
+        "window": case.window,
+        "first": "host" if pair[0] == HOST else pair[0],
+        "second": pair[1],
+        "peer_access": None if access is None else "on" if access else "off",
+        **common.data_of(case, pair),
+    }

@@ -1,0 +1,37 @@
+"""How far the matrices between GPUs are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from volley.benchmarks.gpu_matrix.options import WITH_HOST
+from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
+from volley.benchmarks.gpu_matrix.results import Section
+from volley.benchmarks.matrix.progress import row_in_short
+from volley.run.forecast import Forecast, StepForecast
+from volley.run.plan import Plan
+
+
+class GpuMatrixForecast(StepForecast):
+    """Counts rows: one for each GPU, but one alone in sections with the host."""
+
+    def __init__(self, sections: list[str], budget_s: float | None) -> None:
+        super().__init__(len(sections), budget_s)
+        self._sections = sections
+
+    def add(self, record: Any) -> str | None:
+        """Learn the number of GPUs, or count a row and say: ``CE write, peer access on: 392 to 394 GB/s``."""
+        if isinstance(record, GpuMatrixGpus):
+            with_host = sum(name in WITH_HOST for name in self._sections)
+            self.total = (len(self._sections) - with_host) * len(record.devices) + with_host
+        if not isinstance(record, GpuMatrixRow):
+            return None
+        self.done += 1
+        moved = record.size_bytes * record.window * (2 if record.direction == "bi" else 1)
+        return row_in_short(Section.of(record).title, record.cells, moved if record.metric == "bandwidth" else None)
+
+
+def forecast(plan: Plan) -> Forecast:
+    """Expect a row for each section and GPU."""
+    part: GpuMatrixPlan = plan.options
+    return GpuMatrixForecast(part.sections, plan.budget_s)

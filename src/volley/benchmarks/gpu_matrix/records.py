@@ -1,0 +1,94 @@
+"""The plan and the records of the matrices between the GPUs that one process has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from volley.benchmarks.matrix.records import MatrixCell
+from volley.run.records import RECORD_VERSION, Device, Frozen, NonNegative, Positive, Status, Version
+
+
+class GpuMatrixPlan(Frozen, frozen=True, kw_only=True):
+    """What is measured between the GPUs of this machine (docs/method.md)."""
+
+    sections: Annotated[list[str], Meta(min_length=1, description="their names; measured in the engine's order.")]
+    gpus: Annotated[list[NonNegative], Meta(description="CUDA's numbers; empty: all that CUDA shows.")] = []
+    largest_bytes: Annotated[
+        int,
+        Meta(ge=64 << 10, description="no message is larger; if a GPU has no room for four, they are halved."),
+    ] = 512 << 20
+    quick: Annotated[
+        bool, Meta(description="smaller windows and fewer samples: an answer as soon as the CUDA sample has one.")
+    ] = False
+    samples: Annotated[bool, Meta(description="cells keep every sample.")] = False
+
+
+class GpuMatrixGpus(Frozen, frozen=True, kw_only=True, tag_field="record", tag="gpu_matrix_gpus"):
+    """The GPUs of the matrices, and which of them can access each other's memory."""
+
+    version: Version = RECORD_VERSION
+    devices: Annotated[list[Device], Meta(description="in CUDA's order.")]
+    can_access: Annotated[
+        list[list[bool]], Meta(description="cudaDeviceCanAccessPeer: row of the reading GPU, column of the one read.")
+    ] = []
+    reason: Annotated[str | None, Meta(description="why there is none.")] = None
+
+    def can(self, first: int, second: int) -> bool | None:
+        """Return whether a GPU can access the memory of another one; ``None`` where the record does not say."""
+        row = self.can_access[first] if first < len(self.can_access) else []
+        return row[second] if second < len(row) else None
+
+
+class GpuMatrixCell(MatrixCell, frozen=True, kw_only=True):
+    """One pair of GPUs, or one GPU and the host."""
+
+    gpu: Annotated[str, Meta(description="UUID of the second.")]
+    peer_access: Annotated[
+        bool | None,
+        Meta(
+            description="was on between the two; without it, CUDA copies through the host. null: one end is the host, "
+            "or nothing was tried."
+        ),
+    ] = None
+
+
+class GpuMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="gpu_matrix"):
+    """One row of a matrix between GPUs: one GPU with each other one and within its own memory."""
+
+    version: Version = RECORD_VERSION
+    section: Annotated[str, Meta(description="which matrix.")]
+    metric: Annotated[
+        Literal["bandwidth", "completion", "issue", "enqueue", "store", "load"],
+        Meta(
+            description="what the seconds are of. `bandwidth`: a window of messages until all are complete; "
+            "`completion`: a small copy until the host sees its end; `issue`: from one to the next of many that are "
+            "enqueued; `enqueue`: the host's call; `store`: half a round trip of stores; `load`: one load that waits "
+            "for the last."
+        ),
+    ]
+    engine: Annotated[
+        Literal["copy engine", "SM"], Meta(description="what moves the bytes; `SM`: a kernel's loads and stores.")
+    ]
+    operation: Annotated[Literal["write", "read"], Meta(description="what the row's GPU does; it drives.")]
+    direction: Annotated[Literal["uni", "bi"], Meta(description="`bi`: both GPUs write at once, a window each.")]
+    ends: Annotated[
+        Literal["gpus", "host to gpu", "gpu to host"],
+        Meta(description="with the host there is one row; its memory is pinned, and near the GPU."),
+    ]
+    peer_access: Annotated[bool, Meta(description="was switched on for all pairs that can.")]
+    size_bytes: Positive
+    window: Annotated[Positive, Meta(description="messages in flight before completion is awaited.")]
+    gpu: Annotated[str | None, Meta(description="UUID of the first; null: the host.")]
+    cells: list[GpuMatrixCell]
+
+    @property
+    def statuses(self) -> Iterator[Status]:
+        """How each measurement ended."""
+        return (cell.status for cell in self.cells)
+
+
+PLAN = GpuMatrixPlan
+RECORDS = (GpuMatrixGpus, GpuMatrixRow)

@@ -1,0 +1,228 @@
+"""From the rows of matrices between GPUs to their cases: one case a section, kinds of pairs, and slow pairs.
+
+All quantities are in SI units: seconds and bytes per second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
+from volley.benchmarks.matrix.case import MatrixCase
+from volley.benchmarks.matrix.comparable import FLAG_FROM, Pair, compare, suspects
+from volley.machine.line_rate import LineRate, Route, between
+from volley.run.records import Device
+from volley.run.records_file import RunLog
+from volley.run.series import Series, same_request, series_of
+
+HOST = -1
+"""Stands for the host where a GPU's number would stand."""
+
+WITHIN = "within a GPU"
+"""The kind of a GPU with itself."""
+
+_BANDWIDTHS = {
+    ("copy engine", "write"): "CE write",
+    ("copy engine", "read"): "CE read",
+    ("SM", "write"): "SM write",
+    ("SM", "read"): "SM read",
+}
+_LATENCIES = {
+    "completion": "CE copy",
+    "issue": "CE issue",
+    "enqueue": "CE enqueue",
+    "store": "SM store",
+    "load": "SM load",
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """What one section measures."""
+
+    name: str
+    metric: str
+    engine: str
+    operation: str
+    direction: Literal["uni", "bi"]
+    ends: str
+    peer_access: bool
+    size_bytes: int
+    window: int
+
+    @classmethod
+    def of(cls, row: GpuMatrixRow) -> Section:
+        """Return what all rows of a section have in common."""
+        return cls(
+            name=row.section,
+            metric=row.metric,
+            engine=row.engine,
+            operation=row.operation,
+            direction=row.direction,
+            ends=row.ends,
+            peer_access=row.peer_access,
+            size_bytes=row.size_bytes,
+            window=row.window,
+        )
+
+    @property
+    def with_host(self) -> bool:
+        """The host is at one end: there is one row, and not one for each GPU."""
+        return self.ends != "gpus"
+
+    @property
+    def title(self) -> str:
+        """The section in a few words: ``CE write both ways, peer access off``."""
+        if self.with_host:
+            return self.ends.replace("gpu", "GPU")
+        bandwidth = self.metric == "bandwidth"
+        name = _BANDWIDTHS[self.engine, self.operation] if bandwidth else _LATENCIES[self.metric]
+        both = " both ways" if self.direction == "bi" else ""
+        access = "" if self.engine == "SM" else f", peer access {'on' if self.peer_access else 'off'}"
+        return f"{name}{both}{access}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuMatrixCase(MatrixCase[GpuMatrixCell]):
+    """One section: one metric between all GPUs, or between them and the host."""
+
+    section: Section
+
+    @property
+    def best_s(self) -> float | None:
+        """The shortest time between two ends."""
+        return min((time_s for pair, time_s in self.times.items() if pair[0] != pair[1]), default=None)
+
+
+@dataclass(frozen=True)
+class GpuMatrixResults:
+    """The GPUs of one series of runs, and what was measured between them."""
+
+    series: Series
+    cases: tuple[GpuMatrixCase, ...]
+    devices: Sequence[Device]
+    """Of the first run that has some, in CUDA's order."""
+    numbers: Mapping[str, int]
+    """The number of each GPU by UUID."""
+    access: Mapping[Pair, bool | None]
+    """Whether a GPU can access the memory of another one, or its own; ``None``: the record does not say."""
+    reasons: Sequence[str]
+    """Why there are no GPUs."""
+
+    @property
+    def unreachable(self) -> list[Pair]:
+        """The pairs without peer access."""
+        return [pair for pair, can in self.access.items() if can is False]
+
+
+def results(logs: Sequence[RunLog]) -> list[GpuMatrixResults]:
+    """Return the results of each series of runs that see the same GPUs."""
+    return [_results(each) for each in series_of(logs, belongs)]
+
+
+def belongs(log: RunLog, first: RunLog) -> bool:
+    """Tell whether a run repeats the first one of a series; with other GPUs it is another matrix."""
+    one, other = (
+        sorted(device.uuid for record in each.of(GpuMatrixGpus) for device in record.devices) for each in (log, first)
+    )
+    return one == other and same_request(log, first)
+
+
+def _results(series: Series) -> GpuMatrixResults:
+    """Return the sections in the order in which they were measured; of several runs, those of the last."""
+    logs = series.logs
+    gpus = [record for log in logs for record in log.of(GpuMatrixGpus)]
+    devices = next((record.devices for record in gpus if record.devices), [])
+    numbers = _numbers(devices, logs)
+    found: dict[str, list[GpuMatrixRow]] = {}
+    for log in logs:
+        latest: dict[str, list[GpuMatrixRow]] = {}
+        for row in log.of(GpuMatrixRow):
+            latest.setdefault(row.section, []).append(row)
+        found.update(latest)
+    return GpuMatrixResults(
+        series=series,
+        cases=tuple(_case(rows, numbers, logs) for rows in found.values()),
+        devices=devices,
+        numbers=numbers,
+        access={
+            (numbers[one.uuid], numbers[two.uuid]): record.can(first, second)
+            for record in gpus[:1]
+            for first, one in enumerate(record.devices)
+            for second, two in enumerate(record.devices)
+        },
+        reasons=[record.reason for record in gpus if record.reason],
+    )
+
+
+def _numbers(devices: Sequence[Device], logs: Sequence[RunLog]) -> dict[str, int]:
+    """Number the GPUs by UUID, whatever CUDA_VISIBLE_DEVICES made of their order.
+
+    The numbers are NVML's if they are known; else PCI addresses are counted.
+    """
+    known = {gpu.uuid: gpu.index for log in logs for record in log.hardware for gpu in record.gpus}
+    if all(device.uuid in known for device in devices):
+        return {device.uuid: known[device.uuid] for device in devices}
+    ordered = sorted({device.uuid: device for device in devices}.values(), key=lambda device: device.pci)
+    return {device.uuid: number for number, device in enumerate(ordered)}
+
+
+def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequence[RunLog]) -> GpuMatrixCase:
+    gpus = dict(numbers)
+    for uuid in (each for row in rows for each in (row.gpu, *(cell.gpu for cell in row.cells)) if each is not None):
+        gpus.setdefault(uuid, len(gpus))  # of a run whose record of GPUs is missing
+    cells: dict[Pair, GpuMatrixCell] = {}
+    line_rates: dict[Pair, LineRate] = {}
+    for row in rows:
+        for cell in row.cells:
+            pair = (HOST if row.gpu is None else gpus[row.gpu], gpus[cell.gpu])
+            cells[pair] = cell
+            if rate := _line_rate(row, cell, logs):
+                line_rates[pair] = rate
+    section = Section.of(rows[0])
+    present = tuple(sorted({end for pair in cells for end in pair if end != HOST}))
+    case = GpuMatrixCase(
+        section=section,
+        firsts=(HOST,) if section.with_host else present,
+        seconds=present,
+        size_bytes=section.size_bytes,
+        direction=section.direction,
+        window=section.window,
+        has_rate=section.metric == "bandwidth",
+        shows_rate=section.metric == "bandwidth",
+        cells=cells,
+        kinds={pair: _kind(pair, cell, line_rates.get(pair)) for pair, cell in cells.items()},
+        line_rates=line_rates,
+    )
+    return _with_slow_pairs(case)
+
+
+def _line_rate(row: GpuMatrixRow, cell: GpuMatrixCell, logs: Sequence[RunLog]) -> LineRate | None:
+    """Without peer access CUDA copies through the host; so it does with the host at one end."""
+    if row.gpu == cell.gpu:
+        return None
+    route: Route = "direct" if cell.peer_access else "staged"
+    found = (between(route, (row.gpu or cell.gpu, cell.gpu), log.hardware) for log in logs if log.hardware)
+    return next((each for each in found if each), None)
+
+
+def _kind(pair: Pair, cell: GpuMatrixCell, rate: LineRate | None) -> str:
+    if pair[0] == pair[1]:
+        return WITHIN
+    route = "host" if pair[0] == HOST else "peer access" if cell.peer_access else "through the host"
+    return f"{route}, {rate.over} {rate.words}" if rate else route
+
+
+def _with_slow_pairs(case: GpuMatrixCase) -> GpuMatrixCase:
+    """Add the slow pairs.  A pair is one only if the whole interval of its time is slow."""
+    times = case.times
+    kinds = {pair: kind for pair, kind in case.kinds.items() if pair in times}
+    ratios = compare(times, kinds)
+    slow = []
+    for each in suspects(ratios, ratios, kinds):
+        low_s = case.cells[each.pair].low_s
+        if low_s is not None and each.ratio * low_s / times[each.pair] > FLAG_FROM:
+            slow.append(each)
+    return replace(case, ratios=ratios, suspects=tuple(slow))

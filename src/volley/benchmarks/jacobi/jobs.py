@@ -1,0 +1,81 @@
+"""The jobs of a solver: launches on one grid of processes, or on several that show how it scales."""
+
+from __future__ import annotations
+
+from volley.benchmarks.jacobi.grids import Grid, grids, grids_up_to, squarest
+from volley.benchmarks.jacobi.options import JacobiOptions
+from volley.benchmarks.jacobi.records import JacobiPlan
+from volley.errors import UserError
+from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan
+from volley.run.readers import LARGEST_COUNT
+from volley.text import count, join_words
+
+
+def jobs(options: JacobiOptions, site: Site) -> Jobs:
+    """Describe the launches, one grid after another.
+
+    Raises:
+        UserError: if grid, ranks or transports do not fit.
+    """
+    allocated = site.allocation.ranks if site.allocation else None
+    usual = options.grid[0] * options.grid[1] if options.grid else max(allocated or PAIR, PAIR)
+    ranks = count_ranks(options.job, site, usual=usual)
+    grid = options.grid or squarest(ranks)
+    if grid[0] * grid[1] != ranks:
+        raise UserError(_not_a_grid(grid, ranks))
+    if options.scaling and site.position and ranks > 1:
+        raise UserError(
+            f"--scaling {options.scaling}: a launcher started this job with {count(ranks, 'rank')}, and scaling takes "
+            "jobs of other sizes too; start volley plainly"
+        )
+    transports = choose_transports(options.transport, site, usual=("host",), halos=True)
+    chain = grids_up_to(grid) if options.scaling else [grid]
+    planned: list[Job] = []
+    for each in chain:
+        part = JacobiPlan(
+            grid=list(each),
+            domain=list(_domain_on(each, grid, options)),
+            precision=options.precision,  # type: ignore[arg-type]
+            iterations=options.iterations,
+            tolerance=options.tolerance,
+            check_every=options.check_every,
+            overlap=options.overlap,
+            threads=options.threads,
+        )
+        plan = make_plan(
+            "jacobi",
+            part,
+            job=options.job,
+            ranks=each[0] * each[1],
+            transports=transports,
+            verify=options.verify,
+        )
+        planned += launches(plan, options.job)
+    return Jobs(tuple(planned))
+
+
+def _domain_on(grid: Grid, last: Grid, options: JacobiOptions) -> tuple[int, int]:
+    """Return the points of each process on one of the grids; strong scaling keeps the global domain.
+
+    Raises:
+        UserError: if no plan can hold them.
+    """
+    across, along = options.domain
+    if options.scaling != "strong":
+        return across, along
+    domain = (across * (last[0] // grid[0]), along * (last[1] // grid[1]))
+    if max(domain) > LARGEST_COUNT:
+        raise UserError(
+            f"--scaling strong: {count(grid[0] * grid[1], 'process')} would have {domain[0]} × {domain[1]} points "
+            f"each, and at most {LARGEST_COUNT} along x or along y are possible: choose a smaller --domain"
+        )
+    return domain
+
+
+def _not_a_grid(grid: Grid, ranks: int) -> str:
+    across, along = grid
+    fitting = join_words([f"{each[0]} {each[1]}" for each in grids(ranks)], "or")
+    return (
+        f"--grid {across} {along} is a grid of {count(across * along, 'process')}, and the job has "
+        f"{count(ranks, 'rank')}: write --grid {fitting}, or start {across * along} ranks"
+    )

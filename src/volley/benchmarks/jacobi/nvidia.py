@@ -1,0 +1,76 @@
+"""The lines of NVIDIA's CUDA-aware MPI example (a Jacobi solver), for scripts and people who compare with it.
+
+Its rates are over the total run time, and its "device bandwidth" is algorithmic: 64 bytes an update in double
+precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from volley.benchmarks.jacobi.records import JacobiPoint, JacobiResidual
+from volley.benchmarks.jacobi.results import FLOPS, JacobiResults, Solution, check_every, solution
+from volley.run.records_file import RunLog
+from volley.text import count, escape_controls
+
+SHOWN_EVERY = 100
+"""Iterations from one line to the next; the engine keeps a residual about as often."""
+
+
+def render(results: Sequence[JacobiResults], out: TextIO) -> list[str]:
+    """Write the lines of every solution of every launch that came to its end; there is nothing to add to them."""
+    for log in (log for each in results for log in each.series.logs):
+        every = check_every(log)
+        for point in log.of(JacobiPoint):
+            if point.status == "ok":
+                for line in _lines(log, point, solution([point], every)):
+                    out.write(line + "\n")
+    return []
+
+
+def _lines(log: RunLog, point: JacobiPoint, solved: Solution) -> Iterator[str]:
+    (across, along), (columns, rows) = solved.grid, solved.domain
+    yield f"Topology size: {across} x {along}"
+    yield f"Local domain size (current node): {columns} x {rows}"
+    yield f"Global domain size (all nodes): {across * columns} x {along * rows}"
+    yield f"Starting Jacobi run with {count(solved.ranks, 'process')} using {_processor(log, solved)}:"
+    for each in _shown(point, solved.check_every):
+        yield f"Iteration: {each.iteration} - Residue: {each.residual:.6f}"
+    yield f"Stopped after {count(solved.iterations, 'iteration')} with residue {solved.residual or 0:.6f}"
+    yield f"Total Jacobi run time: {solved.run_s or 0:.4f} sec."
+    yield f"Average per-process communication time: {solved.communication_s or 0:.4f} sec."
+    updates = solved.overall_updates_per_s or 0.0
+    for what, each_update, unit, note in (
+        ("Measured lattice updates", 1, "LU/s", ""),
+        ("Measured FLOPS", FLOPS, "FLOPS", ""),
+        ("Measured device bandwidth", solved.algorithmic_bytes, "B/s", " (algorithmic: {} B an update)"),
+        ("Compulsory bandwidth", solved.compulsory_bytes, "B/s", " ({} B an update)"),
+    ):
+        total, share = _rate(updates * each_update, unit), _rate(updates * each_update / solved.ranks, unit)
+        yield f"{what}: {total} (total), {share} (per process){note.format(each_update)}"
+
+
+def _processor(log: RunLog, solved: Solution) -> str:
+    run = log.run
+    if solved.memory == "device":
+        devices = [rank.device for rank in run.ranks if rank.device] if run else []
+        names = list(dict.fromkeys(escape_controls(device.name) for device in devices)) or ["unknown"]
+        known = {gpu.uuid: gpu.ecc for hardware in log.hardware for gpu in hardware.gpus}
+        modes = [known.get(device.uuid) for device in devices]
+        ecc = "unknown" if None in modes or not modes else f"{sum(map(bool, modes))} / {len(modes)}"
+        return f'"{", ".join(names)}" GPUs (ECC enabled: {ecc})'
+    name = escape_controls(run.ranks[0].cpu) if run and run.ranks else "unknown"
+    return f'"{name}" CPUs ({count(solved.threads, "thread")} each)'
+
+
+def _shown(point: JacobiPoint, every: int) -> Iterator[JacobiResidual]:
+    """The residuals on the hundreds, or on the next iteration that has one; not the last unless it is one of those."""
+    apart = -(-SHOWN_EVERY // every) * every
+    return (each for each in point.residuals if each.iteration % apart == 0 and each.residual is not None)
+
+
+def _rate(value: float, unit: str) -> str:
+    """The example's units: giga, and tera from a thousand of them on."""
+    giga = value / 1e9
+    return f"{giga / 1000:.2f} T{unit}" if giga >= 1000 else f"{giga:.2f} G{unit}"

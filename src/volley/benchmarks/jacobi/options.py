@@ -1,0 +1,110 @@
+"""The options of ``volley jacobi``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from volley.errors import UserError
+from volley.run import readers
+from volley.run.commandline import Options, flag, group, option
+from volley.run.options import HOW, WHAT, JobOptions, OutputOptions, output_group
+
+FORMATS = {"nvidia-jacobi": "the lines of NVIDIA's Jacobi example"}
+
+FEWEST_POINTS = 3
+"""Along x or y of a domain: a point and its two neighbours."""
+
+
+def _grid(option_name: str, words: Sequence[str]) -> tuple[int, int]:
+    across, along = readers.pair()(option_name, words)
+    if math.prod((across, along)) > readers.LARGEST_COUNT:
+        raise UserError(f"{option_name} {across} {along}: a job has at most {readers.LARGEST_COUNT} processes")
+    return across, along
+
+
+def _domain(option_name: str, words: Sequence[str]) -> tuple[int, int]:
+    across, along = readers.pair()(option_name, words)
+    if min(across, along) < FEWEST_POINTS:
+        raise UserError(
+            f"{option_name} {across} {along}: a domain has at least {FEWEST_POINTS} points along x and along y, "
+            f"e.g. {option_name} {max(across, FEWEST_POINTS)} {max(along, FEWEST_POINTS)}"
+        )
+    return across, along
+
+
+@dataclass(frozen=True, kw_only=True)
+class JacobiOptions(Options):
+    """What is solved, and how."""
+
+    grid: tuple[int, int] | None = option(
+        read=_grid,
+        words=2,
+        shown="as square as the ranks allow",
+        metavar="TX TY",
+        panel=WHAT,
+        help="Processes along x and along y.",
+    )
+    domain: tuple[int, int] = option(
+        read=_domain,
+        words=2,
+        default=(4096, 4096),
+        metavar="DX DY",
+        panel=WHAT,
+        help="Points of each process along x and along y.",
+    )
+    transport: tuple[str, ...] = option(
+        "--transport",
+        "-t",
+        read=readers.names,
+        repeat=True,
+        default=(),
+        shown="host",
+        metavar="NAME,…",
+        panel=WHAT,
+        help="Transports of the halos, separated by commas, one solution each. host: solver and halos on the CPU.",
+    )
+    precision: str = option(
+        read=readers.choice("double", "float"),
+        default="double",
+        metavar="double|float",
+        panel=WHAT,
+        help="8 or 4 bytes a point.",
+    )
+    iterations: int = option(read=readers.number(), default=1000, metavar="N", panel=WHAT, help="Maximum iterations.")
+    tolerance: float = option(
+        read=readers.positive,
+        default=1e-5,
+        metavar="NUMBER",
+        panel=WHAT,
+        help="End when no point changes by more than this.",
+    )
+    check_every: int = option(
+        read=readers.number(), default=1, metavar="N", panel=WHAT, help="Iterations from one residual to the next."
+    )
+    scaling: str | None = option(
+        read=readers.choice("strong", "weak"),
+        shown="that grid alone",
+        metavar="strong|weak",
+        panel=WHAT,
+        help="Solve on 1 process, then on grids up to --grid: strong, the same points in all; weak, the same points a "
+        "process.",
+    )
+    overlap: bool = flag(
+        default=True, panel=HOW, help="Compute the points that need no halo while the halos are in transit."
+    )
+    threads: int | None = option(
+        read=readers.number(),
+        shown="its share of the cores",
+        metavar="N",
+        panel=HOW,
+        help="Threads of each rank.",
+    )
+    verify: bool = flag(
+        default=True,
+        panel=HOW,
+        help="Compare the last halos of every batch of iterations with what was sent, byte for byte, untimed.",
+    )
+    job: JobOptions = group(JobOptions, ranks={"shown": "those of --grid, the allocation's, or 2"})
+    output: OutputOptions = output_group(FORMATS)

@@ -1,0 +1,246 @@
+"""Solutions of Laplace's equation, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from volley.benchmarks.jacobi import nvidia
+from volley.benchmarks.jacobi.results import PARTS, JacobiResults, Solution
+from volley.benchmarks.jacobi.scaling import ScalingStep, scaling_chains
+from volley.benchmarks.points.page import plus_minus, scaled
+from volley.report.model import EMPTY, Cell, Column, Data, Note, Report, Row, Table
+from volley.run import notes
+from volley.statistics.estimates import FEWEST
+from volley.text import count, join_words
+from volley.units import format_sig
+
+_SIMILAR = 1.02
+"""Times that differ by less than this factor are similar: launches differ by about as much."""
+
+_COLUMNS = [
+    Column("transport", align="left"),
+    Column("residual"),
+    Column("iteration", "ms"),
+    Column("", "± %"),
+    Column("updates", "GLU/s"),
+    Column("compulsory", "GB/s"),
+    Column("of copy", "%"),
+    Column("verified"),
+]
+
+FORMATS = {"nvidia-jacobi": nvidia.render}
+
+
+def reports(results: Sequence[JacobiResults]) -> list[Report]:
+    """Return one report a series; scaling, which compares all of them, follows the last."""
+    found = [_report(each) for each in results]
+    chains = scaling_chains(solution for each in results for solution in each.solutions)
+    if chains:
+        found[-1] = replace(found[-1], tables=[*found[-1].tables, *map(_scaling_table, chains)])
+    return found
+
+
+def _report(results: JacobiResults) -> Report:
+    series, solutions = results.series, results.solutions
+    rows = [_row(solution) for solution in solutions if solution.time is not None]
+    heading = notes.heading(series, "jacobi")
+    return Report(
+        heading=[*heading, *([_problem(solutions[0])] if solutions else [])],
+        tables=[Table(_COLUMNS, rows, legend=list(_legend(solutions)))] if rows else [],
+        notes=[
+            *notes.incomplete(series),
+            *(_note("error", "FAILED", solution) for solution in solutions if solution.status == "failed"),
+            *notes.unavailable(series),
+            *(_note("missing", "skipped", solution) for solution in solutions if solution.status == "skipped"),
+            *notes.slowed(series),
+            *(notes.unverified(series) if rows else ()),
+        ],
+        data=Data(_CSV, [_data(solution) for solution in solutions]),
+        runs=series.describe_runs(),
+    )
+
+
+def _note(level: Any, word: str, solution: Solution) -> Note:
+    return Note(level, f"{word}: {solution.transport}: {solution.reason or 'no reason is recorded'}")
+
+
+def _problem(solution: Solution) -> str:
+    """Say what was solved: ``2 × 1 processes of 4096 × 4096 points, 8192 × 4096 in all, double``."""
+    (across, along), (columns, rows), whole = solution.grid, solution.domain, solution.whole
+    parts = [
+        f"{across} × {along} processes of {columns} × {rows} points",
+        f"{whole[0]} × {whole[1]} in all",
+        solution.precision,
+        *([f"{_processors(solution)} each"] if _processors(solution) else []),
+        f"overlap {'on' if solution.overlap else 'off'}",
+    ]
+    return ", ".join(parts)
+
+
+def _processors(solution: Solution) -> str:
+    """Return what a rank computes with; nothing if it did not compute."""
+    if solution.memory == "device":
+        return "one GPU"
+    return count(solution.threads, "thread") if solution.threads else ""
+
+
+# -------------------------------------------------------------------------------------------------------- table
+
+
+def _row(solution: Solution) -> Row:
+    residual = None if solution.residual is None else f"{solution.residual:.6f}"
+    return [
+        solution.transport,
+        Cell(residual),
+        scaled(solution.iteration_s, 1e3),
+        plus_minus(solution.time),
+        scaled(solution.updates_per_s, 1e-9),
+        scaled(solution.compulsory_Bps, 1e-9),
+        scaled(solution.of_copy, 1e2),
+        None if solution.ranks == 1 else solution.verified,
+    ]
+
+
+def _legend(solutions: Sequence[Solution]) -> Iterator[str]:
+    """Say where the time went, how good the solution is, and what the columns mean."""
+    measured = [solution for solution in solutions if solution.time is not None]
+    for solution in measured:
+        if _processors(solution) != _processors(solutions[0]):
+            yield f"{solution.transport}: {_processors(solution)} each"
+        yield from _about(solution)
+    yield from slower_parts(measured)
+    kinds = {solution.time.kind for solution in measured if solution.time}
+    bounds = ["±: 95 % confidence interval of the median of batch means"] if "ci" in kinds else []
+    ranges = [f"(±): range of fewer than {FEWEST} batches"] if "range" in kinds else []
+    compulsory = f"compulsory: {measured[0].compulsory_bytes} B an update, 10^9 B/s"
+    yield "; ".join([*bounds, *ranges, "updates: 10^9 points a second", compulsory])
+
+
+def _about(solution: Solution) -> Iterator[str]:
+    name = solution.transport
+    if solution.run_s is not None:
+        took = f"{count(solution.iterations, 'iteration')} in {format_sig(solution.run_s)} s, the first included"
+        yield f"{name}: {took}; the tolerance was {'' if solution.converged else 'not '}reached"
+    if solution.memory == "device" and solution.parts_s:
+        parts = [f"{part} {format_sig(spent_s * 1e6)} µs" for part, spent_s in solution.parts_s.items() if spent_s > 0]
+        yield f"{name}: in an iteration {join_words(parts)}, overlapped where possible"
+    elif solution.shares:
+        shares = [f"{part} {100 * share:.1f} %" for part, share in solution.shares.items()]
+        yield f"{name}: of the ranks' time {join_words(shares)}"
+    if solution.copy_Bps is not None:
+        how = f" with {solution.stores} stores" if solution.stores else ""
+        how += " by all ranks together" if solution.ranks > 1 else ""
+        yield f"{name}: the same field is copied at {format_sig(solution.copy_Bps / 1e9)} GB/s{how}, before and after"
+    if solution.first_s is not None:
+        halos = ""
+        if solution.cold_exchange_s is not None and solution.messages_timed:
+            halos = f"the first halos took {format_sig(solution.cold_exchange_s * 1e6)} µs, "
+        yield f"{name}: cold start: {halos}the first iteration {format_sig(solution.first_s * 1e3)} ms"
+    if solution.deviation is not None:
+        yield f"{name}: differs from the exact solution by at most {solution.deviation:.3g}"
+
+
+def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
+    """Say what takes longer if MPI on device memory is no faster than through host memory."""
+    by_name = {solution.transport: solution for solution in solutions if solution.parts_s and solution.iteration_s}
+    aware, staged = by_name.get("aware"), by_name.get("staged/pinned")
+    if aware is None or staged is None or aware.ranks == 1:
+        return
+    more = {part: spent_s - staged.parts_s[part] for part, spent_s in aware.parts_s.items()}
+    part = max(more, key=lambda name: more[name])
+    cause = f"{part} takes {format_sig(more[part] * 1e6)} µs an iteration more"
+    ratio = (aware.iteration_s or 0) / (staged.iteration_s or 1)
+    halos = (aware.halo_s or 0) / staged.halo_s if staged.halo_s else 0.0
+    if ratio > _SIMILAR and more[part] > 0:
+        yield f"aware takes {ratio:.2f} times as long as staged/pinned: {cause}"
+    elif halos > _SIMILAR:
+        yield f"aware's halos take {halos:.2f} times as long as staged/pinned's: {cause}; overlap hides it"
+
+
+def _scaling_table(chain: Sequence[ScalingStep]) -> Table:
+    """One row for each number of processes."""
+    one = chain[0]
+    size = one.solution.whole if one.kind == "strong" else one.solution.domain
+    where = "in all" if one.kind == "strong" else "a process"
+    return Table(
+        columns=[
+            Column("processes", align="left"),
+            Column("iteration", "ms"),
+            Column("updates", "GLU/s"),
+            Column("efficiency", "%"),
+            Column("beyond ideal", "µs"),
+        ],
+        rows=[
+            [
+                f"{step.solution.grid[0]} × {step.solution.grid[1]}",
+                step.iteration_s * 1e3,
+                scaled(step.solution.updates_per_s, 1e-9),
+                f"{step.efficiency * 100:.1f}",
+                EMPTY if step is one else f"{step.beyond_s * 1e6:+.1f}",
+            ]
+            for step in chain
+        ],
+        title=f"{one.kind} scaling, {one.solution.transport}, {size[0]} × {size[1]} points {where}, "
+        f"{one.solution.precision}",
+        legend=["efficiency and ideal: relative to one process"],
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- data
+
+
+_CSV = (
+    "exchange", "topology_x", "topology_y", "domain_x", "domain_y", "precision", "overlap", "memory", "threads",
+    "launches", "status", "iterations", "converged", "residue", "deviation", "run_s", "iteration_us",
+    "iteration_low_us", "iteration_high_us", "GLUps", "algorithmic_GBps", "compulsory_GBps", "copy_GBps", "of_copy",
+    "stores", "communication_s", *(f"{part}_share" for part in PARTS), *(f"{part}_us" for part in PARTS),
+    "first_iteration_us", "cold_exchange_us", "messages_timed", "messages_verified", "field_hash", "reason",
+)  # fmt: skip
+
+
+def _data(solution: Solution) -> dict[str, Any]:
+    time = solution.time
+    return {
+        "exchange": solution.transport,
+        "topology_x": solution.grid[0],
+        "topology_y": solution.grid[1],
+        "domain_x": solution.domain[0],
+        "domain_y": solution.domain[1],
+        "precision": solution.precision,
+        "overlap": solution.overlap,
+        "check_every": solution.check_every,
+        "memory": solution.memory,
+        "interleaved": solution.interleaved,
+        "threads": solution.threads,
+        "launches": solution.launches,
+        "status": solution.status,
+        "iterations": solution.iterations,
+        "converged": solution.converged,
+        "residue": solution.residual,
+        "deviation": solution.deviation,
+        "run_s": solution.run_s,
+        "iteration_us": scaled(solution.iteration_s, 1e6),
+        "iteration_low_us": time and time.low * 1e6,
+        "iteration_high_us": time and time.high * 1e6,
+        "iteration_bounds": time and time.kind,
+        "GLUps": scaled(solution.updates_per_s, 1e-9),
+        "GFLOPS": scaled(solution.flops_per_s, 1e-9),
+        "algorithmic_GBps": scaled(solution.algorithmic_Bps, 1e-9),
+        "compulsory_GBps": scaled(solution.compulsory_Bps, 1e-9),
+        "copy_GBps": scaled(solution.copy_Bps, 1e-9),
+        "of_copy": solution.of_copy,
+        "stores": solution.stores,
+        "communication_s": solution.communication_s,
+        **{f"{part}_share": solution.shares.get(part) for part in PARTS},
+        **{f"{part}_us": scaled(solution.parts_s.get(part), 1e6) for part in PARTS},
+        "first_iteration_us": scaled(solution.first_s, 1e6),
+        "cold_exchange_us": scaled(solution.cold_exchange_s, 1e6),
+        "verified": solution.verified,
+        "messages_timed": solution.messages_timed,
+        "messages_verified": solution.messages_verified,
+        "field_hash": solution.field_hash,
+        "mismatch": solution.mismatch,
+        "reason": solution.reason,
+    }

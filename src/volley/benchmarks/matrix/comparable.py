@@ -1,0 +1,134 @@
+"""Which pairs of a matrix took longer than comparable pairs: pure functions of plain numbers.
+
+A pair is compared with the other pairs of its kind only, for example with pairs whose ranks are both on one socket.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+Pair = tuple[int, int]
+"""The first and the second end: numbers of ranks, or of GPUs."""
+
+SUSPECT_FROM = 1.04
+"""A pair is a suspect if it took this many times as long as comparable pairs."""
+
+FLAG_FROM = 1.03
+"""A pair is flagged if the lower bound of its ratio is above this.  Nobody repairs a fault of a few per cent, and
+differences of placement are of that size."""
+
+FEWEST_COMPARABLE = 3
+"""With fewer other pairs of its kind, nothing says which pair is the unusual one."""
+
+MOST_SUSPECTS = 32
+"""The slowest pairs are suspects: this many, or the share ``MOST_SHARE`` of all pairs, whichever is more."""
+
+MOST_SHARE = 1 / 8
+"""Twelve repetitions of this share of the pairs take half as long as three visits of all pairs."""
+
+MOST_OF_A_KIND = 1 / 3
+"""If more than this share of a kind looks slow, no pair of it is a suspect: the kind is made of several kinds."""
+
+
+@dataclass(frozen=True)
+class PairRatio:
+    """How the time of a pair compares with that of comparable pairs."""
+
+    pair: Pair
+    ratio: float
+    """The time of the pair / the median time of comparable pairs: above 1 is slower."""
+    comparable: int
+    """The number of comparable pairs: all of its kind but the pair itself and its opposite direction."""
+
+
+def compare(times: Mapping[Pair, float], kinds: Mapping[Pair, str]) -> dict[Pair, PairRatio]:
+    """Compare every pair with the other pairs of its kind.
+
+    Args:
+        times: seconds of each measured pair.
+        kinds: the kind of each pair; pairs of one kind are compared.
+
+    Returns:
+        The ratio of each pair that has ``FEWEST_COMPARABLE`` others of its kind.
+    """
+    by_kind: dict[str, list[tuple[float, Pair]]] = {}
+    for pair, time_s in times.items():
+        by_kind.setdefault(kinds[pair], []).append((time_s, pair))
+    found: dict[Pair, PairRatio] = {}
+    for members in by_kind.values():
+        ordered = sorted(members)
+        places = {pair: place for place, (_, pair) in enumerate(ordered)}
+        for time_s, pair in members:
+            own = {places[each] for each in (pair, pair[::-1]) if each in places}
+            comparable = len(ordered) - len(own)
+            if comparable >= FEWEST_COMPARABLE:
+                found[pair] = PairRatio(pair, time_s / _median_without(ordered, own), comparable)
+    return found
+
+
+def _median_without(ordered: Sequence[tuple[float, Pair]], own: set[int]) -> float:
+    """Return the median of the sorted times without those at ``own``; reads only the few around the middle."""
+    left = len(ordered) - len(own)
+    middle = (left - 1) // 2, left // 2
+    window = range(max(0, middle[0] - 2), min(len(ordered), middle[1] + 3))
+    skipped = sum(place < window.start for place in own)
+    near = [ordered[place][0] for place in window if place not in own]
+    return sum(near[place - (window.start - skipped)] for place in middle) / 2
+
+
+def suspects(
+    usual: Mapping[Pair, PairRatio], at_best: Mapping[Pair, PairRatio], kinds: Mapping[Pair, str]
+) -> list[PairRatio]:
+    """Return the suspects, the most likely ones first.
+
+    By the median of its visits, a pair becomes a suspect if a disturbance met two visits out of three.  By the best
+    visit, many pairs become suspects if one pair had a visit that was luckier than all others.  So the slowest pairs
+    of both orders are taken in turn.
+
+    Args:
+        usual: the ratios by the median of the visits of each pair.
+        at_best: the ratios by the best visit of each pair.
+        kinds: the kind of each pair.
+    """
+    orders = [
+        sorted(_odd(each, kinds), key=lambda compared: (-compared.ratio, compared.pair)) for each in (at_best, usual)
+    ]
+    odd = dict.fromkeys(each.pair for both in zip_longest(*orders) for each in both if each)
+    return [usual[pair] for pair in odd][: max(MOST_SUSPECTS, int(MOST_SHARE * len(usual)))]
+
+
+def _odd(ratios: Mapping[Pair, PairRatio], kinds: Mapping[Pair, str]) -> list[PairRatio]:
+    """Return the pairs that took longer than comparable pairs.
+
+    A pair is odd only if few pairs of its kind are even half as far out as it is; else the kind is made of several.
+    """
+    by_kind = _ratios_by_kind(ratios, kinds)
+    slow = []
+    for each in ratios.values():
+        members = by_kind[kinds[each.pair]]
+        half_as_far = len(members) - bisect_right(members, 1 + (each.ratio - 1) / 2)
+        if each.ratio > SUSPECT_FROM and half_as_far <= MOST_OF_A_KIND * len(members):
+            slow.append(each)
+    return slow
+
+
+def uneven(ratios: Mapping[Pair, PairRatio], kinds: Mapping[Pair, str]) -> dict[str, int]:
+    """Return the kinds of which more than the share ``MOST_OF_A_KIND`` looks slow, with the number of those pairs."""
+    slow = {
+        kind: len(members) - bisect_right(members, SUSPECT_FROM)
+        for kind, members in _ratios_by_kind(ratios, kinds).items()
+    }
+    members = Counter(kinds[pair] for pair in ratios)
+    return {kind: many for kind, many in slow.items() if many > MOST_OF_A_KIND * members[kind]}
+
+
+def _ratios_by_kind(ratios: Mapping[Pair, PairRatio], kinds: Mapping[Pair, str]) -> dict[str, list[float]]:
+    """Return the sorted ratios of each kind."""
+    found: dict[str, list[float]] = {}
+    for pair, compared in ratios.items():
+        found.setdefault(kinds[pair], []).append(compared.ratio)
+    return {kind: sorted(members) for kind, members in found.items()}

@@ -1,0 +1,78 @@
+"""The jobs of a matrix between ranks: one of all pairs, then those that measure suspects again."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from volley.benchmarks.rank_matrix import remeasure
+from volley.benchmarks.rank_matrix.options import RankMatrixOptions
+from volley.benchmarks.rank_matrix.records import RankMatrixPlan
+from volley.errors import UserError
+from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, make_plan, nothing_more
+from volley.run.launchers.job import cores
+from volley.run.plan import Plan
+from volley.text import count
+from volley.units import format_duration
+
+MOST_USUAL_RANKS = 8
+"""A matrix has no more ranks if nobody names a number: its 56 pairs take 20 s."""
+
+WORTH_SAYING_S = 60.0
+"""A matrix that is expected to take longer says so before it starts."""
+
+LONGEST_S = 86_400.0
+"""A matrix without a budget may be expected to take a day."""
+
+_BESIDE_S = 0.05
+"""What a pair takes beside its samples: synchronisation, opening, calibration."""
+
+
+def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
+    """Describe the launch of all pairs, and how to find the next launch of suspects.
+
+    Raises:
+        UserError: if the ranks, the transports or the time make no sense.
+    """
+    allocated = site.allocation.ranks if site.allocation else None
+    usual = max(allocated or len(options.job.hosts) or min(cores(), MOST_USUAL_RANKS), PAIR)
+    ranks = count_ranks(options.job, site, usual=usual)
+    if ranks < PAIR:
+        raise UserError(f"a matrix is between {PAIR} ranks at least, not {ranks}: write --ranks {PAIR} or more")
+    part = RankMatrixPlan(
+        mode=options.mode,  # type: ignore[arg-type]
+        latency_sizes_bytes=list(options.latency),
+        bandwidth_sizes_bytes=list(options.bandwidth),
+        window=options.window,
+        direction=options.direction,  # type: ignore[arg-type]
+        repeats=options.repeats,
+        samples=options.samples,
+    )
+    transports = choose_transports(options.transport, site, usual=("host",))
+    plan = make_plan(
+        "rank_matrix", part, job=options.job, ranks=ranks, transports=transports, sampling=options.sampling
+    )
+    again = partial(remeasure.next_job, inside_launcher=site.position is not None) if options.retest else nothing_more
+    return Jobs((Job(plan),), next_job=again, note=_expected_time(plan, part))
+
+
+def _expected_time(plan: Plan, part: RankMatrixPlan) -> str | None:
+    """Return a sentence about how long a matrix takes, if it takes long.
+
+    Raises:
+        UserError: if it takes longer than anybody waits, and no budget was given.
+    """
+    ranks, loaded = plan.world_size, part.mode == "loaded"
+    turns = 2 * (ranks - 1 + ranks % 2) if loaded else ranks * (ranks - 1)
+    cells = len(plan.transports) * (len(part.latency_sizes_bytes) + len(part.bandwidth_sizes_bytes))
+    point_s = plan.sampling.point_time_s if plan.sampling.mode == "adaptive" else 0.0
+    expected_s = part.repeats * turns * (_BESIDE_S + cells * point_s)
+    whole = f"{count(ranks * (ranks - 1), 'pair')} of {ranks} ranks"
+    shorter = "--ranks takes fewer" if loaded else "--mode loaded measures many pairs at once"
+    if expected_s > LONGEST_S and plan.budget_s is None:
+        raise UserError(
+            f"{whole} would take about {format_duration(expected_s)}: give it a --budget, after which the rest is "
+            f"skipped, or a smaller --point-time; {shorter}"
+        )
+    if expected_s <= WORTH_SAYING_S or (plan.budget_s or expected_s) < expected_s:
+        return None
+    return f"{whole} will take about {format_duration(expected_s)}; --point-time and --budget shorten it; {shorter}"

@@ -1,0 +1,109 @@
+"""The options of ``volley matrix`` between ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from volley.errors import UserError
+from volley.run import readers
+from volley.run.commandline import Options, flag, group, option
+from volley.run.options import HOW, OUTPUT, WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+
+POINT_TIME_S = 0.03
+"""A matrix has many pairs: all visits of a cell together take a tenth of the time that a point of a curve may take."""
+
+MOST_IN_FLIGHT = 1 << 16
+"""Messages of a window: MPI keeps a request for each, and a billion of them need more memory than a node has."""
+
+
+def _sizes_or_none(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
+    return () if words[-1] == "none" else readers.sizes(option_name, words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankMatrixOptions(Options):
+    """What is measured between ranks, and how."""
+
+    transport: tuple[str, ...] = option(
+        "--transport",
+        "-t",
+        read=readers.names,
+        repeat=True,
+        default=(),
+        shown="host",
+        metavar="NAME,…",
+        panel=WHAT,
+        help="Between ranks: transports, separated by commas; each has matrices of its own (volley transports lists "
+        "them).",
+    )
+    latency: tuple[int, ...] = option(
+        read=_sizes_or_none,
+        default=(8,),
+        metavar="SIZES",
+        panel=WHAT,
+        help="Message sizes whose latency is measured (ping-pong), as --sizes of volley pingpong; none: no latency.",
+    )
+    bandwidth: tuple[int, ...] = option(
+        read=_sizes_or_none,
+        default=(1 << 20,),
+        shown="1Mi",
+        metavar="SIZES",
+        panel=WHAT,
+        help="Message sizes whose bandwidth is measured (stream); none: no bandwidth.",
+    )
+    mode: str = option(
+        read=readers.choice("isolated", "loaded"),
+        default="isolated",
+        metavar="isolated|loaded",
+        panel=WHAT,
+        help="isolated: one pair at a time; loaded: the rounds of a round robin, in which all ranks are busy.",
+    )
+    direction: str = option(
+        read=readers.choice("uni", "bi"),
+        default="uni",
+        metavar="uni|bi",
+        panel=WHAT,
+        help="Of a bandwidth. uni: the first rank sends; bi: both send at once, and the total is shown.",
+    )
+    window: int = option(
+        read=readers.number(most=MOST_IN_FLIGHT),
+        default=64,
+        metavar="N",
+        panel=WHAT,
+        help="Messages in flight before one acknowledgement.",
+    )
+    repeats: int = option(
+        read=readers.number(),
+        default=3,
+        metavar="N",
+        panel=HOW,
+        help="Visits of every pair. The median of the visits counts, so that one short disturbance spoils no cell.",
+    )
+    retest: bool = flag(
+        default=True,
+        panel=HOW,
+        help="Measure pairs that are slower than comparable pairs again, in launches of their own, before they are "
+        "flagged.",
+    )
+    samples: bool = flag(panel=OUTPUT, help="Keep every sample in the records.")
+    sampling: SamplingOptions = group(
+        SamplingOptions,
+        without=("tail",),
+        point_time={
+            "default": POINT_TIME_S,
+            "shown": f"{POINT_TIME_S:g} between ranks, 0.1 between GPUs",
+            "help": "Go on to the next pair after this time a visit, even if the confidence interval is still wider.",
+        },
+    )
+    job: JobOptions = group(
+        JobOptions,
+        without=("launches",),
+        ranks={"shown": "the allocation's, one a host of --hosts, or one a core and 8 at most"},
+    )
+    output: OutputOptions = output_group()
+
+    def __post_init__(self) -> None:
+        """Refuse options that leave nothing to measure."""
+        if not self.latency and not self.bandwidth:
+            raise UserError("nothing to measure: leave out --latency none or --bandwidth none")

@@ -1,0 +1,123 @@
+"""Which pairs of a matrix are measured again, and how often: one job after another, until all is decided.
+
+Times are in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
+
+import msgspec
+
+from volley.benchmarks.matrix.comparable import Pair
+from volley.benchmarks.rank_matrix import slow_pairs
+from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
+from volley.benchmarks.rank_matrix.results import RankMatrixCase, cases_of, is_remeasurement
+from volley.run.jobs import Job
+from volley.run.plan import Plan
+from volley.run.records_file import RunLog
+from volley.text import count
+
+
+def next_job(logs: Sequence[RunLog], say: Callable[[str], None], *, inside_launcher: bool) -> Job | None:
+    """Return the job that measures undecided suspects again; ``None`` if there is none, or no time.
+
+    Args:
+        logs: of all launches so far.
+        say: shows a sentence.
+        inside_launcher: a launcher started this process, so that no second launch is possible.
+    """
+    first = logs[0].run if logs else None
+    if first is None or not all(log.complete for log in logs):
+        return None
+    plan = next_plan(first.plan, logs)
+    if plan is None:
+        return None
+    if first.plan.budget_s is not None:
+        left_s = first.plan.budget_s - sum(map(_elapsed_s, logs))
+        if left_s <= 0:
+            say("the time budget leaves no time to measure slow pairs again")
+            return None
+        plan = msgspec.structs.replace(plan, budget_s=left_s)
+    if inside_launcher:
+        say("a launcher started this job, so that slow pairs cannot be measured again in a second one")
+        return None
+    part: RankMatrixPlan = plan.options
+    what = "undecided ones" if any(map(is_remeasurement, logs)) else "those slower than comparable pairs"
+    pairs, times = count(len(part.pairs), "pair"), count(part.repeats, "time")
+    return Job(plan, note=f"measuring {pairs} again, {times}: {what}, and others to compare with")
+
+
+def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
+    """Return the plan of the next round; ``None`` if all is decided or the time is up.
+
+    Args:
+        plan: that of the whole matrix.
+        logs: all launches so far, the rounds among them.
+    """
+    rounds = [log for log in logs if is_remeasurement(log)]
+    cases = [case for case in cases_of(logs) if case.undecided]
+    if len(rounds) == len(slow_pairs.ROUNDS) or not cases:
+        return None
+    suspects, controls = _most_urgent_first(cases), _controls(cases)
+    most, repeats = slow_pairs.affordable(
+        len(suspects),
+        len(controls),
+        slow_pairs.ROUNDS[len(rounds)],
+        _pair_s(plan, logs[-1]),
+        _left_s(logs, rounds),
+    )
+    if repeats < 1:
+        return None
+    part = msgspec.structs.replace(
+        plan.options,
+        latency_sizes_bytes=_sizes(cases, "pingpong"),
+        bandwidth_sizes_bytes=_sizes(cases, "stream"),
+        pairs=[list(pair) for pair in slow_pairs.in_turn(suspects[:most], controls)],
+        repeats=repeats,
+        samples=False,
+    )
+    names = {case.transport for case in cases}
+    return msgspec.structs.replace(plan, options=part, transports=[name for name in plan.transports if name in names])
+
+
+def _most_urgent_first(cases: Sequence[RankMatrixCase]) -> list[Pair]:
+    """Return the undecided pairs of all cases: the first of each, then the second of each, and so on."""
+    ranked = zip_longest(*(case.undecided for case in cases))
+    return list(dict.fromkeys(pair for each in ranked for pair in each if pair is not None))
+
+
+def _controls(cases: Sequence[RankMatrixCase]) -> list[Pair]:
+    """Return the controls of the undecided pairs, without those that are suspects in another case."""
+    found: dict[Pair, None] = {}
+    suspects = {pair for case in cases for pair in case.undecided}
+    for case in cases:
+        kinds = {case.kinds[pair] for pair in case.undecided}
+        chosen = slow_pairs.controls(case.ratios, case.kinds, case.suspects)
+        found.update(dict.fromkeys(pair for pair in chosen if case.kinds[pair] in kinds and pair not in suspects))
+    return list(found)
+
+
+def _sizes(cases: Iterable[RankMatrixCase], pattern: str) -> list[int]:
+    return sorted({case.size_bytes for case in cases if case.pattern == pattern})
+
+
+def _left_s(logs: Sequence[RunLog], rounds: Sequence[RunLog]) -> float:
+    """Return what is left of the time for measuring again."""
+    spent_s = sum(map(_elapsed_s, rounds))
+    return max(slow_pairs.LONGEST_S, sum(map(_elapsed_s, logs)) - spent_s) - spent_s
+
+
+def _pair_s(plan: Plan, log: RunLog) -> float:
+    """Return how long one visit of a pair took in a launch.
+
+    Loaded, many pairs are visited at once, and one round of the round robin runs for each chosen pair, at most.
+    """
+    together = plan.world_size // 2 if plan.options.mode == "loaded" else 1
+    visits = len({(row.rank, cell.rank, row.repeat) for row in log.of(RankMatrixRow) for cell in row.cells})
+    return _elapsed_s(log) * together / visits if visits else 0.0
+
+
+def _elapsed_s(log: RunLog) -> float:
+    return log.end.elapsed_s if log.end else 0.0
