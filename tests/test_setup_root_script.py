@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from volley.errors import MachineError
+from volley.machine.distribution import Distribution, distribution
 from volley.setup import root_script as scripts
-from volley.setup.command import Request, run
-from volley.setup.distribution import Distribution, distribution
-from volley.setup.root_script import Machine, root_script
+from volley.setup.command import run
+from volley.setup.options import SetupOptions
+from volley.setup.root_script import RootScriptFacts, root_script
 
 DEBIAN = {"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"}
 UBUNTU = {"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "22.04", "VERSION_CODENAME": "jammy"}
@@ -26,7 +27,7 @@ REPOS = "https://developer.download.nvidia.com/compute/cuda/repos"
 
 
 def script(release: dict[str, str], **facts: bool) -> str:
-    return root_script(Machine(distribution(release), **facts))  # type: ignore[arg-type]
+    return root_script(RootScriptFacts(distribution(release), **facts))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,8 @@ def script(release: dict[str, str], **facts: bool) -> str:
         (
             DEBIAN,
             [
-                'apt-get install -y gcc g++ make perl curl ca-certificates dkms "linux-headers-$(uname -r)"',
+                "apt-get install -y gcc g++ make perl curl ca-certificates",
+                'apt-get install -y dkms "linux-headers-$(uname -r)"',
                 "echo 'deb http://deb.debian.org/debian bookworm contrib' > /etc/apt/sources.list.d/contrib.list",
                 f'curl -fsSLo "$scratch/cuda-keyring.deb" {REPOS}/debian12/x86_64/cuda-keyring_1.1-1_all.deb',
                 "apt-get install -y nvidia-open",
@@ -88,14 +90,15 @@ def test_every_script_has_path_module_and_restart_and_is_shell(release: dict[str
     assert "export PATH=/usr/local/cuda/bin${PATH:+:$PATH}" in said
     assert "make -C /usr/local/src/gdrcopy driver drv_install" in said
     assert "sha256sum --check -" in said
-    assert said.endswith("\nreboot\n")
+    assert said.endswith('\necho "Now restart this machine: the driver is loaded when it starts."\n')
+    assert "reboot" not in said
     assert subprocess.run(["sh", "-n"], input=said, text=True, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("release", ALL)
 def test_what_is_there_is_left_out(release: dict[str, str]) -> None:
     said = script(release, driver=True, toolkit=True, gdrdrv=True)
-    for gone in ("nvidia-open", "cuda-toolkit", "gdrcopy.tar.gz", "reboot", "kernel", "linux-headers", "profile.d"):
+    for gone in ("nvidia-open", "cuda-toolkit", "gdrcopy.tar.gz", "restart", "kernel", "linux-headers", "profile.d"):
         assert gone not in said
     assert "The driver is loaded and the toolkit is in /usr/local/cuda: nothing to do" in said
     assert subprocess.run(["sh", "-n"], input=said, text=True, check=False).returncode == 0
@@ -105,7 +108,7 @@ def test_a_driver_without_a_toolkit_gets_the_toolkit_only() -> None:
     said = script(UBUNTU, driver=True)
     assert "nvidia-open" not in said
     assert "cuda-toolkit-13-0" in said
-    assert "reboot" not in said
+    assert "restart" not in said
     assert "systemctl enable gdrdrv.service --now" in said
 
 
@@ -120,14 +123,14 @@ def test_what_os_release_says_is_data() -> None:
 
 
 def test_arm_servers_have_their_own_repository() -> None:
-    machine = replace(Machine(distribution(UBUNTU)), architecture="sbsa")
+    machine = replace(RootScriptFacts(distribution(UBUNTU)), architecture="sbsa")
     assert f"{REPOS}/ubuntu2204/sbsa/" in root_script(machine)
 
 
 def test_the_script_is_printed_and_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine(distribution(DEBIAN))
+    machine = RootScriptFacts(distribution(DEBIAN))
     monkeypatch.setattr(scripts, "this_machine", lambda: machine)
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("something was started"))
     out = io.StringIO()
-    assert run(Request(root_script=True), out) == 0
+    assert run(SetupOptions(root_script=True), {}, out) == 0
     assert out.getvalue() == root_script(machine)

@@ -14,9 +14,12 @@ import pytest
 import fake_sources as fake
 from fake_engine import install as install_engine
 from volley.errors import MachineError, UserError
-from volley.setup import checks, wheels
-from volley.setup.command import Request, run
-from volley.setup.problems import StepError
+from volley.machine.mpi_stack import UCX_LIBRARIES
+from volley.machine.origin import install_command
+from volley.setup import COMMAND, checks, wheels
+from volley.setup.command import run
+from volley.setup.options import SetupOptions
+from volley.setup.work import StepError
 
 PIP = """#!{python}
 # A Python of another environment: it notes what it is asked for, and "pip install" lays an MPI there.
@@ -49,7 +52,7 @@ def environment(root: Path, body: str = "", launcher: str | None = None) -> Path
 
 def setup(prefix: Path, **changes: object) -> str:
     out = io.StringIO()
-    assert run(Request(**{"prefix": prefix, **changes}), out) == 0  # type: ignore[arg-type]
+    assert run(SetupOptions(**{"prefix": prefix, **changes}), os.environ, out) == 0  # type: ignore[arg-type]
     return out.getvalue()
 
 
@@ -57,11 +60,11 @@ def test_installs_with_the_pip_of_the_environment_and_proves_it(tmp_path: Path) 
     root = environment(tmp_path / "env")
     said = setup(root)
     (asked,) = [json.loads(line) for line in (root / "bin/asked").read_text().splitlines()]
-    assert asked == ["-m", "pip", "install", "--disable-pip-version-check", *wheels.WHEELS]
+    assert asked == ["-m", "pip", "install", *wheels.WHEELS]
     assert "done in" in said
     assert "proven: 8 B and 1048576 B there and back" in said
     assert "NOT TESTED: device memory" in said
-    assert f"{root}/bin/python -m pip install volley-bench" in said
+    assert f"to measure with it (with MPI_HOME unset): {install_command(python=str(root / 'bin/python'))}" in said
 
 
 def test_a_dry_run_prints_the_commands_and_makes_nothing(tmp_path: Path) -> None:
@@ -74,8 +77,8 @@ def test_a_dry_run_prints_the_commands_and_makes_nothing(tmp_path: Path) -> None
 
 
 def test_a_new_prefix_becomes_an_environment(tmp_path: Path) -> None:
-    commands = wheels.commands(wheels.environment(tmp_path / "env"))
-    assert commands[0] == (sys.executable, "-m", "venv", str(tmp_path / "env"))
+    commands = wheels.commands(wheels.environment_at(tmp_path / "env"))
+    assert commands[0] == [sys.executable, "-m", "venv", str(tmp_path / "env")]
     assert commands[1][0] == str(tmp_path / "env/bin/python")
 
 
@@ -101,8 +104,8 @@ def test_a_transfer_that_fails_fails_the_set_up(tmp_path: Path) -> None:
 
 def test_an_environment_that_is_not_ours_gets_no_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert wheels.environment(None).folders.logs == tmp_path / "volley/setup/logs"
-    assert wheels.environment(tmp_path).folders.logs == tmp_path / ".volley-setup/logs"
+    assert wheels.environment_at(None).folders.logs == tmp_path / "volley/setup/logs"
+    assert wheels.environment_at(tmp_path).folders.logs == tmp_path / ".volley-setup/logs"
 
 
 def test_the_wheels_are_those_of_the_package(request: pytest.FixtureRequest) -> None:
@@ -116,21 +119,21 @@ def test_the_wheels_are_those_of_the_package(request: pytest.FixtureRequest) -> 
 def test_ucx_with_cuda_takes_the_place_of_the_wheels_own_where_there_is_a_driver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = wheels.environment(tmp_path)
+    target = wheels.environment_at(tmp_path)
     libraries = target.site / "libucx/lib"
     libraries.mkdir(parents=True)
-    for name in wheels.UCX_LIBRARIES:
+    for name in UCX_LIBRARIES:
         (libraries / name).touch()
     assert target.mpi.variables == {}
     monkeypatch.setattr(wheels, "has_driver", lambda: True)
-    assert target.mpi.variables == {"LD_PRELOAD": ":".join(str(libraries / name) for name in wheels.UCX_LIBRARIES)}
-    (libraries / wheels.UCX_LIBRARIES[0]).unlink()
+    assert target.mpi.variables == {"LD_PRELOAD": ":".join(str(libraries / name) for name in UCX_LIBRARIES)}
+    (libraries / UCX_LIBRARIES[0]).unlink()
     assert target.mpi.variables == {}
 
 
 def test_two_mpis_in_one_environment_are_refused(tmp_path: Path) -> None:
     root = environment(tmp_path / "env")
-    (wheels.environment(root).site / "mpich-5.0.2.dist-info").mkdir(parents=True)
+    (wheels.environment_at(root).site / "mpich-5.0.2.dist-info").mkdir(parents=True)
     with pytest.raises(UserError, match="both own bin/mpirun"):
         setup(root)
 
@@ -161,16 +164,14 @@ def test_a_python_of_the_distribution_is_left_alone(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
     with pytest.raises(MachineError, match="forbids pip; give a --prefix DIR"):
-        wheels.check(wheels.environment(None))
+        wheels.check(wheels.environment_at(None))
 
 
-def test_without_pip_uv_installs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_without_an_installer_is_said_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheels.importlib.util, "find_spec", lambda _: None)
-    monkeypatch.setattr(wheels, "program", lambda name, _: f"/usr/bin/{name}")
-    assert wheels.commands(wheels.environment(None))[0][:3] == ("/usr/bin/uv", "pip", "install")
-    monkeypatch.setattr(wheels, "program", lambda *_: None)
+    monkeypatch.setattr(wheels.shutil, "which", lambda _: None)
     with pytest.raises(MachineError, match="-m ensurepip"):
-        wheels.commands(wheels.environment(None))
+        wheels.check(wheels.environment_at(None))
 
 
 @pytest.mark.parametrize(
@@ -181,29 +182,31 @@ def test_an_engine_that_is_linked_to_another_mpi_is_mentioned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
 ) -> None:
     monkeypatch.setenv("VOLLEY_ENGINE", str(install_engine(tmp_path, mpi_source=source)))
-    assert said in wheels.next_step(wheels.environment(None))
+    assert said in wheels.next_step(wheels.environment_at(None))
 
 
 # -------------------------------------------------------------------------------------------------------- route
 
 
 @pytest.mark.parametrize(
-    "of_source",
+    "words",
+    [("--source", "ucx=deb:ucx"), ("--without=gdrcopy",), ("--cuda", "wheels"), ("--configure=ucx=--x",), ("-j1",)],
+)
+def test_an_option_of_the_source_route_chooses_it(words: tuple[str, ...]) -> None:
+    with pytest.raises(UserError, match="the source route needs a place"):
+        COMMAND.run(COMMAND.parse(words))
+    with pytest.raises(UserError, match="belongs to the source route"):
+        COMMAND.parse(("--route", "wheels", *words))
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
     [
-        {"sources": ["ucx=deb:ucx"]},
-        {"without": ["gdrcopy"]},
-        {"cuda": "wheels"},
-        {"configure": ["ucx=--x"]},
-        {"jobs": 1},
+        (("--route", "conda"), "--route: there is no 'conda'; choose auto, wheels or source"),
+        (("--prefix", ""), "--prefix '' names no folder"),
+        (("--cuda", ""), "--cuda '' names no folder"),
     ],
 )
-def test_an_option_of_the_source_route_chooses_it(of_source: dict[str, object]) -> None:
-    with pytest.raises(UserError, match="the source route needs a place"):
-        run(Request(**of_source))  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="belongs to the source route"):
-        run(Request(route="wheels", **of_source))  # type: ignore[arg-type]
-
-
-def test_an_unknown_route_is_refused() -> None:
-    with pytest.raises(UserError, match="there are auto, wheels and source"):
-        run(Request(route="conda"))
+def test_options_that_make_no_sense(words: tuple[str, ...], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        COMMAND.parse(words)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import typer
 
 from volley.commands.common import Command
 from volley.errors import UserError
-from volley.setup import options as opt
+from volley.setup import old_options as opt
 
 
 def setup(
@@ -34,23 +36,21 @@ def setup(
     if cuda == "":
         raise UserError("--cuda '' names no toolkit: write its folder, or leave --cuda out")
     from volley.setup import command  # noqa: PLC0415  start-up: errors and --help do without
+    from volley.setup.options import SetupOptions  # noqa: PLC0415
 
-    raise typer.Exit(
-        command.run(
-            command.Request(
-                route=route,
-                prefix=Path(prefix) if prefix else None,
-                prove=prove,
-                sources=source or (),
-                without=without or (),
-                cuda=cuda,
-                configure=configure or (),
-                jobs=jobs,
-                dry_run=dry_run,
-                root_script=root_script,
-            )
-        )
+    options = SetupOptions(
+        route=route,
+        prefix=Path(prefix) if prefix else None,
+        prove=prove,
+        source=tuple(source or ()),
+        without=tuple(without or ()),
+        cuda=cuda,
+        configure=tuple(configure or ()),
+        jobs=jobs,
+        dry_run=dry_run,
+        root_script=root_script,
     )
+    raise typer.Exit(command.run(options, os.environ, sys.stdout))
 
 
 COMMAND = Command(

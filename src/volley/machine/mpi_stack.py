@@ -7,7 +7,7 @@ there should be ranks, and says nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -121,12 +121,17 @@ def _cuda_aware(built: BuildFacts) -> tuple[dict[str, str], dict[str, str]]:
     paths = [path for path in libraries if path]
     if len(paths) < len(libraries):
         return {}, {}
+    return dict(UCX_MCA), preload(paths)
+
+
+def preload(paths: Sequence[str]) -> dict[str, str]:
+    """Return the variables with which a program loads libraries of one folder before all others."""
     if not any(" " in path for path in paths):
-        return dict(UCX_MCA), {"LD_PRELOAD": ":".join(paths)}
+        return {"LD_PRELOAD": ":".join(paths)}
     # A space ends a path in LD_PRELOAD (ld.so(8)), but not in LD_LIBRARY_PATH.
     folders = [str(Path(paths[0]).parent), os.environ.get("LD_LIBRARY_PATH", "")]
-    preload = ":".join(UCX_LIBRARIES)
-    return dict(UCX_MCA), {"LD_PRELOAD": preload, "LD_LIBRARY_PATH": ":".join(filter(None, folders))}
+    names = ":".join(Path(path).name for path in paths)
+    return {"LD_PRELOAD": names, "LD_LIBRARY_PATH": ":".join(filter(None, folders))}
 
 
 def _mpiexec(engine: Path, built: BuildFacts) -> Path | None:

@@ -1,6 +1,6 @@
 """Where this copy of volley came from, and the command that installs it again from there.
 
-The names ``volley`` and ``volley-bench`` on PyPI belong to others, so no message may tell anybody to install from there.
+The names ``volley`` and ``volley-bench`` on PyPI belong to others: no message may send anybody there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is looked at before anything is built: room, permission, programs."""
+"""What is checked before anything is built: room, permission, programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from volley.errors import MachineError
-from volley.setup.distribution import Distribution
+from volley.machine.distribution import Distribution
 from volley.setup.sources import Source
 from volley.setup.work import program
 
@@ -50,27 +50,27 @@ def programs(sources: Iterable[Source], environment: Mapping[str, str], distribu
     """
     wanted = {"cc": environment.get("CC"), "c++": environment.get("CXX"), "make": None, "perl": None}
     for source in sources:
+        if source.kind in ("url", "tarball"):
+            wanted["tar"] = None
+            wanted |= {tool: None for end, tool in ((".bz2", "bzip2"), (".xz", "xz")) if source.where.endswith(end)}
         if source.kind == "debian":
             wanted["apt-get"] = None
         if source.kind in ("debian", "dsc"):
             wanted["dpkg-source"] = None
         if source.kind == "directory" and source.name != "gdrcopy" and not Path(source.where, "configure").exists():
-            wanted.update(dict.fromkeys(("autoreconf", "libtoolize", "flex")))
+            wanted |= dict.fromkeys(("autoreconf", "libtoolize", "flex"))
     require(wanted, environment, distribution)
 
 
 def require(wanted: Mapping[str, str | None], environment: Mapping[str, str], distribution: Distribution) -> None:
-    """Check for programs by name; a value is what the user calls it instead (``CC=clang``).
+    """Check for programs by name; a value is what the user calls it instead (``CC=ccache gcc``).
 
     Raises:
         MachineError: naming those that are missing, and the packages that they are in.
     """
-    missing = [tool for tool, named in wanted.items() if not _found(named or tool, environment)]
+    missing = [
+        tool for tool, named in wanted.items() if program((named or tool).partition(" ")[0], environment) is None
+    ]
     if missing:
         packages = " ".join(distribution.package(tool) for tool in missing)
-        raise MachineError(f"missing: {', '.join(missing)}; {distribution.install(packages)}")
-
-
-def _found(command: str, environment: Mapping[str, str]) -> bool:
-    """Tell whether a command can be run; ``CC`` may hold arguments, such as ``ccache gcc``."""
-    return program(command.partition(" ")[0], environment) is not None
+        raise MachineError(f"missing: {', '.join(missing)}; {distribution.install_line(packages)}")

@@ -1,189 +1,140 @@
-"""``volley setup``: from a request to an MPI that is proven, and an exit code."""
+"""``volley setup``: from the options to an MPI that is proven, and an exit code."""
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from shlex import join
+from shlex import quote
 from typing import TextIO
 
 from volley.errors import EXIT_GOOD, UserError
+from volley.machine.distribution import this_distribution
+from volley.machine.origin import install_command
 from volley.run.launchers.job import cores
 from volley.setup import builder, checks, cuda, root_script, sources, wheels
-from volley.setup.distribution import this_distribution
-from volley.setup.problems import StepError
-from volley.setup.progress import Progress
-from volley.setup.proof import Mpi, prove, sentences
-from volley.setup.recipe import Ingredients, Step, recipe
-from volley.setup.work import Folders, Work, build_environment
-from volley.text import harmless, several
-
-ROUTES = ("auto", "wheels", "source")
+from volley.setup.options import SetupOptions
+from volley.setup.progress import StepProgress
+from volley.setup.proof import MpiInstallation, prove, sentences
+from volley.setup.recipe import BuildStep, Ingredients, recipe
+from volley.setup.work import Folders, StepError, build_environment, shown
+from volley.text import escape_controls, join_words
 
 
-@dataclass(frozen=True)
-class Request:
-    """What was asked for."""
-
-    route: str = "auto"
-    prefix: Path | None = None
-    prove: bool = True
-    sources: Sequence[str] = ()
-    without: Sequence[str] = ()
-    cuda: str | None = None
-    configure: Sequence[str] = ()
-    jobs: int | None = None
-    dry_run: bool = False
-    root_script: bool = False
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-
-
-def run(request: Request, out: TextIO | None = None) -> int:
+def run(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> int:
     """Do what was asked; return the exit code.
 
     Raises:
         UserError: what stopped it, in one sentence.
     """
-    out = out or sys.stdout
-    if request.root_script:
+    if options.root_script:
         out.write(root_script.root_script(root_script.this_machine()))
         return EXIT_GOOD
+    source = options.route == "source" or options.of_source
+    route = _from_source if source else _from_wheels
     try:
-        return _from_source(request, out) if _route(request) == "source" else _from_wheels(request, out)
+        return route(options, build_environment(environment), out)
     except StepError as error:
         for line in error.tail:
             print(f"  | {line}", file=sys.stderr)
         raise
 
 
-def _route(request: Request) -> str:
-    """Return ``wheels`` or ``source``."""
-    of_source = {
-        "--source": request.sources,
-        "--without": request.without,
-        "--cuda": request.cuda,
-        "--configure": request.configure,
-        "--jobs": request.jobs,
-    }
-    given = [name for name, value in of_source.items() if value]
-    if request.route not in ROUTES:
-        raise UserError(f"--route {harmless(request.route)}: there are {several(ROUTES)}")
-    if request.route == "wheels" and given:
-        raise UserError(f"{given[0]} belongs to the source route: leave it out, or use --route source")
-    if request.route == "auto":
-        return "source" if given else "wheels"
-    return request.route
-
-
-# ----------------------------------------------------------------------------------------------------- wheels
-
-
-def _from_wheels(request: Request, out: TextIO) -> int:
-    prefix = request.prefix.expanduser().absolute() if request.prefix else None
-    target = wheels.environment(prefix)
+def _from_wheels(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> int:
+    target = wheels.environment_at(options.prefix)
     wheels.check(target)
     checks.writable(target.site if target.current else target.root, checks.WHEELS_NEED_BYTES)
-    plain = build_environment(request.environment)
-    if request.dry_run:
-        out.writelines(f"{harmless(join(tokens))}\n" for tokens in wheels.commands(target))
-        out.write(f"# {_proof_ahead(request)}\n")
+    if options.dry_run:
+        out.writelines(f"{shown(tokens)}\n" for tokens in wheels.commands(target))
+        out.write(f"# {_proof_ahead(options)}\n")
         return EXIT_GOOD
-    if request.prove:
-        checks.require({"cc": plain.get("CC")}, plain, this_distribution())
-    progress = Progress(out)
-    folders = target.folders
+    if options.prove:
+        checks.require({"cc": environment.get("CC")}, environment, this_distribution())
+    progress, folders = StepProgress(out), target.folders
     folders.make()
     with folders.lock():
-        step = Step("wheels", f"{' '.join(wheels.WHEELS[:2])} and companions into {harmless(str(target.root))}", ())
-        progress.begun(1, 1, step)
-        log = folders.logs / "wheels.log"
-        log.write_bytes(b"")
-        try:
-            seconds = wheels.install(target, Work(folders, log, plain, progress.tick))
-        except UserError:
-            progress.failed()
-            raise
-        progress.done(seconds)
-        _prove(request, target.mpi, folders, plain, progress)
+        with progress.step(
+            f"[1/1] {' '.join(wheels.WHEELS[:2])} and companions into {escape_controls(str(target.root))}"
+        ):
+            wheels.install(target, environment, progress.tick)
+        _prove(options, target.mpi, folders, environment, progress)
     progress.say(wheels.next_step(target))
     return EXIT_GOOD
 
 
-# ----------------------------------------------------------------------------------------------------- source
-
-
-def _from_source(request: Request, out: TextIO) -> int:
-    if request.prefix is None:
+def _from_source(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> int:
+    if options.prefix is None:
         raise UserError("the source route needs a place: --prefix DIR, such as --prefix ~/mpi")
-    folders = Folders(request.prefix.expanduser().absolute())
-    if re.search(r"[^\w./+-]", str(folders.prefix)):
-        raise UserError(f"--prefix {harmless(str(folders.prefix))}: make cannot build into a path with such characters")
-    plain = build_environment(request.environment)
-    given = _ingredients(request, folders, plain)
+    folders, prefix = Folders(options.prefix), options.prefix
+    if re.search(r"[^\w./+-]", str(prefix)):
+        raise UserError(f"--prefix {escape_controls(str(prefix))}: make cannot build into a path with such characters")
+    given = Ingredients(
+        folders=folders,
+        sources=sources.chosen(options.source, options.without),
+        cuda=cuda.find(options.cuda, folders, environment),
+        distribution=this_distribution(),
+        extra=_extra(options.configure),
+        environment=environment,
+    )
     steps = recipe(given)
-    if request.dry_run:
+    if options.dry_run:
         _show(steps, folders, out)
-        out.write(f"{_proof_ahead(request)}\n")
+        out.write(f"# {_proof_ahead(options)}\n")
         return EXIT_GOOD
-    checks.programs(given.sources, plain, given.distribution)
-    done = builder.keys(steps)
-    if not all(builder.finished(step, done[step.name], folders) for step in steps):
-        checks.writable(folders.prefix, checks.SOURCE_NEED_BYTES)
+    checks.programs(given.sources, environment, given.distribution)
+    if not all(builder.finished(step, folders) for step in steps):
+        checks.writable(prefix, checks.SOURCE_NEED_BYTES)
     folders.make()
-    progress = Progress(out)
+    progress = StepProgress(out)
     with folders.lock():
         # how many compilers run at a time is no part of the recipe: another number repeats nothing
-        builder.build(steps, folders, {**plain, "MAKEFLAGS": f"-j{request.jobs or cores()}"}, progress)
-        _prove(request, Mpi(folders.prefix / "bin"), folders, plain, progress)
-    bin_ = folders.prefix / "bin"
-    progress.say(f"to use it: export PATH={join([str(bin_)])}:$PATH")
-    progress.say(
-        f"to measure with it: MPI_HOME={join([str(folders.prefix)])} pip install --force-reinstall volley-bench"
-    )
+        builder.build(steps, folders, {**environment, "MAKEFLAGS": f"-j{options.jobs or cores()}"}, progress)
+        _prove(options, MpiInstallation(prefix / "bin"), folders, environment, progress)
+    progress.say(f"to use it: export PATH={quote(str(prefix / 'bin'))}:$PATH")
+    progress.say(f"to measure with it: {install_command(MPI_HOME=str(prefix))}")
     return EXIT_GOOD
 
 
-def _ingredients(request: Request, folders: Folders, environment: Mapping[str, str]) -> Ingredients:
+def _extra(configure: Sequence[str]) -> dict[str, list[str]]:
+    """Read each ``--configure NAME=ARGUMENT``."""
     extra: dict[str, list[str]] = {}
-    for text in request.configure:
+    for text in configure:
         name, _, argument = text.partition("=")
-        if name not in sources.COMPONENTS or not argument:
+        if name not in sources.SPOKEN or not argument:
             raise UserError(
-                f"--configure {harmless(text)}: write NAME=ARGUMENT; NAME is {several(sources.COMPONENTS, 'or')}"
+                f"--configure {escape_controls(text)}: write NAME=ARGUMENT; NAME is {join_words(sources.SPOKEN, 'or')}"
             )
         extra.setdefault(name, []).append(argument)
-    return Ingredients(
-        folders=folders,
-        sources=sources.chosen(request.sources, request.without),
-        cuda=cuda.find(request.cuda, folders, environment),
-        distribution=this_distribution(),
-        extra=extra,
-        environment=environment,
-    )
+    return extra
 
 
-def _show(steps: Sequence[Step], folders: Folders, out: TextIO) -> None:
-    """Print every step; what is finished already is said to be."""
-    keys = builder.keys(steps)
+def _show(steps: Sequence[BuildStep], folders: Folders, out: TextIO) -> None:
+    """Print the script of every step, and whether it was done before."""
     for number, step in enumerate(steps, 1):
-        state = " (done before)" if builder.finished(step, keys[step.name], folders) else ""
-        out.write(f"[{number}/{len(steps)}] {step.title}{state}\n")
-        out.writelines(f"    {harmless(action.line())}\n" for action in step.actions)
+        state = " (done before)" if builder.finished(step, folders) else ""
+        out.write(f"# [{number}/{len(steps)}] {step.title}{state}\n")
+        if step.download:
+            source, file = step.download
+            sum_ = f", sha256 {source.sha256}" if source.sha256 else ""
+            out.write(f"# download {escape_controls(source.where)} to {file}{sum_}\n")
+        out.write("".join(f"{escape_controls(line)}\n" for line in step.script.splitlines()) + "\n")
 
 
-def _proof_ahead(request: Request) -> str:
+def _proof_ahead(options: SetupOptions) -> str:
     """Say what follows the steps."""
-    if not request.prove:
+    if not options.prove:
         return "no proof, as asked: no transfer will be made"
     return "then the proof: a program compiled with this MPI sends messages between two ranks, of GPU memory if it can"
 
 
-def _prove(request: Request, mpi: Mpi, folders: Folders, environment: Mapping[str, str], progress: Progress) -> None:
-    if not request.prove:
+def _prove(
+    options: SetupOptions,
+    mpi: MpiInstallation,
+    folders: Folders,
+    environment: Mapping[str, str],
+    progress: StepProgress,
+) -> None:
+    if not options.prove:
         progress.say("not proven, as asked: no transfer was made")
         return
     for sentence in sentences(prove(mpi, environment, folders.temporary)):

@@ -2,95 +2,109 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-import typer
+from volley.errors import UserError
+from volley.run import readers
+from volley.run.commandline import Options, flag, option
 
 _ROUTE, _SOURCE, _OUTPUT = "What to set up", "The source route", "Output"
 
-Route = Annotated[
-    str,
-    typer.Option(
-        metavar="auto|wheels|source",
-        rich_help_panel=_ROUTE,
+
+def _folder(name: str, words: Sequence[str]) -> Path:
+    if not words[-1]:
+        raise UserError(f"{name} '' names no folder: write one, or leave {name} out")
+    return Path(words[-1]).expanduser().absolute()
+
+
+def _cuda(name: str, words: Sequence[str]) -> str:
+    return words[-1] if words[-1] == "wheels" else str(_folder(name, words))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetupOptions(Options):
+    """Which MPI to set up, where, and how."""
+
+    route: str = option(
+        read=readers.choice("auto", "wheels", "source"),
+        default="auto",
+        metavar="NAME",
+        panel=_ROUTE,
         help="wheels: Open MPI and a UCX with CUDA from PyPI, in seconds; source: GDRCopy, UCX and Open MPI built "
         "here; auto: source where --source, --cuda, --configure, --without or --jobs is given, else wheels.",
-    ),
-]
-Prefix = Annotated[
-    str | None,
-    typer.Option(
+    )
+    prefix: Path | None = option(
+        read=_folder,
+        shown="wheels: this Python environment",
         metavar="DIR",
-        rich_help_panel=_ROUTE,
+        panel=_ROUTE,
         help="Where to: wheels make a Python environment there, the source route installs there. Nothing outside is "
         "touched.",
-        show_default="wheels: this Python environment",
-    ),
-]
-Prove = Annotated[
-    bool,
-    typer.Option(
-        "--prove/--no-prove",
-        rich_help_panel=_ROUTE,
+    )
+    prove: bool = flag(
+        default=True,
+        panel=_ROUTE,
         help="At the end, a transfer between two ranks: on GPU memory where there is a GPU, else on the host's.",
-    ),
-]
-Sources = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--source",
+    )
+    source: tuple[str, ...] = option(
+        read=readers.texts,
+        default=(),
+        repeat=True,
+        shown="releases, with their sums",
         metavar="NAME=WHERE",
-        rich_help_panel=_SOURCE,
+        panel=_SOURCE,
         help="Where gdrcopy, ucx or openmpi comes from: a URL or a tarball (add #sha256=SUM), the folder of a "
-        "checkout, a .dsc file, or deb:PACKAGE@SUITE (Debian's and Ubuntu's source packages). Repeatable.",
-        show_default="releases, with their sums",
-    ),
-]
-Without = Annotated[
-    list[str] | None,
-    typer.Option(metavar="gdrcopy", rich_help_panel=_SOURCE, help="Leave GDRCopy out."),
-]
-Cuda = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR|wheels",
-        rich_help_panel=_SOURCE,
+        "checkout, a .dsc file, or deb:PACKAGE@SUITE (Debian's and Ubuntu's source packages); may be repeated.",
+    )
+    without: tuple[str, ...] = option(
+        read=readers.texts, default=(), repeat=True, metavar="gdrcopy", panel=_SOURCE, help="Leave GDRCopy out."
+    )
+    cuda: str | None = option(
+        read=_cuda,
+        shown="CUDA_HOME, CUDA_PATH, nvcc on PATH, /usr/local/cuda, else wheels",
+        metavar="DIR",
+        panel=_SOURCE,
         help="The CUDA toolkit to build with; wheels: NVIDIA's wheels, into the prefix. Stubs are made where it has "
         "none.",
-        show_default="CUDA_HOME, CUDA_PATH, nvcc on PATH, /usr/local/cuda, else wheels",
-    ),
-]
-Configure = Annotated[
-    list[str] | None,
-    typer.Option(
+    )
+    configure: tuple[str, ...] = option(
+        read=readers.texts,
+        default=(),
+        repeat=True,
         metavar="NAME=ARGUMENT",
-        rich_help_panel=_SOURCE,
-        help="One more argument for a component's configure (gdrcopy: for its make), such as openmpi=--with-slurm. "
-        "Repeatable.",
-    ),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
+        panel=_SOURCE,
+        help="One more argument for a component's configure (gdrcopy: for its make), such as openmpi=--with-slurm; "
+        "may be repeated.",
+    )
+    jobs: int | None = option(
         "--jobs",
         "-j",
-        min=1,
+        read=readers.number(),
+        shown="one a core",
         metavar="N",
-        rich_help_panel=_SOURCE,
+        panel=_SOURCE,
         help="Compilers at a time.",
-        show_default="one a core",
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", rich_help_panel=_OUTPUT, help="Print every step and do nothing."),
-]
-RootScript = Annotated[
-    bool,
-    typer.Option(
-        "--root-script",
-        rich_help_panel=_OUTPUT,
+    )
+    dry_run: bool = flag(panel=_OUTPUT, help="Print every step and do nothing.")
+    root_script: bool = flag(
+        panel=_OUTPUT,
         help="Print what only root can do on this distribution (driver, kernel headers, toolkit, gdrdrv), and run none "
         "of it.",
-    ),
-]
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse options of the source route beside the other route.
+
+        Raises:
+            UserError: if they do not go together.
+        """
+        if self.route == "wheels" and (given := self.of_source):
+            raise UserError(f"{given[0]} belongs to the source route: leave it out, or use --route source")
+
+    @property
+    def of_source(self) -> list[str]:
+        """The options of the source route that were given."""
+        names = ("source", "without", "cuda", "configure", "jobs")
+        return [f"--{name}" for name in names if getattr(self, name)]

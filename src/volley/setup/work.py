@@ -1,75 +1,53 @@
-"""Where a set-up works: its folders inside the prefix, its logs, its processes."""
+"""Where a set-up works and how it runs commands: folders inside the prefix, a log for each step, a lock."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import join
-from typing import IO
+from typing import NoReturn
 
-from volley.errors import MachineError, UserError
-from volley.setup.problems import StepError
-from volley.text import harmless
+from volley.errors import EXIT_FAILED, MachineError, UserError
+from volley.text import escape_controls
 
 TAIL_LINES = 20
 """Lines of a log that are shown when its step fails."""
 TICK_S = 0.5
 """How often progress looks at a running process."""
+SAYS = "volley: "
+"""How a script's own complaint begins; at the end of a log it is the reason of the failure."""
 
 _NOT_INHERITED = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "DESTDIR", "LD_PRELOAD", "CONFIG_SITE")
 """Variables that would send a build somewhere else, or change it unseen."""
-BUILD_VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
-"""The user's own choices for compilers; a step is repeated when they change."""
 
 
-@dataclass(frozen=True)
+class StepError(UserError):
+    """A step failed: the message says which, why, and where its log is; ``tail`` is the end of that log."""
+
+    exit_code: int = EXIT_FAILED
+
+    def __init__(self, sentence: str, tail: Sequence[str] = ()) -> None:
+        """Take the sentence and the last lines of the log."""
+        super().__init__(sentence)
+        self.tail = [escape_controls(line) for line in tail]
+
+
 class Folders:
     """The places of one set-up; nothing outside the prefix is written to."""
 
-    prefix: Path
-    elsewhere: Path | None = None
-    """For logs and the like, where the prefix is not ours to write them to."""
-
-    @property
-    def own(self) -> Path:
+    def __init__(self, prefix: Path, elsewhere: Path | None = None) -> None:
+        """Take the prefix, and where logs go if the prefix is an environment that belongs to its packages."""
+        self.prefix = prefix
+        self.own = elsewhere or prefix / ".volley-setup"
         """Everything that is not the installed software itself."""
-        return self.elsewhere or self.prefix / ".volley-setup"
-
-    @property
-    def downloads(self) -> Path:
-        return self.own / "downloads"
-
-    @property
-    def build(self) -> Path:
-        return self.own / "build"
-
-    @property
-    def logs(self) -> Path:
-        return self.own / "logs"
-
-    @property
-    def stamps(self) -> Path:
-        return self.own / "stamps"
-
-    @property
-    def temporary(self) -> Path:
-        return self.own / "tmp"
-
-    @property
-    def cuda(self) -> Path:
-        """A CUDA toolkit put together from links, where the one found is not laid out as the builds want it."""
-        return self.own / "cuda"
-
-    @property
-    def cuda_wheels(self) -> Path:
-        """CUDA's wheels: installed software, since the runtime is loaded from there."""
-        return self.prefix / "lib" / "cuda-wheels"
+        self.downloads, self.build = self.own / "downloads", self.own / "build"
+        self.logs, self.stamps, self.temporary = self.own / "logs", self.own / "stamps", self.own / "tmp"
 
     def make(self) -> None:
         """Create the folders.
@@ -85,95 +63,103 @@ class Folders:
                 f"cannot write to {self.prefix} ({error.strerror}); choose a folder of your own: --prefix ~/mpi"
             ) from None
 
-    def lock(self) -> IO[str]:
-        """Hold the prefix until the file returned is closed.
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other set-ups out of the prefix.  SIGTERM and a closed terminal end the running step, as Ctrl-C does.
 
         Raises:
-            UserError: if another set-up holds it.
+            UserError: if another set-up works there.
         """
-        file = (self.own / "lock").open("w", encoding="utf-8")
+
+        def stop(number: int, _: object) -> NoReturn:
+            raise SystemExit(128 + number)
+
+        with (self.own / "lock").open("w", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UserError(
+                    f"another volley setup is at work in {self.prefix}; wait for it, or take another --prefix"
+                ) from None
+            before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+            try:
+                yield
+            finally:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
+
+
+def run_logged(
+    tokens: Sequence[str],
+    log: Path,
+    *,
+    title: str,
+    environment: Mapping[str, str],
+    folder: Path,
+    tick: Callable[[str], None],
+) -> None:
+    """Run one command to its end, with its output in the log.
+
+    Args:
+        tokens: the program and its arguments.
+        log: the file that its output is added to.
+        title: what fails if it fails, for the message.
+        environment: its whole environment.
+        folder: where to run it.
+        tick: called twice a second with the last line of the log.
+
+    Raises:
+        StepError: if it fails, with the end of the log.
+        MachineError: if there is no such program.
+    """
+    with log.open("ab") as output:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise UserError(
-                f"another volley setup is at work in {self.prefix}; wait for it, or take another --prefix"
-            ) from None
-        return file
+            process = subprocess.Popen(
+                tokens,
+                cwd=folder,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # so that all of its processes can be ended together
+            )
+        except OSError as error:
+            raise MachineError(f"cannot run {escape_controls(tokens[0])}: {error.strerror}") from None
+        try:
+            while process.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(TICK_S)
+                tick(next(iter(tail(log, 1)), ""))
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+            raise
+    if process.returncode:
+        said = [line for line in tail(log, 3) if line.startswith(SAYS)]  # the shell's trace of "exit 1" follows it
+        reason = f": {said[-1].removeprefix(SAYS)}" if said else f" with exit code {process.returncode}"
+        raise StepError(f"{title} failed{escape_controls(reason)}; the whole log: {log}", tail(log))
 
 
-@dataclass
-class Work:
-    """One step at work: its log, and who is told how it goes on."""
-
-    folders: Folders
-    log: Path
-    environment: Mapping[str, str]
-    tick: Callable[[str], None] = lambda _: None
-    """Called twice a second with the last line of the log."""
-
-    def note(self, line: str) -> None:
-        """Write one line into the log."""
-        with self.log.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
-        self.tick(line)
-
-    def run(self, tokens: Sequence[str], folder: Path, extra: Mapping[str, str] | None = None, hint: str = "") -> None:
-        """Run one command to its end, its output in the log.
-
-        Args:
-            tokens: the program and its arguments.
-            folder: where to run it.
-            extra: variables beyond those of the step.
-            hint: what to try should it fail.
-
-        Raises:
-            StepError: if it fails, with the end of the log.
-            MachineError: if there is no such program.
-        """
-        self.note(f"$ {join(tokens)}")
-        environment = {**self.environment, "TMPDIR": str(self.folders.temporary), **(extra or {})}
-        with self.log.open("ab") as log:
-            try:
-                process = subprocess.Popen(
-                    tokens, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
-                )
-            except OSError as error:
-                raise MachineError(f"cannot run {harmless(tokens[0])}: {error.strerror}") from None
-            try:
-                code = self._wait(process)
-            except BaseException:
-                process.terminate()
-                process.wait()
-                raise
-        if code:
-            short = join(tokens[:3]) + (" …" if len(tokens) > 3 else "")
-            raise self.failure(f"{short} failed with exit code {code}" + (f"; {hint}" if hint else ""))
-
-    def _wait(self, process: subprocess.Popen[bytes]) -> int:
-        while True:
-            with suppress(subprocess.TimeoutExpired):
-                return process.wait(TICK_S)
-            self.tick(next(iter(self.tail(1)), ""))
-
-    def tail(self, lines: int = TAIL_LINES) -> list[str]:
-        """Return the last lines of the log; a long log is not read from its beginning."""
-        with self.log.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - 200 * 4 * lines))
-            return file.read().decode(errors="replace").splitlines()[-lines:]
-
-    def failure(self, sentence: str) -> StepError:
-        """Return the error of this step: the sentence, the end of the log, and where all of it stands."""
-        return StepError(f"{sentence}; the whole log: {self.log}", self.tail())
+def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
+    """Return the last lines of a log; a long log is not read from its beginning."""
+    with log.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 800 * lines))
+        return file.read().decode(errors="replace").splitlines()[-lines:]
 
 
 def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return a user's environment without what would lead a build astray; messages are untranslated."""
     kept = {name: value for name, value in environment.items() if name not in _NOT_INHERITED}
-    return {**kept, "LC_ALL": "C"}
+    return {**kept, "LC_ALL": "C", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 def program(name: str, environment: Mapping[str, str]) -> str | None:
     """Return the path of a program on the environment's own PATH."""
     return shutil.which(name, path=environment.get("PATH"))
+
+
+def shown(tokens: Sequence[str]) -> str:
+    """Return a command as one would type it."""
+    return escape_controls(join(tokens))
