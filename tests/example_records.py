@@ -8,35 +8,37 @@ from typing import Any
 
 import msgspec
 
-from volley.records import (
-    Cell,
-    Clock,
-    End,
-    EngineFacts,
-    Matrix,
-    MatrixRow,
-    MpiFacts,
-    PingPong,
-    Plan,
-    Point,
-    Rank,
-    Run,
-    StreamPoint,
-    Transport,
-)
-from volley.records_io import RunLog, read_runs
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.pingpong.records import PingPong, PingPongPlan
+from volley.benchmarks.points.records import PointRecord
+from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixPlan, RankMatrixRow
+from volley.benchmarks.stream.records import StreamPlan, StreamPoint
+from volley.run.plan import Plan
+from volley.run.records import Clock, End, EngineFacts, MpiFacts, Rank, Run, Transport
+from volley.run.records_file import RunLog, read_runs
 
 EXAMPLES = Path(__file__).parents[1] / "schema" / "examples"
 RECORD_FILES = sorted(EXAMPLES.glob("*.jsonl"))
 PLAN_FILES = sorted(EXAMPLES.glob("plan-*.json"))
+OPTIONS = {
+    "pingpong": PingPongPlan(sizes_bytes=[8]),
+    "stream": StreamPlan(sizes_bytes=[8]),
+    "rank_matrix": RankMatrixPlan(latency_sizes_bytes=[8], bandwidth_sizes_bytes=[1 << 20]),
+}
 
 
 def golden(name: str) -> list[RunLog]:
-    return read_runs(EXAMPLES / f"{name}.jsonl")
+    return read_runs(EXAMPLES / f"{name}.jsonl", BENCHMARKS)
 
 
-def plan(**changes: Any) -> Plan:
-    return Plan(**{"benchmark": "pingpong", "transports": ["host"], "sizes_bytes": [8], **changes})
+def plan(benchmark: str = "pingpong", **changes: Any) -> Plan:
+    """A plan; ``options`` may be a mapping of what differs from those of its benchmark."""
+    options = OPTIONS.get(benchmark)
+    if isinstance(given := changes.pop("options", {}), Mapping):
+        options = msgspec.structs.replace(options, **given) if given else options
+    else:
+        options = given
+    return Plan(**{"benchmark": benchmark, "transports": ["host"], "options": options, **changes})
 
 
 def run(the_plan: Plan | None = None, **changes: Any) -> Run:
@@ -76,7 +78,7 @@ def pingpong(samples: Sequence[float] = (), size: int = 8, name: str = "host", *
         "ranks": [0, 1],
         "status": "ok",
         "exchanges_per_sample": 10,
-        "ended_by": "interval",
+        "ended_by": "ci",
         "messages_timed": 20 * len(samples),
         "messages_verified": 2 * len(samples),
         "elapsed_s": 0.1,
@@ -99,13 +101,14 @@ def stream(forward: Sequence[float], backward: Sequence[float] = (), size: int =
     return StreamPoint(size_bytes=size, **{**facts, **times, **changes})
 
 
-def log(*points: Point, the_plan: Plan | None = None, transports: Sequence[Transport] = ()) -> RunLog:
+def log(*points: PointRecord, the_plan: Plan | None = None, transports: Sequence[Transport] = ()) -> RunLog:
     """A complete run."""
     failed = sum(point.status == "failed" for point in points)
     end = End(status="failed" if failed else "complete", points_failed=failed, elapsed_s=1.0)
     names = dict.fromkeys(point.transport for point in points)
     listed = list(transports) or [transport(name) for name in names]
-    return RunLog(run=run(the_plan), transports=listed, points=list(points), end=end)
+    benchmark = "stream" if points and isinstance(points[0], StreamPoint) else "pingpong"
+    return RunLog(run=run(the_plan or plan(benchmark)), transports=listed, records=list(points), end=end)
 
 
 def ranks(count: int, **changes: Any) -> list[Rank]:
@@ -118,24 +121,24 @@ def ranks(count: int, **changes: Any) -> list[Rank]:
 
 
 def rows(
-    count: int, exercise: str = "pingpong", slow: Mapping[tuple[int, int], float] | None = None, **changes: Any
-) -> list[MatrixRow]:
+    count: int, pattern: str = "pingpong", slow: Mapping[tuple[int, int], float] | None = None, **changes: Any
+) -> list[RankMatrixRow]:
     """The rows of a matrix in which every pair takes a microsecond (a window: 64 of them), but for ``slow``."""
-    stream = exercise == "stream"
+    stream = pattern == "stream"
     facts: dict[str, Any] = {
         "transport": "host",
         "mode": "isolated",
-        "exercise": exercise,
+        "pattern": pattern,
         "direction": "uni" if stream else None,
         "window": 64 if stream else None,
         "size_bytes": 1 << 20 if stream else 8,
     }
     usual_s = 64e-6 if stream else 1e-6
     return [
-        MatrixRow(
+        RankMatrixRow(
             rank=first,
             cells=[
-                Cell(
+                RankMatrixCell(
                     rank=second,
                     status="ok",
                     median_s=usual_s * (slow or {}).get((first, second), 1.0),
@@ -151,12 +154,11 @@ def rows(
     ]
 
 
-def matrix_plan(count: int, **changes: Any) -> Plan:
-    sizes = {"latency_sizes_bytes": [8], "bandwidth_sizes_bytes": [1 << 20]}
-    return plan(benchmark="matrix", world_size=count, sizes_bytes=[], matrix=Matrix(**{**sizes, **changes}))
+def matrix_plan(count: int, **options: Any) -> Plan:
+    return plan("rank_matrix", world_size=count, options=options)
 
 
-def matrix_log(count: int, those: Sequence[MatrixRow], **changes: Any) -> RunLog:
+def matrix_log(count: int, those: Sequence[RankMatrixRow], **changes: Any) -> RunLog:
     """A complete run of a matrix."""
     facts = run(matrix_plan(count, **changes), ranks=ranks(count))
-    return RunLog(run=facts, transports=[transport()], rows=list(those), end=End(status="complete", elapsed_s=1.0))
+    return RunLog(run=facts, transports=[transport()], records=list(those), end=End(status="complete", elapsed_s=1.0))

@@ -65,6 +65,13 @@ def _place(rank: Rank) -> str:
     return f"rank {rank.rank} on {cores}{gpu}"
 
 
+def not_mpi(transport: Transport | None) -> str:
+    """Return what must be said of a transport that stands beside MPI."""
+    if transport is None or transport.mpi:
+        return ""
+    return " (sends nothing)" if transport.memory == "none" else " (not MPI)"
+
+
 def incomplete(series: Series) -> Iterator[Note]:
     """Say which launches cannot be read, were aborted or ended early."""
     for number, log in enumerate(series.logs, start=1):

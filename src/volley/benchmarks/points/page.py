@@ -24,9 +24,8 @@ from volley.benchmarks.points.results import (
     tables,
 )
 from volley.report.model import EMPTY, Cell, Column, Data, Report, Row, Table
-from volley.run.notes import heading
+from volley.run.notes import heading, not_mpi
 from volley.run.plan import Plan
-from volley.run.records import Transport
 from volley.statistics.estimates import FEWEST, Estimate
 from volley.statistics.hockney import POOR, Fit
 from volley.units import approximate_size, format_sig, format_size
@@ -131,23 +130,11 @@ def _points(points: list[PointResult], result: PointSeries, layout: Layout) -> T
         for size, row in zip(sizes, rows, strict=True):
             row += [_cell(here.get(size), column, first=column is columns[0]) for column in columns]
     shown = [
-        Column(column.title, column.unit, group=column.group or ("" if alone else name + _nature(name, result)))
+        Column(column.title, column.unit, group=column.group or ("" if alone else name + not_mpi(result.transports.get(name))))
         for name in names
         for column in columns
     ]
     return Table([Column("size"), *shown], rows, legend=_legend(points, plan, columns, layout, alone=alone))
-
-
-def _nature(name: str, result: PointSeries) -> str:
-    """What must be said of a transport where it stands beside MPI."""
-    return describe_nature(result.transports.get(name))
-
-
-def describe_nature(transport: Transport | None) -> str:
-    """Return what must be said of a transport where it stands beside MPI."""
-    if transport is None or transport.mpi:
-        return ""
-    return " (sends nothing)" if transport.memory == "none" else " (not MPI)"
 
 
 def _cell(point: PointResult | None, column: PointColumn, *, first: bool) -> Cell:

@@ -8,26 +8,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_records import golden, log, pingpong, plan, stream, transport
-from volley.records import Mismatch, Sampling, Stream
-from volley.stats import FEWEST
-from volley.summary import PointSummary, series_of
+from volley.benchmarks.pingpong.records import PingPong
+from volley.benchmarks.points.results import PointResult, PointSeries, baseline, curves, overtakes, results, tables
+from volley.run.records import Mismatch, Sampling
+from volley.statistics.estimates import FEWEST
 
 SIX = [1.0e-6, 1.1e-6, 1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6]
 
 
-def only(*logs: object) -> PointSummary:
-    (series,) = series_of(logs)  # type: ignore[arg-type]
+def only(*logs: object) -> PointResult:
+    (series,) = results(logs)  # type: ignore[arg-type]
     (point,) = series.points
     return point
 
 
-def remarks(point: PointSummary) -> dict[str, float]:
+def remarks(point: PointResult) -> dict[str, float]:
     return {remark.kind: remark.value for remark in point.remarks}
 
 
 def test_ping_pong_latency_is_the_median_and_bandwidth_follows_from_it() -> None:
     point = only(log(pingpong(SIX, size=1000)))
-    assert (point.latency_s, point.low_s, point.high_s) == (pytest.approx(1.25e-6), 1.0e-6, 1.5e-6)
+    assert point.latency
+    assert (point.latency.median, point.latency.low, point.latency.high) == (pytest.approx(1.25e-6), 1.0e-6, 1.5e-6)
     assert point.rate is not None
     assert point.bandwidth_Bps == pytest.approx(1000 / 1.25e-6)
     assert (point.rate.low_Bps, point.rate.high_Bps) == pytest.approx((1000 / 1.5e-6, 1000 / 1.0e-6))
@@ -36,7 +38,7 @@ def test_ping_pong_latency_is_the_median_and_bandwidth_follows_from_it() -> None
 
 def test_a_stream_has_a_bandwidth_and_no_latency() -> None:
     point = only(log(stream([64e-6] * 6, size=1000)))
-    assert point.latency_s is None
+    assert point.latency is None
     assert point.bandwidth_Bps == pytest.approx(64 * 1000 / 64e-6)
     assert point.forward is None
 
@@ -55,7 +57,7 @@ def test_both_directions_have_their_rates_and_the_total_is_over_the_slower_of_ea
 def test_what_sends_nothing_has_no_bandwidth() -> None:
     null = transport("null", mpi=False, memory="none")
     point = only(log(pingpong(SIX, name="null"), transports=[null]))
-    assert point.latency_s is not None
+    assert point.latency is not None
     assert point.bandwidth_Bps is None
 
 
@@ -67,7 +69,7 @@ def test_a_point_that_is_not_good_has_no_numbers(samples: list[float], status: s
         assert point.rate is None
         assert point.forward is None
         assert point.bandwidth_Bps is None
-        assert point.latency_s is None
+        assert point.latency is None
         assert point.verified is (False if status == "failed" else None)
 
 
@@ -90,8 +92,8 @@ def test_launches_of_one_plan_are_one_series_whatever_their_launch_facts() -> No
     logs = [log(pingpong([1e-6 * (number + 1)] * 3), the_plan=one) for number, one in enumerate(plans)]
     point = only(*logs)
     assert point.time is not None
-    assert (point.time.kind, point.time.count, point.samples) == ("interval", 6, 18)
-    assert (point.low_s, point.high_s) == pytest.approx((1e-6, 6e-6))
+    assert (point.time.kind, point.time.count, point.samples) == ("ci", 6, 18)
+    assert (point.time.low, point.time.high) == pytest.approx((1e-6, 6e-6))
 
 
 def test_few_launches_have_a_range_only() -> None:
@@ -102,21 +104,21 @@ def test_few_launches_have_a_range_only() -> None:
 
 def test_other_plans_are_other_series() -> None:
     logs = [log(pingpong(SIX)), log(pingpong(SIX), the_plan=plan(verify=False)), log(pingpong(SIX))]
-    assert [len(one.logs) for one in series_of(logs)] == [2, 1]
+    assert [len(one.series.logs) for one in results(logs)] == [2, 1]
 
 
 def test_runs_without_their_first_record_are_series_of_their_own() -> None:
     first, second = log(pingpong(SIX)), log(pingpong(SIX))
     first.run = second.run = None
-    found = series_of([first, second])
+    found = results([first, second])
     assert len(found) == 2
-    assert found[0].plan is None
+    assert found[0].series.plan is None
     assert found[0].points[0].bandwidth_Bps is not None
 
 
 def test_points_stand_in_the_order_of_transports_and_sizes() -> None:
     points = [pingpong(SIX, size, name) for size in (64, 8) for name in ("b", "a")]
-    (series,) = series_of([log(*points, transports=[transport("a"), transport("b")])])
+    (series,) = results([log(*points, transports=[transport("a"), transport("b")])])
     assert [(point.transport, point.size_bytes) for point in series.points] == [
         ("a", 8),
         ("a", 64),
@@ -128,7 +130,7 @@ def test_points_stand_in_the_order_of_transports_and_sizes() -> None:
 def test_a_transport_that_one_launch_lacked_counts_as_unavailable() -> None:
     logs = [log(transports=[transport()]), log(transports=[transport(available=False, reason="gone")])]
     for order in (logs, logs[::-1]):
-        (series,) = series_of(order)
+        (series,) = results(order)
         assert series.transports["host"].reason == "gone"
 
 
@@ -136,7 +138,7 @@ def test_an_interval_that_was_not_reached_is_remarked() -> None:
     wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
     assert remarks(only(log(pingpong(wide, ended_by="time"))))["wide"] == pytest.approx(1 / 11)
     assert remarks(only(log(pingpong(wide, ended_by="few")))) == {"few": pytest.approx(1 / 11)}
-    loose = plan(sampling=Sampling(interval=0.2))
+    loose = plan(sampling=Sampling(ci=0.2))
     for ended_by in ("time", "few"):
         assert remarks(only(log(pingpong(wide, ended_by=ended_by), the_plan=loose))) == {}
 
@@ -182,7 +184,8 @@ def test_percentiles_belong_to_tail_sampling() -> None:
 def test_the_cold_exchange_is_kept_apart() -> None:
     point = only(log(pingpong(SIX, cold_half_round_trip_s=5e-3)))
     assert point.cold_s == 5e-3
-    assert point.high_s == 1.5e-6
+    assert point.time
+    assert point.time.high == 1.5e-6
 
 
 def test_unverified_points_say_so() -> None:
@@ -190,11 +193,125 @@ def test_unverified_points_say_so() -> None:
 
 
 def test_streams_of_other_windows_are_other_points() -> None:
-    logs = [log(stream([1.0] * 6), stream([1.0] * 6, window=8), the_plan=plan(stream=Stream()))]
-    assert len(series_of(logs)[0].points) == 2
+    logs = [log(stream([1.0] * 6), stream([1.0] * 6, window=8), the_plan=plan(benchmark="stream"))]
+    assert len(results(logs)[0].points) == 2
 
 
 def test_the_golden_launches_are_one_series_with_an_interval() -> None:
-    (series,) = series_of(golden("launches"))
-    assert {point.time.kind for point in series.points if point.time} == {"interval"}
+    (series,) = results(golden("launches"))
+    assert {point.time.kind for point in series.points if point.time} == {"ci"}
     assert {point.launches for point in series.points} == {6}
+
+
+# ----------------------------------------------------------------------------------------------- speed-ups
+
+SPREAD = [0.997, 0.998, 0.999, 1.0, 1.001, 1.002, 1.003]
+SIZES = [8 << 2 * step for step in range(8)]
+
+
+def points(name: str, *seconds: float) -> list[PingPong]:
+    """One point a size, ±0.3 %."""
+    pairs = zip(SIZES, seconds, strict=False)
+    return [pingpong([time * factor for factor in SPREAD], size, name) for size, time in pairs]
+
+
+def series(*records: object, **options: object) -> PointSeries:
+    (one,) = results([log(*records, **options)])  # type: ignore[arg-type]
+    return one
+
+
+def of(one: PointSeries, name: str, size: int = 8) -> PointResult:
+    return next(point for point in one.points if (point.transport, point.size_bytes) == (name, size))
+
+
+def test_a_speedup_is_over_staged_pageable_and_bounded_by_both_intervals() -> None:
+    one = series(*points("host", 1e-6), *points("staged/pinned", 4e-6), *points("staged/pageable", 8e-6))
+    found = of(one, "host").speedup
+    assert found is not None
+    assert (found.over, found.ratio) == ("staged/pageable", pytest.approx(8))
+    assert (found.low, found.high) == pytest.approx((8 * 0.997 / 1.003, 8 * 1.003 / 0.997))
+    assert found.shown
+    assert of(one, "staged/pageable").speedup is None
+
+
+def test_without_pageable_the_first_staged_transport_is_the_baseline() -> None:
+    one = series(*points("host", 1e-6), *points("staged/pinned", 4e-6), *points("staged/pipelined", 2e-6))
+    found = of(one, "staged/pipelined").speedup
+    assert found is not None
+    assert (found.over, found.ratio) == ("staged/pinned", pytest.approx(2))
+
+
+def test_a_baseline_that_measured_nothing_is_none() -> None:
+    skipped = pingpong(size=8, name="staged/pageable", status="skipped", reason="no memory")
+    assert baseline(series(*points("host", 1e-6), skipped).points) is None
+    with_pinned = series(skipped, *points("staged/pinned", 4e-6), *points("host", 1e-6))
+    assert baseline(with_pinned.points) == "staged/pinned"
+
+
+def test_nothing_staged_no_speedup() -> None:
+    one = series(*points("host", 1e-6), *points("aware", 2e-6))
+    assert [point.speedup for point in one.points] == [None, None]
+
+
+def test_only_points_with_numbers_on_both_sides_have_a_speedup() -> None:
+    bad = pingpong([1e-6] * 6, 32, "aware", status="failed", reason="differs")
+    one = series(*points("staged/pageable", 8e-6, 8e-6), *points("aware", 2e-6), bad, *points("peer", 1e-6, 1e-6, 1e-6))
+    assert of(one, "aware", 32).speedup is None
+    assert of(one, "peer", 32).speedup is not None
+    assert of(one, "peer", 128).speedup is None
+
+
+def test_what_sends_nothing_has_no_speedup() -> None:
+    null = transport("null", mpi=False, memory="none")
+    records = [*points("staged/pageable", 8e-6), *points("null", 1e-9)]
+    assert of(series(*records, transports=[transport("staged/pageable"), null]), "null").speedup is None
+
+
+def test_overlapping_intervals_show_no_speedup() -> None:
+    one = series(*points("staged/pageable", 8e-6), *points("aware", 7.99e-6))
+    found = of(one, "aware").speedup
+    assert found is not None
+    assert not found.shown
+
+
+def test_single_observations_have_a_ratio_without_bounds() -> None:
+    one = series(pingpong([8e-6], 8, "staged/pageable"), pingpong([2e-6], 8, "aware"))
+    found = of(one, "aware").speedup
+    assert found is not None
+    assert (found.ratio, found.low, found.high) == (pytest.approx(4), None, None)
+
+
+def test_streams_are_compared_by_their_bandwidth() -> None:
+    slow = stream([4.0] * 6, [8.0] * 6, transport="staged/pageable")
+    found = of(series(slow, stream([2.0] * 6, [1.0] * 6, transport="aware")), "aware").speedup
+    assert found is not None
+    assert found.ratio == pytest.approx(4)
+
+
+def test_tables_keep_what_cannot_be_compared_apart() -> None:
+    records = [stream([1.0] * 6), stream([1.0] * 6, window=8), stream([1.0] * 6, [1.0] * 6), *points("host", 1e-6)]
+    assert [len(table) for table in tables(series(*records).points)] == [1, 1, 1, 1]
+
+
+# -------------------------------------------------------------------------------------------------- curves
+
+
+def test_each_transport_that_sends_has_a_curve() -> None:
+    null = transport("null", mpi=False, memory="none")
+    line = [1e-6 + size / 1e8 for size in SIZES]
+    records = [*points("b", *line), *points("a", *line[:2]), *points("null", *line)]
+    b, a = curves(series(*records, transports=[transport("b"), transport("a"), null]).points)
+    assert (b.transport, a.transport) == ("b", "a")
+    assert b.fit is not None
+    assert b.fit.bandwidth_Bps == pytest.approx(1e8, rel=0.01)
+    assert b.reason is None
+    assert a.fit is None
+    assert "fewest" in (a.reason or "")
+
+
+def test_a_stream_has_a_half_bandwidth_size_and_no_latency() -> None:
+    (curve,) = curves(
+        series(*(stream([time] * 6, size=size) for size, time in zip(SIZES, (1, 1, 1, 2, 4, 8), strict=False))).points
+    )
+    assert curve.fit is None
+    assert curve.half_bandwidth_bytes is not None

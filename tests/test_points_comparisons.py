@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from example_records import log, pingpong, plan, transport
-from volley.records import PingPong
-from volley.records_io import RunLog, read_runs
-from volley.report import render
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.pingpong.records import PingPong
+from volley.run.records_file import RunLog, read_runs
+from volley.run.show import render
 
 RECORDS = Path(__file__).parent.parent / "results" / "h200-x2"
 SPREAD = [0.997, 0.998, 0.999, 1.0, 1.001, 1.002, 1.003]
@@ -21,19 +22,19 @@ SIZES = [8 << 3 * step for step in range(7)]
 
 @lru_cache
 def h200(name: str) -> tuple[RunLog, ...]:
-    return tuple(read_runs(RECORDS / f"{name}.jsonl"))
+    return tuple(read_runs(RECORDS / f"{name}.jsonl", BENCHMARKS))
 
 
 def shown(*logs: RunLog) -> str:
     out = io.StringIO()
-    render(list(logs), "table", out)
+    render(list(logs), BENCHMARKS, "table", out)
     return out.getvalue()
 
 
 def below(text: str, start: str) -> list[str]:
     """The lines from the one that starts so, without warnings."""
     lines = text[re.search(rf"^{start}", text, re.MULTILINE).start() :].splitlines()  # type: ignore[union-attr]
-    return [line.rstrip() for line in lines if not re.search("was not reached|drifted|interrupted", line)]
+    return [line.rstrip() for line in lines if not re.search("not reached|drifted|interrupted", line)]
 
 
 def points(name: str, latency: float, bandwidth: float) -> list[PingPong]:
@@ -55,14 +56,14 @@ def test_speedups_of_the_h200s_fit_80_columns_and_start_and_end_as_measured() ->
     assert table[1].split() == ["host", "pinned", "pipelined", "shared*", "aware", "peer*", "device*", "nccl*"]
     assert table[4].split() == ["8", "B", "62.8", "1.25", "1.20", "1.28", "~0.988", "2.43", "24.7", "2.70"]
     assert table[31].split() == ["1", "GiB", "2.09", "1.71", "3.56", "21.6", "158", "159", "143", "148"]
-    assert table[32].startswith("×: how many times as fast as staged/pageable; ~: the intervals overlap")
+    assert table[32].startswith("×: how many times as fast as staged/pageable; ~: the CIs overlap")
     assert table[32].endswith("* not MPI")
 
 
 LINES = """\
                        t(n) = α + n/β                    off by
-                         α       β        n½    median  worst       at
-transport               µs    GB/s                   %      %
+                         α       β              median  worst
+transport               µs    GB/s        N½         %      %       at
 ────────────────────────────────────────────────────────────────────────────
 host                 0.471    8.80  4.04 KiB      28    100    512 KiB  poor
 staged/pageable     19.5      2.17  41.4 KiB       5.8   14      1 GiB
@@ -95,14 +96,14 @@ nccl overtakes device from 512 MiB on
 def test_the_crossovers_of_the_h200s() -> None:
     text = shown(*h200("pingpong-all"))
     assert below(text, "fastest")[:6] == FINDINGS.splitlines()
-    assert "aware: 18.0 µs at 8 B, at most 393 GB/s at 1 GiB, 82 % of the ceiling, half of it at 4.43 MiB" in text
+    assert "aware: 18.0 µs at 8 B, peak 393 GB/s at 1 GiB, 82 % of line rate, N½ 4.43 MiB" in text
 
 
 def test_streams_of_the_h200s_have_speedups_and_no_line() -> None:
     for name in ("stream-uni", "stream-bi"):
         text = shown(*h200(name))
         assert "×: how many times as fast as staged/pageable" in text
-        assert "n½" not in text
+        assert "α" not in text
         assert "where nothing is sent" not in text  # of a stream of nothing there is no latency to tell
     assert "aware overtakes staged/pinned and staged/pipelined again from 8 KiB" in shown(*h200("stream-uni"))
 
@@ -112,7 +113,7 @@ def test_streams_of_the_h200s_have_speedups_and_no_line() -> None:
 
 def test_a_single_curve_is_told_in_a_sentence() -> None:
     text = shown(log(*points("host", 1e-6, 1e9)))
-    assert "host: t(n) = 1.00 µs + n / (1.00 GB/s), n½ = 1000 B, is off by 0" in text
+    assert "host: t(n) = 1.00 µs + n / (1.00 GB/s), α·β = 1000 B, is off by 0" in text
     assert "transport" not in text
 
 
@@ -141,7 +142,7 @@ def test_overlapping_intervals_are_marked() -> None:
     text = shown(log(*slow, same, fast[1]))
     assert re.search(r"^ 8 B +~1\.00$", text, re.MULTILINE)
     assert re.search(r"^64 B +1\.89$", text, re.MULTILINE)
-    assert "~: the intervals overlap" in text
+    assert "~: the CIs overlap" in text
 
 
 def test_a_fixed_run_has_ratios_without_a_mark() -> None:
@@ -167,7 +168,7 @@ def test_one_transport_of_each_kind_of_memory_are_compared_all_the_same() -> Non
 def test_a_stream_that_knows_ascii_only_gets_ascii() -> None:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding="ascii")
-    render([log(*points("staged/pageable", 1e-6, 1e9), *points("aware", 1e-6, 1e10), the_plan=plan())], "table", out)
+    render([log(*points("staged/pageable", 1e-6, 1e9), *points("aware", 1e-6, 1e10), the_plan=plan())], BENCHMARKS, "table", out)
     out.flush()
     text = raw.getvalue().decode("ascii")
     assert "t(n) = a + n/b" in text

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley import stats
+from volley.statistics import estimates as stats
 
 TIMES = st.floats(1e-9, 1e3)
 SAMPLES = st.lists(TIMES, min_size=1, max_size=60)
@@ -43,7 +43,7 @@ def test_the_rank_of_many_samples_covers_95_per_cent_and_no_more_than_it_must(co
 def test_six_samples_are_the_fewest_with_an_interval() -> None:
     assert [stats.interval_rank(count) for count in range(9)] == [0, 0, 0, 0, 0, 0, 1, 1, 1]
     found = stats.estimate([5.0, 1.0, 4.0, 2.0, 6.0, 3.0])
-    assert (found.low, found.median, found.high, found.kind) == (1.0, 3.5, 6.0, "interval")
+    assert (found.low, found.median, found.high, found.kind) == (1.0, 3.5, 6.0, "ci")
 
 
 def test_fewer_samples_give_their_range_and_one_gives_itself() -> None:
@@ -81,14 +81,14 @@ def test_an_estimate_is_ordered_and_within_the_samples(samples: list[float]) -> 
 
 
 def test_half_width_is_that_of_the_further_bound() -> None:
-    assert stats.Estimate(10.0, 9.0, 13.0, 6, "interval").half_width == pytest.approx(0.3)
-    assert stats.Estimate(10.0, 6.0, 11.0, 6, "interval").half_width == pytest.approx(0.4)
+    assert stats.Estimate(10.0, 9.0, 13.0, 6, "ci").half_width == pytest.approx(0.3)
+    assert stats.Estimate(10.0, 6.0, 11.0, 6, "ci").half_width == pytest.approx(0.4)
 
 
 def test_each_launch_is_one_observation() -> None:
     launches = [[1.0 * n, 1.1 * n, 0.9 * n] for n in range(1, 7)]
     found = stats.across_launches(launches)
-    assert (found.median, found.low, found.high, found.count, found.kind) == (3.5, 1.0, 6.0, 6, "interval")
+    assert (found.median, found.low, found.high, found.count, found.kind) == (3.5, 1.0, 6.0, 6, "ci")
     assert stats.across_launches(launches[:5]).kind == "range"
 
 

@@ -8,10 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from example_records import RECORD_FILES, golden, log, pingpong, plan, stream, transport
+from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
-from volley.records import Device, End, Mismatch, Sampling
-from volley.records_io import RunLog, parse_runs, read_runs
-from volley.report import render
+from volley.run.records import Device, End, Mismatch, Sampling
+from volley.run.records_file import RunLog, parse_runs, read_runs
+from volley.run.show import render
 from volley.text import mpi_name
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6, 1.006e-6]
@@ -20,7 +21,7 @@ RULE = re.compile(r"^[─-]{20,}$", re.MULTILINE)
 
 def shown(logs: list[RunLog], **options: object) -> str:
     out = io.StringIO()
-    render(logs, "table", out, **options)  # type: ignore[arg-type]
+    render(logs, BENCHMARKS, "table", out, **options)  # type: ignore[arg-type]
     return out.getvalue()
 
 
@@ -45,7 +46,7 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("path", RECORD_FILES, ids=lambda path: path.stem)
 def test_tables_of_golden_examples_fit_80_columns_and_lose_nothing(path: Path) -> None:
-    text = shown(read_runs(path))
+    text = shown(read_runs(path, BENCHMARKS))
     table = [line for line in text.splitlines() if re.match(r"\s*\d+ \w?i?B\b|\s+size", line) or RULE.match(line)]
     assert all(len(line) <= 80 for line in table)
     assert "…" not in text
@@ -100,7 +101,7 @@ def test_transports_that_do_not_fit_go_into_further_blocks(
 def test_a_terminal_narrower_than_one_transport_still_loses_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "30")
     assert "1.003" in shown([log(pingpong(SAMPLES))])
-    assert rows(shown([log(pingpong(SAMPLES, size=1 << 20))]))[0][-1] == "✓"
+    assert "✓" in shown([log(pingpong(SAMPLES, size=1 << 20))])
 
 
 def test_sentences_in_a_file_are_lines() -> None:
@@ -174,13 +175,13 @@ def test_transports_with_the_same_reason_share_a_sentence() -> None:
 
 def test_an_incomplete_run_says_so_and_shows_what_it_has() -> None:
     text = shown(golden("incomplete"))
-    assert "INCOMPLETE: this run broke off before its last record; it had measured 2 points" in text
+    assert "INCOMPLETE: this run was aborted before its last record; it had measured 2 points" in text
     assert len(rows(text)) == 2
 
 
 def test_a_run_cut_before_its_first_point_is_shown_too() -> None:
     first = (RECORD_FILES[0].parent / "incomplete.jsonl").read_bytes().splitlines(keepends=True)[0]
-    text = shown(parse_runs(first))
+    text = shown(parse_runs(first, BENCHMARKS))
     assert "example-node" in text
     assert "it had measured 0 points" in text
 
@@ -207,10 +208,10 @@ def test_an_early_end_is_told(end: End, said: str) -> None:
     assert said in shown([one])
 
 
-def test_the_launch_that_broke_off_is_numbered() -> None:
+def test_the_launch_that_was_aborted_is_numbered() -> None:
     logs = [log(pingpong(SAMPLES)) for _ in range(3)]
     logs[1].end = None
-    assert "launch 2 of 3 broke off" in shown(logs)
+    assert "launch 2 of 3 was aborted" in shown(logs)
 
 
 def test_nothing_verified_is_told() -> None:
@@ -222,7 +223,7 @@ def test_nothing_verified_is_told() -> None:
 def test_the_fewest_observations_are_marked() -> None:
     text = shown([log(pingpong([1e-6, 1.1e-6])), log(pingpong([1.2e-6, 1.3e-6]))])
     assert rows(text)[0][2].startswith("(")
-    assert "range of fewer than 6 launches, which have no 95 % interval" in text
+    assert "range of fewer than 6 launches, which have no 95 % CI" in text
 
 
 def test_one_batch_has_no_interval() -> None:
@@ -288,7 +289,7 @@ def test_the_fastest_transport_is_told_by_size_and_changes_only_where_intervals_
 def test_findings_sum_up_each_transport() -> None:
     text = shown(golden("pingpong-host"))
     assert re.search(
-        r"^host: 0\.33\d µs at 8 B, at most 19\.\d GB/s at 1 MiB, half of it at 49\.\d KiB$", text, re.MULTILINE
+        r"^host: 0\.33\d µs at 8 B, peak 19\.\d GB/s at 1 MiB, N½ 49\.\d KiB$", text, re.MULTILINE
     )
     assert re.search(r"^null: .* where nothing is sent", text, re.MULTILINE)
 
@@ -297,7 +298,7 @@ def test_an_interval_not_reached_says_what_to_do_with_the_options_in_use() -> No
     wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
     slow = plan(sampling=Sampling(point_time_s=2.0))
     text = shown([log(pingpong(wide, ended_by="time"), the_plan=slow)])
-    assert "host: ±1 % was not reached within 2 s at 8 B (at worst ±9.1 % at 8 B)" in text
+    assert "host: CI of ±1 % not reached within 2 s at 8 B (worst: ±9.1 % at 8 B)" in text
     assert "--point-time 10" in text
 
 
@@ -307,14 +308,13 @@ def test_few_samples_that_missed_the_interval_are_one_sentence_for_all_transport
     points = [pingpong(wide, size, name, ended_by="few") for size in (64, 128) for name in ("host", "aware")]
     one = log(*points, pingpong(wider, 256, "aware", ended_by="few"), pingpong([1.0] * 6, 512, ended_by="few"))
     said = (
-        "±1 % was not reached by the fewest samples that have an interval, all that a long exchange gets: host at 64 B "
-        "and 128 B; aware at 64 B, 128 B and 256 B (at worst ±23.1 %, aware at 256 B): repeat with --launches 6 for an "
-        "interval over launches, or widen --interval"
+        "only 6 samples (exchange > 50 ms), CI still wider than ±1 %: host at 64 B and 128 B; aware at 64 B, 128 B and "
+        "256 B (worst: ±23.1 %, aware at 256 B): repeat with --launches 6 for a CI over launches, or widen --ci"
     )
     assert shown([one]).splitlines()[-1] == said
     for format_name in ("csv", "json", "olcf"):
         err = io.StringIO()
-        render([one], format_name, io.StringIO(), err=err)
+        render([one], BENCHMARKS, format_name, io.StringIO(), err=err)
         assert err.getvalue().splitlines()[-1] == f"volley: {said}"
     apart = [log(pingpong([time * (1 + launch / 10) for time in wide], ended_by="few")) for launch in range(7)]
     assert "repeat with --launches 14 for" in shown(apart)
@@ -324,7 +324,7 @@ def test_drift_interruptions_and_missing_launches_are_warned_of() -> None:
     drifting = [1e-6 * (1 + number / 100) for number in range(30)]
     interrupted = [1e-6 + 1e-9 * (number % 7) for number in range(40)] + [1e-4] * 6
     text = shown([log(pingpong(drifting)), log(pingpong(drifting), pingpong(interrupted, 64))])
-    assert "the samples drifted while measuring 8 B" in text
+    assert "the samples drifted at 8 B" in text
     assert "many samples were interrupted at 64 B" in text
     assert "not every launch measured 64 B" in text
 
@@ -332,14 +332,14 @@ def test_drift_interruptions_and_missing_launches_are_warned_of() -> None:
 def test_one_warning_a_point_is_enough() -> None:
     wild = [1e-6 * (1 + number / 10) for number in range(30)]
     text = shown([log(pingpong(wild, ended_by="time"))])
-    assert "±1 % was not reached" in text
+    assert "CI of ±1 % not reached" in text
     assert "drifted" not in text
 
 
 def test_what_sends_nothing_is_not_warned_of() -> None:
     null = transport("null", mpi=False, memory="none")
     wild = [1e-6 * (1 + number / 10) for number in range(30)]
-    assert "was not reached" not in shown([log(pingpong(wild, name="null", ended_by="time"), transports=[null])])
+    assert "not reached" not in shown([log(pingpong(wild, name="null", ended_by="time"), transports=[null])])
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_a_pipe_gets_no_colour_and_120_columns(monkeypatch: pytest.MonkeyPatch) 
 def test_a_stream_that_knows_ascii_only_gets_ascii() -> None:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding="ascii")
-    render(golden("pingpong-host"), "table", out)
+    render(golden("pingpong-host"), BENCHMARKS, "table", out)
     out.flush()
     text = raw.getvalue().decode("ascii")
     assert " us " in text
@@ -392,5 +392,5 @@ def test_a_probe_lists_the_transports() -> None:
 
 
 def test_an_unknown_format_names_the_valid_ones() -> None:
-    with pytest.raises(UserError, match="choose table, csv, json, olcf, seed or cuda-samples"):
-        render([], "xml", io.StringIO())
+    with pytest.raises(UserError, match="choose table, csv, json, olcf"):
+        render(golden("fixed"), BENCHMARKS, "xml", io.StringIO())

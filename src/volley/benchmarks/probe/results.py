@@ -1,0 +1,13 @@
+"""Which transports worked: the ``transport`` records of each series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from volley.run.records_file import RunLog
+from volley.run.series import Series, series_of
+
+
+def results(logs: Iterable[RunLog]) -> list[Series]:
+    """Put launches of the same request together."""
+    return series_of(logs)
