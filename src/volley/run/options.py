@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from volley.run import readers
 from volley.run.commandline import Options, flag, group, option
+from volley.run.launchers.launchers import NAMES
 from volley.text import join_words
 
 WHAT, HOW, WHERE, OUTPUT = "What to measure", "How to measure", "Where to run", "Output"
-LAUNCHERS = ("auto", "openmpi", "mpich", "srun", "jsrun")
 FORMATS = ("table", "csv", "json")
 """Every benchmark has these."""
 
@@ -96,11 +96,11 @@ class JobOptions(Options):
     )
     share_gpu: bool = flag(panel=WHERE, help="Allow two ranks on one GPU; the records say so.")
     launcher: str = option(
-        read=readers.choice(*LAUNCHERS),
+        read=readers.choice(*NAMES),
         default="auto",
         metavar="NAME",
         panel=WHERE,
-        help=f"What starts the ranks: {join_words(LAUNCHERS, 'or')}.",
+        help=f"What starts the ranks: {join_words(NAMES, 'or')}.",
     )
     launcher_arg: tuple[str, ...] = option(
         read=readers.texts,

@@ -11,7 +11,7 @@ from typing import TextIO
 from volley.errors import EXIT_GOOD, UserError
 from volley.machine.distribution import this_distribution
 from volley.machine.origin import install_command
-from volley.run.launchers.job import cores
+from volley.run.launchers.spec import cores
 from volley.setup import builder, checks, cuda, root_script, sources, wheels
 from volley.setup.options import SetupOptions
 from volley.setup.progress import StepProgress

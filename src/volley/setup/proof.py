@@ -17,11 +17,11 @@ from typing import Literal
 import msgspec
 
 from volley.errors import MachineError
-from volley.launch import inside
 from volley.machine.mpi_stack import UCX_MCA
 from volley.machine.signals import fatal_signal
-from volley.run.launchers.job import Job, cores
+from volley.run import inside_launcher
 from volley.run.launchers.launchers import LAUNCHERS
+from volley.run.launchers.spec import LaunchSpec, cores
 from volley.setup.work import StepError
 from volley.text import escape_controls
 
@@ -64,11 +64,11 @@ def prove(mpi: MpiInstallation, environment: Mapping[str, str], scratch: Path | 
         MachineError: if the program cannot be compiled or started.
         StepError: if the transfer failed, with what was said.
     """
-    plain = inside.scrubbed(environment)
+    plain = inside_launcher.scrubbed(environment)
     with tempfile.TemporaryDirectory(dir=scratch) as folder, resources.as_file(_SOURCE) as source:
         program = Path(folder) / "roundtrip"
         _compile(mpi, source, program, plain)
-        job = Job(
+        job = LaunchSpec(
             engine=(str(program),),
             ranks=2,
             cores=cores(),

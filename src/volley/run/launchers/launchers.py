@@ -1,6 +1,6 @@
-"""The launchers: one small class each, which says how a job is started as a list of words (never a shell string).
+"""The launchers: what each adds to a command line, as a list of words (never a shell string).
 
-A new launcher costs a class, its line in ``LAUNCHERS`` and a test of its exact command line.
+A new launcher costs a class of a few lines, its place in ``LAUNCHERS`` and a test of its exact command line.
 """
 
 from __future__ import annotations
@@ -8,23 +8,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from volley.errors import UserError
-from volley.run.launchers.job import Job
+from volley.run.launchers.spec import LaunchSpec
 
 
 class Launcher(ABC):
-    """Starts jobs; a launcher is its name, its program and its words."""
+    """Starts ranks; a launcher is its name, its program and its words."""
 
     name: str
     program: str
     """What to look for on PATH; the mpirun that belongs to the engine's MPI is known by its path."""
-    at_home: str | None = None
+    title: str
+    """What people call it."""
+    mpi_family: str | None = None
+    """The MPI that it belongs to; ``None`` where it starts the ranks of any."""
+    batch_system: str | None = None
     """The only batch system that has it; ``None`` where it works in any."""
 
     @abstractmethod
-    def words(self, job: Job) -> list[str]:
+    def words(self, spec: LaunchSpec) -> list[str]:
         """Return the launcher's own arguments, without the program and without the engine."""
 
-    def environment(self, job: Job) -> dict[str, str]:  # noqa: ARG002
+    def environment(self, spec: LaunchSpec) -> dict[str, str]:  # noqa: ARG002
         """Return the variables that the launcher needs beyond those it inherits."""
         return {}
 
@@ -32,91 +36,89 @@ class Launcher(ABC):
 class OpenMPI(Launcher):
     """Open MPI's mpirun, 4.1 and 5 alike.  The engine binds its ranks, so mpirun does not."""
 
-    name = "openmpi"
-    program = "mpirun"
+    name, program, title = "openmpi", "mpirun", "Open MPI's mpirun"
+    mpi_family = "openmpi"
 
-    def words(self, job: Job) -> list[str]:
-        words = ["-n", str(job.ranks), "--bind-to", "none"]
-        hosts = job.hosts or self.to_be_told(job)
+    def words(self, spec: LaunchSpec) -> list[str]:
+        words = ["-n", str(spec.ranks), "--bind-to", "none"]
+        # mpirun asks Slurm in any build, other batch systems only where it was built with their libraries; without
+        # their hosts it would start all ranks here.
+        unknown = spec.nodes > 1 and spec.allocation and spec.allocation.kind != "slurm"
+        hosts = spec.hosts or (spec.allocated if unknown else ())
         if hosts:
-            slots = f":{job.ranks_per_node}" if job.ranks_per_node > 1 else ""
+            slots = f":{spec.ranks_per_node}" if spec.ranks_per_node > 1 else ""
             words += ["--host", ",".join(host + slots for host in dict.fromkeys(hosts))]
-        mapping = ("node" if job.nodes > 1 else "") + (":OVERSUBSCRIBE" if job.crowded else "")
+        mapping = ("node" if spec.nodes > 1 else "") + (":OVERSUBSCRIBE" if spec.oversubscribed else "")
         words += ["--map-by", mapping] if mapping else []
-        for name, value in {**self.one_host(job), **job.mca}.items():
+        for name, value in {**_without_ofi(spec), **spec.mca}.items():
             words += ["--mca", name, value]
-        for name, value in job.variables.items():
+        for name, value in spec.variables.items():
             words += ["-x", f"{name}={value}"]
         return words
 
-    def to_be_told(self, job: Job) -> tuple[str, ...]:
-        """Hosts of an allocation that mpirun may not find: it asks Slurm in any build, other batch systems only where
-        it was built with their libraries, and would start all ranks here."""
-        return job.allocated if job.nodes > 1 and job.allocation and job.allocation.kind != "slurm" else ()
+    def environment(self, spec: LaunchSpec) -> dict[str, str]:
+        allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if spec.root else {}
+        return allowed | ({"HOME": spec.home} if spec.home else {})  # without it, Open MPI 5 does not start
 
-    def one_host(self, job: Job) -> dict[str, str]:
-        """Leave out OFI, which probes fabrics for a second, where all ranks share a host; the user's choice wins."""
-        if job.nodes > 1:
-            return {}
-        chosen = {*job.extra, *(name.removeprefix("OMPI_MCA_") for name in job.environment)}
-        return {name: "^ofi" for name in ("btl", "mtl") if name not in chosen}
 
-    def environment(self, job: Job) -> dict[str, str]:
-        allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if job.root else {}
-        return allowed | ({"HOME": job.home} if job.home else {})  # without it, Open MPI 5 does not start
+def _without_ofi(spec: LaunchSpec) -> dict[str, str]:
+    """Leave out OFI, which probes fabrics for a second, where all ranks share a host; the user's choice wins."""
+    if spec.nodes > 1:
+        return {}
+    chosen = {*spec.extra, *(name.removeprefix("OMPI_MCA_") for name in spec.environment)}
+    return {name: "^ofi" for name in ("btl", "mtl") if name not in chosen}
 
 
 class MPICH(Launcher):
     """MPICH's hydra, which binds nothing unless asked."""
 
-    name = "mpich"
-    program = "mpiexec"
+    name, program, title = "mpich", "mpiexec", "MPICH's mpiexec"
+    mpi_family = "mpich"
 
-    def words(self, job: Job) -> list[str]:
-        words = ["-n", str(job.ranks)]
-        words += ["-ppn", str(job.ranks_per_node)] if job.nodes > 1 else []
-        words += ["-hosts", ",".join(dict.fromkeys(job.hosts))] if job.hosts else []
-        for name, value in job.variables.items():
+    def words(self, spec: LaunchSpec) -> list[str]:
+        words = ["-n", str(spec.ranks)]
+        words += ["-ppn", str(spec.ranks_per_node)] if spec.nodes > 1 else []
+        words += ["-hosts", ",".join(dict.fromkeys(spec.hosts))] if spec.hosts else []
+        for name, value in spec.variables.items():
             words += ["-genv", name, value]
         return words
-
-
-_PMI = {"openmpi": ["--mpi=pmix"], "mpich": ["--mpi=pmi2"], "other": []}
-"""How srun must speak to the ranks of an MPI: with the wrong one they are as many jobs of one rank each."""
 
 
 class Srun(Launcher):
     """Slurm's srun.  No GPUs per task: that would hide the peer's GPU from each rank."""
 
-    name = "srun"
-    program = "srun"
-    at_home = "slurm"
+    name, program, title = "srun", "srun", "srun"
+    batch_system = "slurm"
 
-    def words(self, job: Job) -> list[str]:
-        words = [*_PMI[job.family], f"--ntasks={job.ranks}", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
-        words += [f"--nodes={job.nodes}"] if job.hosts or job.allocation else []
-        words += [f"--nodelist={','.join(dict.fromkeys(job.hosts))}"] if job.hosts else []
-        return words + (["--overcommit"] if job.crowded and job.allocation else [])
+    def words(self, spec: LaunchSpec) -> list[str]:
+        # How srun must speak to the ranks of an MPI: with the wrong one they are as many jobs of one rank each.
+        pmi = {"openmpi": ["--mpi=pmix"], "mpich": ["--mpi=pmi2"]}.get(spec.family, [])
+        words = [*pmi, f"--ntasks={spec.ranks}", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
+        words += [f"--nodes={spec.nodes}"] if spec.hosts or spec.allocation else []
+        words += [f"--nodelist={','.join(dict.fromkeys(spec.hosts))}"] if spec.hosts else []
+        return words + (["--overcommit"] if spec.oversubscribed and spec.allocation else [])
 
-    def environment(self, job: Job) -> dict[str, str]:
-        return dict(job.variables)  # srun hands its own environment on; --export would split values at commas
+    def environment(self, spec: LaunchSpec) -> dict[str, str]:
+        return dict(spec.variables)  # srun hands its own environment on; --export would split values at commas
 
 
 class Jsrun(Launcher):
     """jsrun of IBM's CSM: one resource set a node, so that each rank sees all GPUs of its node."""
 
-    name = "jsrun"
-    program = "jsrun"
-    at_home = "lsf"
+    name, program, title = "jsrun", "jsrun", "jsrun"
+    batch_system = "lsf"
 
-    def words(self, job: Job) -> list[str]:
-        if job.hosts:
+    def words(self, spec: LaunchSpec) -> list[str]:
+        if spec.hosts:
             raise UserError("jsrun takes the hosts of its allocation: leave out --hosts, or use --launcher openmpi")
-        words = [f"--nrs={job.nodes}", "--rs_per_host=1", f"--tasks_per_rs={job.ranks_per_node}"]
+        words = [f"--nrs={spec.nodes}", "--rs_per_host=1", f"--tasks_per_rs={spec.ranks_per_node}"]
         words += ["--cpu_per_rs=ALL_CPUS", "--bind=none"]
-        words += [f"--env={name}={value}" for name, value in job.variables.items()]
-        words += ["--gpu_per_rs=ALL_GPUS"] if job.gpus or job.device_buffers else []
-        return words + (["--smpiargs=-gpu"] if job.device_buffers else [])
+        words += [f"--env={name}={value}" for name, value in spec.variables.items()]
+        words += ["--gpu_per_rs=ALL_GPUS"] if spec.gpus or spec.device_buffers else []
+        return words + (["--smpiargs=-gpu"] if spec.device_buffers else [])
 
 
 LAUNCHERS: dict[str, Launcher] = {launcher.name: launcher for launcher in (OpenMPI(), MPICH(), Srun(), Jsrun())}
+"""By name, in the order in which people read of them."""
+NAMES = ("auto", *LAUNCHERS)
+"""What ``--launcher`` takes."""

@@ -1,4 +1,4 @@
-"""One job to start, whatever the launcher."""
+"""What a launcher is asked to start, whichever it is."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def home(environment: Mapping[str, str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Job:
-    """What a launcher must know to start the ranks of one run."""
+class LaunchSpec:
+    """What a launcher must know to start the ranks of one job."""
 
     engine: tuple[str, ...]
     """The program of every rank, with its arguments."""
@@ -74,7 +74,7 @@ class Job:
         return -(-self.ranks // self.nodes)
 
     @property
-    def crowded(self) -> bool:
+    def oversubscribed(self) -> bool:
         """More ranks than slots, as launchers count them: named hosts have as many as are asked for, unless a batch
         system says how many there are."""
         if not self.hosts:
