@@ -1,7 +1,7 @@
 """The command ``volley``.
 
-Started plainly, this is the front.  Started by a launcher as one of several ranks, all but the first become the engine
-here, before anything of weight is imported.
+Started plainly, this is the front.  Started by a launcher as one of several ranks, all but the first read the same
+command line and become the engine, before anything of weight is imported.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import io
 import os
 import sys
 
-from volley.errors import EXIT_INTERRUPTED, UserError
-from volley.launch import inside
+from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, UserError
+from volley.run import inside_launcher
 
 TYPE_CHECKING = False  # start-up: to import typing takes longer than all of this
 if TYPE_CHECKING:
     from typing import Any
+
+    from volley.run.inside_launcher import RankInfo
 
 
 class _Patient(io.FileIO):
@@ -29,7 +31,7 @@ class _Patient(io.FileIO):
             return len(data)
 
 
-def _standard_streams() -> None:
+def _standard_files() -> None:
     """Give a process that was started with closed descriptors 0 to 2 empty ones: files would take their place."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
@@ -44,49 +46,40 @@ def _standard_streams() -> None:
 
 def main() -> int:
     """Run the command line and return the exit code."""
-    _standard_streams()
-    arguments = sys.argv[1:]
-    place = inside.position(os.environ)
-    if place is None:
-        from volley.launch import headstart  # noqa: PLC0415  start-up: ranks do without
-
-        try:
-            headstart.begin(arguments)
-        except KeyboardInterrupt:
-            return _stopped()
-        return _front()
-    if place.rank > 0:
-        try:  # noqa: SIM105  start-up: contextlib
-            inside.follow(place, arguments)
-        except (UserError, OSError):  # the first rank meets the same error and says it
-            pass
-        return 0
-    # Open MPI gives every rank a terminal of its own for stdout; what is drawn on it would end up in pipes and files.
-    sys.stdout.isatty = lambda: False  # type: ignore[method-assign]
-    code = _front()
-    if place.size != 1 and not inside.overridden(arguments) and inside.measures(arguments):
-        from volley import engine  # noqa: PLC0415  start-up: the other ranks never come here
-
-        engine.release()
-    return code
-
-
-def _front() -> int:
+    _standard_files()
+    place = inside_launcher.rank_info(os.environ)
     try:
-        from volley import cli  # noqa: PLC0415  start-up: the ranks that become the engine never come here
-        from volley.report.encodable import never_fail  # noqa: PLC0415  start-up: the same
-
-        never_fail(sys.stdout)
-        code = cli.main()
+        return _follow(place) if place and place.rank > 0 else _front(place)
     except KeyboardInterrupt:  # before the command line was read
-        return _stopped()
+        print("volley: stopped", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def _follow(place: RankInfo) -> int:
+    """Become the engine where the first rank starts one; what there is to say, the first rank says."""
+    from volley import cli  # noqa: PLC0415  start-up: see above
+
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  as long as the process
+    try:
+        request = cli.read(sys.argv[1:])
+        if request and request.joins:
+            inside_launcher.exec_engine(place, request.gpus)
+    except (UserError, OSError):  # the first rank meets the same error
+        pass
+    return EXIT_GOOD
+
+
+def _front(place: RankInfo | None) -> int:
+    from volley import cli  # noqa: PLC0415  start-up: see above
+    from volley.report.ascii_fallback import never_fail  # noqa: PLC0415  start-up: the other ranks do without
+
+    never_fail(sys.stdout)
+    if place:
+        # Open MPI gives every rank a terminal of its own: what is drawn on stdout would end up in pipes and files.
+        sys.stdout.isatty = lambda: False  # type: ignore[method-assign]
+    code = cli.main(place=place)
     gc.freeze()  # else Python searches all that was imported for cycles before it ends: 20 ms for nothing
     return code
-
-
-def _stopped() -> int:
-    print("volley: stopped", file=sys.stderr)
-    return EXIT_INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -1,90 +1,112 @@
-"""The command line: which commands there are, and how it ends.  Parsing is all that happens here."""
+"""The command line: which commands there are, and how it ends."""
 
 from __future__ import annotations
 
 import errno
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import typer
-import typer.core
-
-from volley.commands import batch, doctor, jacobi, matrix, overview, pingpong, setup, show, stream, topo, transports
-from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, EXIT_REQUEST, UserError
-from volley.report.encodable import discard_output
-from volley.text import harmless, several
+from volley import batch, benchmarks, doctor, setup, show, topo
+from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
+from volley.run.commandline import Command, HelpAsked, help_text, value_of
+from volley.run.inside_launcher import RankInfo
+from volley.text import escape_controls, join_words
 
 COMMANDS = (
-    pingpong.COMMAND,
-    stream.COMMAND,
-    matrix.COMMAND,
-    jacobi.COMMAND,
-    transports.COMMAND,
-    show.COMMAND,
-    batch.COMMAND,
-    doctor.COMMAND,
-    topo.COMMAND,
-    setup.COMMAND,
+    *benchmarks.commands(),
+    *(tool.COMMAND for tool in (show, batch, doctor, topo, setup) if hasattr(tool, "COMMAND")),
 )
 """In the order of ``volley --help``."""
 
+EPILOG = """
+Units: a latency is the half round trip in µs; GB/s are 10^9 bytes a second; sizes are powers of 1024 (64k = 64 KiB =
+65536 bytes). ± is the 95 % confidence interval of the median.
 
-class _ReaderGoneError(Exception):
-    """Whoever read our output has seen enough (volley show … | head)."""
-
-
-class _Commands(typer.core.TyperGroup):
-    """The commands.  Typer would make a failure of a closed pipe, which is nobody's, and say nothing of Ctrl-C."""
-
-    def make_context(self, *arguments: Any, **more: Any) -> Any:
-        try:
-            return super().make_context(*arguments, **more)
-        except KeyboardInterrupt:
-            raise typer.Abort from None
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            raise _ReaderGoneError from None
-        except KeyboardInterrupt:
-            raise typer.Abort from None
-
-
-app = typer.Typer(
-    name="volley",
-    cls=_Commands,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
-app.callback(invoke_without_command=True, epilog=overview.COMMAND.epilog)(overview.COMMAND.run)
-for _command in COMMANDS:
-    app.command(epilog=_command.epilog, context_settings=_command.context_settings)(_command.run)
-
+Exit codes: 0 good; 1 a point failed, or the run was aborted; 2 usage error; 3 the machine cannot do it; 130 stopped by
+Ctrl-C.
+"""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Writing failed, and not for want of a reader."""
 
-_UsageError: Any = typer.BadParameter.__base__
-"""Click's own UsageError, wherever this version of Typer keeps its click."""
+
+@dataclass(frozen=True)
+class Request:
+    """A command line that was read."""
+
+    command: Command
+    options: Any
+
+    @property
+    def joins(self) -> bool:
+        """True where the ranks of a foreign launcher become engines."""
+        return self.command.joins(self.options)
+
+    @property
+    def gpus(self) -> Sequence[int]:
+        """What ``--gpus`` says."""
+        return value_of(self.options, "--gpus") or ()
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; return its exit code.  Errors are one sentence on stderr."""
-    command: Any = typer.main.get_command(app)
-    code = EXIT_GOOD
+def read(words: Sequence[str]) -> Request | None:
+    """Read a command line; where it asks for help, show it and return ``None``.
+
+    Raises:
+        UserError: if it makes no sense; the message is one sentence that says where the valid forms stand.
+    """
+    command, rest = _command(words)
     try:
-        code = command.main(arguments, prog_name="volley", standalone_mode=False) or EXIT_GOOD
+        options = command.parse(rest)
+    except HelpAsked:
+        sys.stdout.write(help_text(command, () if command.name else COMMANDS, EPILOG))
+        return None
+    return Request(command, options)
+
+
+def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:
+    """Return the command that is meant, and the words after its name."""
+    named = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
+    if words and not words[0].startswith("-"):
+        if words[0] not in named:
+            raise UserError(
+                f"no such command: {escape_controls(words[0])!r}; the commands are {join_words(named)}; "
+                "see volley --help"
+            )
+        return named[words[0]], words[1:]
+    misplaced = next((word for word in words if word in named), None)
+    before = words[: words.index(misplaced)] if misplaced else []
+    if misplaced and not _takes_word(before):
+        raise UserError(f"write {before[0]} after the command: volley {misplaced} {before[0]} …")
+    return benchmarks.PLAIN, words
+
+
+def _takes_word(words: Sequence[str]) -> bool:
+    """True where the next word is the value of an option."""
+    takes = {flag for each in benchmarks.PLAIN.declared() if each.option.read for flag in each.option.flags}
+    return words[-1] in takes
+
+
+def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> int:
+    """Run the command line; return its exit code.  Errors are one sentence on stderr.
+
+    Args:
+        words: of the command line; this process's unless given.
+        place: of this process, where a foreign launcher started it as its first rank.
+    """
+    from volley.report.ascii_fallback import discard_output  # noqa: PLC0415  start-up: the other ranks do without
+
+    try:
+        code = _run(sys.argv[1:] if words is None else words, place)
         sys.stdout.flush()
     except UserError as error:
         return _say(str(error), error.exit_code)
-    except _UsageError as error:
-        return _say(_usage_sentence(error), EXIT_REQUEST)
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         return _say("stopped", EXIT_INTERRUPTED)
-    except (_ReaderGoneError, BrokenPipeError):
+    except BrokenPipeError:  # whoever read our output has seen enough (volley show … | head)
         discard_output()
+        return EXIT_GOOD
     except OSError as error:
         if error.filename is not None or error.errno not in _NO_ROOM:
             raise
@@ -93,16 +115,20 @@ def main(arguments: list[str] | None = None) -> int:
     return code
 
 
-def _usage_sentence(error: Any) -> str:
-    """Say what Typer found wrong, and where the valid forms stand."""
-    said = harmless(error.format_message()).rstrip(".")
-    where = error.ctx.command_path if error.ctx else "volley"
-    commands = getattr(error.ctx and error.ctx.command, "commands", None)
-    known = f"; the commands are {several(commands)}" if commands else ""
-    return f"{said}{known}; see {where} --help"
+def _run(words: Sequence[str], place: RankInfo | None) -> int:
+    request = read(words)
+    if request is None:
+        return EXIT_GOOD
+    try:
+        return request.command.run(request.options)
+    finally:
+        if place and place.size != 1 and request.joins:
+            from volley.run import engine  # noqa: PLC0415  start-up: loaded by what ran, or needed for an error only
+
+            engine.release()
 
 
 def _say(sentence: str, exit_code: int) -> int:
     lines = sentence.splitlines() or [""]  # the errors of a file have a line each
-    print("\n".join(map(harmless, [f"volley: {lines[0]}", *lines[1:]])), file=sys.stderr)
+    print("\n".join(map(escape_controls, [f"volley: {lines[0]}", *lines[1:]])), file=sys.stderr)
     return exit_code

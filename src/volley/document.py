@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-PLAN_VERSION = 1
-RECORD_VERSION = 1
+PLAN_VERSION = 2
+RECORD_VERSION = 2
 
 Positive = Annotated[int, Meta(ge=1)]
 NonNegative = Annotated[int, Meta(ge=0)]

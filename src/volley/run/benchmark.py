@@ -4,9 +4,9 @@ A room is a folder ``volley/benchmarks/<name>``.  Its ``__init__`` holds ``BENCH
 ``options``; the other modules are loaded here and nowhere else:
 
 - ``records``: ``PLAN``, the type of ``plan.options``; ``RECORDS``, a tuple of its record types;
-- ``jobs``: ``jobs(options, site) -> Jobs``; optionally ``preflight(plan) -> Plan``;
+- ``jobs``: ``jobs(options, site) -> Jobs``;
 - ``progress``: ``forecast(plan) -> Forecast``;
-- ``results``: ``results(logs) -> list``, one object a series of launches;
+- ``results``: ``results(logs) -> list``, the numbers of each series of launches;
 - ``page``: ``reports(results) -> list[Report]``; ``FORMATS``, renderers of its special formats by name.
 """
 
@@ -16,8 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO
-
-from volley.run.commandline import Options
 
 if TYPE_CHECKING:
     from volley.report.model import Report
@@ -35,7 +33,8 @@ class Benchmark:
     """Its room, its name in plans, and that of its command where ``command`` is empty."""
     help: str
     """One line, then paragraphs."""
-    options: type[Options]
+    options: type[Any]
+    """Its dataclass of options (``volley.run.commandline.Options``), with ``job`` and ``output``."""
     examples: tuple[str, ...]
     command: str = ""
     """Where it is not the name.  Benchmarks with the same command share it: the options that are given decide."""
@@ -46,8 +45,15 @@ class Benchmark:
     """One process has all GPUs: no launcher, no MPI."""
     computes: bool = False
     """Ranks compute with several threads: they share the cores out instead of taking one each."""
+    hint: str = ""
+    """What to do where this machine cannot: ``volley matrix --transport host measures between ranks``."""
     suits: Callable[[], bool] = lambda: True
     """Where several share a command and the options do not decide: whether this machine is one for it."""
+
+    def load_pages(self) -> None:
+        """Load what turns records into pages."""
+        self._module("results")
+        self._module("page")
 
     def _module(self, name: str) -> Any:
         return import_module(f"volley.benchmarks.{self.name}.{name}")
@@ -72,19 +78,13 @@ class Benchmark:
         jobs: Jobs = self._module("jobs").jobs(options, site)
         return jobs
 
-    def preflight(self, plan: Plan) -> Plan | None:
-        """Return a small plan of its own that sends through the same calls; ``None`` for the usual one."""
-        make = getattr(self._module("jobs"), "preflight", None)
-        found: Plan | None = make(plan) if make else None
-        return found
-
     def forecast(self, plan: Plan) -> Forecast:
         """Return what tells those who wait how long it takes."""
         forecast: Forecast = self._module("progress").forecast(plan)
         return forecast
 
     def results(self, logs: Sequence[RunLog]) -> list[Any]:
-        """Turn the records of its runs into numbers, one object a series."""
+        """Turn the records of its runs into numbers, one object a series of launches."""
         found: list[Any] = self._module("results").results(logs)
         return found
 

@@ -151,6 +151,17 @@ def _build(options: type[Options], values: Mapping[str, Any]) -> Options:
     return options(**plain, given=given)
 
 
+def value_of(options: Any, name: str) -> Any:
+    """Return the value of an option by its long form, e.g. ``--gpus``; ``None`` where there is no such option."""
+    for each in declared(type(options)):
+        if each.option.name == name:
+            found: Any = options
+            for part in each.place.split("."):
+                found = getattr(found, part)
+            return found
+    return None
+
+
 # --------------------------------------------------------------------------------------------------- commands
 
 
@@ -292,6 +303,9 @@ def _unknown(word: str, known: Sequence[str]) -> str:
 # ----------------------------------------------------------------------------------------------------- the help
 
 _WIDEST = 100
+"""Columns of text that the eye follows."""
+_INDENT = 28
+"""Where the help of an option begins."""
 
 
 def written(each: Declared) -> str:
@@ -320,17 +334,10 @@ def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = 
 
     width = min(shutil.get_terminal_size().columns, _WIDEST)
 
-    def row(name: str, text: str) -> Iterator[str]:
-        lines = textwrap.wrap(text, width - 28) or [""]
-        yield f"  {name:<24}  {lines.pop(0)}" if len(name) <= 24 else f"  {name}"
-        yield from (f"{'':28}{line}" for line in lines if line)
-
-    def rows(name: str, text: str) -> Iterator[str]:
-        return (
-            row(name, text)
-            if len(name) <= 24
-            else iter([f"  {name}", *textwrap.wrap(text, width, initial_indent=" " * 28, subsequent_indent=" " * 28)])
-        )
+    def row(name: str, text: str) -> list[str]:
+        lines = textwrap.wrap(text, width - _INDENT) or [""]
+        first = [f"  {name:<{_INDENT - 4}}  {lines.pop(0)}"] if len(name) <= _INDENT - 4 else [f"  {name}"]
+        return [*first, *(" " * _INDENT + line for line in lines if line)]
 
     positional = "".join(f" {each.option.metavar}" for each in command.declared() if each.option.positional)
     lines = [f"Usage: {command.title} [OPTIONS]{' COMMAND …' if commands else positional}", ""]
@@ -340,13 +347,13 @@ def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = 
         lines.append("Commands:")
         for each in commands:
             names = ", ".join((each.name, *each.aliases))
-            lines += rows(names, " ".join(each.help.strip().split("\n\n")[0].split()))
+            lines += row(names, " ".join(each.help.strip().split("\n\n")[0].split()))
         lines.append("")
     for panel, known in panels(command).items():
         lines.append(f"{panel or 'Other'}:")
         for option_ in known:
             default = option_.default_text
-            lines += rows(written(option_), option_.option.help + (f" [default: {default}]" if default else ""))
+            lines += row(written(option_), option_.option.help + (f" [default: {default}]" if default else ""))
         lines.append("")
     lines += ["Examples:", *(f"  {example}" for example in command.examples), ""]
     for paragraph in epilog.strip().split("\n\n"):

@@ -24,8 +24,8 @@ _GUESSED_POINT_S = 0.3
 class Forecast(Protocol):
     """What a benchmark tells those who wait: ``volley.benchmarks.<name>.progress`` has ``forecast(plan)``."""
 
-    def drop(self, transport: Transport) -> None:
-        """Leave out a transport that turned out to be unavailable."""
+    def note(self, transport: Transport) -> None:
+        """Take note of a transport, before the first measurement; one that is unavailable is left out."""
 
     def add(self, record: Any) -> str | None:
         """Count a record of this benchmark; return what it says in short, ``None`` where that is not worth a line."""
@@ -74,9 +74,10 @@ class SizeForecast:
         self.done = 0
         self._fraction = 0.0
 
-    def drop(self, transport: Transport) -> None:
+    def note(self, transport: Transport) -> None:
         """Leave out a transport that turned out to be unavailable."""
-        self.total -= len(self._left.pop(transport.transport, []))
+        if not transport.available:
+            self.total -= len(self._left.pop(transport.transport, []))
 
     def count(self, transport: str, size_bytes: int, done: Done | None) -> None:
         """Count a point that is done; ``None`` for one that was skipped or failed."""
@@ -121,10 +122,10 @@ class StepForecast:
         self.done = 0
         self._budget_s = budget_s
 
-    def drop(self, transport: Transport) -> None:
+    def note(self, transport: Transport) -> None:
         """A transport that is left out makes the steps shorter, not fewer."""
 
-    def add(self, record: Any) -> str | None:
+    def add(self, record: Any) -> str | None:  # noqa: ARG002  subclasses look at it
         """Count a step that is done; subclasses say what it has shown."""
         self.done += 1
         return None

@@ -49,7 +49,7 @@ class Job:
     """What to say before it starts."""
 
 
-def nothing_more(logs: Sequence[RunLog], say: Callable[[str], None]) -> Job | None:
+def nothing_more(logs: Sequence[RunLog], say: Callable[[str], None]) -> Job | None:  # noqa: ARG001
     """Need no job that depends on what was measured."""
     return None
 
@@ -161,7 +161,8 @@ def _unknown(name: str, valid: Sequence[str]) -> str:
 
     near = difflib.get_close_matches(name.lower(), [*valid, "all"], n=1)
     guess = f"; did you mean {near[0]}?" if near else ";"
-    return f"there is no transport {escape_controls(name)!r}{guess} this engine has {join_words(valid)} (all for every one)"
+    known = f"this engine has {join_words(valid)} (all for every one)"
+    return f"there is no transport {escape_controls(name)!r}{guess} {known}"
 
 
 def count_ranks(job: JobOptions, site: Site, *, usual: int) -> int:

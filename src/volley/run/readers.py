@@ -22,12 +22,12 @@ LARGEST_COUNT = (1 << 31) - 1
 MOST_DIGITS = 18
 
 
-def text(option: str, words: Sequence[str]) -> str:
+def text(_option: str, words: Sequence[str]) -> str:
     """Take the last word as it is."""
     return words[-1]
 
 
-def texts(option: str, words: Sequence[str]) -> tuple[str, ...]:
+def texts(_option: str, words: Sequence[str]) -> tuple[str, ...]:
     """Take all words as they are, of an option that may be repeated."""
     return tuple(words)
 
@@ -85,10 +85,13 @@ def seconds(option: str, words: Sequence[str]) -> float:
 
 
 def percentage(option: str, words: Sequence[str]) -> float:
-    """Return the fraction that a percentage is; the percent sign may be left out of a number from 0.01 on."""
-    number_, _, rest = words[-1].strip().lstrip("±").partition("%")
+    """Return the fraction that a percentage is.
+
+    The sign may be left out of a number from 0.1 on: a plain 0.01 could be a fraction.
+    """
+    number_, sign, rest = words[-1].strip().lstrip("±").partition("%")
     fraction = _float(number_) / 100
-    if rest or not 0 < fraction <= 1:
+    if rest or not 0 < fraction <= 1 or (not sign and fraction < 0.001):
         raise UserError(f"{option}: {words[-1]!r} is not a percentage above 0% and up to 100%: write e.g. {option} 1%")
     return fraction
 

@@ -1,0 +1,155 @@
+"""Progress while a run measures: a bar that is drawn when a record arrives, or plain lines.
+
+Nothing is drawn between records: a refreshing thread would compete with rank 0 for its core, and be measured.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from volley.report.ascii_fallback import AsciiFallback
+from volley.run.forecast import Forecast
+from volley.run.records import COMMON, Transport
+from volley.text import count, escape_controls
+from volley.units import format_duration
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+LINES_EVERY_S = 10.0
+"""Where there is no bar, records that are no results give a line about this often."""
+
+
+class Progress:
+    """Shows how far a measurement is; use it as a context manager around all launches.
+
+    On a terminal a bar is drawn, and wiped out at the end.  Where standard output is no terminal, each result gives one
+    line on standard error.
+    """
+
+    def __init__(
+        self, format_name: str = "table", *, launches: int = 1, out: TextIO | None = None, err: TextIO | None = None
+    ) -> None:
+        """Prepare; nothing is shown yet.
+
+        Args:
+            format_name: the format of the results; the bar keeps off standard output where that is for programs.
+            launches: how often ``begin`` will be called.
+            out: standard output unless given.
+            err: standard error unless given.
+        """
+        out, self._err = out or sys.stdout, err or sys.stderr
+        self._launches = launches
+        self._launch = 0
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._forecast: Forecast | None = None
+        self._begun = time.monotonic()
+        self._lined = self._begun
+        self._screen: TextIO | None = None
+        if out.isatty():
+            self._screen = self._err if self._err.isatty() else out if format_name == "table" else None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def begin(self, forecast: Forecast, ranks: int) -> None:
+        """Take note that a launch of so many ranks starts; the first one makes the bar."""
+        if self._launch == 0 and self._screen is not None:
+            self._bar = _bar(self._screen)
+            if self._bar is not None:
+                self._bar.start()
+        self._launch += 1
+        self._launches = max(self._launches, self._launch)  # launches that depend on results come on top
+        self._forecast = forecast
+        self._begun = time.monotonic()
+        if self._bar is not None:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._task = self._bar.add_task(f"{self._which()}starting {count(ranks, 'rank')}", total=1.0, left="")
+            self._bar.refresh()
+
+    def on_record(self, record: Any) -> None:
+        """Take note of a record that has arrived, and draw."""
+        if self._forecast is None:
+            return
+        if isinstance(record, Transport):
+            self._forecast.note(record)
+        if isinstance(record, COMMON):
+            return
+        text = self._forecast.add(record)
+        if text is None:
+            return
+        now = time.monotonic()
+        is_result = hasattr(record, "status") or hasattr(record, "statuses")
+        if self._bar is None and not is_result:
+            if now - self._lined < LINES_EVERY_S:
+                return
+            self._lined = now
+        self._draw(f"{self._which()}{escape_controls(text)}", *self._outlook(now - self._begun))
+
+    def note(self, text: str) -> None:
+        """Show a sentence that is no result, above the bar or as a line of its own."""
+        if self._bar is not None:
+            from rich.text import Text  # noqa: PLC0415  start-up: loaded for the bar already
+
+            self._bar.console.print(Text(escape_controls(text)), soft_wrap=True)
+        else:
+            self._line(escape_controls(text))
+
+    def _draw(self, text: str, fraction: float, left_s: float) -> None:
+        left = f"{format_duration(left_s)} left" if fraction < 1 else "done"
+        if self._bar is None or self._task is None:
+            self._line(f"{text} ({fraction:.0%}, {left})".replace("%", " %"))
+            return
+        self._bar.update(self._task, description=text, completed=fraction, left=left)
+        self._bar.refresh()
+
+    def _outlook(self, elapsed_s: float) -> tuple[float, float]:
+        """Return the fraction done and the seconds left, over all launches, the next ones like this."""
+        assert self._forecast is not None
+        left_s = self._forecast.left_s(elapsed_s)
+        fraction = (self._launch - 1 + self._forecast.fraction(elapsed_s)) / self._launches
+        return fraction, left_s + (self._launches - self._launch) * (elapsed_s + left_s)
+
+    def _which(self) -> str:
+        return f"launch {self._launch} of {self._launches}: " if self._launches > 1 else ""
+
+    def _line(self, text: str) -> None:
+        print(f"volley: {text}", file=cast(TextIO, AsciiFallback(self._err)), flush=True)
+
+
+def _bar(screen: TextIO) -> Bar | None:
+    """A bar that draws only when it is told to; ``None`` for a terminal that cannot wipe out what it shows."""
+    from rich.console import Console  # noqa: PLC0415  start-up: only terminals need it
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn  # noqa: PLC0415
+    from rich.progress import Progress as RichProgress  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415
+
+    console = Console(file=screen, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal or console.is_dumb_terminal:
+        return None
+    # What has a fixed length comes first, so that a narrow terminal cuts the text and not the time.
+    return RichProgress(
+        BarColumn(bar_width=16),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+        TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+        console=console,
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+        expand=True,
+    )

@@ -1,0 +1,288 @@
+"""A session: one command line that measures, from the checked options to the exit code.
+
+It is a loop over immutable jobs with one flag that stops it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
+from volley.machine import nvml
+from volley.machine.driver import has_driver
+from volley.machine.hardware import Hardware
+from volley.machine.mpi_stack import Stack, assemble, read_facts
+from volley.report.ascii_fallback import discard_output
+from volley.run import engine_path, inside_launcher, preflight
+from volley.run.benchmark import Benchmark
+from volley.run.commandline import value_of
+from volley.run.engine import About, EngineProcess, Stop, ask_about
+from volley.run.jobs import PAIR, Job, Jobs, Site, with_launch
+from volley.run.launchers.allocation import allocation
+from volley.run.options import BenchmarkOptions
+from volley.run.plan import Plan
+from volley.run.preflight import Preflight
+from volley.run.progress import Progress
+from volley.run.records import End, Run
+from volley.run.records_file import LineReader, RunLog, Writer, encode_line, open_writer
+from volley.run.run_outcome import RunOutcome, judge, stopped, worst
+from volley.run.start import Start, join_launcher, start_alone, start_launcher
+from volley.text import ascii_json, escape_controls
+
+
+def measure(benchmark: Benchmark, options: BenchmarkOptions) -> int:
+    """Measure what was asked for, keep and show it, and return the exit code.
+
+    Raises:
+        UserError: if the request makes no sense, or this machine cannot do it; nothing was measured then.
+    """
+    session = prepare(benchmark, options)
+    return session.show_only() if options.job.dry_run else session.run()
+
+
+def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
+    """Check the options against engine and machine, and describe the jobs; only the engine's ``--about`` is started.
+
+    Raises:
+        UserError: if the request makes no sense, or this machine cannot do it.
+    """
+    position = inside_launcher.rank_info(os.environ) if options.job.launcher == "auto" else None
+    granted = allocation(os.environ)
+    if benchmark.local:
+        site = Site(About(), None, granted)
+        jobs = benchmark.jobs(options, site)
+        path = Path(engine_path.local_engine_path())
+        built = read_facts(path)
+        if built.cuda_version is None:
+            hint = f"; {benchmark.hint}" if benchmark.hint else ""
+            raise MachineError(f"this engine was built without CUDA and sees no GPU{hint}")
+        stack = Stack(built, mpiexec=None)  # it starts no MPI
+    else:
+        path = Path(engine_path.engine_path())
+        answer = ask_about(path)
+        try:
+            stack = assemble(path, read_facts(path))
+        finally:
+            about = answer()
+        site = Site(about, position, granted)
+        jobs = benchmark.jobs(options, site)
+    session = Session(benchmark, options, jobs, site, path, stack)
+    session.starts = {job.plan.world_size: session.start_for(job.plan) for job in reversed(jobs.planned)}
+    return session
+
+
+@dataclass
+class Session:
+    """The jobs of a command line, and what has come of them so far."""
+
+    benchmark: Benchmark
+    options: BenchmarkOptions
+    jobs: Jobs
+    site: Site
+    path: Path
+    """Of the engine."""
+    stack: Stack
+    starts: dict[int, Start] = field(default_factory=dict)
+    """By number of ranks."""
+    logs: list[RunLog] = field(default_factory=list)
+    outcomes: list[RunOutcome] = field(default_factory=list)
+
+    # ---------------------------------------------------------------------------------------- how jobs start
+
+    def start_for(self, plan: Plan) -> Start:
+        """Return how a job of this plan is started.
+
+        Raises:
+            UserError: if it cannot be.
+        """
+        job = self.options.job
+        if self.benchmark.local:
+            return start_alone(self.path)
+        if self.site.position:
+            return join_launcher(job, self.path, self.stack, self.site.position)
+        return start_launcher(
+            job,
+            self.path,
+            self.stack,
+            plan.world_size,
+            granted=self.site.allocation,
+            on_gpus=[
+                each for each in self.site.about.transports if each.memory == "device" and each.name in plan.transports
+            ],
+            share_cores=self.benchmark.computes,
+        )
+
+    def _complete(self, plan: Plan, tried: Preflight | None = None) -> Plan:
+        """Write into a plan how its job is started, and what the preflight found."""
+        start = self.starts[plan.world_size]
+        granted = self.site.allocation
+        launch: dict[str, Any] = {**start.facts(self.stack), "allocation": granted.facts() if granted else None}
+        if tried is None or preflight.RISKY not in plan.transports:
+            return with_launch(plan, launch)
+        if start.inside_launcher:
+            launch["tried_alone"] = [preflight.RISKY]
+        if tried.protocols:
+            launch["stack"] = {**launch["stack"], "ucx_protocols": msgspec.to_builtins(tried.protocols)}
+        return with_launch(msgspec.structs.replace(plan, excluded=tried.excluded), launch)
+
+    def show_only(self) -> int:
+        """Print each plan, and on stderr the command line that would measure it."""
+        shown: list[Plan] = []
+        for plan in (self._complete(job.plan) for job in self.jobs.planned):
+            if plan in shown:  # a repeated launch
+                continue
+            shown.append(plan)
+            print(ascii_json(msgspec.json.format(msgspec.json.encode(plan), indent=2)))
+            sys.stdout.flush()
+            print(escape_controls(self.starts[plan.world_size].line()), file=sys.stderr)
+        if self.jobs.note:
+            print(f"volley: {self.jobs.note}", file=sys.stderr)
+        return EXIT_GOOD
+
+    # -------------------------------------------------------------------------------------------- the session
+
+    def run(self) -> int:
+        """Launch, keep, show; return the exit code."""
+        writer = open_writer(self.options.output.output, self.benchmark.command or self.benchmark.name)
+        try:
+            with (
+                Stop() as stop,
+                Progress(self.options.output.format, launches=len(self.jobs.planned)) as progress,
+            ):
+                self._launch_all(writer, progress, stop)
+                if stop.signal is not None:
+                    self.outcomes.append(stopped(stop.signal))
+        finally:
+            writer.close()
+        try:
+            if any(log.run or log.statuses for log in self.logs):
+                from volley.run import show  # noqa: PLC0415  start-up: loaded above already
+
+                show.render(self.logs, (self.benchmark,), self.options.output.format, sys.stdout)
+                sys.stdout.flush()
+        except BrokenPipeError:  # who read it has seen enough; what became of the measurement is said all the same
+            discard_output()
+        finally:  # also where nobody reads the report, or it finds no room
+            code = self._say(writer)
+        return code
+
+    def _launch_all(self, writer: Writer, progress: Progress, stop: Stop) -> None:
+        """Start one job after another until there are no more, or one ends the session."""
+        for note in (writer.note if writer.path else None, self.jobs.note):
+            if note:
+                progress.note(note)
+        tried = self._preflight(progress, stop)
+        for job in self._each_job(progress):
+            if stop.signal is not None:
+                return
+            if job.note:
+                progress.note(job.note)
+            try:
+                self.starts.setdefault(job.plan.world_size, self.start_for(job.plan))
+                outcome = self._launch(self._complete(job.plan, tried), writer, progress, stop)
+            except UserError as error:  # what was measured before is shown all the same
+                outcome = RunOutcome(error.exit_code, (f"volley: {error}",), ends_session=True)
+            self.outcomes.append(outcome)
+            if outcome.ends_session:
+                return
+
+    def _each_job(self, progress: Progress) -> Iterator[Job]:
+        yield from self.jobs.planned
+        while job := self.jobs.next_job(self.logs, progress.note):
+            yield job
+
+    def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:
+        """Find out in a job of its own whether MPI takes device memory: where it does not, it crashes."""
+        plans = [job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR]
+        plan = next((plan for plan in plans if preflight.RISKY in plan.transports), None)
+        if plan is None or not has_driver():
+            return None
+        start = self.starts[plan.world_size]
+        if start.inside_launcher:
+            progress.note("trying MPI on device memory: a process of its own sends to itself")
+            environment = inside_launcher.scrubbed(start.environment)
+            return preflight.to_itself(start.tokens, environment, self.stack, stop)
+        progress.note("trying MPI on device memory in a job of its own")
+        return preflight.between_two(plan, start.tokens, start.environment, self.stack, stop)
+
+    def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
+        """Run the job once; its records go to the file, to memory and to the screen as they come."""
+        start = self.starts[plan.world_size]
+        log = RunLog()
+        with EngineProcess(start.tokens, start.environment, stop, own_session=not start.inside_launcher) as process:
+            self.logs.append(log)
+            # MPI and CUDA take longer to start than this; no rank measures before it has the plan.
+            read = LineReader((self.benchmark,))
+            before = self._hardware(plan, "before")
+            from volley.run import show  # noqa: F401, PLC0415  start-up: loaded while the ranks start
+
+            self.benchmark.load_pages()
+            progress.begin(self.benchmark.forecast(plan), plan.world_size)
+            for line, record in process.records(plan, read):
+                if isinstance(record, End):
+                    _keep_hardware(self._hardware(plan, "after", log.run), log, writer)
+                writer.write(line)
+                log.take(record)
+                if isinstance(record, Run):
+                    narrowed = before if before is None or self.benchmark.local else nvml.of(before, _uuids(record))
+                    _keep_hardware(narrowed, log, writer)
+                    if note := _other_library(record):
+                        progress.note(note)
+                progress.on_record(record)
+        log.problems += process.losses
+        if stop.signal is not None:
+            return stopped(stop.signal)
+        if log.end is None:  # aborted: what became of the GPUs is worth knowing all the same
+            _keep_hardware(self._hardware(plan, "after", log.run), log, writer)
+        named = value_of(self.options, "--transport") or ()
+        return judge(log, process.ending, self.benchmark, named, start.hint)
+
+    def _hardware(self, plan: Plan, when: nvml.When, run: Run | None = None) -> Hardware | None:
+        """Read the GPUs of this node: all of them before it is known which ones the ranks use."""
+        on_gpus = {each.name for each in self.site.about.transports if each.memory == "device"}
+        wanted = self.jobs.hardware and (self.benchmark.local or not on_gpus.isdisjoint(plan.transports))
+        if not wanted or not has_driver() or (when == "after" and run is None):
+            return None
+        return nvml.read(when, _uuids(run) if run and not self.benchmark.local else None)
+
+    def _say(self, writer: Writer) -> int:
+        """Say on stderr how it ended, last of all where the records are; return the exit code."""
+        codes = [outcome.code for outcome in self.outcomes]
+        lines = list(dict.fromkeys(line for outcome in self.outcomes for line in outcome.lines))
+        if writer.trouble:
+            lines.append(f"volley: {writer.trouble}; what is shown above was kept in memory only")
+            codes.append(EXIT_MACHINE)
+        for line in (*lines, writer.last_line()):
+            if line is not None:
+                print(line, file=sys.stderr)
+        return worst(codes)
+
+
+def _uuids(run: Run) -> set[str]:
+    """The GPUs that the ranks use."""
+    return {rank.device.uuid for rank in run.ranks if rank.device}
+
+
+def _keep_hardware(hardware: Hardware | None, log: RunLog, writer: Writer) -> None:
+    """Put a record of the front's own between the engine's; a run without GPUs has nothing to say."""
+    if hardware is None or log.run is None or not _uuids(log.run):
+        return
+    writer.write(encode_line(hardware))
+    log.take(hardware)
+
+
+def _other_library(run: Run) -> str | None:
+    """Say when the MPI that answers is of another major or minor version than the one of the build."""
+    if run.mpi is None or run.engine.mpi_built is None:
+        return None
+    version = run.engine.mpi_built.split()[-1]
+    if ".".join(version.split(".")[:2]) in run.mpi.library:
+        return None
+    return f"the engine was built against {run.engine.mpi_built} and runs with {run.mpi.library}"
