@@ -16,9 +16,9 @@ import pytest
 
 from fake_engine import install
 from volley import engine
-from volley.doctor import facts as f
+from volley.machine import facts as f
 from volley.doctor.capture import attempts, capture, steering, without_home
-from volley.doctor.isolate import Skip, isolated
+from volley.machine.isolate import Skip, isolated
 from volley.doctor.probes import gpus, jobs, limits, system, ucx
 from volley.doctor.probes.cuda import sysfs_address
 from volley.doctor.registry import diagnose
@@ -28,9 +28,9 @@ from volley.errors import MachineError
 
 
 def test_a_probe_returns_its_value() -> None:
-    probe = isolated("call", lambda: f.Transfer(memory="host", status=3), f.Transfer, 10)
+    probe = isolated("call", lambda: f.TransferFacts(memory="host", status=3), f.TransferFacts, 10)
     assert probe == f.Probe(
-        call="call", value=f.Transfer(memory="host", status=3), exit=None, elapsed_s=probe.elapsed_s
+        call="call", value=f.TransferFacts(memory="host", status=3), exit=None, elapsed_s=probe.elapsed_s
     )
 
 
@@ -245,7 +245,7 @@ def test_ucx_perftest_is_run_between_two_processes(tmp_path: Path, monkeypatch: 
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(ucx.locate, "installed_file", lambda *_: None)
-    assert ucx.ucx_transfer() == f.Transfer(memory="host", status=0, said="Final: 10")
+    assert ucx.ucx_transfer() == f.TransferFacts(memory="host", status=0, said="Final: 10")
     assert "-t tag_lat -m host" in (tmp_path / "words").read_text()
 
 

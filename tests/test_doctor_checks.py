@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from volley.doctor import facts as f
+from volley.machine import facts as f
 from volley.doctor.findings import Finding
 from volley.doctor.registry import diagnose
 
@@ -34,7 +34,7 @@ def changed(probe: f.Probe[Any], **changes: Any) -> f.Probe[Any]:
 
 BASE = machine_base.h200x2()
 DOCKER = parts.system("debian12", root=True, container="docker")
-UNKNOWN = parts.tried(f.System(os_id="gentoo"))
+UNKNOWN = parts.tried(f.SystemFacts(os_id="gentoo"))
 NO_UVM = {"/dev/nvidiactl": "ok", "/dev/nvidia0": "ok"}
 DENIED = {"/dev/nvidiactl": "ok", "/dev/nvidia-uvm": "ok", "/dev/nvidia0": "Permission denied"}
 OTHER_JOBS = {**NO_UVM, "/dev/nvidia-uvm": "ok", "/dev/nvidia1": "Operation not permitted"}
@@ -42,8 +42,8 @@ ALL_SHUT = {"/dev/nvidiactl": "ok", "/dev/nvidia-uvm": "ok", "/dev/nvidia0": "Op
 SLURM = {"SLURM_JOB_ID": "42"}
 ONE = parts.cuda("NVIDIA H200", 1, (9, 0), 1, version=13000)
 DOWN = [
-    f.NvmlDevice(index=0, links=[f.NvLink(link=0, active=True), f.NvLink(link=1, active=False)]),
-    f.NvmlDevice(index=1, links=[f.NvLink(link=0, active=True), f.NvLink(link=1, active=True)]),
+    f.NvmlDevice(index=0, links=[f.LinkFacts(link=0, active=True), f.LinkFacts(link=1, active=False)]),
+    f.NvmlDevice(index=1, links=[f.LinkFacts(link=0, active=True), f.LinkFacts(link=1, active=True)]),
 ]
 
 
@@ -67,19 +67,19 @@ DOWN = [
         ),
         (
             "driver",
-            {"driver": parts.tried(f.Driver()), "cuda": parts.skipped("no"), "system": DOCKER},
+            {"driver": parts.tried(f.DriverFacts()), "cuda": parts.skipped("no"), "system": DOCKER},
             "broken",
             "2 NVIDIA GPUs",
             "docker run --gpus all",
         ),
         (
             "driver",
-            {"driver": parts.tried(f.Driver()), "cuda": parts.skipped("no"), "system": UNKNOWN},
+            {"driver": parts.tried(f.DriverFacts()), "cuda": parts.skipped("no"), "system": UNKNOWN},
             "broken",
             "",
             "http",
         ),
-        ("driver", {"driver": parts.tried(f.Driver())}, "good", "does not show", ""),
+        ("driver", {"driver": parts.tried(f.DriverFacts())}, "good", "does not show", ""),
         ("driver", {"driver": changed(BASE.driver, nodes=OTHER_JOBS)}, "good", "580", ""),
         (
             "driver",
@@ -107,7 +107,7 @@ DOWN = [
             "GPUs",
             {
                 "cuda": parts.tried(
-                    f.Cuda(status=803, status_name="CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", failed_call="cuInit")
+                    f.CudaFacts(status=803, status_name="CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", failed_call="cuInit")
                 )
             },
             "broken",
@@ -116,7 +116,7 @@ DOWN = [
         ),
         (
             "GPUs",
-            {"cuda": parts.tried(f.Cuda(status=802, status_name="CUDA_ERROR_SYSTEM_NOT_READY", failed_call="cuInit"))},
+            {"cuda": parts.tried(f.CudaFacts(status=802, status_name="CUDA_ERROR_SYSTEM_NOT_READY", failed_call="cuInit"))},
             "broken",
             "NOT_READY",
             "nvidia-fabricmanager",
@@ -305,7 +305,7 @@ def test_two_ranks_on_the_only_gpu_are_good() -> None:
     ],
 )
 def test_a_driver_is_installed_as_the_distribution_does(name: str, words: str) -> None:
-    changes = {"driver": parts.tried(f.Driver()), "cuda": parts.skipped("no"), "system": parts.system(name)}
+    changes = {"driver": parts.tried(f.DriverFacts()), "cuda": parts.skipped("no"), "system": parts.system(name)}
     assert finding("driver", **changes).remedy.startswith(words)
     as_root = {**changes, "system": parts.system(name, root=True)}
     assert finding("driver", **as_root).remedy.startswith(words.removeprefix("sudo "))

@@ -11,7 +11,7 @@ import pytest
 from installations import Installation
 from the_command import Command
 from volley import cli
-from volley.doctor import facts as f
+from volley.machine import facts as f
 from volley.doctor.findings import Diagnosis
 from volley.doctor.registry import CHECKS
 
@@ -95,7 +95,7 @@ def test_device_query_prints_every_attribute(capsys: pytest.CaptureFixture[str])
         "    3   no  no yes yes",
     ]
     _, out, _ = doctor(capsys, "--from", kept("t4x4"), "--device-query", "--json")
-    assert len(msgspec.json.decode(out, type=f.Cuda).devices) == 4
+    assert len(msgspec.json.decode(out, type=f.CudaFacts).devices) == 4
 
 
 # ------------------------------------------------------------------------------------------------ bad requests

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from volley.doctor import facts as f
-from volley.doctor.isolate import Skip, isolated
+from volley.machine import facts as f
+from volley.machine.isolate import Skip, isolated
 from volley.doctor.probes import cuda, gdrcopy, gpus, jobs, ucx
 from volley.doctor.probes.attributes import ATTRIBUTES
 
@@ -104,10 +104,10 @@ def test_the_bus_is_walked_for_display_controllers_of_nvidia(tmp_path: Path, mon
     device(tmp_path / "devices", "0000:3d:00.0", vendor="0x10de", **{"class": "0x040300"})  # its sound
     device(tmp_path / "devices", "0000:3e:00.0", vendor="0x8086", **{"class": "0x030000"})
     first, second = gpus.bus().gpus
-    assert first == f.PciDevice(
+    assert first == f.PciGpu(
         address=PCI, device_id="0x2335", driver="nvidia", generation_max=5, width_max=16, numa_node=1
     )
-    assert second == f.PciDevice(address="0000:3c:00.0", device_id="0x2335")
+    assert second == f.PciGpu(address="0000:3c:00.0", device_id="0x2335")
 
 
 def test_bridges_above_a_gpu_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_a_mapping_of_gdrcopy_is_written_and_read_back(
 ) -> None:
     monkeypatch.setattr(gdrcopy, "opened", lambda _: "ok")
     monkeypatch.setenv("FAKE_GDR", fault)
-    probe = isolated("gdr", gdrcopy.gdrcopy, f.Gdrcopy, 10)
+    probe = isolated("gdr", gdrcopy.gdrcopy, f.GdrcopyFacts, 10)
     assert probe.value
     assert (probe.value.mapped, probe.value.map_error, probe.value.library) == (mapped, error, "2.4")
 
@@ -220,7 +220,7 @@ def test_nvml_is_asked_for_modes_and_links(monkeypatch: pytest.MonkeyPatch) -> N
     first, second = found.devices
     assert (first.pci, first.mig, first.ecc, first.pcie_generation_max) == (PCI, True, True, 5)
     assert first.links == [
-        f.NvLink(
+        f.LinkFacts(
             link=0,
             active=True,
             version=4,
@@ -228,8 +228,8 @@ def test_nvml_is_asked_for_modes_and_links(monkeypatch: pytest.MonkeyPatch) -> N
             remote_kind="switch",
             line_rate_bytes_per_s=26.562e9,
         ),
-        f.NvLink(link=1, active=True, version=4, line_rate_bytes_per_s=26.562e9),
-        f.NvLink(link=2, active=False, version=4),
+        f.LinkFacts(link=1, active=True, version=4, line_rate_bytes_per_s=26.562e9),
+        f.LinkFacts(link=2, active=False, version=4),
     ]
     assert second == f.NvmlDevice(index=1)
     assert found.p2p[0][1] == "topology not supported"

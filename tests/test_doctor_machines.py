@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from volley.doctor import checks
-from volley.doctor import facts as f
+from volley.machine import facts as f
 from volley.doctor.registry import CHECKS, diagnose
 
 MACHINES = Path(__file__).parent / "machines"

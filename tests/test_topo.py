@@ -15,11 +15,11 @@ import pytest
 
 from the_command import Command
 from volley import cli
-from volley.doctor import facts as f
-from volley.drawing import LETTER
+from volley.machine import facts as f
 from volley.engine import ask_about
 from volley.errors import MachineError, UserError
 from volley.machine.line_rate import ROUTES
+from volley.report.svg import LETTER
 from volley.topo.layout import layout_of
 from volley.topo.machine import Machine, machine_of
 from volley.topo.page import page

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from volley.doctor import facts as f
+from volley.machine import facts as f
 from volley.doctor.capture import capture
 from volley.doctor.probes import topology
 
@@ -47,7 +47,7 @@ def sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sysfs:
 
 
 def test_an_empty_sysfs_gives_an_empty_topology(sysfs: Sysfs) -> None:
-    assert topology.topology() == f.Topology()
+    assert topology.topology() == f.TopologyFacts()
 
 
 def test_devices_stand_below_their_bridges(sysfs: Sysfs) -> None:
@@ -87,9 +87,9 @@ def test_nodes_have_cores_memory_and_distances(sysfs: Sysfs) -> None:
     sysfs.write("devices/system/node/node250", cpulist="")
     sysfs.write("devices/system/cpu/cpu88/topology", physical_package_id="8")
     assert topology.topology().nodes == [
-        f.NumaNode(number=0, cores="0-87", distances=[10, 40]),
-        f.NumaNode(number=8, cores="88-175", package=8, memory_bytes=1 << 20, distances=[40, 10]),
-        f.NumaNode(number=250),
+        f.NumaFacts(number=0, cores="0-87", distances=[10, 40]),
+        f.NumaFacts(number=8, cores="88-175", package=8, memory_bytes=1 << 20, distances=[40, 10]),
+        f.NumaFacts(number=250),
     ]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import machine_known as known
 import machine_variants as variants
 
-from volley.doctor import facts as f
+from volley.machine import facts as f
 from volley.topo.machine import machine_of
 from volley.topo.picture import picture
 from volley.topo.way import way_of

@@ -27,7 +27,7 @@ from parts import (
     ucx_transfer,
 )
 
-from volley.doctor import facts as f
+from volley.machine import facts as f
 
 GIB = 1 << 30
 GCC13 = "g++ (GCC) 13.2.0"
@@ -46,7 +46,7 @@ def machine(note: str, **probes: Any) -> f.Facts:
     return f.Facts(note=note, **{**known, **alike, **probes})
 
 
-def devices(probe: f.Probe[f.Cuda]) -> list[f.CudaDevice]:
+def devices(probe: f.Probe[f.CudaFacts]) -> list[f.CudaDevice]:
     assert probe.value
     return probe.value.devices
 

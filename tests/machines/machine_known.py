@@ -30,7 +30,7 @@ from parts import (
     ucx_transfer,
 )
 
-from volley.doctor import facts as f
+from volley.machine import facts as f
 
 
 def t4x4() -> f.Facts:
@@ -137,7 +137,7 @@ def abci_v() -> f.Facts:
         system=system("centos7", kernel="3.10.0-862.el7"),
         toolchain=f.Probe(
             call="c++ -std=c++20 try.cpp && ./try; cmake --version; nvcc -c try.cu",
-            value=f.Toolchain(
+            value=f.ToolchainFacts(
                 compiler=f.Program(
                     name="C++ compiler",
                     path="/usr/bin/c++",

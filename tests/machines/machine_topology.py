@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 import msgspec
 from parts import address
 
-from volley.doctor import facts as f
+from volley.machine import facts as f
 
 GIB = 1 << 30
 End = tuple[str | None, str | None]
 """PCI address and kind of what an NVLink leads to."""
 
 
-def node(number: int, package: int, cores: str, gib: int, distances: Sequence[int]) -> f.NumaNode:
-    return f.NumaNode(number=number, package=package, cores=cores, memory_bytes=gib * GIB, distances=list(distances))
+def node(number: int, package: int, cores: str, gib: int, distances: Sequence[int]) -> f.NumaFacts:
+    return f.NumaFacts(number=number, package=package, cores=cores, memory_bytes=gib * GIB, distances=list(distances))
 
 
-def under(node: f.NumaNode, kind: str, at: str, bridges: Sequence[str] = (), **more: object) -> f.PciPlace:
+def under(node: f.NumaFacts, kind: str, at: str, bridges: Sequence[str] = (), **more: object) -> f.PciPlace:
     """A device that hangs on a node."""
     known = {"kind": kind, "address": at, "bridges": list(bridges), "numa_node": node.number, "cores": node.cores}
     return msgspec.convert({**known, **more}, f.PciPlace)
@@ -33,14 +33,14 @@ def relocated(facts: f.Facts, addresses: Sequence[str], first: int = 4) -> f.Fac
     return msgspec.json.decode(document, type=f.Facts)
 
 
-def placed(facts: f.Facts, nodes: Sequence[f.NumaNode], places: Sequence[f.PciPlace]) -> f.Facts:
+def placed(facts: f.Facts, nodes: Sequence[f.NumaFacts], places: Sequence[f.PciPlace]) -> f.Facts:
     """Add what hangs where, and let doctor's older facts of the bus agree."""
     assert facts.bus.value
     by_address = {place.address: place for place in places}
     gpus = [msgspec.structs.replace(gpu, numa_node=by_address[gpu.address].numa_node) for gpu in facts.bus.value.gpus]
     rdma = [name for place in places for name in place.names if name.startswith("mlx")]
     bus = msgspec.structs.replace(facts.bus.value, gpus=gpus, infiniband=sorted(rdma))
-    found = f.Topology(nodes=list(nodes), places=sorted(places, key=lambda place: place.address))
+    found = f.TopologyFacts(nodes=list(nodes), places=sorted(places, key=lambda place: place.address))
     return msgspec.structs.replace(
         facts,
         bus=msgspec.structs.replace(facts.bus, value=bus),
@@ -59,7 +59,7 @@ def linked(facts: f.Facts, ends: Callable[[int, int], End], *, version: int, rat
     return msgspec.structs.replace(facts, nvml=msgspec.structs.replace(facts.nvml, value=nvml))
 
 
-def _led(link: f.NvLink, end: End, version: int, rate: float | None) -> f.NvLink:
+def _led(link: f.LinkFacts, end: End, version: int, rate: float | None) -> f.LinkFacts:
     remote, kind = end
     return msgspec.structs.replace(link, version=version, remote=remote, remote_kind=kind, line_rate_bytes_per_s=rate)
 
@@ -93,7 +93,7 @@ def abci_v(facts: f.Facts) -> f.Facts:
     gpus = ["0000:15:00.0", "0000:16:00.0", "0000:3a:00.0", "0000:3b:00.0"]
     above = {left.number: ("0000:11:00.0", "0000:12:00.0"), right.number: ("0000:36:00.0", "0000:37:00.0")}
 
-    def below(socket: f.NumaNode, kind: str, at: str, port: int, **more: object) -> f.PciPlace:
+    def below(socket: f.NumaFacts, kind: str, at: str, port: int, **more: object) -> f.PciPlace:
         root_port, upstream = above[socket.number]
         downstream = f"{upstream[:5]}{int(upstream[5:7], 16) + 1:02x}:{port:02x}.0"
         return under(socket, kind, at, (root_port, upstream, downstream), **more)

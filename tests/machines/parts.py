@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from volley.doctor import facts as f
-from volley.records import Device
+from volley.machine import facts as f
+from volley.machine.hardware import Device
 
 NO_CUDA = "libcuda.so.1: cannot open shared object file: No such file or directory"
 NVIDIA_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 SYSTEMS = {
-    "ubuntu22": f.System(os_id="ubuntu", os_like=["debian"], os_name="Ubuntu 22.04 LTS", os_version="22.04"),
-    "debian12": f.System(os_id="debian", os_name="Debian GNU/Linux 12 (bookworm)", os_version="12"),
-    "rhel8": f.System(os_id="rhel", os_like=["fedora"], os_name="Red Hat Enterprise Linux 8.2", os_version="8.2"),
-    "centos7": f.System(os_id="centos", os_like=["rhel", "fedora"], os_name="CentOS Linux 7", os_version="7"),
-    "rocky9": f.System(
+    "ubuntu22": f.SystemFacts(os_id="ubuntu", os_like=["debian"], os_name="Ubuntu 22.04 LTS", os_version="22.04"),
+    "debian12": f.SystemFacts(os_id="debian", os_name="Debian GNU/Linux 12 (bookworm)", os_version="12"),
+    "rhel8": f.SystemFacts(os_id="rhel", os_like=["fedora"], os_name="Red Hat Enterprise Linux 8.2", os_version="8.2"),
+    "centos7": f.SystemFacts(os_id="centos", os_like=["rhel", "fedora"], os_name="CentOS Linux 7", os_version="7"),
+    "rocky9": f.SystemFacts(
         os_id="rocky", os_like=["rhel", "centos", "fedora"], os_name="Rocky Linux 9.4", os_version="9.4"
     ),
-    "sles15": f.System(
+    "sles15": f.SystemFacts(
         os_id="sles", os_like=["suse"], os_name="SUSE Linux Enterprise Server 15 SP6", os_version="15.6"
     ),
 }
@@ -33,17 +33,17 @@ def skipped(why: str, call: str = "tried") -> f.Probe[Any]:
     return f.Probe(call=call, skipped=why)
 
 
-def system(name: str, *, kernel: str = "6.5.0", architecture: str = "x86_64", **more: Any) -> f.Probe[f.System]:
+def system(name: str, *, kernel: str = "6.5.0", architecture: str = "x86_64", **more: Any) -> f.Probe[f.SystemFacts]:
     base = SYSTEMS[name]
     fields = {key: getattr(base, key) for key in base.__struct_fields__}
-    return tried(f.System(**{**fields, "kernel": kernel, "architecture": architecture, **more}), "os-release, uname")
+    return tried(f.SystemFacts(**{**fields, "kernel": kernel, "architecture": architecture, **more}), "os-release, uname")
 
 
 def toolchain(
     compiler: str, cmake: str | None = "cmake version 3.28.3", nvcc: str | None = None
-) -> f.Probe[f.Toolchain]:
+) -> f.Probe[f.ToolchainFacts]:
     return tried(
-        f.Toolchain(
+        f.ToolchainFacts(
             compiler=f.Program(name="C++ compiler", path="/usr/bin/c++", version=compiler),
             cmake=f.Program(name="cmake", path="/usr/bin/cmake" if cmake else None, version=cmake),
             nvcc=f.Program(name="nvcc", path="/usr/local/cuda/bin/nvcc" if nvcc else None, version=nvcc),
@@ -65,9 +65,9 @@ def address(index: int, first: int = 4) -> str:
 
 def bus(
     count: int, *, driver: str | None = "nvidia", generation: int = 3, infiniband: Sequence[str] = ()
-) -> f.Probe[f.Bus]:
+) -> f.Probe[f.BusFacts]:
     gpus = [
-        f.PciDevice(
+        f.PciGpu(
             address=address(index),
             device_id="0x0000",
             driver=driver,
@@ -77,14 +77,14 @@ def bus(
         )
         for index in range(count)
     ]
-    return tried(f.Bus(gpus=gpus, infiniband=list(infiniband)), "grep 0x10de /sys/bus/pci/devices/*/vendor")
+    return tried(f.BusFacts(gpus=gpus, infiniband=list(infiniband)), "grep 0x10de /sys/bus/pci/devices/*/vendor")
 
 
-def driver(version: str, count: int, **more: Any) -> f.Probe[f.Driver]:
+def driver(version: str, count: int, **more: Any) -> f.Probe[f.DriverFacts]:
     nodes = dict.fromkeys((*NVIDIA_NODES, *(f"/dev/nvidia{index}" for index in range(count))), "ok")
     found = {"modules": ["nvidia", "nvidia_uvm"], "nodes": nodes, "headers": True, **more}
     return tried(
-        f.Driver(version=f"NVIDIA UNIX x86_64 Kernel Module  {version}", **found),
+        f.DriverFacts(version=f"NVIDIA UNIX x86_64 Kernel Module  {version}", **found),
         "cat /proc/driver/nvidia/version; open(/dev/nvidia*); dlopen(libcuda.so.1)",
     )
 
@@ -99,7 +99,7 @@ def cuda(
     reaches: Callable[[int, int], bool] = lambda *_: True,
     first: int = 4,
     **attributes: int,
-) -> f.Probe[f.Cuda]:
+) -> f.Probe[f.CudaFacts]:
     major, minor = capability
     known = {"COMPUTE_CAPABILITY_MAJOR": major, "COMPUTE_CAPABILITY_MINOR": minor, "COMPUTE_MODE": 0, **attributes}
     devices = [
@@ -110,7 +110,7 @@ def cuda(
     ]
     peers = [[one == other or reaches(one, other) for other in range(count)] for one in range(count)]
     return tried(
-        f.Cuda(driver_version=version, devices=devices, peers=peers), "cuInit, cuDeviceGetCount, cuDeviceCanAccessPeer"
+        f.CudaFacts(driver_version=version, devices=devices, peers=peers), "cuInit, cuDeviceGetCount, cuDeviceCanAccessPeer"
     )
 
 
@@ -123,7 +123,7 @@ def nvml(
     mig: bool | None = None,
     p2p: str = "ok",
     driver_version: str = "",
-) -> f.Probe[f.Nvml]:
+) -> f.Probe[f.NvmlFacts]:
     devices = [
         f.NvmlDevice(
             index=index,
@@ -137,13 +137,13 @@ def nvml(
             pcie_generation_max=generation,
             pcie_width=16,
             pcie_width_max=16,
-            links=[f.NvLink(link=link, active=True, version=3) for link in range(links)],
+            links=[f.LinkFacts(link=link, active=True, version=3) for link in range(links)],
         )
         for index in range(count)
     ]
     table = [["ok" if one == other else p2p for other in range(count)] for one in range(count)]
     call = "nvmlInit, nvmlDeviceGetNvLinkState, nvmlDeviceGetP2PStatus"
-    return tried(f.Nvml(driver_version=driver_version, devices=devices, p2p=table), call)
+    return tried(f.NvmlFacts(driver_version=driver_version, devices=devices, p2p=table), call)
 
 
 def pcie(count: int, generation: int | None, width: int | None = 16) -> f.Probe[list[f.LoadedLink]]:
@@ -154,7 +154,7 @@ def pcie(count: int, generation: int | None, width: int | None = 16) -> f.Probe[
 # ------------------------------------------------------------------------------------------------- MPI
 
 
-def stack(version: str, source: str = "system", **more: Any) -> f.Probe[f.Stack]:
+def stack(version: str, source: str = "system", **more: Any) -> f.Probe[f.StackFacts]:
     known = {
         "engine_version": "0.1.0",
         "mpi_built": f"Open MPI {version}",
@@ -167,7 +167,7 @@ def stack(version: str, source: str = "system", **more: Any) -> f.Probe[f.Stack]
         "cuda_architectures": ["75", "80", "90", "100", "120"],
         "ompi_pml": ["cm", "ob1", "ucx"],
     }
-    return tried(f.Stack(**{**known, **more}), "volley-engine --about; ompi_info --parsable --all")
+    return tried(f.StackFacts(**{**known, **more}), "volley-engine --about; ompi_info --parsable --all")
 
 
 def rank(
@@ -177,7 +177,7 @@ def rank(
     index: int | None = None,
     cores: list[int] | None = None,
     by: str = "engine",
-) -> f.Seen:
+) -> f.RankFacts:
     gpu = None
     if device is not None:
         major, minor = (device.attributes[f"COMPUTE_CAPABILITY_{part}"] for part in ("MAJOR", "MINOR"))
@@ -189,7 +189,7 @@ def rank(
             compute_capability=f"{major}.{minor}",
             memory_bytes=device.memory_bytes,
         )
-    return f.Seen(
+    return f.RankFacts(
         rank=number,
         host="node1",
         node=0,
@@ -200,8 +200,8 @@ def rank(
     )
 
 
-def point(transport: str, size: int, seconds: float | None, verified: int = 24, **more: Any) -> f.Tried:
-    return f.Tried(
+def point(transport: str, size: int, seconds: float | None, verified: int = 24, **more: Any) -> f.PointFacts:
+    return f.PointFacts(
         transport=transport,
         size_bytes=size,
         status=more.pop("status", "ok"),
@@ -214,11 +214,11 @@ def point(transport: str, size: int, seconds: float | None, verified: int = 24, 
 def job(
     call: str,
     library: str,
-    ranks: list[f.Seen],
-    points: Sequence[f.Tried] = (),
-    ways: Sequence[f.Way] = (),
+    ranks: list[f.RankFacts],
+    points: Sequence[f.PointFacts] = (),
+    ways: Sequence[f.TransportFacts] = (),
     **more: Any,
-) -> f.Probe[f.Job]:
+) -> f.Probe[f.JobFacts]:
     launcher = more.pop("launcher", "openmpi")
     known = {
         "launcher": launcher,
@@ -232,26 +232,26 @@ def job(
         "points": list(points),
         "transports": list(ways),
     }
-    return tried(f.Job(**{**known, **more}), call)
+    return tried(f.JobFacts(**{**known, **more}), call)
 
 
-def host_job(library: str, small: float, large: float, **more: Any) -> f.Probe[f.Job]:
+def host_job(library: str, small: float, large: float, **more: Any) -> f.Probe[f.JobFacts]:
     ranks = [rank(number, None) for number in range(2)]
     points = [point("host", 8, small), point("host", 65536, large)]
     return job(
-        "volley pingpong --transport host", library, ranks, points, [f.Way(transport="host", available=True)], **more
+        "volley pingpong --transport host", library, ranks, points, [f.TransportFacts(transport="host", available=True)], **more
     )
 
 
-def device_job(library: str, devices: Sequence[f.CudaDevice], points: Sequence[f.Tried], **more: Any) -> f.Probe[f.Job]:
+def device_job(library: str, devices: Sequence[f.CudaDevice], points: Sequence[f.PointFacts], **more: Any) -> f.Probe[f.JobFacts]:
     ranks = [rank(number, devices[number % len(devices)]) for number in range(2)]
-    ways = [f.Way(transport=name, available=True) for name in ("aware", "staged/pinned")]
+    ways = [f.TransportFacts(transport=name, available=True) for name in ("aware", "staged/pinned")]
     return job(
         "volley pingpong --transport aware,staged/pinned", library, ranks, points, more.pop("ways", ways), **more
     )
 
 
-def crashed_job(devices: Sequence[f.CudaDevice], library: str) -> f.Probe[f.Job]:
+def crashed_job(devices: Sequence[f.CudaDevice], library: str) -> f.Probe[f.JobFacts]:
     return device_job(
         library,
         devices,
@@ -263,8 +263,8 @@ def crashed_job(devices: Sequence[f.CudaDevice], library: str) -> f.Probe[f.Job]
     )
 
 
-def launch(library: str, ranks: list[f.Seen], **more: Any) -> f.Probe[f.Job]:
-    ways = more.pop("ways", [f.Way(transport=name, available=True) for name in ("host", "peer", "device")])
+def launch(library: str, ranks: list[f.RankFacts], **more: Any) -> f.Probe[f.JobFacts]:
+    ways = more.pop("ways", [f.TransportFacts(transport=name, available=True) for name in ("host", "peer", "device")])
     return job("volley transports", library, ranks, [], ways, **more)
 
 
@@ -276,41 +276,41 @@ def copies(
     for one, other in pairs:
         works = reached(one, other)
         why = None if works else f"no peer access from {devices[one].name} to {devices[other].name}"
-        ways = [f.Way(transport=name, available=works, reason=why) for name in ("peer", "device")]
+        ways = [f.TransportFacts(transport=name, available=works, reason=why) for name in ("peer", "device")]
         points = [point(name, size, None) for name in ("peer", "device") for size in (4096, 4194304)] if works else []
         found = job("", library, [rank(0, devices[one]), rank(1, devices[other])], points, ways).value
-        done.append(f.PairJob(gpus=[one, other], job=found))
+        done.append(f.PairFacts(gpus=[one, other], job=found))
     return tried(done, "volley pingpong --transport peer,device")
 
 
 # ------------------------------------------------------------------------------------------- the rest
 
 
-def limits(**more: Any) -> f.Probe[f.Limits]:
+def limits(**more: Any) -> f.Probe[f.LimitsFacts]:
     known = {"shm_bytes": 64 << 30, "shm_free_bytes": 64 << 30, "cap_sys_ptrace": False, "ptrace_scope": 0}
-    return tried(f.Limits(**{**known, **more}), "write to /dev/shm; process_vm_readv between two processes")
+    return tried(f.LimitsFacts(**{**known, **more}), "write to /dev/shm; process_vm_readv between two processes")
 
 
-def gdrcopy(**more: Any) -> f.Probe[f.Gdrcopy]:
-    return tried(f.Gdrcopy(**more), "open(/dev/gdrdrv), gdr_open, gdr_map")
+def gdrcopy(**more: Any) -> f.Probe[f.GdrcopyFacts]:
+    return tried(f.GdrcopyFacts(**more), "open(/dev/gdrdrv), gdr_open, gdr_map")
 
 
 WORKING_GDRCOPY = {"node": "ok", "module": "2.4", "library": "2.4", "mapped": True}
 
 
-def ucx(version: str, *names: str, source: str = "system") -> f.Probe[f.Ucx]:
+def ucx(version: str, *names: str, source: str = "system") -> f.Probe[f.UcxFacts]:
     components = [f.UcxComponent(name=name, resources=1) for name in ("self", "tcp", "sysv", "posix", "cma", *names)]
     library = "/usr/local/lib/libucp.so.0"
     return tried(
-        f.Ucx(library=library, source=source, version=version, components=components),
+        f.UcxFacts(library=library, source=source, version=version, components=components),
         "dlopen(libucp.so.0), uct_query_components",
     )
 
 
-def ucx_transfer(memory: str = "cuda", status: int = 0, said: str = "") -> f.Probe[f.Transfer]:
-    return tried(f.Transfer(memory=memory, status=status, said=said), "ucx_perftest -t tag_lat between two processes")
+def ucx_transfer(memory: str = "cuda", status: int = 0, said: str = "") -> f.Probe[f.TransferFacts]:
+    return tried(f.TransferFacts(memory=memory, status=status, said=said), "ucx_perftest -t tag_lat between two processes")
 
 
-def iommu(**more: Any) -> f.Probe[f.Iommu]:
+def iommu(**more: Any) -> f.Probe[f.IommuFacts]:
     call = "ls /sys/class/iommu; ACS control of the bridges above each GPU"
-    return tried(f.Iommu(**{"readable": True, **more}), call)
+    return tried(f.IommuFacts(**{"readable": True, **more}), call)

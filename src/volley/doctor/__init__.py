@@ -1,5 +1,37 @@
 """``volley doctor``: every layer between this machine and a CUDA-aware MPI, tried in order.
 
-Two halves that share nothing but the facts (``facts/``): ``capture`` and ``probes/`` try things and write down what
-happened; ``checks/`` are pure functions from those facts to findings.  So a strange machine becomes a permanent test.
+Two halves that share nothing but the facts (volley.machine.facts): ``capture`` and ``probes/`` try things and write
+down what happened; ``checks/`` are pure functions from those facts to findings.  So a strange machine becomes a
+permanent test.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+from volley.doctor.options import DoctorOptions
+from volley.run.commandline import Command
+
+
+def _run(options: Any) -> int:
+    from volley.doctor.command import run  # noqa: PLC0415  start-up: --help does without
+
+    return run(options)
+
+
+COMMAND = Command(
+    name="doctor",
+    help=(
+        "Try every layer between this machine and a CUDA-aware MPI, and say what to do about what does not work.\n\n"
+        "Each layer is tried in a process of its own: a crash or a hang is a finding. The exit code is 1 where "
+        "something is broken."
+    ),
+    options=(DoctorOptions,),
+    run=_run,
+    examples=(
+        "volley doctor",
+        "volley doctor --json",
+        "volley doctor --capture node1.json",
+        "ssh node1 volley doctor --capture - | volley doctor --from -",
+    ),
+)

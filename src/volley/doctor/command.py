@@ -1,67 +1,61 @@
-"""``volley doctor``: capture or read facts, judge them, show what was found."""
+"""``volley doctor``: capture or read facts, judge them, show the findings."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from volley.doctor.facts import Facts, decode, encode
+from volley.doctor.options import DoctorOptions
 from volley.doctor.registry import diagnose
 from volley.errors import EXIT_GOOD, MachineError, UserError
-from volley.text import ascii_json, harmless
+from volley.machine.facts import Facts, encode, read_facts
+from volley.text import ascii_json, escape_controls
+
+_SHORTEST_S = 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Visit:
-    """What the command line asks of doctor."""
-
-    json: bool = False
-    capture: Path | None = None
-    """Where the facts are kept; ``-`` is standard output, instead of the findings."""
-    source: str | None = None
-    """A file of facts to judge; ``-`` is standard input."""
-    device_query: bool = False
-    limit_s: float = 60.0
-    """How long a probe may take."""
-
-
-def run(visit: Visit) -> int:
+def run(options: DoctorOptions) -> int:
     """Do it; return the exit code: 1 where something is broken.
 
     Raises:
-        UserError: if the request makes no sense or a file cannot be read or written.
+        UserError: if the options do not go together, or a file cannot be read or written.
         MachineError: if devices were asked for and there are none.
     """
-    if visit.source is not None and visit.capture:
+    if options.source is not None and options.capture:
         raise UserError("--from judges facts that --capture kept: leave one of them out")
-    if visit.capture:
-        _check_writable(visit.capture)
-    facts = read(visit.source) if visit.source is not None else _capture(visit.limit_s)
-    if visit.capture and _keep(facts, visit.capture):
+    if options.timeout < _SHORTEST_S:
+        raise UserError(f"--timeout {options.timeout:g}: an attempt needs a second at least, e.g. --timeout 60")
+    if options.capture:
+        _check_writable(options.capture)
+    facts = read_facts(options.source) if options.source is not None else _capture(options.timeout)
+    if options.capture and str(options.capture) == "-":
+        sys.stdout.write(ascii_json(encode(facts)))
         return EXIT_GOOD
-    if visit.device_query:
-        return _devices(facts, as_json=visit.json)
+    if options.capture:
+        _keep(facts, options.capture)
+    if options.device_query:
+        return _devices(facts, as_json=options.json)
     diagnosis = diagnose(facts)
-    if visit.json:
-        sys.stdout.write(ascii_json(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2)) + "\n")
+    if options.json:
+        _print_json(diagnosis)
     else:
-        from volley.doctor.render import render  # noqa: PLC0415  Rich's tables take a while, and JSON does without
+        from volley.doctor.page import render  # noqa: PLC0415  start-up: Rich's tables take a while, JSON does without
 
         render(diagnosis, facts, sys.stdout)
     return diagnosis.exit_code
 
 
 def _capture(limit_s: float) -> Facts:
-    from volley.doctor.capture import capture  # noqa: PLC0415  judging kept facts does without
+    from volley.doctor.capture import capture  # noqa: PLC0415  start-up: judging kept facts does without
 
     drawn = sys.stderr.isatty()
 
     def watch(call: str) -> None:
         if drawn:
-            sys.stderr.write(f"\r\x1b[Ktrying {harmless(call)[:100]}")
+            sys.stderr.write(f"\r\x1b[Ktrying {escape_controls(call)[:100]}")
             sys.stderr.flush()
 
     try:
@@ -72,20 +66,6 @@ def _capture(limit_s: float) -> Facts:
             sys.stderr.flush()
 
 
-def read(source: str) -> Facts:
-    """Read facts from a file, or from standard input where it is called ``-``.
-
-    Raises:
-        UserError: if there are none.
-    """
-    if source == "-":
-        return decode(sys.stdin.buffer.read(), "standard input")
-    try:
-        return decode(Path(source).read_bytes(), harmless(source))
-    except OSError as error:
-        raise UserError(f"cannot read {harmless(source) or repr(source)}: {error.strerror}") from None
-
-
 def _check_writable(path: Path) -> None:
     """Find out before anything is tried."""
     if str(path) == "-":
@@ -93,31 +73,31 @@ def _check_writable(path: Path) -> None:
     try:
         path.open("ab").close()
     except OSError as error:
-        raise UserError(f"cannot write facts to {harmless(str(path))}: {error.strerror}; name another file") from None
+        name = escape_controls(str(path))
+        raise UserError(f"cannot write facts to {name}: {error.strerror}; name another file") from None
 
 
-def _keep(facts: Facts, path: Path) -> bool:
-    """Write the facts; return True where they took the place of the findings."""
-    if str(path) == "-":
-        sys.stdout.write(ascii_json(encode(facts)))
-        return True
+def _keep(facts: Facts, path: Path) -> None:
     try:
         path.write_bytes(encode(facts))
     except OSError as error:
-        raise MachineError(f"cannot write facts to {harmless(str(path))}: {error.strerror}") from None
-    print(f"facts: {harmless(str(path))}", file=sys.stderr)
-    return False
+        raise MachineError(f"cannot write facts to {escape_controls(str(path))}: {error.strerror}") from None
+    print(f"facts: {escape_controls(str(path))}", file=sys.stderr)
 
 
 def _devices(facts: Facts, *, as_json: bool) -> int:
     cuda = facts.cuda.value
     if cuda is None or not cuda.devices:
         answer = f"{cuda.failed_call}: {cuda.status_name}" if cuda and cuda.status else "CUDA shows no device"
-        raise MachineError(harmless(facts.cuda.skipped or facts.cuda.error or answer))
+        raise MachineError(escape_controls(facts.cuda.skipped or facts.cuda.error or answer))
     if as_json:
-        sys.stdout.write(ascii_json(msgspec.json.format(msgspec.json.encode(cuda), indent=2)) + "\n")
-        return EXIT_GOOD
-    from volley.doctor.render import render_devices  # noqa: PLC0415  Rich's tables take a while
+        _print_json(cuda)
+    else:
+        from volley.doctor.page import render_devices  # noqa: PLC0415  start-up: Rich's tables take a while
 
-    render_devices(facts, sys.stdout)
+        render_devices(cuda, sys.stdout)
     return EXIT_GOOD
+
+
+def _print_json(document: Any) -> None:
+    sys.stdout.write(ascii_json(msgspec.json.format(msgspec.json.encode(document), indent=2)) + "\n")

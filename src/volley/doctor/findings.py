@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from volley.doctor.facts import Facts, Probe
 from volley.errors import EXIT_FAILED, EXIT_GOOD
+from volley.machine.facts import Facts, Probe
 
 DIAGNOSIS_VERSION = 1
 
@@ -17,26 +17,18 @@ Status = Literal["good", "warning", "broken", "not applicable", "not tested"]
 STATUSES: tuple[Status, ...] = ("good", "warning", "broken", "not applicable", "not tested")
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check makes of the facts."""
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check concludes from the facts."""
 
+    check: str = ""
+    """The name of the check, and its layer: filled in by :func:`volley.doctor.registry.diagnose`."""
+    layer: str = ""
     status: Status
     said: str
     evidence: str = ""
     """The command or call, and what it answered."""
     remedy: str = ""
     """A command where one will do, else a sentence."""
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict with the name of its check."""
-
-    check: str
-    layer: str
-    status: Status
-    said: str
-    evidence: str = ""
-    remedy: str = ""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,51 +48,48 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Check:
-    """A check: a pure function from facts to a verdict, and what docs/doctor.md says of it."""
+class LayerCheck:
+    """A check: a pure function from facts to a finding, and what docs/doctor.md says of it."""
 
     name: str
     layer: str
+    judge: Callable[[Facts], Finding]
     tries: str
     remedy: str
-    judge: Callable[[Facts], Verdict]
+    gpu: bool = False
+    """Not applicable where there is no GPU."""
     needs: tuple[str, ...] = ()
-    """Earlier checks: where one of them is broken, nothing is said of this one but that."""
+    """Earlier checks: where one of them is broken, this one says only which."""
 
 
-def good(said: str, evidence: str = "") -> Verdict:
+def good(said: str) -> Finding:
     """It works."""
-    return Verdict(status="good", said=said, evidence=evidence)
+    return Finding(status="good", said=said)
 
 
-def warning(said: str, evidence: str, remedy: str) -> Verdict:
+def warning(said: str, evidence: str, remedy: str) -> Finding:
     """It works, and less well than it could."""
-    return Verdict(status="warning", said=said, evidence=evidence, remedy=remedy)
+    return Finding(status="warning", said=said, evidence=evidence, remedy=remedy)
 
 
-def broken(said: str, evidence: str, remedy: str) -> Verdict:
+def broken(said: str, evidence: str, remedy: str) -> Finding:
     """It does not work."""
-    return Verdict(status="broken", said=said, evidence=evidence, remedy=remedy)
+    return Finding(status="broken", said=said, evidence=evidence, remedy=remedy)
 
 
-def not_applicable(why: str) -> Verdict:
-    """There is nothing here that it could be about."""
-    return Verdict(status="not applicable", said=why)
+def not_applicable(why: str) -> Finding:
+    """This machine has nothing that the check is about."""
+    return Finding(status="not applicable", said=why)
 
 
-def not_tested(why: str, remedy: str = "") -> Verdict:
-    """Nobody knows; the reason is said."""
-    return Verdict(status="not tested", said=why, remedy=remedy)
+def not_tested(why: str, remedy: str = "") -> Finding:
+    """The facts do not tell, and why."""
+    return Finding(status="not tested", said=why, remedy=remedy)
 
 
-def answered(probe: Probe[Any], answer: str) -> str:
-    """Write the evidence: what was tried, and what came of it."""
-    return f"{probe.call}: {answer}"
-
-
-def lost(probe: Probe[Any], what: str, remedy: str) -> Verdict:
-    """A probe that has no value: skipped, crashed or hung."""
+def probe_failed(probe: Probe[Any], what: str, remedy: str) -> Finding:
+    """A probe has no value: it was skipped, crashed or hung."""
     if probe.skipped is not None:
         return not_tested(probe.skipped)
-    said = f"; {probe.said.splitlines()[-1]}" if probe.said else ""
-    return broken(f"{what}: {probe.error}", answered(probe, f"{probe.error}{said}"), remedy)
+    printed = f"; {probe.said.splitlines()[-1]}" if probe.said else ""
+    return broken(f"{what}: {probe.error}", f"{probe.call}: {probe.error}{printed}", remedy)

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from volley.run import readers
+from volley.run.commandline import Options, flag, option
+from volley.run.options import HOW, OUTPUT, WHAT
 
-from volley.options.shared import HOW, OUTPUT, WHAT
 
-Json = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print the findings as one JSON document.")]
-Capture = Annotated[
-    Path | None,
-    typer.Option(
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions(Options):
+    """What ``volley doctor`` takes."""
+
+    source: str | None = option(
+        "--from",
+        read=readers.text,
         metavar="FILE",
-        rich_help_panel=OUTPUT,
+        panel=WHAT,
+        help="Judge facts that --capture kept; try nothing here.",
+    )
+    timeout: float = option(
+        read=readers.seconds,
+        default=60.0,
+        metavar="SECONDS",
+        panel=HOW,
+        help="End a layer's attempt after this time, and go on.",
+    )
+    capture: Path | None = option(
+        read=lambda _, words: Path(words[-1]),
+        metavar="FILE",
+        panel=OUTPUT,
         help="Keep the facts here, to be judged anywhere; - prints them instead of the findings.",
-    ),
-]
-From = Annotated[
-    str | None,
-    typer.Option(
-        "--from", metavar="FILE", rich_help_panel=WHAT, help="Judge facts that --capture kept; try nothing here."
-    ),
-]
-DeviceQuery = Annotated[
-    bool,
-    typer.Option("--device-query", rich_help_panel=OUTPUT, help="Print all that CUDA says of each GPU instead."),
-]
-Timeout = Annotated[
-    float,
-    typer.Option(
-        min=1.0, metavar="SECONDS", rich_help_panel=HOW, help="End a layer's attempt after this time, and go on."
-    ),
-]
+    )
+    device_query: bool = flag(panel=OUTPUT, help="Print all that CUDA says of each GPU instead.")
+    json: bool = flag(panel=OUTPUT, help="Print the findings as one JSON document.")

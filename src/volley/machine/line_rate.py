@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus
-from volley.text import digits, harmless
+from volley.text import escape_controls
+from volley.units import format_sig
 
 Route = Literal["direct", "staged"]
 ROUTES: dict[str, Route] = {
@@ -59,7 +60,7 @@ class LineRate:
 
     def describe(self) -> str:
         """Return it in words: ``478.1 GB/s over NVLink (18 links of 26.56 GB/s)``."""
-        return f"{digits(self.one_way_Bps / 1e9)} GB/s over {self.over} ({harmless(self.words)})"
+        return f"{format_sig(self.one_way_Bps / 1e9)} GB/s over {self.over} ({escape_controls(self.words)})"
 
     def of(self, direction: str | None) -> float:
         """Return the line rate of what is shown: a stream ``bi`` shows both directions together."""
@@ -118,7 +119,7 @@ def _nvlink(first: Gpu, second: Gpu, peers: Iterable[PeerStatus]) -> LineRate | 
         return None
     narrow = min(known, key=sum)
     total = sum(narrow)
-    each = {f"{digits(rate / 1e9)} GB/s" for rate in narrow}
+    each = {f"{format_sig(rate / 1e9)} GB/s" for rate in narrow}
     words = f"{len(narrow)} link{'' if len(narrow) == 1 else 's'} of {' or '.join(sorted(each))}"
     return LineRate("NVLink", words, total, 2 * total)
 

@@ -1,32 +1,34 @@
-"""What NVML, the NVIDIA driver's own library, says of the GPUs of this node.
+"""What NVML, the NVIDIA driver's own library, says of the GPUs of this machine: the one place that calls it.
 
-Reading it takes a fraction of a second and a loaded driver, so it is done only for a job that uses GPUs, before its
-first point and after its last, never while one measures.  Names and numbers of constants are those of ``nvml.h``
-(NVIDIA, *NVML API Reference Guide*).
+A run reads it before its first point and after its last, never while one measures, and only where GPUs are used; doctor
+and topo read it as one of their probes.  Names and numbers of constants are those of ``nvml.h`` (NVIDIA, *NVML API
+Reference Guide*).  A driver in trouble may not answer at all, so it is always called from a process of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from itertools import combinations
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
+from volley.machine.facts import LinkFacts, NvmlDevice, NvmlFacts
 from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
-from volley.text import harmless
-
-_Value = TypeVar("_Value")
-Nvml = Any
-"""The module ``pynvml`` of nvidia-ml-py, which has no types."""
+from volley.machine.isolate import Skip, isolated
+from volley.machine.sysfs import pci_address
+from volley.text import escape_controls
 
 When = Literal["before", "after"]
 
-_MEGA = 10**6
-_SM, _MEMORY = 1, 2
-"""nvmlClockType_t: NVML_CLOCK_SM, NVML_CLOCK_MEM."""
+LIMIT_S = 10.0
+"""How long NVML may take; a healthy driver answers within a second."""
+
 _REASONS = {
     0x001: "idle",
     0x002: "applications clocks setting",
@@ -60,19 +62,19 @@ _MEMBERS = {1: "uiVal", 2: "ulVal", 3: "ullVal"}
 """nvmlValueType_t of whole numbers without sign: the member of nvmlValue_t that holds one."""
 
 
-def read(when: When, uuids: Collection[str] | None = None) -> Hardware:
-    """Read the GPUs of this node; nothing is raised: what cannot be read is null, with the reason.
+def read(when: When, uuids: Collection[str] | None = None, limit_s: float = LIMIT_S) -> Hardware:
+    """Read the GPUs of this machine; nothing is raised: what cannot be read is null, with the reason.
 
     Args:
         when: goes into the record.
         uuids: read these GPUs only; all of them where it is ``None``.
+        limit_s: seconds until a driver that does not answer is given up.
     """
     host = os.uname().nodename
-    try:
-        with _nvml() as nvml:
-            return _read(nvml, when, host, uuids)
-    except Exception as error:
-        return Hardware(when=when, host=host, reason=_said(error))
+    with contextlib.suppress(ImportError):
+        import_module("pynvml")  # here: another thread may hold a module's lock when the process forks
+    probe = isolated("NVML", partial(_hardware, when, host, uuids), Hardware, limit_s)
+    return probe.value or Hardware(when=when, host=host, reason=f"NVML: {probe.error}")
 
 
 def of(hardware: Hardware, uuids: Collection[str]) -> Hardware:
@@ -83,86 +85,39 @@ def of(hardware: Hardware, uuids: Collection[str]) -> Hardware:
     return msgspec.structs.replace(hardware, gpus=gpus, peers=peers, reason=hardware.reason or lost)
 
 
-@contextmanager
-def _nvml() -> Iterator[Nvml]:
-    from importlib import import_module  # noqa: PLC0415  start-up: only where GPUs are used
+def facts() -> NvmlFacts:
+    """Return each GPU's modes, links and PCIe, and the table of peer reads.  Call it in a process of its own.
 
-    nvml = import_module("pynvml")
-    nvml.nvmlInit()
+    Raises:
+        Skip: where there is no NVML.
+    """
+    with _nvml() as nvml:
+        devices = [_Device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+        return NvmlFacts(
+            driver_version=_text(nvml.nvmlSystemGetDriverVersion()),
+            devices=[_device_facts(device) for device in devices],
+            p2p=[[_peer_read(one, other) for other in devices] for one in devices],
+        )
+
+
+@contextmanager
+def _nvml() -> Iterator[Any]:
+    """Open NVML; yield the module ``pynvml`` of nvidia-ml-py, which has no types."""
+    try:
+        nvml: Any = import_module("pynvml")  # start-up: only where GPUs are used
+    except ImportError:
+        raise Skip("nvidia-ml-py is not installed: pip install nvidia-ml-py") from None
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError_LibraryNotFound:
+        raise Skip("there is no NVML (libnvidia-ml.so.1)") from None
     try:
         yield nvml
     finally:
         nvml.nvmlShutdown()
 
 
-def _said(error: Exception) -> str:
-    """Say what went wrong in NVML's words, or in Python's."""
-    if isinstance(error, ModuleNotFoundError):
-        return "nvidia-ml-py is not installed: pip install nvidia-ml-py"
-    return harmless(str(error)) or type(error).__name__
-
-
-def _read(nvml: Nvml, when: When, host: str, uuids: Collection[str] | None) -> Hardware:
-    found: list[tuple[Any, Gpu]] = []
-    for index in range(nvml.nvmlDeviceGetCount()):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        uuid = _text(nvml.nvmlDeviceGetUUID(handle))
-        if uuids is None or uuid in uuids:
-            found.append((handle, _gpu(nvml, handle, index, uuid)))
-    return Hardware(
-        when=when,
-        host=host,
-        driver_version=_text(nvml.nvmlSystemGetDriverVersion()),
-        gpus=[gpu for _, gpu in found],
-        peers=[_peers(nvml, *pair) for pair in combinations(found, 2)],
-        reason=None if found else "NVML lists no GPU that is used here",
-    )
-
-
-class _Asked:
-    """Questions about one GPU: an answer that does not come is ``None``, and its reason is kept."""
-
-    def __init__(self) -> None:
-        self.unread: dict[str, str] = {}
-
-    def __call__(self, key: str, question: Callable[[], _Value]) -> _Value | None:
-        try:
-            return question()
-        except Exception as error:
-            self.unread[key] = _said(error)
-            return None
-
-
-def _gpu(nvml: Nvml, handle: Any, index: int, uuid: str) -> Gpu:
-    ask = _Asked()
-    links = ask("nvlinks", lambda: _links(nvml, handle))
-    active, inactive = links if links is not None else (None, 0)
-    return Gpu(
-        index=index,
-        uuid=uuid,
-        name=ask("name", lambda: _text(nvml.nvmlDeviceGetName(handle))),
-        pci=ask("pci", lambda: pci(_text(nvml.nvmlDeviceGetPciInfo(handle).busId))),
-        nvlinks=active,
-        nvlinks_inactive=inactive,
-        pcie_generation=ask("pcie_generation", lambda: nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle)),
-        pcie_generation_max=ask("pcie_generation_max", lambda: nvml.nvmlDeviceGetMaxPcieLinkGeneration(handle)),
-        pcie_width=ask("pcie_width", lambda: nvml.nvmlDeviceGetCurrPcieLinkWidth(handle)),
-        pcie_width_max=ask("pcie_width_max", lambda: nvml.nvmlDeviceGetMaxPcieLinkWidth(handle)),
-        sm_clock_hz=ask("sm_clock_hz", lambda: nvml.nvmlDeviceGetClockInfo(handle, _SM) * _MEGA),
-        sm_clock_max_hz=ask("sm_clock_max_hz", lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, _SM) * _MEGA),
-        memory_clock_hz=ask("memory_clock_hz", lambda: nvml.nvmlDeviceGetClockInfo(handle, _MEMORY) * _MEGA),
-        memory_clock_max_hz=ask("memory_clock_max_hz", lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, _MEMORY) * _MEGA),
-        clocks_event_reasons=ask("clocks_event_reasons", lambda: _reasons(nvml, handle)),
-        ecc=ask("ecc", lambda: bool(nvml.nvmlDeviceGetEccMode(handle)[0])),
-        # NVML_MEMORY_ERROR_TYPE_CORRECTED 0, _UNCORRECTED 1; NVML_VOLATILE_ECC 0
-        ecc_corrected=ask("ecc_corrected", lambda: nvml.nvmlDeviceGetTotalEccErrors(handle, 0, 0)),
-        ecc_uncorrected=ask("ecc_uncorrected", lambda: nvml.nvmlDeviceGetTotalEccErrors(handle, 1, 0)),
-        power_w=ask("power_w", lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),  # NVML: milliwatts
-        power_limit_w=ask("power_limit_w", lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000),
-        temperature_c=ask("temperature_c", lambda: nvml.nvmlDeviceGetTemperature(handle, 0)),  # NVML_TEMPERATURE_GPU
-        mig=ask("mig", lambda: bool(nvml.nvmlDeviceGetMigMode(handle)[0])),
-        unread=ask.unread,
-    )
+# -------------------------------------------------------------------------------------------------- one GPU
 
 
 def _text(value: str | bytes) -> str:
@@ -170,90 +125,221 @@ def _text(value: str | bytes) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def pci(address: str) -> str:
-    """Return a PCI address as CUDA and Linux write it, with a domain of four digits: NVML's has eight.
-
-    >>> pci("00000000:1B:00.0")
-    '0000:1b:00.0'
-    """
-    domain, _, rest = address.lower().partition(":")
-    return f"{int(domain, 16):04x}:{rest}"
+def _error_text(error: Exception) -> str:
+    """Return what went wrong in NVML's words, or in Python's."""
+    return escape_controls(str(error)) or type(error).__name__
 
 
-def _reasons(nvml: Nvml, handle: Any) -> list[str]:
-    """Return what holds the clocks down, as words; drivers before 535 know the function under its first name."""
-    read_now = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
-    try:
-        bits = read_now(handle) if read_now else nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-    except nvml.NVMLError_FunctionNotFound:
-        bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-    known = [word for bit, word in _REASONS.items() if bits & bit]
-    rest = bits & ~sum(_REASONS)
-    return [*known, f"unknown reason {rest:#x}"] if rest else known
+def _address(info: Any) -> str:
+    return pci_address(_text(info.busId))
 
 
-# -------------------------------------------------------------------------------------------------- NVLink
+def _first(values: Any) -> bool:
+    """Return the current one of two modes, current and pending."""
+    return bool(values[0])
 
 
-def _links(nvml: Nvml, handle: Any) -> tuple[list[NvLink], int]:
-    """Return the active links and the number of the others; a GPU without NVLink has none of either."""
-    active: list[int] = []
-    inactive = 0
-    for link in range(nvml.NVML_NVLINK_MAX_LINKS):
+def _hertz(megahertz: int) -> int:
+    return megahertz * 10**6
+
+
+def _milli(value: int) -> float:
+    return value / 1000
+
+
+_QUESTIONS: dict[str, tuple[str, tuple[int, ...], Callable[[Any], Any]]] = {
+    "uuid": ("nvmlDeviceGetUUID", (), _text),
+    "name": ("nvmlDeviceGetName", (), _text),
+    "pci": ("nvmlDeviceGetPciInfo", (), _address),
+    "pcie_generation": ("nvmlDeviceGetCurrPcieLinkGeneration", (), int),
+    "pcie_generation_max": ("nvmlDeviceGetMaxPcieLinkGeneration", (), int),
+    "pcie_width": ("nvmlDeviceGetCurrPcieLinkWidth", (), int),
+    "pcie_width_max": ("nvmlDeviceGetMaxPcieLinkWidth", (), int),
+    "sm_clock_hz": ("nvmlDeviceGetClockInfo", (1,), _hertz),  # NVML_CLOCK_SM 1, NVML_CLOCK_MEM 2
+    "sm_clock_max_hz": ("nvmlDeviceGetMaxClockInfo", (1,), _hertz),
+    "memory_clock_hz": ("nvmlDeviceGetClockInfo", (2,), _hertz),
+    "memory_clock_max_hz": ("nvmlDeviceGetMaxClockInfo", (2,), _hertz),
+    "compute_mode": ("nvmlDeviceGetComputeMode", (), int),
+    "ecc": ("nvmlDeviceGetEccMode", (), _first),
+    # NVML_MEMORY_ERROR_TYPE_CORRECTED 0, _UNCORRECTED 1; NVML_VOLATILE_ECC 0
+    "ecc_corrected": ("nvmlDeviceGetTotalEccErrors", (0, 0), int),
+    "ecc_uncorrected": ("nvmlDeviceGetTotalEccErrors", (1, 0), int),
+    "power_w": ("nvmlDeviceGetPowerUsage", (), _milli),
+    "power_limit_w": ("nvmlDeviceGetEnforcedPowerLimit", (), _milli),
+    "temperature_c": ("nvmlDeviceGetTemperature", (0,), int),  # NVML_TEMPERATURE_GPU
+    "mig": ("nvmlDeviceGetMigMode", (), _first),
+}
+"""By key of the records: the function, its arguments after the handle, and how its answer is written."""
+
+
+class _Device:
+    """One GPU.  An answer that does not come is ``None``, and its reason is kept."""
+
+    def __init__(self, nvml: Any, index: int) -> None:
+        self.nvml, self.index = nvml, index
+        self.handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        self.unread: dict[str, str] = {}
+
+    def ask(self, *keys: str) -> dict[str, Any]:
+        """Return the answers to these questions of the table."""
+        answers: dict[str, Any] = {}
+        for key in keys:
+            function, arguments, convert = _QUESTIONS[key]
+            try:
+                answers[key] = convert(getattr(self.nvml, function)(self.handle, *arguments))
+            except Exception as error:
+                answers[key] = None
+                self.unread[key] = _error_text(error)
+        return answers
+
+    def links(self) -> list[LinkFacts] | None:
+        """Return all NVLinks; ``None`` where NVML does not say."""
+        states: list[bool] = []
         try:
-            if nvml.nvmlDeviceGetNvLinkState(handle, link):
-                active.append(link)
-            else:
-                inactive += 1
-        except (nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
-            break  # no NVLink at all, or no link of this number
-    rates = line_rates(nvml, handle, active)
-    return [_link(nvml, handle, link, rates.get(link)) for link in active], inactive
+            for number in range(self.nvml.NVML_NVLINK_MAX_LINKS):
+                states.append(bool(self.nvml.nvmlDeviceGetNvLinkState(self.handle, number)))
+        except (self.nvml.NVMLError_NotSupported, self.nvml.NVMLError_InvalidArgument):
+            pass  # no NVLink at all, or no link of this number
+        except Exception as error:
+            self.unread["nvlinks"] = _error_text(error)
+            return None
+        rates = self._line_rates([number for number, active in enumerate(states) if active])
+        return [self._link(number, active, rates.get(number)) for number, active in enumerate(states)]
+
+    def _link(self, number: int, active: bool, rate: float | None) -> LinkFacts:
+        def ask(function: str) -> Any:
+            try:
+                return getattr(self.nvml, function)(self.handle, number)
+            except (self.nvml.NVMLError, AttributeError):
+                return None  # a link that is down has no other end, a hypervisor may hide it, an old module not know it
+
+        remote, kind = ask("nvmlDeviceGetNvLinkRemotePciInfo"), ask("nvmlDeviceGetNvLinkRemoteDeviceType")
+        return LinkFacts(
+            link=number,
+            active=active,
+            version=ask("nvmlDeviceGetNvLinkVersion"),
+            remote=_address(remote) if remote else None,
+            remote_kind=REMOTES.get(kind),
+            line_rate_bytes_per_s=rate,
+        )
+
+    def _line_rates(self, links: list[int]) -> dict[int, float]:
+        """Return the line rate of each link in one direction, in bytes per second, as far as NVML tells.
+
+        NVML_FI_DEV_NVLINK_GET_SPEED, "NVLink Speed in MBps" of one link, is what ``nvidia-smi nvlink --status`` shows
+        (26562 becomes 26.562 GB/s, so M is 10^6); older drivers know NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON only, that of
+        all active links.
+        """
+        if not links:
+            return {}
+        try:
+            fields = [(self.nvml.NVML_FI_DEV_NVLINK_GET_SPEED, link) for link in links]
+            fields.append((self.nvml.NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, 0))
+            *each, common = map(_field_value, self.nvml.nvmlDeviceGetFieldValues(self.handle, fields))
+        except (self.nvml.NVMLError, AttributeError):  # an older driver, an older module
+            return {}
+        speeds = {link: speed or common for link, speed in zip(links, each, strict=True)}
+        return {link: float(speed * 10**6) for link, speed in speeds.items() if speed}
+
+    def peer(self, other: _Device, capability: str) -> str:
+        """Return NVML's words about what this GPU can do with another's memory.
+
+        Raises:
+            NVMLError: where it does not say.
+        """
+        status = self.nvml.nvmlDeviceGetP2PStatus(self.handle, other.handle, PEER_CAPS[capability])
+        return PEER_STATUS.get(status, f"NVML's status {status}")
 
 
-def _link(nvml: Nvml, handle: Any, link: int, rate: float | None) -> NvLink:
-    ask = _Asked()
-    version = ask("version", lambda: nvml.nvmlDeviceGetNvLinkVersion(handle, link))
-    kind = ask("remote", lambda: nvml.nvmlDeviceGetNvLinkRemoteDeviceType(handle, link))
-    address = ask("remote_pci", lambda: pci(_text(nvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, link).busId)))
-    return NvLink(
-        link=link,
-        version=None if version is None else LINK_VERSIONS.get(version, f"NVML's number {version}"),
-        line_rate_bytes_per_s=rate,
-        remote="unknown" if kind is None else REMOTES.get(kind, "unknown"),
-        remote_pci=address,
-    )
-
-
-def line_rates(nvml: Nvml, handle: Any, links: list[int]) -> dict[int, float]:
-    """Return the line rate of each link in one direction, in bytes per second, as far as NVML tells.
-
-    NVML_FI_DEV_NVLINK_GET_SPEED, "NVLink Speed in MBps" of one link, is what ``nvidia-smi nvlink --status`` shows
-    (26562 becomes 26.562 GB/s, so M is 10^6); older drivers know NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON only, that of
-    all active links.
-    """
-    if not links:
-        return {}
-    fields = [(nvml.NVML_FI_DEV_NVLINK_GET_SPEED, link) for link in links]
-    fields.append((nvml.NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, 0))
-    try:
-        *each, common = map(_whole, nvml.nvmlDeviceGetFieldValues(handle, fields))
-    except nvml.NVMLError:
-        return {}
-    speeds = {link: speed or common for link, speed in zip(links, each, strict=True)}
-    return {link: float(speed * _MEGA) for link, speed in speeds.items() if speed}
-
-
-def _whole(field: Any) -> int | None:
+def _field_value(field: Any) -> int | None:
     """Return a field's value; ``None`` where NVML has none."""
     member = _MEMBERS.get(field.valueType)
     return int(getattr(field.value, member)) if field.nvmlReturn == 0 and member else None
 
 
-def _peers(nvml: Nvml, first: tuple[Any, Gpu], second: tuple[Any, Gpu]) -> PeerStatus:
-    ask = _Asked()
+# ------------------------------------------------------------------------------------------- the hardware record
+
+
+def _hardware(when: When, host: str, uuids: Collection[str] | None) -> Hardware:
+    try:
+        with _nvml() as nvml:
+            devices = [_Device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+            used = [(device, gpu) for device in devices for gpu in [_gpu(device)] if uuids is None or gpu.uuid in uuids]
+            return Hardware(
+                when=when,
+                host=host,
+                driver_version=_text(nvml.nvmlSystemGetDriverVersion()),
+                gpus=[gpu for _, gpu in used],
+                peers=[_peer_status(*pair) for pair in combinations(used, 2)],
+                reason=None if used else "NVML lists no GPU that is used here",
+            )
+    except Exception as error:
+        return Hardware(when=when, host=host, reason=_error_text(error))
+
+
+def _gpu(device: _Device) -> Gpu:
+    answers = device.ask(*(key for key in _QUESTIONS if key != "compute_mode"))
+    links = device.links()
+    return Gpu(
+        index=device.index,
+        nvlinks=None if links is None else [_nvlink(link) for link in links if link.active],
+        nvlinks_inactive=sum(not link.active for link in links or ()),
+        clocks_event_reasons=_clock_reasons(device),
+        unread=device.unread,
+        **{**answers, "uuid": answers["uuid"] or ""},
+    )
+
+
+def _nvlink(link: LinkFacts) -> NvLink:
+    version = link.version
+    return NvLink(
+        link=link.link,
+        version=None if version is None else LINK_VERSIONS.get(version, f"NVML's number {version}"),
+        line_rate_bytes_per_s=link.line_rate_bytes_per_s,
+        remote=link.remote_kind or "unknown",
+        remote_pci=link.remote,
+    )
+
+
+def _clock_reasons(device: _Device) -> list[str] | None:
+    """Return what holds the clocks down, as words; drivers before 535 know the function under its first name."""
+    nvml, handle = device.nvml, device.handle
+    read_now = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+    try:
+        try:
+            bits = read_now(handle) if read_now else nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+        except nvml.NVMLError_FunctionNotFound:
+            bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+    except Exception as error:
+        device.unread["clocks_event_reasons"] = _error_text(error)
+        return None
+    known = [word for bit, word in _REASONS.items() if bits & bit]
+    rest = bits & ~sum(_REASONS)
+    return [*known, f"unknown reason {rest:#x}"] if rest else known
+
+
+def _peer_status(first: tuple[_Device, Gpu], second: tuple[_Device, Gpu]) -> PeerStatus:
     found: dict[str, str | None] = {}
-    for key, index in PEER_CAPS.items():
-        status = ask(key, lambda index=index: nvml.nvmlDeviceGetP2PStatus(first[0], second[0], index))  # type: ignore[misc]
-        found[key] = None if status is None else PEER_STATUS.get(status, f"NVML's status {status}")
+    for capability in PEER_CAPS:
+        try:
+            found[capability] = first[0].peer(second[0], capability)
+        except Exception:
+            found[capability] = None
     return PeerStatus(first=first[1].uuid, second=second[1].uuid, **found)
+
+
+# ---------------------------------------------------------------------------------------------- facts for doctor
+
+
+def _device_facts(device: _Device) -> NvmlDevice:
+    pcie = ("pcie_generation", "pcie_generation_max", "pcie_width", "pcie_width_max")
+    answers = device.ask("uuid", "name", "pci", "mig", "compute_mode", "ecc", *pcie)
+    known = {key: answer for key, answer in answers.items() if answer is not None}
+    return NvmlDevice(index=device.index, links=device.links() or [], **known)
+
+
+def _peer_read(one: _Device, other: _Device) -> str:
+    try:
+        return one.peer(other, "read")
+    except Exception as error:
+        return _error_text(error)

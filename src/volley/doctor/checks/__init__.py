@@ -1,1 +1,1 @@
-"""The checks: pure functions from facts to verdicts.  Nothing here reads anything but its argument."""
+"""The checks: pure functions from facts to findings.  Nothing here reads anything but its argument."""

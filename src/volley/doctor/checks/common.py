@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from volley.doctor.facts import Cuda, CudaDevice, Driver, Facts, Job, Probe, Tried
-from volley.doctor.findings import Verdict, broken, not_applicable, not_tested
+from volley.doctor.findings import Finding, broken, not_applicable, not_tested
+from volley.machine.facts import CudaDevice, CudaFacts, DriverFacts, Facts, JobFacts, PointFacts, Probe
 
 NO_GPU = "there is no NVIDIA GPU"
 ONE_GPU = "one GPU has no peer"
@@ -13,32 +13,32 @@ AWARE = "aware"
 
 def has_gpu(facts: Facts) -> bool:
     """True where any layer shows an NVIDIA GPU."""
-    bus, driver = facts.bus.value, facts.driver.value
-    return bool((bus and bus.gpus) or cuda_devices(facts) or (driver and driver.version))
+    driver = facts.driver.value
+    return bool(gpus_on_bus(facts) or cuda_devices(facts) or (driver and driver.version))
+
+
+def gpus_on_bus(facts: Facts) -> int:
+    """Return the number of GPUs on the PCI bus."""
+    return len(facts.bus.value.gpus) if facts.bus.value else 0
 
 
 def cuda_devices(facts: Facts) -> list[CudaDevice]:
     """Return the devices that CUDA shows; none where CUDA does not answer."""
-    return (facts.cuda.value or Cuda()).devices
+    return (facts.cuda.value or CudaFacts()).devices
 
 
-def open_gpus(driver: Driver | None) -> list[str]:
+def open_gpus(driver: DriverFacts | None) -> list[str]:
     """Return the device nodes of GPUs that could be opened: a batch system shuts those of other jobs."""
     nodes = driver.nodes if driver else {}
     return [node for node, said in nodes.items() if said == "ok" and node.removeprefix("/dev/nvidia").isdecimal()]
 
 
-def without_peers(facts: Facts) -> Verdict | None:
-    """Say why there is nothing between GPUs to look at; ``None`` where CUDA shows two."""
-    found, bus = len(cuda_devices(facts)), facts.bus.value
-    on_bus = len(bus.gpus) if bus else 0
+def no_peers(facts: Facts) -> Finding | None:
+    """Return why nothing between GPUs can be checked; ``None`` where CUDA shows two."""
+    found, on_bus = len(cuda_devices(facts)), gpus_on_bus(facts)
     if found >= 2:
         return None
-    if not has_gpu(facts):
-        return not_applicable(NO_GPU)
-    if on_bus >= 2:
-        return not_tested(f"CUDA shows this process {found} of {on_bus} GPUs")
-    return not_applicable(ONE_GPU)
+    return not_tested(f"CUDA shows this process {found} of {on_bus} GPUs") if on_bus >= 2 else not_applicable(ONE_GPU)
 
 
 def is_virtual(facts: Facts) -> bool:
@@ -51,7 +51,7 @@ def container(facts: Facts) -> str | None:
     return facts.system.value.container if facts.system.value else None
 
 
-def delivered(job: Job, transport: str) -> list[Tried]:
+def delivered(job: JobFacts, transport: str) -> list[PointFacts]:
     """Return the message sizes that arrived on a transport, byte for byte."""
     return [point for point in job.points if point.transport == transport and point.status == "ok"]
 
@@ -64,7 +64,12 @@ def sends_gpu_memory(facts: Facts) -> bool | None:
     return bool(delivered(job, AWARE))
 
 
-def last_words(job: Job) -> str:
+def command(job: JobFacts) -> str:
+    """Return a job's command line for people; it was started from these words, not from this text."""
+    return " ".join(job.command)
+
+
+def last_words(job: JobFacts) -> str:
     """Return why a job ended, and the last line that anybody printed."""
     said = [job.reason or f"it ended with status {job.status}"]
     if job.text and job.text[-1] not in said[0]:
@@ -72,26 +77,12 @@ def last_words(job: Job) -> str:
     return "; ".join(said)
 
 
-def command(job: Job) -> str:
-    """Return a job's command line for people; it was started from these words, not from this text."""
-    return " ".join(job.command)
+def job_failed(probe: Probe[JobFacts], job: JobFacts, said: str, remedy: str) -> Finding:
+    """A job ended early, or hung."""
+    reason = probe.error or job.reason or "no message was sent"
+    return broken(f"{said}: {reason}", f"{command(job)}: {last_words(job)}", remedy)
 
 
-def numbers(found: list[int]) -> str:
+def comma_list(found: list[int]) -> str:
     """Return numbers as a list for people and for nvidia-smi's ``-i``."""
     return ",".join(map(str, found))
-
-
-def size(count: int) -> str:
-    """Return a size in the largest unit that divides it."""
-    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if count and count % (1 << shift) == 0:
-            return f"{count >> shift} {unit}"
-    return f"{count} B"
-
-
-def broke_off(probe: Probe[Job], job: Job, said: str, remedy: str) -> Verdict:
-    """A job that ended early, or hung."""
-    return broken(
-        f"{said}: {probe.error or job.reason or 'no message was sent'}", f"{command(job)}: {last_words(job)}", remedy
-    )

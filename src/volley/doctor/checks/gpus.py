@@ -1,13 +1,25 @@
-"""GPUs: are all of them there, and in a state that two ranks can work with?"""
+"""GPUs: whether all are there, in a state that two ranks can work with, and what joins them."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from volley.doctor.checks.common import NO_GPU, container, cuda_devices, has_gpu, numbers, open_gpus
-from volley.doctor.facts import Cuda, CudaDevice, Facts
-from volley.doctor.findings import Verdict, answered, broken, good, lost, not_applicable, not_tested, warning
-from volley.doctor.remedies import install_driver, sudo, system_of
+from volley.doctor.checks.common import (
+    NO_GPU,
+    ONE_GPU,
+    comma_list,
+    container,
+    cuda_devices,
+    gpus_on_bus,
+    has_gpu,
+    is_virtual,
+    no_peers,
+    open_gpus,
+)
+from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, probe_failed, warning
+from volley.doctor.remedies import SEND, boot_with, install_driver, install_volley, sudo
+from volley.machine.facts import CudaDevice, Facts, LoadedLink
+from volley.text import count, join_words
 
 _ON_ERROR = {
     100: "nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES",
@@ -20,115 +32,216 @@ _ON_ERROR = {
 compatibility library in front of the driver's; unknown, which mostly means that nvidia_uvm is missing."""
 _EXCLUSIVE, _PROHIBITED = 3, 2
 """CUcomputemode."""
+_REDIRECT = 0x04 | 0x08
+"""ACS control: P2P Request Redirect and P2P Completion Redirect (PCI Express Base Specification 7.7.12.3)."""
+_NO_DEVICE = "CUDA shows no device"
 
 
-def devices(facts: Facts) -> Verdict:
-    """Hold the GPUs of the PCI bus against those that CUDA shows."""
-    if not has_gpu(facts):
-        return not_applicable(NO_GPU)
-    if facts.cuda.value is None:
-        return lost(facts.cuda, "CUDA", install_driver(facts))
-    cuda, bus = facts.cuda.value, facts.bus.value
+def devices(facts: Facts) -> Finding:
+    """Compare the GPUs on the PCI bus with those that CUDA shows."""
+    cuda, on_bus = facts.cuda.value, gpus_on_bus(facts)
+    if cuda is None:
+        return probe_failed(facts.cuda, "CUDA", install_driver(facts))
     if cuda.status:
-        return _no_start(facts, cuda)
-    shown = several_kinds(cuda.devices)
-    on_bus = len(bus.gpus) if bus else 0
+        remedy = _ON_ERROR.get(cuda.status, "nvidia-smi").format(sudo=sudo(facts))
+        said = f"{cuda.status_name} ({cuda.status})"
+        return broken(f"CUDA does not start: {said}", f"{cuda.failed_call}: {said}", remedy)
     if len({device.pci for device in cuda.devices}) < on_bus:
-        return _hidden(facts, len(cuda.devices), on_bus)
-    return good(f"{shown}, all of the PCI bus" if on_bus else shown)
+        return _hidden_gpus(facts, len(cuda.devices), on_bus)
+    kinds = Counter(device.name for device in cuda.devices)
+    shown = ", ".join(f"{times} × {name}" for name, times in kinds.items())
+    return good(f"{shown}, all GPUs on the PCI bus visible" if on_bus else shown)
 
 
-def several_kinds(found: list[CudaDevice]) -> str:
-    """Return ``4 × Tesla T4``."""
-    return ", ".join(f"{times} × {name}" for name, times in Counter(device.name for device in found).items())
-
-
-def _no_start(facts: Facts, cuda: Cuda) -> Verdict:
-    remedy = _ON_ERROR.get(cuda.status, "nvidia-smi").format(sudo=sudo(system_of(facts)))
-    said = f"{cuda.status_name} ({cuda.status})"
-    return broken(f"CUDA does not start: {said}", f"{cuda.failed_call}: {said}", remedy)
-
-
-def _hidden(facts: Facts, seen: int, on_bus: int) -> Verdict:
+def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> Finding:
     said = f"CUDA sees {seen} of {on_bus} GPUs"
     if len(open_gpus(facts.driver.value)) == seen < on_bus and "SLURM_JOB_ID" in facts.environment:
         return good(f"{said}: all that this job was given")
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         if (value := facts.environment.get(name)) not in (None, "all"):
             return warning(f"{said}: {name} hides the others", f"{name}={value}", f"unset {name}")
-    evidence = answered(facts.bus, f"{on_bus} GPUs") + f"; cuDeviceGetCount: {seen}"
+    evidence = f"{facts.bus.call}: {on_bus} GPUs; cuDeviceGetCount: {seen}"
     if container(facts):
         return warning(f"{said}: this container was given no more", evidence, "docker run --gpus all")
-    return warning(said, evidence, f"{sudo(system_of(facts))}dmesg | grep -i -e nvrm -e xid")
+    return warning(said, evidence, f"{sudo(facts)}dmesg | grep -i -e nvrm -e xid")
 
 
-def mig(facts: Facts) -> Verdict:
-    """Look for GPUs that are cut into instances."""
-    if not has_gpu(facts):
-        return not_applicable(NO_GPU)
+def mig(facts: Facts) -> Finding:
+    """Look for GPUs that are divided into instances."""
     if facts.nvml.value is None:
-        return lost(facts.nvml, "NVML", "nvidia-smi")
-    cut = [device.index for device in facts.nvml.value.devices if device.mig]
-    if not cut:
+        return probe_failed(facts.nvml, "NVML", "nvidia-smi")
+    divided = comma_list([device.index for device in facts.nvml.value.devices if device.mig])
+    if not divided:
         return good("off")
-    return warning(
-        f"MIG is on for GPU {numbers(cut)}: instances have neither peer access nor CUDA IPC with each other",
-        f"nvmlDeviceGetMigMode: enabled on {numbers(cut)}",
-        f"{sudo(system_of(facts))}nvidia-smi -i {numbers(cut)} -mig 0",
-    )
+    said = f"MIG is on for GPU {divided}: instances have neither peer access nor CUDA IPC with each other"
+    return warning(said, f"nvmlDeviceGetMigMode: enabled on {divided}", f"{sudo(facts)}nvidia-smi -i {divided} -mig 0")
 
 
-def compute_mode(facts: Facts) -> Verdict:
+def compute_mode(facts: Facts) -> Finding:
     """Look for GPUs that take one process only, or none."""
     found = cuda_devices(facts)
     if not found:
-        return _without_devices(facts)
+        return not_tested(_NO_DEVICE)
     modes = {device.index: device.attributes.get("COMPUTE_MODE", 0) for device in found}
-    root = sudo(system_of(facts))
     for mode, said, judge in (
         (_PROHIBITED, "takes no process at all", broken),
         (_EXCLUSIVE, "takes one process: a second rank or a tool beside it is refused", warning),
     ):
-        if hit := [index for index, value in modes.items() if value == mode]:
+        if hit := comma_list([index for index, value in modes.items() if value == mode]):
             evidence = f"cuDeviceGetAttribute(COMPUTE_MODE): {mode}"
-            return judge(f"GPU {numbers(hit)} {said}", evidence, f"{root}nvidia-smi -i {numbers(hit)} -c DEFAULT")
+            return judge(f"GPU {hit} {said}", evidence, f"{sudo(facts)}nvidia-smi -i {hit} -c DEFAULT")
     return good("default: any number of processes")
 
 
-def machine_code(facts: Facts) -> Verdict:
-    """Ask whether the engine carries machine code for every GPU here."""
+def architectures(facts: Facts) -> Finding:
+    """Compare the GPUs with the architectures that the engine was compiled for."""
     found, stack = cuda_devices(facts), facts.stack.value
     if not found:
-        return _without_devices(facts)
+        return not_tested(_NO_DEVICE)
     if stack is None:
-        return lost(facts.stack, "the engine", "pip install volley-bench")
+        return probe_failed(facts.stack, "the engine", install_volley(facts))
     if stack.cuda_built is None:
-        return broken(
-            "the engine was built without CUDA", "volley-engine --about: no CUDA",
-            "VOLLEY_CUDA=ON pip install --force-reinstall --no-cache-dir volley-bench",
-        )  # fmt: skip
+        remedy = install_volley(facts, variables="VOLLEY_CUDA=ON")
+        return broken("the engine was built without CUDA", "volley-engine --about: no CUDA", remedy)
     lacking = sorted({_capability(device) for device in found if not _covered(device, stack.cuda_architectures)})
-    carried = f"machine code for {', '.join(stack.cuda_architectures)}"
+    compiled = f"compiled for {', '.join(stack.cuda_architectures)}"
     if lacking:
         wanted = ";".join(each.replace(".", "") for each in lacking)
         return broken(
-            f"the engine has no machine code for compute capability {', '.join(lacking)}",
-            f"volley-engine --about: {carried}",
-            f"VOLLEY_CUDA_ARCHITECTURES='{wanted}' pip install --force-reinstall --no-cache-dir volley-bench",
+            f"the engine is not compiled for compute capability {', '.join(lacking)}",
+            f"volley-engine --about: {compiled}",
+            install_volley(facts, variables=f"VOLLEY_CUDA_ARCHITECTURES='{wanted}'"),
         )
-    return good(f"compute capability {', '.join(sorted({_capability(device) for device in found}))}: {carried}")
+    return good(f"compute capability {', '.join(sorted({_capability(device) for device in found}))}: {compiled}")
 
 
 def _capability(device: CudaDevice) -> str:
     return f"{device.attributes.get('COMPUTE_CAPABILITY_MAJOR')}.{device.attributes.get('COMPUTE_CAPABILITY_MINOR')}"
 
 
-def _covered(device: CudaDevice, architectures: list[str]) -> bool:
+def _covered(device: CudaDevice, compiled: list[str]) -> bool:
     """Machine code runs on the same major capability and the same or a later minor one (CUDA C++ Programming Guide)."""
     major, minor = (device.attributes.get(f"COMPUTE_CAPABILITY_{part}", 0) for part in ("MAJOR", "MINOR"))
-    carried = [int("".join(filter(str.isdigit, each)) or 0) for each in architectures]
-    return any(each // 10 == major and each % 10 <= minor for each in carried)
+    numbers = [int("".join(filter(str.isdigit, each)) or 0) for each in compiled]
+    return any(each // 10 == major and each % 10 <= minor for each in numbers)
 
 
-def _without_devices(facts: Facts) -> Verdict:
-    return not_tested("CUDA shows no device") if has_gpu(facts) else not_applicable(NO_GPU)
+# --------------------------------------------------------------------------------------------- interconnect
+
+
+def peer_access(facts: Facts) -> Finding:
+    """Read the table of peer access."""
+    if early := no_peers(facts):
+        return early
+    table = facts.cuda.value.peers if facts.cuda.value else []
+    reach = [(one, other) for one, row in enumerate(table) for other, yes in enumerate(row) if yes and one < other]
+    pairs = len(table) * (len(table) - 1) // 2
+    if len(reach) == pairs:
+        return good(f"each of {len(table)} GPUs reaches every other")
+    reasons = {word for row in (facts.nvml.value.p2p if facts.nvml.value else []) for word in row} - {"ok"}
+    why = f"; NVML: {join_words(sorted(reasons))}" if reasons else ""
+    evidence = f"cuDeviceCanAccessPeer: {len(reach)} of {pairs} pairs{why}"
+    if not reach:
+        said = "no GPU reaches another: every message goes through the host's memory"
+        return warning(said, evidence, "nvidia-smi topo -p2p r")
+    shown = join_words(f"{one}–{other}" for one, other in reach)
+    first = comma_list(list(reach[0]))
+    return warning(
+        f"only {shown} reach each other; all other pairs go through the host's memory",
+        evidence,
+        f"put ranks that talk most on such a pair, as {SEND} --gpus {first}; nvidia-smi topo -p2p r says why",
+    )
+
+
+def nvlink(facts: Facts) -> Finding:
+    """Count the NVLinks that are up."""
+    if facts.nvml.value is None:
+        return probe_failed(facts.nvml, "NVML", "nvidia-smi nvlink -s")
+    found = facts.nvml.value.devices
+    if not any(device.links for device in found):
+        return not_applicable("these GPUs show no NVLink")
+    down = [(device, sum(not link.active for link in device.links)) for device in found]
+    shown = join_words(f"GPU {device.index}: {number} of {len(device.links)} down" for device, number in down if number)
+    if shown:
+        remedy = "{sudo}dmesg | grep -i xid; behind an NVSwitch: {sudo}systemctl restart nvidia-fabricmanager"
+        return warning(shown, f"nvmlDeviceGetNvLinkState: {shown}", remedy.format(sudo=sudo(facts)))
+    counts = sorted({len(device.links) for device in found})
+    return good(f"{join_words(map(str, counts))} links a GPU, all up")
+
+
+def pcie(facts: Facts) -> Finding:
+    """Compare each PCIe link under load with what device and slot allow."""
+    if facts.pcie_load.value is None:
+        return probe_failed(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE")
+    most = _most_possible(facts)
+    slow, fine = [], set()
+    for link in facts.pcie_load.value:
+        generation, width = most.get(link.pci, (None, None))
+        if link.generation is None or link.width is None or generation is None or width is None:
+            continue
+        if link.generation < generation or link.width < width:
+            slow.append(f"{link.pci} at {_written(link)} of {generation}.0 ×{width}")
+        else:
+            fine.add(_written(link))
+    if slow:
+        return warning(
+            f"{count(len(slow), 'link')} below what is possible: {join_words(slow)}",
+            "current_link_speed and current_link_width while copies ran",
+            "reseat the card or use a slot with all lanes; look for the slot's speed in the firmware's settings",
+        )
+    if not fine:
+        return not_tested("the links' speed cannot be read here" + (": a virtual machine" if is_virtual(facts) else ""))
+    return good(f"{join_words(sorted(fine))} under load, the most that is possible")
+
+
+def _most_possible(facts: Facts) -> dict[str, tuple[int | None, int | None]]:
+    """Return generation and width at most by address: NVML's count the slot too, sysfs's the device alone."""
+    gpus = facts.bus.value.gpus if facts.bus.value else []
+    found = {gpu.address: (gpu.generation_max, gpu.width_max) for gpu in gpus}
+    for each in facts.nvml.value.devices if facts.nvml.value else []:
+        if each.pcie_generation_max and each.pcie_width_max:
+            found[each.pci] = (each.pcie_generation_max, each.pcie_width_max)
+    return found
+
+
+def _written(link: LoadedLink) -> str:
+    return f"PCIe {link.generation}.0 ×{link.width}"
+
+
+def iommu(facts: Facts) -> Finding:
+    """Look for an IOMMU that translates the GPUs' addresses."""
+    found = facts.iommu.value
+    if found is None:
+        return probe_failed(facts.iommu, "the IOMMU", "ls /sys/class/iommu")
+    if not found.units:
+        return good("none active" + (" in this virtual machine" if is_virtual(facts) else ""))
+    translating = join_words(kind for kind in found.types if kind != "identity")
+    if not translating:
+        return good("active, and passes the GPUs' addresses through")
+    return warning(
+        f"it translates the GPUs' addresses ({translating}): peer copies over PCIe go through it",
+        f"ls /sys/class/iommu: {join_words(found.units)}; iommu_group/type: {translating}",
+        boot_with(facts, "iommu=pt"),
+    )
+
+
+def acs(facts: Facts) -> Finding:
+    """Look for PCIe bridges that send the traffic between GPUs up to the root complex."""
+    found = facts.iommu.value
+    if not has_gpu(facts) or (facts.bus.value and gpus_on_bus(facts) < 2):
+        return not_applicable(ONE_GPU if has_gpu(facts) else NO_GPU)
+    if found is None:
+        return probe_failed(facts.iommu, "ACS", "lspci -vvv")
+    on = [bridge.address for bridge in found.bridges if (bridge.acs_control or 0) & _REDIRECT]
+    if on:
+        return warning(
+            f"ACS redirects peer traffic through the root complex on {count(len(on), 'bridge')} above the GPUs",
+            f"ACS control register: request or completion redirect on {join_words(on)}",
+            f"for b in {' '.join(on)}; do {sudo(facts)}setpci -s $b ECAP_ACS+0x6.w=0000; done",
+        )
+    if is_virtual(facts):
+        return not_tested("a virtual machine does not see its host's bridges")
+    if not found.readable:
+        return not_tested("the control registers can be read by root only", "sudo volley doctor")
+    bridges = len(found.bridges)
+    return good(f"off on {count(bridges, 'bridge')} above the GPUs" if bridges else "no bridge above them")

@@ -1,85 +1,191 @@
-"""What the kernel or a container forbids to two processes of one user."""
+"""Compilers, kernel and driver, and what the kernel or a container forbids to two processes of one user."""
 
-# /dev/shm is what this is about
+# /dev/shm is what one check is about
 # ruff: noqa: S108
 
 from __future__ import annotations
 
-from volley.doctor.checks.common import container, size
-from volley.doctor.facts import Facts, Limits
-from volley.doctor.findings import Verdict, broken, good, lost, not_applicable, warning
-from volley.doctor.remedies import sudo, system_of
+import re
 
+from volley.doctor.checks.common import NO_GPU, container, cuda_devices, gpus_on_bus, open_gpus
+from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, probe_failed, warning
+from volley.doctor.remedies import install, install_driver, sudo
+from volley.machine.facts import DriverFacts, Facts
+from volley.text import count, join_words
+from volley.units import format_size
+
+_CMAKE = (3, 25)
+"""What volley's CMakeLists.txt asks for."""
+_CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm")
+"""The device nodes that every use of CUDA opens, beside those of its GPUs."""
+_OLDEST_DRIVERS = {11: "450.80.02", 12: "525.60.13", 13: "580.65.06"}
+"""By major version of CUDA (CUDA Toolkit Release Notes, "CUDA Minor Version Compatibility")."""
 _SMALL_SHM = 64 << 20
 """What Docker gives a container unless asked (docker run --shm-size): too little for many ranks, or for NCCL."""
 _REMOUNT = "mount -o remount,size=8G /dev/shm"
-_FILTER = 2
+_SECCOMP_FILTER = 2
 """Seccomp mode of a filter, as container runtimes install it (proc(5))."""
 
 
-def shm(facts: Facts) -> Verdict:
+def compiler(facts: Facts) -> Finding:
+    """Judge the C++ compiler by the program that it compiled."""
+    if facts.toolchain.value is None:
+        return probe_failed(facts.toolchain, "the compiler", install(facts, "c++"))
+    found = facts.toolchain.value.compiler
+    if found.path is None:
+        said = "no C++ compiler: neither volley nor an MPI can be built here"
+        return warning(said, "c++ --version: not found", install(facts, "c++"))
+    if found.error:
+        evidence = f"{found.path}: {found.error}"
+        return broken("a C++20 program does not compile", evidence, install(facts, "newer c++"))
+    return good(f"{found.version or found.path} compiled a C++20 program that runs")
+
+
+def cmake(facts: Facts) -> Finding:
+    """Judge CMake by its version."""
+    if facts.toolchain.value is None:
+        return probe_failed(facts.toolchain, "CMake", install(facts, "cmake"))
+    found = facts.toolchain.value.cmake
+    if found.path is None:
+        return not_applicable("no CMake; volley's build fetches its own")
+    version = _version(found.version or "")
+    if version and version < _CMAKE:
+        said = f"{found.version} is older than {'.'.join(map(str, _CMAKE))}"
+        return warning(said, f"cmake --version: {found.version}", "pip install cmake")
+    return good(found.version or found.path)
+
+
+def nvcc(facts: Facts) -> Finding:
+    """Judge the CUDA compiler by the kernel that it compiled."""
+    if facts.toolchain.value is None:
+        return probe_failed(facts.toolchain, "nvcc", install(facts, "toolkit"))
+    found = facts.toolchain.value.nvcc
+    if found.path is None:
+        return not_applicable("no nvcc on PATH; volley's build fetches its own")
+    if found.error:
+        return broken("a kernel does not compile", f"{found.path}: {found.error}", install(facts, "toolkit"))
+    return good(f"{found.version or found.path} compiled a kernel")
+
+
+def _version(text: str) -> tuple[int, int] | None:
+    found = re.search(r"(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+# ------------------------------------------------------------------------------------------------ driver
+
+
+def driver(facts: Facts) -> Finding:
+    """Judge the driver by its module, its device nodes and its library."""
+    found, on_bus = facts.driver.value, gpus_on_bus(facts)
+    if found is None:
+        return probe_failed(facts.driver, "the driver", install_driver(facts))
+    if found.version is not None:
+        return _loaded_driver(facts, found)
+    if cuda_devices(facts):
+        return good("CUDA answers, through a driver that the kernel does not show")
+    if not on_bus:
+        return not_applicable(NO_GPU)
+    held = "; nouveau holds the GPU" if "nouveau" in found.modules else ""
+    said = f"{count(on_bus, 'NVIDIA GPU')} on the PCI bus and no NVIDIA driver{held}"
+    return broken(said, f"{facts.driver.call}: no such file", install_driver(facts))
+
+
+def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
+    """A driver is in the kernel: can this user reach it?"""
+    call = facts.driver.call
+    shut = [node for node, said in found.nodes.items() if said != "ok"]
+    if shut and (set(_CONTROL) & set(shut) or not open_gpus(found)):
+        nodes = join_words(f"{node} ({found.nodes[node]})" for node in shut)
+        if container(facts):
+            remedy = "docker run --gpus all"
+        elif any(name.startswith(("SLURM_", "LSB_", "PBS_")) for name in facts.environment):
+            remedy = "ask the batch system for GPUs, e.g. srun --gpus-per-node=2 volley doctor"
+        else:
+            remedy = f"{sudo(facts)}chmod 666 {' '.join(shut)}"
+        return broken(f"the driver is loaded, and this user cannot open {nodes}", f"{call}: {nodes}", remedy)
+    if found.nodes and "/dev/nvidia-uvm" not in found.nodes:
+        said = "the driver is loaded, and /dev/nvidia-uvm is missing: CUDA does not start without it"
+        return broken(said, f"{call}: only {join_words(found.nodes)}", f"{sudo(facts)}nvidia-modprobe -u -c=0")
+    if found.library:
+        remedy = install_driver(facts)
+        if container(facts):
+            remedy = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+        return broken("the driver is loaded, and its library is not there", f"{call}: {found.library}", remedy)
+    return good(found.version or "")
+
+
+def driver_age(facts: Facts) -> Finding:
+    """Compare the CUDA that the driver supports with the CUDA that the engine was built with."""
+    stack, cuda = facts.stack.value, facts.cuda.value
+    if cuda is None or cuda.driver_version == 0:
+        return not_tested(facts.cuda.skipped or facts.cuda.error or "the driver does not say its version")
+    supported = cuda.driver_version // 1000, cuda.driver_version % 1000 // 10
+    said = f"supports CUDA {supported[0]}.{supported[1]}"
+    built = _version((stack.cuda_built if stack else None) or "")
+    if built is None:
+        return not_tested(f"the driver {said}; the engine was built without CUDA")
+    built_with = f"the engine was built with {built[0]}.{built[1]}"
+    if supported[0] >= built[0]:
+        return good(f"the driver {said}; {built_with}")
+    oldest = _OLDEST_DRIVERS.get(built[0])
+    which = f", which needs driver {oldest} or newer" if oldest else ""
+    evidence = f"cuDriverGetVersion: {cuda.driver_version}"
+    return broken(f"the driver is too old: it {said}, {built_with}{which}", evidence, install_driver(facts))
+
+
+# ------------------------------------------------------------------------------------------------ limits
+
+
+def shm(facts: Facts) -> Finding:
     """Judge /dev/shm by what was written there, and by its size."""
-    if facts.limits.value is None:
-        return lost(facts.limits, "/dev/shm", "df /dev/shm")
     found = facts.limits.value
-    remedy = "docker run --shm-size=8g (or --ipc=host)" if container(facts) else sudo(system_of(facts)) + _REMOUNT
+    if found is None:
+        return probe_failed(facts.limits, "/dev/shm", "df /dev/shm")
+    remedy = "docker run --shm-size=8g (or --ipc=host)" if container(facts) else sudo(facts) + _REMOUNT
     if found.shm_error:
-        return broken(
-            "/dev/shm cannot be written: ranks of one node have no shared memory",
-            f"1 MiB written to /dev/shm: {found.shm_error}",
-            remedy,
-        )
+        said = "/dev/shm cannot be written: ranks of one node have no shared memory"
+        return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy)
     if found.shm_bytes <= _SMALL_SHM:
-        return warning(
-            f"/dev/shm holds {size(found.shm_bytes)}: too little for many ranks, or for NCCL",
-            f"statvfs(/dev/shm): {found.shm_bytes} bytes",
-            remedy,
-        )
+        said = f"/dev/shm holds {format_size(found.shm_bytes)}: too little for many ranks, or for NCCL"
+        return warning(said, f"statvfs(/dev/shm): {found.shm_bytes} bytes", remedy)
     return good(f"{found.shm_bytes / 2**30:.1f} GiB, writable")
 
 
-def cma(facts: Facts) -> Verdict:
+def cma(facts: Facts) -> Finding:
     """Judge cross-memory attach by a read of another process's memory."""
-    if facts.limits.value is None:
-        return lost(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
     found = facts.limits.value
+    if found is None:
+        return probe_failed(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
     if found.cma_error is None:
         return good("a process read its sibling's memory (process_vm_readv)")
+    scope = "none" if found.ptrace_scope is None else found.ptrace_scope
+    can_trace = "yes" if found.cap_sys_ptrace else "no"
+    state = f"ptrace_scope {scope}, seccomp {found.seccomp}, CAP_SYS_PTRACE {can_trace}"
+    if container(facts) and (found.seccomp == _SECCOMP_FILTER or not found.cap_sys_ptrace):
+        remedy = "docker run --cap-add=SYS_PTRACE"
+    elif found.ptrace_scope:
+        remedy = f"{sudo(facts)}sysctl kernel.yama.ptrace_scope=0"
+    else:
+        remedy = "ask the administrator to allow process_vm_readv between processes of one user"
     return warning(
         "processes cannot read each other's memory: large messages on one node are copied twice",
-        f"process_vm_readv between siblings: {found.cma_error}; {_state(found)}",
-        _cma_remedy(facts, found),
+        f"process_vm_readv between siblings: {found.cma_error}; {state}",
+        remedy,
     )
 
 
-def _state(found: Limits) -> str:
-    scope = "none" if found.ptrace_scope is None else found.ptrace_scope
-    return f"ptrace_scope {scope}, seccomp {found.seccomp}, CAP_SYS_PTRACE {'yes' if found.cap_sys_ptrace else 'no'}"
-
-
-def _cma_remedy(facts: Facts, found: Limits) -> str:
-    if container(facts) and (found.seccomp == _FILTER or not found.cap_sys_ptrace):
-        return "docker run --cap-add=SYS_PTRACE"
-    if found.ptrace_scope:
-        return f"{sudo(system_of(facts))}sysctl kernel.yama.ptrace_scope=0"
-    return "ask who runs this machine for process_vm_readv between processes of one user"
-
-
-def memlock(facts: Facts) -> Verdict:
+def memlock(facts: Facts) -> Finding:
     """Judge the limit of locked memory where there is a network that needs it."""
-    fabric = facts.bus.value.infiniband if facts.bus.value else []
-    if not fabric:
+    if not (facts.bus.value and facts.bus.value.infiniband):
         return not_applicable("no RDMA device")
     if facts.limits.value is None:
-        return lost(facts.limits, "the limit of locked memory", "ulimit -l")
+        return probe_failed(facts.limits, "the limit of locked memory", "ulimit -l")
     limit = facts.limits.value.memlock_bytes
     if limit is None:
         return good("unlimited")
-    remedy = f"echo '* - memlock unlimited' | {sudo(system_of(facts))}tee /etc/security/limits.d/rdma.conf"
+    said = f"{format_size(limit)} of locked memory: an RDMA network cannot register a message's buffer"
+    remedy = f"echo '* - memlock unlimited' | {sudo(facts)}tee /etc/security/limits.d/rdma.conf"
     if container(facts):
         remedy = "docker run --ulimit memlock=-1"
-    return warning(
-        f"{size(limit)} of locked memory: an RDMA network cannot register a message's buffer",
-        f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes",
-        remedy,
-    )
+    return warning(said, f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes", remedy)

@@ -1,161 +1,201 @@
-"""MPI: judged by jobs that ran, not by what it says of itself."""
+"""GDRCopy, UCX and MPI: judged by transfers and jobs that ran, not by what they say of themselves."""
 
 from __future__ import annotations
 
-from volley.doctor.checks.common import AWARE, NO_GPU, broke_off, command, delivered, has_gpu, sends_gpu_memory, size
-from volley.doctor.facts import Facts, Job, Tried
-from volley.doctor.findings import Verdict, answered, broken, good, lost, not_applicable, not_tested, warning
-from volley.doctor.remedies import AWARE_SOURCE, AWARE_WHEELS
-from volley.text import digits, mpi_name, several
+from volley.doctor.checks.common import AWARE, command, container, delivered, has_gpu, job_failed, sends_gpu_memory
+from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, probe_failed, warning
+from volley.doctor.remedies import AWARE_SOURCE, SEND, aware_wheels, install, install_volley, sudo
+from volley.machine.facts import Facts, JobFacts, PointFacts
+from volley.text import join_words, mpi_name
+from volley.units import format_sig, format_size
 
-_WITHOUT_FABRIC = "OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm,tcp OMPI_MCA_mtl=^ofi volley pingpong --transport host"
+_CUDA_COMPONENTS = ("cuda_cpy", "cuda_ipc", "gdr_copy")
+"""UCX's components that take GPU memory (ucx_info -d)."""
+_WITHOUT_FABRIC = f"OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm,tcp OMPI_MCA_mtl=^ofi {SEND} --transport host"
 _STAGED = "staged/pinned"
-_SEE_COPIES = "volley pingpong --transport aware,staged/pinned; see the findings on IOMMU, ACS and peer copies"
+_SEE_COPIES = f"{SEND} --transport {AWARE},{_STAGED}; see the findings on IOMMU, ACS and peer copies"
 _SLOWER = 1.05
-"""By so much ``aware`` must be slower to be called slower: doctor's jobs stop at an interval of 5 %."""
+"""``aware`` is called slower from this ratio on: doctor's jobs stop at an interval of 5 %."""
 
 
-def library(facts: Facts) -> Verdict:
+def gdrcopy(facts: Facts) -> Finding:
+    """Judge GDRCopy by a mapping, and say which part of it is missing."""
+    found, call = facts.gdrcopy.value, facts.gdrcopy.call
+    if found is None:
+        return probe_failed(facts.gdrcopy, "GDRCopy", install(facts, "gdrcopy"))
+    if found.mapped:
+        return good(f"GPU memory was mapped, written and read back; library {found.library}, module {found.module}")
+    if found.mapped is False:
+        remedy = f"{sudo(facts)}rmmod gdrdrv; {sudo(facts)}modprobe gdrdrv"
+        return broken("GDRCopy is there, and a mapping fails", f"{call}: {found.map_error or 'failed'}", remedy)
+    parts = {"device node": found.node == "ok", "module": bool(found.module), "library": bool(found.library)}
+    missing = [name for name, there in parts.items() if not there]
+    if not missing:
+        return not_tested(found.map_error or "no device to map")
+    module, library = found.module or "not loaded", found.library or "not found"
+    remedy = install(facts, "gdrcopy")
+    if container(facts) and "device node" in missing:
+        remedy = "on the host: load gdrdrv; then docker run --device /dev/gdrdrv"
+    elif "module" in missing and found.library:
+        remedy = f"{sudo(facts)}modprobe gdrdrv"
+    return warning(
+        f"no {join_words(missing)}: small messages of GPU memory take longer",
+        f"{call}: /dev/gdrdrv {found.node}, module {module}, libgdrapi.so.2 {library}",
+        remedy,
+    )
+
+
+def ucx(facts: Facts) -> Finding:
+    """Judge UCX by the components that it can open."""
+    found, remedy = facts.ucx.value, aware_wheels(facts)
+    if found is None and facts.ucx.skipped is None:
+        return probe_failed(facts.ucx, "UCX", remedy)
+    if found is None:
+        if not has_gpu(facts) or sends_gpu_memory(facts):
+            return not_applicable("no UCX, and nothing here needs it")
+        return warning("no UCX: Open MPI needs it for GPU memory", f"{facts.ucx.call}: {facts.ucx.skipped}", remedy)
+    usable = [each.name for each in found.components if each.resources]
+    if has_gpu(facts) and not set(usable) & set(_CUDA_COMPONENTS):
+        said = f"UCX {found.version} has no CUDA: it cannot take GPU memory"
+        return warning(said, f"{facts.ucx.call}: {join_words(usable)}", remedy)
+    return good(f"UCX {found.version} with {join_words(usable)}")
+
+
+def ucx_transfer(facts: Facts) -> Finding:
+    """Judge UCX by messages that ucx_perftest sent."""
+    probe = facts.ucx_transfer
+    if probe.skipped is not None:
+        return not_tested(probe.skipped, install(facts, "ucx") if has_gpu(facts) else "")
+    if probe.value is None:
+        return probe_failed(probe, "a transfer by UCX alone", "UCX_LOG_LEVEL=info ucx_perftest")
+    found = probe.value
+    memory = "GPU" if found.memory == "cuda" else "host"
+    if found.status == 0:
+        return good(f"ucx_perftest sent {memory} memory between two processes")
+    last = found.said.splitlines()[-1] if found.said else f"status {found.status}"
+    remedy = aware_wheels(facts) if memory == "GPU" else "ucx_info -d"
+    return broken(f"ucx_perftest cannot send {memory} memory", f"{probe.call}: {last}", remedy)
+
+
+# ------------------------------------------------------------------------------------------------- MPI
+
+
+def library(facts: Facts) -> Finding:
     """Compare the MPI that answered with the one that the engine was built with, and with the mpirun on PATH."""
-    if facts.stack.value is None:
-        return lost(facts.stack, "the engine", "pip install volley-bench")
     stack = facts.stack.value
+    if stack is None:
+        return probe_failed(facts.stack, "the engine", install_volley(facts))
     answers = [job.library for job in _jobs(facts) if job.library]
     if not answers:
         return not_tested("no job came far enough to say which library it loaded")
-    wanted = ".".join(stack.mpi_version.split(".")[:2])
-    if wanted not in answers[0]:
+    if ".".join(stack.mpi_version.split(".")[:2]) not in answers[0]:
+        rebuild = install_volley(facts, variables="MPI_HOME=…")
         return broken(
             f"the engine was built against {stack.mpi_built} and runs with another library",
             f"MPI_Get_library_version: {answers[0]}",
-            "unset LD_LIBRARY_PATH LD_PRELOAD, or build volley against that MPI: MPI_HOME=… pip install volley-bench",
+            f"unset LD_LIBRARY_PATH LD_PRELOAD, or build volley against that MPI: {rebuild}",
         )
     if stack.other_mpirun:
         return warning(
             f"{mpi_name(answers[0])}; the mpirun on PATH belongs to another MPI",
             f"command -v mpirun: {stack.other_mpirun}",
-            f"start volley plainly, or with {stack.mpiexec} -n 2 volley pingpong",
+            f"start volley plainly, or with {stack.mpiexec} -n 2 {SEND}",
         )
     return good(f"{mpi_name(answers[0])}, as the engine was built")
 
 
-def _jobs(facts: Facts) -> list[Job]:
+def _jobs(facts: Facts) -> list[JobFacts]:
     return [probe.value for probe in (facts.mpi_host, facts.launcher, facts.mpi_device) if probe.value]
 
 
-def host(facts: Facts) -> Verdict:
+def host(facts: Facts) -> Finding:
     """Judge MPI by verified messages between two ranks, in host memory."""
     job = facts.mpi_host.value
     if job is None:
-        return lost(facts.mpi_host, "MPI between two ranks", _WITHOUT_FABRIC)
+        return probe_failed(facts.mpi_host, "MPI between two ranks", _WITHOUT_FABRIC)
     if wrong := _wrong_bytes(job, "host"):
         return broken("MPI delivered wrong bytes between two ranks", f"{command(job)}: {wrong}", _WITHOUT_FABRIC)
     points = delivered(job, "host")
     if not job.complete or facts.mpi_host.error or not points:
-        return broke_off(facts.mpi_host, job, "MPI does not work between two ranks", _WITHOUT_FABRIC)
-    return good(_round_trips(points))
+        return job_failed(facts.mpi_host, job, "MPI does not work between two ranks", _WITHOUT_FABRIC)
+    return good(_times(points))
 
 
-def _wrong_bytes(job: Job, transport: str) -> str:
+def _wrong_bytes(job: JobFacts, transport: str) -> str:
     """Say what verification found first on a transport; nothing where it found nothing."""
     failed = [point for point in job.points if point.transport == transport and point.status == "failed"]
-    return f"{size(failed[0].size_bytes)}: {failed[0].reason or 'failed'}" if failed else ""
+    return f"{format_size(failed[0].size_bytes)}: {failed[0].reason or 'failed'}" if failed else ""
 
 
-def _round_trips(points: list[Tried]) -> str:
+def _times(points: list[PointFacts]) -> str:
     verified = sum(point.messages_verified for point in points)
-    times = [
-        f"{size(point.size_bytes)} in {digits(point.half_round_trip_s * 1e6, 3)} µs"
-        for point in points
-        if point.half_round_trip_s
-    ]
-    return f"{several(times)}, {verified} messages verified"
+    times = [f"{format_size(point.size_bytes)} in {_us(point)} µs" for point in points if point.half_round_trip_s]
+    return f"{join_words(times)}, {verified} messages verified"
 
 
-# ------------------------------------------------------------------------------------------- device memory
+def _us(point: PointFacts) -> str:
+    return format_sig((point.half_round_trip_s or 0.0) * 1e6, 3)
 
 
-def flags(facts: Facts) -> Verdict:
-    """Report what MPI says of CUDA; it is believed nowhere."""
-    if not has_gpu(facts):
-        return not_applicable(NO_GPU)
+def self_report(facts: Facts) -> Finding:
+    """Report what MPI says of CUDA; no other finding relies on it."""
     stack = facts.stack.value
     queries = [job.cuda_query for job in _jobs(facts) if job.cuda_query is not None]
     says = {"ompi_info": stack.ompi_cuda if stack else None, "MPIX_Query_cuda_support": queries[0] if queries else None}
-    shown = several([f"{name} says {str(said).lower()}" for name, said in says.items() if said is not None])
+    shown = join_words(f"{name} says {str(said).lower()}" for name, said in says.items() if said is not None)
     if not shown:
         return not_applicable("this MPI has neither ompi_info nor MPIX_Query_cuda_support")
     works = sends_gpu_memory(facts)
     if works is None:
         return good(f"{shown}; only a transfer proves it")
     if True in says.values() and not works:
-        return warning(f"{shown}, and the transfer failed", answered(facts.mpi_device, "failed"), AWARE_SOURCE)
+        return warning(f"{shown}, and the transfer failed", f"{facts.mpi_device.call}: failed", AWARE_SOURCE)
     if True not in says.values() and works:
         return good(f"{shown}, and the transfer worked: the flag is about how MPI was built")
     return good(f"{shown}, and the transfer {'worked' if works else 'failed'}")
 
 
-def device(facts: Facts) -> Verdict:
+def device(facts: Facts) -> Finding:
     """Judge CUDA-awareness by verified messages of GPU memory."""
-    if not has_gpu(facts):
-        return not_applicable(NO_GPU)
-    job, probe = facts.mpi_device.value, facts.mpi_device
-    remedy = _aware_remedy(facts)
+    job, stack = facts.mpi_device.value, facts.stack.value
+    if stack and stack.mpi_source == "wheel" and not stack.prepared:
+        remedy = aware_wheels(facts)
+    elif stack and "ucx" in stack.ompi_pml and stack.ompi_cuda:
+        remedy = f"OMPI_MCA_pml=ucx {SEND} --transport {AWARE}"
+    else:
+        rebuild = install_volley(facts, variables="MPI_HOME=…")
+        remedy = f"{AWARE_SOURCE}; or build volley against a CUDA-aware MPI: {rebuild}"
     if job is None:
-        return lost(probe, "MPI on GPU memory", remedy)
-    refused = [way.reason for way in job.transports if way.transport == AWARE and not way.available]
+        return probe_failed(facts.mpi_device, "MPI on GPU memory", remedy)
+    refused = [each.reason for each in job.transports if each.transport == AWARE and not each.available]
     if refused:
         return broken(f"MPI cannot be given GPU memory: {refused[0]}", f"{command(job)}: {refused[0]}", remedy)
     if wrong := _wrong_bytes(job, AWARE):
         return broken("MPI delivered wrong bytes of GPU memory", f"{command(job)}: {wrong}", _SEE_COPIES)
     points = delivered(job, AWARE)
     if not job.complete or not points:
-        return broke_off(probe, job, "MPI is not CUDA-aware", remedy)
-    return good(_round_trips(points) + _protocol(job))
+        return job_failed(facts.mpi_device, job, "MPI is not CUDA-aware", remedy)
+    protocol = f"; UCX: {job.protocols[-1]}" if job.protocols else ""  # of the largest messages
+    return good(_times(points) + protocol)
 
 
-def _protocol(job: Job) -> str:
-    """Return the way that UCX took for the largest messages."""
-    return f"; UCX: {job.protocols[-1]}" if job.protocols else ""
-
-
-def _aware_remedy(facts: Facts) -> str:
-    stack = facts.stack.value
-    if stack and stack.mpi_source == "wheel" and not stack.prepared:
-        return AWARE_WHEELS
-    if stack and "ucx" in stack.ompi_pml and stack.ompi_cuda:
-        return "OMPI_MCA_pml=ucx volley pingpong --transport aware"
-    return f"{AWARE_SOURCE}; or build volley against a CUDA-aware MPI: MPI_HOME=… pip install volley-bench"
-
-
-def device_speed(facts: Facts) -> Verdict:
+def device_speed(facts: Facts) -> Finding:
     """Ask whether handing MPI the GPU's memory is faster than staging through the host."""
-    if not has_gpu(facts):
-        return not_applicable(NO_GPU)
     job = facts.mpi_device.value
     if job is None:
         return not_tested("MPI on GPU memory was not tried or did not end")
-    both = _largest_common(job)
-    if both is None:
-        return not_tested("there is no message size that went both ways")
-    aware, staged = both
+    by_aware, by_staged = ({each.size_bytes: each for each in delivered(job, name)} for name in (AWARE, _STAGED))
+    largest = max(set(by_aware) & set(by_staged), default=None)
+    if largest is None:
+        return not_tested("there is no message size that both transports delivered")
+    aware, staged = by_aware[largest], by_staged[largest]
     ratio = (aware.half_round_trip_s or 0.0) / (staged.half_round_trip_s or 1.0)
-    what = f"{size(aware.size_bytes)} of GPU memory"
-    if ratio > _SLOWER:
-        return warning(
-            f"{what} take {digits(ratio, 2)} × as long through the CUDA-aware MPI as staged through the host",
-            f"half round trips: aware {_us(aware)} µs, {_STAGED} {_us(staged)} µs",
-            "where the GPUs have no peer access, hand MPI pinned host memory; by size: "
-            "volley pingpong --transport aware,staged,peer,device",
-        )
-    return good(f"{what} in {_us(aware)} µs, staged through the host in {_us(staged)} µs")
-
-
-def _largest_common(job: Job) -> tuple[Tried, Tried] | None:
-    aware, staged = ({each.size_bytes: each for each in delivered(job, name)} for name in (AWARE, _STAGED))
-    sizes = sorted(set(aware) & set(staged))
-    return (aware[sizes[-1]], staged[sizes[-1]]) if sizes else None
-
-
-def _us(point: Tried) -> str:
-    return digits((point.half_round_trip_s or 0.0) * 1e6, 3)
+    what = f"{format_size(largest)} of GPU memory"
+    if ratio <= _SLOWER:
+        return good(f"{what} in {_us(aware)} µs, staged through the host in {_us(staged)} µs")
+    return warning(
+        f"{what} take {format_sig(ratio, 2)} × as long through the CUDA-aware MPI as staged through the host",
+        f"half round trips: {AWARE} {_us(aware)} µs, {_STAGED} {_us(staged)} µs",
+        "where the GPUs have no peer access, hand MPI pinned host memory; by size: "
+        f"{SEND} --transport aware,staged,peer,device",
+    )

@@ -1,1 +1,1 @@
-"""The probes: each module tries one layer.  They report what happened, and judge nothing."""
+"""The probes: each tries something and returns what happened.  Nothing here judges."""

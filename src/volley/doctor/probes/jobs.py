@@ -7,42 +7,52 @@ import re
 import shutil
 import statistics
 import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from volley import engine
-from volley.doctor.facts import Job, PairJob, Seen, Stack, Tried, Way
-from volley.doctor.isolate import Skip
-from volley.doctor.probes.cuda import Api, CudaError
-from volley.launch import inside
+import msgspec
+
+from volley.benchmarks import named
+from volley.doctor.remedies import MESSAGES
 from volley.machine import ucx_protocols
+from volley.machine.cuda_driver import gpu_count
 from volley.machine.driver import has_driver
-from volley.machine.mpi_stack import Stack as Assembled
-from volley.machine.mpi_stack import assemble, read_facts
-from volley.planning import Request
-from volley.records import PingPong, Rank, Sampling
-from volley.records_io import RunLog
-from volley.session import prepare
+from volley.machine.facts import JobFacts, PairFacts, PointFacts, RankFacts, StackFacts, TransportFacts
+from volley.machine.isolate import Skip, clean
+from volley.machine.mpi_stack import Stack, assemble, read_facts
+from volley.run import engine_path
+from volley.run.benchmark import Benchmark
+from volley.run.engine import EngineProcess, Stop, ask_about
+from volley.run.inside_launcher import rank_info
+from volley.run.records_file import LineReader, RunLog
+from volley.run.session import prepare
 
 HOST_SIZES = (8, 1 << 16)
 DEVICE_SIZES = (8, 1 << 15, 1 << 20)
 """UCX sends the first eagerly and the last by rendezvous; the middle one is a halo of 4096 doubles."""
 COPY_SIZES = (1 << 12, 1 << 22)
-_QUICK = Sampling(interval=0.05, point_time_s=0.2)
+_QUICK = {"ci": 0.05, "point_time": 0.2}
 _MOST_GPUS = 4
 """Up to so many, every pair is tried; beyond that each GPU with the next."""
-_MOST_TEXT = 12
+_MOST_RANKS = 8
+_MOST_LINES = 12
 _ANSWER_S = 20.0
-_SINGLE = "inside a launcher one job is all there is, and it was used for the ranks; run volley doctor plainly"
 
 
-def stack() -> Stack:
+def stack() -> StackFacts:
     """Ask the engine, its build facts and the ompi_info beside its mpirun."""
-    path = engine.find()
-    about = engine.ask_about(path)()
+    path = Path(engine_path.engine_path())
+    about = ask_about(path)()
     assembled = assemble(path, read_facts(path))
-    built = assembled.built
+    built, mpiexec = assembled.built, assembled.mpiexec
     info, said = _ompi_info(assembled)
-    return Stack(
+    aware = re.search(r"mpi_built_with_cuda_support:value:\"?(true|false)", said)
+    other = shutil.which("mpirun") if mpiexec else None
+    if other and mpiexec and Path(other).resolve() == mpiexec.resolve():
+        other = None
+    return StackFacts(
         engine_version=about.version,
         mpi_built=about.mpi_built,
         mpi_source=built.mpi_source,
@@ -50,113 +60,81 @@ def stack() -> Stack:
         mpi_version=built.mpi_version,
         described=assembled.describe(),
         prepared=bool(assembled.mca),
-        mpiexec=str(assembled.mpiexec) if assembled.mpiexec else None,
+        mpiexec=str(mpiexec) if mpiexec else None,
         cuda_built=about.cuda_built,
         cuda_architectures=list(about.cuda_architectures),
         ompi_info=info,
-        ompi_cuda=_flag(said),
+        ompi_cuda=aware[1] == "true" if aware else None,
         ompi_pml=sorted(set(re.findall(r"^mca:pml:(\w+):version", said, re.MULTILINE))),
-        other_mpirun=_other_mpirun(assembled),
+        other_mpirun=other,
     )
 
 
-def _ompi_info(assembled: Assembled) -> tuple[str | None, str]:
+def _ompi_info(assembled: Stack) -> tuple[str | None, str]:
     """Run the ompi_info that belongs to the engine's MPI; return its path and what it said."""
     if assembled.built.mpi_family != "openmpi" or assembled.mpiexec is None:
         return None, ""
-    program = assembled.mpiexec.with_name("ompi_info")
-    words = [str(program), "--parsable", "--all"]
+    program = str(assembled.mpiexec.with_name("ompi_info"))
     try:
-        done = subprocess.run(words, capture_output=True, timeout=_ANSWER_S, check=False)
+        done = subprocess.run([program, "--parsable", "--all"], capture_output=True, timeout=_ANSWER_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None, ""
-    return str(program), engine.clean(done.stdout)
-
-
-def _flag(said: str) -> bool | None:
-    found = re.search(r"mpi_built_with_cuda_support:value:\"?(true|false)", said)
-    return found.group(1) == "true" if found else None
-
-
-def _other_mpirun(assembled: Assembled) -> str | None:
-    found = shutil.which("mpirun")
-    if found is None or assembled.mpiexec is None:
-        return None
-    return None if Path(found).resolve() == assembled.mpiexec.resolve() else found
+    return program, clean(done.stdout)
 
 
 # ------------------------------------------------------------------------------------------------- the jobs
 
 
-def mpi_host(watchdog_s: float) -> Job:
+def mpi_host(watchdog_s: float) -> JobFacts:
     """Send verified messages between two ranks, in host memory."""
-    _refuse_inside()
-    request = Request(transports=("host",), sizes=HOST_SIZES, sampling=_QUICK, watchdog_s=watchdog_s, share_device=True)
-    return attempt(request)
+    _skip_inside_launcher()
+    return _send(("host",), HOST_SIZES, watchdog=watchdog_s, share_gpu=True)
 
 
-def mpi_device(watchdog_s: float) -> Job:
+def mpi_device(watchdog_s: float) -> JobFacts:
     """Send verified messages of GPU memory, by MPI itself and through host memory for comparison."""
     if not has_driver():
         raise Skip("no NVIDIA driver")
-    _refuse_inside()
+    _skip_inside_launcher()
     os.environ.update(ucx_protocols.VARIABLES)  # UCX then says which protocol it takes; it changes no protocol
-    return attempt(
-        Request(
-            transports=_on_gpus("aware", "staged/pinned"),
-            sizes=DEVICE_SIZES,
-            sampling=_QUICK,
-            watchdog_s=watchdog_s,
-            share_device=_gpus() < 2,
-        )
-    )
+    transports = _on_gpus("aware", "staged/pinned")
+    return _send(transports, DEVICE_SIZES, watchdog=watchdog_s, share_gpu=gpu_count() < 2)
 
 
-def launcher(watchdog_s: float) -> Job:
+def launcher(watchdog_s: float) -> JobFacts:
     """Start ranks and let them say where they are; inside a launcher, be its first rank."""
-    ranks = None if inside.position(os.environ) else min(max(_gpus(), 2), 8)
-    return attempt(
-        Request(
-            benchmark="probe",
-            transports=_carried("host", "peer", "device"),  # none of them can crash, as `aware` may
-            sizes=(),
-            ranks=ranks,
-            watchdog_s=watchdog_s,
-            share_device=True,
-        )
-    )
+    ranks = None if rank_info(os.environ) else min(max(gpu_count(), 2), _MOST_RANKS)
+    benchmark = named("probe")
+    options = benchmark.options()
+    options = replace(options, job=replace(options.job, ranks=ranks, watchdog=watchdog_s, share_gpu=True))
+    # None of these can crash, as `aware` may.
+    return attempt(benchmark, options, transports=_carried("host", "peer", "device"))
 
 
-def peers(watchdog_s: float) -> list[PairJob]:
+def peers(watchdog_s: float) -> list[PairFacts]:
     """Copy between pairs of GPUs without MPI; the other GPU checks every byte."""
-    _refuse_inside()
-    count = _gpus()
-    if count < 2:
+    _skip_inside_launcher()
+    gpus = gpu_count()
+    if gpus < 2:
         raise Skip("there are not two GPUs that CUDA sees")
     transports = _on_gpus("peer", "device")
     return [
-        PairJob(
-            gpus=list(pair),
-            job=attempt(
-                Request(transports=transports, sizes=COPY_SIZES, sampling=_QUICK, watchdog_s=watchdog_s, gpus=pair)
-            ),
-        )
-        for pair in pairs(count)
+        PairFacts(gpus=list(pair), job=_send(transports, COPY_SIZES, watchdog=watchdog_s, gpus=pair))
+        for pair in pairs(gpus)
     ]
 
 
-def pairs(count: int) -> list[tuple[int, int]]:
+def pairs(gpus: int) -> list[tuple[int, int]]:
     """Return the pairs of GPUs to try: all of a few, a ring of many."""
-    if count <= _MOST_GPUS:
-        return [(one, other) for one in range(count) for other in range(one + 1, count)]
-    return [(one, (one + 1) % count) for one in range(count)]
+    if gpus <= _MOST_GPUS:
+        return [(one, other) for one in range(gpus) for other in range(one + 1, gpus)]
+    return [(one, (one + 1) % gpus) for one in range(gpus)]
 
 
 def _carried(*names: str) -> tuple[str, ...]:
     """Return those of the transports that this engine carries."""
-    about = engine.ask_about(engine.find())()
-    there = {transport.name for transport in about.transports}
-    return tuple(name for name in names if name in there)
+    about = ask_about(Path(engine_path.engine_path()))()
+    return tuple(name for name in names if name in {transport.name for transport in about.transports})
 
 
 def _on_gpus(*names: str) -> tuple[str, ...]:
@@ -165,71 +143,88 @@ def _on_gpus(*names: str) -> tuple[str, ...]:
     raise Skip("the engine was built without CUDA")
 
 
-def _refuse_inside() -> None:
-    if inside.position(os.environ):
-        raise Skip(_SINGLE)
+def _skip_inside_launcher() -> None:
+    if rank_info(os.environ):
+        raise Skip(
+            "inside a launcher one job is all there is, and it was used for the ranks; run volley doctor plainly"
+        )
 
 
-def _gpus() -> int:
-    try:
-        api = Api()
-        api.call("cuInit", 0)
-        return len(api.devices())
-    except (CudaError, Skip):
-        return 0
+def _send(transports: tuple[str, ...], sizes: tuple[int, ...], **job: Any) -> JobFacts:
+    """Run a short job that sends verified messages between two ranks."""
+    benchmark = named(MESSAGES)
+    usual: Any = benchmark.options()
+    options = replace(
+        usual,
+        points=replace(usual.points, transport=transports, sizes=sizes),
+        sampling=replace(usual.sampling, **_QUICK),
+        job=replace(usual.job, **job),
+    )
+    return attempt(benchmark, options)
 
 
-def attempt(request: Request) -> Job:
+def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) -> JobFacts:
     """Run a job to its end and keep what matters of its records.
+
+    Args:
+        benchmark: what it runs.
+        options: as its command would have them.
+        transports: in place of those that the options ask for.
 
     Raises:
         UserError: if the job cannot even be put together.
     """
-    session = prepare(request)
-    log = RunLog()
-    start = session.start
-    with engine.Running(start.tokens, start.environment, own_session=not start.joins) as running:
-        for _, record in running.records(session.plan):
+    session = prepare(benchmark, options)
+    plan = session.jobs.planned[0].plan
+    if transports:
+        plan = msgspec.structs.replace(plan, transports=list(transports))
+    start, log = session.starts[plan.world_size], RunLog()
+    own_session = not start.inside_launcher
+    with (
+        Stop() as stop,
+        EngineProcess(start.tokens, start.environment, stop, own_session=own_session) as process,
+    ):
+        for _, record in process.records(plan, LineReader((benchmark,))):
             log.take(record)
-    ending = running.ending
-    complete = log.end is not None and log.end.status == "complete" and not log.problems
-    said = log.problems[0] if log.problems else log.end.reason if log.end else None
-    return Job(
+    ending, run, end = process.ending, log.run, log.end
+    complete = end is not None and end.status == "complete" and not log.problems
+    said = log.problems[0] if log.problems else end.reason if end else None
+    return JobFacts(
         launcher=start.launcher,
         command=list(start.tokens),
-        wanted_ranks=session.plan.world_size,
-        inside=start.joins,
+        wanted_ranks=plan.world_size,
+        inside=start.inside_launcher,
         complete=complete,
         status=ending.status,
         reason=None if complete else said or ending.reason(),
-        library=log.run.mpi.library if log.run and log.run.mpi else None,
-        cuda_query=log.run.mpi.cuda_query if log.run and log.run.mpi else None,
-        ranks=[_seen(rank) for rank in log.run.ranks] if log.run else [],
-        transports=[Way(transport=e.transport, available=e.available, reason=e.reason) for e in log.transports],
-        points=[_tried(point) for point in log.points if isinstance(point, PingPong)],
+        library=run.mpi.library if run and run.mpi else None,
+        cuda_query=run.mpi.cuda_query if run and run.mpi else None,
+        ranks=[
+            RankFacts(
+                rank=rank.rank,
+                host=rank.host,
+                node=rank.node,
+                local_rank=rank.local_rank,
+                cores=rank.cores,
+                bound_by=rank.bound_by,
+                device=rank.device,
+            )
+            for rank in (run.ranks if run else [])
+        ],
+        transports=[
+            TransportFacts(transport=e.transport, available=e.available, reason=e.reason) for e in log.transports
+        ],
+        points=[
+            PointFacts(
+                transport=point.transport,
+                size_bytes=point.size_bytes,
+                status=point.status,
+                reason=point.reason,
+                half_round_trip_s=statistics.median(point.times_s) if point.times_s else None,
+                messages_verified=point.messages_verified,
+            )
+            for point in log.records
+        ],
         protocols=ucx_protocols.in_short(ending.others),
-        text=[] if complete else [line for line in ending.others if not ucx_protocols.is_line(line)][-_MOST_TEXT:],
-    )
-
-
-def _seen(rank: Rank) -> Seen:
-    return Seen(
-        rank=rank.rank,
-        host=rank.host,
-        node=rank.node,
-        local_rank=rank.local_rank,
-        cores=rank.cores,
-        bound_by=rank.bound_by,
-        device=rank.device,
-    )
-
-
-def _tried(point: PingPong) -> Tried:
-    return Tried(
-        transport=point.transport,
-        size_bytes=point.size_bytes,
-        status=point.status,
-        reason=point.reason,
-        half_round_trip_s=statistics.median(point.half_round_trip_s) if point.half_round_trip_s else None,
-        messages_verified=point.messages_verified,
+        text=[] if complete else [line for line in ending.others if not ucx_protocols.is_line(line)][-_MOST_LINES:],
     )

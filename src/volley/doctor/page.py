@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from volley.doctor.facts import Facts
 from volley.doctor.findings import Diagnosis, Finding, Status
-from volley.doctor.probes.attributes import ATTRIBUTES, Attribute
+from volley.machine.cuda_driver import ATTRIBUTES
+from volley.machine.facts import CudaFacts, Facts
+from volley.report.ascii_fallback import AsciiFallback
 from volley.run.launchers.numbers import whole
-from volley.report.encodable import Encodable
-from volley.text import harmless
+from volley.text import escape_controls
 
 WIDTH_WITHOUT_TERMINAL = 120
 """Lines in a file or a pipe are at most this wide, unless COLUMNS says otherwise."""
@@ -30,9 +30,11 @@ _STYLES: dict[Status, str] = {
 def render(diagnosis: Diagnosis, facts: Facts, out: TextIO) -> None:
     """Show all findings on ``out``, and the counts last."""
     console = _console(out)
-    console.print(Text(_heading(facts)))
+    system = facts.system.value
+    about = [system.os_name, f"Linux {system.kernel}", system.architecture, system.container] if system else []
+    console.print(Text(escape_controls(" · ".join(["volley doctor", *filter(None, about)]))))
     if facts.note:
-        console.print(Text(harmless(facts.note), "dim"))
+        console.print(Text(escape_controls(facts.note), "dim"))
     layer = ""
     # Fixed columns, so that the layers' tables stand in line with each other.
     first = max(len(each.status) for each in diagnosis.findings)
@@ -47,17 +49,9 @@ def render(diagnosis: Diagnosis, facts: Facts, out: TextIO) -> None:
 
 
 def _console(out: TextIO) -> Console:
-    safe = Encodable(out)
     width = None if out.isatty() else whole(os.environ.get("COLUMNS")) or WIDTH_WITHOUT_TERMINAL
-    return Console(file=cast(IO[str], safe), width=width, highlight=False, markup=False, emoji=False)
-
-
-def _heading(facts: Facts) -> str:
-    found = facts.system.value
-    if found is None:
-        return "volley doctor"
-    parts = [found.os_name, f"Linux {found.kernel}", found.architecture, found.container]
-    return harmless(" · ".join(["volley doctor", *filter(None, parts)]))
+    safe = cast(IO[str], AsciiFallback(out))
+    return Console(file=safe, width=width, highlight=False, markup=False, emoji=False)
 
 
 def _rows(finding: Finding, first: int, second: int) -> Table:
@@ -65,42 +59,32 @@ def _rows(finding: Finding, first: int, second: int) -> Table:
     rows.add_column(width=first, no_wrap=True)
     rows.add_column(width=second, no_wrap=True)
     rows.add_column()
-    said = Text(harmless(finding.said), "dim" if finding.status == "not applicable" else "")
+    said = Text(escape_controls(finding.said), "dim" if finding.status == "not applicable" else "")
     rows.add_row(Text(finding.status, _STYLES[finding.status]), Text(finding.check), said)
     if finding.status in {"warning", "broken", "not tested"}:
         for word, text, style in (("tried", finding.evidence, "dim"), ("do", finding.remedy, "bold")):
             if text:
-                rows.add_row("", "", Text.assemble((f"{word}: ", "dim"), (harmless(text), style)))
+                rows.add_row("", "", Text.assemble((f"{word}: ", "dim"), (escape_controls(text), style)))
     return rows
 
 
-# ---------------------------------------------------------------------------------------------- --device-query
-
-
-def render_devices(facts: Facts, out: TextIO) -> None:
+def render_devices(cuda: CudaFacts, out: TextIO) -> None:
     """Show what deviceQuery would: every attribute of every GPU, and who reaches whom."""
-    cuda = facts.cuda.value
-    assert cuda is not None  # the caller has looked
     console = _console(out)
     version = f"{cuda.driver_version // 1000}.{cuda.driver_version % 1000 // 10}"
     console.print(Text(f"{len(cuda.devices)} GPUs, CUDA driver API {version}"))
     for device in cuda.devices:
-        console.print(Text(f"\n{device.index}  {harmless(device.name)}", "bold"))
+        console.print(Text(f"\n{device.index}  {escape_controls(device.name)}", "bold"))
         rows = Table.grid(padding=(0, 2, 0, 0))
-        rows.add_row("   uuid", harmless(device.uuid))
-        rows.add_row("   PCI address", harmless(device.pci))
+        rows.add_row("   uuid", escape_controls(device.uuid))
+        rows.add_row("   PCI address", escape_controls(device.pci))
         rows.add_row("   memory", f"{device.memory_bytes} bytes")
         for attribute in ATTRIBUTES:
-            if attribute.name in device.attributes:
-                rows.add_row(f"   {attribute.says}", _value(attribute, device.attributes[attribute.name]))
+            if (value := device.attributes.get(attribute.name)) is not None:
+                words = ("no", "yes")[bool(value)] if attribute.unit == "yes/no" else f"{value} {attribute.unit}"
+                rows.add_row(f"   {attribute.says}", words.strip())
         console.print(rows)
     if len(cuda.peers) > 1:
         console.print(Text("\npeer access, row reaches column", "bold"))
         for index, row in enumerate(cuda.peers):
             console.print(Text(f"  {index:>3}  {' '.join('yes' if yes else ' no' for yes in row)}"))
-
-
-def _value(attribute: Attribute, number: int) -> str:
-    if attribute.unit == "yes/no":
-        return "yes" if number else "no"
-    return f"{number} {attribute.unit}".strip()

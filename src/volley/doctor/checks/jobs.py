@@ -1,0 +1,182 @@
+"""Jobs: whether the launcher gives each rank a GPU and a core, and whether GPUs deliver each other's bytes."""
+
+from __future__ import annotations
+
+import statistics
+
+from volley.doctor.checks.common import (
+    command,
+    container,
+    cuda_devices,
+    gpus_on_bus,
+    job_failed,
+    last_words,
+    no_peers,
+)
+from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, probe_failed, warning
+from volley.doctor.remedies import SEND, boot_with
+from volley.machine.facts import Facts, JobFacts, RankFacts
+from volley.text import count, join_words
+from volley.units import format_cpulist
+
+_NO_RANKS = "no ranks were started"
+_HIDING = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_GPUS_ON_NODE")
+"""Variables that explain why a rank sees one GPU only."""
+
+
+def launcher(facts: Facts) -> Finding:
+    """Ask whether the launcher made one job of all ranks."""
+    job = facts.launcher.value
+    if job is None:
+        return probe_failed(facts.launcher, "starting ranks", "volley transports --launcher openmpi")
+    if not job.complete:
+        # Ranks that do not find each other were started with the wrong process manager's protocol.
+        remedy = "volley transports --dry-run"
+        if "srun" in job.launcher:
+            remedy = f"srun --mpi=list; srun --mpi=pmix -n {job.wanted_ranks} volley transports"
+        elif job.inside:
+            remedy = "volley transports --launcher srun --launcher-arg=--mpi=pmix"
+        return job_failed(facts.launcher, job, "the launcher does not make a job", remedy)
+    nodes = len({rank.node for rank in job.ranks})
+    local = ", ".join(str(rank.local_rank) for rank in job.ranks)
+    return good(f"{job.launcher}: {count(len(job.ranks), 'rank')} on {count(nodes, 'node')}, local ranks {local}")
+
+
+def rank_gpus(facts: Facts) -> Finding:
+    """Ask whether each rank has a GPU of its own and sees its peers'."""
+    job = facts.launcher.value
+    if job is None or not job.ranks:
+        return not_tested(_NO_RANKS)
+    with_gpu = [rank for rank in job.ranks if rank.device]
+    remedy = _see_all_gpus(facts, job)
+    if not with_gpu:
+        return broken("no rank sees a GPU", f"{command(job)}: no rank has a device", remedy)
+    if shared := _shared_gpu(with_gpu):
+        # A launcher may hide other GPUs from CUDA, but not from the bus.
+        if len(cuda_devices(facts)) == 1 and gpus_on_bus(facts) <= 1:
+            return good(f"{shared}: it is the only one")
+        return broken(f"{shared}: others are idle", f"{command(job)}: {shared}", remedy)
+    if _see_one_each(job, with_gpu):
+        hiding = "".join(f"; {name}={value}" for name, value in facts.environment.items() if name in _HIDING)
+        return warning(
+            "each rank sees one GPU only, so no rank can map a peer's memory: CUDA IPC and peer copies are off",
+            f"{command(job)}: every rank's device is number 0, and no two are the same{hiding}",
+            remedy,
+        )
+    return good(f"rank {join_words(f'{rank.rank} on GPU {rank.device.index}' for rank in with_gpu if rank.device)}")
+
+
+def _shared_gpu(ranks: list[RankFacts]) -> str:
+    """Name the first ranks that share a GPU; nothing where none do."""
+    first: dict[tuple[str, str], int] = {}
+    for rank in ranks:
+        key = (rank.host, rank.device.uuid if rank.device else "")
+        if key in first:
+            return f"ranks {first[key]} and {rank.rank} use the same GPU"
+        first[key] = rank.rank
+    return ""
+
+
+def _see_one_each(job: JobFacts, ranks: list[RankFacts]) -> bool:
+    """True where ranks of one node have different devices, all of them number 0; or where the engine says so."""
+    if any("does not see the device" in (each.reason or "") for each in job.transports):
+        return True
+    nodes = [[rank.device for rank in ranks if rank.node == node and rank.device] for node in {r.node for r in ranks}]
+    return any(len(found) > 1 and not any(device.index for device in found) for found in nodes)
+
+
+def _see_all_gpus(facts: Facts, job: JobFacts) -> str:
+    """Return how this launcher lets every rank see all GPUs of its node, one for each."""
+    here = len([rank for rank in job.ranks if rank.node == 0])
+    if job.launcher == "srun" or any(name.startswith("SLURM_") for name in facts.environment):
+        counts = f"--ntasks-per-node={here} --gpus-per-node={here}"
+        return f"without --gpus-per-task: srun {counts} --gpu-bind=none volley transports"
+    if job.launcher == "jsrun":
+        return "jsrun --rs_per_host=1 --gpu_per_rs=ALL_GPUS --smpiargs=-gpu volley transports"
+    return "unset CUDA_VISIBLE_DEVICES; volley transports"
+
+
+def binding(facts: Facts) -> Finding:
+    """Ask whether each rank has a core of its own."""
+    job = facts.launcher.value
+    if job is None or not job.ranks:
+        return not_tested(_NO_RANKS)
+    binder = "mpirun --bind-to core" if job.launcher == "openmpi" else "srun --cpu-bind=cores --cpus-per-task=1"
+    bind = f"{binder} volley transports"
+    places = [(rank.node, rank.cores[0]) for rank in job.ranks if len(rank.cores) == 1]
+    if len(set(places)) < len(places):
+        return warning(
+            f"several ranks are bound to core {statistics.mode(places)[1]}: they take turns",
+            f"sched_getaffinity: {len(places)} ranks on {len(set(places))} cores",
+            bind if job.inside else "taskset -p $$ shows what this shell may use; leave it more cores",
+        )
+    by = sorted({rank.bound_by for rank in job.ranks})
+    if by == ["nobody"]:
+        return warning(
+            "no rank is bound to a core: times will vary",
+            "sched_getaffinity: every rank may run anywhere",
+            bind if job.inside else "start no more ranks than there are cores",
+        )
+    cores = join_words(format_cpulist(rank.cores) for rank in job.ranks)
+    return good(f"cores {cores}, bound by the {join_words(by)}")
+
+
+# -------------------------------------------------------------------------------------------- data between GPUs
+
+
+def cuda_ipc(facts: Facts) -> Finding:
+    """Ask whether two processes could map each other's GPU memory."""
+    if early := _no_copies(facts):
+        return early
+    table = facts.cuda.value.peers if facts.cuda.value else []
+    reachable = [
+        pair for pair in facts.peers.value or [] if max(pair.gpus) < len(table) and table[pair.gpus[0]][pair.gpus[1]]
+    ]
+    if not reachable:
+        return not_applicable("no pair of GPUs has peer access")
+    tried = [(pair.gpus, each) for pair in reachable for each in pair.job.transports if each.transport == "peer"]
+    for (one, other), transport in tried:
+        if not transport.available:
+            said = "two processes cannot map each other's GPU memory: CUDA IPC fails"
+            remedy = "unset CUDA_VISIBLE_DEVICES in the ranks and choose with volley --gpus; nvidia-smi topo -p2p r"
+            if container(facts):
+                flags = "--gpus all --ipc=host --pid=host --cap-add=SYS_PTRACE"
+                remedy = f"run all ranks in one container: docker run {flags}"
+            return broken(said, f"GPUs {one} and {other}: {transport.reason}", remedy)
+    if not tried:
+        return not_tested("the job ended before this was tried")
+    return good(f"{count(len(tried), 'pair')} of processes mapped each other's GPU memory")
+
+
+def integrity(facts: Facts) -> Finding:
+    """Ask whether every byte that one GPU wrote arrived in the other's memory."""
+    if early := _no_copies(facts):
+        return early
+    pairs = facts.peers.value or []
+    for pair in pairs:
+        one, other = pair.gpus
+        send = f"{SEND} --gpus {one},{other} --transport"
+        if wrong := [point for point in pair.job.points if point.status == "failed"]:
+            transport = wrong[0].transport
+            return broken(
+                f"GPUs {one} and {other}: {transport} delivered wrong bytes",
+                f"{send} {transport}: {wrong[0].reason}",
+                boot_with(facts, "iommu=pt") + "; see the findings on IOMMU and ACS",
+            )
+        if not pair.job.complete:
+            said = f"GPUs {one} and {other}: the job that copies between them failed"
+            return broken(said, last_words(pair.job), f"{send} peer,device")
+    verified = sum(point.messages_verified for pair in pairs for point in pair.job.points)
+    if not verified:
+        return not_tested("no pair of GPUs could copy without the host")
+    tried = len([pair for pair in pairs if pair.job.points])
+    return good(f"{count(tried, 'pair')} of GPUs, {verified} messages compared byte for byte by the receiving GPU")
+
+
+def _no_copies(facts: Facts) -> Finding | None:
+    """Return why no copies were tried; ``None`` where some were."""
+    if early := no_peers(facts):
+        return early
+    if facts.peers.value is None:
+        return probe_failed(facts.peers, "copies between GPUs", f"{SEND} --transport peer,device")
+    return None

@@ -1,0 +1,211 @@
+"""Distribution, kernel, compilers and driver, and what two processes of one user may do with each other's memory."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from volley.machine.cuda_driver import load
+from volley.machine.distribution import os_release
+from volley.machine.facts import DriverFacts, LimitsFacts, Program, SystemFacts, ToolchainFacts
+from volley.machine.isolate import clean
+from volley.machine.sysfs import number, word
+
+_CONTAINER_MARKS = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.singularity.d": "apptainer"}
+_MODULES = ("nvidia", "nvidia_uvm", "nvidia_peermem", "nv_peer_mem", "nouveau", "gdrdrv", "xpmem", "knem")
+_LIMIT_S = 20.0
+_LONGEST_TEXT = 400
+_CPP = """#include <span>
+int main(int count, char** words) { return std::span(words, count).size() == 1 ? 0 : 1; }
+"""
+_CUDA = "__global__ void nothing() {}\nint main() { nothing<<<1, 1>>>(); }\n"
+_SHM = Path("/dev/shm")  # noqa: S108  the folder itself is tried
+_SHM_BYTES = 1 << 20
+_CAP_SYS_PTRACE = 19  # linux/capability.h
+_PATTERN = b"volley" * 16
+_ANSWER_S = 5.0
+
+
+def system() -> SystemFacts:
+    """Read os-release and uname; look for the marks of containers and hypervisors."""
+    release, name = os_release(), os.uname()
+    container = next((kind for mark, kind in _CONTAINER_MARKS.items() if Path(mark).exists()), None)
+    return SystemFacts(
+        os_id=release.get("ID", ""),
+        os_like=release.get("ID_LIKE", "").split(),
+        os_name=release.get("PRETTY_NAME", ""),
+        os_version=release.get("VERSION_ID", ""),
+        kernel=name.release,
+        architecture=name.machine,
+        root=os.geteuid() == 0,
+        container=container or os.environ.get("container") or None,  # noqa: SIM112  systemd and podman write it so
+        virtual=" hypervisor" in word(Path("/proc/cpuinfo")),
+    )
+
+
+# ----------------------------------------------------------------------------------------------- toolchain
+
+
+def toolchain() -> ToolchainFacts:
+    """Compile and run a C++20 program; compile a kernel where there is nvcc; ask CMake for its version."""
+    with tempfile.TemporaryDirectory(prefix="volley-doctor-") as name:
+        folder = Path(name)
+        compilers = (os.environ.get("CXX") or "c++", "g++", "clang++")
+        compiler = next((each for each in compilers if shutil.which(each)), compilers[0])
+        binary = str(folder / "try")
+        return ToolchainFacts(
+            compiler=_compile(
+                _program("C++ compiler", compiler), folder / "try.cpp", _CPP, ["-std=c++20", "-o", binary], binary
+            ),
+            cmake=_program("cmake", "cmake"),
+            nvcc=_compile(
+                _program("nvcc", os.environ.get("CUDACXX") or "nvcc"), folder / "try.cu", _CUDA, ["-c", "-o", binary]
+            ),
+        )
+
+
+def _compile(found: Program, source: Path, text: str, options: list[str], run: str = "") -> Program:
+    """Compile a source text, and run the program where ``run`` names it."""
+    if found.path is None:
+        return found
+    source.write_text(text, encoding="ascii")
+    error = _failure([found.path, *options, str(source)]) or (_failure([run]) if run else None)
+    return Program(name=found.name, path=found.path, version=found.version, error=error)
+
+
+def _program(name: str, command: str) -> Program:
+    """Find a program and its version: the first line of ``--version``, of nvcc the one that holds the release."""
+    path = shutil.which(command)
+    if path is None:
+        return Program(name=name)
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, timeout=_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Program(name=name, path=path, error=str(error))
+    lines = [line for line in clean(done.stdout).splitlines() if name != "nvcc" or "release" in line]
+    return Program(name=name, path=path, version=lines[0] if lines else None)
+
+
+def _failure(command: list[str]) -> str | None:
+    """Run a command; return what it said if it failed."""
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return None
+    return clean(done.stderr)[-_LONGEST_TEXT:] or f"{command[0]} ended with status {done.returncode}"
+
+
+# -------------------------------------------------------------------------------------------------- driver
+
+
+def driver() -> DriverFacts:
+    """Read what the kernel says of the NVIDIA driver, open its device nodes, load its library."""
+    version = word(Path("/proc/driver/nvidia/version"))
+    loaded = {line.split()[0] for line in word(Path("/proc/modules")).splitlines() if line}
+    nodes = sorted(str(path) for path in Path("/dev").glob("nvidia*") if not path.is_dir())
+    return DriverFacts(
+        version=version.splitlines()[0].removeprefix("NVRM version: ").strip() if version else None,
+        modules=[name for name in _MODULES if name in loaded],
+        nodes={node: open_node(node) for node in nodes},
+        library=load("libcuda.so.1")[1],
+        headers=Path(f"/lib/modules/{os.uname().release}/build").exists(),
+    )
+
+
+def open_node(node: str) -> str:
+    """Open a device node for reading and writing: ``ok``, ``absent`` or the error."""
+    try:
+        os.close(os.open(node, os.O_RDWR | os.O_CLOEXEC))
+    except FileNotFoundError:
+        return "absent"
+    except OSError as error:
+        return error.strerror or str(error)
+    return "ok"
+
+
+# -------------------------------------------------------------------------------------------------- limits
+
+
+def limits() -> LimitsFacts:
+    """Write to /dev/shm, read another process's memory, and read the limits."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    status = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}  # proc(5)
+    shm = os.statvfs(_SHM) if _SHM.exists() else None
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return LimitsFacts(
+        shm_bytes=shm.f_frsize * shm.f_blocks if shm else 0,
+        shm_free_bytes=shm.f_frsize * shm.f_bavail if shm else 0,
+        shm_error=_shm_error(),
+        ptrace_scope=number(Path("/proc/sys/kernel/yama/ptrace_scope")),
+        cap_sys_ptrace=bool(int(status.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1),
+        seccomp=int(status.get("Seccomp", "0")),
+        memlock_bytes=None if soft == resource.RLIM_INFINITY else soft,
+        cma_error=cma_error(),
+    )
+
+
+def _shm_error() -> str | None:
+    try:
+        with tempfile.TemporaryFile(dir=_SHM) as file:
+            file.write(bytes(_SHM_BYTES))
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+class _IoVector(ctypes.Structure):
+    """``struct iovec``."""
+
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+def cma_error() -> str | None:
+    """Let one child read another's memory with process_vm_readv (CMA), as MPI's ranks do: they are siblings.
+
+    A parent may read its child where siblings may not (Yama, ptrace_scope 1), so this process does not try it itself.
+    """
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    owner = context.Process(target=_hold_pattern, args=(theirs,))
+    owner.start()
+    try:
+        if not ours.poll(_ANSWER_S):
+            return "the other process did not start"
+        mine, readers = context.Pipe(duplex=False)
+        reader = context.Process(target=_read_pattern, args=(readers, owner.pid, ours.recv()))
+        reader.start()
+        answer: str | None = mine.recv() if mine.poll(_ANSWER_S) else f"no answer within {_ANSWER_S:g} s"
+        reader.kill()
+        reader.join()
+        return answer
+    finally:
+        owner.kill()
+        owner.join()
+
+
+def _hold_pattern(answers: Connection) -> None:
+    """Hold a pattern, say where it is, and wait to be ended."""
+    buffer = ctypes.create_string_buffer(_PATTERN, len(_PATTERN))
+    answers.send(ctypes.addressof(buffer))
+    answers.poll(2 * _ANSWER_S)
+
+
+def _read_pattern(answers: Connection, pid: int, address: int) -> None:
+    library = ctypes.CDLL(None, use_errno=True)
+    buffer = ctypes.create_string_buffer(len(_PATTERN))
+    here, there = _IoVector(ctypes.addressof(buffer), len(buffer)), _IoVector(address, len(buffer))
+    library.process_vm_readv.restype = ctypes.c_ssize_t
+    count = library.process_vm_readv(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+    if count < 0:
+        answers.send(os.strerror(ctypes.get_errno()))
+    else:
+        answers.send(None if buffer.raw == _PATTERN else f"{count} bytes arrived, and not the right ones")

@@ -1,0 +1,102 @@
+"""Capturing facts: every probe in its order, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from volley.machine import cuda_driver, nvml, origin, sysfs
+from volley.machine.facts import FACTS_VERSION, TOPOLOGY_CALL, Facts, Probe
+from volley.machine.isolate import isolated
+
+LIMIT_S = 60.0
+"""How long a probe may take, unless asked."""
+
+_STEERING = (
+    *("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_", "MPICH_", "MPIR_CVAR_", "FI_", "I_MPI_", "MV2_", "NCCL_", "CUDA_"),
+    *("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "LD_PRELOAD", "LD_LIBRARY_PATH", "MPI_HOME"),
+    *("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE", "SLURM_JOB_NUM_NODES", "SLURM_GPU"),
+    *("LSB_JOBID", "PBS_JOBID", "VOLLEY_ENGINE"),
+)
+"""Variables that steer MPI, UCX, CUDA, NCCL or a launcher, by the beginning of their names; no other is captured."""
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|JWT|URI|initial_wdir", re.IGNORECASE)
+"""Of those, names that may hold what nobody else should read."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A probe: its field in the facts, the call as a person would repeat it, and what does it."""
+
+    name: str
+    call: str
+    work: Callable[[], Any]
+    times: float = 1.0
+    """How many limits it may take: some run several jobs."""
+
+
+BUS = Attempt("bus", "grep 0x10de /sys/bus/pci/devices/*/vendor", sysfs.bus)
+CUDA = Attempt("cuda", "cuInit, cuDeviceGetCount, cuDeviceCanAccessPeer", cuda_driver.facts)
+NVML = Attempt("nvml", "nvmlInit, nvmlDeviceGetNvLinkState, nvmlDeviceGetP2PStatus", nvml.facts)
+TOPOLOGY = Attempt("topology", TOPOLOGY_CALL, sysfs.topology)
+
+
+def capture(
+    attempts: Sequence[Attempt],
+    limit_s: float = LIMIT_S,
+    watch: Callable[[str], None] = lambda _: None,
+    *,
+    own_session: bool = True,
+) -> Facts:
+    """Run the probes; return what happened.
+
+    Args:
+        attempts: the probes; those of the document that are missing here are noted as skipped.
+        limit_s: seconds that a probe may take before it is ended.
+        watch: receives the call of each probe before it begins.
+        own_session: off inside a foreign launcher (see :func:`volley.machine.isolate.isolated`).
+    """
+    from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
+
+    found: dict[str, Any] = {}
+    wanted = {attempt.name: attempt for attempt in attempts}
+    for field in msgspec.structs.fields(Facts):
+        if getattr(field.type, "__origin__", None) is Probe and field.name not in wanted:
+            found[field.name] = Probe(call=field.name, skipped="it was not asked for")
+    types = {field.name: field.type for field in msgspec.structs.fields(Facts)}
+    for name, attempt in wanted.items():
+        watch(attempt.call)
+        (kind,) = types[name].__args__  # T of Probe[T]
+        found[name] = isolated(attempt.call, attempt.work, kind, limit_s * attempt.times, own_session=own_session)
+    facts = Facts(
+        facts=FACTS_VERSION,
+        volley=__version__,
+        captured_at=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        environment=dict(steering(os.environ)),
+        installer=" ".join(origin.installer()),
+        requirement=origin.requirement(),
+        **found,
+    )
+    return without_home(facts, str(Path.home()))
+
+
+def steering(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the variables that may be captured."""
+    for name, value in sorted(environment.items()):
+        if name.startswith(_STEERING) and not _SECRET.search(name):
+            yield name, value
+
+
+def without_home(facts: Facts, home: str) -> Facts:
+    """Write ``~`` for the user's home folder: facts are given to others.  A folder that only begins like it stays."""
+    if len(home) < 2:
+        return facts
+    folder = re.escape(msgspec.json.encode(home.rstrip("/"))[1:-1])
+    document = re.sub(folder + rb"(?![\w.-])", b"~", msgspec.json.encode(facts))
+    return msgspec.json.decode(document, type=Facts)

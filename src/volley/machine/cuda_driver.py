@@ -1,0 +1,191 @@
+"""What the CUDA driver API answers, through ``ctypes``: it needs no compiler and no CUDA toolkit."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from volley.machine.facts import CudaDevice, CudaFacts
+from volley.machine.isolate import Skip
+from volley.machine.sysfs import pci_address
+
+
+def load(name: str) -> tuple[ctypes.CDLL | None, str | None]:
+    """Open a shared library; return it, or the loader's own words."""
+    try:
+        return ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL), None
+    except OSError as error:
+        return None, str(error)
+
+
+def gpu_count() -> int:
+    """Return the number of devices that CUDA shows; 0 where it does not start."""
+    try:
+        return len(CudaDriver().start())
+    except (CudaError, Skip):
+        return 0
+
+
+class CudaError(Exception):
+    """A call of the driver API failed."""
+
+    def __init__(self, call: str, status: int, name: str) -> None:
+        super().__init__(f"{call}: {name} ({status})")
+        self.call, self.status, self.name = call, status, name
+
+
+class CudaDriver:
+    """The driver API; every call is checked."""
+
+    def __init__(self) -> None:
+        library, error = load("libcuda.so.1")
+        if library is None:
+            raise Skip(f"libcuda.so.1 does not load: {error}")
+        self._library = library
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function of the API.
+
+        Raises:
+            CudaError: if it does not return CUDA_SUCCESS.
+        """
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            text = ctypes.c_char_p()
+            self._library.cuGetErrorName(status, ctypes.byref(text))
+            raise CudaError(name, status, (text.value or b"unknown error").decode())
+
+    def integer(self, name: str, *arguments: Any) -> int:
+        """Call a function whose first argument receives an ``int``."""
+        found = ctypes.c_int()
+        self.call(name, ctypes.byref(found), *arguments)
+        return found.value
+
+    def start(self) -> list[int]:
+        """Initialise CUDA; return the handles of all devices."""
+        self.call("cuInit", 0)
+        return [self.integer("cuDeviceGet", index) for index in range(self.integer("cuDeviceGetCount"))]
+
+    def pci(self, device: int) -> str:
+        """Return a device's PCI address as sysfs writes it."""
+        text = ctypes.create_string_buffer(32)
+        self.call("cuDeviceGetPCIBusId", text, len(text), device)
+        return pci_address(text.value.decode())
+
+    def retain(self, device: int) -> None:
+        """Make the device's primary context the current one."""
+        context = ctypes.c_void_p()
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self.call("cuCtxSetCurrent", context)
+
+    def allocate(self, size: int) -> ctypes.c_uint64:
+        """Return device memory of the current context."""
+        address = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+        return address
+
+
+def facts() -> CudaFacts:
+    """Initialise CUDA; list devices, attributes and who reaches whom."""
+    driver = CudaDriver()
+    version = 0
+    try:
+        version = driver.integer("cuDriverGetVersion")
+        handles = driver.start()
+        return CudaFacts(
+            driver_version=version,
+            devices=[_describe(driver, index, handle) for index, handle in enumerate(handles)],
+            peers=[
+                [one == other or driver.integer("cuDeviceCanAccessPeer", one, other) != 0 for other in handles]
+                for one in handles
+            ],
+        )
+    except CudaError as error:
+        return CudaFacts(status=error.status, status_name=error.name, failed_call=error.call, driver_version=version)
+
+
+def _describe(driver: CudaDriver, index: int, handle: int) -> CudaDevice:
+    name = ctypes.create_string_buffer(256)
+    driver.call("cuDeviceGetName", name, len(name), handle)
+    identity = (ctypes.c_ubyte * 16)()
+    driver.call("cuDeviceGetUuid", identity, handle)
+    size = ctypes.c_size_t()
+    driver.call("cuDeviceTotalMem_v2", ctypes.byref(size), handle)
+    attributes = {}
+    for attribute in ATTRIBUTES:
+        with contextlib.suppress(CudaError):  # a driver does not know those that came later
+            attributes[attribute.name] = driver.integer("cuDeviceGetAttribute", attribute.number, handle)
+    return CudaDevice(
+        index=index,
+        name=name.value.decode("utf-8", "replace"),
+        uuid=f"GPU-{uuid.UUID(bytes=bytes(identity))}",
+        pci=driver.pci(handle),
+        memory_bytes=size.value,
+        attributes=attributes,
+    )
+
+
+# ------------------------------------------------------------------------------------------- attributes of a device
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute of a CUDA device: number and name of ``CUdevice_attribute`` (cuda.h), in words, with its unit."""
+
+    number: int
+    name: str
+    says: str
+    unit: str = ""
+    """Written after the number; ``yes/no`` for truth values."""
+
+
+ATTRIBUTES = tuple(
+    Attribute(*row)
+    for row in (
+        (75, "COMPUTE_CAPABILITY_MAJOR", "compute capability, major"),
+        (76, "COMPUTE_CAPABILITY_MINOR", "compute capability, minor"),
+        (16, "MULTIPROCESSOR_COUNT", "multiprocessors"),
+        (13, "CLOCK_RATE", "highest clock rate", "kHz"),
+        (36, "MEMORY_CLOCK_RATE", "memory clock rate", "kHz"),
+        (37, "GLOBAL_MEMORY_BUS_WIDTH", "memory bus width", "bit"),
+        (38, "L2_CACHE_SIZE", "L2 cache", "bytes"),
+        (9, "TOTAL_CONSTANT_MEMORY", "constant memory", "bytes"),
+        (8, "MAX_SHARED_MEMORY_PER_BLOCK", "shared memory per block", "bytes"),
+        (97, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", "shared memory per block, at most", "bytes"),
+        (81, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", "shared memory per multiprocessor", "bytes"),
+        (12, "MAX_REGISTERS_PER_BLOCK", "registers per block"),
+        (82, "MAX_REGISTERS_PER_MULTIPROCESSOR", "registers per multiprocessor"),
+        (10, "WARP_SIZE", "warp size"),
+        (39, "MAX_THREADS_PER_MULTIPROCESSOR", "threads per multiprocessor"),
+        (1, "MAX_THREADS_PER_BLOCK", "threads per block"),
+        (2, "MAX_BLOCK_DIM_X", "block dimension x"),
+        (3, "MAX_BLOCK_DIM_Y", "block dimension y"),
+        (4, "MAX_BLOCK_DIM_Z", "block dimension z"),
+        (5, "MAX_GRID_DIM_X", "grid dimension x"),
+        (6, "MAX_GRID_DIM_Y", "grid dimension y"),
+        (7, "MAX_GRID_DIM_Z", "grid dimension z"),
+        (21, "MAXIMUM_TEXTURE1D_WIDTH", "1D texture width"),
+        (22, "MAXIMUM_TEXTURE2D_WIDTH", "2D texture width"),
+        (23, "MAXIMUM_TEXTURE2D_HEIGHT", "2D texture height"),
+        (24, "MAXIMUM_TEXTURE3D_WIDTH", "3D texture width"),
+        (25, "MAXIMUM_TEXTURE3D_HEIGHT", "3D texture height"),
+        (26, "MAXIMUM_TEXTURE3D_DEPTH", "3D texture depth"),
+        (11, "MAX_PITCH", "memory pitch, at most", "bytes"),
+        (14, "TEXTURE_ALIGNMENT", "texture alignment", "bytes"),
+        (40, "ASYNC_ENGINE_COUNT", "copy engines"),
+        (17, "KERNEL_EXEC_TIMEOUT", "run time limit on kernels", "yes/no"),
+        (18, "INTEGRATED", "shares the host's memory", "yes/no"),
+        (19, "CAN_MAP_HOST_MEMORY", "maps page-locked host memory", "yes/no"),
+        (32, "ECC_ENABLED", "ECC", "yes/no"),
+        (41, "UNIFIED_ADDRESSING", "unified addressing (UVA)", "yes/no"),
+        (83, "MANAGED_MEMORY", "managed memory", "yes/no"),
+        (90, "COMPUTE_PREEMPTION_SUPPORTED", "compute preemption", "yes/no"),
+        (95, "COOPERATIVE_LAUNCH", "cooperative launch", "yes/no"),
+        (116, "GPU_DIRECT_RDMA_SUPPORTED", "GPUDirect RDMA", "yes/no"),
+        (115, "MEMORY_POOLS_SUPPORTED", "memory pools", "yes/no"),
+        (20, "COMPUTE_MODE", "compute mode, 0 is default"),
+    )
+)

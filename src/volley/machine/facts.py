@@ -1,0 +1,449 @@
+"""What is captured about a machine: one JSON document, read by ``volley doctor`` and ``volley topo``.
+
+Every probe ran in a process of its own.  Its ``value`` is what it found; where there is none, ``error`` or ``skipped``
+says why.  Nothing here is a judgement: those are doctor's checks.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Generic, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from volley.errors import UserError
+from volley.machine.hardware import Device
+from volley.text import escape_controls
+
+FACTS_VERSION = 1
+TOPOLOGY_CALL = "ls /sys/devices/system/node; readlink -f /sys/bus/pci/devices/*"
+REQUIREMENT = "/path/to/volley"
+"""What is given to pip where nobody knows where volley came from."""
+
+T = TypeVar("T")
+
+
+class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A part of the document: immutable, closed to unknown keys, written without what is at its default."""
+
+
+class Probe(Fact, Generic[T], frozen=True, kw_only=True):
+    """One thing that was tried."""
+
+    call: Annotated[str, Meta(description="the command or the call, as a person would repeat it.")]
+    value: T | None = None
+    error: Annotated[str | None, Meta(description="why it has no value, or only half of one.")] = None
+    skipped: Annotated[str | None, Meta(description="why it was not tried.")] = None
+    exit: Annotated[int | None, Meta(description="how its process ended; negative: by that signal.")] = None
+    said: Annotated[str, Meta(description="the end of what it printed, where it has no value.")] = ""
+    elapsed_s: float = 0.0
+
+
+# ------------------------------------------------------------------------------- system, programs, driver, limits
+
+
+class SystemFacts(Fact, frozen=True, kw_only=True):
+    """Distribution and kernel (os-release(5), uname(2))."""
+
+    os_id: str = ""
+    os_like: list[str] = []
+    os_name: str = ""
+    os_version: str = ""
+    kernel: str = ""
+    architecture: str = ""
+    root: bool = False
+    container: Annotated[str | None, Meta(description="docker, podman, lxc …, where its marks are found.")] = None
+    virtual: Annotated[bool, Meta(description="the processor reports a hypervisor.")] = False
+
+
+class Program(Fact, frozen=True, kw_only=True):
+    """A program, and what happened when it was used."""
+
+    name: str
+    path: str | None = None
+    version: str | None = None
+    error: Annotated[str | None, Meta(description="what it said when the attempt failed.")] = None
+
+
+class ToolchainFacts(Fact, frozen=True, kw_only=True):
+    """Compilers that were given a small program, and CMake."""
+
+    compiler: Program
+    cmake: Program
+    nvcc: Program
+
+
+class DriverFacts(Fact, frozen=True, kw_only=True):
+    """The NVIDIA driver as the kernel and the loader know it."""
+
+    version: Annotated[str | None, Meta(description="from /proc/driver/nvidia/version.")] = None
+    modules: Annotated[list[str], Meta(description="loaded modules that matter here, from /proc/modules.")] = []
+    nodes: Annotated[dict[str, str], Meta(description="device nodes, opened: `ok` or the error.")] = {}
+    library: Annotated[str | None, Meta(description="why libcuda.so.1 does not load; null: it does.")] = None
+    headers: Annotated[bool, Meta(description="headers of the running kernel are installed.")] = False
+
+
+class LimitsFacts(Fact, frozen=True, kw_only=True):
+    """What a container or the kernel may forbid to two processes of one user."""
+
+    shm_bytes: int = 0
+    shm_free_bytes: int = 0
+    shm_error: Annotated[str | None, Meta(description="what happened when 1 MiB was written there.")] = None
+    ptrace_scope: int | None = None
+    cap_sys_ptrace: bool = False
+    seccomp: Annotated[int, Meta(description="0 off, 1 strict, 2 filter (proc(5)).")] = 0
+    memlock_bytes: Annotated[int | None, Meta(description="RLIMIT_MEMLOCK; null: unlimited.")] = None
+    cma_error: Annotated[
+        str | None, Meta(description="what process_vm_readv between two siblings answered; null: the right bytes.")
+    ] = None
+
+
+# ------------------------------------------------------------------------------------------------------------ GPUs
+
+
+class PciGpu(Fact, frozen=True, kw_only=True):
+    """An NVIDIA display controller on the PCI bus, from sysfs."""
+
+    address: str
+    device_id: str
+    driver: str | None = None
+    generation_max: Annotated[int | None, Meta(description="PCIe generation that the device can do.")] = None
+    width_max: int | None = None
+    numa_node: int | None = None
+
+
+class BusFacts(Fact, frozen=True, kw_only=True):
+    """What hangs on the PCI bus."""
+
+    gpus: list[PciGpu] = []
+    infiniband: Annotated[list[str], Meta(description="RDMA devices, from /sys/class/infiniband.")] = []
+
+
+class CudaDevice(Fact, frozen=True, kw_only=True):
+    """A device that the CUDA driver API shows."""
+
+    index: Annotated[int, Meta(ge=0, lt=1 << 16)]
+    name: str
+    uuid: str
+    pci: str
+    memory_bytes: int
+    attributes: Annotated[dict[str, int], Meta(description="cuDeviceGetAttribute, by the attribute's name.")] = {}
+
+
+class CudaFacts(Fact, frozen=True, kw_only=True):
+    """What the CUDA driver API answers."""
+
+    status: Annotated[int, Meta(description="of the first call that failed; 0: none did.")] = 0
+    status_name: str = "CUDA_SUCCESS"
+    failed_call: str = ""
+    driver_version: Annotated[int, Meta(description="cuDriverGetVersion: 1000 · major + 10 · minor.")] = 0
+    devices: list[CudaDevice] = []
+    peers: Annotated[list[list[bool]], Meta(description="cuDeviceCanAccessPeer, row reaches column.")] = []
+
+    def __post_init__(self) -> None:
+        """Refuse a table of peers that does not fit the devices."""
+        if self.peers and {len(self.devices)} != {len(self.peers), *map(len, self.peers)}:
+            raise ValueError(f"`peers` is no table of {len(self.devices)} rows and columns, one a device")
+
+
+class LinkFacts(Fact, frozen=True, kw_only=True):
+    """One NVLink of a GPU."""
+
+    link: int
+    active: bool
+    version: int | None = None
+    remote: Annotated[str | None, Meta(description="PCI address of the other end.")] = None
+    remote_kind: Annotated[
+        Literal["gpu", "switch", "other"] | None,
+        Meta(description="what is there; `other`: a processor."),
+    ] = None
+    line_rate_bytes_per_s: Annotated[
+        float | None, Meta(description="in one direction, packet overhead included; null: NVML does not say.")
+    ] = None
+
+
+class NvmlDevice(Fact, frozen=True, kw_only=True):
+    """A GPU as NVML shows it; null is what it would not say."""
+
+    index: Annotated[int, Meta(ge=0, lt=1 << 16)]
+    name: str = ""
+    uuid: str = ""
+    pci: str = ""
+    mig: bool | None = None
+    compute_mode: Annotated[int | None, Meta(description="0 default, 2 prohibited, 3 exclusive process.")] = None
+    ecc: bool | None = None
+    pcie_generation: Annotated[int | None, Meta(description="now, perhaps idle.")] = None
+    pcie_generation_max: Annotated[int | None, Meta(description="of device and slot together.")] = None
+    pcie_width: int | None = None
+    pcie_width_max: int | None = None
+    links: list[LinkFacts] = []
+
+
+class NvmlFacts(Fact, frozen=True, kw_only=True):
+    """What NVML answers."""
+
+    driver_version: str = ""
+    devices: list[NvmlDevice] = []
+    p2p: Annotated[list[list[str]], Meta(description="nvmlDeviceGetP2PStatus for reads, by row and column.")] = []
+
+
+class LoadedLink(Fact, frozen=True, kw_only=True):
+    """A GPU's PCIe link while copies kept it busy: the fastest that was seen."""
+
+    pci: str
+    generation: int | None = None
+    width: int | None = None
+
+
+class Bridge(Fact, frozen=True, kw_only=True):
+    """A PCI bridge above a GPU."""
+
+    address: str
+    acs_control: Annotated[
+        int | None, Meta(description="ACS control register; null: it has none, or it cannot be read.")
+    ] = None
+
+
+class IommuFacts(Fact, frozen=True, kw_only=True):
+    """What may send the traffic between two GPUs through the root complex."""
+
+    units: Annotated[list[str], Meta(description="/sys/class/iommu.")] = []
+    bridges: list[Bridge] = []
+    readable: Annotated[bool, Meta(description="extended configuration space could be read (root only).")] = False
+    parameters: Annotated[list[str], Meta(description="kernel parameters about the IOMMU.")] = []
+    types: Annotated[list[str], Meta(description="IOMMU domain types of the GPUs' groups: identity, DMA, DMA-FQ.")] = []
+
+
+# --------------------------------------------------------------------------------- processors, GPUs, network cards
+
+
+class NumaFacts(Fact, frozen=True, kw_only=True):
+    """A NUMA node, from /sys/devices/system/node."""
+
+    number: int
+    cores: Annotated[str, Meta(description="its cores as Linux writes them, `0-19,40-59`; empty: memory alone.")] = ""
+    package: Annotated[int | None, Meta(description="the socket of its first core.")] = None
+    memory_bytes: int | None = None
+    distances: Annotated[list[int], Meta(description="to every node, in the order of their numbers; 10: itself.")] = []
+
+
+class PciPlace(Fact, frozen=True, kw_only=True):
+    """Where a GPU, a network card or an NVSwitch hangs in the PCI tree."""
+
+    kind: Literal["gpu", "nic", "nvswitch"]
+    address: str
+    root: Annotated[str, Meta(description="the host bridge, `pci0000:16`.")] = ""
+    bridges: Annotated[list[str], Meta(description="the PCI bridges above it, from the root down.")] = []
+    numa_node: Annotated[int | None, Meta(description="null: the firmware does not say.")] = None
+    cores: Annotated[str, Meta(description="the cores near it (local_cpulist).")] = ""
+    names: Annotated[list[str], Meta(description="of a network card: RDMA and network devices.")] = []
+    rate_bits_per_s: Annotated[float | None, Meta(description="of a network card's first port.")] = None
+
+
+class TopologyFacts(Fact, frozen=True, kw_only=True):
+    """How processors, GPUs and network cards hang together, from sysfs."""
+
+    nodes: list[NumaFacts] = []
+    places: list[PciPlace] = []
+
+
+# ---------------------------------------------------------------------------------------------------- GDRCopy, UCX
+
+
+class GdrcopyFacts(Fact, frozen=True, kw_only=True):
+    """GDRCopy: the device node, the module, the library, and a mapping."""
+
+    node: Annotated[str, Meta(description="/dev/gdrdrv, opened: `ok` or the error.")] = "absent"
+    module: str | None = None
+    library: Annotated[str | None, Meta(description="version of libgdrapi; null: it does not load.")] = None
+    mapped: Annotated[bool | None, Meta(description="GPU memory was mapped, written and read back; null: untried.")] = (
+        None
+    )
+    map_error: str | None = None
+
+
+class UcxComponent(Fact, frozen=True, kw_only=True):
+    """A UCX component (uct_query_components) and how many memory domains it can open here."""
+
+    name: str
+    resources: int
+
+
+class UcxFacts(Fact, frozen=True, kw_only=True):
+    """A UCX library that was loaded."""
+
+    library: str
+    source: Annotated[str, Meta(description="`wheel` (libucx-cu13), `mpi` (beside the engine's MPI) or `system`.")]
+    version: str
+    components: list[UcxComponent] = []
+
+
+class TransferFacts(Fact, frozen=True, kw_only=True):
+    """A real transfer by ucx_perftest between two processes."""
+
+    memory: Annotated[str, Meta(description="`cuda` or `host`.")]
+    status: int
+    said: str = ""
+
+
+# ------------------------------------------------------------------------------------- MPI, and jobs of the engine
+
+
+class StackFacts(Fact, frozen=True, kw_only=True):
+    """The engine, the MPI that it was linked to, and what that MPI's own tools say."""
+
+    engine_version: str = ""
+    mpi_built: str = ""
+    mpi_source: str = ""
+    mpi_family: str = ""
+    mpi_version: str = ""
+    described: str = ""
+    prepared: Annotated[bool, Meta(description="volley put a CUDA-aware UCX in front of this MPI.")] = False
+    mpiexec: str | None = None
+    cuda_built: str | None = None
+    cuda_architectures: list[str] = []
+    ompi_info: Annotated[str | None, Meta(description="path of the ompi_info beside that mpirun.")] = None
+    ompi_cuda: Annotated[bool | None, Meta(description="its mpi_built_with_cuda_support.")] = None
+    ompi_pml: Annotated[list[str], Meta(description="its point-to-point layers.")] = []
+    other_mpirun: Annotated[str | None, Meta(description="the mpirun on PATH, where it is another one.")] = None
+
+
+class RankFacts(Fact, frozen=True, kw_only=True):
+    """One rank of a job."""
+
+    rank: int
+    host: str
+    node: int
+    local_rank: int
+    cores: list[int]
+    bound_by: str
+    device: Device | None = None
+
+
+class TransportFacts(Fact, frozen=True, kw_only=True):
+    """A transport, as a job found it."""
+
+    transport: str
+    available: bool
+    reason: str | None = None
+
+
+class PointFacts(Fact, frozen=True, kw_only=True):
+    """One message size on one transport."""
+
+    transport: str
+    size_bytes: int
+    status: str
+    reason: str | None = None
+    half_round_trip_s: Annotated[float | None, Meta(description="median of the samples.")] = None
+    messages_verified: int = 0
+
+
+class JobFacts(Fact, frozen=True, kw_only=True):
+    """A job of volley's engine."""
+
+    launcher: str
+    command: list[str]
+    wanted_ranks: int
+    inside: Annotated[bool, Meta(description="a foreign launcher started it, and this process was its first rank.")] = (
+        False
+    )
+    complete: Annotated[bool, Meta(description="the engine wrote its last record.")] = False
+    status: Annotated[int, Meta(description="the launcher's exit status; negative: by that signal.")] = 0
+    reason: Annotated[str | None, Meta(description="why it ended early, as well as anybody knows.")] = None
+    library: str | None = None
+    cuda_query: bool | None = None
+    ranks: list[RankFacts] = []
+    transports: list[TransportFacts] = []
+    points: list[PointFacts] = []
+    protocols: Annotated[list[str], Meta(description="UCX's own lines about the protocol that it chose.")] = []
+    text: Annotated[list[str], Meta(description="the end of what else was printed.")] = []
+
+
+class PairFacts(Fact, frozen=True, kw_only=True):
+    """Copies between two GPUs, each verified by the other side."""
+
+    gpus: Annotated[list[Annotated[int, Meta(ge=0)]], Meta(min_length=2, max_length=2)]
+    job: JobFacts
+
+
+# ---------------------------------------------------------------------------------------------------- the document
+
+
+class Facts(Fact, frozen=True, kw_only=True):
+    """Everything that doctor captured."""
+
+    facts: Annotated[int, Meta(ge=1, description="version of this document.")]
+    volley: Annotated[str, Meta(description="version of volley that captured it.")]
+    captured_at: Annotated[str, Meta(description="UTC, ISO 8601.")]
+    note: Annotated[str, Meta(description="where these facts come from, for people.")] = ""
+    environment: Annotated[dict[str, str], Meta(description="variables that steer MPI, UCX, CUDA or a launcher.")]
+    installer: Annotated[str, Meta(description="the command that installs Python packages.")] = "pip install"
+    requirement: Annotated[str, Meta(description="what installs this copy of volley, given to that.")] = REQUIREMENT
+    system: Probe[SystemFacts]
+    toolchain: Probe[ToolchainFacts]
+    driver: Probe[DriverFacts]
+    bus: Probe[BusFacts]
+    cuda: Probe[CudaFacts]
+    nvml: Probe[NvmlFacts]
+    pcie_load: Probe[list[LoadedLink]]
+    iommu: Probe[IommuFacts]
+    limits: Probe[LimitsFacts]
+    gdrcopy: Probe[GdrcopyFacts]
+    ucx: Probe[UcxFacts]
+    ucx_transfer: Probe[TransferFacts]
+    stack: Probe[StackFacts]
+    mpi_host: Probe[JobFacts]
+    mpi_device: Probe[JobFacts]
+    launcher: Probe[JobFacts]
+    peers: Probe[list[PairFacts]]
+    topology: Probe[TopologyFacts] = Probe(call=TOPOLOGY_CALL, skipped="an older volley captured these facts")
+
+
+def encode(facts: Facts) -> bytes:
+    """Return the document as people can read it, with its last line ended."""
+    return msgspec.json.format(msgspec.json.encode(facts), indent=1) + b"\n"
+
+
+def decode(document: bytes, name: str) -> Facts:
+    """Read a document.
+
+    Args:
+        document: JSON.
+        name: what to call it when it is refused.
+
+    Raises:
+        UserError: if it holds no facts, or those of another version.
+    """
+    try:
+        found = msgspec.json.decode(document, type=dict)
+        version = found.get("facts")
+        if version != FACTS_VERSION:
+            raise UserError(
+                f"{name} holds facts of version {escape_controls(str(version))[:20]}, "
+                f"this volley reads {FACTS_VERSION}: capture them again, or use the volley that captured them"
+            )
+        return msgspec.json.decode(document, type=Facts)
+    except msgspec.MsgspecError as error:
+        reason = escape_controls(str(error))
+    except UnicodeDecodeError:
+        reason = "its text is not UTF-8"
+    except RecursionError:
+        reason = "JSON nested too deeply"
+    raise UserError(f"{name} holds no facts of volley doctor --capture: {reason}")
+
+
+def read_facts(source: str) -> Facts:
+    """Read a document from a file, or from standard input where it is called ``-``.
+
+    Raises:
+        UserError: if it cannot be read, or holds no facts.
+    """
+    if source == "-":
+        return decode(sys.stdin.buffer.read(), "standard input")
+    try:
+        return decode(Path(source).read_bytes(), escape_controls(source))
+    except OSError as error:
+        raise UserError(f"cannot read {escape_controls(source) or repr(source)}: {error.strerror}") from None

@@ -1,0 +1,161 @@
+"""A process of its own for everything that may crash or hang: the caller goes on and knows what happened."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from typing import IO, Any, TypeVar
+
+import msgspec
+
+from volley.errors import UserError
+from volley.machine.facts import Probe
+from volley.machine.signals import signal_name
+
+T = TypeVar("T")
+
+GRACE_S = 8.0
+"""Between SIGTERM and SIGKILL: a probe that started a job gives its launcher five seconds."""
+_EXIT_S = 1.0
+"""How long a process may take to exit after its answer, and to disappear after SIGKILL.  A process that a driver holds
+in the kernel does not disappear; it is left behind."""
+_LONGEST_WAIT_S = 2e6
+"""poll(2) counts milliseconds in 32 bits; this is three weeks."""
+_LONGEST_TEXT = 2000
+"""Characters kept of what a failed probe printed."""
+_ESCAPES = re.compile(r"\x1b(\][^\x07\x1b]*(\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+"""ECMA-48: operating system commands with their string, control sequences, and the two-character escapes."""
+_CONTROLS = re.compile(r"[^\t\x20-\x7e\xa0-\U0010ffff]|[\ud800-\udfff]")
+
+
+class Skip(Exception):  # noqa: N818  not an error: the probe decided that there is nothing to try
+    """A probe cannot be tried here; the message says why."""
+
+
+def clean(text: bytes) -> str:
+    """Return what a program printed as text without NULs, escape sequences and other control characters."""
+    decoded = _ESCAPES.sub("", text.decode("utf-8", "replace"))
+    return "\n".join(_CONTROLS.sub("", line).rstrip() for line in decoded.splitlines()).strip()
+
+
+def isolated(call: str, work: Callable[[], T], kind: Any, limit_s: float, *, own_session: bool = True) -> Probe[T]:
+    """Run ``work`` in a forked process; return what it found, or how it ended.
+
+    Args:
+        call: what is tried, for people.
+        work: returns the value; raises :class:`Skip` where there is nothing to try.
+        kind: the type of the value, for decoding.
+        limit_s: after so long it is asked to stop, and then killed with all that it started.
+        own_session: off inside a foreign launcher, which ends its ranks as a process group.
+    """
+    began = time.monotonic()
+    answers, ours = os.pipe()
+    with tempfile.TemporaryFile() as printed:
+        pid = os.fork()  # nothing is imported again
+        if pid == 0:
+            os.close(answers)
+            _run(work, ours, printed.fileno(), own_session)
+        os.close(ours)
+        status = None
+        try:
+            line = _read_line(answers, limit_s)
+            late = line is None
+            if late:
+                os.kill(pid, signal.SIGTERM)
+                line = _read_line(answers, GRACE_S)
+            status = _wait(pid, _EXIT_S)
+        except BaseException:  # Ctrl-C: a probe that started a job ends it first
+            os.kill(pid, signal.SIGTERM)
+            status = _wait(pid, GRACE_S)
+            raise
+        finally:
+            os.close(answers)
+            status = _kill(pid, status)
+        answer: dict[str, Any] = json.loads(line) if line else {}
+        value = None if answer.get("value") is None else msgspec.convert(answer["value"], type=kind)
+        error = answer.get("error") or (f"no answer within {limit_s:g} s" if late else None)
+        if value is None and error is None and "skipped" not in answer:
+            name = signal_name(-status) if status and status < 0 else None
+            error = f"it crashed: {name}" if name else f"it ended with status {status} and said nothing"
+        return Probe(
+            call=call,
+            value=value,
+            error=error,
+            skipped=answer.get("skipped"),
+            exit=status if error else None,
+            said=_tail(printed) if error else "",
+            elapsed_s=round(time.monotonic() - began, 3),
+        )
+
+
+def _run(work: Callable[[], Any], answers: int, printed: int, own_session: bool) -> None:
+    """Do the work and end this process; whatever is printed goes to ``printed``, the answer is one line of JSON."""
+    try:
+        if own_session:
+            os.setsid()
+        os.dup2(printed, 1)
+        os.dup2(printed, 2)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        try:
+            answer = {"value": work()}
+        except Skip as skip:
+            answer = {"skipped": str(skip)}
+        except UserError as error:
+            answer = {"error": str(error)}
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        left = msgspec.json.encode(answer) + b"\n"
+        while left:
+            left = left[os.write(answers, left) :]
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def _read_line(answers: int, limit_s: float) -> bytes | None:
+    """Read one line; ``None`` where it did not come in time, empty where the process ended without one."""
+    until = time.monotonic() + min(limit_s, _LONGEST_WAIT_S)
+    found = b""
+    while not found.endswith(b"\n"):
+        if not select.select([answers], [], [], max(0.0, until - time.monotonic()))[0]:
+            return None
+        piece = os.read(answers, 1 << 16)
+        if not piece:
+            return b""
+        found += piece
+    return found
+
+
+def _wait(pid: int, limit_s: float) -> int | None:
+    """Wait for a process to end; return its exit status, negative for a signal, or ``None`` where it still runs."""
+    until = time.monotonic() + limit_s
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > until:
+            return None
+        time.sleep(0.002)
+
+
+def _kill(pid: int, status: int | None) -> int | None:
+    """Kill what is left of a process and of its session's first group; return the exit status."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    if status is not None:
+        return status
+    os.kill(pid, signal.SIGKILL)
+    return _wait(pid, _EXIT_S)
+
+
+def _tail(printed: IO[bytes]) -> str:
+    printed.seek(0)
+    return clean(printed.read())[-_LONGEST_TEXT:]

@@ -1,0 +1,159 @@
+"""What Linux shows of the machine in sysfs: PCI devices and where they hang, network cards, NUMA nodes."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Literal
+
+from volley.machine.facts import BusFacts, NumaFacts, PciGpu, PciPlace, TopologyFacts
+
+ROOT = Path("/sys")
+_NVIDIA = "0x10de"
+_DISPLAY, _NETWORK, _OTHER_BRIDGE = "0x03", "0x02", "0x0680"
+"""Base classes of display and network controllers, and the class of NVSwitches (PCI Code and ID Assignment
+Specification)."""
+_GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}
+"""GT/s of a lane, as sysfs writes them, to the PCIe generation."""
+_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_MEMORY = re.compile(r"MemTotal:\s+(\d+) kB")
+
+Kind = Literal["gpu", "nic", "nvswitch"]
+
+
+def pci_address(text: str) -> str:
+    """Return a PCI address as CUDA and Linux write it, with a domain of four digits: NVML's has eight.
+
+    >>> pci_address("00000000:1B:00.0")
+    '0000:1b:00.0'
+    """
+    domain, _, rest = text.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
+
+
+def word(path: Path) -> str:
+    """Return what a file of sysfs or procfs holds; nothing where it cannot be read, as the speed of an absent link."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def number(path: Path) -> int | None:
+    """Return a number in a file; ``None`` for -1, with which the kernel says that it does not know."""
+    text = word(path)
+    return int(text) if text.isdecimal() else None
+
+
+def names(folder: str) -> list[str]:
+    """Return what a folder below ``/sys`` holds."""
+    return sorted(path.name for path in (ROOT / folder).glob("*"))
+
+
+def pci_devices() -> list[Path]:
+    """Return the folders of all PCI devices, by address."""
+    return sorted((ROOT / "bus/pci/devices").glob("*"))
+
+
+def kind_of(device: Path, *, is_network: bool = False) -> Kind | None:
+    """Tell GPUs of NVIDIA, its NVSwitches and network cards from other PCI devices."""
+    code, nvidia = word(device / "class"), word(device / "vendor") == _NVIDIA
+    if nvidia and code.startswith(_DISPLAY):
+        return "gpu"
+    if nvidia and code.startswith(_OTHER_BRIDGE):
+        return "nvswitch"
+    return "nic" if is_network or code.startswith(_NETWORK) else None
+
+
+def link(device: Path, which: Literal["current", "max"]) -> tuple[int | None, int | None]:
+    """Return generation and lanes of a device's PCIe link: as it is now, or at most."""
+    generation = _GENERATIONS.get(word(device / f"{which}_link_speed").partition(" ")[0])
+    return generation, number(device / f"{which}_link_width") or None
+
+
+def bus() -> BusFacts:
+    """List NVIDIA's display controllers and the RDMA devices."""
+    gpus = []
+    for path in pci_devices():
+        if kind_of(path) == "gpu":
+            driver = path / "driver"
+            generation, width = link(path, "max")
+            gpus.append(
+                PciGpu(
+                    address=path.name,
+                    device_id=word(path / "device"),
+                    driver=driver.resolve().name if driver.exists() else None,
+                    generation_max=generation,
+                    width_max=width,
+                    numa_node=number(path / "numa_node"),
+                )
+            )
+    return BusFacts(gpus=gpus, infiniband=names("class/infiniband"))
+
+
+def topology() -> TopologyFacts:
+    """Find NUMA nodes, and where GPUs, network cards and NVSwitches hang.  Nothing is started, no driver is asked."""
+    cards, rates = _network()
+    places = []
+    for path in pci_devices():
+        kind = kind_of(path, is_network=path.name in cards)
+        if kind:
+            parts = path.resolve().parts
+            places.append(
+                PciPlace(
+                    kind=kind,
+                    address=path.name,
+                    root=next((part for part in parts if part.startswith("pci")), ""),
+                    bridges=[part for part in parts[:-1] if _ADDRESS.fullmatch(part)],
+                    numa_node=number(path / "numa_node"),
+                    cores=word(path / "local_cpulist"),
+                    names=cards.get(path.name, []),
+                    rate_bits_per_s=rates.get(path.name),
+                )
+            )
+    nodes = [_numa_node(path) for path in (ROOT / "devices/system/node").glob("node[0-9]*")]
+    return TopologyFacts(nodes=sorted(nodes, key=lambda node: node.number), places=places)
+
+
+def _network() -> tuple[dict[str, list[str]], dict[str, float]]:
+    """Return the RDMA and network devices of each PCI device, and the rate of its first port in bits per second."""
+    cards: dict[str, list[str]] = defaultdict(list)
+    rates: dict[str, float] = {}
+    for folder in ("class/infiniband", "class/net"):
+        for path in sorted((ROOT / folder).glob("*")):
+            device = path / "device"
+            if not device.exists():
+                continue  # lo, bridges and tunnels have no device
+            # A virtio device is a child of its PCI device.
+            parts = reversed(device.resolve().parts)
+            address = next((part for part in parts if _ADDRESS.fullmatch(part)), None)
+            if address is None:
+                continue
+            cards[address].append(path.name)
+            if found := _rate(path):
+                rates.setdefault(address, found)
+    return cards, rates
+
+
+def _rate(path: Path) -> float | None:
+    """Return the rate of a network device: ``100 Gb/sec (4X EDR)`` of an RDMA device, megabits per second of others."""
+    rdma = word(path / "ports/1/rate").partition(" ")[0]
+    if rdma.replace(".", "", 1).isdecimal():
+        return float(rdma) * 1e9
+    megabits = number(path / "speed")
+    return None if megabits is None else megabits * 1e6
+
+
+def _numa_node(path: Path) -> NumaFacts:
+    cores = word(path / "cpulist")
+    memory = _MEMORY.search(word(path / "meminfo"))
+    first = re.match(r"\d+", cores)
+    package = ROOT / f"devices/system/cpu/cpu{first[0]}/topology/physical_package_id" if first else None
+    return NumaFacts(
+        number=int(path.name.removeprefix("node")),
+        cores=cores,
+        package=number(package) if package else None,
+        memory_bytes=int(memory[1]) * 1024 if memory else None,
+        distances=[int(each) for each in word(path / "distance").split() if each.isdecimal()],
+    )
