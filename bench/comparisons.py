@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from programs import Bench, Launch
 
 from volley.records import Plan, Sampling, Stream
-from volley.sizes import format_size
-from volley.stats import Estimate, estimate
+from volley.statistics.estimates import Estimate, estimate
+from volley.units import format_size
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 # A batch of 50 exchanges of 8 B takes 40 µs, in which one late interrupt shows: each launch repeats it and takes the

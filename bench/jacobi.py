@@ -13,7 +13,7 @@ from programs import LAUNCH_TIMEOUT_S, VOLLEY, Bench, BenchError
 from volley import engine
 from volley.records_io import read_runs
 from volley.solution import Solution, solutions
-from volley.stats import estimate
+from volley.statistics.estimates import estimate
 
 BEYOND_CACHE = 4
 """Each array is so many times as large as the last-level cache."""

@@ -14,7 +14,7 @@ from programs import LAUNCH_TIMEOUT_S, VOLLEY, Bench, BenchError, high_water
 from volley import engine
 from volley.records import Run
 from volley.records_io import decode_line
-from volley.stats import estimate
+from volley.statistics.estimates import estimate
 
 RANKS = (2, 4, 8, 16, 32, 64)
 POLL_S = 0.02

@@ -26,7 +26,7 @@ from volley import engine
 from volley.planning import PAIR
 from volley.records import Matrix, PingPong, Plan, Run, StreamPoint
 from volley.records_io import RunLog, parse_runs
-from volley.stats import median
+from volley.statistics.estimates import median
 
 HERE = Path(__file__).parent
 PEERS = ("tutorial", "peer_latency", "peer_bandwidth")

@@ -25,9 +25,9 @@ from programs import Bench, BenchError, prepare
 from sweeps import Width, launch_sweeps, narrower
 
 from volley.errors import UserError
-from volley.sizes import format_size
-from volley.stats import Estimate, estimate
+from volley.statistics.estimates import Estimate, estimate
 from volley.text import digits, spans
+from volley.units import format_size
 
 TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 RESULTS = Path(__file__).parent / "results"

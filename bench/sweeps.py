@@ -9,8 +9,8 @@ from comparisons import Finding, adaptive, alternate
 from programs import Bench, Launch
 
 from volley.records import PingPong
-from volley.sizes import DEFAULT_SIZES, parse_sizes
-from volley.stats import Estimate, estimate, median
+from volley.statistics.estimates import Estimate, estimate, median
+from volley.units import DEFAULT_SIZES, parse_sizes
 
 SIZES = parse_sizes(DEFAULT_SIZES)
 LAUNCHES = 10

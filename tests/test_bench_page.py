@@ -9,7 +9,7 @@ import pytest
 import run as bench
 from comparisons import Finding
 
-from volley.stats import Estimate
+from volley.statistics.estimates import Estimate
 
 RESULTS = sorted(bench.RESULTS.glob("*.json"))
 
@@ -39,5 +39,5 @@ def test_pages_are_what_is_made_of_their_numbers(path: Path) -> None:
 def test_whether_a_target_was_reached_is_said(
     target: str, low: float, median: float, high: float, reached: str
 ) -> None:
-    value = Estimate(median=median, low=low, high=high, count=11, kind="interval")
+    value = Estimate(median=median, low=low, high=high, count=11, kind="ci")
     assert Finding("a comparison", value, "×", target).reached == reached

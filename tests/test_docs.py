@@ -19,7 +19,7 @@ import pages
 import pictures
 from volley import options
 from volley.cli import app
-from volley.drawing import Sheet
+from volley.report.svg import Drawing
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), ROOT / "results/README.md"]
@@ -210,7 +210,7 @@ def test_every_picture_is_shown() -> None:
 
 
 def test_words_must_fit_their_box() -> None:
-    sheet = Sheet(200, 100, "a title")
+    sheet = Drawing(200, 100, "a title")
     sheet.box((0, 0), (100, 40), "gpu", "GPU 0")
     with pytest.raises(ValueError, match="wider than its box"):
         sheet.box((0, 0), (100, 40), "gpu", "message in device memory")

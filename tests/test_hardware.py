@@ -243,67 +243,6 @@ def test_where_nothing_is_known_there_is_no_ceiling() -> None:
     assert line_rate("staged/pinned", pair, changed(records, pcie_width=None)) is None
 
 
-# ---------------------------------------------------------------------------------------- the report
-
-
-def measured(name: str = H200, **changes: object) -> RunLog:
-    """A run between the first two GPUs of a machine: 1 GiB at 400 GB/s and at 50 GB/s."""
-    records = changed(machine(name), **changes) if changes else machine(name)
-    gib = 1 << 30
-    made = log(
-        pingpong([gib / 400e9] * 6, size=gib, name="peer"),
-        pingpong([gib / 50e9] * 6, size=gib, name="staged/pinned"),
-        transports=[transport("peer", memory="device"), transport("staged/pinned", memory="device")],
-    )
-    assert made.run
-    made.run = msgspec.structs.replace(made.run, ranks=ranks(records[0], 0, 1))
-    made.hardware = records
-    return made
-
-
-def shown(*logs: RunLog, form: str = "table") -> str:
-    out = io.StringIO()
-    render(list(logs), form, out, color=False, err=io.StringIO())
-    return out.getvalue()
-
-
-def test_the_report_says_how_much_of_the_ceiling_is_reached_and_what_it_is() -> None:
-    text = shown(measured())
-    assert "400 GB/s at 1 GiB, 84 % of the ceiling" in text
-    assert "50.0 GB/s at 1 GiB, 79 % of the ceiling" in text
-    assert "478.1 GB/s over NVLink (18 links of 26.56 GB/s) for peer" in text
-    assert "63.02 GB/s over PCIe (5.0 x16) for staged/pinned" in text
-    (peer, staged) = json.loads(shown(measured(), form="json"))["series"][0]["summaries"]
-    assert peer["of_ceiling"] == pytest.approx(400 / 478.116, rel=1e-4)
-    assert staged["ceiling_Bps"] == pytest.approx(63.015e9, rel=1e-4)
-
-
-def test_both_directions_together_are_held_against_both() -> None:
-    made = measured()
-    window = 64 << 20
-    made.points = [stream([window / 300e9] * 6, [window / 320e9] * 6, size=1 << 20, transport="peer")]
-    (point,) = json.loads(shown(made, form="json"))["series"][0]["summaries"]
-    assert point["ceiling_Bps"] == pytest.approx(2 * 478.116e9)
-    assert point["of_ceiling"] == pytest.approx(600 / (2 * 478.116), rel=1e-4)
-
-
-def test_a_run_without_hardware_reads_as_before() -> None:
-    made = measured()
-    made.hardware = []
-    text = shown(made)
-    assert "ceiling" not in text
-    assert json.loads(shown(made, form="json"))["series"][0]["summaries"][0]["of_ceiling"] is None
-
-
-def test_a_gpu_that_was_slowed_down_or_had_memory_errors_is_named() -> None:
-    made = measured(clocks_event_reasons=["idle", "hardware thermal slowdown"])
-    assert "GPU 0 (NVIDIA H200) was slowed down as the run ended: hardware thermal slowdown" in shown(made)
-    before, after = machine(H200)
-    made.hardware = [before, *changed([after], ecc_uncorrected=2)]
-    assert "GPU 1 (NVIDIA H200) had 2 uncorrected memory errors during the run" in shown(made)
-    assert "slowed" not in shown(measured())
-
-
 # ------------------------------------------------------------------------------------------ the seam
 
 

@@ -168,7 +168,12 @@ def test_one_transport_of_each_kind_of_memory_are_compared_all_the_same() -> Non
 def test_a_stream_that_knows_ascii_only_gets_ascii() -> None:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding="ascii")
-    render([log(*points("staged/pageable", 1e-6, 1e9), *points("aware", 1e-6, 1e10), the_plan=plan())], BENCHMARKS, "table", out)
+    render(
+        [log(*points("staged/pageable", 1e-6, 1e9), *points("aware", 1e-6, 1e10), the_plan=plan())],
+        BENCHMARKS,
+        "table",
+        out,
+    )
     out.flush()
     text = raw.getvalue().decode("ascii")
     assert "t(n) = a + n/b" in text

@@ -236,7 +236,13 @@ def test_data_obeys_no_terminal(format_name: str) -> None:
 @pytest.mark.parametrize("format_name", ["csv", "json", "olcf"])
 def test_data_can_be_written_where_only_ascii_is_known(format_name: str) -> None:
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="ascii") for _ in range(2))
-    render([log(pingpong(SAMPLES, name="naïve"), pingpong(status="skipped", reason="3 µs"))], BENCHMARKS, format_name, out, err=err)
+    render(
+        [log(pingpong(SAMPLES, name="naïve"), pingpong(status="skipped", reason="3 µs"))],
+        BENCHMARKS,
+        format_name,
+        out,
+        err=err,
+    )
     out.flush()
     text = out.buffer.getvalue().decode("ascii")  # type: ignore[attr-defined]
     if format_name == "json":

@@ -288,9 +288,7 @@ def test_the_fastest_transport_is_told_by_size_and_changes_only_where_intervals_
 
 def test_findings_sum_up_each_transport() -> None:
     text = shown(golden("pingpong-host"))
-    assert re.search(
-        r"^host: 0\.33\d µs at 8 B, peak 19\.\d GB/s at 1 MiB, N½ 49\.\d KiB$", text, re.MULTILINE
-    )
+    assert re.search(r"^host: 0\.33\d µs at 8 B, peak 19\.\d GB/s at 1 MiB, N½ 49\.\d KiB$", text, re.MULTILINE)
     assert re.search(r"^null: .* where nothing is sent", text, re.MULTILINE)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from example_records import golden, log, pingpong, plan, stream, transport
 from volley.benchmarks.pingpong.records import PingPong
-from volley.benchmarks.points.results import PointResult, PointSeries, baseline, curves, overtakes, results, tables
+from volley.benchmarks.points.results import PointResult, PointSeries, baseline, curves, results, tables
 from volley.run.records import Mismatch, Sampling
 from volley.statistics.estimates import FEWEST
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from volley.stats import Estimate, estimate
+from volley.statistics.estimates import Estimate, estimate
 from volley.text import digits, harmless, several, spans
 
 from .launches import Launch, Session, read

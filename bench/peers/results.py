@@ -9,7 +9,7 @@ from volley.matrices import Sheet, sheets
 from volley.records_io import RunLog
 from volley.report import scaling
 from volley.solution import solutions
-from volley.summary import PointSummary, series_of
+from volley.benchmarks.points.results import PointResult, results
 
 
 def figures(logs: Sequence[RunLog]) -> dict[str, float]:
@@ -21,7 +21,7 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     ``TRANSPORT beyond`` the seconds that its iteration took beyond an equal share of one process's.
     ``settled`` is the share of points whose interval came to what was asked for.  What is not ``ok`` has no figure.
     """
-    points = [point for series in series_of(logs) for point in series.points]
+    points = [point for series in results(logs) for point in series.points]
     found = {f"{point.transport} {point.size_bytes}": value for point in points for value in _value(point)}
     found.update((name, value) for sheet in sheets(logs) for name, value in _cells(sheet))
     found.update((name, value) for sheet in nodes.sheets(logs) for name, value in _gpus(sheet))
@@ -32,12 +32,12 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     for chain in scaling.steps(solved):
         found[f"{chain[-1].solution.transport} beyond"] = chain[-1].beyond_s
     if points:
-        found["settled"] = sum(point.status == "ok" and point.ended_by == "interval" for point in points) / len(points)
+        found["settled"] = sum(point.status == "ok" and point.ended_by == "ci" for point in points) / len(points)
     return found
 
 
-def _value(point: PointSummary) -> Iterator[float]:
-    value = point.latency_s if point.benchmark == "pingpong" else point.bandwidth_Bps
+def _value(point: PointResult) -> Iterator[float]:
+    value = point.latency.median if point.latency else point.bandwidth_Bps
     if point.status == "ok" and value is not None:
         yield value
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from volley.planning import PAIR
-from volley.sizes import format_size
+from volley.units import format_size
 
 from . import readers
 from .commands import Command, Ours

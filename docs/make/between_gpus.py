@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from volley import nodes, stats
+from volley import nodes
 from volley.nodes import Sheet
 from volley.records_io import read_runs
 from volley.report.node import shown, title, unit
-from volley.sizes import format_size
+from volley.statistics import estimates as stats
 from volley.text import digits
+from volley.units import format_size
 
 RECORDS = Path(__file__).parents[2] / "results/h200-x2/matrix.jsonl"
 

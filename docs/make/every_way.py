@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from figures import RECORDS, three_digits
-from volley.comparison import crossovers
-from volley.records_io import read_runs
-from volley.sizes import format_size
-from volley.summary import PointSummary, Series, series_of
-from volley.text import several
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.points.results import PointResult, PointSeries, overtakes, results
+from volley.run.records_file import read_runs
+from volley.text import join_words
+from volley.units import format_size
 
 SHORT = (8, 4096, 1 << 16, 1 << 20)
 """Shown as times; the longest message of the table as a bandwidth."""
@@ -17,21 +17,21 @@ LONG = 1 << 30
 RATIOS = (8, 4096, 1 << 20, LONG)
 
 
-def _series() -> Series:
-    (series,) = series_of(read_runs(str(RECORDS)))
+def _series() -> PointSeries:
+    (series,) = results(read_runs(RECORDS, BENCHMARKS))
     return series
 
 
-def _sending(series: Series) -> dict[str, dict[int, PointSummary]]:
+def _sending(series: PointSeries) -> dict[str, dict[int, PointResult]]:
     """The points that send something, by transport and size."""
-    found: dict[str, dict[int, PointSummary]] = {}
+    found: dict[str, dict[int, PointResult]] = {}
     for point in series.points:
         if point.rate:
             found.setdefault(point.transport, {})[point.size_bytes] = point
     return found
 
 
-def sending() -> dict[str, dict[int, PointSummary]]:
+def sending() -> dict[str, dict[int, PointResult]]:
     """Return the points of the run that send something, by transport and size."""
     return _sending(_series())
 
@@ -42,7 +42,7 @@ def every_way_run() -> Iterator[str]:
     sending = [point for points in _sending(series).values() for point in points.values()]
     verified = sum(point.verified is True for point in sending)
     checked = f"all {verified}" if verified == len(sending) else f"{verified} of {len(sending)}"
-    seconds = sum(log.end.elapsed_s for log in series.logs if log.end)
+    seconds = sum(log.end.elapsed_s for log in series.series.logs if log.end)
     records = f"[records](results/h200-x2/{RECORDS.name})"
     run = f"{checked} points that send something verified, {seconds:.0f} s"
     yield f"Two H200s, every way in one interleaved run ({records}, {run}):"
@@ -54,12 +54,13 @@ def every_way() -> Iterator[str]:
     yield "| --- |" + " --- |" * (len(SHORT) + 1)
     yield "| |" + " µs |" * len(SHORT) + " GB/s |"
     for name, points in _sending(_series()).items():
-        cells = [_cell(points[size], (points[size].latency_s or 0) * 1e6) for size in SHORT]
+        latencies = {size: point.latency.median * 1e6 for size, point in points.items() if point.latency}
+        cells = [_cell(points[size], latencies[size]) for size in SHORT]
         cells.append(_cell(points[LONG], (points[LONG].bandwidth_Bps or 0) / 1e9))
         yield f"| `{name}` | {' | '.join(cells)} |"
 
 
-def _cell(point: PointSummary, value: float) -> str:
+def _cell(point: PointResult, value: float) -> str:
     width = point.time.half_width if point.time and point.missed else 0.0
     return three_digits(value) + (f" ± {width:.0%}".replace("%", " %") if width else "")
 
@@ -77,10 +78,10 @@ def over_staging() -> Iterator[str]:
             ratios.append(f"{three_digits(found.ratio)} ({bounds}) times{as_fast} at {format_size(size)}")
     overtaken = [
         one.from_bytes
-        for one in crossovers([point for here in points.values() for point in here.values()])
+        for one in overtakes([point for here in points.values() for point in here.values()])
         if one.final and one.faster == "aware" and one.slower.startswith("staged/")
     ]
     yield (
-        f"So `aware` is {several(ratios)}; in parentheses what the 95 % intervals of both leave. From "
+        f"So `aware` is {join_words(ratios)}; in parentheses what the 95 % intervals of both leave. From "
         f"{format_size(max(overtaken))} on it is faster than every `staged` variant."
     )

@@ -12,8 +12,9 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from volley.records_io import read_runs
-from volley.summary import series_of
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.points.results import results
+from volley.run.records_file import read_runs
 
 DOCS = Path(__file__).parents[1]
 RECORDS = DOCS.parent / "results/h200-x2/pingpong-all.jsonl"
@@ -57,7 +58,7 @@ def published() -> list[Curve]:
 def measured() -> list[Curve]:
     """Return our curves, one a transport that moves bytes, in the order of the records."""
     times: dict[str, dict[int, float]] = {}
-    for series in series_of(read_runs(RECORDS)):
+    for series in results(read_runs(RECORDS, BENCHMARKS)):
         for point in series.points:
             if point.time and point.rate and point.verified:
                 times.setdefault(point.transport, {})[point.size_bytes] = point.time.median

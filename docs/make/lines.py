@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from every_way import sending
-from volley.fits import Fit, fit
-from volley.stats import median
+from volley.statistics.estimates import median
+from volley.statistics.hockney import Fit, fit
 
 
 def fits() -> dict[str, tuple[list[int], list[float], Fit]]:
     """Return sizes, half round trips and the line of each transport that has one."""
     found = {}
     for name, points in sending().items():
-        sizes, times = list(points), [point.latency_s for point in points.values() if point.latency_s]
+        sizes, times = list(points), [point.latency.median for point in points.values() if point.latency]
         line = fit(sizes, times)
         if isinstance(line, Fit):
             found[name] = sizes, times, line

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from volley import stats
 from volley.records_io import read_runs
+from volley.statistics import estimates as stats
 
 FOLDER = Path(__file__).parents[2] / "results/two-cores"
 RECORDED = ("noise-2-ranks", "noise-4-ranks")

@@ -15,7 +15,7 @@ from pretend_hosts import NAMES, Lab, Wire
 
 from volley.records import PingPong, StreamPoint
 from volley.records_io import RunLog, read_runs
-from volley.stats import median
+from volley.statistics.estimates import median
 
 GIGABIT = Wire(delay_s=1e-3, rate_bps=1e9)
 QUICKER = Wire(delay_s=250e-6, rate_bps=1e9)

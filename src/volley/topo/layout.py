@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from volley.drawing import Point, width_of
+from volley.report.svg import Point, width_of
 from volley.text import count
 from volley.topo.machine import Gpu, Machine, Nic, Node, NvLinks
 

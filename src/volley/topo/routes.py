@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
-from volley.drawing import Point
+from volley.report.svg import Point
 from volley.topo.layout import NODE_GAP, Layout, Rect
 from volley.topo.machine import Gpu, Machine
 from volley.topo.way import Way

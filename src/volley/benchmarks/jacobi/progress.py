@@ -17,7 +17,7 @@ class JacobiForecast:
     def __init__(self) -> None:
         self._last: JacobiProgress | None = None
 
-    def drop(self, transport: Transport) -> None:
+    def note(self, transport: Transport) -> None:
         """The engine knows which transports are left out."""
 
     def add(self, record: Any) -> str | None:

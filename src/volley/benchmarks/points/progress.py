@@ -8,6 +8,7 @@ from volley.benchmarks.points.records import PointRecord
 from volley.benchmarks.points.results import results
 from volley.run.forecast import FEWEST_EXCHANGES, Done, SizeForecast
 from volley.run.plan import Plan
+from volley.run.records import Transport
 from volley.run.records_file import RunLog
 from volley.statistics.estimates import median
 from volley.units import format_sig, format_size
@@ -20,6 +21,12 @@ class PointForecast(SizeForecast):
         sampling = plan.sampling
         exchanges = sampling.warmup + sampling.iterations if sampling.mode == "fixed" else FEWEST_EXCHANGES
         super().__init__(plan.transports, sizes_bytes, exchanges=exchanges, budget_s=plan.budget_s)
+        self._transports: list[Transport] = []
+
+    def note(self, transport: Transport) -> None:
+        """Take note of a transport: one may have no buffers, and so no bandwidth."""
+        super().note(transport)
+        self._transports.append(transport)
 
     def add(self, record: PointRecord) -> str:
         """Count a point and say what it has shown: ``host 64 KiB: 3.41 µs, 19.2 GB/s``."""
@@ -30,15 +37,14 @@ class PointForecast(SizeForecast):
             exchange_s = median(record.times_s) * there_and_back
             done = Done(record.size_bytes, record.elapsed_s, exchange_s, window or there_and_back)
         self.count(record.transport, record.size_bytes, done)
-        return _in_short(record)
+        return self._in_short(record)
 
-
-def _in_short(record: PointRecord) -> str:
-    name = f"{record.transport} {format_size(record.size_bytes)}"
-    if record.status != "ok":
-        why = f": {record.reason}" if record.reason else ""
-        return f"{name}: {'FAILED' if record.status == 'failed' else 'skipped'}{why}"
-    (point,) = results([RunLog(records=[record])])[0].points
-    parts = [f"{format_sig(point.latency.median * 1e6, 3)} µs"] if point.latency else []
-    parts += [f"{format_sig(point.bandwidth_Bps / 1e9, 3)} GB/s"] if point.bandwidth_Bps else []
-    return f"{name}: {', '.join(parts)}"
+    def _in_short(self, record: PointRecord) -> str:
+        name = f"{record.transport} {format_size(record.size_bytes)}"
+        if record.status != "ok":
+            why = f": {record.reason}" if record.reason else ""
+            return f"{name}: {'FAILED' if record.status == 'failed' else 'skipped'}{why}"
+        (point,) = results([RunLog(transports=self._transports, records=[record])])[0].points
+        parts = [f"{format_sig(point.latency.median * 1e6, 3)} µs"] if point.latency else []
+        parts += [f"{format_sig(point.bandwidth_Bps / 1e9, 3)} GB/s"] if point.bandwidth_Bps else []
+        return f"{name}: {', '.join(parts)}"

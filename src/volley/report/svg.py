@@ -1,6 +1,6 @@
-"""What pictures are drawn with: boxes, arrows and labels on a sheet, written as SVG.
+"""Pictures as SVG: boxes, arrows and labels.
 
-A sheet has a background of its own and names no font that must be fetched, so a picture looks the same on light and
+A drawing has a background of its own and names no font that must be fetched, so a picture looks the same on light and
 dark pages.
 """
 
@@ -46,7 +46,7 @@ def shortened(words: str, size: float, width: float) -> str:
 
 
 @dataclass
-class Sheet:
+class Drawing:
     """One picture."""
 
     width: int

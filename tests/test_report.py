@@ -1,0 +1,176 @@
+"""The renderers, which know no benchmark: what any page becomes on a screen, as CSV and as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+
+import pytest
+
+from volley.errors import UserError
+from volley.report import csv as as_csv
+from volley.report import json as as_json
+from volley.report import terminal
+from volley.report.model import EMPTY, Cell, Column, Data, Note, Report, Row, Table
+
+
+@pytest.fixture(autouse=True)
+def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def shown(*reports: Report, color: bool | None = None) -> str:
+    out = io.StringIO()
+    terminal.render(reports, out, color=color)
+    return out.getvalue()
+
+
+def table(columns: list[Column], *rows: Row) -> str:
+    """What is below the heading, without blanks at the ends of lines."""
+    text = shown(Report(["heading"], [Table(columns, rows)]))
+    return "\n".join(line.rstrip() for line in text.splitlines()[2:])
+
+
+# ------------------------------------------------------------------------------------------------- terminal
+
+
+def test_values_are_shown_with_the_digits_of_their_column_and_points_in_line() -> None:
+    columns = [Column("size"), Column("time", "µs"), Column("ratio", "×", 2), Column("count"), Column("verified")]
+    assert table(columns, ["8 B", 0.25, 1.234, 7, True], ["1 KiB", 12.5, None, 1000, False]).splitlines() == [
+        "          time  ratio",
+        " size       µs      ×  count  verified",
+        "──────────────────────────────────────",
+        "  8 B   0.2500    1.2      7         ✓",
+        "1 KiB  12.50        –   1000        no",
+    ]
+
+
+def test_a_cell_may_say_something_else_or_nothing() -> None:
+    text = table([Column("size"), Column("time")], ["8 B", Cell(text="FAILED")], ["16 B", EMPTY])
+    assert text.splitlines()[2:] == [" 8 B  FAILED", "16 B"]
+
+
+def test_words_stand_left_where_their_column_says_so() -> None:
+    columns = [Column("name", align="left"), Column("what", align="left"), Column("n")]
+    assert table(columns, ["a", "long words", 1], ["bcd", "x", 22]).splitlines()[2:] == [
+        "a     long words   1",
+        "bcd   x           22",
+    ]
+
+
+def test_neighbours_of_a_group_share_a_header_and_stay_together() -> None:
+    pairs = [Column("t", group=name) for name in ("first", "second", "third") for _ in range(2)]
+    text = table([Column("size"), *pairs], ["8 B", *[123456789.0] * 6])
+    assert [line.split() for line in text.splitlines() if "first" in line] == [["first", "second", "third"]]
+    wide = [Column("t", group=name) for name in ("first", "second", "third") for _ in range(3)]
+    text = table([Column("size"), *wide], ["8 B", *[123456789.0] * 9])
+    titles = [line.split() for line in text.splitlines() if re.search("first|second|third", line)]
+    assert titles == [["first", "second"], ["third"]]
+
+
+def test_columns_that_do_not_fit_continue_below_the_names_of_the_rows() -> None:
+    text = table([Column("rank"), *(Column(str(number)) for number in range(30))], [7, *range(100, 130)])
+    blocks = text.split("\n\n")
+    assert len(blocks) == 2
+    assert all(
+        block.splitlines()[0].startswith("rank") and block.splitlines()[2].startswith("   7") for block in blocks
+    )
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert text.split().count("129") == 1
+
+
+def test_title_legend_and_notes_frame_a_table() -> None:
+    page = Report(
+        ["what", "where"],
+        [Table([Column("a"), Column("b")], [[1, 2]], title="a title", legend=["what b is"])],
+        [Note("error", "FAILED: it"), Note("warning", "mind that")],
+    )
+    lines = [line.strip() for line in shown(page).splitlines()]
+    order = ["what", "where", "a title", "what b is", "FAILED: it", "mind that"]
+    assert [line for line in lines if line in order] == order
+
+
+def test_a_table_without_rows_is_its_header() -> None:
+    assert table([Column("a"), Column("b")]).splitlines()[0].split() == ["a", "b"]
+
+
+def test_colour_repeats_what_is_shown() -> None:
+    page = Report(["x"], [Table([Column("a"), Column("b")], [[1, Cell(2.0, "bad")], [3, True]])], [Note("error", "e")])
+    colored, plain = shown(page, color=True), shown(page, color=False)
+    assert "\x1b[31m" in colored
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored).split() == plain.split()
+    assert "\x1b" not in plain
+
+
+def test_text_is_neither_obeyed_nor_marked_up_wherever_it_stands() -> None:
+    bad = "\x1b[2J[bold]:smile:\n"
+    page = Report(
+        [bad],
+        [Table([Column(bad), Column("c", group=bad)], [[bad, Cell(text=bad)]], title=bad, legend=[bad])],
+        [Note("finding", bad)],
+    )
+    text = shown(page, color=False)
+    assert "\x1b" not in text
+    assert text.count("\\x1b[2J[bold]:smile:") == 8  # heading, title, column, group, two cells, legend and note
+    assert "😄" not in text
+
+
+def test_a_file_that_knows_ascii_only_gets_ascii() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    terminal.render([Report(["a → b"], [Table([Column("a"), Column("t", "µs")], [["x", True]])])], out)
+    out.flush()
+    text = raw.getvalue().decode("ascii")
+    assert "a -> b" in text
+    assert " us" in text
+    assert "----" in text
+
+
+# ----------------------------------------------------------------------------------------------- csv and json
+
+
+def data(**row: object) -> Report:
+    return Report(["x"], data=Data(tuple(name for name in row if name != "nested"), [row]))
+
+
+def as_text(*reports: Report) -> str:
+    out = io.StringIO()
+    as_csv.render(reports, out)
+    return out.getvalue()
+
+
+def test_csv_writes_every_kind_of_value() -> None:
+    text = as_text(data(a=None, b=True, c=0.1 + 0.2, d=(0, 1), e="x, y", f=3, nested={"g": 1}))
+    assert text == 'a,b,c,d,e,f\n,yes,0.3,0-1,"x, y",3\n'
+
+
+def test_csv_has_one_header_for_reports_with_the_same_columns() -> None:
+    assert as_text(data(a=1), data(a=2)) == "a\n1\n2\n"
+    with pytest.raises(UserError, match="different CSV columns"):
+        as_text(data(a=1), data(b=2))
+
+
+def test_csv_shows_its_header_where_nothing_was_measured() -> None:
+    assert as_text(Report(["x"], data=Data(("a", "b")))) == "a,b\n"
+
+
+def test_json_has_whole_rows_what_belongs_beside_them_and_no_nan() -> None:
+    out = io.StringIO()
+    page = Report(
+        ["x"], data=Data(("a",), [{"a": math.inf, "nested": {"b": "é"}}]), runs=[{"n": 1}], extra={"more": [2]}
+    )
+    as_json.render([page], out)
+    assert out.getvalue().isascii()
+    assert json.loads(out.getvalue()) == {
+        "report": 2,
+        "series": [{"runs": [{"n": 1}], "data": [{"a": None, "nested": {"b": "é"}}], "more": [2]}],
+    }
+
+
+def test_notes_beside_data_are_all_but_findings() -> None:
+    err = io.StringIO()
+    notes = [Note("finding", "it is fast"), Note("missing", "it is\x1b away")]
+    terminal.print_notes(notes, ["in this order"], err)
+    assert err.getvalue() == "volley: in this order\nvolley: it is\\x1b away\n"
