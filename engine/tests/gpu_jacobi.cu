@@ -1,7 +1,7 @@
 // On a GPU: its field is the CPU's bit for bit, whatever the domain's sides; a NaN anywhere is seen and found.
 #include "check_test.hpp"
+#include "gpu/buffers.cuh"
 #include "gpu/gpu.hpp"
-#include "gpu/pinned_buffer.cuh"
 #include "jacobi/device/field.cuh"
 #include "jacobi/device/sweep.cuh"
 #include "jacobi/worker.hpp"

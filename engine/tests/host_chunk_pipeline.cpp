@@ -24,18 +24,18 @@ constexpr std::size_t segment_bytes = SegmentChunks::segment_bytes(ring_bytes);
 // Does a copy only when it has been asked after it a few times: whoever uses the data earlier finds something else.
 class LateCopies {
  public:
-  void prepare(std::uint64_t places) {
-    out_.assign(places, {});
-    in_.assign(places, {});
+  void prepare(std::uint64_t slots) {
+    out_.assign(slots, {});
+    in_.assign(slots, {});
   }
-  void begin_out(std::uint64_t place, std::byte* host, const std::byte* device, std::size_t bytes) {
-    begin(out_.at(place), host, device, bytes);
+  void begin_out(std::uint64_t slot, std::byte* host, const std::byte* device, std::size_t bytes) {
+    begin(out_.at(slot), host, device, bytes);
   }
-  void begin_in(std::uint64_t place, std::byte* device, const std::byte* host, std::size_t bytes) {
-    begin(in_.at(place), device, host, bytes);
+  void begin_in(std::uint64_t slot, std::byte* device, const std::byte* host, std::size_t bytes) {
+    begin(in_.at(slot), device, host, bytes);
   }
-  [[nodiscard]] bool out_done(std::uint64_t place) { return done(out_.at(place)); }
-  [[nodiscard]] bool in_done(std::uint64_t place) { return done(in_.at(place)); }
+  [[nodiscard]] bool out_done(std::uint64_t slot) { return done(out_.at(slot)); }
+  [[nodiscard]] bool in_done(std::uint64_t slot) { return done(in_.at(slot)); }
   void settle() {}
 
  private:
@@ -46,7 +46,7 @@ class LateCopies {
     unsigned looks = 0;
   };
   void begin(Copy& copy, std::byte* to, const std::byte* from, std::size_t bytes) {
-    EXPECT(copy.to == nullptr);  // the place is free
+    EXPECT(copy.to == nullptr);  // the slot is free
     copy = {to, from, bytes, static_cast<unsigned>(random_()) % 4};
   }
   static bool done(Copy& copy) {
@@ -60,41 +60,41 @@ class LateCopies {
   std::vector<Copy> in_;
 };
 
-// Watches over the places that wait for a chunk: MPI writes to those, though a segment knows nothing of them.
-class WatchedLink : public SegmentChunks {
+// Watches over the slots that wait for a chunk: MPI writes to those, though a segment knows nothing of them.
+class WatchedSegment : public SegmentChunks {
  public:
-  void prepare(const ChunkLayout& cut) {
-    SegmentChunks::prepare(cut);
-    waiting_.assign(cut.places, false);
+  void prepare(const ChunkLayout& layout) {
+    SegmentChunks::prepare(layout);
+    waiting_.assign(layout.slots, false);
   }
-  void expect(std::uint64_t, std::uint64_t place, std::size_t) {
-    EXPECT(!waiting_.at(place));
-    waiting_.at(place) = true;
+  void expect(std::uint64_t, std::uint64_t slot, std::size_t) {
+    EXPECT(!waiting_.at(slot));
+    waiting_.at(slot) = true;
   }
-  void give_back(std::uint64_t chunk, std::uint64_t place) {
-    EXPECT(waiting_.at(place));
-    waiting_.at(place) = false;
-    SegmentChunks::give_back(chunk, place);
+  void release(std::uint64_t chunk, std::uint64_t slot) {
+    EXPECT(waiting_.at(slot));
+    waiting_.at(slot) = false;
+    SegmentChunks::release(chunk, slot);
   }
 
  private:
   std::vector<bool> waiting_;
 };
 
-using TestPipeline = ChunkPipeline<WatchedLink, LateCopies>;
+using TestPipeline = ChunkPipeline<WatchedSegment, LateCopies>;
 
 struct Case {
   std::size_t bytes;
-  ChunkLayout cut;
+  ChunkLayout layout;
   int messages;  // in one run
 };
 
-// Sizes and rows in an order in which the ring is cut anew while the other side may still be emptying it.
+// Sizes and layouts in an order in which the ring is divided anew while the other side may still be emptying it.
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const std::size_t bytes : {1, 4096, 8, 5000, 100000, 65536, 131073}) {
     for (const std::size_t chunk : {1000, 4096, 16384}) {
-      for (const std::uint64_t places : {1, 2, 4}) all.push_back({bytes, {std::min(bytes, chunk), places}, 3});
+      for (const std::uint64_t slots : {1, 2, 4}) all.push_back({bytes, {std::min(bytes, chunk), slots}, 3});
     }
   }
   return all;
@@ -105,17 +105,17 @@ void side(SharedSegment& segment, int self, std::latch& ready) {
   auto memory = make_host_memory();
   const Buffers buffers = memory->reserve(std::size_t{1} << 18);
   TestPipeline pipeline;
-  pipeline.link().open(segment.data(), ring_bytes, self);
+  pipeline.carrier().open(segment.data(), ring_bytes, self);
   ready.arrive_and_wait();
   std::uint64_t repetition = 0;
-  for (const auto& [bytes, cut, messages] : cases()) {
+  for (const auto& [bytes, layout, messages] : cases()) {
     const View view{buffers.send, buffers.recv, bytes};
     const auto peer = static_cast<std::uint64_t>(1 - self);
     for (const bool in_turn : {false, true}) {
       ++repetition;
       memory->fill(view.send, bytes, seed_of({bytes, static_cast<std::uint64_t>(self), repetition}));
       memory->poison(view.recv, bytes, seed_of({bytes, peer, repetition}));
-      pipeline.prepare(bytes, cut);
+      pipeline.prepare(bytes, layout);
       for (int message = 0; message < messages; ++message) {
         if (!in_turn || self == 0) pipeline.add_send(view);
         else pipeline.add_recv(view);
@@ -145,12 +145,12 @@ void whatever_goes_in_comes_out() {
 void messages_are_cut_by_the_table() {
   static constexpr std::array<ChunkRow, 2> rows{{{100000, 20000}, {1000000, 50000}}};
   constexpr ChunkPolicy policy{rows, 200000};
-  EXPECT(policy.of(8).chunk_bytes == 8 && policy.of(8).places == 200000 / 4096);
-  EXPECT(policy.of(100000).chunk_bytes == 20000 && policy.of(100000).places == 9);  // places begin on pages
+  EXPECT(policy.of(8).chunk_bytes == 8 && policy.of(8).slots == 200000 / 4096);
+  EXPECT(policy.of(100000).chunk_bytes == 20000 && policy.of(100000).slots == 9);  // slots begin on pages
   EXPECT(policy.of(100001).chunk_bytes == 50000);
-  EXPECT(policy.of(std::size_t{1} << 40).chunk_bytes == 50000 && policy.of(std::size_t{1} << 40).places == 3);
-  EXPECT((ChunkPolicy{rows, 4096}.of(100000).places == 1));
-  EXPECT((ChunkPolicy{rows, std::size_t{1} << 30}.of(8).places == most_places));
+  EXPECT(policy.of(std::size_t{1} << 40).chunk_bytes == 50000 && policy.of(std::size_t{1} << 40).slots == 3);
+  EXPECT((ChunkPolicy{rows, 4096}.of(100000).slots == 1));
+  EXPECT((ChunkPolicy{rows, std::size_t{1} << 30}.of(8).slots == most_slots));
   const Json facts = to_json(policy.facts());
   EXPECT(facts["ring_bytes"] == 200000 && facts["chunks"].size() == 2 && facts["chunks"][1]["chunk_bytes"] == 50000);
 }

@@ -69,7 +69,7 @@ void Halos::join(Side side, bool asks) {
   link.side = asks ? side : opposite;
   link.pair = std::move(*pair);
   link.points = static_cast<std::size_t>(upright(side) ? grid_.rows() : grid_.columns());
-  link.link = entry_.make_halo();
+  link.link = entry_.make();
 }
 
 // What solving on devices needs, whatever moves the halos; then what the transport needs.
@@ -108,7 +108,8 @@ void Halos::open() {
     const std::size_t capacity = (places_ - 1) * link.stride + link.bytes;
     link.memory = make_memory(entry_.memory);
     link.buffers = link.memory->reserve(capacity);
-    link.link->open(context_, link.pair, link.buffers, capacity, link.view(place_));
+    link.link->open(context_, link.pair, link.buffers, capacity);
+    link.link->open_halo(link.view(place_));
   }
 }
 
@@ -150,7 +151,7 @@ void Halos::unpack(const Plane<Real>& plane) {
   }
 }
 
-void Halos::leave(CUstream_st* cuda_stream) {
+void Halos::leave(gpu::StreamHandle cuda_stream) {
   for (auto& link : links_) link.link->leave(link.view(place_), cuda_stream);
 }
 
@@ -166,13 +167,13 @@ void Halos::finish() {
   for (auto& link : links_) link.link->finish();
 }
 
-void Halos::arrive(CUstream_st* cuda_stream) {
+void Halos::arrive(gpu::StreamHandle cuda_stream) {
   for (auto& link : links_) link.link->arrive(link.view(place_), cuda_stream);
 }
 
 bool Halos::host_driven() const { return !links_.empty() && links_.front().link->host_driven(); }
 
-bool Halos::bounces() const { return !links_.empty() && links_.front().link->bounces(); }
+bool Halos::bounces() const { return !links_.empty() && links_.front().link->staged_through_host(); }
 
 double Halos::prove() {
   const double cold_s = prove_place();

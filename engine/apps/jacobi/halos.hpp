@@ -34,7 +34,7 @@ class Halos {
   void close();
 
   // The next exchange takes the messages' other place, where there are two: halos in device memory are enqueued ahead,
-  // and the one before is still being read (transport/halo_link.hpp).
+  // and the one before is still being read (transport/transport.hpp).
   void turn();
   // The message to and from the neighbour on each side, at the place in hand; without bytes where there is none.
   [[nodiscard]] std::array<View, 4> messages() const;
@@ -44,12 +44,12 @@ class Halos {
   template <class Real>
   void unpack(const Plane<Real>& plane);  // the messages go around the domain
 
-  // An exchange; see HaloLink.
-  void leave(CUstream_st* cuda_stream);
+  // An exchange; see transport/transport.hpp.
+  void leave(gpu::StreamHandle cuda_stream);
   void start();
   void progress();
   void finish();
-  void arrive(CUstream_st* cuda_stream);
+  void arrive(gpu::StreamHandle cuda_stream);
   [[nodiscard]] bool host_driven() const;
   [[nodiscard]] bool bounces() const;
 
@@ -72,7 +72,7 @@ class Halos {
     RankGroup pair;
     std::size_t points = 0;
     std::unique_ptr<Memory> memory;
-    std::unique_ptr<HaloLink> link;
+    std::unique_ptr<Transport> link;
     Buffers buffers;
     std::size_t bytes = 0;
     std::size_t stride = 0;  // from place to place

@@ -14,7 +14,7 @@ Json about(const std::string& mpi_built, std::span<const TransportEntry> transpo
                        {"mpi", entry.mpi},
                        {"memory", name_of(entry.memory)},
                        {"test", entry.test},
-                       {"halos", entry.make_halo != nullptr}});
+                       {"halos", entry.halos}});
   }
   answer["transports"] = carried;
   Json sections = Json::array();

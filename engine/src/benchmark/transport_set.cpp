@@ -5,6 +5,7 @@
 
 #include "mpi/text.hpp"
 #include "record/records.hpp"
+#include "transport/agreement.hpp"
 
 namespace volley {
 
@@ -44,13 +45,6 @@ std::string own_reason(const Context& context, const RankGroup& pair, const Plan
 }
 
 }  // namespace
-
-std::string agreed_reason(const RankGroup& pair, const std::string& mine) {
-  const auto reasons = mpi::all_gather(mine, pair.control.get());
-  if (reasons[0] == reasons[1]) return mine;
-  const std::size_t which = reasons[0].empty() ? 1 : 0;
-  return reasons[which] + " (rank " + std::to_string(pair.ranks[which]) + ")";
-}
 
 TransportSet::TransportSet(const Context& context, const RankGroup& pair, const Plan& plan)
     : context_(context), pair_(pair) {

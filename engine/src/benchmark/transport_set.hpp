@@ -59,9 +59,6 @@ class TransportSet {
   bool open_ = false;
 };
 
-// The first non-empty reason of the pair's ranks, with the rank that gave it. Collective over the pair.
-[[nodiscard]] std::string agreed_reason(const RankGroup& pair, const std::string& mine);
-
 // Whether this job can use the transport, and why not when `reason` is not empty.
 [[nodiscard]] Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts);
 

@@ -1,17 +1,22 @@
 // A build without CUDA: there is no device, and this is why.
-#include "gpu/gpu.hpp"
-
 #include "base/errors.hpp"
+#include "gpu/gpu.hpp"
 #include "host/memory.hpp"
 
 namespace volley::gpu {
 
-Presence presence() { return {0, "this engine was built without CUDA"}; }
+namespace {
 
-Device describe(int) { throw UnsupportedError("this engine was built without CUDA"); }
+constexpr const char* why = "this engine was built without CUDA";
 
-void select(int) { throw UnsupportedError("this engine was built without CUDA"); }
+}  // namespace
 
-std::unique_ptr<Memory> make_memory() { throw UnsupportedError("this engine was built without CUDA"); }
+Presence presence() { return {0, why}; }
+
+Device describe(int) { throw UnsupportedError(why); }
+
+void select(int) { throw UnsupportedError(why); }
+
+std::unique_ptr<Memory> make_memory() { throw UnsupportedError(why); }
 
 }  // namespace volley::gpu

@@ -1,4 +1,4 @@
-// CUDA statuses become exceptions; see check.hpp.
+// CUDA statuses become exceptions; see base/errors.hpp.
 #pragma once
 
 #include <cuda_runtime.h>

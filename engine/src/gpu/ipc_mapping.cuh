@@ -1,8 +1,6 @@
 // Device memory of another process of this node, mapped into this one through CUDA IPC.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <memory>
 
@@ -20,19 +18,23 @@ struct Block {
 // The allocation that `place` lies in. Handles of CUDA IPC name whole allocations.
 [[nodiscard]] Block block_of(const std::byte* place);
 
-// The handle by which another process maps the allocation at `base`; it travels as bytes.
-[[nodiscard]] inline cudaIpcMemHandle_t ipc_handle(std::byte* base) {
-  cudaIpcMemHandle_t handle{};
+// Names an allocation for other processes; it travels as bytes.
+using IpcHandle = cudaIpcMemHandle_t;
+
+// The handle of the allocation at `base`.
+[[nodiscard]] inline IpcHandle ipc_handle(std::byte* base) {
+  IpcHandle handle{};
   VOLLEY_CUDA_CHECK(cudaIpcGetMemHandle(&handle, base));
   return handle;
 }
 
 // Closed before the process that allocated the memory frees it: the other order is undefined (CUDA Runtime API,
-// cudaIpcOpenMemHandle). Mapping one allocation several times is allowed and counted by the driver.
+// cudaIpcOpenMemHandle). Mapping one allocation several times is allowed and counted by the driver. The device of the
+// memory need not be visible to this process.
 class IpcMapping {
  public:
   IpcMapping() = default;
-  explicit IpcMapping(const cudaIpcMemHandle_t& handle) {
+  explicit IpcMapping(const IpcHandle& handle) {
     void* data = nullptr;
     VOLLEY_CUDA_CHECK(cudaIpcOpenMemHandle(&data, handle, cudaIpcMemLazyEnablePeerAccess));
     handle_.reset(static_cast<std::byte*>(data));

@@ -1,4 +1,4 @@
-// Which devices there are. Nothing here creates a context.
+// Which devices there are, and what they can do.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -22,21 +22,31 @@ std::string formatted_uuid(const cudaUUID_t& uuid) {
   return text;
 }
 
+// "13.0" from 13000.
+std::string formatted_version(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+int attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  VOLLEY_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
 }  // namespace
 
 Presence presence() {
   int devices = 0;
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status == cudaSuccess && devices > 0) return {devices, {}};
-  cudaGetLastError();  // the error is told here; nobody should find it again
+  clear_error();
   if (status == cudaSuccess || status == cudaErrorNoDevice) return {0, "CUDA sees no device"};
   if (status == cudaErrorInsufficientDriver) {
     int driver = 0;
     cudaDriverGetVersion(&driver);
     if (driver == 0) return {0, "no NVIDIA driver"};
-    return {0, "the NVIDIA driver is too old: it supports CUDA " + std::to_string(driver / 1000) + "." +
-                   std::to_string(driver % 1000 / 10) + ", this engine needs " + std::to_string(CUDART_VERSION / 1000) +
-                   "." + std::to_string(CUDART_VERSION % 1000 / 10)};
+    return {0, "the NVIDIA driver is too old: it supports CUDA " + formatted_version(driver) + ", this engine needs " +
+                   formatted_version(CUDART_VERSION)};
   }
   return {0, std::string("cudaGetDeviceCount failed: ") + cudaGetErrorString(status)};
 }
@@ -57,5 +67,43 @@ Device describe(int index) {
 }
 
 void select(int index) { VOLLEY_CUDA_CHECK(cudaSetDevice(index)); }
+
+std::uint64_t free_memory_bytes() {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  VOLLEY_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+  return free_bytes;
+}
+
+unsigned multiprocessors(int index) { return static_cast<unsigned>(attribute(cudaDevAttrMultiProcessorCount, index)); }
+
+bool can_register_host_memory() {
+  int device = 0;
+  VOLLEY_CUDA_CHECK(cudaGetDevice(&device));
+  return attribute(cudaDevAttrHostRegisterSupported, device) != 0;
+}
+
+bool can_access_peer(int from, int to) {
+  int can = 0;
+  VOLLEY_CUDA_CHECK(cudaDeviceCanAccessPeer(&can, from, to));
+  return can != 0;
+}
+
+bool enable_peer_access(int to) {
+  const cudaError_t status = cudaDeviceEnablePeerAccess(to, 0);
+  clear_error();
+  return status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
+}
+
+void clear_error() { static_cast<void>(cudaGetLastError()); }
+
+std::string device_error(int index) {
+  clear_error();
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  cudaError_t status = cudaSetDevice(index);
+  if (status == cudaSuccess) status = cudaMemGetInfo(&free_bytes, &total_bytes);
+  return status == cudaSuccess ? "" : cudaGetErrorString(status);
+}
 
 }  // namespace volley::gpu

@@ -1,57 +1,52 @@
-// A cuda_stream and an event that destroy themselves; both begin empty.
+// A stream and an event that destroy themselves; both begin empty.
 #pragma once
-
-#include <cuda_runtime.h>
 
 #include <memory>
 
 #include "gpu/check.cuh"
+#include "gpu/gpu.hpp"
 
 namespace volley::gpu {
 
-namespace detail {
-
 // Reads the answer of a query.
-inline bool complete(cudaError_t status, const char* call) {
+inline bool is_complete(cudaError_t status, const char* call) {
   if (status != cudaErrorNotReady) check(status, call);
   else cudaGetLastError();  // an answer, not an error: the next check of a kernel launch must not find it
   return status == cudaSuccess;
 }
 
-}  // namespace detail
-
 class Stream {
  public:
   Stream() = default;
 
-  // A cuda_stream of the current device that does not wait for the default cuda_stream.
-  [[nodiscard]] static Stream make() { return with(0); }
+  // A stream of the current device that does not wait for the default stream.
+  [[nodiscard]] static Stream make() { return with_priority(0); }
 
   // One of the highest priority: its blocks go first where blocks of other streams are waiting, too.
   [[nodiscard]] static Stream urgent() {
     int least = 0;
     int most = 0;
     VOLLEY_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &most));
-    return with(most);
+    return with_priority(most);
   }
 
-  [[nodiscard]] cudaStream_t get() const noexcept { return handle_.get(); }
+  [[nodiscard]] StreamHandle get() const noexcept { return handle_.get(); }
   void synchronize() const { VOLLEY_CUDA_CHECK(cudaStreamSynchronize(get())); }
 
   // Whether something is enqueued that is not complete.
-  [[nodiscard]] bool busy() const { return !detail::complete(cudaStreamQuery(get()), "cudaStreamQuery"); }
+  [[nodiscard]] bool busy() const { return !is_complete(cudaStreamQuery(get()), "cudaStreamQuery"); }
 
  private:
-  [[nodiscard]] static Stream with(int priority) {
-    cudaStream_t cuda_stream = nullptr;
-    VOLLEY_CUDA_CHECK(cudaStreamCreateWithPriority(&cuda_stream, cudaStreamNonBlocking, priority));
+  [[nodiscard]] static Stream with_priority(int priority) {
+    StreamHandle stream = nullptr;
+    VOLLEY_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority));
     Stream made;
-    made.handle_.reset(cuda_stream);
+    made.handle_.reset(stream);
     return made;
   }
 
   struct Destroy {
-    void operator()(cudaStream_t cuda_stream) const noexcept { cudaStreamDestroy(cuda_stream); }
+    void operator()(StreamHandle stream) const noexcept { cudaStreamDestroy(stream); }
   };
   std::unique_ptr<CUstream_st, Destroy> handle_;
 };
@@ -61,20 +56,27 @@ class Event {
   Event() = default;
 
   // An event of the current device without a time stamp: only whether it has happened.
-  [[nodiscard]] static Event make() { return with(cudaEventDisableTiming); }
+  [[nodiscard]] static Event make() { return with_flags(cudaEventDisableTiming); }
   // One with a time stamp.
-  [[nodiscard]] static Event timed() { return with(cudaEventDefault); }
+  [[nodiscard]] static Event timed() { return with_flags(cudaEventDefault); }
 
-  [[nodiscard]] cudaEvent_t get() const noexcept { return handle_.get(); }
-  void record(const Stream& cuda_stream) const { VOLLEY_CUDA_CHECK(cudaEventRecord(get(), cuda_stream.get())); }
-  // What is enqueued on the cuda_stream from here on comes behind the last record().
-  void hold(const Stream& cuda_stream) const { VOLLEY_CUDA_CHECK(cudaStreamWaitEvent(cuda_stream.get(), get(), 0)); }
+  void record(const Stream& stream) const { VOLLEY_CUDA_CHECK(cudaEventRecord(get(), stream.get())); }
+  // What is enqueued on the stream from here on comes behind the last record().
+  void hold(const Stream& stream) const { VOLLEY_CUDA_CHECK(cudaStreamWaitEvent(stream.get(), get(), 0)); }
 
   // Whether everything before the last record() is complete, and its data is where the host sees it.
-  [[nodiscard]] bool happened() const { return detail::complete(cudaEventQuery(get()), "cudaEventQuery"); }
+  [[nodiscard]] bool happened() const { return is_complete(cudaEventQuery(get()), "cudaEventQuery"); }
+
+  // Seconds from another timed event to this one; both have happened.
+  [[nodiscard]] double seconds_since(const Event& earlier) const {
+    float elapsed_ms = 0;
+    VOLLEY_CUDA_CHECK(cudaEventElapsedTime(&elapsed_ms, earlier.get(), get()));
+    return static_cast<double>(elapsed_ms) * 1e-3;
+  }
 
  private:
-  [[nodiscard]] static Event with(unsigned flags) {
+  [[nodiscard]] cudaEvent_t get() const noexcept { return handle_.get(); }
+  [[nodiscard]] static Event with_flags(unsigned flags) {
     cudaEvent_t event = nullptr;
     VOLLEY_CUDA_CHECK(cudaEventCreateWithFlags(&event, flags));
     Event made;

@@ -275,10 +275,10 @@ void check_jacobi(Object& object, const Plan& plan, Transports transports) {
   }
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
     const TransportEntry* entry = find_transport(transports, plan.transports[i]);
-    if (entry == nullptr || entry->make_halo != nullptr) continue;
+    if (entry == nullptr || entry->halos) continue;
     std::string names;
     for (const auto& other : transports) {
-      if (other.make_halo != nullptr && !other.test) names += (names.empty() ? "" : ", ") + std::string(other.name);
+      if (other.halos && !other.test) names += (names.empty() ? "" : ", ") + std::string(other.name);
     }
     object.complain("transports[" + std::to_string(i) + "]",
                     "`" + plan.transports[i] + "` carries no halos; those that do: " + names);

@@ -1,22 +1,26 @@
 // `device`: kernels on both devices store straight into the other's memory and poll flags there. One launch makes all
-// exchanges of a batch (of short messages, all but the last one); the host only starts it and waits for its end. See
-// device_kernels.cuh for the protocols.
+// exchanges of a batch (of short messages, all but the last one); the host only starts it and waits for its end. Halos
+// are stored and awaited by kernels between those that compute; no host takes part. See device_kernels.cuh for the
+// protocols.
 #include <algorithm>
+#include <atomic>
 
-#include "gpu/device_buffer.cuh"
-#include "gpu/pinned_buffer.cuh"
+#include "gpu/buffers.cuh"
+#include "gpu/copy.cuh"
+#include "gpu/launch.cuh"
 #include "gpu/stream.cuh"
+#include "transport/agreement.hpp"
 #include "transport/device_kernels.cuh"
-#include "transport/makers.hpp"
 #include "transport/peer_memory.cuh"
 
 namespace volley {
 
 namespace {
 
-using device::DeviceBatch;
 using device::Inbox;
-using device::Verdict;
+using device::Launch;
+using device::PollReport;
+using device::PollStatus;
 
 // How long a kernel waits for the other one: the other rank may still be checking the last batch, and its host may be
 // held up. Less than the watchdog's timeout, so that the device says what it waited for.
@@ -56,18 +60,7 @@ constexpr Shape long_shape(std::size_t bytes, unsigned most_blocks) {
   return {static_cast<unsigned>(blocks), std::max(threads, device::warp_threads)};
 }
 
-using Kernel = void (*)(DeviceBatch);
-
-// Blocks that are resident together whatever the launch: a block that waited for another's place would wait for ever.
-unsigned resident_blocks(Kernel kernel) {
-  int device = 0;
-  int processors = 0;
-  int blocks = 0;
-  VOLLEY_CUDA_CHECK(cudaGetDevice(&device));
-  VOLLEY_CUDA_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  VOLLEY_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, device::most_threads, 0));
-  return static_cast<unsigned>(blocks * processors);
-}
+using Kernel = void (*)(Launch);
 
 class DeviceTransport final : public Transport {
  public:
@@ -77,15 +70,26 @@ class DeviceTransport final : public Transport {
 
   void open(const Context&, const RankGroup& pair, const Buffers& buffers, std::size_t) override {
     control_ = pair.control.get();
-    ranks_ = {pair.ranks[static_cast<std::size_t>(pair.self)], pair.ranks[static_cast<std::size_t>(pair.peer())]};
+    ranks_ = {pair.rank(pair.self), pair.rank(pair.peer())};
     leads_ = pair.leads();
-    const unsigned mine =
-        std::min({device::most_blocks, resident_blocks(device::long_round_trips), resident_blocks(device::windows)});
-    most_blocks_ = std::min(mine, swapped(mine, pair));
-    stream_ = gpu::Stream::make();
-    verdict_ = gpu::PinnedBuffer(sizeof(Verdict));
-    inbox_ = gpu::DeviceBuffer(sizeof(Inbox));
-    inbox_there_ = gpu::IpcMapping(swapped(gpu::ipc_handle(inbox_.data()), pair));
+    struct Offer {
+      unsigned blocks;
+      gpu::IpcHandle inbox;
+    };
+    Offer offer{};
+    agreed_step(pair, [&] {
+      // All blocks of a launch are resident together: a block that waited for another's place would wait for ever.
+      offer.blocks =
+          std::min({device::most_blocks, gpu::resident_blocks(device::long_round_trips, device::most_threads),
+                    gpu::resident_blocks(device::exchange_windows, device::most_threads)});
+      stream_ = gpu::Stream::make();
+      report_ = gpu::PinnedBuffer(sizeof(PollReport));
+      inbox_ = gpu::DeviceBuffer(sizeof(Inbox));
+      offer.inbox = gpu::ipc_handle(inbox_.data());
+    });
+    const Offer theirs = swapped(offer, pair);
+    most_blocks_ = std::min(offer.blocks, theirs.blocks);
+    agreed_step(pair, [&] { inbox_there_ = mapped_from_peer(theirs.inbox, pair); });
     buffers_ = PeerBuffers(pair, buffers);
   }
 
@@ -93,27 +97,51 @@ class DeviceTransport final : public Transport {
   // message, so that the numbers, 32 bits in a line, may even come round again.
   void prepare(const View&) override {
     last_ = 0;
-    *verdict() = {Verdict::good, 0};
-    VOLLEY_CUDA_CHECK(cudaMemset(inbox_.data(), 0, sizeof(Inbox)));
-    VOLLEY_CUDA_CHECK(cudaDeviceSynchronize());
+    *report() = {PollStatus::ready, 0};
+    gpu::zero(inbox_.data(), sizeof(Inbox));
+    gpu::synchronize();
     VOLLEY_MPI(MPI_Barrier(control_));  // the other rank's first message comes after this
   }
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
-    const DeviceBatch batch = batch_of(view, exchanges, 1);
-    if (view.bytes > device::short_bytes)
-      launch_together(device::long_round_trips, long_shape(view.bytes, most_blocks_), batch);
-    else launch_short(batch);
-    finish(batch);
+    const Launch launch = launch_of(view, exchanges, 1);
+    if (view.bytes > device::short_bytes) {
+      launch_together(device::long_round_trips, long_shape(view.bytes, most_blocks_), launch);
+    } else {
+      launch_short(launch);
+    }
+    complete(launch);
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    DeviceBatch batch = batch_of(view, count, window.messages);
+    Launch launch = launch_of(view, count, window.messages);
     const bool both = window.direction == Direction::bi;
-    batch.sends = leads_ || both;
-    batch.receives = !leads_ || both;
-    launch_together(device::windows, long_shape(view.bytes, most_blocks_), batch);
-    finish(batch);
+    launch.sends = leads_ || both;
+    launch.receives = !leads_ || both;
+    launch_together(device::exchange_windows, long_shape(view.bytes, most_blocks_), launch);
+    complete(launch);
+  }
+
+  void open_halo(const View& view) override { prepare(view); }
+  [[nodiscard]] bool host_driven() const override { return false; }
+
+  void leave(const View& view, gpu::StreamHandle stream) override {
+    const auto threads = view.bytes / sizeof(uint4) + 1;
+    const auto blocks = std::clamp<std::size_t>((threads + device::halo_threads - 1) / device::halo_threads, 1,
+                                                device::most_halo_blocks);
+    device::store_halo<<<static_cast<unsigned>(blocks), device::halo_threads, 0, stream>>>(
+        view.send, buffers_.opposite(view.recv), view.bytes, inbox(), inbox_there(), ++last_);
+    gpu::check_launch();
+  }
+
+  void arrive(const View&, gpu::StreamHandle stream) override {
+    device::await_halo<<<1, 1, 0, stream>>>(inbox(), wait_up_to(timeout_ns), last_);
+    gpu::check_launch();
+  }
+
+  void progress() override {
+    const auto status = std::atomic_ref(report()->status).load(std::memory_order_acquire);
+    if (status != PollStatus::ready) fail("halo " + std::to_string(report()->number), timeout_ns);
   }
 
   // The other rank's mapping of the inbox goes before the inbox.
@@ -122,7 +150,7 @@ class DeviceTransport final : public Transport {
     inbox_there_ = {};
     VOLLEY_MPI(MPI_Barrier(control_));
     inbox_ = {};
-    verdict_ = {};
+    report_ = {};
     stream_ = {};
   }
 
@@ -132,78 +160,83 @@ class DeviceTransport final : public Transport {
             {"direct_stores_most_blocks", device::most_blocks},
             {"direct_stores_most_threads_per_block", device::most_threads},
             {"streams", "direct stores at every size"},
-            {"timeout_s", static_cast<double>(timeout_ns) * 1e-9}};
+            {"patience_s", static_cast<double>(timeout_ns) * 1e-9}};
   }
 
  private:
-  [[nodiscard]] Verdict* verdict() const { return reinterpret_cast<Verdict*>(verdict_.data()); }
+  [[nodiscard]] PollReport* report() const { return reinterpret_cast<PollReport*>(report_.data()); }
+  [[nodiscard]] Inbox* inbox() const { return reinterpret_cast<Inbox*>(inbox_.data()); }
+  [[nodiscard]] Inbox* inbox_there() const { return reinterpret_cast<Inbox*>(inbox_there_.data()); }
 
-  [[nodiscard]] DeviceBatch batch_of(const View& view, std::uint64_t count, int window) const {
-    DeviceBatch batch{};
-    batch.send = view.send;
-    batch.recv = view.recv;
-    batch.recv_there = buffers_.opposite(view.recv);
-    batch.bytes = view.bytes;
-    batch.last_offset = view.last_offset;
-    batch.inbox = reinterpret_cast<Inbox*>(inbox_.data());
-    batch.inbox_there = reinterpret_cast<Inbox*>(inbox_there_.data());
-    batch.verdict = verdict();
-    batch.last = last_;
-    batch.count = count;
-    batch.window = window;
-    batch.leads = leads_;
-    batch.timeout_ns = timeout_ns + timeout_ns_per_byte * view.bytes * static_cast<std::uint64_t>(window);
-    return batch;
+  [[nodiscard]] device::PeerWait wait_up_to(std::uint64_t nanoseconds) const {
+    return {report(), &inbox()->gave_up, &inbox_there()->gave_up, nanoseconds};
+  }
+
+  [[nodiscard]] Launch launch_of(const View& view, std::uint64_t count, int window_messages) const {
+    Launch launch{};
+    launch.send = view.send;
+    launch.recv = view.recv;
+    launch.recv_there = buffers_.opposite(view.recv);
+    launch.bytes = view.bytes;
+    launch.last_offset = view.last_offset;
+    launch.inbox = inbox();
+    launch.inbox_there = inbox_there();
+    launch.last = last_;
+    launch.count = count;
+    launch.window_messages = window_messages;
+    launch.leads = leads_;
+    launch.wait =
+        wait_up_to(timeout_ns + timeout_ns_per_byte * view.bytes * static_cast<std::uint64_t>(window_messages));
+    return launch;
   }
 
   // The last message leaves from elsewhere. It has a launch of its own, which waits behind the one of all others: an
   // instruction more in the loop of that kernel would show in every exchange.
-  void launch_short(const DeviceBatch& batch) {
-    const bool one_line =
-        rounded_up(batch.bytes, device::payload_bytes) <= device::most_threads * device::payload_bytes;
+  void launch_short(const Launch& all) {
+    const bool one_line = rounded_up(all.bytes, device::payload_bytes) <= device::most_threads * device::payload_bytes;
     const Kernel kernel =
         one_line ? device::short_round_trips<1> : device::short_round_trips<device::most_lines_per_thread>;
-    const Shape shape = short_shape(batch.bytes);
-    if (batch.last_offset == 0) return launch(kernel, shape, batch);
-    DeviceBatch before = batch;
-    before.count = batch.count - 1;
-    DeviceBatch last = batch;
-    last.send += batch.last_offset;
+    const Shape shape = short_shape(all.bytes);
+    if (all.last_offset == 0) return launch_alone(kernel, shape, all);
+    Launch before = all;
+    before.count = all.count - 1;
+    Launch last = all;
+    last.send += all.last_offset;
     last.last += before.count;
     last.count = 1;
-    launch(kernel, shape, before);
-    launch(kernel, shape, last);
+    launch_alone(kernel, shape, before);
+    launch_alone(kernel, shape, last);
   }
 
   // One block.
-  void launch(Kernel kernel, const Shape& shape, const DeviceBatch& batch) {
-    kernel<<<shape.blocks, shape.threads, 0, stream_.get()>>>(batch);
-    VOLLEY_CUDA_CHECK(cudaGetLastError());
+  void launch_alone(Kernel kernel, const Shape& shape, const Launch& launch) {
+    kernel<<<shape.blocks, shape.threads, 0, stream_.get()>>>(launch);
+    gpu::check_launch();
   }
 
-  // Cooperative: the driver starts all blocks together, or says that it cannot.
-  void launch_together(Kernel kernel, const Shape& shape, DeviceBatch batch) {
-    void* arguments[] = {&batch};
-    VOLLEY_CUDA_CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), shape.blocks, shape.threads,
-                                                  arguments, 0, stream_.get()));
+  void launch_together(Kernel kernel, const Shape& shape, const Launch& launch) {
+    gpu::launch_together(kernel, shape.blocks, shape.threads, stream_.get(), launch);
   }
 
-  void finish(const DeviceBatch& batch) {
+  void complete(const Launch& launch) {
     stream_.synchronize();
-    if (verdict()->outcome != Verdict::good) fail(batch);
-    last_ += batch.count;
+    if (report()->status != PollStatus::ready) {
+      const char* what = launch.window_messages > 1 ? "window " : "message ";
+      fail(what + std::to_string(report()->number) + " of " + std::to_string(launch.bytes) + " B",
+           launch.wait.timeout_ns);
+    }
+    last_ += launch.count;
   }
 
-  [[noreturn]] void fail(const DeviceBatch& batch) const {
+  [[noreturn]] void fail(const std::string& what, std::uint64_t waited_ns) const {
+    const std::string mine = std::to_string(ranks_[0]);
     const std::string other = "the device of rank " + std::to_string(ranks_[1]);
-    const std::string what = (batch.window > 1 ? "window " : "message ") + std::to_string(verdict()->number) + " of " +
-                             std::to_string(batch.bytes) + " B";
-    if (verdict()->outcome == Verdict::deserted) {
-      throw std::runtime_error("device: " + other + " gave up, and with it rank " + std::to_string(ranks_[0]) +
-                               " while it waited for " + what);
+    if (report()->status == PollStatus::peer_gave_up) {
+      throw std::runtime_error("device: " + other + " gave up, and with it rank " + mine + " while it waited for " +
+                               what);
     }
-    throw std::runtime_error("device: the device of rank " + std::to_string(ranks_[0]) + " waited " +
-                             std::to_string(batch.timeout_ns / 1'000'000'000) + " s for " + what + " from " + other +
+    throw std::runtime_error("device: the device of rank " + mine + " waited " +
+                             std::to_string(waited_ns / 1'000'000'000) + " s for " + what + " from " + other +
                              ": its kernel does not run, or its stores do not arrive");
   }
 
@@ -211,9 +244,9 @@ class DeviceTransport final : public Transport {
   std::array<int, 2> ranks_{};  // this rank's and the other's number in the world
   bool leads_ = false;
   unsigned most_blocks_ = 1;  // agreed: both grids are of one size
-  std::uint64_t last_ = 0;    // number of the last message or window, the same on both ranks
+  std::uint64_t last_ = 0;    // number of the last message, window or halo, the same on both ranks
   gpu::Stream stream_;
-  gpu::PinnedBuffer verdict_;
+  gpu::PinnedBuffer report_;
   gpu::DeviceBuffer inbox_;
   gpu::IpcMapping inbox_there_;
   PeerBuffers buffers_;

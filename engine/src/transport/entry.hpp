@@ -10,7 +10,6 @@
 
 namespace volley {
 
-class HaloLink;
 class Transport;
 
 struct TransportEntry {
@@ -19,8 +18,8 @@ struct TransportEntry {
   bool mpi;             // the message's bytes travel through MPI
   MemoryKind memory;    // where the message's buffers are
   bool test;            // breaks on purpose; used only when asked for by name
+  bool halos;           // carries halos too
   std::unique_ptr<Transport> (*make)();
-  std::unique_ptr<HaloLink> (*make_halo)() = nullptr;  // null: it carries no halos
 };
 
 // The entry of that name, or null.

@@ -1,4 +1,6 @@
 // Transports that break on purpose, to show that the engine notices. Used only when asked for by name.
+#include "transport/faults.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -6,17 +8,14 @@
 #include <new>
 
 #include "base/clock.hpp"
-#include "transport/faults.hpp"
-#include "transport/halo_link.hpp"
 #include "transport/host_driven.hpp"
-#include "transport/makers.hpp"
 #include "transport/mpi_channel.hpp"
 
 namespace volley {
 
 namespace {
 
-// Moves everything and then flips one bit of the last message of each batch: another place each time.
+// Moves everything and then flips one bit: of the last message of each batch, and of each halo but the first.
 class Corrupt final : public HostDriven<MpiChannel> {
  public:
   void round_trips(const View& view, std::uint64_t exchanges) override {
@@ -27,41 +26,40 @@ class Corrupt final : public HostDriven<MpiChannel> {
     HostDriven::windows(view, count, window);
     if (count > 0) flip(view);
   }
+  void start(const View& view) override {
+    halo_ = view;
+    HostDriven::start(view);
+  }
+  void progress() override {}
+  void finish() override {
+    HostDriven::finish();
+    if (halos_++ > 0) flip(halo_);
+  }
 
  private:
-  void flip(const View& view) { Bit(batches_++, view.bytes).flip(view.recv); }
-  std::uint64_t batches_ = 0;
+  void flip(const View& view) { Bit(flipped_++, view.bytes).flip(view.recv); }
+  View halo_;
+  std::uint64_t halos_ = 0;
+  std::uint64_t flipped_ = 0;
 };
 
-// Halos that arrive as they were sent; then `spoil` gets them, with how many came before.
-template <void (*spoil)(const View& view, std::uint64_t before)>
-struct SpoilingHaloChannel : MpiChannel {
-  void start_recv(const View& view) {
-    view_ = view;
-    MpiChannel::start_recv(view);
+// The fifth halo, that is of the fourth iteration, is all ones: every point of it a NaN.
+class NotANumber final : public HostDriven<MpiChannel> {
+ public:
+  void start(const View& view) override {
+    halo_ = view;
+    HostDriven::start(view);
   }
-  void progress() {}
-  void finish() {
-    MpiChannel::finish();
-    spoil(view_, halos_++);
+  void progress() override {}
+  void finish() override {
+    HostDriven::finish();
+    if (++halos_ == 5) std::fill_n(halo_.recv, halo_.bytes, std::byte{0xFF});
   }
 
  private:
-  View view_;
+  View halo_;
   std::uint64_t halos_ = 0;
 };
-
-// The first is left as it is, of every later one a bit is wrong.
-void flip_a_bit(const View& view, std::uint64_t before) {
-  if (before > 0) Bit(before, view.bytes).flip(view.recv);
-}
-using CorruptHaloChannel = SpoilingHaloChannel<flip_a_bit>;
-
-// The fifth, that is of the fourth iteration, is all ones: every point of it a NaN.
-void fill_with_nans(const View& view, std::uint64_t before) {
-  if (before == 4) std::fill_n(view.recv, view.bytes, std::byte{0xFF});
-}
-using NanHaloChannel = SpoilingHaloChannel<fill_with_nans>;
 
 // Of each batch only the first exchange, or window, is made.
 class Early final : public HostDriven<MpiChannel> {
@@ -112,12 +110,11 @@ struct HangChannel : MpiChannel {
   int messages_ = 0;
 };
 
-// The second rank has no room for what the transport needs, as the first finds out only by waiting for it.
+// The second rank has no room for what the transport needs.
 struct UnopenedChannel : MpiChannel {
   void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
     if (!pair.leads()) throw std::bad_alloc();
     MpiChannel::open(context, pair, buffers, capacity);
-    VOLLEY_MPI(MPI_Barrier(pair.control.get()));
   }
 };
 
@@ -125,19 +122,19 @@ struct UnopenedChannel : MpiChannel {
 struct DelayChannel : MpiChannel {
   void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
     MpiChannel::open(context, pair, buffers, capacity);
-    slow_ = std::min(pair.ranks[0], pair.ranks[1]) == 0 && std::max(pair.ranks[0], pair.ranks[1]) == 2;
+    slow_ = std::min(pair.rank(0), pair.rank(1)) == 0 && std::max(pair.rank(0), pair.rank(1)) == 2;
   }
   void send(const View& view) {
-    dawdle();
+    wait();
     MpiChannel::send(view);
   }
   void start_send(const View& view) {
-    dawdle();
+    wait();
     MpiChannel::start_send(view);
   }
 
  private:
-  void dawdle() const {
+  void wait() const {
     const auto begun = Clock::now();
     while (slow_ && seconds_since(begun) < 0.2e-3) continue;
   }
@@ -147,11 +144,9 @@ struct DelayChannel : MpiChannel {
 }  // namespace
 
 std::unique_ptr<Transport> make_corrupt() { return std::make_unique<Corrupt>(); }
+std::unique_ptr<Transport> make_nan() { return std::make_unique<NotANumber>(); }
 std::unique_ptr<Transport> make_early() { return std::make_unique<Early>(); }
 std::unique_ptr<Transport> make_echo() { return std::make_unique<HostDriven<EchoChannel>>(); }
-std::unique_ptr<HaloLink> make_corrupt_halo() { return std::make_unique<HaloOver<CorruptHaloChannel>>(); }
-std::unique_ptr<HaloLink> make_nan_halo() { return std::make_unique<HaloOver<NanHaloChannel>>(); }
-std::unique_ptr<HaloLink> make_echo_halo() { return std::make_unique<HaloOver<EchoChannel>>(); }
 std::unique_ptr<Transport> make_hang() { return std::make_unique<HostDriven<HangChannel>>(); }
 std::unique_ptr<Transport> make_unopened() { return std::make_unique<HostDriven<UnopenedChannel>>(); }
 std::unique_ptr<Transport> make_delay() { return std::make_unique<HostDriven<DelayChannel>>(); }

@@ -1,19 +1,14 @@
 // `corrupt-device`: breaks on purpose, to show that verification on the device notices. Used only when asked for by
 // name.
-#include "gpu/pinned_buffer.cuh"
 #include "transport/faults.hpp"
-#include "transport/makers.hpp"
-#include "transport/staged/copies.cuh"
-#include "transport/staged/halo.cuh"
-#include "transport/staged/whole.cuh"
+#include "transport/staged/pinned.cuh"
 
 namespace volley {
 
 namespace {
 
-using StagedPinned = Whole<gpu::PinnedBuffer, AsyncCopies>;
-
-// Moves everything and then flips one bit of the last message of each batch on the device: another place each time.
+// Moves everything and then flips one bit of the last message of each batch on the device: another place each time. Of
+// halos the first of each of the two places arrives as it was sent, of every later one a bit is wrong.
 class CorruptDevice final : public StagedPinned {
  public:
   void round_trips(const View& view, std::uint64_t exchanges) override {
@@ -24,41 +19,33 @@ class CorruptDevice final : public StagedPinned {
     StagedPinned::windows(view, count, window);
     if (count > 0) flip(view);
   }
+  void start(const View& view) override {
+    halo_bytes_ = view.bytes;
+    StagedPinned::start(view);
+  }
+  void progress() override {}
+  void finish() override {
+    StagedPinned::finish();
+    const Bit bit(halos_++, halo_bytes_);
+    if (halos_ > 2) bit.flip(arrived_halo());
+  }
 
  private:
   void flip(const View& view) {
     const Bit bit(batches_++, view.bytes);
     std::byte* place = view.recv + bit.byte();
     std::byte byte{};
-    VOLLEY_CUDA_CHECK(cudaMemcpy(&byte, place, 1, cudaMemcpyDeviceToHost));
+    gpu::copy_to_host(&byte, place, 1);
     byte ^= bit.mask();
-    VOLLEY_CUDA_CHECK(cudaMemcpy(place, &byte, 1, cudaMemcpyHostToDevice));
+    gpu::copy_to_device(place, &byte, 1);
   }
   std::uint64_t batches_ = 0;
-};
-
-// Halos: the first of each of the two places arrives as it was sent, of every later one a bit is wrong.
-class CorruptDeviceHalo final : public StagedHalo {
- public:
-  void start(const View& view) override {
-    bytes_ = view.bytes;
-    StagedHalo::start(view);
-  }
-  void progress() override {}
-  void finish() override {
-    StagedHalo::finish();
-    const Bit bit(halos_++, bytes_);
-    if (halos_ > 2) bit.flip(arrived());
-  }
-
- private:
-  std::size_t bytes_ = 0;
+  std::size_t halo_bytes_ = 0;
   std::uint64_t halos_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Transport> make_corrupt_device() { return std::make_unique<CorruptDevice>(); }
-std::unique_ptr<HaloLink> make_corrupt_device_halo() { return std::make_unique<CorruptDeviceHalo>(); }
 
 }  // namespace volley

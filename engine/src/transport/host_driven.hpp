@@ -1,10 +1,11 @@
 // The loops of every transport whose messages are started by the host, written once.
 //
 // A Channel has: unavailable(context, pair), open(context, pair, buffers, capacity), prepare(view), close();
-//   send(view), recv(view)              one message, whole, as a ping-pong needs it: recv returns when it is usable
+//   send(view), recv(view)              one message, whole, as a round trip needs it: recv returns when it is usable
 //   start_send(view), start_recv(view)  put one message in flight
 //   finish()                            wait for all that was started
 //   acknowledge(), await_acknowledgement()
+//   progress()                          only where halos go through start() and finish() of the channel
 // Its calls are inlined here: between the clock readings there is no indirect call but the one that enters the loop.
 #pragma once
 
@@ -62,6 +63,16 @@ class HostDriven : public Transport {
       if (sends) channel_.await_acknowledgement();
     }
   }
+
+  void open_halo(const View& view) override { channel_.prepare(view); }
+  void start(const View& view) override {
+    channel_.start_recv(view);
+    channel_.start_send(view);
+  }
+  void progress() override {
+    if constexpr (requires { channel_.progress(); }) channel_.progress();
+  }
+  void finish() override { channel_.finish(); }
 
  protected:
   Channel channel_;

@@ -3,29 +3,15 @@
 
 #include <mpi.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "mpi/check.hpp"
+#include "mpi/large_datatype.hpp"
 #include "transport/transport.hpp"
 
 namespace volley {
-
-// A datatype for messages that an int cannot count. MPI_Send_c would do, but Open MPI 5.0 lacks it.
-class LargeDatatype {
- public:
-  LargeDatatype() = default;
-  // One element of this type is `bytes` bytes.
-  explicit LargeDatatype(std::size_t bytes);
-  LargeDatatype(LargeDatatype&& other) noexcept;
-  LargeDatatype& operator=(LargeDatatype&& other) noexcept;
-  LargeDatatype(const LargeDatatype&) = delete;
-  LargeDatatype& operator=(const LargeDatatype&) = delete;
-  ~LargeDatatype();
-  [[nodiscard]] MPI_Datatype get() const noexcept { return handle_; }
-
- private:
-  MPI_Datatype handle_ = MPI_DATATYPE_NULL;
-};
 
 class MpiChannel {
  public:
@@ -36,10 +22,15 @@ class MpiChannel {
     peer_ = pair.peer();
   }
 
-  void prepare(const View& view);
+  void prepare(const View& view) {
+    const bool large = view.bytes > static_cast<std::size_t>(std::numeric_limits<int>::max());
+    if (large) large_ = LargeDatatype(view.bytes);
+    count_ = large ? 1 : static_cast<int>(view.bytes);
+    type_ = large ? large_.get() : MPI_BYTE;
+  }
 
   void close() {
-    large_ = LargeDatatype();
+    large_ = {};
     requests_ = {};
   }
 

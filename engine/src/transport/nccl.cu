@@ -1,22 +1,22 @@
-// `nccl`: ncclSend and ncclRecv on a cuda_stream.
+// `nccl`: ncclSend and ncclRecv on a stream.
 #include <optional>
 
-#include "gpu/device_buffer.cuh"
+#include "gpu/buffers.cuh"
 #include "gpu/stream.cuh"
 #include "mpi/text.hpp"
-#include "transport/makers.hpp"
+#include "transport/agreement.hpp"
 #include "transport/nccl_library.hpp"
+#include "transport/transport.hpp"
 
 namespace volley {
 
 namespace {
 
-// The two ranks' communicator, and what both uses of it need.
-class NcclPair {
+class NcclTransport final : public Transport {
  public:
-  [[nodiscard]] std::string unavailable(const Context& context, const RankGroup& pair) {
-    const auto& first = context.ranks[static_cast<std::size_t>(pair.ranks[0])];
-    const auto& second = context.ranks[static_cast<std::size_t>(pair.ranks[1])];
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
+    const auto& first = context.ranks[static_cast<std::size_t>(pair.rank(0))];
+    const auto& second = context.ranks[static_cast<std::size_t>(pair.rank(1))];
     if (same_device(first, second)) return "both ranks are on one device, and NCCL refuses that";
     try {
       nccl_.emplace();
@@ -32,53 +32,18 @@ class NcclPair {
   }
 
   // The communicator stays from one set of buffers to the next: it knows none of them, and takes long to make.
-  void open(const RankGroup& pair) {
-    peer_ = pair.peer();
-    if (communicator_.get() != nullptr) return;
-    nccl::UniqueId id{};
-    if (pair.leads()) nccl_->check(nccl_->get_unique_id(&id), "ncclGetUniqueId");
-    id = mpi::broadcast_value(id, 0, pair.control.get());
-    communicator_ = nccl::NcclCommunicator(*nccl_, 2, id, pair.self);
-  }
-
-  void send(const std::byte* from, std::size_t bytes, cudaStream_t cuda_stream) {
-    nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, peer_, communicator_.get(), cuda_stream), "ncclSend");
-  }
-  void recv(std::byte* to, std::size_t bytes, cudaStream_t cuda_stream) {
-    nccl_->check(nccl_->recv(to, bytes, nccl::bytes_type, peer_, communicator_.get(), cuda_stream), "ncclRecv");
-  }
-  void begin_group() { nccl_->check(nccl_->group_start(), "ncclGroupStart"); }
-  void end_group() { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
-  void check_async() const { communicator_.check_async(); }
-
-  [[nodiscard]] Facts facts() const { return nccl_ ? Facts{{"nccl_version", nccl_->version()}} : Facts{}; }
-
- private:
-  // A communicator of this rank alone: a driver that is too old for this NCCL, or a machine where it finds no network
-  // interface, is a reason here and would end the run in open().
-  void try_alone() const {
-    nccl::UniqueId id{};
-    nccl_->check(nccl_->get_unique_id(&id), "ncclGetUniqueId");
-    const nccl::NcclCommunicator alone(*nccl_, 1, id, 0);
-  }
-
-  // Declared in this order: the communicator is ended before its library's functions go.
-  std::optional<nccl::Nccl> nccl_;
-  nccl::NcclCommunicator communicator_;
-  int peer_ = 0;
-};
-
-class NcclTransport final : public Transport {
- public:
-  std::string unavailable(const Context& context, const RankGroup& pair) override {
-    return nccl_pair_.unavailable(context, pair);
-  }
-
   void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t) override {
     leads_ = pair.leads();
-    stream_ = gpu::Stream::make();
-    signal_ = gpu::DeviceBuffer(2 * signal_bytes);
-    nccl_pair_.open(pair);
+    peer_ = pair.peer();
+    nccl::UniqueId id{};
+    agreed_step(pair, [&] {
+      stream_ = gpu::Stream::make();
+      signal_ = gpu::DeviceBuffer(2 * signal_bytes);
+      if (leads_ && communicator_.get() == nullptr) id = unique_id();
+    });
+    if (communicator_.get() != nullptr) return;
+    id = mpi::broadcast_value(id, 0, pair.control.get());
+    communicator_ = nccl::NcclCommunicator(*nccl_, 2, id, pair.self);
   }
 
   void prepare(const View&) override {}
@@ -111,74 +76,81 @@ class NcclTransport final : public Transport {
     const bool receives = !leads_ || both;
     for (std::uint64_t i = 1; i <= count; ++i) {
       const std::byte* const from = i < count ? view.send : view.last().send;
-      nccl_pair_.begin_group();
+      begin_group();
       for (int message = 0; message < window.messages; ++message) {
         if (sends) send(from, view.bytes);
         if (receives) recv(view.recv, view.bytes);
       }
-      nccl_pair_.end_group();
-      nccl_pair_.begin_group();
+      end_group();
+      begin_group();
       if (receives) send(signal_.data(), signal_bytes);
       if (sends) recv(signal_.data() + signal_bytes, signal_bytes);
-      nccl_pair_.end_group();
+      end_group();
     }
     wait();
   }
 
-  [[nodiscard]] Facts facts() const override { return nccl_pair_.facts(); }
+  void open_halo(const View&) override {}
+  [[nodiscard]] bool host_driven() const override { return false; }
+
+  // A halo each way is one group, behind the kernel that wrote the one and in front of the one that reads the other.
+  // With several neighbours the pairs' groups follow each other in the order in which the pairs were made, which is the
+  // same round by round on all ranks: no two wait for each other.
+  void leave(const View& view, gpu::StreamHandle stream) override {
+    begin_group();
+    send(view.send, view.bytes, stream);
+    recv(view.recv, view.bytes, stream);
+    end_group();
+  }
+  void progress() override { communicator_.check_async(); }
+
+  [[nodiscard]] Facts facts() const override { return nccl_ ? Facts{{"nccl_version", nccl_->version()}} : Facts{}; }
 
  private:
   static constexpr std::size_t signal_bytes = 8;
-  // Asking NCCL costs more than asking the cuda_stream.
+  // Asking NCCL costs more than asking the stream.
   static constexpr unsigned looks_between_checks = 1024;
 
-  void send(const std::byte* from, std::size_t bytes) { nccl_pair_.send(from, bytes, stream_.get()); }
-  void recv(std::byte* to, std::size_t bytes) { nccl_pair_.recv(to, bytes, stream_.get()); }
+  [[nodiscard]] nccl::UniqueId unique_id() const {
+    nccl::UniqueId id{};
+    nccl_->check(nccl_->get_unique_id(&id), "ncclGetUniqueId");
+    return id;
+  }
+
+  // A communicator of this rank alone: a driver that is too old for this NCCL, or a machine where it finds no network
+  // interface, is a reason here, while in open() the other rank would wait.
+  void try_alone() const { const nccl::NcclCommunicator alone(*nccl_, 1, unique_id(), 0); }
+
+  void send(const std::byte* from, std::size_t bytes, gpu::StreamHandle stream) {
+    nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, peer_, communicator_.get(), stream), "ncclSend");
+  }
+  void recv(std::byte* to, std::size_t bytes, gpu::StreamHandle stream) {
+    nccl_->check(nccl_->recv(to, bytes, nccl::bytes_type, peer_, communicator_.get(), stream), "ncclRecv");
+  }
+  void send(const std::byte* from, std::size_t bytes) { send(from, bytes, stream_.get()); }
+  void recv(std::byte* to, std::size_t bytes) { recv(to, bytes, stream_.get()); }
+  void begin_group() { nccl_->check(nccl_->group_start(), "ncclGroupStart"); }
+  void end_group() { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
 
   // Until everything enqueued is complete. Polls, since a synchronising call would never return from a kernel whose
   // other side has failed; a hang without an error is the watchdog's.
   void wait() {
     for (unsigned looks = 1; stream_.busy(); ++looks) {
-      if (looks % looks_between_checks == 0) nccl_pair_.check_async();
+      if (looks % looks_between_checks == 0) communicator_.check_async();
     }
   }
 
-  NcclPair nccl_pair_;
+  // Declared in this order: the communicator is ended before its library's functions go.
+  std::optional<nccl::Nccl> nccl_;
+  nccl::NcclCommunicator communicator_;
   gpu::Stream stream_;
   gpu::DeviceBuffer signal_;
+  int peer_ = 0;
   bool leads_ = false;
-};
-
-// A halo each way is one group, behind the kernel that wrote the one and in front of the one that reads the other. With
-// several neighbours the pairs' groups follow each other in the order of the links, which is the same round by round on
-// all ranks (jacobi/halos.cpp): no two wait for each other.
-class NcclHalo final : public HaloLink {
- public:
-  std::string unavailable(const Context& context, const RankGroup& pair) override {
-    return nccl_pair_.unavailable(context, pair);
-  }
-  void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t, const View&) override {
-    nccl_pair_.open(pair);
-  }
-  [[nodiscard]] bool host_driven() const override { return false; }
-  void leave(const View& view, CUstream_st* cuda_stream) override {
-    nccl_pair_.begin_group();
-    nccl_pair_.send(view.send, view.bytes, cuda_stream);
-    nccl_pair_.recv(view.recv, view.bytes, cuda_stream);
-    nccl_pair_.end_group();
-  }
-  void start(const View&) override {}
-  void progress() override { nccl_pair_.check_async(); }
-  void finish() override {}
-  void close() override {}
-
- private:
-  NcclPair nccl_pair_;
 };
 
 }  // namespace
 
 std::unique_ptr<Transport> make_nccl() { return std::make_unique<NcclTransport>(); }
-std::unique_ptr<HaloLink> make_nccl_halo() { return std::make_unique<NcclHalo>(); }
 
 }  // namespace volley

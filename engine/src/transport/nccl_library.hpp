@@ -6,8 +6,6 @@
 // NCCL brings another copy of the CUDA runtime.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <array>
 #include <cstddef>
 #include <exception>
@@ -16,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "gpu/gpu.hpp"
 #include "host/library.hpp"
 
 namespace volley::nccl {
@@ -42,8 +41,8 @@ Result ncclCommAbort(Comm);
 Result ncclCommGetAsyncError(Comm, Result*);
 Result ncclGroupStart();
 Result ncclGroupEnd();
-Result ncclSend(const void*, std::size_t, int type, int peer, Comm, cudaStream_t);
-Result ncclRecv(void*, std::size_t, int type, int peer, Comm, cudaStream_t);
+Result ncclSend(const void*, std::size_t, int type, int peer, Comm, gpu::StreamHandle);
+Result ncclRecv(void*, std::size_t, int type, int peer, Comm, gpu::StreamHandle);
 }  // namespace abi
 
 struct Nccl {

@@ -1,6 +1,5 @@
 // `null`: moves nothing. What it takes is what the harness itself adds to every other transport.
 #include "transport/host_driven.hpp"
-#include "transport/makers.hpp"
 
 namespace volley {
 

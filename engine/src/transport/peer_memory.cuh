@@ -1,41 +1,29 @@
 // What transports that write into the other rank's device memory share: whether that can be done, and where to.
 #pragma once
 
-#include <mpi.h>
-
 #include <array>
 #include <cstddef>
 #include <string>
-#include <type_traits>
 
 #include "gpu/ipc_mapping.cuh"
 #include "transport/transport.hpp"
 
 namespace volley {
 
-// Why this rank's device cannot reach the other rank's device memory; empty when it can.
+// Why this rank's device cannot access the other rank's device memory; empty when it can, or when only trying tells.
 [[nodiscard]] std::string without_peer_access(const Context& context, const RankGroup& pair);
 
 // The same where kernels on both sides wait for each other, which takes a device each.
 [[nodiscard]] std::string without_concurrent_kernels(const Context& context, const RankGroup& pair);
 
-// The other rank's value, given this rank's. Collective over the pair.
-template <class Value>
-[[nodiscard]] Value swapped(const Value& mine, const RankGroup& pair) {
-  static_assert(std::is_trivially_copyable_v<Value>);
-  constexpr int tag = 2;
-  constexpr int bytes = static_cast<int>(sizeof(Value));
-  Value theirs;
-  VOLLEY_MPI(MPI_Sendrecv(&mine, bytes, MPI_BYTE, pair.peer(), tag, &theirs, bytes, MPI_BYTE, pair.peer(), tag,
-                          pair.control.get(), MPI_STATUS_IGNORE));
-  return theirs;
-}
+// The other rank's device memory that `handle` names, mapped here. Throws a std::runtime_error that says what to do.
+[[nodiscard]] gpu::IpcMapping mapped_from_peer(const gpu::IpcHandle& handle, const RankGroup& pair);
 
 // The other rank's two message buffers, mapped here.
 class PeerBuffers {
  public:
   PeerBuffers() = default;
-  // Collective over the pair.
+  // Both ranks throw a std::runtime_error where one cannot map the other's. Collective over the pair.
   PeerBuffers(const RankGroup& pair, const Buffers& mine);
 
   // The place in the other rank's memory that corresponds to `mine` in this rank's: the same offset in the same one of

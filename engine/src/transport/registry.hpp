@@ -1,11 +1,10 @@
-// Every transport that this build carries. A new one is one line in registry.cpp.
+// Every transport that this build carries. A new one is its own file and one line in registry.cpp.
 #pragma once
 
 #include <span>
 #include <string_view>
 
 #include "transport/entry.hpp"
-#include "transport/halo_link.hpp"
 #include "transport/transport.hpp"
 
 namespace volley {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "gpu/device_buffer.cuh"
+#include "gpu/buffers.cuh"
 #include "gpu/stream.cuh"
 #include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"

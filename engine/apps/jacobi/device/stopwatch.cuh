@@ -19,14 +19,10 @@ class Stopwatch {
 
   // Seconds of all laps since the last reading. The device must have come to their end.
   [[nodiscard]] double read_s() {
-    double sum_ms = 0;
-    for (std::size_t i = 0; i < used_; ++i) {
-      float lap_ms = 0;
-      VOLLEY_CUDA_CHECK(cudaEventElapsedTime(&lap_ms, laps_[i].begun.get(), laps_[i].ended.get()));
-      sum_ms += static_cast<double>(lap_ms);
-    }
+    double sum_s = 0;
+    for (std::size_t i = 0; i < used_; ++i) sum_s += laps_[i].ended.seconds_since(laps_[i].begun);
     used_ = 0;
-    return sum_ms * 1e-3;
+    return sum_s;
   }
 
  private:

@@ -15,7 +15,7 @@
 #include <atomic>
 #include <deque>
 
-#include "gpu/pinned_buffer.cuh"
+#include "gpu/buffers.cuh"
 #include "jacobi/device/edges.cuh"
 #include "jacobi/device/field.cuh"
 #include "jacobi/device/stopwatch.cuh"

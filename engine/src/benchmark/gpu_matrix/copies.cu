@@ -4,8 +4,9 @@
 
 #include "benchmark/gpu_matrix/routes.cuh"
 #include "benchmark/gpu_matrix/stream_blocker.cuh"
-#include "gpu/check.cuh"
-#include "gpu/kernels/device_access.cuh"
+#include "gpu/copy.cuh"
+#include "gpu/kernels/copy.cuh"
+#include "gpu/launch.cuh"
 
 namespace volley::gpu_matrix {
 
@@ -13,8 +14,7 @@ namespace {
 
 constexpr std::uint64_t first_copy_bytes = 64 << 10;
 constexpr unsigned copy_threads = 512;
-// RemoteLoads of a thread that are under operation before its first store: a round trip over the link is paid once for
-// 192 bytes.
+// Loads of a thread that are under way before its first store: a round trip over the link is paid once for 192 bytes.
 constexpr int copy_in_flight = 12;
 
 // One block a multiprocessor; `units` of 16 bytes.
@@ -22,13 +22,9 @@ __global__ void __launch_bounds__(copy_threads, 1) copy_kernel(const uint4* from
   const std::uint64_t threads = std::uint64_t{gridDim.x} * blockDim.x;
   std::uint64_t first = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   for (; first + (copy_in_flight - 1) * threads < units; first += copy_in_flight * threads) {
-    uint4 held[copy_in_flight];
-#pragma unroll
-    for (int i = 0; i < copy_in_flight; ++i) held[i] = device::load(from + first + i * threads);
-#pragma unroll
-    for (int i = 0; i < copy_in_flight; ++i) device::store(to + first + i * threads, held[i]);
+    gpu::kernels::copy_batch<copy_in_flight, false>(from, to, first, threads, units);
   }
-  for (; first < units; first += threads) device::store(to + first, device::load(from + first));
+  for (; first < units; first += threads) gpu::kernels::copy_batch<1, false>(from, to, first, threads, units);
 }
 
 class Copies : public RoutedLink {
@@ -56,10 +52,9 @@ class Copies : public RoutedLink {
  protected:
   virtual void copy(const Route& route, const std::byte* from, std::uint64_t bytes) {
     if (route.from.device < 0 || route.to.device < 0) {
-      VOLLEY_CUDA_CHECK(cudaMemcpyAsync(route.to.at, from, bytes, cudaMemcpyDefault, route.cuda_stream().get()));
+      gpu::copy_async(route.to.at, from, bytes, route.cuda_stream().get());
     } else {
-      VOLLEY_CUDA_CHECK(
-          cudaMemcpyPeerAsync(route.to.at, route.to.device, from, route.from.device, bytes, route.cuda_stream().get()));
+      gpu::copy_peer_async(route.to.at, route.to.device, from, route.from.device, bytes, route.cuda_stream().get());
     }
   }
 
@@ -85,16 +80,9 @@ class KernelCopies final : public Copies {
  protected:
   void copy(const Route& route, const std::byte* from, std::uint64_t bytes) override {
     gpu::select(route.driver->device);
-    copy_kernel<<<processors(route.driver->device), copy_threads, 0, route.cuda_stream().get()>>>(
+    copy_kernel<<<gpu::multiprocessors(route.driver->device), copy_threads, 0, route.cuda_stream().get()>>>(
         reinterpret_cast<const uint4*>(from), reinterpret_cast<uint4*>(route.to.at), bytes / sizeof(uint4));
-    VOLLEY_CUDA_CHECK(cudaGetLastError());
-  }
-
- private:
-  static unsigned processors(int device) {
-    int count = 0;
-    VOLLEY_CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-    return static_cast<unsigned>(count);
+    gpu::check_launch();
   }
 };
 
@@ -108,9 +96,9 @@ class CorruptCopies final : public Copies {
     if (count == 0) return;
     const Location& place = this->routes().front().to;
     std::uint8_t byte = 0;
-    VOLLEY_CUDA_CHECK(cudaMemcpy(&byte, place.at + view.bytes / 2, 1, cudaMemcpyDefault));
+    gpu::copy(&byte, place.at + view.bytes / 2, 1);
     byte ^= 1;
-    VOLLEY_CUDA_CHECK(cudaMemcpy(place.at + view.bytes / 2, &byte, 1, cudaMemcpyDefault));
+    gpu::copy(place.at + view.bytes / 2, &byte, 1);
   }
 };
 

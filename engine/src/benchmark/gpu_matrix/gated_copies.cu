@@ -1,7 +1,7 @@
-// Links whose small copies are enqueued behind a kernel that holds the cuda_stream, as the CUDA sample
+// Links whose small copies are enqueued behind a kernel that holds the stream, as the CUDA sample
 // p2pBandwidthLatencyTest does it: then enqueueing and performing them can be timed apart.
 #include "benchmark/gpu_matrix/routes.cuh"
-#include "gpu/check.cuh"
+#include "gpu/copy.cuh"
 
 namespace volley::gpu_matrix {
 
@@ -36,8 +36,8 @@ class GatedCopies final : public RoutedLink {
 
   void enqueue(const View& view, std::uint64_t count) {
     for (std::uint64_t i = 1; i <= count; ++i) {
-      VOLLEY_CUDA_CHECK(cudaMemcpyPeerAsync(route().to.at, route().to.device, route().source(view, i, count),
-                                            route().from.device, view.bytes, route().cuda_stream().get()));
+      gpu::copy_peer_async(route().to.at, route().to.device, route().source(view, i, count), route().from.device,
+                           view.bytes, route().cuda_stream().get());
     }
   }
 

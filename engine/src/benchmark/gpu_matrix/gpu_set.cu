@@ -7,7 +7,6 @@
 
 #include "base/errors.hpp"
 #include "benchmark/gpu_matrix/routes.cuh"
-#include "gpu/check.cuh"
 
 namespace volley::gpu_matrix {
 
@@ -17,7 +16,7 @@ constexpr std::uint64_t page_bytes = 4096;
 // What the small sections take at most, and a plan asks for at least.
 constexpr std::uint64_t least_bytes = std::uint64_t{64} << 10;
 // Around a message of device memory (gpu/memory.cu).
-constexpr std::uint64_t around_bytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t around_bytes = gpu::overhead_bytes_per_buffer;
 constexpr std::uint64_t buffers_of_a_gpu = 4;
 // One for each cuda_stream (routes.cuh). CUDA makes 8; each takes some 7 ms of a context's beginning and 4 of its end.
 constexpr const char* queues_of_a_gpu = "2";
@@ -37,10 +36,7 @@ std::unique_ptr<GpuEndpoint> make_endpoint(int device, std::uint64_t bytes) {
 
 std::uint64_t free_bytes(int device) {
   gpu::select(device);
-  std::size_t free = 0;
-  std::size_t total = 0;
-  VOLLEY_CUDA_CHECK(cudaMemGetInfo(&free, &total));
-  return free;
+  return gpu::free_memory_bytes();
 }
 
 // All at once: a context takes a tenth of a second.
@@ -76,9 +72,7 @@ class CudaGpuSet final : public GpuSet {
   }
 
   bool can_access(int first, int second) const override {
-    int can = 0;
-    VOLLEY_CUDA_CHECK(cudaDeviceCanAccessPeer(&can, at(first).device, at(second).device));
-    return can != 0;
+    return gpu::can_access_peer(at(first).device, at(second).device);
   }
 
   void give_access() override {
@@ -87,9 +81,7 @@ class CudaGpuSet final : public GpuSet {
       gpu::select(at(first).device);
       for (int second = 0; second < count; ++second) {
         if (first == second || !can_access(first, second)) continue;
-        const cudaError_t status = cudaDeviceEnablePeerAccess(at(second).device, 0);
-        static_cast<void>(cudaGetLastError());
-        access_[index(first)][index(second)] = status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
+        access_[index(first)][index(second)] = gpu::enable_peer_access(at(second).device);
       }
     }
   }
@@ -116,13 +108,9 @@ class CudaGpuSet final : public GpuSet {
   }
 
   std::string lost() override {
-    static_cast<void>(cudaGetLastError());
     for (const auto& each : gpus_) {
-      std::size_t free = 0;
-      std::size_t total = 0;
-      cudaError_t status = cudaSetDevice(each->device);
-      if (status == cudaSuccess) status = cudaMemGetInfo(&free, &total);
-      if (status != cudaSuccess) return cudaGetErrorString(status);
+      const std::string error = gpu::device_error(each->device);
+      if (!error.empty()) return error;
     }
     return {};
   }
@@ -173,7 +161,7 @@ void wake(int devices) {
   try {
     make_contexts(all);
   } catch (const std::runtime_error&) {
-    static_cast<void>(cudaGetLastError());
+    gpu::clear_error();
   }
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "benchmark/gpu_matrix/routes.cuh"
-#include "gpu/pinned_buffer.cuh"
+#include "gpu/buffers.cuh"
 #include "host/placement.hpp"
 
 namespace volley::gpu_matrix {

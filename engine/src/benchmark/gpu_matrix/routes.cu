@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "base/clock.hpp"
-#include "gpu/check.cuh"
 
 namespace volley::gpu_matrix {
 

@@ -1,13 +1,11 @@
 #include "benchmark/gpu_matrix/stream_blocker.cuh"
 
-#include "gpu/check.cuh"
-#include "gpu/kernels/device_access.cuh"
+#include "gpu/kernels/poll.cuh"
+#include "gpu/launch.cuh"
 
 namespace volley::gpu_matrix {
 
 namespace {
-
-using device::SystemAtomic;
 
 // In host memory.
 struct Latch {
@@ -16,12 +14,12 @@ struct Latch {
 };
 
 __global__ void hold(Latch* latch, std::uint64_t ticket, std::uint64_t timeout_ns) {
-  const std::uint64_t deadline_ns = device::now_ns() + timeout_ns;
-  while (SystemAtomic(latch->open).load(cuda::memory_order_acquire) < ticket) {
-    if (device::now_ns() < deadline_ns) continue;
-    SystemAtomic(latch->expired).store(ticket, cuda::memory_order_release);
-    return;
-  }
+  gpu::kernels::poll<1>(
+      timeout_ns, [&] { return gpu::kernels::is_raised(latch->open, ticket); },
+      [&](bool expired) {
+        if (expired) gpu::kernels::raise(latch->expired, ticket);
+        return expired;
+      });
 }
 
 Latch& latch_in(const gpu::PinnedBuffer& memory) { return *reinterpret_cast<Latch*>(memory.data()); }
@@ -33,13 +31,11 @@ StreamBlocker::StreamBlocker() : memory_(sizeof(Latch)) { latch_in(memory_) = {}
 void StreamBlocker::close(const gpu::Stream& cuda_stream, Seconds timeout) {
   const auto timeout_ns = static_cast<std::uint64_t>(1e9 * timeout.count());
   hold<<<1, 1, 0, cuda_stream.get()>>>(&latch_in(memory_), ++ticket_, timeout_ns);
-  VOLLEY_CUDA_CHECK(cudaGetLastError());
+  gpu::check_launch();
 }
 
-void StreamBlocker::open() { SystemAtomic(latch_in(memory_).open).store(ticket_, cuda::memory_order_release); }
+void StreamBlocker::open() { gpu::kernels::raise(latch_in(memory_).open, ticket_); }
 
-bool StreamBlocker::expired() const {
-  return SystemAtomic(latch_in(memory_).expired).load(cuda::memory_order_acquire) != 0;
-}
+bool StreamBlocker::expired() const { return gpu::kernels::is_raised(latch_in(memory_).expired, 1); }
 
 }  // namespace volley::gpu_matrix

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "gpu/pinned_buffer.cuh"
+#include "gpu/buffers.cuh"
 #include "gpu/stream.cuh"
 
 namespace volley::gpu_matrix {

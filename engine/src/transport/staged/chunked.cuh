@@ -9,7 +9,7 @@
 namespace volley {
 
 // The calls of a HostDriven channel but those that open, close and acknowledge.
-template <class Link>
+template <class Carrier>
 class ChunkedChannel {
  public:
   explicit ChunkedChannel(const ChunkPolicy& policy) : policy_(policy) {}
@@ -32,7 +32,7 @@ class ChunkedChannel {
   [[nodiscard]] Facts facts() const { return policy_.facts(); }
 
  protected:
-  ChunkPipeline<Link, AsyncCopies> pipeline_;
+  ChunkPipeline<Carrier, AsyncCopies> pipeline_;
 
  private:
   const ChunkPolicy& policy_;

@@ -1,32 +1,27 @@
-// Copies between device and host memory, as a pipeline asks for them, and whole ones for a ping-pong.
+// Copies between device and host memory, as a chunk pipeline asks for them, and whole ones for a round trip.
 #pragma once
-
-#include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "gpu/copy.cuh"
 #include "gpu/stream.cuh"
 
 namespace volley {
 
-// cudaMemcpy on the default cuda_stream, as the tutorial does.
-//
-// From pageable memory to the device it may return as soon as the bytes are in the driver's hands, before they are on
-// the device (CUDA Runtime API, "API synchronization behavior"). Later copies of the cuda_stream come after them; the
-// clock and other streams may not, so a batch ends with settle().
+// Blocking copies on the default stream, as the tutorial does. A copy from pageable memory may return before its bytes
+// are on the device. Later copies of the stream come after them; the clock and other streams may not, so a batch ends
+// with settle().
 class BlockingCopies {
  public:
   void open() {}
   void close() {}
-  void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) {
-    VOLLEY_CUDA_CHECK(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
-  }
+  void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) { gpu::copy_to_host(host, device, bytes); }
   void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) {
-    VOLLEY_CUDA_CHECK(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
+    gpu::copy_to_device(device, host, bytes);
   }
-  void settle() { VOLLEY_CUDA_CHECK(cudaStreamSynchronize(nullptr)); }
+  void settle() { gpu::synchronize_default_stream(); }
 
   void prepare(std::uint64_t) {}
   void begin_out(std::uint64_t, std::byte* host, const std::byte* device, std::size_t bytes) {
@@ -39,50 +34,50 @@ class BlockingCopies {
   [[nodiscard]] bool in_done(std::uint64_t) { return true; }
 };
 
-// cudaMemcpyAsync from and to pinned memory on a cuda_stream for each direction, and an event behind each copy.
+// Asynchronous copies from and to pinned memory on a stream for each direction, and an event behind each copy.
 class AsyncCopies {
  public:
   void open() {
-    out_.cuda_stream = gpu::Stream::make();
-    in_.cuda_stream = gpu::Stream::make();
+    out_.stream = gpu::Stream::make();
+    in_.stream = gpu::Stream::make();
   }
   void close() {
     out_ = {};
     in_ = {};
   }
   void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) {
-    VOLLEY_CUDA_CHECK(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, out_.cuda_stream.get()));
-    out_.cuda_stream.synchronize();
+    gpu::copy_to_host_async(host, device, bytes, out_.stream.get());
+    out_.stream.synchronize();
   }
   void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) {
-    VOLLEY_CUDA_CHECK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, in_.cuda_stream.get()));
-    in_.cuda_stream.synchronize();
+    gpu::copy_to_device_async(device, host, bytes, in_.stream.get());
+    in_.stream.synchronize();
   }
   void settle() {}  // every copy was seen complete
 
-  void prepare(std::uint64_t places) {
-    for (auto* way : {&out_, &in_}) {
-      while (way->events.size() < places) way->events.push_back(gpu::Event::make());
+  void prepare(std::uint64_t slots) {
+    for (auto* lane : {&out_, &in_}) {
+      while (lane->events.size() < slots) lane->events.push_back(gpu::Event::make());
     }
   }
-  void begin_out(std::uint64_t place, std::byte* host, const std::byte* device, std::size_t bytes) {
-    VOLLEY_CUDA_CHECK(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, out_.cuda_stream.get()));
-    out_.events[place].record(out_.cuda_stream);
+  void begin_out(std::uint64_t slot, std::byte* host, const std::byte* device, std::size_t bytes) {
+    gpu::copy_to_host_async(host, device, bytes, out_.stream.get());
+    out_.events[slot].record(out_.stream);
   }
-  void begin_in(std::uint64_t place, std::byte* device, const std::byte* host, std::size_t bytes) {
-    VOLLEY_CUDA_CHECK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, in_.cuda_stream.get()));
-    in_.events[place].record(in_.cuda_stream);
+  void begin_in(std::uint64_t slot, std::byte* device, const std::byte* host, std::size_t bytes) {
+    gpu::copy_to_device_async(device, host, bytes, in_.stream.get());
+    in_.events[slot].record(in_.stream);
   }
-  [[nodiscard]] bool out_done(std::uint64_t place) { return out_.events[place].happened(); }
-  [[nodiscard]] bool in_done(std::uint64_t place) { return in_.events[place].happened(); }
+  [[nodiscard]] bool out_done(std::uint64_t slot) { return out_.events[slot].happened(); }
+  [[nodiscard]] bool in_done(std::uint64_t slot) { return in_.events[slot].happened(); }
 
  private:
-  struct CopyQueue {
-    gpu::Stream cuda_stream;
-    std::vector<gpu::Event> events;  // one a place
+  struct Lane {
+    gpu::Stream stream;
+    std::vector<gpu::Event> events;  // one a slot
   };
-  CopyQueue out_;
-  CopyQueue in_;
+  Lane out_;
+  Lane in_;
 };
 
 }  // namespace volley

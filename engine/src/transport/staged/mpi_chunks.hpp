@@ -1,4 +1,4 @@
-// The link of a pipeline that lets its chunks travel through MPI, from and to host memory of its own.
+// The carrier of a chunk pipeline whose chunks travel through MPI, from and to host memory of its own.
 #pragma once
 
 #include <mpi.h>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "group/context.hpp"
+#include "mpi/check.hpp"
 #include "transport/staged/chunk_pipeline.hpp"
 
 namespace volley {
@@ -15,58 +15,57 @@ namespace volley {
 // Chunks are at most this long: MPI counts bytes with an int.
 inline constexpr std::size_t longest_mpi_chunk = std::size_t{1} << 30;
 
-// `Buffer` is the kind of host memory; see handles/.
+// `Buffer` is the kind of host memory: PageableBuffer or gpu::PinnedBuffer.
 template <class Buffer>
 class MpiChunks {
  public:
-  static constexpr bool leaves_at_once = false;
+  static constexpr bool sends_at_once = false;
 
   void open(const RankGroup& pair) {
     comm_ = pair.data.get();
     peer_ = pair.peer();
   }
 
-  void prepare(const ChunkLayout& cut) {
-    stride_ = cut.stride();
-    sending_.assign(cut.places, MPI_REQUEST_NULL);
-    receiving_.assign(cut.places, MPI_REQUEST_NULL);
+  void prepare(const ChunkLayout& layout) {
+    stride_ = layout.stride();
+    sending_.assign(layout.slots, MPI_REQUEST_NULL);
+    receiving_.assign(layout.slots, MPI_REQUEST_NULL);
   }
 
-  // Takes the host memory of the places as prepared, of the directions that are used; what is there and suffices stays.
+  // Allocates the slots as prepared, of the directions that are used; memory that is there and suffices stays.
   void reserve(bool sends, bool receives) {
     if (sends) out_.reserve(sending_.size() * stride_);
     if (receives) in_.reserve(receiving_.size() * stride_);
   }
-  void release() {
+  void free() {
     out_ = {};
     in_ = {};
   }
 
-  [[nodiscard]] std::byte* out_place(std::uint64_t place) { return out_.buffer.data() + place * stride_; }
-  [[nodiscard]] std::byte* in_place(std::uint64_t place) { return in_.buffer.data() + place * stride_; }
+  [[nodiscard]] std::byte* out_slot(std::uint64_t slot) { return out_.buffer.data() + slot * stride_; }
+  [[nodiscard]] std::byte* in_slot(std::uint64_t slot) { return in_.buffer.data() + slot * stride_; }
 
-  void hand_over(std::uint64_t, std::uint64_t place, std::size_t bytes) {
-    VOLLEY_MPI(
-        MPI_Isend(out_place(place), static_cast<int>(bytes), MPI_BYTE, peer_, chunk_tag, comm_, &sending_[place]));
+  void send(std::uint64_t, std::uint64_t slot, std::size_t bytes) {
+    VOLLEY_MPI(MPI_Isend(out_slot(slot), static_cast<int>(bytes), MPI_BYTE, peer_, chunk_tag, comm_, &sending_[slot]));
   }
-  [[nodiscard]] bool cleared(std::uint64_t, std::uint64_t place) { return complete(sending_[place]); }
+  [[nodiscard]] bool sent(std::uint64_t, std::uint64_t slot) { return complete(sending_[slot]); }
 
-  void expect(std::uint64_t, std::uint64_t place, std::size_t bytes) {
-    VOLLEY_MPI(
-        MPI_Irecv(in_place(place), static_cast<int>(bytes), MPI_BYTE, peer_, chunk_tag, comm_, &receiving_[place]));
+  void expect(std::uint64_t, std::uint64_t slot, std::size_t bytes) {
+    VOLLEY_MPI(MPI_Irecv(in_slot(slot), static_cast<int>(bytes), MPI_BYTE, peer_, chunk_tag, comm_, &receiving_[slot]));
   }
-  [[nodiscard]] bool arrived(std::uint64_t, std::uint64_t place) { return complete(receiving_[place]); }
-  void give_back(std::uint64_t, std::uint64_t) {}
+  [[nodiscard]] bool arrived(std::uint64_t, std::uint64_t slot) { return complete(receiving_[slot]); }
+  void release(std::uint64_t, std::uint64_t) {}
 
  private:
   static constexpr int chunk_tag = 30;
 
-  struct HostRing {
+  struct Ring {
     Buffer buffer;
     std::size_t bytes = 0;
     void reserve(std::size_t wanted) {
       if (wanted <= bytes) return;
       buffer = {};  // before the new one: both need not fit
+      bytes = 0;
       buffer = Buffer(wanted);
       bytes = wanted;
     }
@@ -83,8 +82,8 @@ class MpiChunks {
   std::size_t stride_ = 0;
   std::vector<MPI_Request> sending_;
   std::vector<MPI_Request> receiving_;
-  HostRing out_;
-  HostRing in_;
+  Ring out_;
+  Ring in_;
 };
 
 }  // namespace volley

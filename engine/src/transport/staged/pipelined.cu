@@ -2,9 +2,7 @@
 // it is with MPI and the one before that is copied to the other device.
 #include <array>
 
-#include "gpu/pinned_buffer.cuh"
-#include "transport/host_driven.hpp"
-#include "transport/makers.hpp"
+#include "gpu/buffers.cuh"
 #include "transport/mpi_channel.hpp"
 #include "transport/staged/chunked.cuh"
 #include "transport/staged/mpi_chunks.hpp"
@@ -39,15 +37,15 @@ class PipelinedChannel : public ChunkedChannel<MpiChunks<gpu::PinnedBuffer>> {
 
   void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
     mpi_.open(context, pair, buffers, capacity);
-    pipeline_.link().open(pair);
+    pipeline_.carrier().open(pair);
     pipeline_.copies().open();
   }
   void prepare(const View& view) {
     ChunkedChannel::prepare(view);
-    pipeline_.link().reserve(true, true);
+    pipeline_.carrier().reserve(true, true);
   }
   void close() {
-    pipeline_.link().release();
+    pipeline_.carrier().free();
     pipeline_.copies().close();
     mpi_.close();
   }

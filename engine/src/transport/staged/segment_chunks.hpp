@@ -1,5 +1,5 @@
-// The link of a pipeline whose places lie in memory that both ranks map: nothing travels, two counts say who may touch
-// which place.
+// The carrier of a chunk pipeline whose slots lie in memory that both ranks map: nothing travels, two counts say who
+// may touch which slot.
 //
 // Each direction is a ring with one writer and one reader. `filled` counts the chunks that the sender has put there,
 // `emptied` those that the receiver has taken out; each is written by one side only and lies in cache lines of its own.
@@ -9,8 +9,8 @@
 //
 // The counts could be written by the GPU in stream order instead (cuStreamWriteValue32), and awaited by the other GPU
 // (cuStreamWaitValue32). That spares the sender's host a query, half a microsecond, and buys no bandwidth, since the
-// copies of several chunks are queued ahead either way; but a wait in a cuda_stream has no deadline and cannot be
-// called off, and a write in a cuda_stream costs the GPU a step between copies that the event costs anyway.
+// copies of several chunks are queued ahead either way; but a wait in a stream has no deadline and cannot be called
+// off, and a write in a stream costs the GPU a step between copies that the event costs anyway.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace volley {
 
 class SegmentChunks {
  public:
-  static constexpr bool leaves_at_once = true;
+  static constexpr bool sends_at_once = true;
 
   // Bytes of a segment whose rings hold `ring_bytes` each.
   [[nodiscard]] static constexpr std::size_t segment_bytes(std::size_t ring_bytes) {
@@ -43,47 +43,45 @@ class SegmentChunks {
     in_ = {&header->counts[1 - out], rings + (1 - out) * ring_bytes};
   }
 
-  void prepare(const ChunkLayout& cut) { stride_ = cut.stride(); }
+  void prepare(const ChunkLayout& layout) { stride_ = layout.stride(); }
 
-  [[nodiscard]] std::byte* out_place(std::uint64_t place) { return out_.ring + place * stride_; }
-  [[nodiscard]] std::byte* in_place(std::uint64_t place) { return in_.ring + place * stride_; }
+  [[nodiscard]] std::byte* out_slot(std::uint64_t slot) { return out_.slots + slot * stride_; }
+  [[nodiscard]] std::byte* in_slot(std::uint64_t slot) { return in_.slots + slot * stride_; }
 
-  void hand_over(std::uint64_t chunk, std::uint64_t, std::size_t) {
+  void send(std::uint64_t chunk, std::uint64_t, std::size_t) {
     out_.counts->filled.store(chunk + 1, std::memory_order_release);
   }
-  [[nodiscard]] bool cleared(std::uint64_t chunk, std::uint64_t) {
+  [[nodiscard]] bool sent(std::uint64_t chunk, std::uint64_t) {
     return out_.counts->emptied.load(std::memory_order_acquire) > chunk;
   }
   void expect(std::uint64_t, std::uint64_t, std::size_t) {}
   [[nodiscard]] bool arrived(std::uint64_t chunk, std::uint64_t) {
     return in_.counts->filled.load(std::memory_order_acquire) > chunk;
   }
-  void give_back(std::uint64_t chunk, std::uint64_t) {
-    in_.counts->emptied.store(chunk + 1, std::memory_order_release);
-  }
+  void release(std::uint64_t chunk, std::uint64_t) { in_.counts->emptied.store(chunk + 1, std::memory_order_release); }
 
  private:
   // Two lines of 64 bytes: processors fetch lines in pairs.
   static constexpr std::size_t line_bytes = 128;
   static constexpr std::size_t header_bytes = 4096;  // a page, so that the rings begin on one
 
-  struct RingCounts {
+  struct Counts {
     alignas(line_bytes) std::atomic<std::uint64_t> filled{0};
     alignas(line_bytes) std::atomic<std::uint64_t> emptied{0};
   };
   struct Header {
-    RingCounts counts[2];
+    Counts counts[2];
   };
   static_assert(sizeof(Header) <= header_bytes);
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "two processes share the counts");
 
-  struct SegmentRing {
-    RingCounts* counts = nullptr;
-    std::byte* ring = nullptr;
+  struct Ring {
+    Counts* counts = nullptr;
+    std::byte* slots = nullptr;
   };
 
-  SegmentRing out_;
-  SegmentRing in_;
+  Ring out_;
+  Ring in_;
   std::size_t stride_ = 0;
 };
 

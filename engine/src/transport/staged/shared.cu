@@ -3,11 +3,8 @@
 // no processor core copies any. Ranks of one node only.
 #include <array>
 
-#include "gpu/registration.cuh"
-#include "host/shared_segment.hpp"
-#include "mpi/text.hpp"
-#include "transport/host_driven.hpp"
-#include "transport/makers.hpp"
+#include "gpu/buffers.cuh"
+#include "transport/pair_segment.hpp"
 #include "transport/staged/chunked.cuh"
 #include "transport/staged/segment_chunks.hpp"
 
@@ -42,24 +39,16 @@ class SharedChannel : public ChunkedChannel<SegmentChunks> {
   SharedChannel() : ChunkedChannel(policy) {}
 
   [[nodiscard]] std::string unavailable(const Context& context, const RankGroup& pair) {
-    const auto& first = context.ranks[static_cast<std::size_t>(pair.ranks[0])];
-    const auto& second = context.ranks[static_cast<std::size_t>(pair.ranks[1])];
-    if (first.node != second.node) {
-      return "the ranks are on two nodes, " + first.host + " and " + second.host + ", which share no memory";
-    }
-    int device = 0;
-    int registers = 0;
-    VOLLEY_CUDA_CHECK(cudaGetDevice(&device));
-    VOLLEY_CUDA_CHECK(cudaDeviceGetAttribute(&registers, cudaDevAttrHostRegisterSupported, device));
-    if (registers == 0) return "this device cannot register host memory";
-    return pair.leads() ? without_room() : "";
+    const std::string apart = on_two_nodes(context, pair, "which share no memory");
+    if (!apart.empty()) return apart;
+    return gpu::can_register_host_memory() ? "" : "this device cannot register host memory";
   }
 
   void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t) {
-    segment_ = shared_by(pair);
+    segment_ = make_pair_segment(pair, segment_bytes, SegmentChunks::initialise);
     registration_ = gpu::Registration(segment_.data(), segment_bytes);
     pipeline_ = {};  // its counts begin where the new segment's begin
-    pipeline_.link().open(segment_.data(), policy.ring_bytes, pair.self);
+    pipeline_.carrier().open(segment_.data(), policy.ring_bytes, pair.self);
     pipeline_.copies().open();
   }
 
@@ -75,38 +64,6 @@ class SharedChannel : public ChunkedChannel<SegmentChunks> {
   void await_acknowledgement() { pipeline_.clear(); }
 
  private:
-  // Only the rank that will create the segment asks: both asking at once would need the room twice.
-  static std::string without_room() {
-    try {
-      const SharedSegment trial = SharedSegment::create(segment_bytes);
-      return {};
-    } catch (const std::runtime_error& problem) {
-      return problem.what();
-    }
-  }
-
-  // The first rank creates the segment, the second maps it, and its name is gone before anything else can go wrong.
-  static SharedSegment shared_by(const RankGroup& pair) {
-    SharedSegment segment;
-    if (pair.leads()) {
-      segment = SharedSegment::create(segment_bytes);
-      SegmentChunks::initialise(segment.data());
-    }
-    const std::string name = mpi::broadcast(segment.name(), 0, pair.control.get());
-    std::string problem;
-    if (!pair.leads()) {
-      try {
-        segment = SharedSegment::open(name, segment_bytes);
-      } catch (const std::runtime_error& failure) {
-        problem = failure.what();
-      }
-    }
-    problem = mpi::broadcast(problem, 1, pair.control.get());
-    segment.unlink();
-    if (!problem.empty()) throw std::runtime_error(problem);
-    return segment;
-  }
-
   SharedSegment segment_;
   gpu::Registration registration_;
 };

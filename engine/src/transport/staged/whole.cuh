@@ -5,12 +5,12 @@
 
 #include "transport/host_driven.hpp"
 #include "transport/mpi_channel.hpp"
-#include "transport/staged/chunk_pipeline.hpp"
+#include "transport/staged/copies.cuh"
 #include "transport/staged/mpi_chunks.hpp"
 
 namespace volley {
 
-// `Buffer` is the kind of host memory, `Copies` how it is copied; see staged_copies.cuh.
+// `Buffer` is the kind of host memory, `Copies` how it is copied; see copies.cuh.
 template <class Buffer, class Copies>
 class WholeChannel {
  public:
@@ -19,7 +19,7 @@ class WholeChannel {
   void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
     leads_ = pair.leads();
     mpi_.open(context, pair, buffers, capacity);
-    window_.link().open(pair);
+    window_.carrier().open(pair);
     window_.copies().open();
   }
 
@@ -27,19 +27,19 @@ class WholeChannel {
   void prepare(const View& view) {
     mpi_.prepare(view);
     bounce_ = {};
-    ChunkLayout cut{std::min(view.bytes, longest_mpi_chunk)};
-    cut.places = std::clamp<std::size_t>(window_bytes / cut.stride(), 2, most_places);
-    window_.prepare(view.bytes, cut);
+    ChunkLayout layout{std::min(view.bytes, longest_mpi_chunk)};
+    layout.slots = std::clamp<std::size_t>(window_bytes / layout.stride(), 2, most_slots);
+    window_.prepare(view.bytes, layout);
   }
 
   void close() {
     mpi_.close();
     bounce_ = {};
-    window_.link().release();
+    window_.carrier().free();
     window_.copies().close();
   }
 
-  // A ping-pong bounces both ways off one buffer of the message's size, as the tutorial's does.
+  // A round trip bounces both ways off one buffer of the message's size, as the tutorial's does.
   void reserve_bounce(std::size_t bytes) {
     if (bounce_.data() == nullptr) bounce_ = Buffer(bytes);
   }
@@ -53,10 +53,10 @@ class WholeChannel {
   }
   void settle() { window_.copies().settle(); }
 
-  // Windows need a place in host memory for each message that is under way, since MPI still reads or writes it.
+  // A window needs a place in host memory for each message in flight, since MPI still reads or writes it.
   void reserve_window(Direction direction) {
     const bool both = direction == Direction::bi;
-    window_.link().reserve(leads_ || both, !leads_ || both);
+    window_.carrier().reserve(leads_ || both, !leads_ || both);
   }
   void start_send(const View& view) { window_.add_send(view); }
   void start_recv(const View& view) { window_.add_recv(view); }
@@ -64,9 +64,12 @@ class WholeChannel {
   void acknowledge() { mpi_.acknowledge(); }
   void await_acknowledgement() { mpi_.await_acknowledgement(); }
 
+  // MPI alone, from and to host memory.
+  [[nodiscard]] MpiChannel& mpi() { return mpi_; }
+
  private:
-  // The messages of a window, which are not cut (except where MPI could not count them), take turns at as many places
-  // as this much memory holds; at two at least, so that one can be copied while another travels.
+  // The messages of a window, which are not divided (except where MPI could not count them), take turns at as many
+  // slots as this much memory holds; at two at least, so that one can be copied while another travels.
   static constexpr std::size_t window_bytes = std::size_t{64} << 20;
 
   bool leads_ = false;

@@ -1,0 +1,63 @@
+// Memory that frees itself: on the current device, page-locked on the host, and host memory that is page-locked for a
+// while.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "gpu/check.cuh"
+
+namespace volley::gpu {
+
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  explicit DeviceBuffer(std::size_t bytes) {
+    void* data = nullptr;
+    VOLLEY_CUDA_CHECK(cudaMalloc(&data, bytes));
+    handle_.reset(static_cast<std::byte*>(data));
+  }
+  [[nodiscard]] std::byte* data() const noexcept { return handle_.get(); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const noexcept { cudaFree(data); }
+  };
+  std::unique_ptr<std::byte, Free> handle_;
+};
+
+// Copy engines reach it without a detour.
+class PinnedBuffer {
+ public:
+  PinnedBuffer() = default;
+  explicit PinnedBuffer(std::size_t bytes) {
+    void* data = nullptr;
+    VOLLEY_CUDA_CHECK(cudaHostAlloc(&data, bytes, cudaHostAllocDefault));
+    handle_.reset(static_cast<std::byte*>(data));
+  }
+  [[nodiscard]] std::byte* data() const noexcept { return handle_.get(); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const noexcept { cudaFreeHost(data); }
+  };
+  std::unique_ptr<std::byte, Free> handle_;
+};
+
+// Page-locks host memory for the current device. The memory must outlive the registration.
+class Registration {
+ public:
+  Registration() = default;
+  Registration(std::byte* memory, std::size_t bytes) {
+    VOLLEY_CUDA_CHECK(cudaHostRegister(memory, bytes, cudaHostRegisterDefault));
+    handle_.reset(memory);
+  }
+
+ private:
+  struct Unregister {
+    void operator()(std::byte* memory) const noexcept { cudaHostUnregister(memory); }
+  };
+  std::unique_ptr<std::byte, Unregister> handle_;
+};
+
+}  // namespace volley::gpu

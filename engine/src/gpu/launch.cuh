@@ -1,0 +1,33 @@
+// Launching kernels. A plain launch is `kernel<<<...>>>(...)` and check_launch() behind it.
+#pragma once
+
+#include "gpu/check.cuh"
+#include "gpu/gpu.hpp"
+
+namespace volley::gpu {
+
+inline void check_launch(std::source_location where = std::source_location::current()) {
+  check(cudaGetLastError(), "a kernel launch", where);
+}
+
+// Blocks of `threads` threads that the current device can hold at once.
+template <class... Parameters>
+[[nodiscard]] unsigned resident_blocks(void (*kernel)(Parameters...), unsigned threads) {
+  int device = 0;
+  int blocks = 0;
+  VOLLEY_CUDA_CHECK(cudaGetDevice(&device));
+  VOLLEY_CUDA_CHECK(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(threads), /*shared bytes*/ 0));
+  return static_cast<unsigned>(blocks) * multiprocessors(device);
+}
+
+// The driver starts all blocks together, or says that it cannot.
+template <class Parameter>
+void launch_together(void (*kernel)(Parameter), unsigned blocks, unsigned threads, StreamHandle stream,
+                     Parameter parameter) {
+  void* arguments[] = {&parameter};
+  VOLLEY_CUDA_CHECK(
+      cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), blocks, threads, arguments, 0, stream));
+}
+
+}  // namespace volley::gpu

@@ -1,0 +1,46 @@
+// Agreements between ranks about what each of them cannot do, so that none goes on alone. Outside timed regions.
+#pragma once
+
+#include <mpi.h>
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "group/context.hpp"
+#include "mpi/check.hpp"
+
+namespace volley {
+
+// The first reason that is not empty, with the rank that gave it where not all gave the same. Collective over the
+// group.
+[[nodiscard]] std::string agreed_reason(const RankGroup& group, const std::string& mine);
+
+// Runs `step`, which does not communicate, on each rank of the group. Where it throws on one rank, all ranks throw a
+// std::runtime_error with the agreed reason. Collective over the group.
+template <class Step>
+void agreed_step(const RankGroup& group, const Step& step) {
+  std::string problem;
+  try {
+    step();
+  } catch (const std::exception& failure) {
+    problem = failure.what();
+  }
+  problem = agreed_reason(group, problem);
+  if (!problem.empty()) throw std::runtime_error(problem);
+}
+
+// The other rank's value, given this rank's. Collective over the pair.
+template <class Value>
+[[nodiscard]] Value swapped(const Value& mine, const RankGroup& pair) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  constexpr int tag = 2;
+  constexpr int bytes = static_cast<int>(sizeof(Value));
+  Value theirs;
+  VOLLEY_MPI(MPI_Sendrecv(&mine, bytes, MPI_BYTE, pair.peer(), tag, &theirs, bytes, MPI_BYTE, pair.peer(), tag,
+                          pair.control.get(), MPI_STATUS_IGNORE));
+  return theirs;
+}
+
+}  // namespace volley

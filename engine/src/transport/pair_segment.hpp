@@ -1,0 +1,21 @@
+// A segment of host memory that both ranks of a pair have mapped.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "group/context.hpp"
+#include "host/shared_segment.hpp"
+
+namespace volley {
+
+// The first rank creates the segment and calls `initialise` with it, the second maps it; its name is gone before
+// anything else can go wrong. Both throw a std::runtime_error where one cannot. Collective over the pair.
+[[nodiscard]] SharedSegment make_pair_segment(const RankGroup& pair, std::size_t bytes,
+                                              const std::function<void(std::byte*)>& initialise);
+
+// Why the two ranks share no memory, where they are on two nodes; empty when they are on one. `consequence` ends the
+// sentence.
+[[nodiscard]] std::string on_two_nodes(const Context& context, const RankGroup& pair, const std::string& consequence);
+
+}  // namespace volley

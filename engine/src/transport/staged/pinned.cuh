@@ -1,0 +1,45 @@
+// `staged/pinned`: whole messages through page-locked host memory, which the copy engine reaches by itself, by
+// asynchronous copies that the host waits for. Its halos are copied on the stream of who computes.
+#pragma once
+
+#include "gpu/buffers.cuh"
+#include "transport/staged/whole.cuh"
+
+namespace volley {
+
+class StagedPinned : public Whole<gpu::PinnedBuffer, AsyncCopies> {
+ public:
+  void open_halo(const View& view) override {
+    channel_.mpi().prepare(view);
+    halo_out_ = gpu::PinnedBuffer(view.bytes);
+    halo_in_ = gpu::PinnedBuffer(view.bytes);
+  }
+  [[nodiscard]] bool staged_through_host() const override { return true; }
+  void leave(const View& view, gpu::StreamHandle stream) override {
+    gpu::copy_to_host_async(halo_out_.data(), view.send, view.bytes, stream);
+  }
+  void start(const View& view) override {
+    const View host{halo_out_.data(), halo_in_.data(), view.bytes};
+    channel_.mpi().start_recv(host);
+    channel_.mpi().start_send(host);
+  }
+  void progress() override { channel_.mpi().progress(); }
+  void finish() override { channel_.mpi().finish(); }
+  void arrive(const View& view, gpu::StreamHandle stream) override {
+    gpu::copy_to_device_async(view.recv, halo_in_.data(), view.bytes, stream);
+  }
+  void close() override {
+    Whole::close();
+    halo_out_ = {};
+    halo_in_ = {};
+  }
+
+ protected:
+  [[nodiscard]] std::byte* arrived_halo() { return halo_in_.data(); }
+
+ private:
+  gpu::PinnedBuffer halo_out_;
+  gpu::PinnedBuffer halo_in_;
+};
+
+}  // namespace volley
