@@ -10,24 +10,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fake_engine import ABOUT, install
-from volley import cli, engine
-from volley.batch import script
+from volley import benchmarks, cli
+from volley.batch import COMMAND, script
 from volley.batch.schedulers import SCHEDULERS
-from volley.commands import batch
 from volley.errors import UserError
-from volley.planning import Request
+from volley.run.engine import About
 
 Write = Callable[..., str]
-
-
-def read(words: list[str]) -> Request:
-    """What a command line of volley asks for."""
-    return batch.read(typer.main.get_command(cli.app), words)
 
 
 @pytest.fixture
@@ -36,7 +29,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     installed = install(tmp_path / "bin")
     monkeypatch.setenv("VOLLEY_ENGINE", str(installed))
     monkeypatch.setattr(script, "_itself", lambda: ("/v/volley",))
-    monkeypatch.setattr(engine, "ask_about", lambda _: lambda: msgspec.convert(ABOUT, engine.About))
+    monkeypatch.setattr(script, "ask_about", lambda _: lambda: msgspec.convert(ABOUT, About))
     return installed
 
 
@@ -82,7 +75,7 @@ SLURM = """\
 #SBATCH --partition=gpu
 #SBATCH --exclusive
 
-# Written by volley batch; hand it in with: sbatch FILE
+# Written by volley batch; submit with: sbatch FILE
 # module is a function of login shells
 command -v module >/dev/null || . /etc/profile
 module load gcc cuda/12 || exit
@@ -95,7 +88,7 @@ srun --mpi=pmix --ntasks=2 --cpu-bind=none --input=0 --kill-on-bad-exit=1 --node
 
 def test_slurm(write: Write) -> None:
     asked = ("--nodes", "2", "--gpus-per-node", "4", "--account", "abc", "--partition", "gpu")
-    more = ("--directive", "--exclusive", "--module", "gcc", "--module", "cuda/12")
+    more = ("--directive=--exclusive", "--module", "gcc", "--module", "cuda/12")
     command = ("pingpong", "--transport", "all", "--launches", "6")
     assert write("--scheduler", "slurm", *asked, *more, "--", *command) == SLURM
 
@@ -109,7 +102,7 @@ LSF = """\
 #BSUB -P ABC123
 #BSUB -q batch
 
-# Written by volley batch; hand it in with: bsub < FILE
+# Written by volley batch; submit with: bsub < FILE
 
 # the launcher starts volley, which becomes the ranks
 jsrun --nrs=2 --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS --bind=none --gpu_per_rs=ALL_GPUS \
@@ -138,7 +131,7 @@ PBS = """\
 #PBS -A abc
 #PBS -q gpu
 
-# Written by volley batch; hand it in with: qsub FILE
+# Written by volley batch; submit with: qsub FILE
 cd "$PBS_O_WORKDIR" || exit
 
 # volley then starts the ranks, on the hosts of the job, with: \
@@ -161,7 +154,7 @@ AGE = """\
 #$ -l rt_AF=1
 #$ -l h_rt=00:15:00
 
-# Written by volley batch; hand it in with: qsub -g GROUP FILE
+# Written by volley batch; submit with: qsub -g GROUP FILE
 # module is a function of login shells
 command -v module >/dev/null || . /etc/profile
 module load cuda/11.2/11.2.2 || exit
@@ -211,24 +204,21 @@ def test_between_the_gpus_of_a_node_nothing_starts_ranks(
     assert all(word in shlex.split(directives) for word in asked)
 
 
-def test_what_a_job_lacks_is_said(write: Write, with_cuda: None, stand_in: Path) -> None:
-    def notes(scheduler: str, *words: str) -> tuple[str, ...]:
-        order = script.Order(scheduler=scheduler, resources=script.Resources())
-        return script.write(order, read([*words]), words).notes
+def test_what_a_job_lacks_is_said(with_cuda: None, stand_in: Path) -> None:
+    def notes(scheduler: str, *words: str, asked: tuple[str, ...] = ()) -> tuple[str, ...]:
+        return script.write(COMMAND.parse(("--scheduler", scheduler, *asked, "--", *words))).notes
 
     gpus, core = notes("slurm", *BETWEEN_GPUS)
     assert "add --gpus-per-node with their number" in gpus
     assert "--directive=--exclusive" in core
-    other = script.Order(scheduler="slurm", resources=script.Resources(), directives=("--qos=debug",))
-    assert script.write(other, read([*BETWEEN_GPUS]), BETWEEN_GPUS).notes == (gpus, core)
-    whole = script.Order(scheduler="slurm", resources=script.Resources(), directives=("--gres=gpu:2", "--exclusive"))
-    assert script.write(whole, read([*BETWEEN_GPUS]), BETWEEN_GPUS).notes == ()
+    assert notes("slurm", *BETWEEN_GPUS, asked=("--directive=--qos=debug",)) == (gpus, core)
+    whole = ("--directive=--gres=gpu:2", "--directive=--exclusive")
+    assert notes("slurm", *BETWEEN_GPUS, asked=whole) == ()
     assert [note for note in notes("age", "pingpong") if "nothing but time is asked for" in note]
     assert len(notes("age", *BETWEEN_GPUS)) == 1
     assert notes("lsf", *BETWEEN_GPUS) == notes("slurm", "matrix") == ()
-    with_gpus = script.Order(scheduler="slurm", resources=script.Resources(gpus_per_node=2))
-    named = notes("slurm", "matrix", "--gpus", "0,1")
-    for found in (script.write(with_gpus, read(["matrix"]), ["matrix"]).notes, notes("lsf", "matrix"), named):
+    with_gpus = notes("slurm", "matrix", asked=("--gpus-per-node", "2"))
+    for found in (with_gpus, notes("lsf", "matrix"), notes("slurm", "matrix", "--gpus", "0,1", "--ranks", "2")):
         assert [note for note in found if "between ranks, through host memory" in note]
 
 
@@ -274,8 +264,8 @@ PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", 
 @given(name=PRINTABLE, module=PRINTABLE.filter(lambda text: not text.startswith("-")))
 def test_words_reach_volley_as_they_were_written(stand_in: Path, tmp_path: Path, name: str, module: str) -> None:
     request = ["pingpong", "--sizes", "8", f"--output={name}"]
-    order = script.Order(scheduler="slurm", resources=script.Resources(), modules=(module,), output=tmp_path / "job.sh")
-    text = script.write(order, read(request), request).text
+    asked = ["--scheduler", "slurm", f"--module={module}", "--output", str(tmp_path / "job.sh")]
+    text = script.write(COMMAND.parse([*asked, "--", *request])).text
     *setting, last = text.splitlines()
     stubs = "module() { printf '%s\\n' \"$@\"; }\n"
     shown = f"{stubs}{chr(10).join(setting)}\nprintf '%s\\n' {last}\n"
@@ -289,7 +279,7 @@ def test_words_reach_volley_as_they_were_written(stand_in: Path, tmp_path: Path,
     [
         ("--account", "a b"),
         ("--account", "a\n#SBATCH --uid=0"),
-        ("--queue", "-x"),
+        ("--queue", "/ x"),
         ("--queue", "$(id)"),
         ("--job-name", "a/b"),
         ("--job-name", "1a"),
@@ -324,8 +314,8 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
     ("words", "sentence"),
     [
         (("--scheduler", "cobalt", "--", "pingpong"), "choose slurm, lsf, pbs or age"),
-        (("--", "pingpong"), "Missing option '--scheduler'"),
-        (("--scheduler", "slurm", "--", "pingpng"), "No such command 'pingpng'"),
+        (("--", "pingpong"), "name the batch system: --scheduler slurm, lsf, pbs or age"),
+        (("--scheduler", "slurm", "--", "pingpng"), "a job is for pingpong, stream, matrix, jacobi or transports"),
         (("--scheduler", "slurm", "--", "pingpong", "--sizez", "8"), "see volley pingpong --help"),
         (("--scheduler", "slurm", "--", "pingpong", "--sizes", "8x"), "is not a message size"),
         (("--scheduler", "slurm", "--", "pingpong", "-t", "hots"), "did you mean host?"),
@@ -334,11 +324,11 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--scheduler", "slurm", "-n", "4", "--", "transports", "-n", "2"), "leave one of them out"),
         (("--scheduler", "slurm", "--nodes", "3", "--", "pingpong"), "write --nodes 2"),
         (("--scheduler", "slurm", "--", "show", "x"), "a job is for pingpong, stream, matrix, jacobi or transports"),
-        (("--scheduler", "slurm", "--", "--budget", "9", "pingpong"), "volley pingpong …"),
+        (("--scheduler", "slurm", "--", "--budget", "9", "pingpong"), "unexpected word 'pingpong'"),
         (("--scheduler", "slurm", "--", "pingpong", "--hosts", "a,b"), "--directive=--nodelist=a,b"),
         (("--scheduler", "slurm", "--", "pingpong", "--dry-run"), "leave it out of a job"),
         (("--scheduler", "slurm", "--", "pingpong", "--launcher", "srun"), "volley batch --launcher srun -- …"),
-        (("--scheduler", "slurm", "--launcher", "aprun", "--", "pingpong"), "unknown launcher 'aprun'"),
+        (("--scheduler", "slurm", "--launcher", "aprun", "--", "pingpong"), "--launcher: there is no 'aprun'; choose auto, "),
         (("--scheduler", "pbs", "--launcher", "srun", "--", "pingpong"), "srun is of no use in a job of pbs"),
         (("--scheduler", "slurm", "--launcher", "mpich", "--", "pingpong"), "use --launcher openmpi"),
         (("--scheduler", "slurm", "--time", "00:01:00", "--", "--budget", "61"), "raise --time"),
@@ -369,9 +359,9 @@ def test_mistakes_do_not_wait_in_the_queue(
 def test_an_engine_without_its_other_program_gets_none_either(
     with_cuda: None, stand_in: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stand_in.with_name("volley-engine-node").unlink()
+    stand_in.with_name("volley-engine-local").unlink()
     assert cli.main(["batch", "--scheduler", "slurm", "--", *BETWEEN_GPUS]) == 3
-    assert f"there is no program {stand_in}-node" in capsys.readouterr().err
+    assert f"there is no program {stand_in}-local" in capsys.readouterr().err
 
 
 def test_an_engine_without_cuda_gets_no_job_for_gpus(stand_in: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -406,7 +396,7 @@ def test_a_script_goes_to_its_file(stand_in: Path, tmp_path: Path, capsys: pytes
     words = ("batch", "--scheduler", "pbs", "-o", str(file), "--", "pingpong")
     assert cli.main(list(words)) == 0
     said = capsys.readouterr()
-    assert (said.out, said.err) == ("", f"hand it in with: qsub '{file}'\n")
+    assert (said.out, said.err) == ("", f"submit with: qsub '{file}'\n")
     assert file.read_text(encoding="utf-8").startswith("#!/bin/bash\n#PBS -N volley\n")
     assert subprocess.run(["bash", "-n", file], check=False).returncode == 0
     assert cli.main([*words[:4], str(tmp_path / "none" / "job.sh"), *words[5:]]) == 3
@@ -438,7 +428,7 @@ def test_what_will_not_be_measured_is_said(
     request_: tuple[str, ...],
     note: str | None,
 ) -> None:
-    monkeypatch.setattr(script, "RISKY", "staged/pinned")  # the stand-in has no transport that may crash
+    monkeypatch.setattr(script.preflight, "RISKY", "staged/pinned")  # the stand-in has no transport that may crash
     assert cli.main(["batch", "--scheduler", *asked, "--", "pingpong", *request_]) == 0
     assert capsys.readouterr().err == (f"{note}\n" if note else "")
 
@@ -450,10 +440,10 @@ def test_a_script_starts_this_volley_again(monkeypatch: pytest.MonkeyPatch, tmp_
     assert script._itself() == (str(tmp_path / "volley"),)
 
 
-def test_reading_a_command_line_gives_what_running_it_asks_for() -> None:
-    assert read(["stream", "--window", "8"]).stream.window == 8
-    assert read(["transports"]).benchmark == "probe"
-    assert read([]).budget_s == 60.0
-    assert read(["--budget", "5"]).budget_s == 5.0
+def test_a_job_is_for_a_command_that_measures() -> None:
+    assert benchmarks.read(["stream", "--window", "8"])[1].window == 8
+    assert benchmarks.read(["transports"])[0].name == "probe"
+    assert benchmarks.read([])[1].sampling.budget == 60.0
+    assert benchmarks.read(["--budget", "5"])[1].sampling.budget == 5.0
     with pytest.raises(UserError, match="measures nothing"):
-        read(["batch"])
+        benchmarks.read(["batch"])

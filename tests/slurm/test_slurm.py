@@ -43,7 +43,7 @@ class Volley:
         script = self.folder / "job.sh"
         written = self.run("batch", "--scheduler", "slurm", "--time", "00:05:00", "-o", str(script), *words)
         assert written.returncode == 0, written.stderr
-        assert f"hand it in with: sbatch {script}" in written.stderr
+        assert f"submit with: sbatch {script}" in written.stderr
         printed = self.folder / "job.out"
         done = self.slurm.run(["sbatch", "--parsable", f"--output={printed}", str(script)], **self.state())
         assert done.returncode == 0, done.stderr

@@ -1,138 +1,153 @@
-"""The options of ``volley batch``, and how they become an order."""
+"""The options of ``volley batch``."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from volley.batch.schedulers import SCHEDULERS
 from volley.errors import UserError
-
-if TYPE_CHECKING:
-    from volley.batch.script import Order
+from volley.run import readers
+from volley.run.commandline import Options, argument, option
+from volley.run.launchers.launchers import NAMES
+from volley.text import join_words
 
 _JOB, _SCRIPT = "What the job asks for", "What the script does"
 _TIME = re.compile(r"(\d{1,4}):([0-5]\d):([0-5]\d)", re.ASCII)
-DEFAULT_TIME = "00:15:00"
-"""A short job starts soon, and a ping-pong of all transports is over in a few minutes."""
+_JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
+"""It becomes part of a file's name, and Grid Engine wants a letter first."""
+_NAME = re.compile(r"[A-Za-z0-9_.+:@%=/~^][A-Za-z0-9_.+:@%=/~^,-]*")
+"""What every batch system takes as a name without quotes; each quotes in its own way, or not at all."""
 
-Scheduler = Annotated[
-    str,
-    typer.Option(metavar="NAME", rich_help_panel=_JOB, help="The batch system: slurm, lsf, pbs or age (Grid Engine)."),
-]
-Nodes = Annotated[
-    int, typer.Option(min=1, metavar="N", rich_help_panel=_JOB, help="Nodes; the ranks spread over them.")
-]
-Ranks = Annotated[
-    int | None,
-    typer.Option(
-        "--ranks", "-n", min=1, metavar="N", rich_help_panel=_JOB, help="Ranks.", show_default="the command's"
-    ),
-]
-GpusPerNode = Annotated[
-    int | None,
-    typer.Option(
-        min=1, metavar="N", rich_help_panel=_JOB, help="GPUs of each node.", show_default="what the site gives"
-    ),
-]
-Time = Annotated[str, typer.Option(metavar="HH:MM:SS", rich_help_panel=_JOB, help="The job is ended after so long.")]
-Account = Annotated[
-    str | None, typer.Option(metavar="NAME", rich_help_panel=_JOB, help="Account, project or group that pays.")
-]
-Queue = Annotated[
-    str | None,
-    typer.Option("--queue", "--partition", "-q", metavar="NAME", rich_help_panel=_JOB, help="Queue or partition."),
-]
-JobName = Annotated[
-    str, typer.Option(metavar="NAME", rich_help_panel=_JOB, help="The job's name, and its output file's.")
-]
-NodeResource = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", rich_help_panel=_JOB, help="Grid Engine: the site's resource that is one node, e.g. rt_AF."
-    ),
-]
-Directives = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--directive",
-        metavar="WORDS",
-        rich_help_panel=_JOB,
-        help="One more directive, as the batch system writes it, e.g. --directive=--exclusive; may be repeated.",
-    ),
-]
-Modules = Annotated[
-    list[str] | None,
-    typer.Option("--module", metavar="NAME", rich_help_panel=_SCRIPT, help="A module to load; may be repeated."),
-]
-Launcher = Annotated[
-    str,
-    typer.Option(
+
+def _time(name: str, words: Sequence[str]) -> int:
+    match = _TIME.fullmatch(words[-1])
+    hours, minutes, seconds = map(int, match.groups()) if match else (0, 0, 0)
+    if not hours + minutes + seconds:
+        raise UserError(f"{name}: {words[-1]!r} is no time for a job: write HH:MM:SS, e.g. 00:15:00")
+    return hours * 3600 + minutes * 60 + seconds
+
+
+def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str, Sequence[str]], str]:
+    def read(name: str, words: Sequence[str]) -> str:
+        if not pattern.fullmatch(words[-1]):
+            raise UserError(f"{name}: {words[-1]!r} is no name for {what}")
+        return words[-1]
+
+    return read
+
+
+_job_name = _matching(_JOB_NAME, "a job: use a letter, then letters, digits and . _ - +")
+_plain_name = _matching(_NAME, "a batch system: use letters, digits and . _ - + : @ / %")
+
+
+def _modules(name: str, words: Sequence[str]) -> tuple[str, ...]:
+    for module in words:
+        if not module or module.startswith("-"):
+            raise UserError(f"{name}: {module!r} is no module")
+    return tuple(words)
+
+
+def _directives(name: str, words: Sequence[str]) -> tuple[str, ...]:
+    if not all(directive.strip() for directive in words):
+        raise UserError(f"{name}: '' is no directive; write what the batch system reads, e.g. --exclusive")
+    return tuple(words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions(Options):
+    """What the job asks for, and what its script does."""
+
+    scheduler: str = option(
+        read=readers.choice(*SCHEDULERS),
+        default="",
         metavar="NAME",
-        rich_help_panel=_SCRIPT,
-        help="What starts the ranks: auto (srun under Slurm, jsrun under LSF, else the engine's own mpirun), "
-        "openmpi, mpich, srun or jsrun.",
-    ),
-]
-Start = Annotated[
-    str | None,
-    typer.Option(
-        metavar="volley|launcher",
-        rich_help_panel=_SCRIPT,
+        panel=_JOB,
+        help=f"The batch system: {join_words(SCHEDULERS, 'or')} (Grid Engine).",
+    )
+    nodes: int = option(
+        read=readers.number(), default=1, metavar="N", panel=_JOB, help="Nodes; the ranks spread over them."
+    )
+    ranks: int | None = option(
+        "--ranks", "-n", read=readers.number(), shown="the command's", metavar="N", panel=_JOB, help="Ranks."
+    )
+    gpus_per_node: int | None = option(
+        read=readers.number(), shown="what the site gives", metavar="N", panel=_JOB, help="GPUs of each node."
+    )
+    time: int = option(
+        read=_time,
+        default=900,
+        shown="00:15:00",
+        metavar="HH:MM:SS",
+        panel=_JOB,
+        help="The job is ended after so long.",
+    )
+    account: str | None = option(
+        read=_plain_name, metavar="NAME", panel=_JOB, help="Account, project or group that pays."
+    )
+    queue: str | None = option(
+        "--queue", "--partition", "-q", read=_plain_name, metavar="NAME", panel=_JOB, help="Queue or partition."
+    )
+    job_name: str = option(
+        read=_job_name, default="volley", metavar="NAME", panel=_JOB, help="The job's name, and its output file's."
+    )
+    node_resource: str | None = option(
+        read=_plain_name,
+        metavar="NAME",
+        panel=_JOB,
+        help="Grid Engine: the site's resource that is one node, e.g. rt_AF.",
+    )
+    directive: tuple[str, ...] = option(
+        read=_directives,
+        default=(),
+        repeat=True,
+        metavar="WORDS",
+        panel=_JOB,
+        help="One more directive, as the batch system writes it, e.g. --directive=--exclusive; may be repeated.",
+    )
+    module: tuple[str, ...] = option(
+        read=_modules, default=(), repeat=True, metavar="NAME", panel=_SCRIPT, help="A module to load; may be repeated."
+    )
+    launcher: str = option(
+        read=readers.choice(*NAMES),
+        default="auto",
+        metavar="NAME",
+        panel=_SCRIPT,
+        help=f"What starts the ranks: {join_words(NAMES, 'or')}. auto: srun under Slurm, jsrun under LSF, else the "
+        "engine's own mpirun.",
+    )
+    start: str | None = option(
+        read=readers.choice("volley", "launcher"),
+        shown="volley; launcher with jsrun",
+        metavar="NAME",
+        panel=_SCRIPT,
         help="What the last line starts: volley, which starts the launcher, or the launcher, which starts volley.",
-        show_default="volley; launcher with jsrun",
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", rich_help_panel=_SCRIPT, help="Write the script here.", show_default="stdout"
-    ),
-]
-Command = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="-- [COMMAND …]", help="What volley shall do there, as on its own command line."),
-]
-
-
-def order(options: Mapping[str, Any]) -> Order:
-    """Turn parsed options into an order.
-
-    Raises:
-        UserError: if the time is none.
-    """
-    from volley.batch.schedulers import Resources  # noqa: PLC0415  start-up: --help does without
-    from volley.batch.script import Order  # noqa: PLC0415
-
-    resources = Resources(
-        nodes=options["nodes"],
-        time_s=_seconds(options["time"]),
-        gpus_per_node=options["gpus_per_node"],
-        account=options["account"],
-        queue=options["queue"],
-        name=options["job_name"],
-        node_resource=options["node_resource"],
     )
-    return Order(
-        scheduler=options["scheduler"],
-        resources=resources,
-        ranks=options["ranks"],
-        modules=tuple(options["module"] or ()),
-        directives=tuple(options["directive"] or ()),
-        launcher=options["launcher"],
-        start=options["start"],
-        output=Path(options["output"]) if options["output"] else None,
+    output: Path | None = option(
+        "--output",
+        "-o",
+        read=readers.new_file,
+        shown="standard output",
+        metavar="FILE",
+        panel=_SCRIPT,
+        help="Write the script here.",
     )
+    command: tuple[str, ...] = argument("COMMAND …", positional="...", help="What volley shall do there, after --.")
 
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense together.
 
-def _seconds(text: str) -> int:
-    match = _TIME.fullmatch(text)
-    seconds = (
-        sum(int(number) * unit for number, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
-    )
-    if seconds == 0:
-        raise UserError(f"--time: {text!r} is no time for a job: write HH:MM:SS, e.g. {DEFAULT_TIME}")
-    return seconds
+        Raises:
+            UserError: if there is no batch system, or an option of another one.
+        """
+        if not self.scheduler:
+            raise UserError(f"name the batch system: --scheduler {join_words(SCHEDULERS, 'or')}")
+        if self.node_resource and self.scheduler != "age":
+            raise UserError(f"--node-resource is Grid Engine's: leave it out for {self.scheduler}")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command line of volley."""
+        return self.command[1:] if self.command[:1] == ("--",) else self.command

@@ -1,4 +1,4 @@
-"""From a measurement and an order to a job script.
+"""From a measurement and the options of ``volley batch`` to a job script.
 
 Everything that can be refused is refused here: a mistake must not wait in a queue for hours.
 """
@@ -6,284 +6,226 @@ Everything that can be refused is refused here: a mistake must not wait in a que
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from volley import engine, locate
-from volley.batch.schedulers import SCHEDULERS, Resources, Scheduler, head
+from volley import benchmarks
+from volley.batch.options import BatchOptions
+from volley.batch.schedulers import SCHEDULERS, JobResources, Scheduler, beginning
 from volley.errors import MachineError, UserError
+from volley.machine.mpi_stack import assemble, read_facts
+from volley.run import engine_path, preflight
+from volley.run.benchmark import Benchmark
+from volley.run.commandline import value_of
+from volley.run.engine import ask_about
+from volley.run.jobs import Site
 from volley.run.launchers.allocation import Allocation
 from volley.run.launchers.choose import choose
-from volley.run.launchers.job import Job
 from volley.run.launchers.launchers import LAUNCHERS, Launcher
-from volley.planning import Request, check_counts, check_sees_gpus, choose_transports, count_ranks
-from volley.stack import assemble, read_facts
-from volley.text import harmless, several
-from volley.trial import RISKY
-
-STARTS = ("volley", "launcher")
-_JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
-"""It becomes part of a file's name, and Grid Engine wants a letter first."""
-_NAME = re.compile(r"[A-Za-z0-9_.+:@%=/~^][A-Za-z0-9_.+:@%=/~^,-]*")
-"""What every batch system takes as a name without quotes; each quotes in its own way, or not at all."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """What the command line asks for, beside the measurement."""
-
-    scheduler: str
-    resources: Resources
-    ranks: int | None = None
-    """Ranks that were asked for; ``None``: the measurement's own."""
-    modules: tuple[str, ...] = ()
-    directives: tuple[str, ...] = ()
-    launcher: str = "auto"
-    start: str | None = None
-    """What the script's last line starts: ``volley`` or ``launcher``; ``None``: what suits the launcher."""
-    output: Path | None = None
+from volley.run.launchers.spec import LaunchSpec
+from volley.text import escape_controls
 
 
 @dataclass(frozen=True)
-class Script:
+class JobScript:
     """A job script, and what there is to say about it."""
 
     text: str
     submit: str
-    """The command that hands it in."""
+    """The command that submits it."""
     notes: tuple[str, ...]
 
 
-def write(order: Order, request: Request, words: Sequence[str]) -> Script:
-    """Write the script that runs ``volley WORDS``, which were read as ``request``.
+@dataclass(frozen=True)
+class _Ranks:
+    """The ranks of the job, and what starts them."""
+
+    launcher: Launcher
+    spec: LaunchSpec
+    transports: Sequence[str]
+    on_host: bool
+    """Every buffer is in host memory."""
+
+
+def write(options: BatchOptions) -> JobScript:
+    """Write the script that runs ``volley WORDS``.
 
     Raises:
         UserError: if the measurement makes no sense in such a job.
         MachineError: if the engine does not start here, or has no launcher.
     """
-    if order.scheduler not in SCHEDULERS:
-        raise UserError(f"--scheduler: there is no {order.scheduler!r}; choose {several(SCHEDULERS, 'or')}")
-    scheduler = SCHEDULERS[order.scheduler]
-    _check_words(order, words)
-    _check_request(order, request)
-    if request.benchmark == "node":
-        return _between_gpus(scheduler, order, request, words)
-    work = _work(scheduler, order, request, words)
-    asked = replace(order.resources, ranks=work.job.ranks, launcher=work.launcher.name)
-    _check_gpus(asked, request, used=work.job.gpus)
-    notes = (*_no_gpus(asked, request, work), *_no_resources(scheduler, order), *_other_matrix(asked, request))
-    submit = _submit(scheduler, asked, order.output)
-    lines = _beginning(scheduler, order, asked, submit)
-    if (order.start or ("launcher" if work.launcher.name == "jsrun" else "volley")) == "launcher":
-        _check_inside(request)
-        unnamed = RISKY in work.transports and RISKY not in request.transports
-        note = f"inside a launcher {RISKY} is measured only where it is named: add --transport {RISKY}"
-        return Script(_text([*lines, *_launcher_starts(work)]), submit, (*notes, *([note] if unnamed else [])))
-    return Script(_text([*lines, *_volley_starts(work, words, order)]), submit, notes)
+    benchmark, asked = benchmarks.read(options.words)
+    _check_words(options)
+    _check_asked(options, asked)
+    return _one_process(benchmark, options, asked) if benchmark.local else _many(benchmark, options, asked)
 
 
-def _between_gpus(scheduler: Scheduler, order: Order, request: Request, words: Sequence[str]) -> Script:
-    """One process has all GPUs of the job's node: there are no ranks, and no launcher but one that leads there."""
-    leads = LAUNCHERS["jsrun"]
-    far = scheduler.name == leads.at_home and order.start != "volley"
-    _check_between_gpus(order, request, leads if far else None)
-    asked = replace(order.resources, ranks=1, launcher=leads.name if far else "none")
-    submit = _submit(scheduler, asked, order.output)
-    itself = [*_itself(), *words]
-    if far:
+def _many(benchmark: Benchmark, options: BatchOptions, asked: Any) -> JobScript:
+    """Write the script of a job whose ranks a launcher starts."""
+    scheduler = SCHEDULERS[options.scheduler]
+    ranks = _ranks(benchmark, options, asked)
+    resources = JobResources(options, ranks.spec.ranks, ranks.launcher.name)
+    _check_gpus(resources, share=asked.job.share_gpu, used=ranks.spec.gpus)
+    named = value_of(asked, "--transport") or ()
+    notes = [*_no_resources(options), *_other_kind(benchmark, resources, asked, ranks)]
+    if named and ranks.spec.gpus and not resources.brings_gpus:
+        notes.insert(0, _no_gpus(1 if asked.job.share_gpu else resources.ranks_per_node))
+    submit = scheduler.submit(resources, _file(options))
+    lines = _head(scheduler, resources, submit)
+    if (options.start or ("launcher" if ranks.launcher.name == "jsrun" else "volley")) == "volley":
+        return JobScript(_text([*lines, *_volley_starts(ranks, options)]), submit, tuple(notes))
+    for option, given in (("--launches", asked.job.launches > 1), ("--launcher-arg", asked.job.launcher_arg)):
+        if given:
+            raise UserError(f"{option} is for a volley that starts its ranks itself: add --start volley before the --")
+    risky = preflight.RISKY
+    if risky in ranks.transports and risky not in named:
+        notes.append(f"inside a launcher {risky} is measured only where it is named: add --transport {risky}")
+    return JobScript(_text([*lines, *_launcher_starts(ranks)]), submit, tuple(notes))
+
+
+def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> JobScript:
+    """Write the script of a job without ranks: one process has all GPUs of the node."""
+    scheduler = SCHEDULERS[options.scheduler]
+    # With jsrun the script runs on a node without GPUs, and jsrun leads to one that has them.
+    jsrun = LAUNCHERS["jsrun"] if scheduler.launcher == "jsrun" and options.start != "volley" else None
+    _check_one_process(benchmark, options, asked, jsrun)
+    resources = JobResources(options, 1, jsrun.name if jsrun else "none")
+    submit = scheduler.submit(resources, _file(options))
+    line, comment = [*_itself(), *options.words], "# one process has all GPUs of the node"
+    if jsrun:
         comment = "# the script runs on a node without GPUs: jsrun leads to one that has them"
-        itself = [leads.program, *leads.words(Job(engine=(), ranks=1, gpus=True)), *itself]
-    else:
-        comment = "# one process has all GPUs of the node"
-    more = " ".join(order.directives).lower()
-    named = far or asked.gpus_per_node or "gpu" in more or "gres" in more or scheduler.name == "age"
-    notes = [] if named else [_without_gpus("with their number")]
+        line = [jsrun.program, *jsrun.words(LaunchSpec(engine=(), ranks=1, gpus=True)), *line]
+    more = " ".join(options.directive).lower()
+    notes = []
+    if not (jsrun or options.gpus_per_node or "gpu" in more or "gres" in more or scheduler.name == "age"):
+        notes.append(_no_gpus("with their number"))
     if scheduler.name in ("slurm", "pbs") and "excl" not in more and "cpus" not in more:
         notes.append(
             "one core is asked for, and some GPUs may be far from it: ask for the node with --directive, under Slurm "
             "--directive=--exclusive"
         )
-    lines = [*_beginning(scheduler, order, asked, submit), comment, shlex.join(itself)]
-    return Script(_text(lines), submit, (*notes, *_no_resources(scheduler, order)))
+    lines = [*_head(scheduler, resources, submit), comment, shlex.join(line)]
+    return JobScript(_text(lines), submit, (*notes, *_no_resources(options)))
 
 
-def _beginning(scheduler: Scheduler, order: Order, asked: Resources, submit: str) -> list[str]:
-    """Return all lines before those that measure."""
-    return [*head(scheduler, asked, order.directives), "", *_setting(scheduler, order, submit), ""]
-
-
-def _text(lines: Sequence[str]) -> str:
-    return "\n".join(lines) + "\n"
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What is to be started, and with what."""
-
-    launcher: Launcher
-    job: Job
-    transports: Sequence[str]
-
-
-def _work(scheduler: Scheduler, order: Order, request: Request, words: Sequence[str]) -> _Work:
-    """Hold the measurement against the engine, as it will be on the nodes."""
-    path = engine.find()
-    about = engine.ask_about(path)()
-    names = choose_transports(request.transports, about)
-    stack = assemble(path, read_facts(path))
-    ranks = _ranks(order, request)
-    allocation = Allocation(scheduler.name, order.resources.nodes, ranks)
-    launcher = choose(scheduler.launcher if order.launcher == "auto" else order.launcher, stack, allocation)
-    if launcher.at_home not in (None, scheduler.name):
+def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> _Ranks:
+    """Check the measurement against the engine, as it will be on the nodes."""
+    if options.ranks and asked.job.ranks not in (None, options.ranks):
+        raise UserError(f"--ranks {options.ranks} and, after the --, --ranks {asked.job.ranks}: leave one of them out")
+    asked = replace(asked, job=replace(asked.job, ranks=options.ranks or asked.job.ranks))
+    path = Path(engine_path.engine_path())
+    about = ask_about(path)()
+    plans = [job.plan for job in benchmark.jobs(asked, Site(about)).planned]
+    ranks = max(plan.world_size for plan in plans)
+    if ranks < options.nodes:
+        raise UserError(f"{ranks} ranks do not spread over {options.nodes} nodes: write --nodes {ranks}")
+    names = list(dict.fromkeys(name for plan in plans for name in plan.transports))
+    used = [each for each in about.transports if each.name in names]
+    scheduler, stack = SCHEDULERS[options.scheduler], assemble(path, read_facts(path))
+    allocation = Allocation(scheduler.name, options.nodes, ranks)
+    launcher = choose(scheduler.launcher if options.launcher == "auto" else options.launcher, stack, allocation)
+    if launcher.batch_system not in (None, scheduler.name):
         raise UserError(f"{launcher.name} is of no use in a job of {scheduler.name}: leave --launcher out")
-    on_gpus = [each for each in about.transports if each.name in names and each.memory == "device"]
-    job = Job(
-        engine=(*_itself(), *words),
+    spec = LaunchSpec(
+        engine=(*_itself(), *options.words),
         ranks=ranks,
         family=stack.built.mpi_family,
         mpiexec=stack.mpiexec,
         allocation=allocation,
-        gpus=bool(on_gpus),
-        device_buffers=any(each.mpi for each in on_gpus),
+        gpus=any(each.memory == "device" for each in used),
+        device_buffers=any(each.memory == "device" and each.mpi for each in used),
         mca=stack.mca,
         variables=stack.environment,
-        extra=request.launcher_args,
+        extra=asked.job.launcher_arg,
     )
-    return _Work(launcher, job, names)
+    return _Ranks(launcher, spec, names, on_host=all(each.memory == "host" for each in used))
 
 
-# ------------------------------------------------------------------------------------------ what cannot be asked
+# ---------------------------------------------------------------------------------------------- what is refused
 
 
-def _check_words(order: Order, words: Sequence[str]) -> None:
+def _check_words(options: BatchOptions) -> None:
     """Refuse what a script cannot hold: a line break would end a directive or a command in the middle."""
-    asked = order.resources
-    if not _JOB_NAME.fullmatch(asked.name):
-        raise UserError(
-            f"--job-name: {asked.name!r} is no name for a job: use a letter, then letters, digits and . _ - +"
-        )
-    names = {"--account": asked.account, "--queue": asked.queue, "--node-resource": asked.node_resource}
-    for option, value in names.items():
-        if value is not None and not _NAME.fullmatch(value):
-            raise UserError(
-                f"{option}: {value!r} is no name for a batch system: use letters, digits and . _ - + : @ / %"
-            )
-    if asked.node_resource and order.scheduler != "age":
-        raise UserError(f"--node-resource is Grid Engine's: leave it out for {order.scheduler}")
-    for module in order.modules:
-        if not module or module.startswith("-"):
-            raise UserError(f"--module: {module!r} is no module")
-    if not all(directive.strip() for directive in order.directives):
-        raise UserError("--directive: '' is no directive; write what the batch system reads, e.g. --exclusive")
     for option, value in (
-        *(("--module", module) for module in order.modules),
-        *(("--directive", directive) for directive in order.directives),
-        ("--output", str(order.output or "")),
-        *(("after --", word) for word in (*words, *_itself())),
+        *(("--module", module) for module in options.module),
+        *(("--directive", directive) for directive in options.directive),
+        ("--output", str(options.output or "")),
+        *(("after --", word) for word in (*options.words, *_itself())),
     ):
         if not value.isprintable():
-            raise UserError(f"{option}: a job script cannot hold the control character in {harmless(value)!r}")
+            raise UserError(f"{option}: a job script cannot hold the control character in {escape_controls(value)!r}")
 
 
-def _check_request(order: Order, request: Request) -> None:
-    check_counts(request)
-    if request.hosts:
+def _check_asked(options: BatchOptions, asked: Any) -> None:
+    """Refuse options of the measurement that make no sense in a job."""
+    job = asked.job
+    if job.hosts:
         raise UserError(
             "--hosts: the batch system chooses the hosts; to ask it for some, use e.g. --directive=--nodelist=a,b"
         )
-    if request.dry_run:
+    if job.dry_run:
         raise UserError("--dry-run starts nothing: leave it out of a job")
-    if request.launcher != "auto":
-        raise UserError(f"write --launcher before the command: volley batch --launcher {request.launcher} -- …")
-    if order.start not in (None, *STARTS):
-        raise UserError(f"--start: there is no {order.start!r}; choose {' or '.join(STARTS)}")
-    at_least_s = (request.budget_s or 0) * request.launches
-    if at_least_s > order.resources.time_s:
+    if job.launcher != "auto":
+        raise UserError(f"write --launcher before the command: volley batch --launcher {job.launcher} -- …")
+    at_least_s = (value_of(asked, "--budget") or 0) * job.launches
+    if at_least_s > options.time:
         raise UserError(
-            f"the job may measure for {at_least_s:g} s and ends after {order.resources.time_s} s: "
-            "raise --time, or lower --budget"
+            f"the job may measure for {at_least_s:g} s and ends after {options.time} s: raise --time, or lower --budget"
         )
 
 
-def _check_inside(request: Request) -> None:
-    """Refuse what only a volley outside of the launcher can do."""
-    for option, given in (("--launches", request.launches > 1), ("--launcher-arg", request.launcher_args)):
-        if given:
-            raise UserError(f"{option} is for a volley that starts its ranks itself: add --start volley before the --")
-
-
-def _check_between_gpus(order: Order, request: Request, leads: Launcher | None) -> None:
-    """Refuse what has no place where one process has all GPUs of a node; ``leads``: the launcher that leads there."""
-    if order.resources.nodes > 1:
-        raise UserError(f"--nodes {order.resources.nodes}: this matrix is between the GPUs of one node; leave it out")
-    if order.ranks not in (None, 1):
-        raise UserError(f"--ranks {order.ranks}: one process has all GPUs of the node; leave it out")
+def _check_one_process(benchmark: Benchmark, options: BatchOptions, asked: Any, jsrun: Launcher | None) -> None:
+    """Refuse what makes no sense where one process has all GPUs of a node; ``jsrun`` starts it, if anything does."""
+    if options.nodes > 1:
+        raise UserError(f"--nodes {options.nodes}: this measures between the GPUs of one node; leave it out")
+    if options.ranks not in (None, 1):
+        raise UserError(f"--ranks {options.ranks}: one process has all GPUs of the node; leave it out")
     nothing = "between GPUs of one node there are no ranks to start; leave it out"
-    if order.launcher not in ("auto", leads.name if leads else "auto"):
-        instead = ", and where there is no jsrun write --start volley" if leads else ""
-        raise UserError(f"--launcher {order.launcher}: {nothing}{instead}")
-    if order.start == "launcher" and not leads:
+    if options.launcher not in ("auto", jsrun.name if jsrun else "auto"):
+        instead = ", and where there is no jsrun write --start volley" if jsrun else ""
+        raise UserError(f"--launcher {options.launcher}: {nothing}{instead}")
+    if options.start == "launcher" and not jsrun:
         raise UserError(f"--start launcher: {nothing}")
-    check_sees_gpus(read_facts(engine.find()).cuda_version)
-    locate.node_engine_path()
-    there = order.resources.gpus_per_node
-    if there and request.gpus and max(request.gpus) >= there:
+    if read_facts(Path(engine_path.local_engine_path())).cuda_version is None:
+        raise MachineError(f"this engine was built without CUDA and sees no GPU; {benchmark.hint}")
+    there, gpus = options.gpus_per_node, asked.job.gpus
+    if there and gpus and max(gpus) >= there:
+        raise UserError(f"--gpus names GPU {max(gpus)}, counted from 0: write --gpus-per-node {max(gpus) + 1}")
+
+
+def _check_gpus(resources: JobResources, *, share: bool, used: bool) -> None:
+    gpus, ranks = resources.options.gpus_per_node, resources.ranks_per_node
+    if used and gpus and gpus < ranks and not share:
         raise UserError(
-            f"--gpus names GPU {max(request.gpus)}, counted from 0: write --gpus-per-node {max(request.gpus) + 1}"
+            f"{ranks} ranks and {gpus} GPU a node: write --gpus-per-node {ranks}, or --nodes {resources.ranks}, "
+            "or let ranks share one with --share-gpu after the --"
         )
 
 
-def _ranks(order: Order, request: Request) -> int:
-    """Return the ranks of the job, and hold them against the nodes."""
-    if order.ranks and request.ranks and order.ranks != request.ranks:
-        raise UserError(f"--ranks {order.ranks} and, after the --, --ranks {request.ranks}: leave one of them out")
-    ranks = count_ranks(replace(request, ranks=order.ranks or request.ranks), None)
-    if ranks < order.resources.nodes:
-        raise UserError(f"{ranks} ranks do not spread over {order.resources.nodes} nodes: write --nodes {ranks}")
-    return ranks
+# ------------------------------------------------------------------------------------------------- what is said
 
 
-def _no_gpus(asked: Resources, request: Request, work: _Work) -> tuple[str, ...]:
-    """Say where GPUs were asked to be measured, and nobody asked the batch system for one."""
-    if not (request.transports and work.job.gpus) or asked.gpus_per_node or asked.node_resource:
-        return ()
-    if work.launcher.name == "jsrun":
-        return ()
-    return (_without_gpus(1 if request.share_device else asked.ranks_per_node),)
-
-
-def _without_gpus(needed: int | str) -> str:
+def _no_gpus(needed: int | str) -> str:
     return f"no GPUs are asked for, and on many sites none will be there: add --gpus-per-node {needed}"
 
 
-def _no_resources(scheduler: Scheduler, order: Order) -> tuple[str, ...]:
-    """Say where a batch system is asked for nothing but time."""
-    if scheduler.name != "age" or order.resources.node_resource or order.directives:
-        return ()
-    return ("nothing but time is asked for: Grid Engine's names are the site's; add e.g. --node-resource rt_AF",)
+def _no_resources(options: BatchOptions) -> list[str]:
+    """Say that a batch system is asked for nothing but time."""
+    if options.scheduler != "age" or options.node_resource or options.directive:
+        return []
+    return ["nothing but time is asked for: Grid Engine's names are the site's; add e.g. --node-resource rt_AF"]
 
 
-def _other_matrix(asked: Resources, request: Request) -> tuple[str, ...]:
-    """Say where GPUs are asked for, and the matrix is between ranks through host memory."""
-    gpus = request.gpus or asked.gpus_per_node or asked.node_resource or asked.launcher == "jsrun"
-    if request.benchmark != "matrix" or request.transports != ("host",) or not gpus:
-        return ()
-    return (
-        "this matrix is between ranks, through host memory; for the GPUs of a node name its sections: --section all",
-    )
-
-
-def _check_gpus(asked: Resources, request: Request, *, used: bool) -> None:
-    gpus, ranks = asked.gpus_per_node, asked.ranks_per_node
-    if used and gpus and gpus < ranks and not request.share_device:
-        raise UserError(
-            f"{ranks} ranks and {gpus} GPU a node: write --gpus-per-node {ranks}, or --nodes {asked.ranks}, "
-            "or let ranks share one with --share-gpu after the --"
-        )
+def _other_kind(benchmark: Benchmark, resources: JobResources, asked: Any, ranks: _Ranks) -> list[str]:
+    """Say that GPUs are asked for and none is used, where another benchmark of the same command uses them."""
+    others = [each for each in benchmarks.BENCHMARKS if each.local and each.command == benchmark.command]
+    if not others or not ranks.on_host or not (asked.job.gpus or resources.brings_gpus):
+        return []
+    return [f"this measures between ranks, through host memory; between the GPUs of a node: {others[0].examples[-1]}"]
 
 
 # ------------------------------------------------------------------------------------------ the script's parts
@@ -297,51 +239,57 @@ def _itself() -> tuple[str, ...]:
     return (sys.executable, "-m", "volley")
 
 
-def _setting(scheduler: Scheduler, order: Order, submit: str) -> list[str]:
-    """Return the lines before the command: where it runs, its modules, and its engine where one was chosen."""
-    lines = [f"# Written by volley batch; hand it in with: {submit}"]
+def _head(scheduler: Scheduler, resources: JobResources, submit: str) -> list[str]:
+    """Return all lines before those that measure: directives, the folder, modules, the engine if one was chosen."""
+    options = resources.options
+    lines = [*beginning(scheduler, resources), ""]
+    lines += [f"# Written by volley batch; submit with: {submit}"]
     lines += [scheduler.to_submit_folder] if scheduler.to_submit_folder else []
-    if order.modules:
+    if options.module:
         lines += ["# module is a function of login shells", "command -v module >/dev/null || . /etc/profile"]
-        lines += [f"module load {shlex.join(order.modules)} || exit"]
-    chosen = os.environ.get(locate.VARIABLE)
-    return lines + ([f"export {locate.VARIABLE}={shlex.quote(locate.engine_path())}"] if chosen else [])
+        lines += [f"module load {shlex.join(options.module)} || exit"]
+    if os.environ.get(engine_path.VARIABLE):
+        lines += [f"export {engine_path.VARIABLE}={shlex.quote(engine_path.engine_path())}"]
+    return [*lines, ""]
 
 
-def _launcher(work: _Work) -> list[str]:
-    """The launcher's words; the engine's own mpirun by its path, others as the nodes know them."""
-    own = work.launcher.name == work.job.family and work.job.mpiexec
-    return [str(work.job.mpiexec) if own else work.launcher.program, *work.launcher.words(work.job), *work.job.extra]
+def _file(options: BatchOptions) -> str:
+    return shlex.quote(str(options.output)) if options.output else "FILE"
 
 
-def _launcher_starts(work: _Work) -> list[str]:
+def _text(lines: Sequence[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+def _launcher_words(ranks: _Ranks) -> list[str]:
+    """The launcher and its words; the engine's own mpirun by its path, others as the nodes know them."""
+    launcher, spec = ranks.launcher, ranks.spec
+    own = launcher.name == spec.family and spec.mpiexec
+    return [str(spec.mpiexec) if own else launcher.program, *launcher.words(spec), *spec.extra]
+
+
+def _launcher_starts(ranks: _Ranks) -> list[str]:
     """The launcher starts volley, which becomes the ranks; variables that it hands on are exported before."""
-    exports = [f"export {name}={shlex.quote(value)}" for name, value in work.launcher.environment(work.job).items()]
-    line = shlex.join([*_launcher(work), *work.job.engine])
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in ranks.launcher.environment(ranks.spec).items()]
+    line = shlex.join([*_launcher_words(ranks), *ranks.spec.engine])
     return [*exports, "# the launcher starts volley, which becomes the ranks", line]
 
 
-def _volley_starts(work: _Work, words: Sequence[str], order: Order) -> list[str]:
+def _volley_starts(ranks: _Ranks, options: BatchOptions) -> list[str]:
     """Volley starts the launcher: a comment says how, as of now."""
-    added = ["--launcher", work.launcher.name]
-    added += ["--ranks", str(order.ranks)] if order.ranks and "transports" in words[:1] else []
-    line = [*_itself(), *words[:1], *added, *words[1:]] if words and not words[0].startswith("-") else None
+    words = options.words
+    command = words[:1] if words and not words[0].startswith("-") else ()
+    added = ["--launcher", ranks.launcher.name]
+    added += ["--ranks", str(options.ranks)] if options.ranks and command else []
+    start = shlex.join([*_launcher_words(ranks), engine_path.NAME])
     return [
-        f"# volley then starts the ranks, on the hosts of the job, with: {shlex.join([*_launcher(work), locate.NAME])}",
-        shlex.join(line or [*_itself(), *added, *words]),
+        f"# volley then starts the ranks, on the hosts of the job, with: {start}",
+        shlex.join([*_itself(), *command, *added, *words[len(command) :]]),
     ]
 
 
-def _submit(scheduler: Scheduler, asked: Resources, output: Path | None) -> str:
-    words = scheduler.submit(asked, shlex.quote(str(output)) if output else "FILE")
-    return " ".join(words)
-
-
-# ------------------------------------------------------------------------------------------------------- output
-
-
-def deliver(script: Script, output: Path | None) -> None:
-    """Write the script to its file, or print it; what there is to say goes to stderr.
+def deliver(script: JobScript, output: Path | None) -> None:
+    """Write the script to its file, or print it; what there is to say goes to standard error.
 
     Raises:
         MachineError: if the file cannot be written.
@@ -353,7 +301,7 @@ def deliver(script: Script, output: Path | None) -> None:
         try:
             output.write_text(script.text, encoding="utf-8")
         except OSError as error:
-            raise MachineError(f"--output: cannot write {harmless(str(output))}: {error.strerror}") from None
-        print(f"hand it in with: {script.submit}", file=sys.stderr)
+            raise MachineError(f"--output: cannot write {escape_controls(str(output))}: {error.strerror}") from None
+        print(f"submit with: {script.submit}", file=sys.stderr)
     for note in script.notes:
         print(f"volley: {note}", file=sys.stderr)

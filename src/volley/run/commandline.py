@@ -273,6 +273,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         said = escape_controls(message).removeprefix("argument ").rstrip(".")
+        said = said.replace("expected 1 argument", "a value is missing; write -X as --option=-X")
         raise UserError(f"{said}; see {self.prog} --help")
 
 

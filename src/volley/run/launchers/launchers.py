@@ -6,9 +6,12 @@ A new launcher costs a class of a few lines, its place in ``LAUNCHERS`` and a te
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 from volley.errors import UserError
-from volley.run.launchers.spec import LaunchSpec
+
+if TYPE_CHECKING:  # start-up: the names of the launchers are needed before anything is started
+    from volley.run.launchers.spec import LaunchSpec
 
 
 class Launcher(ABC):
