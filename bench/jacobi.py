@@ -10,9 +10,10 @@ from pathlib import Path
 from comparisons import MIB, Finding
 from programs import LAUNCH_TIMEOUT_S, VOLLEY, Bench, BenchError
 
-from volley import engine
-from volley.records_io import read_runs
-from volley.solution import Solution, solutions
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.jacobi.results import Solution, solutions
+from volley.run import engine
+from volley.run.records_file import read_runs
 from volley.statistics.estimates import estimate
 
 BEYOND_CACHE = 4
@@ -65,10 +66,10 @@ def solve(side: int) -> Solution:
     """Launch ``volley jacobi`` on a square of that side."""
     with tempfile.TemporaryDirectory() as folder:
         records = Path(folder, "jacobi.jsonl")
-        words = ["--topology", "2", "1", "--domain", str(side // 2), str(side), "--iterations", str(ITERATIONS)]
+        words = ["--grid", "2", "1", "--domain", str(side // 2), str(side), "--iterations", str(ITERATIONS)]
         tokens = [*VOLLEY, "jacobi", *words, "-o", str(records)]
         done = subprocess.run(tokens, capture_output=True, timeout=LAUNCH_TIMEOUT_S, check=False)
         if done.returncode != 0:
             raise BenchError(f"volley jacobi ended with status {done.returncode}: {engine.clean(done.stderr)}")
-        (solution,) = solutions(read_runs(records))
+        (solution,) = solutions(read_runs(records, BENCHMARKS))
         return solution

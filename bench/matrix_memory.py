@@ -11,9 +11,10 @@ from pathlib import Path
 from comparisons import MIB, Finding
 from programs import LAUNCH_TIMEOUT_S, VOLLEY, Bench, BenchError, high_water
 
-from volley import engine
-from volley.records import Run
-from volley.records_io import decode_line
+from volley.benchmarks import BENCHMARKS
+from volley.run import engine
+from volley.run.records import Run
+from volley.run.records_file import LineReader
 from volley.statistics.estimates import estimate
 
 RANKS = (2, 4, 8, 16, 32, 64)
@@ -89,5 +90,5 @@ def peak(ranks: int) -> tuple[int, int]:
 def _pids(records: Path) -> list[int]:
     """The processes of the ranks, in their order; none as long as the run record is not written."""
     line, end, _ = records.read_bytes().partition(b"\n") if records.exists() else (b"", b"", b"")
-    run = decode_line(line) if end else None
+    run = LineReader(BENCHMARKS)(line) if end else None
     return [rank.pid for rank in run.ranks] if isinstance(run, Run) else []

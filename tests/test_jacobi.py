@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from the_command import Command, Finished, check_plan
-from volley.records import JacobiPoint
+from volley.benchmarks.jacobi.records import JacobiPoint
 
 WHOLE = (48, 40)
 """Columns and rows that every grid below divides."""
@@ -24,12 +24,12 @@ def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
 def words(grid: tuple[int, int], whole: tuple[int, int] = WHOLE) -> tuple[str, ...]:
     """The options for a global domain, whatever the grid."""
     domain = (whole[0] // grid[0], whole[1] // grid[1])
-    return ("jacobi", "--topology", *map(str, grid), "--domain", *map(str, domain))
+    return ("jacobi", "--grid", *map(str, grid), "--domain", *map(str, domain))
 
 
 def the_point(done: Finished) -> JacobiPoint:
     (log,) = done.records
-    (point,) = log.jacobi
+    (point,) = log.of(JacobiPoint)
     return point
 
 
@@ -45,7 +45,7 @@ def test_every_grid_gives_the_same_field_bit_for_bit(volley: Command, precision:
             done = volley(*words(grid), *ways)
             assert done.code == 0, done.err
             point = the_point(done)
-            found[grid, overlap] = (point.field_hash, point.iterations, point.residues)
+            found[grid, overlap] = (point.field_hash, point.iterations, point.residuals)
             assert point.threads == int(threads)
     assert len(set(map(str, found.values()))) == 1, found
 
@@ -56,17 +56,17 @@ def test_the_hash_knows_another_field(volley: Command) -> None:
 
 
 @pytest.mark.parametrize(("grid", "at_600"), [((2, 1), "0.000402"), ((2, 2), "0.000403")])
-def test_the_residues_of_the_example(volley: Command, grid: tuple[int, int], at_600: str) -> None:
+def test_the_residuals_of_the_example(volley: Command, grid: tuple[int, int], at_600: str) -> None:
     """Those of 4096 × 4096 points a process, as NVIDIA's example prints them.
 
     They do not depend on the columns: in 1000 iterations nothing comes from one side to the other.  One depends on the
     rows.
     """
-    done = volley("jacobi", "--topology", *map(str, grid), "--domain", "128", "4096")
-    residues = {each.iteration: f"{each.residue:.6f}" for each in the_point(done).residues}
+    done = volley("jacobi", "--grid", *map(str, grid), "--domain", "128", "4096")
+    residuals = {each.iteration: f"{each.residual:.6f}" for each in the_point(done).residuals}
     before, after = "0.250000 0.002397 0.001204 0.000804 0.000603 0.000483", "0.000345 0.000302 0.000269 0.000242"
-    assert list(residues) == [*range(0, 1000, 100), 999]
-    assert " ".join(residues.values()) == f"{before} {at_600} {after}"
+    assert list(residuals) == [*range(0, 1000, 100), 999]
+    assert " ".join(residuals.values()) == f"{before} {at_600} {after}"
 
 
 @pytest.mark.parametrize("grid", [(1, 1), (2, 1)])
@@ -92,13 +92,13 @@ def test_single_precision_comes_as_near_as_its_digits_allow(volley: Command) -> 
 # ------------------------------------------------------------------------------------------- when it ends
 
 
-def test_it_ends_when_the_residue_is_at_the_tolerance(volley: Command) -> None:
+def test_it_ends_when_the_residual_reaches_the_tolerance(volley: Command) -> None:
     point = the_point(volley(*words((2, 1)), "--tolerance", "0.01", "--iterations", "5000"))
     assert point.converged
     assert point.iterations < 5000
-    last = point.residues[-1]
+    last = point.residuals[-1]
     assert last.iteration == point.iterations - 1
-    assert (last.residue or 1) <= 0.01
+    assert (last.residual or 1) <= 0.01
     late = the_point(volley(*words((2, 1)), "--tolerance", "0.01", "--check-every", "16"))
     assert late.iterations == -(-last.iteration // 16) * 16 + 1
 
@@ -121,7 +121,7 @@ def test_batches_are_the_iterations(volley: Command) -> None:
 
 
 def test_a_corrupt_halo_is_found(volley: Command) -> None:
-    done = volley(*words((2, 1)), "--exchange", "corrupt")
+    done = volley(*words((2, 1)), "--transport", "corrupt")
     point = the_point(done)
     assert (done.code, point.status) == (1, "failed")
     assert point.mismatch is not None
@@ -131,7 +131,7 @@ def test_a_corrupt_halo_is_found(volley: Command) -> None:
 
 
 def test_a_halo_of_its_own_is_found_before_the_first_iteration(volley: Command) -> None:
-    done = volley(*words((1, 2)), "--exchange", "echo", "--format", "csv")
+    done = volley(*words((1, 2)), "--transport", "echo", "--format", "csv")
     point = the_point(done)
     assert (done.code, point.status, point.iterations) == (1, "failed", 0)
     assert "before the first iteration" in (point.reason or "")
@@ -140,10 +140,10 @@ def test_a_halo_of_its_own_is_found_before_the_first_iteration(volley: Command) 
 
 @pytest.mark.parametrize(("precision", "overlap"), [("double", "--overlap"), ("float", "--no-overlap")])
 def test_a_nan_ends_it_and_says_where_and_when(volley: Command, precision: str, overlap: str) -> None:
-    done = volley(*words((2, 1)), "--exchange", "nan", "--no-verify", "--precision", precision, overlap)
+    done = volley(*words((2, 1)), "--transport", "nan", "--no-verify", "--precision", precision, overlap)
     point = the_point(done)
     assert (done.code, point.status, point.iterations) == (1, "failed", 4)
-    assert point.residues[-1].residue is None
+    assert point.residuals[-1].residual is None
     said = "the field is no longer finite in iteration 3: first at column 23, row 1, on rank 0"
     assert point.reason == said
     assert f"FAILED: nan: {said}" in done.out
@@ -155,16 +155,16 @@ def test_a_nan_ends_it_and_says_where_and_when(volley: Command, precision: str, 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--topology", "2", "2", "--ranks", "6"), "write --topology 1 6, 2 3, 3 2 or 6 1, or start 4 ranks"),
-        (("--topology", "0", "2"), "at least 1 process"),
+        (("--grid", "2", "2", "--ranks", "6"), "write --grid 1 6, 2 3, 3 2 or 6 1, or start 4 ranks"),
+        (("--grid", "0", "2"), "at least 1 is needed"),
         (("--domain", "2", "8"), "e.g. --domain 3 8"),
         (("--domain", "8", str(1 << 31)), "at most 2147483647"),
         (("--precision", "half"), "choose double or float"),
         (("--tolerance", "0"), "above 0"),
         (("--tolerance", "nan"), "above 0"),
-        (("--exchange", "null"), "null carries no halos; those that do: host"),
-        (("--exchange", "hots"), "did you mean host?"),
-        (("--format", "olcf"), "cannot show jacobi"),
+        (("--transport", "null"), "null carries no halos; those that do: host"),
+        (("--transport", "hots"), "did you mean host?"),
+        (("--format", "olcf"), "there is no 'olcf'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(volley: Command, arguments: tuple[str, ...], said: str) -> None:
@@ -174,22 +174,23 @@ def test_what_makes_no_sense_is_refused(volley: Command, arguments: tuple[str, .
 
 
 def test_a_domain_beyond_memory_is_told_how_large_it_may_be(volley: Command) -> None:
-    done = volley("jacobi", "--topology", "1", "1", "--domain", "2000000", "2000000")
+    done = volley("jacobi", "--grid", "1", "1", "--domain", "2000000", "2000000")
     assert done.code == 3
     assert "is free: at most about" in done.out
 
 
 def test_the_engine_refuses_the_same(engine: Path) -> None:
     plan = {
+        "plan": 2,
         "benchmark": "jacobi",
         "world_size": 6,
         "transports": ["null"],
-        "jacobi": {"topology": [2, 2], "domain": [2, 8], "precision": "half", "tolerance": 0, "threads": 0, "more": 1},
+        "options": {"grid": [2, 2], "domain": [2, 8], "precision": "half", "tolerance": 0, "threads": 0, "more": 1},
     }
     done = check_plan(engine, plan)
     assert done.code == 2
-    for place in ("topology: a grid", "domain", "precision", "tolerance", "threads", "more"):
-        assert f"plan: $.jacobi.{place}" in done.err
+    for place in ("grid: a grid", "domain", "precision", "tolerance", "threads", "more"):
+        assert f"plan: $.options.{place}" in done.err
     assert "these do: 1 x 6, 2 x 3, 3 x 2, 6 x 1" in done.err
     assert "`null` carries no halos; those that do: host" in done.err
 
@@ -200,7 +201,7 @@ def test_the_engine_refuses_the_same(engine: Path) -> None:
 def test_the_grid_follows_the_ranks_of_a_foreign_launcher(volley: Command) -> None:
     done = volley("jacobi", "--domain", "8", "8", "--iterations", "5", before=volley.mpirun(2))
     assert done.code == 0, done.err
-    assert the_point(done).topology == [2, 1]
+    assert the_point(done).grid == [2, 1]
 
 
 def test_formats(volley: Command) -> None:
@@ -208,9 +209,9 @@ def test_formats(volley: Command) -> None:
     (row,) = csv.DictReader(io.StringIO(volley(*base, "--format", "csv").out))
     assert (row["exchange"], row["status"], row["iterations"]) == ("host", "ok", "120")
     document = json.loads(volley(*base, "--format", "json").out)
-    (solution,) = document["series"][0]["solutions"]
+    (solution,) = document["series"][0]["data"]
     assert solution["field_hash"] == row["field_hash"]
-    lines = volley(*base, "--format", "seed").out.splitlines()
+    lines = volley(*base, "--format", "nvidia-jacobi").out.splitlines()
     assert lines[:3] == [
         "Topology size: 2 x 1",
         "Local domain size (current node): 24 x 40",

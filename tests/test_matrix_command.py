@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from the_command import Command, check_plan
-from volley import matrices
+from volley.benchmarks.rank_matrix.records import RankMatrixRow
+from volley.benchmarks.rank_matrix.results import cases_of
 
 FEW = ("--iterations", "3", "--latency", "8", "--bandwidth", "4k", "--window", "4")
 
@@ -31,18 +32,19 @@ def test_every_pair_of_four_ranks_is_measured_and_verified(volley: Command, mode
     assert all(float(row["time_us"]) > 0 for row in found)
     assert all(float(row["bandwidth_GBps"]) > 0 for row in found)
     (log,) = done.records
-    assert len(log.rows) == 3 * 8
-    assert all(cell.messages_verified > 0 and not cell.samples_s for row in log.rows for cell in row.cells)
+    rows = log.of(RankMatrixRow)
+    assert len(rows) == 3 * 8
+    assert all(cell.messages_verified > 0 and not cell.samples_s for row in rows for cell in row.cells)
 
 
-def test_an_odd_number_of_ranks_plays_as_well(volley: Command) -> None:
+def test_an_odd_number_of_ranks_takes_part_as_well(volley: Command) -> None:
     done = volley("matrix", "--ranks", "3", "--mode", "loaded", "--no-retest", "--latency", "8", "--bandwidth", "none",
                   "--iterations", "3", "--samples", "--format", "json")  # fmt: skip
     assert done.code == 0, done.err
     (series,) = json.loads(done.out)["series"]
-    (matrix,) = series["matrices"]
-    assert [pair["status"] for pair in matrix["pairs"]] == ["ok"] * 6
-    assert all(len(cell.samples_s) == 1 for row in done.records[0].rows for cell in row.cells)
+    assert [row["status"] for row in series["data"]] == ["ok"] * 6
+    cells = [cell for row in done.records[0].of(RankMatrixRow) for cell in row.cells]
+    assert all(len(cell.samples_s) == sum(cell.visits) == 1 for cell in cells)
 
 
 def test_wrong_data_fails_its_cells_and_no_others(volley: Command) -> None:
@@ -50,7 +52,7 @@ def test_wrong_data_fails_its_cells_and_no_others(volley: Command) -> None:
     assert done.code == 1
     assert "FAILED: corrupt at 8 B, rank 0 → 1: the message that rank" in done.out
     (log,) = done.records
-    assert {(row.transport, cell.status) for row in log.rows for cell in row.cells} == {
+    assert {(row.transport, cell.status) for row in log.of(RankMatrixRow) for cell in row.cells} == {
         ("corrupt", "failed"),
         ("host", "ok"),
     }
@@ -63,14 +65,14 @@ def test_a_pair_that_hangs_is_named(volley: Command) -> None:
     assert "transport hang, pair 0-1, 8 B" in done.err
 
 
-def test_a_delayed_pair_is_measured_again_and_blamed(volley: Command) -> None:
+def test_a_delayed_pair_is_measured_again_and_flagged(volley: Command) -> None:
     done = volley("matrix", "--ranks", "4", "--transport", "delay", "--point-time", "0.01", "--bandwidth", "none")
     assert done.code == 0, done.err
     assert "measuring" in done.err
     first, *again = done.records
-    assert [0, 2] in again[0].run.plan.matrix.pairs  # type: ignore[union-attr]
-    (sheet,) = matrices.sheets([first, *again])
-    assert {(0, 2), (2, 0)} <= {verdict.first.pair for verdict in sheet.verdicts if verdict.blamed}
+    assert [0, 2] in again[0].run.plan.options.pairs  # type: ignore[union-attr]
+    (case,) = cases_of([first, *again])
+    assert {(0, 2), (2, 0)} <= {pair for pair, found in case.remeasured.items() if found.flagged}
     assert "delay at 8 B: rank 0 → 2 takes" in done.out
     shown = volley("show", done.err.splitlines()[-1].removeprefix("records: "))
     assert "delay at 8 B: rank 0 → 2 takes" in shown.out
@@ -96,10 +98,10 @@ def test_inside_a_launcher_all_its_ranks_take_part(volley: Command) -> None:
         (("--mode", "busy"), "--mode: there is no 'busy'; choose isolated or loaded"),
         (("--latency", "none", "--bandwidth", "none"), "nothing to measure"),
         (("--latency", "8:1Qi"), "--latency: "),
-        (("--format", "olcf"), "cannot show matrix"),
+        (("--format", "olcf"), "there is no 'olcf'"),
     ],
 )
-def test_a_matrix_without_sense_is_refused(volley: Command, words: tuple[str, ...], sentence: str) -> None:
+def test_a_usage_error_is_refused(volley: Command, words: tuple[str, ...], sentence: str) -> None:
     done = volley("matrix", *words)
     assert (done.code, done.out) == (2, "")
     assert sentence in done.err
@@ -114,8 +116,8 @@ def test_a_long_matrix_says_so_before_it_starts(volley: Command) -> None:
 
 
 def test_a_plan_of_a_matrix_is_checked_by_the_engine(engine: Path) -> None:
-    plan = {"plan": 1, "benchmark": "matrix", "transports": ["host"], "world_size": 2}
-    assert check_plan(engine, {**plan, "matrix": {"latency_sizes_bytes": [8], "pairs": [[1, 0]]}}).code == 0
-    bad = check_plan(engine, {**plan, "matrix": {"latency_sizes_bytes": [8], "pairs": [[0, 2]]}})
+    plan = {"plan": 2, "benchmark": "rank_matrix", "transports": ["host"], "world_size": 2}
+    assert check_plan(engine, {**plan, "options": {"latency_sizes_bytes": [8], "pairs": [[1, 0]]}}).code == 0
+    bad = check_plan(engine, {**plan, "options": {"latency_sizes_bytes": [8], "pairs": [[0, 2]]}})
     assert bad.code == 2
-    assert "$.matrix.pairs: there is no rank 2 among 2" in bad.err
+    assert "$.options.pairs: there is no rank 2 among 2" in bad.err

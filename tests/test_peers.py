@@ -22,8 +22,9 @@ from peers.table import PROGRAMS, TABLE, Asked, Comparison, Row, of, rate, total
 from programs import BenchError, Starter, account, read_starter
 
 from example_records import golden, log, pingpong, run, stream
-from volley.records_io import read_runs
-from volley.solution import solutions
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.jacobi.results import solutions
+from volley.run.records_file import read_runs
 
 TUTORIAL = """\
 Transfer size (B):          8, Transfer Time (s):     0.000012500, Bandwidth (GB/s):     0.000596046
@@ -180,7 +181,7 @@ def test_own_records_are_figures() -> None:
     assert found == {"host 8": 1e-6, "settled": 0.5}
     moved = figures([log(stream(samples, samples, 1024))])["host 1024"]
     assert moved == pytest.approx(2 * 64 * 1024 / 1e-6)
-    cells = figures(golden("matrix"))
+    cells = figures(golden("rank-matrix"))
     assert any(name.endswith(" 0 1") for name in cells)
     assert figures(golden("jacobi"))["host updates"] > 0
 
@@ -369,8 +370,8 @@ def test_a_job_of_four_ranks_is_started_as_volley_starts_it(
     assert len(account(starter, 4).ranks) == 4
 
 
-def test_a_solution_on_several_grids_is_held_against_one_process() -> None:
-    logs = read_runs(page.ROOT / "results/h200-x4/jacobi-scaling.jsonl")
+def test_a_solution_on_several_grids_is_compared_with_one_process() -> None:
+    logs = read_runs(page.ROOT / "results/h200-x4/jacobi-scaling.jsonl", BENCHMARKS)
     found = figures(logs)
     one, _, whole = (solutions([each])[0] for each in logs)
     assert (one.transport, whole.transport) == ("aware", "aware")
@@ -439,7 +440,7 @@ def test_a_row_is_the_median_of_ratios_over_rounds_of_all_sessions() -> None:
     ]
     found = page.seen(ROW, PAIR, both)
     assert found.value is not None
-    assert (found.value.count, found.value.kind) == (6, "interval")
+    assert (found.value.count, found.value.kind) == (6, "ci")
     assert (found.value.low, found.value.median, found.value.high) == pytest.approx((0.99, 1.0, 1.01))
     assert page.line(ROW, found).endswith("| ≤ 1.02 | 1.495 s | 1.500 s | 1.000 × (0.9900–1.010) | 6 | yes |")
 

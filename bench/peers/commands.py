@@ -14,10 +14,11 @@ from typing import Literal
 
 from programs import HERE, VOLLEY, BenchError, Starter
 
-from volley import engine
+from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
-from volley.records import Run
-from volley.records_io import read_runs
+from volley.run import engine
+from volley.run.records import Run
+from volley.run.records_file import read_runs
 
 from .readers import Reader, Reading
 from .results import figures
@@ -83,7 +84,7 @@ class Place:
             ended = finished(tokens, dict(os.environ))
             reason = ended.reason(-1)
             try:
-                found = figures(read_runs(records))
+                found = figures(read_runs(records, BENCHMARKS))
             except (OSError, UserError) as error:
                 return Outcome(ended.wall_s, Reading(), reason or str(error))
         return Outcome(ended.wall_s, Reading(found, self.run.engine.version), reason)

@@ -346,7 +346,7 @@ TABLE = (
     ),
     Comparison(
         "jacobi",
-        Ours("volley", ("jacobi", "-x", "aware", "--topology", "2", "1", "--domain", "4096", "4096")),
+        Ours("volley", ("jacobi", "-t", "aware", "--grid", "2", "1", "--domain", "4096", "4096")),
         (Command("example", "jacobi_cuda_aware_mpi", ("-t", "2", "1", "-d", "4096", "4096"), readers.jacobi_example),),
         (
             Row(
@@ -363,7 +363,7 @@ TABLE = (
         "jacobi-float",
         Ours(
             "volley",
-            ("jacobi", "-n", "1", "-x", "aware", "--domain", str(SIDE), str(SIDE), "--precision", "float"),
+            ("jacobi", "-n", "1", "-t", "aware", "--domain", str(SIDE), str(SIDE), "--precision", "float"),
         ),
         (
             Command(
@@ -392,7 +392,7 @@ TABLE = (
         Ours(
             "volley",
             tuple(
-                f"jacobi -x aware,device --topology 1 2 --domain {SIDE} {SIDE // 2} --precision float "
+                f"jacobi -t aware,device --grid 1 2 --domain {SIDE} {SIDE // 2} --precision float "
                 "--check-every 100".split()
             ),
         ),
@@ -415,7 +415,7 @@ TABLE = (
         Ours(
             "volley",
             tuple(
-                f"jacobi -x aware,device --topology 1 4 --domain {SIDE} {SIDE // 4} --precision float "
+                f"jacobi -t aware,device --grid 1 4 --domain {SIDE} {SIDE // 4} --precision float "
                 "--check-every 100 --scaling strong".split()
             ),
         ),

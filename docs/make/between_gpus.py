@@ -1,17 +1,15 @@
-"""The table of docs/method.md: what ``volley matrix`` says of the GPUs of one machine, from its records."""
+"""The table of docs/method: what ``volley matrix`` says of the GPUs of one machine, from its records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from volley import nodes
-from volley.nodes import Sheet
-from volley.records_io import read_runs
-from volley.report.node import shown, title, unit
-from volley.statistics import estimates as stats
-from volley.text import digits
-from volley.units import format_size
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.gpu_matrix.results import GpuMatrixCase, results
+from volley.run.records_file import read_runs
+from volley.statistics.estimates import median
+from volley.units import format_sig, format_size
 
 RECORDS = Path(__file__).parents[2] / "results/h200-x2/matrix.jsonl"
 
@@ -20,19 +18,19 @@ def between_gpus() -> Iterator[str]:
     """Yield the table: one row a section, the range over all pairs and the median within a GPU."""
     yield "| section | | unit | a window | between two | within one |"
     yield "| --- | --- | --- | --- | --: | --: |"
-    for sheet in nodes.sheets(read_runs(str(RECORDS))):
-        apart = _numbers(sheet, within=False)
-        within = _numbers(sheet, within=True)
-        window = f"{sheet.row.window} × {format_size(sheet.row.size_bytes)}"
-        cells = [f"`{sheet.row.section}`", title(sheet.row), unit(sheet.row), window, _range(apart)]
-        yield f"| {' | '.join(cells)} | {digits(stats.median(within), 4) if within else '–'} |"
+    for case in (case for series in results(read_runs(RECORDS, BENCHMARKS)) for case in series.cases):
+        apart = _numbers(case, within=False)
+        within = _numbers(case, within=True)
+        window = f"{case.window} × {format_size(case.size_bytes)}"
+        cells = [f"`{case.section.name}`", case.section.title, case.unit, window, _range(apart)]
+        yield f"| {' | '.join(cells)} | {format_sig(median(within)) if within else '–'} |"
 
 
-def _numbers(sheet: Sheet, *, within: bool) -> list[float]:
-    pairs = (pair for pair in sheet.cells if (pair[0] == pair[1]) is within)
-    return [number for pair in pairs if (number := shown(sheet, pair)) is not None]
+def _numbers(case: GpuMatrixCase, *, within: bool) -> list[float]:
+    pairs = (pair for pair in case.cells if (pair[0] == pair[1]) is within)
+    return [number for pair in pairs if (number := case.shown(pair)) is not None]
 
 
 def _range(numbers: Iterable[float]) -> str:
-    ends = [digits(end, 4) for end in (min(numbers), max(numbers))] if (numbers := list(numbers)) else ["–"]
+    ends = [format_sig(end) for end in (min(numbers), max(numbers))] if (numbers := list(numbers)) else ["–"]
     return "–".join(dict.fromkeys(ends))

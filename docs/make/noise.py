@@ -1,12 +1,14 @@
-"""A figure of docs/method.md: how far visits of a pair of ranks are off, by their median and when disturbed least."""
+"""A figure of docs/method: how far visits of a pair of ranks are off, by their median and when disturbed least."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from volley.records_io import read_runs
-from volley.statistics import estimates as stats
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.rank_matrix.records import RankMatrixRow
+from volley.run.records_file import read_runs
+from volley.statistics.estimates import median
 
 FOLDER = Path(__file__).parents[2] / "results/two-cores"
 RECORDED = ("noise-2-ranks", "noise-4-ranks")
@@ -24,8 +26,9 @@ def least_disturbed() -> Iterator[str]:
 def _off(name: str, which: str) -> float:
     """The 95th percentile of a visit's distance from what is usual for its pair, as a fraction of that."""
     times: dict[tuple[int, int], list[float]] = {}
-    for row in (row for log in read_runs(str(FOLDER / f"{name}.jsonl")) for row in log.rows):
-        for cell in row.cells if row.exercise == "stream" else ():
+    rows = [row for log in read_runs(FOLDER / f"{name}.jsonl", BENCHMARKS) for row in log.of(RankMatrixRow)]
+    for row in (row for row in rows if row.pattern == "stream"):
+        for cell in row.cells:
             times.setdefault((row.rank, cell.rank), []).append(getattr(cell, which))
-    off = sorted(abs(time / stats.median(those) - 1) for those in times.values() for time in those)
+    off = sorted(abs(time / median(those) - 1) for those in times.values() for time in those)
     return off[len(off) * 95 // 100]

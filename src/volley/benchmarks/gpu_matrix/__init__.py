@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from volley.benchmarks.gpu_matrix.options import FORMATS, GpuMatrixOptions
+from volley.benchmarks.gpu_matrix.options import FORMATS, HINT, GpuMatrixOptions
 from volley.machine.driver import has_driver
 from volley.run.benchmark import Benchmark
 from volley.run.inside_launcher import rank_info
@@ -35,5 +35,6 @@ BENCHMARK = Benchmark(
     ),
     formats=FORMATS,
     local=True,
+    hint=HINT,
     suits=suits,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from volley.benchmarks.gpu_matrix.options import GpuMatrixOptions
+from volley.benchmarks.gpu_matrix.options import HINT, GpuMatrixOptions
 from volley.benchmarks.gpu_matrix.records import GpuMatrixPlan
 from volley.errors import MachineError
 from volley.machine.driver import has_driver
@@ -18,17 +18,10 @@ def jobs(options: GpuMatrixOptions, site: Site) -> Jobs:
     """Describe the launch.
 
     Raises:
-        MachineError: if there is no driver, and so no GPU, or the engine was built without CUDA.
+        MachineError: if there is no driver, and so no GPU.
     """
     if not has_driver():
-        raise MachineError(
-            "there is no NVIDIA driver here, and so no GPU to measure; "
-            "volley matrix --transport host measures between ranks"
-        )
-    if site.about.cuda_built is None:
-        raise MachineError(
-            "this engine was built without CUDA and sees no GPU; volley matrix --transport host measures between ranks"
-        )
+        raise MachineError(f"there is no NVIDIA driver here, and so no GPU to measure; {HINT}")
     quick = options.as_the_sample
     part = GpuMatrixPlan(
         sections=list(options.sections), gpus=list(options.job.gpus), quick=quick, samples=options.samples

@@ -14,6 +14,9 @@ from volley.text import join_words
 CUDA_SAMPLES = "cuda-samples"
 FORMATS = {CUDA_SAMPLES: "the report of the CUDA sample p2pBandwidthLatencyTest"}
 
+HINT = "volley matrix --transport host measures between ranks"
+"""What to do where there are no GPUs."""
+
 POINT_TIME_S = 0.1
 """A cell has large messages or little noise: this is where an interval of 1 % is reached or never."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from volley.benchmarks.gpu_matrix import cuda_samples
+from volley.benchmarks.gpu_matrix.options import HINT
 from volley.benchmarks.gpu_matrix.results import HOST, WITHIN, GpuMatrixCase, GpuMatrixResults
 from volley.benchmarks.matrix import page as common
 from volley.benchmarks.matrix.comparable import Pair, PairRatio
@@ -165,7 +166,7 @@ def _legend(cases: Sequence[GpuMatrixCase]) -> str:
 def _missing(results: GpuMatrixResults) -> Iterator[Note]:
     """Say what there is none of."""
     for reason in results.reasons:
-        yield Note("missing", f"no GPU can be used: {reason}; --transport host measures between ranks")
+        yield Note("missing", f"no GPU can be used: {reason}; {HINT}")
     if len(results.devices) == 1:
         if "MIG" in results.devices[0].name.split():
             what = "one slice of a GPU (MIG): CUDA gives a process one slice and no peer access, so there are no pairs"

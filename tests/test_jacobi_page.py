@@ -8,21 +8,23 @@ import msgspec
 import pytest
 
 from example_records import golden, plan, run
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.jacobi.grids import grids, squarest
+from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint, JacobiResidual
+from volley.benchmarks.jacobi.results import solutions
 from volley.errors import UserError
-from volley.records import End, Jacobi, JacobiParts, JacobiPoint, JacobiResidue
-from volley.records_io import RunLog
-from volley.report import render
-from volley.solution import solutions
-from volley.solving import grids, squarest
+from volley.run.records import End
+from volley.run.records_file import RunLog
+from volley.run.show import render
 
-PROBLEM = Jacobi(topology=[2, 2], domain=[4096, 4096])
+PROBLEM = JacobiPlan(grid=[2, 2], domain=[4096, 4096])
 
 
 def point(**changes: object) -> JacobiPoint:
     parts = JacobiParts(interior_s=2.0, edges_s=0.2, pack_s=0.1, exchange_s=0.1, reduction_s=0.1)
     facts = JacobiPoint(
         transport="host",
-        topology=[2, 2],
+        grid=[2, 2],
         domain=[4096, 4096],
         precision="double",
         overlap=True,
@@ -30,9 +32,9 @@ def point(**changes: object) -> JacobiPoint:
         threads=1,
         stores="streaming",
         iterations=101,
-        residues=[
-            JacobiResidue(iteration=0, residue=0.25),
-            JacobiResidue(iteration=100, residue=0.0023972),
+        residuals=[
+            JacobiResidual(iteration=0, residual=0.25),
+            JacobiResidual(iteration=100, residual=0.0023972),
         ],
         batch_iterations=[1, *[10] * 10],
         batch_s=[0.5, *[0.25] * 10],
@@ -49,13 +51,13 @@ def point(**changes: object) -> JacobiPoint:
 
 
 def log(*points: JacobiPoint) -> RunLog:
-    the_run = run(plan(benchmark="jacobi", sizes_bytes=[], world_size=4, jacobi=PROBLEM))
-    return RunLog(run=the_run, jacobi=list(points), end=End(status="complete", elapsed_s=1.0))
+    the_run = run(plan("jacobi", world_size=4, options=PROBLEM))
+    return RunLog(run=the_run, records=list(points), end=End(status="complete", elapsed_s=1.0))
 
 
 def rendered(logs: list[RunLog], form: str) -> tuple[str, str]:
     out, err = io.StringIO(), io.StringIO()
-    render(logs, form, out, err=err, color=False)
+    render(logs, BENCHMARKS, form, out, err=err, color=False)
     return out.getvalue(), err.getvalue()
 
 
@@ -86,8 +88,8 @@ def test_one_failure_fails_all_launches() -> None:
     assert (solution.status, solution.reason, solution.time) == ("failed", "a halo is wrong", None)
 
 
-def test_the_seed_lines() -> None:
-    out, err = rendered([log(point())], "seed")
+def test_the_lines_of_nvidias_example() -> None:
+    out, err = rendered([log(point())], "nvidia-jacobi")
     note = "(algorithmic: 64 B an update)"
     each = 8190 * 8190 * 101 / 3.0 / 1e9 / 4
     assert out.splitlines() == [
@@ -108,9 +110,11 @@ def test_the_seed_lines() -> None:
     assert not err
 
 
-def test_a_last_residue_between_two_lines_is_not_a_line() -> None:
-    residues = [*point().residues, JacobiResidue(iteration=130, residue=0.001)]
-    out, _ = rendered([log(point(residues=residues, iterations=131, batch_iterations=[131], batch_s=[1.0]))], "seed")
+def test_a_last_residual_between_two_lines_is_not_a_line() -> None:
+    residuals = [*point().residuals, JacobiResidual(iteration=130, residual=0.001)]
+    out, _ = rendered(
+        [log(point(residuals=residuals, iterations=131, batch_iterations=[131], batch_s=[1.0]))], "nvidia-jacobi"
+    )
     assert "Iteration: 130" not in out
     assert "Stopped after 131 iterations with residue 0.001000" in out
 
@@ -124,7 +128,7 @@ def test_the_table() -> None:
     assert "interior 80.0 %, edges 8.0 %, pack 4.0 %, exchange 4.0 % and reduction 4.0 %" in out
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "json", "seed"])
+@pytest.mark.parametrize("form", ["table", "csv", "json", "nvidia-jacobi"])
 def test_what_failed_is_said(form: str) -> None:
     bad = point(status="failed", reason="a halo\x1b[31m is wrong", batch_s=[], batch_iterations=[])
     out, err = rendered([log(bad)], form)
@@ -132,14 +136,14 @@ def test_what_failed_is_said(form: str) -> None:
 
 
 def test_formats_belong_to_their_benchmarks() -> None:
-    with pytest.raises(UserError, match="seed is the report of NVIDIA's Jacobi example and cannot show pingpong"):
-        rendered(golden("pingpong-host"), "seed")
-    with pytest.raises(UserError, match="show those runs apart"):
+    with pytest.raises(UserError, match="nvidia-jacobi is the lines of NVIDIA's Jacobi example, and cannot show pingp"):
+        rendered(golden("pingpong-host"), "nvidia-jacobi")
+    with pytest.raises(UserError, match="show each benchmark by itself"):
         rendered([log(point()), *golden("pingpong-host")], "csv")
 
 
 def test_the_golden_solution_is_shown_in_every_format() -> None:
-    for form in ("table", "csv", "json", "seed"):
+    for form in ("table", "csv", "json", "nvidia-jacobi"):
         out, _ = rendered(golden("jacobi"), form)
         assert out
 

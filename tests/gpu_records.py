@@ -1,4 +1,4 @@
-"""Records of a node's matrices, made with few words: what H200s gave, so that reports have something to show."""
+"""Records of matrices between GPUs, made with few words: what H200s gave, so that reports have something to show."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any, Literal
 import msgspec
 
 from example_records import run
-from volley.options.node import SECTIONS, USUAL
-from volley.records import Device, End, Gpu, Hardware, Node, NodeCell, NodeGpus, NodeRow, NvLink, PeerStatus, Plan
-from volley.records_io import RunLog
+from volley.benchmarks.gpu_matrix.options import SECTIONS, USUAL
+from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
+from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
+from volley.run.plan import Plan
+from volley.run.records import Device, End
+from volley.run.records_file import RunLog
 
 MIB = 1 << 20
 RATES = {
@@ -43,21 +46,21 @@ def facts_of(section: str) -> dict[str, Any]:
     """What the engine says of a section in each of its rows."""
     name, _, variant = section.partition("/")
     small = name in {"completion", "issue", "enqueue"}
-    figure = name if small or name in {"store", "load"} else "bandwidth"
+    metric = name if small or name in {"store", "load"} else "bandwidth"
     kernel = "kernel" in variant or name in {"store", "load"}
     ends = {"host-to-gpu": "host to gpu", "gpu-to-host": "gpu to host"}.get(name, "gpus")
     size = {"store": 8, "load": 16 << 10}.get(name, 16 if small else 64 * MIB if ends != "gpus" else 256 * MIB)
     off = variant == "off" or ends != "gpus"
     return {
         "section": section,
-        "figure": figure,
-        "mover": "kernel" if kernel else "copy engine",
-        "way": "read" if variant in {"read", "kernel-read"} or name == "load" else "write",
+        "metric": metric,
+        "engine": "SM" if kernel else "copy engine",
+        "operation": "read" if variant in {"read", "kernel-read"} or name == "load" else "write",
         "direction": "bi" if name == "bi" else "uni",
         "ends": ends,
         "peer_access": not off,
         "size_bytes": size,
-        "window": 4 if figure == "bandwidth" and variant != "off" else 1,
+        "window": 4 if metric == "bandwidth" and variant != "off" else 1,
     }
 
 
@@ -70,14 +73,14 @@ def time_s(facts: Mapping[str, Any], within: bool, slowness: float = 1.0) -> flo
     return float(facts["size_bytes"] * facts["window"] * (2 if facts["direction"] == "bi" else 1) / rate * slowness)
 
 
-def cell(gpu: str, median_s: float, **changes: Any) -> NodeCell:
-    facts = {"samples": 6, "count_per_sample": 1, "ended_by": "interval", "messages_verified": 6}
+def cell(gpu: str, median_s: float, **changes: Any) -> GpuMatrixCell:
+    facts = {"samples": 6, "count_per_sample": 1, "ended_by": "ci", "messages_verified": 6}
     bounds = {"median_s": median_s, "low_s": median_s * 0.999, "high_s": median_s * 1.001}
-    return NodeCell(**{"gpu": gpu, "status": "ok", **bounds, **facts, **changes})
+    return GpuMatrixCell(**{"gpu": gpu, "status": "ok", **bounds, **facts, **changes})
 
 
-def failed(gpu: str, reason: str, status: str = "failed") -> NodeCell:
-    return NodeCell(gpu=gpu, status=status, reason=reason)  # type: ignore[arg-type]
+def failed(gpu: str, reason: str, status: str = "failed") -> GpuMatrixCell:
+    return GpuMatrixCell(gpu=gpu, status=status, reason=reason)  # type: ignore[arg-type]
 
 
 def rows(
@@ -86,28 +89,28 @@ def rows(
     *,
     access: Callable[[Pair], bool] = lambda _: True,
     slow: Mapping[Pair, float] | None = None,
-    other: Mapping[Pair, NodeCell] | None = None,
-) -> list[NodeRow]:
+    other: Mapping[Pair, GpuMatrixCell] | None = None,
+) -> list[GpuMatrixRow]:
     """All rows of a section; ``slow`` multiplies times, ``other`` replaces cells."""
     facts = facts_of(section)
     slow, other = slow or {}, other or {}
-    hosted = facts["ends"] != "gpus"
+    with_host = facts["ends"] != "gpus"
     found = []
-    for first, one in enumerate([None] if hosted else devices):
+    for first, one in enumerate([None] if with_host else devices):
         cells = []
         for second, two in enumerate(devices):
             pair = (first, second)
             within = one is not None and first == second
-            peers = None if hosted else within or (facts["peer_access"] and access(pair))
+            peers = None if with_host else within or (facts["peer_access"] and access(pair))
             through = "uni/off" if section.startswith("uni") else "bi/off"
-            real = facts if hosted or peers or facts["figure"] != "bandwidth" else {**facts, "section": through}
-            ways = 2 if facts["direction"] == "bi" or facts["figure"] == "store" else 1
+            real = facts if with_host or peers or facts["metric"] != "bandwidth" else {**facts, "section": through}
+            ways = 2 if facts["direction"] == "bi" or facts["metric"] == "store" else 1
             counts = {"messages_timed": 6 * ways * facts["window"], "messages_verified": 6 * ways}
             made = cell(two.uuid, time_s(real, within, slow.get(pair, 1.0)), peer_access=peers, **counts)
-            if facts["mover"] == "kernel" and not peers:
+            if facts["engine"] == "SM" and not peers:
                 made = failed(two.uuid, "there is no peer access between the two", "skipped")
             cells.append(other.get(pair, made))
-        found.append(NodeRow(**facts, gpu=one and one.uuid, cells=cells))
+        found.append(GpuMatrixRow(**facts, gpu=one and one.uuid, cells=cells))
     return found
 
 
@@ -146,22 +149,20 @@ def log(
     devices: Sequence[Device] | None = None,
     links: int | None = 18,
     access: Callable[[Pair], bool] = lambda _: True,
-    changed: Mapping[str, list[NodeRow]] | None = None,
+    changed: Mapping[str, list[GpuMatrixRow]] | None = None,
 ) -> RunLog:
     """A whole run; ``changed`` replaces the rows of sections."""
     there = list(devices or [device(number) for number in range(count)])
-    plan = Plan(benchmark="node", world_size=1, transports=[], node=Node(sections=list(sections)))
+    plan = Plan(benchmark="gpu_matrix", world_size=1, transports=[], options=GpuMatrixPlan(sections=list(sections)))
     rank = msgspec.structs.replace(run().ranks[0], device=there[0] if there else None)
     made = RunLog(run=run(plan, ranks=[rank]))
-    made.node = NodeGpus(
-        devices=there,
-        can_access=[[one == two or access((one, two)) for two in range(len(there))] for one in range(len(there))],
-    )
+    can = [[one == two or access((one, two)) for two in range(len(there))] for one in range(len(there))]
+    made.records.append(GpuMatrixGpus(devices=there, can_access=can))
     if links is not None:
         made.hardware.append(hardware(there, links))
     ordered = [name for name in SECTIONS if name in sections]
     for name in ordered:
-        made.node_rows += (changed or {}).get(name) or rows(name, there, access=access)
+        made.records += (changed or {}).get(name) or rows(name, there, access=access)
     bad = made.statuses.count("failed")
     status: Literal["complete", "failed"] = "failed" if bad else "complete"
     made.end = End(status=status, points_ok=len(made.statuses) - bad, points_failed=bad, elapsed_s=9.0)

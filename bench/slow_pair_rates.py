@@ -1,13 +1,13 @@
-"""How often volley finds a slow pair of ranks, and how often it blames a good one: resampled recorded noise.
+"""How often volley finds a slow pair of ranks, and how often it flags a good one: resampled recorded noise.
 
-    python bench/blame_rates.py [RECORDS…] [--matrices N]
+    python bench/slow_pair_rates.py [RECORDS…] [--matrices N]
 
 The records are those of a matrix that was measured many times (``"repeats"`` in its plan), in the order in which its
 pairs were visited.  What a visit took, over the median of all visits of that pair, is noise: what really differs
 between pairs is divided out.  A simulated matrix draws its visits one after another, in stretches of consecutive
 recorded ones (a block bootstrap: H. R. Künsch, Annals of Statistics 17, 1989), so that what disturbed several visits
-in a row does so here.  A visit costs what all exercises together took.  One random pair is slower than that, both
-ways, and ``volley.blame`` judges as it does in earnest, round after round, within its limit of time.
+in a row does so here.  A visit costs what all patterns together took.  One random pair is slower than that, in both
+directions, and the rank matrix judges as it does in earnest, round after round, within its limit of time.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 
-from volley import blame, stats
-from volley.blame import Pair
-from volley.options.matrix import REPEATS
-from volley.records import Cell
-from volley.records_io import read_runs
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.matrix.comparable import Pair, compare, suspects
+from volley.benchmarks.rank_matrix import slow_pairs
+from volley.benchmarks.rank_matrix.options import RankMatrixOptions
+from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixRow
+from volley.run.records_file import read_runs
+from volley.statistics.estimates import median
 
 FOLDER = Path(__file__).parents[1] / "results" / "two-cores"
 RECORDS = [
     FOLDER / f"noise-{name}-later.jsonl" for name in ("2-ranks", "4-ranks", "2-ranks-disturbed", "4-ranks-disturbed")
 ]
-"""Nothing was chosen by these.  The limits in ``volley.blame`` were chosen by those without ``-later``."""
+"""The limits were chosen by the records without ``-later``, not by these."""
 SLOWER = (0.0, 0.05, 0.10, 0.20, 0.50)
 RANKS = (4, 8, 16)
 SEED = 20260101
@@ -46,7 +48,7 @@ class Visit:
     off: float
     """Its least disturbed time over what is usual for the pair."""
     seconds: float
-    """How long it took, all exercises together."""
+    """How long it took, all patterns together."""
 
 
 @dataclass
@@ -82,69 +84,68 @@ class Machine:
 
 
 def visits_of(path: Path) -> dict[str, list[Visit]]:
-    """Return the recorded visits of each exercise, in their order."""
-    rows = [row for log in read_runs(path) for row in log.rows]
-    cells = {(row.exercise, row.repeat, (row.rank, cell.rank)): cell for row in rows for cell in row.cells}
-    exercises = list(dict.fromkeys(exercise for exercise, _, _ in cells))
+    """Return the recorded visits of each pattern, in their order."""
+    rows = [row for log in read_runs(path, BENCHMARKS) for row in log.of(RankMatrixRow)]
+    cells = {(row.pattern, row.repeat, (row.rank, cell.rank)): cell for row in rows for cell in row.cells}
+    patterns = list(dict.fromkeys(pattern for pattern, _, _ in cells))
     pairs = sorted({pair for _, _, pair in cells})
     repeats = sorted({repeat for _, repeat, _ in cells})
     order = [(repeat, pairs[(turn + repeat) % len(pairs)]) for repeat in repeats for turn in range(len(pairs))]
     found: dict[str, list[Visit]] = {}
-    for exercise in exercises:
-        usual = {pair: stats.median([_least(cells[exercise, repeat, pair]) for repeat in repeats]) for pair in pairs}
-        found[exercise] = [
+    for pattern in patterns:
+        usual = {pair: median([_least_s(cells[pattern, repeat, pair]) for repeat in repeats]) for pair in pairs}
+        found[pattern] = [
             Visit(
-                _least(cells[exercise, repeat, pair]) / usual[pair],
-                sum(cells[each, repeat, pair].elapsed_s for each in exercises),
+                _least_s(cells[pattern, repeat, pair]) / usual[pair],
+                sum(cells[each, repeat, pair].elapsed_s for each in patterns),
             )
             for repeat, pair in order
         ]
     return found
 
 
-def _least(cell: Cell) -> float:
+def _least_s(cell: RankMatrixCell) -> float:
     if cell.low_s is None:
         raise ValueError(f"a visit of rank {cell.rank} holds no time: {cell.status}")
     return cell.low_s
 
 
-def blamed(machine: Machine, ranks: int) -> set[Pair]:
-    """Simulate one matrix; return who is blamed."""
+def flagged(machine: Machine, ranks: int) -> set[Pair]:
+    """Simulate one matrix; return the pairs that are flagged."""
     pairs = list(permutations(range(ranks), 2))
     kinds = dict.fromkeys(pairs, "same socket")
-    passes = [machine.measured(pairs, repeat) for repeat in range(REPEATS)]
+    passes = [machine.measured(pairs, repeat) for repeat in range(RankMatrixOptions.repeats)]
     first_s = machine.spent_s
-    found = blame.standings({pair: stats.median([times[pair] for times in passes]) for pair in pairs}, kinds)
-    at_best = blame.standings({pair: min(times[pair] for times in passes) for pair in pairs}, kinds)
-    suspects = blame.suspects(found, at_best, kinds)
-    controls = blame.controls(found, kinds, suspects)
-    verdicts: dict[Pair, blame.Verdict] = {}
+    ratios = compare({pair: median([times[pair] for times in passes]) for pair in pairs}, kinds)
+    at_best = compare({pair: min(times[pair] for times in passes) for pair in pairs}, kinds)
+    found = suspects(ratios, at_best, kinds)
+    controls = slow_pairs.controls(ratios, kinds, found)
+    remeasured: dict[Pair, slow_pairs.Remeasurement] = {}
     again: list[Mapping[Pair, float]] = []
-    for wanted in blame.ROUNDS:
-        undecided = blame.undecided(suspects, verdicts)
-        left_s = max(blame.LONGEST_S, first_s) - (machine.spent_s - first_s)
-        most, repeats = blame.affordable(len(undecided), len(controls), wanted, machine.pair_s, left_s)
-        order = blame.in_turn(undecided[:most], controls)
+    for wanted in slow_pairs.ROUNDS:
+        undecided = slow_pairs.undecided(found, remeasured)
+        left_s = max(slow_pairs.LONGEST_S, first_s) - (machine.spent_s - first_s)
+        most, repeats = slow_pairs.affordable(len(undecided), len(controls), wanted, machine.pair_s, left_s)
+        order = slow_pairs.in_turn(undecided[:most], controls)
         again += [machine.measured(order, repeat) for repeat in range(repeats)]
-        for each in suspects:
-            verdict = blame.verdict(each, again, controls, len(suspects))
-            if verdict:
-                verdicts[each.pair] = verdict
-    return {pair for pair, verdict in verdicts.items() if verdict.blamed}
+        for each in found:
+            if judged := slow_pairs.judge(each, again, controls, len(found)):
+                remeasured[each.pair] = judged
+    return {pair for pair, judged in remeasured.items() if judged.flagged}
 
 
 def rates(
     visits: Sequence[Visit], ranks: int, slower: float, matrices: int, dice: random.Random
 ) -> tuple[float, float]:
-    """Return the share of matrices in which the slow pair is named, and in which a good one is."""
-    named = wrong = 0
+    """Return the share of matrices in which the slow pair is flagged, and in which a good one is."""
+    right = wrong = 0
     for _ in range(matrices):
         first, second = dice.sample(range(ranks), 2)
-        ways = {(first, second), (second, first)} if slower else set()
-        who = blamed(Machine(visits, dice, (first, second), slower), ranks)
-        named += bool(who & ways)
-        wrong += bool(who - ways)
-    return named / matrices, wrong / matrices
+        slow = {(first, second), (second, first)} if slower else set()
+        who = flagged(Machine(visits, dice, (first, second), slower), ranks)
+        right += bool(who & slow)
+        wrong += bool(who - slow)
+    return right / matrices, wrong / matrices
 
 
 def repeatable() -> random.Random:
@@ -157,32 +158,32 @@ def line(visits: Sequence[Visit], ranks: int, matrices: int, dice: random.Random
     off = sorted(abs(visit.off - 1) for visit in visits)
     cells = [f"{off[len(off) // 2]:.1%}, {off[len(off) * 95 // 100]:.1%}", str(ranks)]
     for slower in SLOWER:
-        named, wrong = rates(visits, ranks, slower, matrices, dice)
-        cells.append(f"{named:.0%} ({wrong:.1%})" if slower else f"– ({wrong:.1%})")
+        right, wrong = rates(visits, ranks, slower, matrices, dice)
+        cells.append(f"{right:.0%} ({wrong:.1%})" if slower else f"– ({wrong:.1%})")
     return f"{' | '.join(cells)} |".replace("%", " %")
 
 
 def main() -> None:
-    """Print the table of docs/method.md."""
+    """Print the table of docs/method/rank-matrix.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("records", nargs="*", type=Path, default=RECORDS)
     parser.add_argument("--matrices", type=int, default=MATRICES, help="simulated matrices a cell of the table")
     given = parser.parse_args()
     recorded = {
-        (path.stem.removeprefix("noise-"), exercise): visits
+        (path.stem.removeprefix("noise-"), pattern): visits
         for path in given.records
-        for exercise, visits in visits_of(path).items()
+        for pattern, visits in visits_of(path).items()
     }
     print(
-        "| recorded with | exercise | noise | ranks |"
+        "| recorded with | pattern | noise | ranks |"
         + "".join(f" {slower:.0%} slower |".replace("%", " %") for slower in SLOWER)
     )
     print("| --- | --- | --- | --- |" + " --- |" * len(SLOWER))
-    for (name, exercise), visits in recorded.items():
+    for (name, pattern), visits in recorded.items():
         dice = repeatable()
         for ranks in RANKS:
             shown = line(visits, ranks, given.matrices, dice)
-            print(f"| {name} | {exercise} | {shown}", flush=True)
+            print(f"| {name} | {pattern} | {shown}", flush=True)
 
 
 if __name__ == "__main__":

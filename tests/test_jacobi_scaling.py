@@ -1,0 +1,145 @@
+"""How solutions on several grids are held against one process: derived by hand."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from example_records import plan, run
+from test_jacobi_page import point
+from volley.benchmarks import BENCHMARKS, read
+from volley.benchmarks.jacobi.grids import grids_up_to
+from volley.benchmarks.jacobi.jobs import jobs
+from volley.benchmarks.jacobi.page import slower_parts
+from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan
+from volley.benchmarks.jacobi.results import Solution, solutions
+from volley.benchmarks.jacobi.scaling import scaling_chains
+from volley.errors import UserError
+from volley.run.engine import About, TransportAbout
+from volley.run.inside_launcher import RankInfo
+from volley.run.jobs import Site
+from volley.run.plan import Plan
+from volley.run.records import End
+from volley.run.records_file import RunLog
+from volley.run.show import render
+
+HOST = TransportAbout(name="host", summary="MPI", mpi=True, memory="host", halos=True)
+
+
+def solved(grid: tuple[int, int], domain: tuple[int, int], second: float, **changes: object) -> RunLog:
+    """A log of one solution whose iterations take so long."""
+    problem = JacobiPlan(grid=list(grid), domain=list(domain))
+    ranks = grid[0] * grid[1]
+    the_run = run(plan("jacobi", world_size=ranks, options=problem))
+    batches = {"batch_iterations": [1, *[10] * 10], "batch_s": [1.0, *[10 * second] * 10]}
+    one = point(grid=list(grid), domain=list(domain), **batches, **changes)
+    return RunLog(run=the_run, records=[one], end=End(status="complete", elapsed_s=1.0))
+
+
+def solutions_of(logs: list[RunLog]) -> list[Solution]:
+    return [solution for log in logs for solution in solutions([log])]
+
+
+def shown(logs: list[RunLog], format_name: str = "table") -> str:
+    out = io.StringIO()
+    render(logs, BENCHMARKS, format_name, out, color=False)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("last", "chain"),
+    [
+        ((1, 1), [(1, 1)]),
+        ((4, 2), [(1, 1), (1, 2), (2, 2), (4, 2)]),
+        ((2, 2), [(1, 1), (1, 2), (2, 2)]),
+        ((1, 6), [(1, 1), (1, 3), (1, 6)]),
+        ((2147483647, 1), [(1, 1), (2147483647, 1)]),  # a prime
+    ],
+)
+def test_grids_up_to_the_last_divide_it(last: tuple[int, int], chain: list[tuple[int, int]]) -> None:
+    assert grids_up_to(last) == chain
+    assert all(last[0] % across == last[1] % along == 0 for across, along in chain)
+
+
+def planned(*words: str, position: RankInfo | None = None) -> list[Plan]:
+    _, options = read(["jacobi", *words])
+    return [job.plan for job in jobs(options, Site(About(transports=(HOST,)), position)).planned]
+
+
+def test_strong_keeps_the_whole_and_weak_the_part() -> None:
+    strong = planned("--grid", "4", "1", "--scaling", "strong")
+    assert [(each.options.grid, each.world_size) for each in strong] == [([1, 1], 1), ([2, 1], 2), ([4, 1], 4)]
+    assert [each.options.domain for each in strong] == [[16384, 4096], [8192, 4096], [4096, 4096]]
+    weak = planned("--grid", "4", "1", "--scaling", "weak", "--launches", "2")
+    assert [each.options.domain for each in weak] == [[4096, 4096]] * 6
+    assert [each.world_size for each in weak] == [1, 1, 2, 2, 4, 4]
+
+
+def test_scaling_that_no_plan_or_launcher_can_hold_is_refused() -> None:
+    with pytest.raises(UserError, match="choose a smaller --domain"):
+        planned("--grid", "4", "1", "--domain", "1000000000", "8", "--scaling", "strong")
+    with pytest.raises(UserError, match="a launcher started this job with 2 ranks"):
+        planned("--grid", "2", "1", "--scaling", "weak", position=RankInfo(0, 2, "openmpi"))
+
+
+def test_efficiency_is_relative_to_one_process() -> None:
+    logs = [solved((2, 1), (50, 100), 0.006), solved((1, 1), (100, 100), 0.010), solved((2, 2), (50, 50), 0.004)]
+    (chain,) = scaling_chains(solutions_of(logs))
+    assert [step.solution.ranks for step in chain] == [1, 2, 4]
+    assert [step.efficiency for step in chain] == pytest.approx([1, 10 / 12, 10 / 16])
+    assert [step.beyond_s for step in chain] == pytest.approx([0, 0.001, 0.0015])
+
+
+def test_weak_scaling_has_the_same_part() -> None:
+    logs = [solved((1, 1), (100, 100), 0.010), solved((2, 1), (100, 100), 0.0125)]
+    (chain,) = scaling_chains(solutions_of(logs))
+    assert [step.kind for step in chain] == ["weak", "weak"]
+    assert chain[1].efficiency == pytest.approx(0.8)
+
+
+def test_other_problems_are_not_compared() -> None:
+    logs = [solved((1, 1), (100, 100), 0.01), solved((2, 1), (50, 100), 0.01, precision="float")]
+    assert scaling_chains(solutions_of(logs)) == []
+
+
+def test_the_report_ends_with_it() -> None:
+    text = shown([solved((1, 1), (100, 100), 0.010), solved((2, 1), (50, 100), 0.006)])
+    assert "strong scaling, host, 100 × 100 points in all, double" in text
+    *_, row, legend = text.splitlines()
+    assert row.split() == ["2", "×", "1", "6.000", "0.001601", "83.3", "+1000.0"]
+    assert legend == "efficiency and ideal: relative to one process"
+
+
+def on_devices(exchange_s: float, pack_s: float, second: float, name: str) -> RunLog:
+    parts = JacobiParts(interior_s=1.0, edges_s=0.1, pack_s=pack_s, exchange_s=exchange_s, reduction_s=0.01)
+    return solved(
+        (2, 2), (100, 100), second, transport=name, memory="device", threads=0, stores=None, parts=[parts] * 4
+    )
+
+
+@pytest.mark.parametrize(
+    ("aware_s", "said"),
+    [
+        (0.012, "aware takes 1.20 times as long as staged/pinned: exchange takes 1980 µs an iteration more"),
+        (0.010, "aware's halos take 2.00 times as long as staged/pinned's: exchange takes 1980 µs an iteration more; "),
+    ],
+)
+def test_the_slower_part_is_named(aware_s: float, said: str) -> None:
+    logs = [on_devices(0.1, 0.1, 0.010, "staged/pinned"), on_devices(0.3, 0.1, aware_s, "aware")]
+    found = solutions_of(logs)
+    (sentence,) = slower_parts(found)
+    assert sentence.startswith(said)
+
+
+def test_nothing_is_named_if_aware_is_the_faster_one() -> None:
+    logs = [on_devices(0.3, 0.1, 0.01, "staged/pinned"), on_devices(0.1, 0, 0.009, "aware")]
+    assert list(slower_parts(solutions_of(logs))) == []
+
+
+def test_a_solution_on_gpus_says_so() -> None:
+    log = on_devices(0.3, 0.1, 0.01, "aware")
+    assert "one GPU each, overlap on" in shown([log])
+    assert "aware: in an iteration interior 9901 µs" in shown([log])
+    lines = shown([log], "nvidia-jacobi")
+    assert 'Starting Jacobi run with 4 processes using "unknown" GPUs (ECC enabled: unknown):' in lines

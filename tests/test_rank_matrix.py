@@ -1,0 +1,316 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from example_records import golden, matrix_log, ranks, rows
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.rank_matrix import slow_pairs
+from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixRow
+from volley.benchmarks.rank_matrix.remeasure import next_job, next_plan
+from volley.benchmarks.rank_matrix.results import RankMatrixCase, kind_of, results
+from volley.run.plan import Plan
+from volley.run.records import End
+from volley.run.records_file import RunLog
+from volley.run.show import render
+
+SLOW = {(0, 2): 2.0, (2, 0): 2.0}
+
+
+def cases(*logs: RunLog) -> tuple[RankMatrixCase, ...]:
+    (found,) = results(logs)
+    return found.cases
+
+
+def asked_next(logs: list[RunLog]) -> Plan | None:
+    assert logs[0].run is not None
+    return next_plan(logs[0].run.plan, logs)
+
+
+def again(logs: list[RunLog], slow: dict[tuple[int, int], float]) -> RunLog:
+    """The next launch that measures suspects again: chosen pairs, some repetitions."""
+    asked = asked_next(logs)
+    assert asked is not None
+    part = asked.options
+    found = [
+        msgspec.structs.replace(
+            row, repeat=repeat, cells=[cell for cell in row.cells if [row.rank, cell.rank] in part.pairs]
+        )
+        for repeat in range(part.repeats)
+        for row in [
+            *(rows(4, slow=slow) if part.latency_sizes_bytes else ()),
+            *(rows(4, "stream", slow=slow) if part.bandwidth_sizes_bytes else ()),
+        ]
+    ]
+    log = matrix_log(4, [row for row in found if row.cells])
+    assert log.run is not None
+    log.run = msgspec.structs.replace(log.run, plan=asked)
+    return log
+
+
+def rounds(first: RunLog, slow: dict[tuple[int, int], float]) -> list[RunLog]:
+    """The first launch and all that follow, in which pairs are as slow as that."""
+    logs = [first]
+    while asked_next(logs):
+        logs.append(again(logs, slow))
+    return logs
+
+
+def both(slow: dict[tuple[int, int], float]) -> RunLog:
+    return matrix_log(4, [*rows(4, slow=slow), *rows(4, "stream", slow=slow)])
+
+
+def shown(logs: list[RunLog], format_name: str = "table", **how: Any) -> tuple[str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    render(logs, BENCHMARKS, format_name, out, err=err, **how)
+    return out.getvalue(), err.getvalue()
+
+
+# ---------------------------------------------------------------------------------------------- kinds of pairs
+
+
+def test_kinds_are_by_socket_then_node() -> None:
+    one, other = ranks(2)
+    far = msgspec.structs.replace(other, sockets=[1])
+    assert kind_of(one, other) == "same socket"
+    assert kind_of(one, far) == "same node"
+    assert kind_of(one, msgspec.structs.replace(other, sockets=[])) == "same node"
+    roaming = [msgspec.structs.replace(rank, sockets=[0, 1]) for rank in (one, other)]
+    assert kind_of(*roaming) == "same node"
+    assert kind_of(one, msgspec.structs.replace(far, node=1)) == "off node"
+
+
+# -------------------------------------------------------------------------------------------- numbers and cells
+
+
+def test_rows_become_cases_with_rates() -> None:
+    latency, bandwidth = cases(both({}))
+    assert (latency.pattern, latency.size_bytes, latency.firsts) == ("pingpong", 8, (0, 1, 2, 3))
+    assert latency.times[0, 1] == 1e-6
+    assert bandwidth.rate_Bps((3, 1)) == pytest.approx((1 << 20) / 1e-6)
+    assert set(latency.kinds.values()) == {"same socket"}
+    (both_ways,) = cases(matrix_log(4, rows(4, "stream", direction="bi")))
+    assert both_ways.rate_Bps((0, 1)) == pytest.approx(2 * (1 << 20) / 1e-6)
+
+
+def test_a_failed_cell_shows_no_number() -> None:
+    log = both({})
+    bad = RankMatrixCell(rank=1, status="failed", reason="one bit differs")
+    log.records[0] = msgspec.structs.replace(log.records[0], cells=[bad, *log.records[0].cells[1:]])
+    (case, _) = cases(log)
+    assert (0, 1) not in case.times
+    assert case.cells[0, 1].status == "failed"
+    out, _ = shown([log])
+    assert "FAILED: host at 8 B, rank 0 → 1: one bit differs" in out
+    assert [cell for cell in out.splitlines() if cell.split()[:3] == ["0", "·", "FAILED"]]
+
+
+def test_launches_of_all_pairs_are_taken_together() -> None:
+    (case,) = cases(matrix_log(3, rows(3)), matrix_log(3, rows(3, slow={(0, 1): 3.0})))
+    assert case.times[0, 1] == pytest.approx(2e-6)
+
+
+# --------------------------------------------------------------------------------------------------- who is slow
+
+
+def changed(log: RunLog, pair: tuple[int, int], repeats: range, **times: float) -> RunLog:
+    """A log in which a pair took other times in some repetitions."""
+    found = [
+        msgspec.structs.replace(
+            row,
+            cells=[
+                msgspec.structs.replace(cell, **times)
+                if (row.rank, cell.rank) == pair and row.repeat in repeats
+                else cell
+                for cell in row.cells
+            ],
+        )
+        if row.repeat in repeats
+        else row
+        for row in log.records
+    ]
+    return RunLog(run=log.run, transports=log.transports, records=found, end=log.end)
+
+
+def next_pairs(logs: list[RunLog]) -> list[tuple[int, int]]:
+    asked = asked_next(logs)
+    return [(first, second) for first, second in asked.options.pairs] if asked else []
+
+
+def test_suspects_and_controls_are_measured_in_turn() -> None:
+    pairs = next_pairs([both(SLOW)])
+    assert {pairs[0], pairs[2]} == {(0, 2), (2, 0)}
+    assert len(pairs) == len(set(pairs)) == 2 + slow_pairs.CONTROLS
+    assert next_pairs([both({})]) == []
+
+
+def test_what_is_judged_is_the_least_disturbed_time() -> None:
+    log = matrix_log(4, rows(4))
+    assert next_pairs([changed(log, (0, 1), range(1), median_s=5e-6, low_s=1e-6)]) == []
+    assert next_pairs([changed(log, (0, 1), range(1), median_s=5e-6, low_s=2e-6)])[0] == (0, 1)
+
+
+def test_rounds_end_where_all_is_decided() -> None:
+    logs = rounds(both(SLOW), SLOW)
+    assert len(logs) == 2  # twelve repetitions that all agree
+    assert [case.undecided for case in cases(*logs)] == [[], []]
+
+
+def test_only_what_is_undecided_is_measured_once_more() -> None:
+    log = matrix_log(4, [*rows(4, slow=SLOW), *rows(4, "stream", slow={(1, 3): 1.2})])
+    logs = [log, changed(again([log], {**SLOW, (1, 3): 1.2}), (1, 3), range(5), median_s=64e-6)]
+    asked = asked_next(logs)
+    assert asked is not None
+    assert asked.options.pairs[0] == [1, 3]
+    assert [2, 0] not in asked.options.pairs
+    assert asked.options.latency_sizes_bytes == []
+
+
+def test_measuring_again_ends_with_the_last_round_or_the_time() -> None:
+    first = matrix_log(4, rows(4, slow=SLOW))
+    noisy = changed(again([first], SLOW), (0, 2), range(5), median_s=1e-6)
+    assert asked_next([first, *[noisy] * (len(slow_pairs.ROUNDS) - 1)]) is not None
+    assert asked_next([first, *[noisy] * len(slow_pairs.ROUNDS)]) is None
+    noisy.end = End(status="complete", elapsed_s=slow_pairs.LONGEST_S)
+    assert asked_next([first, noisy]) is None
+    out, _ = shown([first, noisy])
+    assert (
+        "rank 0 → 2 may or may not be slow: 1.00 to 2.00 times as long as comparable pairs, "
+        "measured again up to 12 times" in out
+    )
+
+
+def test_a_slow_pair_is_named_in_words() -> None:
+    log = both(SLOW)
+    out, _ = shown(rounds(log, SLOW))
+    assert (
+        "host at 8 B: rank 0 → 2 takes 2.00 times as long as its 10 comparable pairs (same socket; measured again 12"
+        in out
+    )
+    assert "host at 1 MiB: rank 2 → 0 reaches 50 % of what its 10 comparable pairs reach (same socket" in out
+
+
+def test_what_measuring_again_does_not_confirm_is_not_flagged() -> None:
+    log = both(SLOW)
+    out, _ = shown(rounds(log, {}))
+    assert "rank 0 → 2, 2 → 0 took longer than comparable pairs at first; measuring again did not confirm it" in out
+    assert "times as long as its" not in out
+
+
+def test_what_was_not_measured_again_is_no_more_than_a_suspicion() -> None:
+    out, _ = shown([both(SLOW)])
+    assert "rank 0 → 2 took 2.00 times as long as its 10 comparable pairs (same socket; not measured again" in out
+    assert "reached 50 % of what its 10 comparable pairs reached" in out
+
+
+# --------------------------------------------------------------------------------------------------------- output
+
+
+def test_the_table_is_aligned_and_says_its_units() -> None:
+    out, _ = shown([both({(1, 0): 12.3})])
+    lines = out.splitlines()
+    start = lines.index("host, 8 B: latency in µs, one pair at a time")
+    table = lines[start + 1 : start + 7]
+    assert table[0].split() == ["rank", "0", "1", "2", "3"]
+    assert table[3].split() == ["1", "12.3", "·", "1.00", "1.00"]
+    assert len({line.index(".", line.index(" ")) for line in table[3:6]}) == 1  # decimal points in one line
+    assert "same socket: 12 pairs, median 1.00, 1.00 to 12.3 µs" in out
+    assert "host, 1 MiB: bandwidth in GB/s, one pair at a time" in out
+    assert "all verified" in out
+
+
+def test_colour_is_not_needed() -> None:
+    log = both(SLOW)
+    colour, _ = shown([log], color=True)
+    plain, _ = shown([log], color=False)
+    assert "\x1b[31m" in colour
+    assert "\x1b" not in plain
+
+
+def test_a_wide_matrix_is_broken_into_blocks_that_lose_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    out, _ = shown([matrix_log(20, rows(20))])
+    assert max(map(len, (line for line in out.splitlines() if line.strip()[:1].isdigit()))) <= 60
+    assert out.count("1.00") >= 20 * 19
+
+
+def test_csv_has_a_row_a_pair() -> None:
+    log = both(SLOW)
+    out, err = shown(rounds(log, SLOW), "csv")
+    found = list(csv.DictReader(io.StringIO(out)))
+    assert len(found) == 24
+    slow = next(row for row in found if (row["first_rank"], row["second_rank"]) == ("0", "2"))
+    assert (slow["transport"], slow["kind"], slow["time_us"], slow["blamed"]) == ("host", "same socket", "2", "yes")
+    assert float(slow["ratio_again"]) == 2
+    assert found[-1]["bandwidth_GBps"] == "1048.576"
+    assert err == ""
+
+
+def test_json_has_the_same_and_more() -> None:
+    log = both(SLOW)
+    (series,) = json.loads(shown(rounds(log, SLOW), "json")[0])["series"]
+    pairs = {(row["exercise"], row["first_rank"], row["second_rank"]): row for row in series["data"]}
+    slow = pairs["pingpong", 0, 2]
+    assert slow["time_us"] == pytest.approx(2)
+    assert (slow["blamed"], slow["comparable_pairs"], slow["ratio_again"]) == (True, 10, 2.0)
+    assert pairs["stream", 0, 1]["bandwidth_GBps"] == pytest.approx((1 << 20) / 1e-6 / 1e9)
+
+
+def test_skipped_pairs_are_counted_with_their_reason() -> None:
+    log = both({})
+    skipped = [
+        RankMatrixCell(rank=cell.rank, status="skipped", reason="the time was up") for cell in log.records[3].cells
+    ]
+    log.records[3] = msgspec.structs.replace(log.records[3], cells=skipped)
+    out, _ = shown([log])
+    assert "host at 8 B skipped rank 3 → 0, 3 → 1, 3 → 2: the time was up" in out
+
+
+def test_a_visit_that_the_budget_left_out_is_no_visit() -> None:
+    log = matrix_log(4, [*rows(4), *rows(4, repeat=1)])
+    late = log.records[4]
+    left_out = [RankMatrixCell(rank=cell.rank, status="skipped", reason="the time was up") for cell in late.cells]
+    log.records[4] = msgspec.structs.replace(late, cells=left_out)
+    (case,) = cases(log)
+    assert case.cells[0, 1].status == "ok"
+    assert case.times[0, 1] == 1e-6
+
+
+def test_the_golden_example_is_a_matrix_of_four_ranks() -> None:
+    logs = golden("rank-matrix")
+    assert all(isinstance(row, RankMatrixRow) for log in logs for row in log.records)
+    assert {case.pattern for case in cases(*logs)} == {"pingpong", "stream"}
+    assert all(len(case.times) == 12 for case in cases(*logs))
+
+
+# ------------------------------------------------------------------------------------------------- the next job
+
+
+def said_next(logs: list[RunLog], *, inside_launcher: bool = False) -> tuple[bool, list[str]]:
+    said: list[str] = []
+    job = next_job(logs, said.append, inside_launcher=inside_launcher)
+    return job is not None, said + ([job.note] if job and job.note else [])
+
+
+def test_slow_pairs_are_measured_again_in_a_job_of_their_own() -> None:
+    first = both(SLOW)
+    there, (note,) = said_next([first])
+    assert there
+    assert note.startswith("measuring 7 pairs again, 12 times: those slower than comparable pairs")
+    assert said_next([both({})]) == (False, [])
+
+
+def test_no_second_job_without_time_records_or_a_launcher_of_our_own() -> None:
+    first = both(SLOW)
+    assert said_next([first], inside_launcher=True)[0] is False
+    assert "a launcher started this job" in said_next([first], inside_launcher=True)[1][0]
+    assert first.run is not None
+    first.run = msgspec.structs.replace(first.run, plan=msgspec.structs.replace(first.run.plan, budget_s=0.5))
+    assert said_next([first]) == (False, ["the time budget leaves no time to measure slow pairs again"])
+    first.end = None
+    assert said_next([first]) == (False, [])
