@@ -41,7 +41,6 @@ class PointColumn:
     title: str
     unit: str
     value: Callable[[PointResult], Cell | float | int | bool | None]
-    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,11 +128,8 @@ def _points(points: list[PointResult], result: PointSeries, layout: Layout) -> T
         here = {point.size_bytes: point for point in those}
         for size, row in zip(sizes, rows, strict=True):
             row += [_cell(here.get(size), column, first=column is columns[0]) for column in columns]
-    shown = [
-        Column(column.title, column.unit, group=column.group or ("" if alone else name + not_mpi(result.transports.get(name))))
-        for name in names
-        for column in columns
-    ]
+    titles = ["" if alone else name + not_mpi(result.transports.get(name)) for name in names]
+    shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
     return Table([Column("size"), *shown], rows, legend=_legend(points, plan, columns, layout, alone=alone))
 
 
