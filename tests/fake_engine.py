@@ -12,12 +12,16 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from example_records import pingpong, run, transport
-from volley.records import Device, End, EngineFacts, MpiFacts, Plan, Point, Rank, Record
-from volley.records_io import encode_line
+from volley.benchmarks.pingpong.records import PingPong
+from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixRow
+from volley.run.plan import Plan
+from volley.run.records import Device, End, EngineFacts, MpiFacts, Rank
+from volley.run.records_file import encode_line
 
 ABOUT = {
     "version": "0.1.0",
@@ -50,24 +54,24 @@ def install(folder: Path, **facts: object) -> Path:
     """Make ``folder`` hold an engine's two programs, its build facts and its mpirun; return the first."""
     folder.mkdir(parents=True, exist_ok=True)
     search = [str(Path(__file__).parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    engine, of_node, mpirun = folder / "volley-engine", folder / "volley-engine-node", folder / "mpirun"
+    engine, local, mpirun = folder / "volley-engine", folder / "volley-engine-local", folder / "mpirun"
     source = f"#!{sys.executable}\nimport sys\nsys.path[:0] = {search!r}\nimport fake_engine\nfake_engine.main()\n"
-    for program in (engine, of_node):
+    for program in (engine, local):
         program.write_text(source, encoding="utf-8")
     mpirun.write_text(MPIRUN, encoding="utf-8")
-    for program in (engine, of_node, mpirun):
+    for program in (engine, local, mpirun):
         program.chmod(0o755)
     (folder / "build.json").write_text(json.dumps({**FACTS, "mpiexec": str(mpirun), **facts}), encoding="utf-8")
     return engine
 
 
-def emit(record: Record) -> None:
+def emit(record: Any) -> None:
     """Write one record as the engine does: a line, flushed."""
     sys.stdout.buffer.write(encode_line(record))
     sys.stdout.buffer.flush()
 
 
-def point(size: int, **changes: object) -> Point:
+def point(size: int, **changes: object) -> PingPong:
     return pingpong([1e-6, 1.1e-6, 1.2e-6], size=size, **changes)
 
 
@@ -77,14 +81,22 @@ def begin(plan: Plan, **changes: object) -> None:
         emit(transport(name))
 
 
+def sizes(plan: Plan) -> list[int]:
+    return plan.options.get("sizes_bytes", [])
+
+
 def end(plan: Plan, status: str = "complete", reason: str | None = None) -> None:
-    emit(End(status=status, reason=reason, points_ok=len(plan.sizes_bytes), elapsed_s=0.5))
+    emit(End(status=status, reason=reason, points_ok=len(sizes(plan)), elapsed_s=0.5))
 
 
 def good(plan: Plan) -> int:
     begin(plan)
-    for size in plan.sizes_bytes:
+    for size in sizes(plan) if plan.benchmark == "pingpong" else ():
         emit(point(size))
+    for size in plan.options.get("latency_sizes_bytes", ()):
+        cell = RankMatrixCell(rank=1, status="ok", median_s=1e-6)
+        common = {"transport": plan.transports[0], "mode": "isolated", "pattern": "pingpong", "rank": 0}
+        emit(RankMatrixRow(size_bytes=size, cells=[cell], **common))
     end(plan)
     return 0
 
@@ -92,7 +104,7 @@ def good(plan: Plan) -> int:
 def gpus(plan: Plan) -> int:
     """Each rank has a GPU of the composed machine with two."""
     begin(plan, ranks=with_devices())
-    for size in plan.sizes_bytes:
+    for size in sizes(plan):
         emit(point(size, name="staged/pinned"))
     end(plan)
     return 0
@@ -131,11 +143,15 @@ def talks_as_ucx(plan: Plan) -> int:
     return good(plan)
 
 
-def wants_stream(plan: Plan) -> int:
-    """Ends by force unless it is given a stream."""
-    if plan.benchmark != "stream":
-        os.kill(os.getpid(), signal.SIGKILL)
+def second_is_gone(plan: Plan) -> int:
+    """Good once; afterwards its launcher is not there any more."""
+    (Path(sys.argv[0]).parent / "mpirun").unlink()
     return good(plan)
+
+
+def preflight_hangs(plan: Plan) -> int:
+    """Good, but for the small matrix that is tried first."""
+    return endless(plan) if plan.benchmark == "rank_matrix" else good(plan)
 
 
 def crashes_alone(plan: Plan) -> int:
@@ -148,14 +164,14 @@ def crashes_alone(plan: Plan) -> int:
 def lossy(plan: Plan) -> int:
     """One line of the records is no record."""
     begin(plan)
-    print('{"record":"pingpong","version":1,"transport":7}', flush=True)
+    print('{"record":"pingpong","version":2,"transport":7}', flush=True)
     end(plan)
     return 0
 
 
 def headless(plan: Plan) -> int:
     """Never says where its ranks are."""
-    for size in plan.sizes_bytes:
+    for size in sizes(plan):
         emit(point(size))
     end(plan)
     return 0
@@ -164,7 +180,7 @@ def headless(plan: Plan) -> int:
 def cut(plan: Plan) -> int:
     """Dies in the middle of a line."""
     begin(plan)
-    emit(point(plan.sizes_bytes[0]))
+    emit(point(sizes(plan)[0]))
     sys.stdout.write('{"record":"pingpong","vers')
     sys.stdout.flush()
     os.kill(os.getpid(), signal.SIGKILL)
@@ -217,7 +233,7 @@ def lacking(plan: Plan) -> int:
 
 def skipping(plan: Plan) -> int:
     begin(plan)
-    for size in plan.sizes_bytes:
+    for size in sizes(plan):
         emit(pingpong(size=size, status="skipped", reason="two buffers need more memory than there is", ended_by=None))
     end(plan)
     return 0
@@ -257,7 +273,8 @@ BEHAVIOURS: dict[str, Callable[[Plan], int]] = {
             gpus,
             gpus_lost,
             talks_as_ucx,
-            wants_stream,
+            second_is_gone,
+            preflight_hangs,
             crashes_alone,
             chatty,
             lossy,

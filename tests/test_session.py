@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import resource
@@ -17,13 +16,15 @@ from typing import Any
 import pytest
 
 from fake_engine import ABOUT, install
-from volley import engine, keeping, session
-from volley.engine import About, TransportAbout, clean
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks import measure as measure_benchmark
+from volley.benchmarks import read as read_command
 from volley.errors import MachineError, UserError
-from volley.launch.inside import Position
-from volley.planning import Request, choose_transports, count_ranks
-from volley.records import Node
-from volley.records_io import read_runs
+from volley.run import engine, records_file, session
+from volley.run.engine import About, EngineProcess, Stop, TransportAbout, clean
+from volley.run.inside_launcher import RankInfo
+from volley.run.jobs import Site, choose_transports, count_pair, count_ranks
+from volley.run.options import JobOptions
 
 SIZES = (8, 64)
 
@@ -45,15 +46,21 @@ def kept(tmp_path: Path) -> Path:
     return tmp_path / "state" / "volley"
 
 
-def request(**changes: object) -> Request:
-    return dataclasses.replace(Request(sizes=SIZES, format="csv"), **changes)  # type: ignore[arg-type]
+def measure(*words: str, command: str = "pingpong") -> int:
+    """Measure what a command line asks for; its report is CSV."""
+    sizes = ("--sizes", ",".join(map(str, SIZES))) if command == "pingpong" and "--sizes" not in words else ()
+    return measure_benchmark(*read_command([command, "--format", "csv", *sizes, *words]))
+
+
+def read_runs(path: Path) -> list[records_file.RunLog]:
+    return records_file.read_runs(path, BENCHMARKS)
 
 
 # ------------------------------------------------------------------------------------------- good days
 
 
 def test_a_good_run_is_shown_and_kept(bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert session.measure(request()) == 0
+    assert measure() == 0
     out, err = capsys.readouterr()
     assert [line.split(",")[:2] for line in out.splitlines()[1:]] == [["host", "8"], ["host", "64"]]
     (file,) = kept.iterdir()
@@ -61,12 +68,15 @@ def test_a_good_run_is_shown_and_kept(bin_folder: Path, kept: Path, capsys: pyte
     assert err.splitlines()[-1] == f"records: {file}"
     (log,) = read_runs(file)
     assert log.complete
-    assert [point.size_bytes for point in log.points] == list(SIZES)
+    assert [point.size_bytes for point in log.records] == list(SIZES)
 
 
 def test_the_plan_says_how_the_job_was_started(bin_folder: Path, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
-    assert session.measure(request(output=records, launcher_args=("--mca", "pml", "ob1"), gpus=(1, 0))) == 0
+    assert (
+        measure("-o", str(records), *(f"--launcher-arg={word}" for word in ("--mca", "pml", "ob1")), "--gpus", "1,0")
+        == 0
+    )
     (log,) = read_runs(records)
     assert log.run is not None
     launch = log.run.plan.launch
@@ -85,13 +95,13 @@ def test_ctrl_c_between_launches_shows_and_names_what_was_measured(
     launch = session.Session._launch
 
     def interrupted(self: session.Session, *arguments: Any) -> Any:
-        if self.outcomes:
-            raise KeyboardInterrupt
-        return launch(self, *arguments)
+        outcome = launch(self, *arguments)
+        os.kill(os.getpid(), signal.SIGINT)
+        return outcome
 
     monkeypatch.setattr(session.Session, "_launch", interrupted)
     records = tmp_path / "out.jsonl"
-    assert session.measure(request(output=records, launches=3)) == 130
+    assert measure("-o", str(records), "--launches", "3") == 130
     out, err = capsys.readouterr()
     assert [line.split(",")[:2] for line in out.splitlines()[1:]] == [["host", "8"], ["host", "64"]]
     assert err.splitlines()[-2:] == [
@@ -102,22 +112,22 @@ def test_ctrl_c_between_launches_shows_and_names_what_was_measured(
 
 def test_launches_go_into_one_file(bin_folder: Path, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
-    assert session.measure(request(output=records, launches=3)) == 0
+    assert measure("-o", str(records), "--launches", "3") == 0
     assert [log.complete for log in read_runs(records)] == [True] * 3
 
 
 def test_a_new_run_takes_the_place_of_an_old_file(bin_folder: Path, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
     records.write_text("x" * 100_000, encoding="utf-8")
-    assert session.measure(request(output=records)) == 0
+    assert measure("-o", str(records)) == 0
     (log,) = read_runs(records)
     assert log.complete
 
 
 def test_runs_of_the_same_second_do_not_meet(bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping.time, "strftime", lambda _: "2026-01-02T03-04-05")
+    monkeypatch.setattr(records_file.time, "strftime", lambda _: "2026-01-02T03-04-05")
     for _ in range(3):
-        assert session.measure(request()) == 0
+        assert measure() == 0
     names = {file.name for file in kept.iterdir()}
     stem = "2026-01-02T03-04-05-pingpong"
     assert names == {f"{stem}.jsonl", f"{stem}-2.jsonl", f"{stem}-3.jsonl"}
@@ -126,10 +136,10 @@ def test_runs_of_the_same_second_do_not_meet(bin_folder: Path, kept: Path, monke
 def test_dry_run_shows_plan_and_command_and_starts_nothing(
     bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert session.measure(request(dry_run=True, hosts=("a", "b"))) == 0
+    assert measure("--dry-run", "--hosts", "a,b") == 0
     out, err = capsys.readouterr()
     plan = json.loads(out)
-    assert plan["sizes_bytes"] == list(SIZES)
+    assert plan["options"]["sizes_bytes"] == list(SIZES)
     assert "--host a,b --map-by node" in err
     assert not (bin_folder / "started").exists()
     assert not kept.exists()
@@ -141,7 +151,7 @@ def test_a_job_of_our_own_inside_a_foreign_one_forgets_the_foreign_one(
     for name in ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_STEP_ID", "SLURM_PROCID"):
         monkeypatch.setenv(name, "0")
     monkeypatch.setenv("OMPI_MCA_pml", "ob1")
-    assert session.measure(request(launcher="openmpi")) == 0
+    assert measure("--launcher", "openmpi") == 0
     seen = (bin_folder / "environment").read_text(encoding="utf-8")
     assert "OMPI_MCA_pml=ob1" in seen
     assert "RANK" not in seen
@@ -149,19 +159,19 @@ def test_a_job_of_our_own_inside_a_foreign_one_forgets_the_foreign_one(
 
 
 def test_overview_measures_within_a_minute_what_is_worth_measuring(bin_folder: Path, kept: Path) -> None:
-    assert session.overview(request()) == 0
+    assert measure_benchmark(*read_command([])) == 0
     (log,) = read_runs(next(kept.iterdir()))
     assert log.run is not None
-    assert log.run.plan.budget_s == session.OVERVIEW_BUDGET_S
+    assert log.run.plan.budget_s == 60.0
     assert log.run.plan.transports == ["host", "staged/pinned", "staged/shared"]
 
 
 def test_transports_are_all_tried_and_nothing_is_measured(bin_folder: Path, kept: Path) -> None:
-    assert session.transports(request(benchmark="probe", format="table")) == 0
+    assert measure(command="transports") == 0
     (log,) = read_runs(next(kept.iterdir()))
     assert log.run is not None
     assert log.run.plan.benchmark == "probe"
-    assert log.run.plan.sizes_bytes == []
+    assert log.records == []
     assert log.run.plan.transports == ["host", "null", "staged/pinned", "staged/shared"]
 
 
@@ -186,50 +196,42 @@ ABOUT_FAKE = About(
     ],
 )
 def test_transports_by_name_family_and_all(asked: tuple[str, ...], names: list[str]) -> None:
-    assert choose_transports(asked, ABOUT_FAKE) == names
+    assert choose_transports(asked, Site(ABOUT_FAKE)) == names
 
 
 def test_an_unknown_transport_names_the_nearest_and_all_but_the_test_transports() -> None:
     with pytest.raises(UserError, match=r"'hots'; did you mean host\?") as caught:
-        choose_transports(("hots",), ABOUT_FAKE)
+        choose_transports(("hots",), Site(ABOUT_FAKE))
     assert "staged/shared" in str(caught.value)
     assert "corrupt" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("changes", "place", "words"),
+    ("ranks", "place", "words"),
     [
-        ({"ranks": 3}, None, "--ranks 2"),
-        ({"ranks": 1}, None, "not 1"),
-        ({"benchmark": "stream", "ranks": 4}, None, "stream is between 2"),
-        ({}, Position(0, 3, "openmpi"), "this job has 3: start it with -n 2"),
-        ({}, Position(0, 1, "srun"), "--launcher"),
-        ({"ranks": 2}, Position(0, 4, "srun"), "inside a job of 4"),
+        (3, None, "--ranks 2"),
+        (1, None, "not 1"),
+        (4, None, "stream is between 2"),
+        (None, RankInfo(0, 3, "openmpi"), "this job has 3: start it with -n 2"),
+        (None, RankInfo(0, 1, "srun"), "--launcher"),
+        (2, RankInfo(0, 4, "srun"), "inside a job of 4"),
     ],
 )
-def test_a_wrong_number_of_ranks_names_the_right_one(
-    changes: dict[str, object], place: Position | None, words: str
-) -> None:
+def test_a_wrong_number_of_ranks_names_the_right_one(ranks: int | None, place: RankInfo | None, words: str) -> None:
     with pytest.raises(UserError, match=words):
-        count_ranks(request(**changes), place)
+        count_pair(JobOptions(ranks=ranks), Site(ABOUT_FAKE, place), "stream")
 
 
-def test_any_number_of_ranks_may_be_probed() -> None:
-    assert count_ranks(request(benchmark="probe", ranks=4), None) == 4
-    assert count_ranks(request(benchmark="probe"), Position(0, 3, "pmix")) == 3
-    assert count_ranks(request(), Position(0, None, "pmix")) == 2  # the engine counts, where the launcher does not say
-
-
-@pytest.mark.parametrize("changes", [{"launches": 0}, {"sizes": ()}, {"format": "xml"}])
-def test_what_no_plan_can_hold_is_refused(bin_folder: Path, changes: dict[str, object]) -> None:
-    with pytest.raises(UserError):
-        session.measure(request(**changes))
-    assert not (bin_folder / "started").exists()
+def test_the_number_of_ranks_is_the_launcher_s_or_the_one_asked_for() -> None:
+    assert count_ranks(JobOptions(ranks=4), Site(ABOUT_FAKE), usual=2) == 4
+    assert count_ranks(JobOptions(), Site(ABOUT_FAKE, RankInfo(0, 3, "pmix")), usual=2) == 3
+    unknown = Site(ABOUT_FAKE, RankInfo(0, None, "pmix"))  # the engine counts, where the launcher does not say
+    assert count_ranks(JobOptions(), unknown, usual=2) == 2
 
 
 def test_an_unwritable_output_is_said_before_measuring(bin_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No such file or directory"):
-        session.measure(request(output=tmp_path / "no" / "such" / "folder.jsonl"))
+        measure("-o", str(tmp_path / "no" / "such" / "folder.jsonl"))
     assert not (bin_folder / "started").exists()
 
 
@@ -238,69 +240,74 @@ def test_an_engine_that_does_not_start_hands_on_the_loader_s_words(
 ) -> None:
     monkeypatch.setenv("VOLLEY_FAKE", "broken")
     with pytest.raises(MachineError, match=r"libmpi\.so\.40"):
-        session.measure(request())
+        measure()
 
 
 def test_a_launcher_that_cannot_be_started_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MachineError, match="no-such-mpirun"):
-        engine.Running([str(tmp_path / "no-such-mpirun")], {})
+    with Stop() as stop, pytest.raises(MachineError, match="no-such-mpirun"):
+        EngineProcess([str(tmp_path / "no-such-mpirun")], {}, stop)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_job_that_was_given_no_plan_is_not_waited_for(bin_folder: Path) -> None:
-    with engine.Running([str(bin_folder / "volley-engine"), "--plan", "-"], dict(os.environ)) as running:
+    with EngineProcess([str(bin_folder / "volley-engine"), "--plan", "-"], dict(os.environ), Stop()) as process:
         pass
-    assert running.ending.status == 1  # the stand-in's: an empty plan is none
+    assert process.ending.status == 1  # the stand-in's: an empty plan is none
 
 
-# ------------------------------------------------------------------------------------- the GPUs of a node
+def test_a_later_launch_that_cannot_start_does_not_lose_the_report(
+    bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VOLLEY_FAKE", "second_is_gone")
+    assert measure("--launches", "3") == 3
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + len(SIZES)
+    assert f"volley: cannot start {bin_folder / 'mpirun'}: No such file or directory" in err.splitlines()
+    assert err.splitlines()[-1] == f"records: {next(kept.iterdir())}"
+
+
+# --------------------------------------------------------------------------------- one process with all GPUs
 
 
 @pytest.fixture
-def of_a_node(tmp_path: Path, bin_folder: Path) -> Request:
-    """A request for the matrices of a node; this engine was built with CUDA."""
+def local(tmp_path: Path, bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Words of a matrix between GPUs; this engine was built with CUDA, and there is a driver."""
     install(tmp_path / "bin", cuda_version="13.0", mpiexec=str(tmp_path / "no-mpirun"))
-    return request(benchmark="node", node=Node(sections=["uni"]), sizes=())
+    monkeypatch.setattr("volley.benchmarks.gpu_matrix.jobs.has_driver", lambda: True)
+    return ("--section", "uni")
 
 
-@pytest.mark.parametrize(("gpus", "words"), [((), "--wake --plan -"), ((1,), "--plan -")])
-def test_the_engine_of_a_node_is_started_alone_and_asked_nothing_before(
-    of_a_node: Request,
-    bin_folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    gpus: tuple[int, ...],
-    words: str,
+def test_a_local_engine_is_started_alone_and_asked_nothing_before(
+    local: tuple[str, ...], bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It makes all GPUs ready while it waits for the plan, unless only some of them are meant."""
-    monkeypatch.setattr(engine, "ask_about", None)
-    assert session.measure(dataclasses.replace(of_a_node, gpus=gpus)) == 3
+    monkeypatch.setattr(session, "ask_about", None)
+    assert measure(*local, command="matrix") == 3
     assert "nothing could be measured here" in capsys.readouterr().err
-    assert (bin_folder / "joined").read_text(encoding="utf-8").startswith(words)
+    assert (bin_folder / "joined").read_text(encoding="utf-8") == "--plan -"
     assert not (bin_folder / "started").exists()  # mpirun's
 
 
-def test_an_engine_without_cuda_is_not_started_for_the_gpus_of_a_node(of_a_node: Request, bin_folder: Path) -> None:
+def test_an_engine_without_cuda_is_not_started_for_gpus(local: tuple[str, ...], bin_folder: Path) -> None:
     install(bin_folder)
     with pytest.raises(MachineError, match=r"built without CUDA .* --transport host measures between ranks") as caught:
-        session.measure(of_a_node)
+        measure(*local, command="matrix")
     assert caught.value.exit_code == 3
     assert not (bin_folder / "joined").exists()
 
 
-def test_an_engine_of_a_node_that_is_killed_is_no_launcher(
-    of_a_node: Request, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_local_engine_that_is_killed_is_no_launcher(
+    local: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("VOLLEY_FAKE", "gpus_lost")
-    assert session.measure(of_a_node) == 1
+    assert measure(*local, command="matrix") == 1
     assert "the engine was ended by SIGKILL" in capsys.readouterr().err
 
 
-def test_an_engine_of_a_node_that_does_not_start_hands_on_the_loader_s_words(
-    of_a_node: Request, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: Path
+def test_a_local_engine_that_does_not_start_hands_on_the_loader_s_words(
+    local: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: Path
 ) -> None:
     monkeypatch.setenv("VOLLEY_FAKE", "broken")
-    assert session.measure(of_a_node) == 3
+    assert measure(*local, command="matrix") == 3
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("volley: the engine does not start: ")
@@ -311,9 +318,9 @@ def test_an_engine_of_a_node_that_does_not_start_hands_on_the_loader_s_words(
 # ------------------------------------------------------------------------------------------------ bad days
 
 
-def fake(monkeypatch: pytest.MonkeyPatch, behaviour: str, **changes: object) -> int:
+def fake(monkeypatch: pytest.MonkeyPatch, behaviour: str, *words: str) -> int:
     monkeypatch.setenv("VOLLEY_FAKE", behaviour)
-    return session.measure(request(**changes))
+    return measure(*words)
 
 
 def test_talk_on_both_streams_is_not_data_and_is_harmless(
@@ -351,7 +358,7 @@ def test_a_broken_line_makes_the_run_incomplete(
 def test_a_run_that_was_killed_shows_its_whole_lines(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: Path
 ) -> None:
-    assert fake(monkeypatch, "cut", launches=3) == 1
+    assert fake(monkeypatch, "cut", "--launches", "3") == 1
     out, err = capsys.readouterr()
     assert [line.split(",")[1] for line in out.splitlines()[1:]] == ["8"]
     assert "INCOMPLETE" in err
@@ -365,7 +372,7 @@ def test_the_watchdog_s_words_are_the_reason(
 ) -> None:
     assert fake(monkeypatch, "watchdog") == 1
     err = capsys.readouterr().err
-    assert "volley: the run broke off: watchdog: rank 1 of 2 made no progress for 60 s" in err
+    assert "volley: the run was aborted: watchdog: rank 1 of 2 made no progress for 60 s" in err
     assert "prterun" not in err  # the launcher's words add nothing where the engine's say it all
 
 
@@ -378,7 +385,7 @@ def test_an_engine_that_refuses_is_quoted(
     capsys: pytest.CaptureFixture[str],
     kept: Path,
 ) -> None:
-    assert fake(monkeypatch, behaviour, launches=3) == code
+    assert fake(monkeypatch, behaviour, "--launches", "3") == code
     out, err = capsys.readouterr()
     assert out == ""
     assert ("the plan wants 2" in err) == (behaviour == "refuses")
@@ -413,18 +420,18 @@ def test_the_reason_in_the_last_record_is_said(
 
 
 @pytest.mark.parametrize(
-    ("transports", "code"),
+    ("words", "code"),
     [
         ((), 0),  # nobody asked for the one that is missing
-        (("all",), 0),
-        (("host", "staged/pinned"), 3),
-        (("staged",), 3),
+        (("-t", "all"), 0),
+        (("-t", "host,staged/pinned"), 3),
+        (("-t", "staged"), 3),
     ],
 )
 def test_what_was_asked_for_by_name_must_be_there(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, transports: tuple[str, ...], code: int
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int
 ) -> None:
-    assert fake(monkeypatch, "lacking", transports=transports) == code
+    assert fake(monkeypatch, "lacking", *words) == code
 
 
 def test_nothing_measured_is_exit_code_3_with_the_reason(
@@ -479,7 +486,7 @@ def test_what_was_measured_before_a_stop_is_shown(
     code: int,
 ) -> None:
     thread = interrupt_when_measured(kept, *signals)
-    assert fake(monkeypatch, behaviour, launches=5) == code
+    assert fake(monkeypatch, behaviour, "--launches", "5") == code
     thread.join(timeout=10)
     out, err = capsys.readouterr()
     assert [line.split(",")[1] for line in out.splitlines()[1:]] == ["8"]
@@ -501,7 +508,7 @@ def test_a_job_that_ignores_a_stop_is_killed_after_a_while(
 
 
 def test_a_full_disk_loses_nothing_that_was_measured(bin_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert session.measure(request(output=Path("/dev/full"))) == 3
+    assert measure("-o", "/dev/full") == 3
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1 + len(SIZES)
     assert "No space left on device" in err
@@ -516,7 +523,7 @@ def test_a_disk_that_fills_up_keeps_whole_lines(
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write fails instead
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2500, before[1]))
-        assert session.measure(request(output=records, sizes=tuple(range(8, 40)))) == 3
+        assert measure("-o", str(records), "--sizes", "8:39:+1") == 3
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
@@ -534,7 +541,7 @@ def test_records_find_another_place_where_there_is_no_state_folder(
     file.touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(file / "state"))
     monkeypatch.setenv("HOME", str(file / "home"))
-    assert session.measure(request()) == 0
+    assert measure() == 0
     err = capsys.readouterr().err
     assert "kept elsewhere" in err
     place = Path(err.splitlines()[-1].removeprefix("records: "))
@@ -547,8 +554,8 @@ def test_records_find_another_place_where_there_is_no_state_folder(
 def test_with_no_place_at_all_the_results_are_still_shown(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(keeping, "_folders", lambda: [Path("/dev/null/volley")])
-    assert session.measure(request()) == 3
+    monkeypatch.setattr(records_file, "_folders", lambda: [Path("/dev/null/volley")])
+    assert measure() == 3
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1 + len(SIZES)
     assert "name a file with -o" in err
@@ -557,7 +564,7 @@ def test_with_no_place_at_all_the_results_are_still_shown(
 def test_a_relative_state_folder_is_ignored_as_its_specification_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     monkeypatch.setenv("HOME", "/home/somebody")
-    folders = keeping._folders()
+    folders = records_file._folders()
     assert next(folders) == Path("/home/somebody/.local/state/volley")
 
 

@@ -101,7 +101,8 @@ def records_page(plan: dict[str, Any], record: dict[str, Any]) -> Iterator[str]:
     )
     yield ""
     yield (
-        "A run's records come in this order: `run`, one `transport` each, the benchmark's own as they are measured, `end`; "
+        "A run's records come in this order: `run`, one `transport` each, the benchmark's own as they are measured, "
+        "`end`; "
         "where GPUs are used, one `hardware` after `run` and one before `end`. "
         "Each line is flushed as it is written, so a run that is aborted leaves whole lines and no `end`. Several runs "
         "may follow each other in one file. Schemas: [plan](../schema/plan.schema.json), "
@@ -200,9 +201,9 @@ def _command(command: Command) -> Iterator[str]:
     for panel, known in panels(command).items():
         yield from (f"| {panel or 'Other'} | default | |", "| --- | --- | --- |")
         for each in known:
-            flags, _, metavar = written(each).rpartition(" ") if each.option.read else (written(each), "", "")
+            flags = written(each).removesuffix(each.option.metavar if each.option.read else "").strip()
             names = ", ".join(f"`{name}`" for name in flags.split(", ") if name)
-            shown = f"{names} `{_escaped(metavar)}`".strip() if metavar else names
+            shown = f"{names} `{_escaped(each.option.metavar)}`".strip() if each.option.read else names
             yield f"| {shown} | {_default(each.default_text, each.option.shown)} | {_escaped(each.option.help)} |"
         yield ""
     yield from ("```sh", *command.examples, "```", "")

@@ -117,7 +117,9 @@ class Declared:
         """What the help says of the default."""
         if self.option.shown is not None:
             return self.option.shown
-        if self.default is None or isinstance(self.default, bool) or self.default == ():
+        if self.default is True:
+            return self.option.name
+        if self.default is None or self.default is False or self.default == ():
             return ""
         if isinstance(self.default, tuple):
             return " ".join(map(str, self.default))

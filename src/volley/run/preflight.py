@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from volley.document import Frozen, Positive
 from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import Stack
 from volley.machine.origin import ELLIPSIS, install_command
@@ -28,6 +29,16 @@ WATCHDOG_S = 20.0
 
 _MOST_LINES = 10_000
 """UCX's tables are long: ten to twenty lines for each operation, connection and rank."""
+
+
+SELF_SEND = "self_send"
+"""The engine's benchmark of one rank that sends to itself: no command shows it."""
+
+
+class SelfSendPlan(Frozen, frozen=True, kw_only=True):
+    """One rank sends to itself: whether MPI takes device memory inside a launcher, where no second rank can start."""
+
+    sizes_bytes: list[Positive]
 
 
 @dataclass(frozen=True)
@@ -103,10 +114,10 @@ def to_itself(engine: Sequence[str], environment: Mapping[str, str], stack: Stac
         stop: who asks to stop.
     """
     small = Plan(
-        benchmark="self_send",
+        benchmark=SELF_SEND,
         world_size=1,
         transports=[RISKY],
-        options={"sizes_bytes": SIZES},
+        options=SelfSendPlan(sizes_bytes=SIZES),
         watchdog_s=WATCHDOG_S,
     )
     tried = _try(small, engine, environment, stop)

@@ -12,12 +12,30 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from example_records import EXAMPLES, PLAN_FILES, RECORD_FILES, golden, log, pingpong, run, transport
+from volley.benchmarks import BENCHMARKS, named
+from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
+from volley.benchmarks.jacobi.records import JacobiPoint
+from volley.benchmarks.pingpong.records import PingPong
+from volley.benchmarks.points.records import PointRecord
+from volley.benchmarks.rank_matrix.records import RankMatrixRow
+from volley.benchmarks.stream.records import StreamPoint
 from volley.errors import UserError
-from volley.records import End, PingPong, Plan, Run, StreamPoint, Transport
-from volley.records_io import RecordError, RunLog, VersionError, decode_line, encode_line, parse_runs, read_runs
+from volley.run import records_file
+from volley.run.plan import Plan
+from volley.run.records import End, Run, Transport
+from volley.run.records_file import LineReader, RecordError, RunLog, VersionError, encode_line
 
 SCHEMA = EXAMPLES.parent
 names = pytest.mark.parametrize("path", RECORD_FILES, ids=lambda path: path.stem)
+decode_line = LineReader(BENCHMARKS)
+
+
+def parse_runs(data: bytes, name: str = "records") -> list[RunLog]:
+    return records_file.parse_runs(data, BENCHMARKS, name)
+
+
+def read_runs(path: Path | str) -> list[RunLog]:
+    return records_file.read_runs(path, BENCHMARKS)
 
 
 # ------------------------------------------------------------------------------------------ golden examples
@@ -25,13 +43,12 @@ names = pytest.mark.parametrize("path", RECORD_FILES, ids=lambda path: path.stem
 
 def test_there_are_golden_examples_of_every_kind() -> None:
     logs = [one for path in RECORD_FILES for one in read_runs(path)]
-    points = [point for one in logs for point in one.points]
-    assert {point.status for point in points} == {"ok", "failed", "skipped"}
-    assert {point.direction for point in points if isinstance(point, StreamPoint)} == {"uni", "bi"}
-    assert any(isinstance(point, PingPong) for point in points)
+    records = [record for one in logs for record in one.records]
+    kinds = {type(record) for record in records}
+    assert kinds >= {PingPong, StreamPoint, RankMatrixRow, GpuMatrixGpus, GpuMatrixRow, JacobiPoint}
+    assert {status for one in logs for status in one.statuses} == {"ok", "failed", "skipped"}
+    assert {point.direction for point in records if isinstance(point, StreamPoint)} == {"uni", "bi"}
     assert any(one.end is None for one in logs)
-    assert any(one.jacobi for one in logs)
-    assert any(one.node_rows for one in logs)
     assert len(golden("launches")) >= 6
 
 
@@ -46,7 +63,7 @@ def test_golden_records_follow_the_schema(path: Path) -> None:
 def test_golden_plans_follow_the_schema_and_are_plans(path: Path) -> None:
     Draft202012Validator(json.loads((SCHEMA / "plan.schema.json").read_text())).validate(json.loads(path.read_bytes()))
     plan = msgspec.json.decode(path.read_bytes(), type=Plan)
-    assert plan.transports or plan.benchmark == "node"
+    msgspec.convert(plan.options, named(plan.benchmark).plan_type)
 
 
 @names
@@ -60,32 +77,35 @@ def test_golden_records_are_plausible(path: Path) -> None:
     """Counts fit each other, so that the examples teach nothing wrong."""
     for one in read_runs(path):
         assert one.run is not None
-        for point in one.points:
+        options = one.run.plan.options
+        for point in one.of(PointRecord):
             assert point.transport in one.run.plan.transports
-            assert point.size_bytes in one.run.plan.sizes_bytes
+            assert point.size_bytes in options.sizes_bytes
             if isinstance(point, PingPong):
                 assert point.messages_timed == 2 * point.exchanges_per_sample * len(point.half_round_trip_s)
-            else:
+                assert sum(point.visits) == len(point.half_round_trip_s)
+            elif isinstance(point, StreamPoint):
+                assert sum(point.visits) == len(point.forward_s)
                 ways = 2 if point.direction == "bi" else 1
                 assert point.messages_timed == ways * point.window * point.windows_per_sample * len(point.forward_s)
             assert point.messages_verified <= point.messages_timed
             assert (point.reason is None) == (point.status == "ok")
-        for row in one.rows:
+        for row in one.of(RankMatrixRow):
             for cell in row.cells:
-                messages = 2 if row.exercise == "pingpong" else row.window or 0
+                messages = 2 if row.pattern == "pingpong" else row.window or 0
                 assert cell.messages_timed == messages * cell.count_per_sample * cell.samples
                 assert (cell.reason is None) == (cell.status == "ok")
                 assert cell.rank != row.rank
-        for line in one.node_rows:
-            assert one.node is not None
-            assert one.run.plan.node is not msgspec.UNSET
-            assert line.section in one.run.plan.node.sections
-            ways = 2 if line.direction == "bi" or line.figure == "store" else 1
+        for line in one.of(GpuMatrixRow):
+            assert isinstance(options, GpuMatrixPlan)
+            assert line.section in options.sections
+            ways = 2 if line.direction == "bi" or line.metric == "store" else 1
+            known = {device.uuid for gpus in one.of(GpuMatrixGpus) for device in gpus.devices}
             for of in line.cells:
                 assert of.messages_timed in (0, ways * line.window * of.count_per_sample * of.samples)
                 assert (of.reason is None) == (of.status == "ok")
-                assert of.gpu in {device.uuid for device in one.node.devices}
-        for solved in one.jacobi:
+                assert of.gpu in known
+        for solved in one.of(JacobiPoint):
             assert solved.transport in one.run.plan.transports
             assert sum(solved.batch_iterations) == solved.iterations
             assert len(solved.batch_s) == len(solved.batch_iterations)
@@ -99,7 +119,7 @@ def test_golden_records_are_plausible(path: Path) -> None:
 
 
 def _shape(logs: list[RunLog]) -> list[tuple[bool, int, int, bool]]:
-    return [(one.run is not None, len(one.transports), len(one.points), one.end is not None) for one in logs]
+    return [(one.run is not None, len(one.transports), len(one.records), one.end is not None) for one in logs]
 
 
 def _shortened(data: bytes) -> bytes:
@@ -222,32 +242,32 @@ def test_errors_obey_no_escape_sequence() -> None:
 
 
 def test_a_newer_file_is_refused_with_a_remedy() -> None:
-    newer = encode_line(pingpong([1.0])).replace(b'"version":1', b'"version":2,"news":[1]')
-    with pytest.raises(VersionError, match=r"a newer volley \(records version 2; this one reads 1\): upgrade"):
+    newer = encode_line(pingpong([1.0])).replace(b'"version":2', b'"version":3,"news":[1]')
+    with pytest.raises(VersionError, match=r"a newer volley \(records version 3; this one reads 2\): upgrade"):
         decode_line(newer)
 
 
 def test_a_newer_version_is_refused_even_where_it_could_be_read() -> None:
-    newer = encode_line(pingpong([1.0])).replace(b'"version":1', b'"version":2')
+    newer = encode_line(pingpong([1.0])).replace(b'"version":2', b'"version":3')
     with pytest.raises(VersionError):
         decode_line(newer)
 
 
 def test_a_newer_plan_within_a_run_is_refused() -> None:
-    newer = encode_line(run()).replace(b'"plan":{"plan":1', b'"plan":{"plan":7')
+    newer = encode_line(run()).replace(b'"plan":{"plan":2', b'"plan":{"plan":7')
     with pytest.raises(VersionError, match=r"plan version 7"):
         decode_line(newer)
 
 
-def test_a_version_that_never_was_is_refused() -> None:
-    with pytest.raises(VersionError, match="no known volley"):
-        decode_line(encode_line(pingpong([1.0])).replace(b'"version":1', b'"version":0'))
+def test_an_older_version_is_refused() -> None:
+    with pytest.raises(VersionError, match="an older volley"):
+        decode_line(encode_line(pingpong([1.0])).replace(b'"version":2', b'"version":1'))
 
 
 def test_a_file_with_newer_lines_is_refused_whole_with_all_of_them() -> None:
     data = (EXAMPLES / "launches.jsonl").read_bytes()
     lines = data.splitlines(keepends=True)
-    lines[1], lines[3] = (line.replace(b'"version":1', b'"version":2') for line in (lines[1], lines[3]))
+    lines[1], lines[3] = (line.replace(b'"version":2', b'"version":3') for line in (lines[1], lines[3]))
     with pytest.raises(UserError, match="cannot read") as error:
         parse_runs(b"".join(lines))
     assert "line 2:" in str(error.value)
@@ -272,11 +292,11 @@ def test_records_out_of_place_are_told_and_kept() -> None:
     one = RunLog()
     with pytest.raises(RecordError, match="before any run record"):
         one.add(pingpong([1.0]))
-    assert len(one.points) == 1
+    assert len(one.records) == 1
     done = log(pingpong([1.0]))
     with pytest.raises(RecordError, match="after the end"):
         done.add(pingpong([1.0], size=16))
-    assert len(done.points) == 2
+    assert len(done.records) == 2
     for record in (run(), End(status="failed", elapsed_s=2.0)):
         with pytest.raises(RecordError, match="second"):
             done.add(record)
@@ -288,7 +308,7 @@ def test_a_file_without_its_head_is_shown_as_incomplete() -> None:
     lines = (EXAMPLES / "pingpong-host.jsonl").read_bytes().splitlines(keepends=True)
     (one,) = parse_runs(b"".join(lines[4:]))
     assert one.run is None
-    assert len(one.points) == 10
+    assert len(one.records) == 10
     assert not one.complete
 
 
@@ -332,3 +352,29 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     data = (EXAMPLES / "failed.jsonl").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert _shape(read_runs("-")) == _shape(golden("failed"))
+
+
+def test_a_run_of_an_unknown_benchmark_and_one_with_unknown_options_are_refused_with_the_place() -> None:
+    line = encode_line(run())
+    with pytest.raises(RecordError, match=r"there is no benchmark 'tennis' - at `\$\.plan\.benchmark`"):
+        decode_line(line.replace(b'"benchmark":"pingpong"', b'"benchmark":"tennis"'))
+    with pytest.raises(RecordError, match=r"unknown field `speed` - at `\$\.plan\.options`"):
+        decode_line(line.replace(b'"options":{', b'"options":{"speed":1,'))
+    with pytest.raises(RecordError, match=r"at `\$\.plan\.options\.sizes_bytes\[0\]`"):
+        decode_line(line.replace(b'"sizes_bytes":[8', b'"sizes_bytes":[0'))
+
+
+def test_records_of_real_gpus_are_whole_and_verified() -> None:
+    folder = EXAMPLES.parents[1] / "results" / "h200-x2"
+    files = sorted(set(folder.glob("*.jsonl")) - {folder / "peers.jsonl"})  # a bench's records, not volley's
+    assert files
+    for file in files:
+        for one in read_runs(file):
+            assert one.complete, file
+            assert one.run
+            matrix = one.of(GpuMatrixGpus)
+            devices = matrix[0].devices if matrix else [rank.device for rank in one.run.ranks]
+            assert len({device.uuid for device in devices if device}) == (2 if matrix else one.run.plan.world_size)
+            assert set(one.statuses) == {"ok"}, file
+            moving = {info.transport for info in one.transports if info.memory != "none"}
+            assert all(point.messages_verified > 0 for point in one.of(PointRecord) if point.transport in moving)

