@@ -16,7 +16,7 @@ from volley.text import escape_controls, join_words
 
 COMMANDS = (
     *benchmarks.commands(),
-    *(tool.COMMAND for tool in (show, batch, doctor, topo, setup) if hasattr(tool, "COMMAND")),
+    *(tool.COMMAND for tool in (show, batch, doctor, topo, setup)),
 )
 """In the order of ``volley --help``."""
 
