@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from programs import Bench, Launch
 
-from volley.records import Plan, Sampling, Stream
+from volley.benchmarks.pingpong.records import PingPongPlan
+from volley.benchmarks.stream.records import StreamPlan
+from volley.run.plan import Plan, Sampling
 from volley.statistics.estimates import Estimate, estimate
 from volley.units import format_size
 
@@ -17,24 +19,26 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 # A batch of 50 exchanges of 8 B takes 40 µs, in which one late interrupt shows: each launch repeats it and takes the
 # median, ours and theirs alike.
 REPEATS = 21
+SHORT_AND_LONG = (8, 64 * KIB)
+REPEATED = [size for size in SHORT_AND_LONG for _ in range(REPEATS)]
 
 
-def fixed(*sizes: int, repeats: int = 1) -> Plan:
+def fixed(*sizes: int) -> Plan:
     """The tutorial's own sampling: 5 exchanges to warm up, one batch of 50, one fresh buffer."""
     sampling = Sampling(mode="fixed", warmup=5, iterations=50)
-    repeated = [size for size in sizes for _ in range(repeats)]
-    return Plan(benchmark="pingpong", transports=["host"], sizes_bytes=repeated, sampling=sampling, fresh_buffers=True)
+    part = PingPongPlan(sizes_bytes=list(sizes), fresh_buffers=True)
+    return Plan(benchmark="pingpong", transports=["host"], options=part, sampling=sampling)
 
 
 def adaptive(*sizes: int) -> Plan:
     """volley's default sampling."""
-    return Plan(benchmark="pingpong", transports=["host"], sizes_bytes=list(sizes))
+    return Plan(benchmark="pingpong", transports=["host"], options=PingPongPlan(sizes_bytes=list(sizes)))
 
 
 def flood(direction: str, *sizes: int) -> Plan:
     """volley's default stream, window 64."""
-    stream = Stream(direction="bi" if direction == "bi" else "uni")
-    return Plan(benchmark="stream", transports=["host"], sizes_bytes=list(sizes), stream=stream)
+    part = StreamPlan(sizes_bytes=list(sizes), direction="bi" if direction == "bi" else "uni")
+    return Plan(benchmark="stream", transports=["host"], options=part)
 
 
 @dataclass(frozen=True)
@@ -54,25 +58,25 @@ class Comparison:
 COMPARISONS = (
     Comparison(
         "half round trip, fixed 5 + 50, against the tutorial's loop",
-        lambda bench: bench.volley(fixed(8, 64 * KIB, repeats=REPEATS)),
-        lambda bench: bench.peer("tutorial", sizes=fixed(8, 64 * KIB, repeats=REPEATS).sizes_bytes),
+        lambda bench: bench.volley(fixed(*REPEATED)),
+        lambda bench: bench.peer("tutorial", sizes=REPEATED),
         "0.98–1.02",
-        (8, 64 * KIB),
+        SHORT_AND_LONG,
     ),
     Comparison(
         "half round trip, fixed 5 + 50, against the tutorial's loop with buffers on a page (ours begin 16 bytes behind "
         "one)",
-        lambda bench: bench.volley(fixed(8, 64 * KIB, repeats=REPEATS)),
-        lambda bench: bench.peer("tutorial", "--aligned", sizes=fixed(8, 64 * KIB, repeats=REPEATS).sizes_bytes),
+        lambda bench: bench.volley(fixed(*REPEATED)),
+        lambda bench: bench.peer("tutorial", "--aligned", sizes=REPEATED),
         "0.98–1.02",
-        (8, 64 * KIB),
+        SHORT_AND_LONG,
     ),
     Comparison(
         "half round trip, adaptive, against reading the clock in every iteration",
-        lambda bench: bench.volley(adaptive(8, 64 * KIB)),
-        lambda bench: bench.peer("peer_latency", sizes=(8, 64 * KIB)),
+        lambda bench: bench.volley(adaptive(*SHORT_AND_LONG)),
+        lambda bench: bench.peer("peer_latency", sizes=SHORT_AND_LONG),
         "≤ 1.00",
-        (8, 64 * KIB),
+        SHORT_AND_LONG,
     ),
     Comparison(
         "stream, one way, against osu_bw's method",

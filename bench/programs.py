@@ -22,10 +22,15 @@ from typing import Any
 
 import msgspec
 
-from volley import engine
-from volley.planning import PAIR
-from volley.records import Matrix, PingPong, Plan, Run, StreamPoint
-from volley.records_io import RunLog, parse_runs
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.pingpong.records import PingPongPlan
+from volley.benchmarks.points.records import PointRecord
+from volley.benchmarks.rank_matrix.records import RankMatrixPlan
+from volley.run import engine
+from volley.run.jobs import PAIR
+from volley.run.plan import Plan
+from volley.run.records import Run
+from volley.run.records_file import RunLog, parse_runs
 from volley.statistics.estimates import median
 
 HERE = Path(__file__).parent
@@ -75,11 +80,11 @@ class Starter:
         started = time.perf_counter()
         output = _finish(self.start(self.engine, subprocess.PIPE), "volley-engine", msgspec.json.encode(plan) + b"\n")
         wall_s = time.perf_counter() - started
-        (log,) = parse_runs(output)
-        bad = [point for point in log.points if point.status != "ok"]
+        (log,) = parse_runs(output, BENCHMARKS)
+        bad = [status for status in log.statuses if status != "ok"]
         if bad or not log.complete:
             raise BenchError(f"the engine's run is not good: {bad[0] if bad else log.problems}")
-        return Launch(wall_s, _medians((p.size_bytes, median(samples(p))) for p in log.points), log=log)
+        return Launch(wall_s, _medians((p.size_bytes, median(p.times_s)) for p in log.of(PointRecord)), log=log)
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,7 @@ class Bench:
             while process.poll() is None:
                 peak = max([peak, *(high_water(rank.pid) for rank in run.ranks)])
                 time.sleep(POLL_S)
-            (log,) = parse_runs(msgspec.json.encode(run) + b"\n" + process.stdout.read())
+            (log,) = parse_runs(msgspec.json.encode(run) + b"\n" + process.stdout.read(), BENCHMARKS)
         if log.end is None or log.end.status != "complete":
             raise BenchError(f"the engine's run is not good: {log.end or log.problems}")
         return peak
@@ -165,10 +170,10 @@ def read_starter(ranks: int = PAIR) -> Starter:
 def account(starter: Starter, ranks: int = PAIR) -> Run:
     """Launch so many ranks for what they say of the machine."""
     if ranks == PAIR:
-        plan = Plan(benchmark="pingpong", transports=["null"], sizes_bytes=[8])
+        plan = Plan(benchmark="pingpong", transports=["null"], options=PingPongPlan(sizes_bytes=[8]))
     else:
-        sizes = Matrix(latency_sizes_bytes=[8], bandwidth_sizes_bytes=[])
-        plan = Plan(benchmark="matrix", world_size=ranks, transports=["null"], sizes_bytes=[], matrix=sizes)
+        sizes = RankMatrixPlan(latency_sizes_bytes=[8])
+        plan = Plan(benchmark="rank_matrix", world_size=ranks, transports=["null"], options=sizes)
     log = starter.volley(plan).log
     if log is None or log.run is None:
         raise BenchError("the engine did not say what it sees of the machine")
@@ -185,15 +190,6 @@ def build_peers(mpirun: Path, folder: Path) -> None:
     for name in PEERS:
         tokens = [str(mpirun.with_name("mpicc" + dot + flavour)), "-std=gnu17", "-O3", "-Wall", "-Wextra"]
         subprocess.run([*tokens, "-o", str(folder / name), str(HERE / f"{name}.c")], check=True)
-
-
-def samples(point: PingPong | StreamPoint) -> Sequence[float]:
-    """Return the times of a point; of a stream both ways, the slower direction's."""
-    if isinstance(point, PingPong):
-        return point.half_round_trip_s
-    if not point.backward_s:
-        return point.forward_s
-    return [max(pair) for pair in zip(point.forward_s, point.backward_s, strict=True)]
 
 
 def _finish(process: subprocess.Popen[bytes], name: str, stdin: bytes | None = None) -> bytes:

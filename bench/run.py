@@ -26,8 +26,7 @@ from sweeps import Width, launch_sweeps, narrower
 
 from volley.errors import UserError
 from volley.statistics.estimates import Estimate, estimate
-from volley.text import digits, spans
-from volley.units import format_size
+from volley.units import format_cpulist, format_sig, format_size
 
 TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 RESULTS = Path(__file__).parent / "results"
@@ -141,8 +140,8 @@ def machine_of(bench: Bench) -> Machine:
 def number(value: Estimate) -> str:
     """An estimate as people read it: `1.002 (0.997–1.008)`."""
     if value.kind == "single":
-        return digits(value.median)
-    return f"{digits(value.median)} ({digits(value.low)}–{digits(value.high)})"
+        return format_sig(value.median)
+    return f"{format_sig(value.median)} ({format_sig(value.low)}–{format_sig(value.high)})"
 
 
 def one_line(finding: Finding) -> str:
@@ -157,13 +156,13 @@ def side(value: Estimate | None) -> str:
     if value is None:
         return ""
     scale = next((each for each in TIME_UNITS if value.median >= each[0]), TIME_UNITS[-1])
-    return f"{digits(value.median / scale[0])} {scale[1]}"
+    return f"{format_sig(value.median / scale[0])} {scale[1]}"
 
 
 def markdown(result: Result) -> str:
     """The result as a page."""
     machine = result.machine
-    cores = ", ".join(f"rank {rank} on {spans(cores)}" for rank, cores in enumerate(machine.cores))
+    cores = ", ".join(f"rank {rank} on {format_cpulist(cores)}" for rank, cores in enumerate(machine.cores))
     lines = [
         f"# volley {machine.volley} against its peers",
         "",
@@ -190,7 +189,7 @@ def markdown(result: Result) -> str:
     for width in result.widths:
         shares = (width.ours_within, width.theirs_within, width.ours_across, width.theirs_across)
         lines.append(
-            f"| {format_size(width.size_bytes)} | " + " | ".join(digits(100 * share, 2) for share in shares) + " |"
+            f"| {format_size(width.size_bytes)} | " + " | ".join(format_sig(100 * share, 2) for share in shares) + " |"
         )
     return "\n".join(lines) + "\n"
 

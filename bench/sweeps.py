@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from comparisons import Finding, adaptive, alternate
 from programs import Bench, Launch
 
-from volley.records import PingPong
+from volley.benchmarks.pingpong.options import PingPongOptions
+from volley.benchmarks.pingpong.records import PingPong
 from volley.statistics.estimates import Estimate, estimate, median
-from volley.units import DEFAULT_SIZES, parse_sizes
 
-SIZES = parse_sizes(DEFAULT_SIZES)
+SIZES = PingPongOptions().points.sizes
 LAUNCHES = 10
 # Launches of the tutorial's sampling in which each of the 50 iterations is timed by itself.
 LAUNCHES_TIMING_EACH = 3
@@ -76,7 +76,7 @@ class Sweeps:
 
     def _points(self, size: int, *launches: Launch) -> list[PingPong]:
         logs = [launch.log for launch in launches or self.ours if launch.log]
-        return [p for log in logs for p in log.points if isinstance(p, PingPong) and p.size_bytes == size]
+        return [point for log in logs for point in log.of(PingPong) if point.size_bytes == size]
 
 
 def launch_sweeps(bench: Bench, launches: int | None) -> Sweeps:

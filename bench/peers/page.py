@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.statistics.estimates import Estimate, estimate
-from volley.text import digits, harmless, several, spans
+from volley.text import escape_controls, join_words
+from volley.units import format_cpulist, format_sig
 
 from .launches import Launch, Session, read
 from .table import PROGRAMS, TABLE, Comparison, Figures, Row
@@ -78,7 +79,7 @@ def seen(row: Row, comparison: Comparison, sessions: Iterable[Session]) -> Seen:
             missing = missing or f"no figure {error.args[0]!r}"
     if not pairs:
         reasons = (f"{each.program}: {each.reason}" for each in launches if each.reason)
-        return Seen(why_not=harmless(next(reasons, missing or "not launched")))
+        return Seen(why_not=escape_controls(next(reasons, missing or "not launched")))
     ours, theirs = [mine for mine, _ in pairs], [other for _, other in pairs]
     value = estimate([mine / other for mine, other in pairs])
     return Seen(estimate(ours), estimate(theirs) if row.theirs else None, value)
@@ -104,7 +105,7 @@ def _wall(launch: Launch) -> dict[str, float]:
 def number(value: float, unit: str) -> str:
     """Write a number in the unit that suits it."""
     scale, name = next((each for each in SCALES[unit] if abs(value) >= each[0]), SCALES[unit][-1])
-    return f"{digits(value / scale)} {name}"
+    return f"{format_sig(value / scale)} {name}"
 
 
 def with_bounds(value: Estimate, unit: str) -> str:
@@ -112,7 +113,7 @@ def with_bounds(value: Estimate, unit: str) -> str:
     if value.kind == "single":
         return number(value.median, unit)
     scale, _ = next((each for each in SCALES[unit] if value.median >= each[0]), SCALES[unit][-1])
-    return f"{number(value.median, unit)} ({digits(value.low / scale)}–{digits(value.high / scale)})"
+    return f"{number(value.median, unit)} ({format_sig(value.low / scale)}–{format_sig(value.high / scale)})"
 
 
 def asked(row: Row) -> str:
@@ -166,10 +167,11 @@ def machines(sessions: list[Session]) -> Iterator[str]:
     """Yield a line a session."""
     for session in sessions:
         at = session.machine
-        cores = ", ".join(f"rank {rank} on core {spans(cores)}" for rank, cores in enumerate(at.cores))
+        cores = ", ".join(f"rank {rank} on core {format_cpulist(cores)}" for rank, cores in enumerate(at.cores))
         gpus = f"{len(at.gpus)} × {at.gpus[0]}, driver {at.driver}" if at.gpus else "no GPU"
         software = f"{at.stack}; volley {at.volley}"
-        yield harmless(f"- {at.measured_at}: {gpus}; {at.cpu}; {cores}; {software}; load {at.load:.2f} at the start.")
+        where = f"- {at.measured_at}: {gpus}; {at.cpu}; {cores}; {software}; load {at.load:.2f} at the start."
+        yield escape_controls(where)
 
 
 def programs(sessions: list[Session]) -> Iterator[str]:
@@ -179,7 +181,7 @@ def programs(sessions: list[Session]) -> Iterator[str]:
     launches = [launch for session in sessions for launch in session.launches]
     for name, what in PROGRAMS.items():
         versions = sorted({each.version for each in launches if each.program == name and each.version})
-        yield f"| `{name}` | {what} | {harmless(several(versions)) or '–'} |"
+        yield f"| `{name}` | {what} | {escape_controls(join_words(versions)) or '–'} |"
 
 
 def page(sessions: list[Session]) -> str:

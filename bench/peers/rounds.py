@@ -16,11 +16,11 @@ from pathlib import Path
 
 from programs import BenchError, account, read_starter
 
-from volley import engine
 from volley.machine import nvml
 from volley.machine.driver import has_driver
 from volley.machine.mpi_stack import assemble, read_facts
-from volley.planning import PAIR
+from volley.run.engine_path import engine_path
+from volley.run.jobs import PAIR
 from volley.text import mpi_name
 
 from .commands import Command, Ours, Place
@@ -36,7 +36,7 @@ def place(programs: Path, keep: Path | None = None, ranks: int = PAIR) -> Place:
 
 def machine(where: Place) -> Machine:
     """Describe the machine."""
-    run, path = where.run, engine.find()
+    run, path = where.run, Path(engine_path())
     return Machine(
         measured_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         volley=run.engine.version,

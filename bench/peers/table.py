@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from volley.planning import PAIR
+from volley.run.jobs import PAIR
 from volley.units import format_size
 
 from . import readers
