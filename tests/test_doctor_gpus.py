@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from volley.doctor.probes import gpus, libraries
+from volley.machine import cuda_driver, nvml, sysfs
 from volley.machine import facts as f
+from volley.machine.cuda_driver import ATTRIBUTES
 from volley.machine.isolate import Skip, isolated
-from volley.doctor.probes import cuda, gdrcopy, gpus, jobs, ucx
-from volley.doctor.probes.attributes import ATTRIBUTES
 
 PCI = "0000:3b:00.0"
+DEVICES = "bus/pci/devices"
 
 
 @pytest.fixture(scope="module")
@@ -33,22 +35,21 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 @pytest.fixture
 def fake(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> ctypes.CDLL:
     """The stand-in, wherever a library is loaded."""
-    for module in (cuda, gdrcopy):
+    for module in (cuda_driver, libraries):
         monkeypatch.setattr(module, "load", lambda _: (library, None))
     return library
 
 
 def test_without_a_library_there_is_nothing_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "load", lambda _: (None, "no such file"))
-    for probe in (cuda.cuda, gpus.pcie_load):
+    monkeypatch.setattr(cuda_driver, "load", lambda _: (None, "no such file"))
+    for probe in (cuda_driver.facts, gpus.pcie_load):
         with pytest.raises(Skip, match="no such file"):
             probe()
-    assert jobs._gpus() == 0
-    assert not ucx._has_gpu()
+    assert cuda_driver.gpu_count() == 0
 
 
 def test_cuda_shows_its_devices(fake: ctypes.CDLL) -> None:
-    found = cuda.cuda()
+    found = cuda_driver.facts()
     assert (found.status, found.driver_version) == (0, 13000)
     first, second = found.devices
     assert (first.index, first.name, first.pci, first.memory_bytes) == (0, "Fake 0", PCI, 6 << 30)
@@ -60,33 +61,32 @@ def test_cuda_shows_its_devices(fake: ctypes.CDLL) -> None:
     assert "GPU_DIRECT_RDMA_SUPPORTED" not in first.attributes
     assert all(numbers[name] == value for name, value in first.attributes.items())
     assert len(first.attributes) == len(ATTRIBUTES) - 2
-    assert jobs._gpus() == 2
-    assert ucx._has_gpu()
+    assert cuda_driver.gpu_count() == 2
 
 
 @pytest.mark.parametrize(("status", "name"), [(100, "CUDA_ERROR_NO_DEVICE"), (12345, "unknown error")])
 def test_cuda_that_does_not_start(status: int, name: str, fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_CUINIT", str(status))
-    found = cuda.cuda()
+    found = cuda_driver.facts()
     assert (found.status, found.status_name, found.failed_call) == (status, name, "cuInit")
     assert (found.driver_version, found.devices) == (13000, [])
-    assert jobs._gpus() == 0
+    assert cuda_driver.gpu_count() == 0
     probe = isolated("load", gpus.pcie_load, list[f.LoadedLink], 10)
     assert f"cuInit: {name} ({status})" in (probe.error or "")
 
 
 def test_the_link_is_read_while_it_is_busy(fake: ctypes.CDLL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpus, "_DEVICES", tmp_path)
+    monkeypatch.setattr(sysfs, "ROOT", tmp_path)
     monkeypatch.setattr(gpus, "_LOAD_S", 0.02)
     monkeypatch.setattr(gpus, "_LOAD_BYTES", 1 << 16)
-    device(tmp_path, PCI, current_link_speed="16.0 GT/s PCIe", current_link_width="8")
+    device(tmp_path / DEVICES, PCI, current_link_speed="16.0 GT/s PCIe", current_link_width="8")
     loaded = gpus.pcie_load()
     assert loaded[0] == f.LoadedLink(pci=PCI, generation=4, width=8)
     assert loaded[1] == f.LoadedLink(pci="0000:3b:01.0")  # nothing in sysfs
 
 
 def device(folder: Path, address: str, **files: str) -> Path:
-    """A device of a pretended /sys/bus/pci/devices."""
+    """A device of a pretended /sys."""
     path = folder / address
     path.mkdir(parents=True)
     for name, text in files.items():
@@ -95,15 +95,15 @@ def device(folder: Path, address: str, **files: str) -> Path:
 
 
 def test_the_bus_is_walked_for_display_controllers_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpus, "_DEVICES", tmp_path / "devices")
+    monkeypatch.setattr(sysfs, "ROOT", tmp_path)
     gpu = {"vendor": "0x10de", "class": "0x030200", "device": "0x2335"}
-    one = device(tmp_path / "devices", PCI, **gpu, max_link_speed="32.0 GT/s PCIe", max_link_width="16", numa_node="1")
+    one = device(tmp_path / DEVICES, PCI, **gpu, max_link_speed="32.0 GT/s PCIe", max_link_width="16", numa_node="1")
     (tmp_path / "nvidia").mkdir()
     (one / "driver").symlink_to(tmp_path / "nvidia")
-    device(tmp_path / "devices", "0000:3c:00.0", **gpu, max_link_speed="Unknown", max_link_width="0", numa_node="-1")
-    device(tmp_path / "devices", "0000:3d:00.0", vendor="0x10de", **{"class": "0x040300"})  # its sound
-    device(tmp_path / "devices", "0000:3e:00.0", vendor="0x8086", **{"class": "0x030000"})
-    first, second = gpus.bus().gpus
+    device(tmp_path / DEVICES, "0000:3c:00.0", **gpu, max_link_speed="Unknown", max_link_width="0", numa_node="-1")
+    device(tmp_path / DEVICES, "0000:3d:00.0", vendor="0x10de", **{"class": "0x040300"})  # its sound
+    device(tmp_path / DEVICES, "0000:3e:00.0", vendor="0x8086", **{"class": "0x030000"})
+    first, second = sysfs.bus().gpus
     assert first == f.PciGpu(
         address=PCI, device_id="0x2335", driver="nvidia", generation_max=5, width_max=16, numa_node=1
     )
@@ -111,8 +111,8 @@ def test_the_bus_is_walked_for_display_controllers_of_nvidia(tmp_path: Path, mon
 
 
 def test_bridges_above_a_gpu_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree, devices = tmp_path / "tree", tmp_path / "devices"
-    devices.mkdir()
+    tree, devices = tmp_path / "tree", tmp_path / DEVICES
+    devices.mkdir(parents=True)
     space = bytearray(4096)
     space[0x100:0x108] = (0x000D).to_bytes(4, "little") + bytes(2) + (0x1D).to_bytes(2, "little")
     bridge = device(tree, "0000:16:00.0", vendor="0x10b5")
@@ -122,7 +122,7 @@ def test_bridges_above_a_gpu_are_read(tmp_path: Path, monkeypatch: pytest.Monkey
     (gpu / "iommu_group").mkdir()
     (gpu / "iommu_group" / "type").write_text("DMA-FQ\n")
     (devices / PCI).symlink_to(gpu)
-    monkeypatch.setattr(gpus, "_DEVICES", devices)
+    monkeypatch.setattr(sysfs, "ROOT", tmp_path)
     found = gpus.iommu()
     assert found.bridges == [f.Bridge(address="0000:16:00.0", acs_control=0x1D)]
     assert found.readable
@@ -142,16 +142,16 @@ def test_bridges_above_a_gpu_are_read(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_mapping_of_gdrcopy_is_written_and_read_back(
     fault: str, mapped: bool, error: str | None, fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gdrcopy, "opened", lambda _: "ok")
+    monkeypatch.setattr(libraries, "open_node", lambda _: "ok")
     monkeypatch.setenv("FAKE_GDR", fault)
-    probe = isolated("gdr", gdrcopy.gdrcopy, f.GdrcopyFacts, 10)
+    probe = isolated("gdr", libraries.gdrcopy, f.GdrcopyFacts, 10)
     assert probe.value
     assert (probe.value.mapped, probe.value.map_error, probe.value.library) == (mapped, error, "2.4")
 
 
 def test_without_its_node_gdrcopy_is_not_mapped(fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gdrcopy, "opened", lambda _: "absent")
-    found = gdrcopy.gdrcopy()
+    monkeypatch.setattr(libraries, "open_node", lambda _: "absent")
+    found = libraries.gdrcopy()
     assert (found.node, found.library, found.mapped) == ("absent", "2.4", None)
 
 
@@ -170,7 +170,7 @@ def pretend_nvml(**changes: Any) -> SimpleNamespace:
     """Two GPUs with two of three links up; the second says no more than that it is there."""
 
     def link_state(handle: int, link: int) -> int:
-        return int(link < 2) if handle == 0 and link < 3 else refuse()
+        return int(link < 2) if handle == 0 else refuse()
 
     def of_first(value: Any) -> Any:
         return lambda handle, *_: value if handle == 0 else refuse()
@@ -182,9 +182,12 @@ def pretend_nvml(**changes: Any) -> SimpleNamespace:
     known = {
         "NVMLError": NVMLError,
         "NVMLError_LibraryNotFound": type("NVMLError_LibraryNotFound", (NVMLError,), {}),
-        "NVML_NVLINK_MAX_LINKS": 18,
+        "NVMLError_NotSupported": type("NVMLError_NotSupported", (NVMLError,), {}),
+        "NVMLError_InvalidArgument": type("NVMLError_InvalidArgument", (NVMLError,), {}),
+        "NVML_NVLINK_MAX_LINKS": 3,
         "NVML_P2P_CAPS_INDEX_READ": (0,),  # as nvidia-ml-py 13.615 has it
         "nvmlInit": lambda: None,
+        "nvmlShutdown": lambda: None,
         "nvmlDeviceGetCount": lambda: 2,
         "nvmlDeviceGetHandleByIndex": lambda index: index,
         "nvmlSystemGetDriverVersion": lambda: "580.159.04",
@@ -216,7 +219,7 @@ def pretend_nvml(**changes: Any) -> SimpleNamespace:
 
 def test_nvml_is_asked_for_modes_and_links(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", pretend_nvml())  # type: ignore[arg-type]
-    found = gpus.nvml()
+    found = nvml.facts()
     first, second = found.devices
     assert (first.pci, first.mig, first.ecc, first.pcie_generation_max) == (PCI, True, True, 5)
     assert first.links == [
@@ -240,16 +243,16 @@ def test_an_older_module_of_nvml_tells_less_of_its_links(monkeypatch: pytest.Mon
     older = pretend_nvml()
     del older.nvmlDeviceGetNvLinkRemoteDeviceType, older.NVML_FI_DEV_NVLINK_GET_SPEED
     monkeypatch.setitem(sys.modules, "pynvml", older)  # type: ignore[arg-type]
-    first = gpus.nvml().devices[0].links[0]
+    first = nvml.facts().devices[0].links[0]
     assert (first.remote, first.remote_kind, first.line_rate_bytes_per_s) == ("0000:3c:00.0", None, None)
 
 
 def test_without_nvml_there_is_nothing_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(Skip, match="pip install nvidia-ml-py"):
-        gpus.nvml()
+        nvml.facts()
     absent = pretend_nvml()
     absent.nvmlInit = lambda: (_ for _ in ()).throw(absent.NVMLError_LibraryNotFound())
     monkeypatch.setitem(sys.modules, "pynvml", absent)
     with pytest.raises(Skip, match="no NVML"):
-        gpus.nvml()
+        nvml.facts()

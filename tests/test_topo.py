@@ -1,4 +1,4 @@
-"""``volley topo``: machines, ways, pictures and the command."""
+"""``volley topo``: machines, paths, pictures and the command."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import pytest
 
 from the_command import Command
 from volley import cli
-from volley.machine import facts as f
-from volley.engine import ask_about
 from volley.errors import MachineError, UserError
+from volley.machine import facts as f
 from volley.machine.line_rate import ROUTES
 from volley.report.svg import LETTER
+from volley.run.engine import ask_about
 from volley.topo.layout import layout_of
-from volley.topo.machine import Machine, machine_of
+from volley.topo.message_path import TRANSPORTS, MessagePath, path_of
 from volley.topo.page import page
 from volley.topo.picture import picture
-from volley.topo.way import TRANSPORTS, Way, way_of
+from volley.topo.topology import Topology, topology_of
 
 MACHINES = Path(__file__).parent / "machines"
 sys.path.insert(0, str(MACHINES))
@@ -40,8 +40,8 @@ def facts_of(name: str) -> f.Facts:
     return f.decode((MACHINES / name / "facts.json").read_bytes(), name)
 
 
-def machine(name: str) -> Machine:
-    return machine_of(facts_of(name))
+def machine(name: str) -> Topology:
+    return topology_of(facts_of(name))
 
 
 def mesh() -> f.Facts:
@@ -63,11 +63,11 @@ def mesh() -> f.Facts:
     return places.linked(facts, lambda gpu, link: (gpus[joined[gpu][link // 3]], "gpu"), version=2)
 
 
-def ways(of: Machine) -> Iterator[Way]:
-    """Every way that the machine has: all transports between all pairs."""
+def paths(of: Topology) -> Iterator[MessagePath]:
+    """Every path that the machine has: all transports between all pairs."""
     for transport, pair in itertools.product(TRANSPORTS, itertools.permutations([g.number for g in of.gpus], 2)):
         try:
-            yield way_of(of, transport, pair)
+            yield path_of(of, transport, pair)
         except MachineError:
             continue
 
@@ -114,7 +114,7 @@ def test_what_hangs_below_one_switch_hangs_on_one_node() -> None:
         for place in facts.topology.value.places
     ]
     value = msgspec.structs.replace(facts.topology.value, places=lost)
-    found = machine_of(msgspec.structs.replace(facts, topology=f.Probe(call="tried", value=value)))
+    found = topology_of(msgspec.structs.replace(facts, topology=f.Probe(call="tried", value=value)))
     assert found == machine("abci-v")
 
 
@@ -125,21 +125,21 @@ def test_line_rates_that_nvml_tells_win_over_nominal_ones() -> None:
 
 
 def test_links_whose_other_end_is_hidden_join_gpus_with_peer_access() -> None:
-    found = machine_of(places.linked(facts_of("h200x4"), lambda *_: (None, None), version=6))
+    found = topology_of(places.linked(facts_of("h200x4"), lambda *_: (None, None), version=6))
     assert {each.end for each in found.nvlinks} == {"hidden"}
-    assert way_of(found, "peer", (0, 1)).steps[0].kind == "nvlink"
+    assert path_of(found, "peer", (0, 1)).hops[0].kind == "nvlink"
     assert "the other ends are not shown" in picture(found)
 
 
 def test_links_that_are_down_are_not_drawn() -> None:
     document = msgspec.json.encode(facts_of("abci-v")).replace(b'"active":true', b'"active":false')
-    assert machine_of(msgspec.json.decode(document, type=f.Facts)).nvlinks == ()
+    assert topology_of(msgspec.json.decode(document, type=f.Facts)).nvlinks == ()
 
 
 @pytest.mark.parametrize("lost", ["bus", "cuda", "nvml", "topology", "pcie_load"])
 @pytest.mark.parametrize("name", ["summit", "abci-a", "t4x4", "no-gpu"])
 def test_any_probe_may_be_lost(name: str, lost: str) -> None:
-    found = machine_of(
+    found = topology_of(
         msgspec.structs.replace(facts_of(name), **{lost: f.Probe(call="tried", error="lost on purpose")})
     )
     assert len(found.gpus) == len(machine(name).gpus)
@@ -152,10 +152,10 @@ def test_any_probe_may_be_lost(name: str, lost: str) -> None:
         assert any("who reaches whose memory is not known" in remark for remark in found.remarks)
 
 
-# ------------------------------------------------------------------------------------------------------- ways
+# ------------------------------------------------------------------------------------------------------- paths
 
 
-def test_every_transport_with_a_ceiling_has_a_way() -> None:
+def test_every_transport_with_a_line_rate_has_a_path() -> None:
     assert {name.partition("/")[0] for name in TRANSPORTS} == {"host", *ROUTES}
 
 
@@ -181,15 +181,15 @@ def test_the_tables_are_about_the_transports_of_the_engine(engine: Path) -> None
         ("h200x4", "device", (3, 0), "GPU 3 → GPU 0"),
     ],
 )
-def test_the_way_of_a_message(name: str, transport: str, pair: tuple[int, int], words: str) -> None:
-    assert way_of(machine(name), transport, pair).words == words
+def test_the_path_of_a_message(name: str, transport: str, pair: tuple[int, int], words: str) -> None:
+    assert path_of(machine(name), transport, pair).words == words
 
 
 def test_what_is_crossed_is_said_with_its_rate() -> None:
-    staged = way_of(machine("summit"), "staged/pageable", None).steps
-    assert [step.over for step in staged] == ["2 × NVLink 2.0, 50 GB/s", "", "2 × NVLink 2.0, 50 GB/s"]
-    assert [step.end.number for step in way_of(machine("summit"), "staged", (0, 3)).steps] == [0, 8, 3]
-    assert way_of(machine("t4x4"), "peer", (0, 1)).steps[0].over == "PCIe 3.0 x16, 15.75 GB/s"
+    staged = path_of(machine("summit"), "staged/pageable", None).hops
+    assert [hop.over for hop in staged] == ["2 × NVLink 2.0, 50 GB/s", "", "2 × NVLink 2.0, 50 GB/s"]
+    assert [hop.end.number for hop in path_of(machine("summit"), "staged", (0, 3)).hops] == [0, 8, 3]
+    assert path_of(machine("t4x4"), "peer", (0, 1)).hops[0].over == "PCIe 3.0 x16, 15.75 GB/s"
 
 
 @pytest.mark.parametrize(
@@ -203,22 +203,22 @@ def test_what_is_crossed_is_said_with_its_rate() -> None:
         ("t4x4", "aware", (1, 1), UserError, "write two numbers, e.g. 0,1"),
         ("t4x4", "aware", (0, 1, 2), UserError, "write two numbers, e.g. 0,1"),
         ("t4x4", "null", (0, 1), UserError, "it moves nothing"),
-        ("t4x4", "awere", (0, 1), UserError, "'awere' has no way to draw"),
+        ("t4x4", "awere", (0, 1), UserError, "'awere' has no path to draw"),
     ],
 )
-def test_ways_that_do_not_exist(
+def test_paths_that_do_not_exist(
     name: str, transport: str, pair: tuple[int, ...] | None, error: type[UserError], said: str
 ) -> None:
     with pytest.raises(error, match=said) as found:
-        way_of(machine(name), transport, pair)
+        path_of(machine(name), transport, pair)
     assert type(found.value) is error
 
 
 def test_without_cuda_nobody_knows_who_reaches_whom() -> None:
     lost = msgspec.structs.replace(facts_of("abci-v"), cuda=f.Probe(call="tried", error="it crashed"))
     with pytest.raises(MachineError, match="is not known"):
-        way_of(machine_of(lost), "aware", (0, 1))
-    assert way_of(machine_of(lost), "staged", (0, 1)).steps
+        path_of(topology_of(lost), "aware", (0, 1))
+    assert path_of(topology_of(lost), "staged", (0, 1)).hops
 
 
 # --------------------------------------------------------------------------------------------------- pictures
@@ -281,8 +281,8 @@ def covered(root: ElementTree.Element) -> list[str]:
 
 @pytest.mark.parametrize("name", [*NAMES, "mesh"])
 def test_nothing_stands_over_words_whatever_is_drawn(name: str) -> None:
-    found = machine_of(mesh()) if name == "mesh" else machine(name)
-    drawn = [picture(found), *(picture(found, way) for way in ways(found))]
+    found = topology_of(mesh()) if name == "mesh" else machine(name)
+    drawn = [picture(found), *(picture(found, path) for path in paths(found))]
     assert len(drawn) > 1 or len(found.gpus) < 2
     for each in set(drawn):
         assert covered(ElementTree.fromstring(each)) == []
@@ -301,7 +301,7 @@ def test_what_overlaps_is_found() -> None:
 
 
 def test_boxes_do_not_overlap_and_stand_below_their_parents() -> None:
-    found = layout_of(machine_of(mesh()))
+    found = layout_of(topology_of(mesh()))
     assert found.bus is not None
     assert len(found.nodes) == 5, "four nodes, and one for the card that nobody places"
     boxes = [*found.nodes.values(), *found.switches.values(), *found.gpus.values(), *found.nics.values()]
@@ -317,8 +317,8 @@ def test_what_a_machine_says_is_text_and_nothing_else() -> None:
     evil = msgspec.json.encode(facts_of("abci-a")).decode()
     evil = evil.replace("NVIDIA A100-SXM4-40GB", "</text><script>alert(1)</script>\\u001b[2J")
     evil = evil.replace('"mlx5_0"', '"<b>&\\u202e"').replace("0-35,72-107", "<0>").replace("0000:25:00.0", "<i/>")
-    found = machine_of(msgspec.json.decode(evil, type=f.Facts))
-    root = ElementTree.fromstring(picture(found, way_of(found, "aware", None)))
+    found = topology_of(msgspec.json.decode(evil, type=f.Facts))
+    root = ElementTree.fromstring(picture(found, path_of(found, "aware", None)))
     assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
         *("svg", "title", "defs", "marker", "path", "rect", "text", "polyline", "circle")
     }
@@ -331,7 +331,7 @@ def test_what_a_machine_says_is_text_and_nothing_else() -> None:
 
 
 def test_the_page_lists_what_hangs_where_and_how_pairs_are_joined() -> None:
-    lines = page(machine("abci-v"), way_of(machine("abci-v"), "aware", (0, 1))).splitlines()
+    lines = page(machine("abci-v"), path_of(machine("abci-v"), "aware", (0, 1))).splitlines()
     assert lines[:5] == [
         "4 × Tesla V100-SXM2-16GB, 2 NUMA nodes",
         "  socket 0, NUMA node 0: cores 0-19,40-59, 192 GiB of memory",
@@ -387,11 +387,11 @@ def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = topo(capsys, "--from", kept("t4x4"), "--json", "--transport", "aware", "--gpus", "0,2")
     assert (code, err) == (0, "")
     document = json.loads(out)
-    assert list(document) == ["topology", "volley", "machine", "way"]
+    assert list(document) == ["topology", "volley", "machine", "path"]
     assert [gpu["number"] for gpu in document["machine"]["gpus"]] == [0, 1, 2, 3]
     assert document["machine"]["peers"][0] == [True, True, False, False]
-    assert [step["kind"] for step in document["way"]["steps"]] == ["copy", "mpi", "copy"]
-    assert json.loads(topo(capsys, "--from", kept("no-gpu"), "--json")[1])["way"] is None
+    assert [hop["kind"] for hop in document["path"]["hops"]] == ["copy", "mpi", "copy"]
+    assert json.loads(topo(capsys, "--from", kept("no-gpu"), "--json")[1])["path"] is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Doctor's probe of the topology, through pretended folders of sysfs."""
+"""The probe of the topology, through pretended folders of sysfs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from volley.machine import facts as f
-from volley.doctor.capture import capture
-from volley.doctor.probes import topology
+from volley.machine import sysfs as reader
+from volley.machine.capture import TOPOLOGY, capture
 
 GPU = {"vendor": "0x10de", "class": "0x030200"}
 CARD = {"vendor": "0x15b3", "class": "0x020700"}
@@ -42,12 +42,12 @@ class Sysfs:
 
 @pytest.fixture
 def sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sysfs:
-    monkeypatch.setattr(topology, "_SYS", tmp_path)
+    monkeypatch.setattr(reader, "ROOT", tmp_path)
     return Sysfs(tmp_path)
 
 
 def test_an_empty_sysfs_gives_an_empty_topology(sysfs: Sysfs) -> None:
-    assert topology.topology() == f.TopologyFacts()
+    assert reader.topology() == f.TopologyFacts()
 
 
 def test_devices_stand_below_their_bridges(sysfs: Sysfs) -> None:
@@ -55,7 +55,7 @@ def test_devices_stand_below_their_bridges(sysfs: Sysfs) -> None:
     sysfs.device(f"{above}/0000:19:00.0", **GPU, numa_node="1", local_cpulist="20-39")
     sysfs.device("pci0000:00/0000:00:1f.0", vendor="0x8086", **{"class": "0x060100"})
     sysfs.device("pci0000:e0/0000:e0:00.0", vendor="0x10de", numa_node="-1", **{"class": "0x068000"})
-    gpu, switch = topology.topology().places
+    gpu, switch = reader.topology().places
     assert gpu == f.PciPlace(
         kind="gpu",
         address="0000:19:00.0",
@@ -76,7 +76,7 @@ def test_network_cards_have_their_names_and_rates(sysfs: Sysfs) -> None:
     sysfs.named("net", "eth0", sysfs.write("devices/pci0000:00/0000:00:03.0/virtio2"), speed="-1")
     sysfs.write("class/net/lo")
     assert virtual.is_dir()
-    first, second = topology.topology().places
+    first, second = reader.topology().places
     assert (first.address, first.names, first.rate_bits_per_s) == ("0000:00:03.0", ["eth0"], None)
     assert (second.names, second.rate_bits_per_s, second.bridges) == (["mlx5_0", "ib0"], 100e9, ["0000:16:01.0"])
 
@@ -86,7 +86,7 @@ def test_nodes_have_cores_memory_and_distances(sysfs: Sysfs) -> None:
     sysfs.write("devices/system/node/node0", cpulist="0-87", distance="10 40")
     sysfs.write("devices/system/node/node250", cpulist="")
     sysfs.write("devices/system/cpu/cpu88/topology", physical_package_id="8")
-    assert topology.topology().nodes == [
+    assert reader.topology().nodes == [
         f.NumaFacts(number=0, cores="0-87", distances=[10, 40]),
         f.NumaFacts(number=8, cores="88-175", package=8, memory_bytes=1 << 20, distances=[40, 10]),
         f.NumaFacts(number=250),
@@ -94,7 +94,7 @@ def test_nodes_have_cores_memory_and_distances(sysfs: Sysfs) -> None:
 
 
 def test_only_what_is_asked_for_is_captured() -> None:
-    facts = capture(only=("topology",))
+    facts = capture((TOPOLOGY,))
     assert facts.topology.value is not None
     assert facts.topology.value.nodes
     assert facts.cuda.skipped == facts.mpi_host.skipped == "it was not asked for"

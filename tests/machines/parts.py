@@ -36,7 +36,9 @@ def skipped(why: str, call: str = "tried") -> f.Probe[Any]:
 def system(name: str, *, kernel: str = "6.5.0", architecture: str = "x86_64", **more: Any) -> f.Probe[f.SystemFacts]:
     base = SYSTEMS[name]
     fields = {key: getattr(base, key) for key in base.__struct_fields__}
-    return tried(f.SystemFacts(**{**fields, "kernel": kernel, "architecture": architecture, **more}), "os-release, uname")
+    return tried(
+        f.SystemFacts(**{**fields, "kernel": kernel, "architecture": architecture, **more}), "os-release, uname"
+    )
 
 
 def toolchain(
@@ -110,7 +112,8 @@ def cuda(
     ]
     peers = [[one == other or reaches(one, other) for other in range(count)] for one in range(count)]
     return tried(
-        f.CudaFacts(driver_version=version, devices=devices, peers=peers), "cuInit, cuDeviceGetCount, cuDeviceCanAccessPeer"
+        f.CudaFacts(driver_version=version, devices=devices, peers=peers),
+        "cuInit, cuDeviceGetCount, cuDeviceCanAccessPeer",
     )
 
 
@@ -239,11 +242,18 @@ def host_job(library: str, small: float, large: float, **more: Any) -> f.Probe[f
     ranks = [rank(number, None) for number in range(2)]
     points = [point("host", 8, small), point("host", 65536, large)]
     return job(
-        "volley pingpong --transport host", library, ranks, points, [f.TransportFacts(transport="host", available=True)], **more
+        "volley pingpong --transport host",
+        library,
+        ranks,
+        points,
+        [f.TransportFacts(transport="host", available=True)],
+        **more,
     )
 
 
-def device_job(library: str, devices: Sequence[f.CudaDevice], points: Sequence[f.PointFacts], **more: Any) -> f.Probe[f.JobFacts]:
+def device_job(
+    library: str, devices: Sequence[f.CudaDevice], points: Sequence[f.PointFacts], **more: Any
+) -> f.Probe[f.JobFacts]:
     ranks = [rank(number, devices[number % len(devices)]) for number in range(2)]
     ways = [f.TransportFacts(transport=name, available=True) for name in ("aware", "staged/pinned")]
     return job(
@@ -308,7 +318,9 @@ def ucx(version: str, *names: str, source: str = "system") -> f.Probe[f.UcxFacts
 
 
 def ucx_transfer(memory: str = "cuda", status: int = 0, said: str = "") -> f.Probe[f.TransferFacts]:
-    return tried(f.TransferFacts(memory=memory, status=status, said=said), "ucx_perftest -t tag_lat between two processes")
+    return tried(
+        f.TransferFacts(memory=memory, status=status, said=said), "ucx_perftest -t tag_lat between two processes"
+    )
 
 
 def iommu(**more: Any) -> f.Probe[f.IommuFacts]:

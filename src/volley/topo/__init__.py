@@ -1,1 +1,33 @@
-"""``volley topo``: the machine as a picture.  Facts become a machine, a machine a layout, a layout a drawing."""
+"""``volley topo``: the machine as a picture.  Facts become a topology, a topology a layout, a layout a drawing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from volley.run.commandline import Command
+from volley.topo.options import TopoOptions
+
+
+def _run(options: Any) -> int:
+    from volley.topo.command import run  # noqa: PLC0415  start-up: --help does without
+
+    return run(options)
+
+
+COMMAND = Command(
+    name="topo",
+    help=(
+        "Draw this machine: GPUs, NVLinks, PCIe switches, NUMA nodes, cores and network cards.\n\n"
+        "With a transport, the path of its message is drawn in colour. Without -o, a list and a matrix in words. "
+        "Nothing is measured, no job is started."
+    ),
+    options=(TopoOptions,),
+    run=_run,
+    examples=(
+        "volley topo",
+        "volley topo --transport aware -o topo.svg",
+        "volley topo --transport staged/pageable --gpus 0,3 -o staged.svg",
+        "volley doctor --capture node1.json",
+        "volley topo --from node1.json -o node1.svg",
+    ),
+)

@@ -3,99 +3,82 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from volley.doctor.command import read
-from volley.doctor.facts import Facts
 from volley.errors import EXIT_GOOD, UserError
-from volley.report.encodable import Encodable
-from volley.text import ascii_json, harmless
-from volley.topo.machine import Machine, machine_of
-from volley.topo.way import Way, way_of
+from volley.machine.facts import Facts, read_facts
+from volley.report.ascii_fallback import AsciiFallback
+from volley.text import ascii_json, escape_controls
+from volley.topo.message_path import MessagePath, path_of
+from volley.topo.options import TopoOptions
+from volley.topo.topology import Topology, topology_of
 
-NEEDED = ("bus", "cuda", "nvml", "topology")
-"""Of what doctor captures: all that starts no job and takes no measurement."""
-DOCUMENT_VERSION = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Drawing:
-    """What the command line asks for."""
-
-    transport: str | None = None
-    gpus: Sequence[int] | None = None
-    source: str | None = None
-    """A file of facts; ``-`` is standard input."""
-    output: Path | None = None
-    """Where the picture goes; ``-`` is standard output."""
-    json: bool = False
+DOCUMENT_VERSION = 2
 
 
-def run(drawing: Drawing) -> int:
+def run(options: TopoOptions) -> int:
     """Do it; return the exit code.
 
     Raises:
-        UserError: if the request makes no sense, or a file cannot be read or written.
-        MachineError: if the transport has no way on this machine.
+        UserError: if the options make no sense, or a file cannot be read or written.
+        MachineError: if the transport has no path on this machine.
     """
-    _check(drawing)
-    facts = read(drawing.source) if drawing.source is not None else _capture()
-    machine = machine_of(facts)
-    way = way_of(machine, drawing.transport, drawing.gpus) if drawing.transport is not None else None
-    if drawing.output:
-        _draw(drawing.output, machine, way)
-    if drawing.json:
-        sys.stdout.write(document(machine, way))
-    elif not drawing.output:
-        from volley.topo.page import page  # noqa: PLC0415  a picture does without
+    _check(options)
+    topology = topology_of(read_facts(options.source) if options.source is not None else _capture())
+    path = path_of(topology, options.transport, options.gpus) if options.transport is not None else None
+    if options.output:
+        _draw(options.output, topology, path)
+    if options.json:
+        sys.stdout.write(document(topology, path))
+    elif not options.output:
+        from volley.topo.page import page  # noqa: PLC0415  start-up: a picture does without
 
-        Encodable(sys.stdout).write(page(machine, way))
+        AsciiFallback(sys.stdout).write(page(topology, path))
     return EXIT_GOOD
 
 
-def _check(drawing: Drawing) -> None:
-    """Refuse what makes no sense before anything is tried."""
-    if drawing.gpus is not None and drawing.transport is None:
+def _check(options: TopoOptions) -> None:
+    """Refuse options that do not go together before anything is tried."""
+    if options.gpus is not None and options.transport is None:
         raise UserError("--gpus chooses between which GPUs a message goes: name its --transport too, e.g. aware")
-    output = drawing.output
-    if output is None:
+    if options.output is None:
         return
-    if str(output) == "-":
-        if drawing.json:
+    if str(options.output) == "-":
+        if options.json:
             raise UserError("-o - and --json both want standard output: give the picture a file, e.g. -o topo.svg")
-    elif output.suffix.lower() != ".svg":
-        raise UserError(f"-o: the picture is SVG: name it {harmless(output.stem)}.svg")
+    elif options.output.suffix.lower() != ".svg":
+        raise UserError(f"-o: the picture is SVG: name it {escape_controls(options.output.stem)}.svg")
 
 
 def _capture() -> Facts:
-    from volley.doctor.capture import capture  # noqa: PLC0415  drawing kept facts does without
+    """Run the probes that start no job and take no measurement."""
+    from volley.machine import capture  # noqa: PLC0415  start-up: drawing kept facts does without
 
-    return capture(only=NEEDED)
+    return capture.capture((capture.BUS, capture.CUDA, capture.NVML, capture.TOPOLOGY))
 
 
-def _draw(output: Path, machine: Machine, way: Way | None) -> None:
-    from volley.topo.picture import picture  # noqa: PLC0415  the page does without
+def _draw(output: Path, topology: Topology, path: MessagePath | None) -> None:
+    from volley.topo.picture import picture  # noqa: PLC0415  start-up: the page does without
 
-    drawn = picture(machine, way)
+    drawn = picture(topology, path)
     if str(output) == "-":
         encoding = sys.stdout.encoding or "utf-8"
         sys.stdout.write(drawn.encode(encoding, "xmlcharrefreplace").decode(encoding))
         return
+    name = escape_controls(str(output))
     try:
         output.write_text(drawn, "utf-8")
     except OSError as error:
-        raise UserError(f"cannot write {harmless(str(output))}: {error.strerror}; name another file") from None
-    print(f"picture: {harmless(str(output))}", file=sys.stderr)
+        raise UserError(f"cannot write {name}: {error.strerror}; name another file") from None
+    print(f"picture: {name}", file=sys.stderr)
 
 
-def document(machine: Machine, way: Way | None) -> str:
-    """Return machine and way as one JSON document."""
-    from volley import __version__  # noqa: PLC0415  reads the distribution's metadata
+def document(topology: Topology, path: MessagePath | None) -> str:
+    """Return machine and path as one JSON document."""
+    from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
 
-    found: dict[str, Any] = {"topology": DOCUMENT_VERSION, "volley": __version__, "machine": machine, "way": way}
+    found: dict[str, Any] = {"topology": DOCUMENT_VERSION, "volley": __version__, "machine": topology, "path": path}
     return ascii_json(msgspec.json.format(msgspec.json.encode(found), indent=2)) + "\n"

@@ -1,4 +1,4 @@
-"""Where everything stands: a machine laid out on a sheet, top to bottom from processors to NVSwitches.
+"""Where everything stands: a topology laid out on a drawing, top to bottom from processors to NVSwitches.
 
 Each NUMA node has a column.  Below its processor hang PCIe switches, below these GPUs and network cards, each under
 its parent, so every PCIe link is a vertical line.  NVLinks between two GPUs run in lanes below them.
@@ -6,13 +6,13 @@ its parent, so every PCIe link is a vertical line.  NVLinks between two GPUs run
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from volley.report.svg import Point, width_of
 from volley.text import count
-from volley.topo.machine import Gpu, Machine, Nic, Node, NvLinks
+from volley.topo.topology import Nic, NumaNode, NvLinkBundle, PlacedGpu, Topology
 
 MARGIN, GAP = 26.0, 14.0
 GPU_SIZE, NIC_SIZE = (134.0, 70.0), (114.0, 70.0)
@@ -24,7 +24,7 @@ SWITCH_WORDS = 200.0
 """Room for the words of a switch, left of its uplink."""
 LANE, PORT = 30.0, 13.0
 LABEL_SIZE = 11
-FABRIC_HEIGHT = 52.0
+FABRIC_WIDTH, FABRIC_HEIGHT = 300.0, 52.0
 TOP = 82.0
 BUS = 40.0
 """Room above the nodes for what joins more than two of them."""
@@ -32,7 +32,7 @@ BUS = 40.0
 
 @dataclass(frozen=True)
 class Rect:
-    """A box on the sheet."""
+    """A box on the drawing."""
 
     x: float
     y: float
@@ -61,20 +61,32 @@ class Branch:
 
     path: tuple[str, ...] = ()
     switches: list[Branch] = field(default_factory=list)
-    gpus: list[Gpu] = field(default_factory=list)
+    gpus: list[PlacedGpu] = field(default_factory=list)
     nics: list[Nic] = field(default_factory=list)
 
-    def first(self) -> tuple[int, str]:
+    def order(self) -> tuple[int, str]:
         """Sort by the lowest GPU below, then by address."""
-        below = [gpu.number for gpu in self.gpus] + [each.first()[0] for each in self.switches]
+        below = [gpu.number for gpu in self.gpus] + [each.order()[0] for each in self.switches]
         return min(below, default=1 << 30), self.path[-1] if self.path else ""
+
+    def sort(self) -> None:
+        """Sort the switches below, at every depth."""
+        self.switches.sort(key=Branch.order)
+        for each in self.switches:
+            each.sort()
+
+    def width(self) -> float:
+        """Return the room that it takes, with a gap after it."""
+        devices = len(self.gpus) * (GPU_SIZE[0] + GAP) + len(self.nics) * (NIC_SIZE[0] + GAP)
+        inside = devices + sum(each.width() for each in self.switches)
+        return max(inside, GPU_SIZE[0] + GAP) if self.path else inside
 
 
 @dataclass(frozen=True)
 class Lane:
-    """The way of the NVLinks between two GPUs: down, across, up."""
+    """The line of the NVLinks between two GPUs: down, across, up."""
 
-    links: NvLinks
+    links: NvLinkBundle
     left: float
     right: float
     top: float
@@ -83,18 +95,23 @@ class Lane:
     at: Point
     """Where its words stand free of other lanes; there are none where no place is wide enough."""
 
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """From left to right."""
+        return (self.left, self.top), (self.left, self.y), (self.right, self.y), (self.right, self.top)
+
 
 @dataclass(frozen=True)
 class Layout:
-    """All places on the sheet."""
+    """All places on the drawing."""
 
     width: float
     bottom: float
     """Of what is drawn; the legend comes below."""
-    nodes: dict[int | None, Rect]
-    switches: dict[tuple[str, ...], Rect]
-    gpus: dict[int, Rect]
-    nics: dict[str, Rect]
+    nodes: Mapping[int | None, Rect]
+    switches: Mapping[tuple[str, ...], Rect]
+    gpus: Mapping[int, Rect]
+    nics: Mapping[str, Rect]
     lanes: tuple[Lane, ...]
     fabric: Rect | None
     """What NVLinks lead to besides GPUs and processors."""
@@ -112,10 +129,10 @@ class Layout:
         return Rect(box.x + 12, box.y + MEMORY_TOP, box.width - 24, MEMORY_HEIGHT)
 
 
-def tree(machine: Machine, node: Node) -> Branch:
+def tree(topology: Topology, node: NumaNode) -> Branch:
     """Return what hangs on a NUMA node."""
     root = Branch()
-    for device in (each for each in machine.devices if each.node == node.number):
+    for device in (each for each in topology.devices if each.node == node.number):
         branch = root
         for depth in range(len(device.switches)):
             path = device.switches[: depth + 1]
@@ -124,139 +141,103 @@ def tree(machine: Machine, node: Node) -> Branch:
                 below = Branch(path)
                 branch.switches.append(below)
             branch = below
-        if isinstance(device, Gpu):
+        if isinstance(device, PlacedGpu):
             branch.gpus.append(device)
         else:
             branch.nics.append(device)
-    _sort(root)
+    root.sort()
     return root
 
 
-def _sort(branch: Branch) -> None:
-    branch.switches.sort(key=Branch.first)
-    for each in branch.switches:
-        _sort(each)
-
-
-class _Pen:
+class _Shelf:
     """Puts boxes side by side, from left to right."""
 
     def __init__(self, device_row: float, first_row: float) -> None:
-        self.x = MARGIN
         self.device_row, self.first_row = device_row, first_row
         self.switches: dict[tuple[str, ...], Rect] = {}
         self.gpus: dict[int, Rect] = {}
         self.nics: dict[str, Rect] = {}
 
-    def branch(self, branch: Branch) -> None:
+    def put(self, branch: Branch, x: float) -> None:
         """Put all that hangs on a branch, and the branch's own box above it."""
-        start = self.x
-        for gpu in branch.gpus:
-            self.gpus[gpu.number] = self._device(*GPU_SIZE)
-        for each in branch.switches:
-            self.branch(each)
-        for nic in branch.nics:
-            self.nics[nic.address] = self._device(*NIC_SIZE)
         if branch.path:
             y = self.first_row + (len(branch.path) - 1) * (SWITCH_HEIGHT + RISER)
-            self.x = max(self.x, start + GPU_SIZE[0] + GAP)
-            self.switches[branch.path] = Rect(start, y, self.x - GAP - start, SWITCH_HEIGHT)
-
-    def _device(self, width: float, height: float) -> Rect:
-        box = Rect(self.x, self.device_row, width, height)
-        self.x += width + GAP
-        return box
-
-    def shift(self, by: float, branch: Branch) -> None:
-        """Move a branch to the right, to stand in the middle below its node."""
+            self.switches[branch.path] = Rect(x, y, branch.width() - GAP, SWITCH_HEIGHT)
         for gpu in branch.gpus:
-            self.gpus[gpu.number] = _moved(self.gpus[gpu.number], by)
-        for nic in branch.nics:
-            self.nics[nic.address] = _moved(self.nics[nic.address], by)
+            self.gpus[gpu.number] = Rect(x, self.device_row, *GPU_SIZE)
+            x += GPU_SIZE[0] + GAP
         for each in branch.switches:
-            self.switches[each.path] = _moved(self.switches[each.path], by)
-            self.shift(by, each)
+            self.put(each, x)
+            x += each.width()
+        for nic in branch.nics:
+            self.nics[nic.address] = Rect(x, self.device_row, *NIC_SIZE)
+            x += NIC_SIZE[0] + GAP
 
 
-def _moved(box: Rect, by: float) -> Rect:
-    return Rect(box.x + by, box.y, box.width, box.height)
-
-
-def layout_of(machine: Machine, least_width: float = 0.0) -> Layout:
-    """Lay a machine out; the sheet is at least so wide."""
-    trees = {node.number: tree(machine, node) for node in machine.nodes}
+def layout_of(topology: Topology, least_width: float = 0.0) -> Layout:
+    """Lay a topology out; the drawing is at least so wide."""
+    trees = {node.number: tree(topology, node) for node in topology.nodes}
+    widths = {number: max(NODE_WIDTH, branch.width() - GAP) for number, branch in trees.items()}
+    whole = 2 * MARGIN + sum(widths.values()) + NODE_GAP * (len(widths) - 1)
     bus = TOP + 12 if len(trees) > 2 else None
     top = TOP + (BUS if bus else 0)
-    depth = max((len(each.switches) for each in machine.devices), default=0)
+    depth = max((len(each.switches) for each in topology.devices), default=0)
     first_row = top + NODE_HEIGHT + RISER
-    pen = _Pen(first_row + depth * (SWITCH_HEIGHT + RISER), first_row)
+    shelf = _Shelf(first_row + depth * (SWITCH_HEIGHT + RISER), first_row)
     nodes: dict[int | None, Rect] = {}
-    whole = _width(trees)
-    pen.x = MARGIN + max(0.0, (least_width - whole) / 2)
+    x = MARGIN + max(0.0, (least_width - whole) / 2)
     for number, branch in trees.items():
-        start = pen.x
-        pen.branch(branch)
-        spare = NODE_WIDTH - (pen.x - GAP - start)
-        if spare > 0:
-            pen.shift(spare / 2, branch)
-        nodes[number] = Rect(start, top, max(NODE_WIDTH, pen.x - GAP - start), NODE_HEIGHT)
-        pen.x = nodes[number].right + NODE_GAP
-    below = pen.device_row + GPU_SIZE[1] if machine.devices else top + NODE_HEIGHT
-    lanes = _lanes(machine, pen.gpus, below)
-    low = max((lane.y for lane in lanes), default=below)
-    fabric = _fabric(machine, pen.gpus, low)
+        nodes[number] = Rect(x, top, widths[number], NODE_HEIGHT)
+        shelf.put(branch, x + max(0.0, NODE_WIDTH - (branch.width() - GAP)) / 2)
+        x += widths[number] + NODE_GAP
+    below = shelf.device_row + GPU_SIZE[1] if topology.devices else top + NODE_HEIGHT
+    lanes = _lanes(topology, shelf.gpus, below)
+    bottom = max((lane.y for lane in lanes), default=below)
+    fabric = _fabric(topology, shelf.gpus, bottom)
     return Layout(
         width=max(whole, least_width),
-        bottom=fabric.bottom if fabric else low,
+        bottom=fabric.bottom if fabric else bottom,
         nodes=nodes,
-        switches=pen.switches,
-        gpus=pen.gpus,
-        nics=pen.nics,
+        switches=shelf.switches,
+        gpus=shelf.gpus,
+        nics=shelf.nics,
         lanes=lanes,
         fabric=fabric,
         bus=bus,
     )
 
 
-def _width(trees: dict[int | None, Branch]) -> float:
-    pen = _Pen(0, 0)
-    for branch in trees.values():
-        start = pen.x
-        pen.branch(branch)
-        pen.x = start + max(NODE_WIDTH, pen.x - GAP - start) + NODE_GAP
-    return pen.x - NODE_GAP + MARGIN
-
-
 # ----------------------------------------------------------------------------------------------------- NVLinks
 
 
-def _lanes(machine: Machine, gpus: dict[int, Rect], top: float) -> tuple[Lane, ...]:
+def _lanes(topology: Topology, gpus: Mapping[int, Rect], top: float) -> tuple[Lane, ...]:
     """Give each pair of joined GPUs a lane: short ones above, and none over another's words."""
-    pairs = [each for each in machine.nvlinks if isinstance(each.end, int)]
-    ends = {each: _ports(each, pairs, gpus) for each in pairs}
-    rows: list[list[NvLinks]] = []
-    for each in sorted(pairs, key=lambda each: (ends[each][1] - ends[each][0], ends[each][0])):
-        left, right = ends[each]
+    pairs = [(links, (links.gpu, links.end)) for links in topology.nvlinks if isinstance(links.end, int)]
+    ends = {links: _ports(pair, [other for _, other in pairs], gpus) for links, pair in pairs}
+    rows: list[list[NvLinkBundle]] = []
+    for links in sorted(ends, key=lambda links: (ends[links][1] - ends[links][0], ends[links][0])):
+        left, right = ends[links]
         row = next((row for row in rows if all(ends[o][1] < left or right < ends[o][0] for o in row)), None)
         if row is None:
             row = []
             rows.append(row)
-        row.append(each)
+        row.append(links)
     found = []
     for number, row in enumerate(rows):
         # Verticals that go further down cut this row's words.
-        cuts = [x for deeper in rows[number + 1 :] for each in deeper for x in ends[each]]
-        for each in row:
-            left, right = ends[each]
+        cuts = [x for deeper in rows[number + 1 :] for links in deeper for x in ends[links]]
+        for links in row:
+            left, right = ends[links]
             y = top + 34 + number * LANE
-            start, end = _free(left, right, cuts)
-            words = ", ".join(filter(None, [count(each.links, "link"), each.rate]))
+            marks = [left, *sorted(x for x in cuts if left < x < right), right]
+            start, end = max(pairwise(marks), key=lambda part: part[1] - part[0])
+            words = ", ".join(filter(None, [count(links.links, "link"), links.rate]))
             fits = width_of(words, LABEL_SIZE) < end - start - 4
-            found.append(Lane(each, left, right, top, y, words if fits else "", ((start + end) / 2, y - 9)))
+            found.append(Lane(links, left, right, top, y, words if fits else "", ((start + end) / 2, y - 9)))
     return tuple(found)
 
 
-def _ports(each: NvLinks, pairs: Sequence[NvLinks], gpus: dict[int, Rect]) -> tuple[float, float]:
+def _ports(pair: tuple[int, int], pairs: Sequence[tuple[int, int]], gpus: Mapping[int, Rect]) -> tuple[float, float]:
     """Return where a pair's lane meets its two GPUs, left and right.
 
     At each GPU those to the left come first, the nearest of them leftmost, then those to the right, the farthest
@@ -265,32 +246,18 @@ def _ports(each: NvLinks, pairs: Sequence[NvLinks], gpus: dict[int, Rect]) -> tu
 
     def port(at: int, towards: int) -> float:
         here = gpus[at].middle
-        others = [other for pair in pairs for other in _other(pair, at)]
-        left = sorted((o for o in others if gpus[o].middle < here), key=lambda o: -gpus[o].middle)
-        right = sorted((o for o in others if gpus[o].middle >= here), key=lambda o: -gpus[o].middle)
-        order = [*left, *right]
+        others = [one if at == other else other for one, other in pairs if at in (one, other)]
+        order = sorted(others, key=lambda o: (gpus[o].middle >= here, -gpus[o].middle))
         return here + (order.index(towards) - (len(order) - 1) / 2) * PORT
 
-    assert isinstance(each.end, int)
-    left, right = sorted((port(each.gpu, each.end), port(each.end, each.gpu)))
+    one, other = pair
+    left, right = sorted((port(one, other), port(other, one)))
     return left, right
 
 
-def _other(pair: NvLinks, at: int) -> list[int]:
-    """Return the other end where a pair has one end at this GPU."""
-    assert isinstance(pair.end, int)
-    return [pair.end] if pair.gpu == at else [pair.gpu] if pair.end == at else []
-
-
-def _free(left: float, right: float, cuts: Sequence[float]) -> tuple[float, float]:
-    """Return the widest part of a lane that nothing cuts."""
-    marks = [left, *sorted(x for x in cuts if left < x < right), right]
-    return max(pairwise(marks), key=lambda part: part[1] - part[0])
-
-
-def _fabric(machine: Machine, gpus: dict[int, Rect], low: float) -> Rect | None:
-    ends = [gpus[each.gpu] for each in machine.nvlinks if each.end in {"switch", "hidden"}]
+def _fabric(topology: Topology, gpus: Mapping[int, Rect], above: float) -> Rect | None:
+    ends = [gpus[links.gpu] for links in topology.nvlinks if links.end in {"switch", "hidden"}]
     if not ends:
         return None
     left, right = min(box.x for box in ends), max(box.right for box in ends)
-    return Rect(left, low + 48, max(right - left, 300.0), FABRIC_HEIGHT)
+    return Rect(left, above + 48, max(right - left, FABRIC_WIDTH), FABRIC_HEIGHT)

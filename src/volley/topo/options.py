@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from volley.run import readers
+from volley.run.commandline import Options, flag, option
+from volley.run.options import OUTPUT, WHAT
 
-from volley.options.shared import OUTPUT, WHAT
 
-Transport = Annotated[
-    str | None,
-    typer.Option(
+@dataclass(frozen=True, kw_only=True)
+class TopoOptions(Options):
+    """What ``volley topo`` takes."""
+
+    transport: str | None = option(
         "--transport",
         "-t",
+        read=readers.text,
         metavar="NAME",
-        rich_help_panel=WHAT,
-        help="Draw the way of a message in this transport, e.g. staged/pageable, aware or peer.",
-    ),
-]
-Gpus = Annotated[
-    str | None,
-    typer.Option(
-        "--gpus",
+        panel=WHAT,
+        help="Draw the path of a message in this transport, e.g. staged/pageable, aware or peer.",
+    )
+    gpus: tuple[int, ...] | None = option(
+        read=readers.numbers,
+        shown="the first two",
         metavar="N,N",
-        rich_help_panel=WHAT,
+        panel=WHAT,
         help="The two GPUs, sender first, under CUDA's numbers.",
-        show_default="the first two",
-    ),
-]
-From = Annotated[
-    str | None,
-    typer.Option(
+    )
+    source: str | None = option(
         "--from",
+        read=readers.text,
         metavar="FILE",
-        rich_help_panel=WHAT,
+        panel=WHAT,
         help="Draw the machine whose facts volley doctor --capture kept; - is standard input.",
-    ),
-]
-Picture = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", rich_help_panel=OUTPUT, help="Write the picture here, as SVG; - prints it."
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print what is drawn as one JSON document.")]
+    )
+    output: Path | None = option(
+        "--output",
+        "-o",
+        read=lambda _, words: Path(words[-1]),
+        metavar="FILE",
+        panel=OUTPUT,
+        help="Write the picture here, as SVG; - prints it.",
+    )
+    json: bool = flag(panel=OUTPUT, help="Print what is drawn as one JSON document.")

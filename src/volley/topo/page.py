@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from volley.text import harmless
+from volley.text import escape_controls
+from volley.topo.labels import nic_labels, node_labels, peer_label, title
 from volley.topo.layout import Branch, tree
-from volley.topo.machine import Gpu, Machine, Nic
-from volley.topo.way import Way
-from volley.topo.words import card_words, node_words, peer_words, title
+from volley.topo.message_path import MessagePath
+from volley.topo.topology import Nic, PlacedGpu, Topology
 
 _MEANINGS = {
     "NVLink": "NVLinks straight between the two, and how many",
@@ -20,57 +20,47 @@ _MEANINGS = {
 }
 
 
-def page(machine: Machine, way: Way | None = None) -> str:
+def page(topology: Topology, path: MessagePath | None = None) -> str:
     """Return all of it."""
-    lines = [title(machine), *_nodes(machine)]
-    if len(machine.devices) > 1:
-        lines += ["", *_matrix(machine)]
-    if peers := peer_words(machine):
+    lines = [title(topology)]
+    for node in topology.nodes:
+        name, cores, size = node_labels(node)
+        lines.append(f"  {name}: {', '.join(filter(None, [cores, size and f'{size} of memory']))}")
+        lines += _branch(topology, tree(topology, node), "    ")
+    if len(topology.devices) > 1:
+        lines += ["", *_matrix(topology)]
+    if peers := peer_label(topology):
         lines += ["", peers]
-    if way:
-        lines += ["", f"{way.transport}: {way.words}"]
-        lines += [f"  {number}  {step.words}" for number, step in enumerate(way.steps, 1)]
-        lines += [f"  {way.remark}"] if way.remark else []
-    lines += ["", *map(harmless, machine.remarks)] if machine.remarks else []
+    if path:
+        lines += ["", f"{path.transport}: {path.words}"]
+        lines += [f"  {number}  {hop.words}" for number, hop in enumerate(path.hops, 1)]
+        lines += [f"  {path.remark}"] if path.remark else []
+    lines += ["", *map(escape_controls, topology.remarks)] if topology.remarks else []
     return "\n".join(lines) + "\n"
 
 
-def _nodes(machine: Machine) -> Iterator[str]:
-    for node in machine.nodes:
-        name, cores, size = node_words(node)
-        yield f"  {name}: {', '.join(filter(None, [cores, size and f'{size} of memory']))}"
-        yield from _branch(machine, tree(machine, node), "    ")
-
-
-def _branch(machine: Machine, branch: Branch, indent: str) -> Iterator[str]:
+def _branch(topology: Topology, branch: Branch, indent: str) -> Iterator[str]:
     for gpu in branch.gpus:
-        links = "; ".join(_bundle(machine, gpu))
-        words = [f"GPU {gpu.number}", harmless(gpu.name), harmless(gpu.address), gpu.pcie, links]
+        # Links that lead to a single GPU stand in the matrix.
+        links = [each for each in topology.nvlinks if each.gpu == gpu.number and not isinstance(each.end, int)]
+        bundles = "; ".join(each.words + (" to the processor" if each.end == "host" else "") for each in links)
+        words = [f"GPU {gpu.number}", escape_controls(gpu.name), escape_controls(gpu.address), gpu.pcie, bundles]
         yield indent + "  ".join(filter(None, words))
     for each in branch.switches:
-        yield f"{indent}PCIe switch {harmless(each.path[-1])}"
-        yield from _branch(machine, each, indent + "  ")
+        yield f"{indent}PCIe switch {escape_controls(each.path[-1])}"
+        yield from _branch(topology, each, indent + "  ")
     for nic in branch.nics:
-        yield f"{indent}NIC  {'  '.join(dict.fromkeys([*card_words(nic), harmless(nic.address)]))}"
+        yield f"{indent}NIC  {'  '.join(dict.fromkeys([*nic_labels(nic), escape_controls(nic.address)]))}"
 
 
-def _bundle(machine: Machine, gpu: Gpu) -> Iterator[str]:
-    """Yield the links that do not lead to a single GPU: those stand in the matrix."""
-    for links in machine.nvlinks:
-        if links.gpu == gpu.number and links.end == "host":
-            yield f"{links.words} to the processor"
-        elif links.gpu == gpu.number and not isinstance(links.end, int):
-            yield links.words
-
-
-# ------------------------------------------------------------------------------------------------------ matrix
-
-
-def _matrix(machine: Machine) -> Iterator[str]:
+def _matrix(topology: Topology) -> Iterator[str]:
     """Yield a row a device and, below, what the cells mean."""
-    devices = machine.devices
-    names = [f"GPU {each.number}" if isinstance(each, Gpu) else _first_name(each) for each in devices]
-    rows = [[_cell(machine, one, other) for other in devices] for one in devices]
+    devices = topology.devices
+    names = [
+        f"GPU {each.number}" if isinstance(each, PlacedGpu) else nic_labels(each)[0].partition(",")[0]
+        for each in devices
+    ]
+    rows = [[_cell(topology, one, other) for other in devices] for one in devices]
     first = max(map(len, names))
     widths = [max(len(name), *(len(row[at]) for row in rows)) for at, name in enumerate(names)]
     yield _row("", names, first, widths)
@@ -86,20 +76,16 @@ def _row(name: str, cells: Sequence[str], first: int, widths: Sequence[int]) -> 
     return f"  {name:{first}}  {'  '.join(padded)}".rstrip()
 
 
-def _first_name(nic: Nic) -> str:
-    return card_words(nic)[0].partition(",")[0]
-
-
-def _cell(machine: Machine, one: Gpu | Nic, other: Gpu | Nic) -> str:
+def _cell(topology: Topology, one: PlacedGpu | Nic, other: PlacedGpu | Nic) -> str:
     """Say how two devices are joined, by the best that joins them."""
     if one is other:
         return "-"
     star = ""
-    if isinstance(one, Gpu) and isinstance(other, Gpu):
-        links = machine.joined(one.number, other.number)
+    if isinstance(one, PlacedGpu) and isinstance(other, PlacedGpu):
+        links = topology.joined(one.number, other.number)
         if links:
             return f"NVLink {links.links}" if links.end != "switch" else "NVSwitch"
-        star = "*" if machine.reaches(one.number, other.number) is False else ""
+        star = "*" if topology.reaches(one.number, other.number) is False else ""
     if one.node != other.node:
         return f"nodes{star}"
     shared = one.switches[:1] and one.switches[:1] == other.switches[:1]

@@ -1,16 +1,14 @@
-"""A machine, and the way of a message through it, as SVG."""
+"""A machine, and the path of a message through it, as SVG."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from volley.report.svg import COPY, INK, MPI, MUTED, WIRE, Drawing, Point, shortened
-from volley.text import count, harmless
+from volley.report.svg import COPY, INK, MPI, MUTED, WIRE, Drawing, shortened
+from volley.text import count, escape_controls
+from volley.topo.labels import description, nic_labels, node_labels, nvlink_label, pcie_label, peer_label, title
 from volley.topo.layout import LABEL_SIZE, Layout, Rect, layout_of
-from volley.topo.machine import Gpu, Machine, Nic, Node
-from volley.topo.routes import Routes, routes_of
-from volley.topo.way import Way
-from volley.topo.words import card_words, described, link_kinds, node_words, pcie_kinds, peer_words, title
+from volley.topo.message_path import MessagePath
+from volley.topo.path_lines import lines_of
+from volley.topo.topology import NumaNode, NvLinkBundle, PlacedGpu, Topology
 
 _NVLINK, _PCIE = "#8fb996", "#a8b3bd"
 _COLOURS = {"copy": COPY, "mpi": MPI, "nvlink": WIRE, "pcie": WIRE}
@@ -20,111 +18,107 @@ _BAND = 62.0
 """Height of the band between two processors: what crosses it leaves through memory or below it."""
 
 
-def picture(machine: Machine, way: Way | None = None) -> str:
+def picture(topology: Topology, path: MessagePath | None = None) -> str:
     """Draw it."""
-    layout = layout_of(machine, _LEAST_WIDTH)
-    drawing = Drawing(round(layout.width), 0, described(machine, way))
-    drawing.text((24, 30), shortened(title(machine), 17, drawing.width - 48), 17, anchor="start", bold=True)
-    below = f"{way.transport}: {way.words}" if way else peer_words(machine)
+    layout = layout_of(topology, _LEAST_WIDTH)
+    drawing = Drawing(round(layout.width), 0, description(topology, path))
+    drawing.text((24, 30), shortened(title(topology), 17, drawing.width - 48), 17, anchor="start", bold=True)
+    below = f"{path.transport}: {path.words}" if path else peer_label(topology)
     if below:
         drawing.text((24, 56), shortened(below, 14, drawing.width - 48), 14, MUTED, "start")
-    _links(drawing, machine, layout)
-    _boxes(drawing, machine, layout)
-    if way:
-        _way(drawing, way, routes_of(machine, layout, way))
-    drawing.height = round(_foot(drawing, machine, layout, way))
+    _between_nodes(drawing, topology, layout)
+    _links(drawing, topology, layout)
+    _boxes(drawing, topology, layout)
+    if path:
+        _path(drawing, topology, layout, path)
+    drawing.height = round(_foot(drawing, topology, layout, path))
     return drawing.svg()
 
 
-# -------------------------------------------------------------------------------------------------- the machine
+def _upright(drawing: Drawing, x: float, low: float, high: float, colour: str) -> None:
+    drawing.line([(x, low), (x, high)], colour, 3, head="")
 
 
-def _links(drawing: Drawing, machine: Machine, layout: Layout) -> None:
-    _between_nodes(drawing, machine, layout)
-    for gpu in machine.gpus:
-        box, links = layout.gpus[gpu.number], machine.to_host(gpu.number)
-        if links is None:
-            _riser(drawing, layout, box, gpu)
-        else:
-            drawing.line([(box.middle, box.y), (box.middle, layout.nodes[gpu.node].bottom)], _NVLINK, 3, head="")
-            _beside(drawing, (box.middle + 14, box.y - 23), [count(links.links, "link"), links.rate])
-    for nic in machine.nics:
-        _riser(drawing, layout, layout.nics[nic.address], nic)
-    for path, box in layout.switches.items():
-        above = layout.switches.get(path[:-1])
-        top = above or next(node for number, node in layout.nodes.items() if _holds(node, box))
-        x = layout.uplink(path)
-        drawing.line([(x, box.y), (x, top.bottom)], _PCIE, 3, head="")
-    for lane in layout.lanes:
-        points = [(lane.left, lane.top), (lane.left, lane.y), (lane.right, lane.y), (lane.right, lane.top)]
-        drawing.line(points, _NVLINK, 3, head="")
-    for lane in layout.lanes:
-        if lane.words:
-            drawing.text(lane.at, lane.words, LABEL_SIZE, MUTED)
-    for links in machine.nvlinks:
-        if layout.fabric and links.end in {"switch", "hidden"}:
-            box = layout.gpus[links.gpu]
-            drawing.line([(box.middle, box.bottom), (box.middle, layout.fabric.y)], _NVLINK, 3, head="")
-            at = (box.middle + 14, layout.fabric.y - 20)
-            _beside(drawing, at, [count(links.links, "link"), links.rate])
-
-
-def _riser(drawing: Drawing, layout: Layout, box: Rect, device: Gpu | Nic) -> None:
-    """Draw the PCIe link from a device to the switch or processor above it."""
-    above = layout.switches[device.switches] if device.switches else layout.nodes[device.node]
-    drawing.line([(box.middle, box.y), (box.middle, above.bottom)], _PCIE, 3, head="")
-
-
-def _holds(node: Rect, box: Rect) -> bool:
-    return node.x <= box.middle <= node.right
-
-
-def _beside(drawing: Drawing, at: Point, lines: Sequence[str]) -> None:
-    for number, words in enumerate(filter(None, lines)):
-        drawing.text((at[0], at[1] + 14 * (number - 0.5)), words, LABEL_SIZE, MUTED, "start")
-
-
-def _between_nodes(drawing: Drawing, machine: Machine, layout: Layout) -> None:
+def _between_nodes(drawing: Drawing, topology: Topology, layout: Layout) -> None:
     """Draw what joins the processors: a band between two, a bar above more."""
     boxes = list(layout.nodes.values())
     if layout.bus is not None:
-        ends = boxes[0].middle, boxes[-1].middle
         for box in boxes:
-            drawing.line([(box.middle, layout.bus), (box.middle, box.y)], _PCIE, 3, head="")
-        drawing.line([(ends[0], layout.bus), (ends[1], layout.bus)], _PCIE, 5, head="")
+            _upright(drawing, box.middle, layout.bus, box.y, _PCIE)
+        drawing.line([(boxes[0].middle, layout.bus), (boxes[-1].middle, layout.bus)], _PCIE, 5, head="")
     elif len(boxes) == 2:
-        left, right = boxes
-        memory = layout.memory(machine.nodes[0].number)
-        band = (left.right, memory.y + 10), (right.x - left.right, _BAND)
-        drawing.box(*band, "band")
-        one, other = machine.nodes
+        (left, right), (one, other) = boxes, topology.nodes
+        memory = layout.memory(one.number)
+        drawing.box((left.right, memory.y + 10), (right.x - left.right, _BAND), "band")
         distance = (one.distances or {}).get(-1 if other.number is None else other.number)
         if distance:
             drawing.text(((left.right + right.x) / 2, memory.y - 8), f"distance {distance}", LABEL_SIZE, MUTED)
 
 
-def _boxes(drawing: Drawing, machine: Machine, layout: Layout) -> None:
-    for node in machine.nodes:
+def _links(drawing: Drawing, topology: Topology, layout: Layout) -> None:
+    """Draw every link: to processors and switches above, in lanes below, into NVSwitches."""
+    for gpu in topology.gpus:
+        box, links = layout.gpus[gpu.number], topology.to_host(gpu.number)
+        above = layout.switches[gpu.switches] if gpu.switches and not links else layout.nodes[gpu.node]
+        _upright(drawing, box.middle, box.y, above.bottom, _NVLINK if links else _PCIE)
+        if links:
+            _bundle_label(drawing, box.middle, box.y - 23, links)
+    for nic in topology.nics:
+        box = layout.nics[nic.address]
+        above = layout.switches[nic.switches] if nic.switches else layout.nodes[nic.node]
+        _upright(drawing, box.middle, box.y, above.bottom, _PCIE)
+    for path, box in layout.switches.items():
+        holders = [layout.switches[path[:-1]]] if path[:-1] else list(layout.nodes.values())
+        above = next(each for each in holders if each.x <= box.middle <= each.right)
+        _upright(drawing, layout.uplink(path), box.y, above.bottom, _PCIE)
+    for lane in layout.lanes:
+        drawing.line(lane.points, _NVLINK, 3, head="")
+    for lane in layout.lanes:
+        if lane.words:
+            drawing.text(lane.at, lane.words, LABEL_SIZE, MUTED)
+    for links in topology.nvlinks:
+        if layout.fabric and links.end in {"switch", "hidden"}:
+            box = layout.gpus[links.gpu]
+            _upright(drawing, box.middle, box.bottom, layout.fabric.y, _NVLINK)
+            _bundle_label(drawing, box.middle, layout.fabric.y - 20, links)
+
+
+def _bundle_label(drawing: Drawing, x: float, y: float, links: NvLinkBundle) -> None:
+    """Write number and rate of NVLinks beside their line, one below the other."""
+    for number, words in enumerate(filter(None, [count(links.links, "link"), links.rate])):
+        drawing.text((x + 14, y + 14 * (number - 0.5)), words, LABEL_SIZE, MUTED, "start")
+
+
+def _boxes(drawing: Drawing, topology: Topology, layout: Layout) -> None:
+    for node in topology.nodes:
         _node(drawing, node, layout)
     for path, box in layout.switches.items():
         drawing.box((box.x, box.y), (box.width, box.height), "switch")
-        words = shortened(f"PCIe switch {harmless(path[-1])}", 12, layout.uplink(path) - box.x - 24)
+        words = shortened(f"PCIe switch {escape_controls(path[-1])}", 12, layout.uplink(path) - box.x - 24)
         drawing.text((box.x + 10, box.y + 14), words, 12, INK, "start")
-    for gpu in machine.gpus:
-        box = layout.gpus[gpu.number]
-        name = harmless(gpu.name).removeprefix("NVIDIA ").removeprefix("Tesla ")
-        lines = [shortened(words, 12, box.width - 10) for words in (name, harmless(gpu.address)) if words]
-        drawing.box((box.x, box.y), (box.width, box.height), "gpu", f"GPU {gpu.number}", *lines, small=12)
-    for nic in machine.nics:
-        box = layout.nics[nic.address]
-        lines = [shortened(words, 12, box.width - 10) for words in card_words(nic)]
-        drawing.box((box.x, box.y), (box.width, box.height), "nic", *lines, small=12)
-    _fabric(drawing, machine, layout)
+    for gpu in topology.gpus:
+        name = escape_controls(gpu.name).removeprefix("NVIDIA ").removeprefix("Tesla ")
+        lines = [words for words in (f"GPU {gpu.number}", name, escape_controls(gpu.address)) if words]
+        _device(drawing, layout.gpus[gpu.number], "gpu", lines)
+    for nic in topology.nics:
+        _device(drawing, layout.nics[nic.address], "nic", nic_labels(nic))
+    fabric = layout.fabric
+    if fabric:
+        hidden = all(links.end != "switch" for links in topology.nvlinks)
+        switches = f"{topology.nvswitches} × NVSwitch" if topology.nvswitches > 1 else "NVSwitch"
+        name = "NVLink: the other ends are not shown" if hidden else switches
+        drawing.box((fabric.x, fabric.y), (fabric.width, fabric.height), "fabric", faded=hidden)
+        drawing.text((fabric.x + 12, fabric.bottom - 15), name, 13, INK, "start", bold=True)
 
 
-def _node(drawing: Drawing, node: Node, layout: Layout) -> None:
+def _device(drawing: Drawing, box: Rect, kind: str, lines: list[str] | tuple[str, ...]) -> None:
+    short = [shortened(words, 12, box.width - 10) for words in lines]
+    drawing.box((box.x, box.y), (box.width, box.height), kind, *short, small=12)
+
+
+def _node(drawing: Drawing, node: NumaNode, layout: Layout) -> None:
     box, memory = layout.nodes[node.number], layout.memory(node.number)
-    name, cores, size = node_words(node)
+    name, cores, size = node_labels(node)
     drawing.box((box.x, box.y), (box.width, box.height), "host")
     drawing.text((box.x + 12, box.y + 17), name, 13, INK, "start", bold=True)
     drawing.text((box.x + 12, box.y + 36), shortened(cores, 12, box.width - 24), 12, MUTED, "start")
@@ -132,53 +126,33 @@ def _node(drawing: Drawing, node: Node, layout: Layout) -> None:
     drawing.text((memory.x + 8, memory.y + 13), f"CPU memory{f', {size}' if size else ''}", 12, INK, "start")
 
 
-def _fabric(drawing: Drawing, machine: Machine, layout: Layout) -> None:
-    box = layout.fabric
-    if box is None:
-        return
-    hidden = all(links.end != "switch" for links in machine.nvlinks)
-    name = "NVLink: the other ends are not shown" if hidden else "NVSwitch"
-    if machine.nvswitches > 1 and not hidden:
-        name = f"{machine.nvswitches} × NVSwitch"
-    drawing.box((box.x, box.y), (box.width, box.height), "fabric", faded=hidden)
-    drawing.text((box.x + 12, box.bottom - 15), name, 13, INK, "start", bold=True)
-
-
-# ------------------------------------------------------------------------------------------------- way and legend
-
-
-def _way(drawing: Drawing, way: Way, routes: Routes) -> None:
-    for buffer in routes.buffers:
+def _path(drawing: Drawing, topology: Topology, layout: Layout, path: MessagePath) -> None:
+    found = lines_of(topology, layout, path)
+    for buffer in found.buffers:
         drawing.box((buffer.x, buffer.y), (buffer.width, buffer.height), "plain")
-    for step, track in zip(way.steps, routes.tracks, strict=True):
-        drawing.line(track.points, _COLOURS[step.kind], 4.5)
-    for number, (step, track) in enumerate(zip(way.steps, routes.tracks, strict=True), 1):
-        drawing.badge(track.number, str(number), _COLOURS[step.kind])
+    hops = list(zip(path.hops, found.lines, strict=True))
+    for hop, line in hops:
+        drawing.line(line.points, _COLOURS[hop.kind], 4.5)
+    for number, (hop, line) in enumerate(hops, 1):
+        drawing.badge(line.number, str(number), _COLOURS[hop.kind])
 
 
-def _foot(drawing: Drawing, machine: Machine, layout: Layout, way: Way | None) -> float:
-    """Write what the lines mean and what each step does; return the height of the drawing."""
+def _foot(drawing: Drawing, topology: Topology, layout: Layout, path: MessagePath | None) -> float:
+    """Write what each hop does and what the lines mean; return the height of the drawing."""
     y = layout.bottom + 38
-    for number, step in enumerate(way.steps if way else (), 1):
-        drawing.badge((36, y), str(number), _COLOURS[step.kind])
-        drawing.text((56, y), _fitting(drawing, step.words), 13, anchor="start")
+    room = drawing.width - 80
+    for number, hop in enumerate(path.hops if path else (), 1):
+        drawing.badge((36, y), str(number), _COLOURS[hop.kind])
+        drawing.text((56, y), shortened(hop.words, 13, room), 13, anchor="start")
         y += _ROW
-    for colour, words in _legend(machine):
+    legend = [(_NVLINK, f"{nvlink_label(topology)}; rates are line rates, one direction")] if topology.nvlinks else []
+    if any(not isinstance(each, PlacedGpu) or topology.to_host(each.number) is None for each in topology.devices):
+        legend.append((_PCIE, pcie_label(topology)))
+    for colour, words in legend:
         drawing.line([(26, y), (46, y)], colour, 4, head="")
-        drawing.text((56, y), _fitting(drawing, words), 13, MUTED, "start")
+        drawing.text((56, y), shortened(words, 13, room), 13, MUTED, "start")
         y += _ROW
-    for remark in filter(None, [*([peer_words(machine), way.remark] if way else []), *machine.remarks]):
-        drawing.text((26, y), _fitting(drawing, harmless(remark)), 13, MUTED, "start")
+    for remark in filter(None, [*([peer_label(topology), path.remark] if path else []), *topology.remarks]):
+        drawing.text((26, y), shortened(escape_controls(remark), 13, room), 13, MUTED, "start")
         y += _ROW
     return y
-
-
-def _fitting(drawing: Drawing, words: str) -> str:
-    return shortened(words, 13, drawing.width - 80)
-
-
-def _legend(machine: Machine) -> Iterator[tuple[str, str]]:
-    if machine.nvlinks:
-        yield _NVLINK, f"{link_kinds(machine)}; rates are line rates, one direction"
-    if any(not isinstance(each, Gpu) or machine.to_host(each.number) is None for each in machine.devices):
-        yield _PCIE, pcie_kinds(machine)

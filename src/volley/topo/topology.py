@@ -1,4 +1,4 @@
-"""What is drawn: processors, GPUs, network cards and what joins them, as the facts tell it.  Pure functions."""
+"""What is drawn: processors, GPUs, network cards and what joins them, as the facts describe it.  Pure functions."""
 
 # B/s keeps its capital letter in names.
 # ruff: noqa: N815
@@ -6,16 +6,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
-from volley.doctor.facts import CudaDevice, Facts, NumaNode, NvLink, NvmlDevice, PciPlace
+from volley.machine.facts import CudaDevice, Facts, LinkFacts, NumaFacts, NvmlDevice, PciPlace
 from volley.machine.line_rate import NOMINAL_BYTES_PER_S, pcie_bytes_per_s
 from volley.machine.nvml import LINK_VERSIONS
-from volley.text import count, digits
+from volley.text import count
+from volley.units import format_sig
+
+LinkEnd = int | Literal["switch", "host", "hidden"]
+"""What an NVLink leads to: the GPU of a number, NVSwitches, a processor, or something that was not shown."""
 
 
 def short(value: float) -> str:
@@ -23,12 +27,8 @@ def short(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-End = int | Literal["switch", "host", "hidden"]
-"""What an NVLink leads to: the GPU of a number, NVSwitches, a processor, or something that was not shown."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class NumaNode:
     """A NUMA node with cores."""
 
     number: int | None
@@ -37,13 +37,13 @@ class Node:
     """Its socket."""
     cores: str = ""
     memory_bytes: int | None = None
-    distances: dict[int, int] | None = None
+    distances: Mapping[int, int] | None = None
     """To the other nodes, by number; 10: as near as its own memory (ACPI's SLIT)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gpu:
-    """A GPU, numbered as CUDA does."""
+class PlacedGpu:
+    """A GPU, numbered as CUDA does, and where it hangs."""
 
     number: int
     name: str
@@ -60,7 +60,7 @@ class Gpu:
         rate = pcie_bytes_per_s(self.pcie_generation or 0, self.pcie_width or 0)
         if rate is None:
             return "PCIe"
-        return f"PCIe {self.pcie_generation}.0 x{self.pcie_width}, {digits(rate / 1e9)} GB/s"
+        return f"PCIe {self.pcie_generation}.0 x{self.pcie_width}, {format_sig(rate / 1e9)} GB/s"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class Nic:
     """A network card: all functions of one slot."""
 
     names: tuple[str, ...]
-    """What its functions are called first: ``mlx5_0``, ``mlx5_1``."""
+    """The first name of each function: ``mlx5_0``, ``mlx5_1``."""
     other_names: tuple[str, ...]
     address: str
     """Of its first function."""
@@ -78,11 +78,11 @@ class Nic:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NvLinks:
+class NvLinkBundle:
     """All NVLinks that lead from a GPU to one other end."""
 
     gpu: int
-    end: End
+    end: LinkEnd
     links: int
     version: str | None = None
     one_way_Bps: float | None = None
@@ -102,14 +102,14 @@ class NvLinks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine:
+class Topology:
     """Everything that a picture shows."""
 
     note: str
-    nodes: tuple[Node, ...]
-    gpus: tuple[Gpu, ...]
+    nodes: tuple[NumaNode, ...]
+    gpus: tuple[PlacedGpu, ...]
     nics: tuple[Nic, ...]
-    nvlinks: tuple[NvLinks, ...]
+    nvlinks: tuple[NvLinkBundle, ...]
     """A pair's links stand here once, under the lower number."""
     nvswitches: int
     """NVSwitches on the PCI bus; a virtual machine may not see them."""
@@ -118,11 +118,11 @@ class Machine:
     remarks: tuple[str, ...]
 
     @property
-    def devices(self) -> tuple[Gpu | Nic, ...]:
+    def devices(self) -> tuple[PlacedGpu | Nic, ...]:
         """GPUs and network cards."""
         return (*self.gpus, *self.nics)
 
-    def gpu(self, number: int) -> Gpu | None:
+    def gpu(self, number: int) -> PlacedGpu | None:
         """Return the GPU of this number."""
         return next((gpu for gpu in self.gpus if gpu.number == number), None)
 
@@ -134,95 +134,96 @@ class Machine:
         row, column = order.index(one), order.index(other)
         return self.peers[row][column] and self.peers[column][row]
 
-    def joined(self, one: int, other: int) -> NvLinks | None:
+    def joined(self, one: int, other: int) -> NvLinkBundle | None:
         """Return the NVLinks between two GPUs, or those of the first into what joins both; ``None``: there are none."""
-        low, high = sorted((one, other))
-        for each in self.nvlinks:
-            if (each.gpu, each.end) == (low, high):
-                return each
-        ways = {(each.gpu, each.end): each for each in self.nvlinks}
-        if (one, "switch") in ways and (other, "switch") in ways:
-            return min(ways[one, "switch"], ways[other, "switch"], key=lambda each: each.links)
-        if self.reaches(one, other) and (one, "hidden") in ways and (other, "hidden") in ways:
-            return ways[one, "hidden"]
+        bundles = {(each.gpu, each.end): each for each in self.nvlinks}
+        direct = bundles.get((min(one, other), max(one, other)))
+        if direct:
+            return direct
+        if (one, "switch") in bundles and (other, "switch") in bundles:
+            return min(bundles[one, "switch"], bundles[other, "switch"], key=lambda each: each.links)
+        if self.reaches(one, other) and (one, "hidden") in bundles and (other, "hidden") in bundles:
+            return bundles[one, "hidden"]
         return None
 
-    def to_host(self, number: int) -> NvLinks | None:
+    def to_host(self, number: int) -> NvLinkBundle | None:
         """Return the NVLinks between a GPU and its processor."""
         return next((each for each in self.nvlinks if (each.gpu, each.end) == (number, "host")), None)
 
 
-def machine_of(facts: Facts) -> Machine:
+@dataclass(frozen=True)
+class _FoundGpu:
+    """A GPU as CUDA, NVML and the PCI bus show it."""
+
+    number: int
+    cuda: CudaDevice | None
+    nvml: NvmlDevice | None
+    place: PciPlace
+
+
+def topology_of(facts: Facts) -> Topology:
     """Read the facts; what could not be captured is missing, and a remark says so where it matters."""
     nodes, places = _nodes_and_places(facts)
-    shown = _gpus(facts, places, _settled(PciPlace(kind="gpu", address=""), nodes))
-    gpus = tuple(_gpu(facts, number, cuda, nvml, place) for number, cuda, nvml, place in shown)
+    found = _find_gpus(facts, places, _on_a_node(PciPlace(kind="gpu", address=""), nodes))
+    gpus = tuple(_placed(facts, each) for each in found)
     cuda = facts.cuda.value
     whole = cuda is not None and len(cuda.devices) == len(gpus) == len(cuda.peers) and gpus
     nics = _nics([place for place in places.values() if place.kind == "nic"])
-    everywhere = {gpu.node for gpu in gpus} | {nic.node for nic in nics}
-    if not nodes or None in everywhere:
-        nodes = (*nodes, Node(number=None))
-    return Machine(
+    if not nodes or None in [*(gpu.node for gpu in gpus), *(nic.node for nic in nics)]:
+        nodes = (*nodes, NumaNode(number=None))
+    return Topology(
         note=facts.note,
         nodes=nodes,
         gpus=gpus,
         nics=nics,
-        nvlinks=_nvlinks(gpus, [(number, nvml) for number, _, nvml, _ in shown], places),
+        nvlinks=_nvlinks(gpus, found, places),
         nvswitches=sum(place.kind == "nvswitch" for place in places.values()),
         peers=tuple(map(tuple, cuda.peers)) if cuda and whole else None,
         remarks=tuple(_remarks(facts, gpus, places)),
     )
 
 
-def _remarks(facts: Facts, gpus: Sequence[Gpu], places: dict[str, PciPlace]) -> list[str]:
-    found = []
+def _remarks(facts: Facts, gpus: Sequence[PlacedGpu], places: Mapping[str, PciPlace]) -> Iterator[str]:
     if not gpus:
-        found.append("there is no GPU that CUDA, NVML or the PCI bus shows")
+        yield "there is no GPU that CUDA, NVML or the PCI bus shows"
     elif facts.cuda.value is None or not facts.cuda.value.devices:
-        found.append("CUDA shows no device: who reaches whose memory is not known")
+        yield "CUDA shows no device: who reaches whose memory is not known"
     unseen = sum(place.kind == "gpu" for place in places.values()) - len({gpu.address for gpu in gpus})
     if gpus and unseen > 0:
-        found.append(f"{count(unseen, 'GPU')} on the PCI bus not shown by CUDA")
+        yield f"{count(unseen, 'GPU')} on the PCI bus not shown by CUDA"
     if facts.nvml.value is None and gpus:
-        found.append(f"NVML said nothing, so NVLinks are missing ({facts.nvml.error or facts.nvml.skipped})")
+        yield f"NVML said nothing, so NVLinks are missing ({facts.nvml.error or facts.nvml.skipped})"
     if facts.topology.value is None:
-        lost = facts.topology.error or facts.topology.skipped
-        found.append(f"cores and PCIe switches are missing ({lost})")
-    return found
+        yield f"cores and PCIe switches are missing ({facts.topology.error or facts.topology.skipped})"
 
 
 # ------------------------------------------------------------------------------------------ nodes and the PCI tree
 
 
-def _nodes_and_places(facts: Facts) -> tuple[tuple[Node, ...], dict[str, PciPlace]]:
-    """Return the NUMA nodes that have cores, and GPUs and cards by address, each with its node settled."""
+def _nodes_and_places(facts: Facts) -> tuple[tuple[NumaNode, ...], dict[str, PciPlace]]:
+    """Return the NUMA nodes that have cores, and GPUs and cards by address, each on one of these nodes if possible."""
     topology, bus = facts.topology.value, facts.bus.value
-    if topology is not None:
-        known, places = topology.nodes, topology.places
-    else:
-        cards = [PciPlace(kind="nic", address=name, names=[name]) for name in (bus.infiniband if bus else [])]
-        known, places = [], cards
-    listed = {place.address: place for place in places}
+    known = topology.nodes if topology else []
+    cards = [] if topology or not bus else [PciPlace(kind="nic", address=name, names=[name]) for name in bus.infiniband]
+    places = {place.address: place for place in (topology.places if topology else cards)}
     for each in bus.gpus if bus else []:
-        listed.setdefault(each.address, PciPlace(kind="gpu", address=each.address, numa_node=each.numa_node))
-    numbers = sorted({place.numa_node for place in listed.values() if place.numa_node is not None})
-    with_cores = [node for node in known if node.cores] or [NumaNode(number=number) for number in numbers]
+        places.setdefault(each.address, PciPlace(kind="gpu", address=each.address, numa_node=each.numa_node))
+    numbers = sorted({place.numa_node for place in places.values() if place.numa_node is not None})
     order = sorted(node.number for node in known)
     nodes = tuple(
-        Node(
+        NumaNode(
             number=node.number,
             package=node.package,
             cores=node.cores,
             memory_bytes=node.memory_bytes,
             distances=dict(zip(order, node.distances, strict=False)),
         )
-        for node in with_cores
+        for node in [node for node in known if node.cores] or [NumaFacts(number=number) for number in numbers]
     )
-    return nodes, _below_one_switch({address: _settled(place, nodes) for address, place in listed.items()})
+    return nodes, _below_one_switch({address: _on_a_node(place, nodes) for address, place in places.items()})
 
 
-def _settled(place: PciPlace, nodes: Sequence[Node]) -> PciPlace:
+def _on_a_node(place: PciPlace, nodes: Sequence[NumaNode]) -> PciPlace:
     """Put a device on a node that is drawn: as the firmware says, else by its cores, else the only one."""
     numbers = [node.number for node in nodes]
     near = [node.number for node in nodes if place.cores and node.cores == place.cores]
@@ -231,24 +232,23 @@ def _settled(place: PciPlace, nodes: Sequence[Node]) -> PciPlace:
     return msgspec.structs.replace(place, numa_node=found)
 
 
-def _below_one_switch(places: dict[str, PciPlace]) -> dict[str, PciPlace]:
+def _below_one_switch(places: Mapping[str, PciPlace]) -> dict[str, PciPlace]:
     """Put all that hangs below one switch on one node: the first that is known."""
+    tops = {address: (switches_above(place.bridges) or ("",))[0] for address, place in places.items()}
     nodes: dict[str, int] = {}
-    for place in places.values():
-        for switch in switches_above(place.bridges)[:1]:
-            if place.numa_node is not None:
-                nodes.setdefault(switch, place.numa_node)
+    for address, place in places.items():
+        if tops[address] and place.numa_node is not None:
+            nodes.setdefault(tops[address], place.numa_node)
     return {
-        address: msgspec.structs.replace(place, numa_node=nodes.get(switch, place.numa_node))
+        address: msgspec.structs.replace(place, numa_node=nodes.get(tops[address], place.numa_node))
         for address, place in places.items()
-        for switch in (switches_above(place.bridges) or ("",))[:1]
     }
 
 
 def switches_above(bridges: Sequence[str]) -> tuple[str, ...]:
     """Return the PCIe switches among the bridges above a device, from the root down.
 
-    A root port comes first; each switch then has two bridges in the way, its upstream and a downstream port.  Source:
+    A root port comes first; each switch then has two bridges on the path, its upstream and a downstream port.  Source:
     PCI-SIG, PCI Express Base Specification, 1.3.3 (a switch appears as two or more logical PCI-to-PCI bridges).
 
     >>> switches_above(["0000:16:02.0", "0000:17:00.0", "0000:18:08.0"])
@@ -277,36 +277,38 @@ def _nics(places: Sequence[PciPlace]) -> tuple[Nic, ...]:
 
 # ------------------------------------------------------------------------------------------------------- GPUs
 
-_Shown = tuple[int, CudaDevice | None, NvmlDevice | None, PciPlace]
 
-
-def _gpus(facts: Facts, places: dict[str, PciPlace], lone: PciPlace) -> list[_Shown]:
+def _find_gpus(facts: Facts, places: Mapping[str, PciPlace], nowhere: PciPlace) -> list[_FoundGpu]:
     """Return the GPUs under the numbers of CUDA; where it shows none, of NVML; else in the order of the bus.
 
-    ``lone`` stands for the place of one that the bus does not show.
+    ``nowhere`` stands for the place of one that the bus does not show.
     """
     cuda = facts.cuda.value.devices if facts.cuda.value else []
     nvml = facts.nvml.value.devices if facts.nvml.value else []
     by_name = {name: each for each in nvml for name in (each.pci, each.uuid) if name}
     if cuda:
+        of_nvml = [by_name.get(each.uuid) or by_name.get(each.pci) for each in cuda]
         return [
-            (each.index, each, by_name.get(each.uuid) or by_name.get(each.pci), places.get(each.pci, lone))
-            for each in cuda
+            _FoundGpu(each.index, each, same, places.get(each.pci, nowhere))
+            for each, same in zip(cuda, of_nvml, strict=True)
         ]
     if nvml:
-        return [(each.index, None, each, places.get(each.pci, lone)) for each in nvml]
+        return [_FoundGpu(each.index, None, each, places.get(each.pci, nowhere)) for each in nvml]
     on_bus = [place for place in places.values() if place.kind == "gpu"]
-    return [(number, None, None, place) for number, place in enumerate(on_bus)]
+    return [_FoundGpu(number, None, None, place) for number, place in enumerate(on_bus)]
 
 
-def _gpu(facts: Facts, number: int, cuda: CudaDevice | None, nvml: NvmlDevice | None, place: PciPlace) -> Gpu:
+def _placed(facts: Facts, found: _FoundGpu) -> PlacedGpu:
+    """Return a GPU with its PCIe link: as it was under load, else as NVML has it at most, else as the device can."""
+    cuda, nvml, place = found.cuda, found.nvml, found.place
     address = cuda.pci if cuda else nvml.pci if nvml else place.address
-    loaded = {link.pci: link for link in facts.pcie_load.value or []}.get(address)
-    listed = {each.address: each for each in (facts.bus.value.gpus if facts.bus.value else [])}.get(address)
+    loaded = next((link for link in facts.pcie_load.value or [] if link.pci == address), None)
+    bus = facts.bus.value.gpus if facts.bus.value else []
+    listed = next((each for each in bus if each.address == address), None)
     generation = (loaded and loaded.generation) or (nvml and nvml.pcie_generation_max)
     width = (loaded and loaded.width) or (nvml and nvml.pcie_width)
-    return Gpu(
-        number=number,
+    return PlacedGpu(
+        number=found.number,
         name=cuda.name if cuda else nvml.name if nvml else "",
         address=address,
         node=place.numa_node,
@@ -320,32 +322,33 @@ def _gpu(facts: Facts, number: int, cuda: CudaDevice | None, nvml: NvmlDevice | 
 
 
 def _nvlinks(
-    gpus: Sequence[Gpu], nvml: Sequence[tuple[int, NvmlDevice | None]], places: dict[str, PciPlace]
-) -> tuple[NvLinks, ...]:
+    gpus: Sequence[PlacedGpu], found: Sequence[_FoundGpu], places: Mapping[str, PciPlace]
+) -> tuple[NvLinkBundle, ...]:
     """Gather the links that are up by what they lead to."""
     numbers = {gpu.address: gpu.number for gpu in gpus}
-    found: dict[tuple[int, End], list[NvLink]] = defaultdict(list)
-    for number, device in nvml:
-        for link in device.links if device else []:
+    gathered: dict[tuple[int, LinkEnd], list[LinkFacts]] = defaultdict(list)
+    for each in found:
+        for link in each.nvml.links if each.nvml else []:
             end = _end(link, numbers, places)
-            if link.active and not (isinstance(end, int) and end < number):
-                found[number, end].append(link)
-    return tuple(_bundle(gpu, end, links) for (gpu, end), links in found.items())
+            if link.active and not (isinstance(end, int) and end < each.number):
+                gathered[each.number, end].append(link)
+    return tuple(_bundle(gpu, end, links) for (gpu, end), links in gathered.items())
 
 
-def _end(link: NvLink, numbers: dict[str, int], places: dict[str, PciPlace]) -> End:
-    if link.remote in numbers:
-        return numbers[link.remote]
-    place = places.get(link.remote or "")
+def _end(link: LinkFacts, numbers: Mapping[str, int], places: Mapping[str, PciPlace]) -> LinkEnd:
+    remote = link.remote or ""
+    if remote in numbers:
+        return numbers[remote]
+    place = places.get(remote)
     if link.remote_kind == "switch" or (place and place.kind == "nvswitch"):
         return "switch"
     return "host" if link.remote_kind == "other" else "hidden"
 
 
-def _bundle(gpu: int, end: End, links: Sequence[NvLink]) -> NvLinks:
+def _bundle(gpu: int, end: LinkEnd, links: Sequence[LinkFacts]) -> NvLinkBundle:
     versions = {LINK_VERSIONS.get(link.version or 0) for link in links}
     version = versions.pop() if len(versions) == 1 else None
     rates = [link.line_rate_bytes_per_s or NOMINAL_BYTES_PER_S.get(version or "") for link in links]
     known = [rate for rate in rates if rate]
     total = sum(known) if len(known) == len(rates) else None
-    return NvLinks(gpu=gpu, end=end, links=len(links), version=version, one_way_Bps=total)
+    return NvLinkBundle(gpu=gpu, end=end, links=len(links), version=version, one_way_Bps=total)

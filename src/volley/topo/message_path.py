@@ -1,0 +1,158 @@
+"""The path of a message from one GPU to another in a transport, as far as the hardware decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from volley.errors import MachineError, UserError
+from volley.text import join_words
+from volley.topo.topology import PlacedGpu, Topology
+
+TRANSPORTS = {
+    "host": "MPI, host memory",
+    "staged": "copy, blocking or in chunks",
+    "staged/pageable": "cudaMemcpy of the whole message",
+    "staged/pinned": "copy of the whole message, pinned memory",
+    "staged/pipelined": "copy in chunks, pinned memory",
+    "staged/shared": "copy, one segment that both ranks map",
+    "aware": "MPI on device pointers",
+    "peer": "copy engine, CUDA IPC",
+    "device": "a kernel stores into the peer's memory",
+    "nccl": "ncclSend, ncclRecv",
+}
+"""What moves the bytes of each transport to where MPI or the other GPU has them."""
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place of the message: a GPU's memory, or that of a NUMA node."""
+
+    kind: Literal["gpu", "memory"]
+    number: int | None
+
+    @property
+    def words(self) -> str:
+        """``GPU 0`` or ``CPU memory``."""
+        return f"GPU {self.number}" if self.kind == "gpu" else "CPU memory"
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One movement of the bytes."""
+
+    kind: Literal["copy", "mpi", "nvlink", "pcie"]
+    """Between a GPU and its host; through MPI; from GPU to GPU over NVLink, or over PCIe."""
+    start: Location
+    end: Location
+    by: str
+    """What moves them."""
+    over: str = ""
+    """What they cross."""
+
+    @property
+    def words(self) -> str:
+        """``GPU 0 → CPU memory: cudaMemcpy of the whole message, over PCIe 3.0 x16, 15.75 GB/s``."""
+        crossing = f", over {self.over}" if self.over else ""
+        return f"{self.start.words} → {self.end.words}: {self.by}{crossing}"
+
+
+@dataclass(frozen=True)
+class MessagePath:
+    """All hops of a message, in order."""
+
+    transport: str
+    gpus: tuple[int, ...]
+    hops: tuple[Hop, ...]
+
+    @property
+    def words(self) -> str:
+        """``GPU 0 → CPU memory → CPU memory → GPU 1``."""
+        locations = [self.hops[0].start, *(hop.end for hop in self.hops)]
+        return " → ".join(each.words for each in locations)
+
+    @property
+    def remark(self) -> str:
+        """What lines alone do not say."""
+        if self.transport != "aware":
+            return ""
+        if len(self.hops) > 1:
+            return "these two have no peer access: MPI has to go through the host"
+        return "this is what the hardware allows; volley doctor finds out whether this machine's MPI uses it"
+
+
+def path_of(topology: Topology, transport: str, numbers: Sequence[int] | None) -> MessagePath:
+    """Return the path of a message.
+
+    Args:
+        topology: of the machine.
+        transport: its name; ``staged`` stands for its whole family.
+        numbers: the two GPUs, sender first; the first two where it is ``None``.
+
+    Raises:
+        UserError: if there is no such transport, or these are not two GPUs of the machine.
+        MachineError: if the transport has no path here, or it is not known.
+    """
+    if transport not in TRANSPORTS:
+        null = ": it moves nothing" if transport == "null" else ""
+        raise UserError(f"--transport: {transport!r} has no path to draw{null}; name {join_words(TRANSPORTS, 'or')}")
+    if transport == "host" and not topology.gpus and numbers is None:
+        memory = Location("memory", topology.nodes[0].number)
+        return MessagePath(transport, (), (_mpi(memory, memory),))
+    one, other = _pair(topology, transport, numbers)
+    pair = (one.number, other.number)
+    if transport == "host":
+        return MessagePath(transport, pair, (_mpi(Location("memory", one.node), Location("memory", other.node)),))
+    if transport.startswith("staged"):
+        return MessagePath(transport, pair, _staged(topology, transport, one, other))
+    reached = topology.reaches(*pair)
+    if reached is None:
+        raise MachineError(
+            f"{transport}: whether GPU {pair[0]} reaches the memory of GPU {pair[1]} is not known, because CUDA "
+            "did not say; staged works without it"
+        )
+    if not reached and transport in {"peer", "device"}:
+        raise MachineError(
+            f"{transport} has no path from GPU {pair[0]} to GPU {pair[1]}: they have no peer access; "
+            "staged and aware go through the host"
+        )
+    if not reached:
+        return MessagePath(transport, pair, _staged(topology, transport, one, other))
+    links = topology.joined(*pair)
+    start, end, by = Location("gpu", one.number), Location("gpu", other.number), TRANSPORTS[transport]
+    direct = Hop("nvlink", start, end, by, links.words) if links else Hop("pcie", start, end, by, one.pcie)
+    return MessagePath(transport, pair, (direct,))
+
+
+def _pair(topology: Topology, transport: str, numbers: Sequence[int] | None) -> tuple[PlacedGpu, PlacedGpu]:
+    known = [gpu.number for gpu in topology.gpus]
+    if len(known) < 2:
+        have = "one GPU" if known else "no GPU"
+        raise MachineError(f"{transport} needs two GPUs, and there is {have}; leave --transport out to draw the rest")
+    chosen = known[:2] if numbers is None else numbers
+    if len(chosen) != 2 or len(set(chosen)) != 2:
+        raise UserError("--gpus: a message goes from one GPU to another: write two numbers, e.g. 0,1")
+    one, other = (topology.gpu(number) for number in chosen)
+    if one is None or other is None:
+        missing = next(number for number in chosen if number not in known)
+        raise UserError(f"--gpus: there is no GPU {missing}; this machine has {join_words(map(str, known))}")
+    return one, other
+
+
+def _mpi(start: Location, end: Location) -> Hop:
+    return Hop("mpi", start, end, "MPI_Send, MPI_Recv")
+
+
+def _staged(topology: Topology, transport: str, one: PlacedGpu, other: PlacedGpu) -> tuple[Hop, ...]:
+    """Go through the host: each rank's memory near its GPU, or one segment near the first."""
+    shared = transport in {"staged/shared", "nccl"}
+    by = {"aware": "MPI's own copy", "nccl": "NCCL's kernel"}.get(transport, TRANSPORTS[transport])
+    first = Location("memory", one.node)
+    second = first if shared else Location("memory", other.node)
+    over = [links.words if (links := topology.to_host(gpu.number)) else gpu.pcie for gpu in (one, other)]
+    out = Hop("copy", Location("gpu", one.number), first, by, over[0])
+    back = Hop("copy", second, Location("gpu", other.number), by, over[1])
+    if shared:
+        return out, back
+    return out, Hop("mpi", first, second, "inside MPI") if transport == "aware" else _mpi(first, second), back
