@@ -10,19 +10,18 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import typer
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 import figures
 import pages
 import pictures
-from volley import options
-from volley.cli import app
+from volley import cli
 from volley.report.svg import Drawing
+from volley.run.commandline import value_of
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), ROOT / "results/README.md"]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md")), ROOT / "results/README.md"]
 DRAWN = sorted((ROOT / "docs/pictures").glob("*.svg"))
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -97,13 +96,10 @@ def commands() -> Iterator[tuple[str, list[str]]]:
     ("page", "words"), list(commands()), ids=lambda value: " ".join(value) if isinstance(value, list) else value
 )
 def test_commands_can_be_typed(page: str, words: list[str]) -> None:
-    group = typer.main.get_command(app)
-    command = group.commands.get(words[0]) if words else None  # type: ignore[attr-defined]
-    context = command.make_context(words[0], words[1:]) if command else group.make_context("volley", list(words))
-    if words and words[0] in {"pingpong", "stream"}:
-        asked = options.request(words[0], context.params).transports
+    request = cli.read(words)
+    if request and words and words[0] in {"pingpong", "stream"}:
         known = {"all", *(curve.way for curve in figures.measured()), "null"}
-        assert set(asked) <= known | {name.partition("/")[0] for name in known}
+        assert set(value_of(request.options, "--transport")) <= known | {name.partition("/")[0] for name in known}
 
 
 def test_the_pages_say_what_records_and_code_say() -> None:
@@ -114,7 +110,7 @@ def test_the_pages_say_what_records_and_code_say() -> None:
 
 
 def test_every_link_to_a_line_says_what_is_on_it() -> None:
-    text = pages.PAGES[0].read_text("utf-8")
+    text = (ROOT / "docs/tutorial.md").read_text("utf-8")
     assert text.count("#L") == len(re.findall(r'#L[\d\-L]+ "', text)) > 0
 
 

@@ -1,4 +1,4 @@
-"""Keep README.md, docs/tutorial.md and docs/method.md true: their figures and the lines of code that they point at.
+"""Keep the pages true: their figures, and the lines of code that they point at.
 
 ``make docs`` runs this.
 
@@ -23,13 +23,16 @@ from jacobi_on_gpus import jacobi_on_gpus
 from lines import aware_line, poor_lines
 from noise import least_disturbed
 
-PAGES = (DOCS / "tutorial.md", DOCS / "method.md", DOCS.parent / "README.md")
 SIZES = {8: "8 B", 4096: "4 KiB", 65536: "64 KiB", 1 << 20: "1 MiB", 1 << 24: "16 MiB", 1 << 30: "1 GiB"}
 SHORT = 1 << 20
 """Up to here the table shows a time, above it a bandwidth."""
 
 _BLOCK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _LINE_LINK = re.compile(r'\]\((?P<path>[^)\s#]+)#L(?P<first>\d+)(?:-L(?P<last>\d+))? "(?P<code>[^"]+)"\)')
+
+_ALL_PAGES = (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md")))
+PAGES = [page for page in _ALL_PAGES if _BLOCK.search(text := page.read_text("utf-8")) or _LINE_LINK.search(text)]
+"""Those that have a block, or point at a line of code."""
 
 
 class GoneError(ValueError):
@@ -98,7 +101,7 @@ def three_machines() -> Iterator[str]:
 
 def printed_line() -> Iterator[str]:
     """Yield some of our records in the tutorial's words."""
-    from volley.report.olcf import line  # noqa: PLC0415  the page needs it, the pictures do not
+    from volley.benchmarks.pingpong.olcf import line  # noqa: PLC0415  the page needs it, the pictures do not
 
     aware: Curve = find(H200, "aware")
     yield "```text"
