@@ -127,7 +127,7 @@ def machine_of(bench: Bench) -> Machine:
         cpu=run.ranks[0].cpu,
         cores=bench.rank_cores,
         bound_by=[rank.bound_by for rank in run.ranks],
-        mpi=run.engine.mpi_built,
+        mpi=run.engine.mpi_built or "none",
         volley=run.engine.version,
         measured_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         load_at_start=os.getloadavg()[0],

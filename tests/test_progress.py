@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from example_records import golden, pingpong, plan, run, stream
-from volley.records import JacobiProgress, Plan, Sampling
-from volley.records_io import RunLog
-from volley.report.forecast import Forecast
-from volley.report.progress import Progress
+from example_records import golden, pingpong, plan, run, stream, transport
+from volley.benchmarks import named
+from volley.benchmarks.jacobi.progress import JacobiForecast
+from volley.benchmarks.jacobi.records import JacobiProgress
+from volley.benchmarks.points.progress import PointForecast
+from volley.run.forecast import Forecast
+from volley.run.plan import Plan
+from volley.run.progress import Progress
+from volley.run.records import Sampling
+from volley.run.records_file import RunLog
 
 
 class Terminal(io.StringIO):
@@ -30,12 +35,22 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+def forecast(the_plan: Plan | None = None) -> Forecast:
+    the_plan = the_plan or plan()
+    return named(the_plan.benchmark).forecast(the_plan)
+
+
+def sweep(*sizes: int, **changes: object) -> PointForecast:
+    """The forecast of a sweep over these sizes."""
+    return PointForecast(plan(**changes), sizes)  # type: ignore[arg-type]
+
+
 def follow(logs: list[RunLog], format_name: str, out: io.StringIO, err: io.StringIO) -> None:
     with Progress(format_name, launches=len(logs), out=out, err=err) as progress:
         for log in logs:
             assert log.run is not None
-            progress.begin(log.run.plan)
-            records = [log.run, *log.transports, *log.points, *([log.end] if log.end else [])]
+            progress.begin(forecast(log.run.plan), log.run.plan.world_size)
+            records = [log.run, *log.transports, *log.records, *([log.end] if log.end else [])]
             for record in records:
                 progress.on_record(record)
 
@@ -139,7 +154,7 @@ def test_no_thread_draws_beside_the_ranks() -> None:
     before = threading.active_count()
     out = Terminal()
     with Progress(out=out, err=io.StringIO()) as progress:
-        progress.begin(plan())
+        progress.begin(forecast(), 2)
         drawn = out.getvalue()
         assert threading.active_count() == before
         progress.on_record(run())
@@ -151,7 +166,7 @@ def test_no_thread_draws_beside_the_ranks() -> None:
 def test_a_note_stays_above_the_bar() -> None:
     out = Terminal()
     with Progress(out=out, err=io.StringIO()) as progress:
-        progress.begin(plan())
+        progress.begin(forecast(), 2)
         progress.note("mind [bold]this\x1b[2J")
     assert "mind [bold]this\\x1b[2J" in out.getvalue()
 
@@ -159,7 +174,7 @@ def test_a_note_stays_above_the_bar() -> None:
 def test_text_from_a_machine_is_harmless_in_the_bar() -> None:
     out = Terminal()
     with Progress(out=out, err=io.StringIO()) as progress:
-        progress.begin(plan(transports=["[red]x\x1b[2J"]))
+        progress.begin(forecast(plan(transports=["[red]x\x1b[2J"])), 2)
         progress.on_record(pingpong(status="skipped", name="[red]x\x1b[2J"))
     assert "[red]x\\x1b[2J" in out.getvalue()
 
@@ -177,7 +192,7 @@ def test_an_error_inside_takes_the_bar_away() -> None:
 
     def fail() -> None:
         with Progress(out=out, err=io.StringIO()) as progress:
-            progress.begin(plan())
+            progress.begin(forecast(), 2)
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -189,86 +204,83 @@ def test_an_error_inside_takes_the_bar_away() -> None:
 
 
 def test_a_sweep_of_large_messages_is_foreseen_to_grow_with_the_bytes() -> None:
-    forecast = Forecast(plan(sizes_bytes=[1 << 20, 1 << 28]))
-    forecast.add(pingpong([1e-4] * 6, size=1 << 20, elapsed_s=0.5))
+    expected = sweep(1 << 20, 1 << 28)
+    expected.add(pingpong([1e-4] * 6, size=1 << 20, elapsed_s=0.5))
     # 256 times the bytes: 12 exchanges of 2 · 256 · 0.1 ms, three times as long with what stands beside them
-    assert forecast.left_s(1.0) == pytest.approx(12 * 2 * 256e-4 * 3)
+    assert expected.left_s(1.0) == pytest.approx(12 * 2 * 256e-4 * 3)
 
 
 def test_small_messages_take_as_long_as_each_other() -> None:
-    forecast = Forecast(plan(sizes_bytes=[8, 16, 32]))
-    forecast.add(pingpong([1e-6] * 6, size=8, elapsed_s=0.2))
-    assert forecast.left_s(0.2) == pytest.approx(0.4)
-    assert forecast.fraction(0.2) == pytest.approx(1 / 3)
+    expected = sweep(8, 16, 32)
+    expected.add(pingpong([1e-6] * 6, size=8, elapsed_s=0.2))
+    assert expected.left_s(0.2) == pytest.approx(0.4)
+    assert expected.fraction(0.2) == pytest.approx(1 / 3)
 
 
 def test_a_fixed_batch_is_foreseen_from_its_number_of_exchanges() -> None:
     fixed = Sampling(mode="fixed", warmup=50, iterations=950)
-    forecast = Forecast(plan(sizes_bytes=[1 << 20, 1 << 21], sampling=fixed))
-    forecast.add(pingpong([1e-3], size=1 << 20, elapsed_s=2.0))
-    assert forecast.left_s(2.0) == pytest.approx(1000 * 2 * 2e-3)
+    expected = sweep(1 << 20, 1 << 21, sampling=fixed)
+    expected.add(pingpong([1e-3], size=1 << 20, elapsed_s=2.0))
+    assert expected.left_s(2.0) == pytest.approx(1000 * 2 * 2e-3)
 
 
 def test_an_unavailable_transport_is_left_out() -> None:
-    forecast = Forecast(plan(transports=["host", "aware"]))
-    forecast.drop("aware")
-    forecast.drop("never heard of")
-    forecast.add(pingpong([1e-6]))
-    assert forecast.fraction(1.0) == 1.0
-    assert forecast.left_s(1.0) == 0.0
+    expected = sweep(8, transports=["host", "aware"])
+    for name in ("aware", "never heard of"):
+        expected.note(transport(name, available=False))
+    expected.note(transport("host"))
+    expected.add(pingpong([1e-6]))
+    assert expected.fraction(1.0) == 1.0
+    assert expected.left_s(1.0) == 0.0
 
 
 def test_the_budget_bounds_the_time_left() -> None:
-    forecast = Forecast(plan(sizes_bytes=[8, 1 << 30], budget_s=10.0))
-    forecast.add(pingpong([1.0] * 6, elapsed_s=9.0))
-    assert forecast.left_s(9.0) == pytest.approx(1.0)
-    assert forecast.left_s(11.0) == 0.0
+    expected = sweep(8, 1 << 30, budget_s=10.0)
+    expected.add(pingpong([1.0] * 6, elapsed_s=9.0))
+    assert expected.left_s(9.0) == pytest.approx(1.0)
+    assert expected.left_s(11.0) == 0.0
 
 
 @given(st.data())
 def test_the_fraction_never_goes_back_and_ends_at_one(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 1 << 40), min_size=1, max_size=6, unique=True))
-    the_plan = Plan(benchmark="pingpong", transports=["a", "b"], sizes_bytes=sizes)
-    forecast, elapsed, fractions = Forecast(the_plan), 0.0, [0.0]
+    names = ["a", "b"]
+    expected, elapsed, fractions = sweep(*sizes, transports=names), 0.0, [0.0]
     for size in sizes:
-        for name in the_plan.transports:
+        for name in names:
             times = data.draw(st.lists(st.floats(1e-9, 10.0), max_size=3))
             took = data.draw(st.floats(0.0, 100.0))
             status = "ok" if times else "skipped"
-            forecast.add(pingpong(times, size, name, status=status, elapsed_s=took))
+            expected.add(pingpong(times, size, name, status=status, elapsed_s=took))
             elapsed += took
-            assert forecast.left_s(elapsed) >= 0
-            fractions.append(forecast.fraction(elapsed))
+            assert expected.left_s(elapsed) >= 0
+            fractions.append(expected.fraction(elapsed))
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
 
 
 def test_streams_are_foreseen_too() -> None:
-    forecast = Forecast(plan(benchmark="stream", sizes_bytes=[1 << 20, 1 << 21]))
-    forecast.add(stream([64e-4] * 6, size=1 << 20, elapsed_s=0.1))
-    assert forecast.left_s(0.1) == pytest.approx(12 * 2 * 64e-4 * 0.1 / (12 * 64e-4))
-
-
-def test_a_plan_without_points_is_done_at_once() -> None:
-    assert Forecast(plan(benchmark="probe", sizes_bytes=[])).fraction(0.0) == 1.0
+    expected = sweep(1 << 20, 1 << 21, benchmark="stream")
+    expected.add(stream([64e-4] * 6, size=1 << 20, elapsed_s=0.1))
+    assert expected.left_s(0.1) == pytest.approx(12 * 2 * 64e-4 * 0.1 / (12 * 64e-4))
 
 
 # ------------------------------------------------------------------------------------------- a long solution
 
 
 def test_a_long_solution_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("volley.report.progress.LINES_EVERY_S", 0.0)
+    monkeypatch.setattr("volley.run.progress.LINES_EVERY_S", 0.0)
     err = io.StringIO()
     record = JacobiProgress(transport="aware", iterations=120, elapsed_s=20.0, left_s=60.0)
     with Progress(out=io.StringIO(), err=err, launches=2) as progress:
-        progress.begin(plan(benchmark="jacobi", sizes_bytes=[]))
+        progress.begin(JacobiForecast(), 2)
         progress.on_record(record)
-    assert err.getvalue() == "volley: launch 1 of 2: aware: 120 iterations (12 %, 2 min 20 s left)\n"
+    assert err.getvalue() == "volley: launch 1 of 2: aware: 120 iterations (12 %, 2 min 0 s left)\n"
 
 
 def test_its_lines_do_not_crowd() -> None:
     err = io.StringIO()
     with Progress(out=io.StringIO(), err=err) as progress:
-        progress.begin(plan(benchmark="jacobi", sizes_bytes=[]))
+        progress.begin(JacobiForecast(), 2)
         progress.on_record(JacobiProgress(transport="aware", iterations=120, elapsed_s=20.0, left_s=60.0))
     assert err.getvalue() == ""
