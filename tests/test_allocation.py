@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from volley import benchmarks
+from volley.run.engine import About, TransportAbout
+from volley.run.jobs import Site
 from volley.run.launchers.allocation import Allocation, allocation
 from volley.run.launchers.hostlist import MOST_HOSTS, HostListError, expand
-from volley.planning import Request, count_ranks
 
 SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1"}
 CSM = {"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "batch2 1 a04n05 42 a04n06 42", "CSM_ALLOCATION_ID": "7"}
@@ -183,16 +185,21 @@ def test_any_text_is_a_list_or_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "allocated", "ranks"),
+    ("words", "allocated", "ranks"),
     [
-        (Request(benchmark="probe"), 4, 4),
-        (Request(benchmark="probe"), None, 2),
-        (Request(benchmark="probe"), 1, 2),
-        (Request(benchmark="probe", ranks=3), 4, 3),
-        (Request(benchmark="pingpong"), 4, 2),
+        (("transports",), 4, 4),
+        (("transports",), None, 2),
+        (("transports",), 1, 2),
+        (("transports", "--ranks", "3"), 4, 3),
+        (("pingpong",), 4, 2),
+        (("matrix", "--ranks", "3"), 4, 3),
+        (("matrix", "--mode", "loaded"), 4, 4),
     ],
 )
 def test_looking_at_what_works_takes_all_ranks_that_were_asked_for(
-    request_: Request, allocated: int | None, ranks: int
+    words: tuple[str, ...], allocated: int | None, ranks: int
 ) -> None:
-    assert count_ranks(request_, None, allocated) == ranks
+    benchmark, options = benchmarks.read(words)
+    about = About(transports=(TransportAbout(name="host", summary="", mpi=True, memory="host"),))
+    site = Site(about, allocation=Allocation("slurm", nodes=2, slots=8, ranks=allocated))
+    assert [job.plan.world_size for job in benchmark.jobs(options, site).planned] == [ranks]

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from the_command import BEYOND_AN_INT, Command
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.gpu_matrix.options import OF_THE_SAMPLE, SECTIONS
+from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
+from volley.benchmarks.jacobi.records import JacobiPoint
 from volley.machine.driver import has_driver
-from volley.options.node import OF_THE_SAMPLE, SECTIONS
-from volley.records import NodeCell
-from volley.records_io import RunLog, read_runs
+from volley.run.records_file import RunLog, read_runs
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not has_driver(), reason="there is no NVIDIA driver here")]
 
@@ -33,7 +35,7 @@ def gpus(volley_command: Path, engine: Path, tmp_path_factory: pytest.TempPathFa
 def measured(volley: Command, *words: str) -> RunLog:
     output = volley.state / "records.jsonl"
     volley(*words, "-o", str(output))
-    (log,) = read_runs(output)
+    (log,) = read_runs(output, BENCHMARKS)
     return log
 
 
@@ -50,7 +52,7 @@ def test_whatever_can_be_used_delivers(volley: Command, words: tuple[str, ...]) 
     log = measured(volley, *words, "--transport", "all", "--sizes", ODD_SIZES)
     assert log.complete
     assert any(info.available and info.memory == "device" for info in log.transports)
-    assert [(point.transport, point.reason) for point in log.points if point.status != "ok"] == []
+    assert [(point.transport, point.reason) for point in log.records if point.status != "ok"] == []
 
 
 @pytest.mark.parametrize("words", [("pingpong",), ("stream", "--window", "2")])
@@ -59,65 +61,67 @@ def test_messages_that_an_int_cannot_count_arrive_whole(volley: Command, words: 
         volley, *words, "--transport", "all", "--sizes", str(BEYOND_AN_INT), "--warmup", "0", "--iterations", "1"
     )
     assert log.complete
-    assert any(point.status == "ok" for point in log.points)
-    assert [(point.transport, point.reason) for point in log.points if point.status == "failed"] == []
+    assert any(point.status == "ok" for point in log.records)
+    assert [(point.transport, point.reason) for point in log.records if point.status == "failed"] == []
 
 
 def test_a_flipped_bit_is_found(volley: Command) -> None:
     log = measured(volley, "pingpong", "--transport", "corrupt-device", "--sizes", ODD_SIZES)
-    assert {point.status for point in log.points} == {"failed"}
+    assert {point.status for point in log.records} == {"failed"}
 
 
 # ----------------------------------------------------------------------------------------------- jacobi
 
-EXCHANGES = "staged,aware,peer,device,nccl"
+TRANSPORTS = "staged,aware,peer,device,nccl"
 SHARED = "--share-gpu"
 """Also where there are fewer GPUs than processes."""
 
 
 @pytest.mark.parametrize("precision", ["double", "float"])
 @pytest.mark.parametrize("overlap", ["--overlap", "--no-overlap"])
-def test_every_exchange_gives_the_field_of_the_cpu(
+def test_every_transport_gives_the_field_of_the_cpu(
     volley: Command, gpus: set[str], precision: str, overlap: str
 ) -> None:
     """On one GPU and, where there are two, along x and along y."""
     grids = [(1, 1), (2, 1), (1, 2)] if len(gpus) > 1 else [(1, 1)]
     hashes = set()
     for across, along in grids:
-        words = ("--topology", str(across), str(along), "--domain", str(192 // across), str(132 // along))
-        options = ("--exchange", f"host,{EXCHANGES}", "--precision", precision, "--iterations", "301", overlap)
+        words = ("--grid", str(across), str(along), "--domain", str(192 // across), str(132 // along))
+        options = ("--transport", f"host,{TRANSPORTS}", "--precision", precision, "--iterations", "301", overlap)
         log = measured(volley, "jacobi", *words, *options)
         assert log.complete
-        assert [(point.transport, point.reason) for point in log.jacobi if point.status != "ok"] == []
-        assert {point.memory for point in log.jacobi} == {"host", "device"}
-        hashes |= {point.field_hash for point in log.jacobi}
-        residues = {tuple((each.iteration, each.residue) for each in point.residues) for point in log.jacobi}
-        assert len(residues) == 1
+        assert [(point.transport, point.reason) for point in log.of(JacobiPoint) if point.status != "ok"] == []
+        assert {point.memory for point in log.of(JacobiPoint)} == {"host", "device"}
+        hashes |= {point.field_hash for point in log.of(JacobiPoint)}
+        residuals = {
+            tuple((each.iteration, each.residual) for each in point.residuals) for point in log.of(JacobiPoint)
+        }
+        assert len(residuals) == 1
     assert len(hashes) == 1
 
 
 @pytest.mark.parametrize(("along", "at_600"), [(1, "0.000402"), (2, "0.000403")])
-def test_the_residues_of_the_example(volley: Command, along: int, at_600: str) -> None:
+def test_the_residuals_of_the_example(volley: Command, along: int, at_600: str) -> None:
     """Those that NVIDIA's CUDA-aware MPI example prints for 4096² points a process on 2 × 1 and 2 × 2: six digits."""
-    log = measured(volley, "jacobi", "--topology", "2", str(along), "--domain", "4096", "4096", "-x", "staged", SHARED)
-    (point,) = log.jacobi
+    log = measured(volley, "jacobi", "--grid", "2", str(along), "--domain", "4096", "4096", "-t", "staged", SHARED)
+    (point,) = log.of(JacobiPoint)
     before, after = "0.250000 0.002397 0.001204 0.000804 0.000603 0.000483", "0.000345 0.000302 0.000269 0.000242"
     assert point.iterations == 1000
-    assert " ".join(f"{each.residue:.6f}" for each in point.residues) == f"{before} {at_600} {after}"
+    assert " ".join(f"{each.residual:.6f}" for each in point.residuals) == f"{before} {at_600} {after}"
 
 
 def test_a_corrupt_halo_is_found_on_the_device(volley: Command, gpus: set[str]) -> None:
     if len(gpus) < 2:
         pytest.skip("one GPU has no neighbour")
-    (point,) = measured(volley, "jacobi", "--domain", "64", "64", "-x", "corrupt-device").jacobi
+    (point,) = measured(volley, "jacobi", "--domain", "64", "64", "-t", "corrupt-device").of(JacobiPoint)
     assert point.status == "failed"
     assert point.mismatch is not None
     assert "in iteration 0" in (point.reason or "")
 
 
 def test_a_domain_beyond_device_memory_is_told_how_large_it_may_be(volley: Command) -> None:
-    words = ("--topology", "1", "1", "--domain", "500000", "500000")
-    (point,) = measured(volley, "jacobi", *words, "-x", "aware").jacobi
+    words = ("--grid", "1", "1", "--domain", "500000", "500000")
+    (point,) = measured(volley, "jacobi", *words, "-t", "aware").of(JacobiPoint)
     assert point.status == "skipped"
     assert "of device memory on each rank" in (point.reason or "")
     assert "at most about" in (point.reason or "")
@@ -127,9 +131,9 @@ def test_a_local_domain_beyond_2_to_the_31_points_is_the_field_of_two_halves(vol
     """Each row's left point is another, so that a row in a wrong place would show."""
     hashes = []
     for along in (1, 2):
-        words = ("--topology", "1", str(along), "--domain", "65536", str(33000 // along), SHARED)
-        log = measured(volley, "jacobi", *words, "-x", "staged", "--precision", "float", "--iterations", "3")
-        (point,) = log.jacobi
+        words = ("--grid", "1", str(along), "--domain", "65536", str(33000 // along), SHARED)
+        log = measured(volley, "jacobi", *words, "-t", "staged", "--precision", "float", "--iterations", "3")
+        (point,) = log.of(JacobiPoint)
         if point.status == "skipped":
             pytest.skip(point.reason or "")
         assert point.status == "ok"
@@ -137,23 +141,23 @@ def test_a_local_domain_beyond_2_to_the_31_points_is_the_field_of_two_halves(vol
     assert hashes[0] == hashes[1]
 
 
-def cells(log: RunLog, section: str) -> list[NodeCell]:
-    return [cell for row in log.node_rows if row.section == section for cell in row.cells]
+def cells(log: RunLog, section: str) -> list[GpuMatrixCell]:
+    return [cell for row in log.of(GpuMatrixRow) if row.section == section for cell in row.cells]
 
 
 def test_every_pair_of_gpus_is_measured_and_verified(volley: Command) -> None:
     log = measured(volley, "matrix", "--section", "all", "--point-time", "0.02")
     assert log.complete
-    assert log.node
-    count = len(log.node.devices)
-    assert {row.section for row in log.node_rows} == set(SECTIONS)
+    (gpus,) = log.of(GpuMatrixGpus)
+    count = len(gpus.devices)
+    assert {row.section for row in log.of(GpuMatrixRow)} == set(SECTIONS)
     assert [
-        (cell.reason, cell.peer_access) for row in log.node_rows for cell in row.cells if cell.status == "failed"
+        (cell.reason, cell.peer_access) for row in log.of(GpuMatrixRow) for cell in row.cells if cell.status == "failed"
     ] == []
-    assert all(cell.messages_verified > 0 for row in log.node_rows for cell in row.cells if cell.status == "ok")
+    assert all(cell.messages_verified > 0 for row in log.of(GpuMatrixRow) for cell in row.cells if cell.status == "ok")
     assert len(cells(log, "uni")) == len(cells(log, "uni/off")) == count * count
     assert len(cells(log, "host-to-gpu")) == count
-    assert not any(cell.peer_access for row in log.node_rows for cell in row.cells
+    assert not any(cell.peer_access for row in log.of(GpuMatrixRow) for cell in row.cells
                    if not row.peer_access and row.ends == "gpus" and cell.gpu != row.gpu)  # fmt: skip
 
 
@@ -161,30 +165,27 @@ def test_the_cuda_samples_sections_are_quick_and_verified(volley: Command) -> No
     log = measured(volley, "matrix", "--format", "cuda-samples")
     assert log.complete
     assert log.run
-    assert log.run.plan.node
-    assert log.run.plan.node.quick
-    assert {row.section for row in log.node_rows} == set(OF_THE_SAMPLE)
-    assert all(cell.messages_verified > 0 for row in log.node_rows for cell in row.cells)
+    assert log.run.plan.options.quick
+    assert {row.section for row in log.of(GpuMatrixRow)} == set(OF_THE_SAMPLE)
+    assert all(cell.messages_verified > 0 for row in log.of(GpuMatrixRow) for cell in row.cells)
 
 
 @pytest.mark.parametrize("section", ["corrupt", "hang"])
 def test_a_broken_pair_of_gpus_fails_and_the_others_go_on(volley: Command, section: str) -> None:
     log = measured(volley, "matrix", "--section", f"uni,{section}", "--watchdog", "4", "--point-time", "0.02")
     assert log.complete
-    assert log.node
+    (gpus,) = log.of(GpuMatrixGpus)
     assert {cell.status for cell in cells(log, "uni")} == {"ok"}
-    broken = [(row.gpu, cell.gpu) for row in log.node_rows for cell in row.cells if cell.status == "failed"]
-    assert broken == [(log.node.devices[0].uuid, log.node.devices[-1].uuid)]
+    broken = [(row.gpu, cell.gpu) for row in log.of(GpuMatrixRow) for cell in row.cells if cell.status == "failed"]
+    assert broken == [(gpus.devices[0].uuid, gpus.devices[-1].uuid)]
 
 
 def test_the_order_of_gpus_is_told_by_uuid(volley: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("matrix", "--section", "completion", "--point-time", "0.02")
-    straight = measured(volley, *words).node
-    assert straight
+    (straight,) = measured(volley, *words).of(GpuMatrixGpus)
     if len(straight.devices) < 2:
         pytest.skip("there is one GPU only")
     backwards = [str(number) for number in reversed(range(len(straight.devices)))]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", ",".join(backwards))
-    turned = measured(volley, *words).node
-    assert turned
+    (turned,) = measured(volley, *words).of(GpuMatrixGpus)
     assert [device.uuid for device in turned.devices] == [device.uuid for device in reversed(straight.devices)]

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from the_command import BEYOND_AN_INT, Command
-from volley.records import StreamPoint
-from volley.records_io import read_runs
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.stream.records import StreamPoint
+from volley.run.records_file import read_runs
 
 
 @pytest.mark.timeout(300)
@@ -16,9 +17,8 @@ def test_a_message_of_2_gib_and_8_b_arrives_whole(volley_command: Path, engine: 
     volley, records = Command(volley_command, engine, tmp_path), tmp_path / "large.jsonl"
     words = ("--sizes", str(BEYOND_AN_INT), "--window", "1", "--warmup", "0", "--iterations", "1", "-o", str(records))
     done = volley("stream", "--transport", "host", *words)  # a ping-pong sends as much four times
-    (log,) = read_runs(records)
-    (point,) = log.points
-    assert isinstance(point, StreamPoint)
+    (log,) = read_runs(records, BENCHMARKS)
+    (point,) = log.of(StreamPoint)
     if point.status == "skipped":
         pytest.skip(point.reason or "")  # this machine's memory is too small
     assert done.code == 0, done.err

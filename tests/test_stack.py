@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fake_engine import install
-from volley import locate
 from volley.errors import MachineError, UserError
 from volley.machine import installed as installed_files
 from volley.machine.mpi_stack import BuildFacts, Stack, assemble, read_facts
+from volley.run import engine_path as locate
 from volley.run.launchers.launchers import LAUNCHERS
 from volley.run.launchers.spec import LaunchSpec
 
@@ -63,8 +63,8 @@ def test_a_system_mpirun_that_is_gone_leaves_room_for_srun(tmp_path: Path) -> No
 
 
 def test_files_of_a_distribution_are_found_and_strangers_are_not() -> None:
-    assert locate.installed_file("no-such-distribution", "bin/mpirun") is None
-    found = locate.installed_file("pytest", "bin/pytest")
+    assert installed_files.installed_file("no-such-distribution", "bin/mpirun") is None
+    found = installed_files.installed_file("pytest", "bin/pytest")
     assert found is not None
     assert Path(found).is_file()
 

@@ -14,9 +14,10 @@ from pretend_hosts import NAMES, NoHostsError, build_relay
 
 from installations import Installation
 from the_command import FEW
+from volley.benchmarks import BENCHMARKS
 from volley.run.launchers.hostlist import expand
-from volley.records import Run
-from volley.records_io import read_runs
+from volley.run.records import Run
+from volley.run.records_file import read_runs
 
 REQUEST = ("pingpong", "--transport", "host", *FEW)
 
@@ -54,7 +55,7 @@ class Volley:
     def records(self, *, complete: bool = True) -> Run:
         """The first record of the only run that was kept."""
         (file,) = (self.folder / "volley").glob("*.jsonl")
-        (log,) = read_runs(file)
+        (log,) = read_runs(file, BENCHMARKS)
         assert log.complete == complete
         assert log.run is not None
         return log.run
@@ -147,7 +148,7 @@ def test_launches_are_steps_of_one_job(volley: Volley) -> None:
     two = ("--launches", "2", "--launcher", "srun", "-o", str(volley.folder / "two.jsonl"))
     done = volley.run(*REQUEST, *two, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
     assert done.returncode == 0, done.stderr
-    assert len(read_runs(volley.folder / "two.jsonl")) == 2
+    assert len(read_runs(volley.folder / "two.jsonl", BENCHMARKS)) == 2
 
 
 def test_looking_at_what_works_takes_the_job_s_ranks(volley: Volley) -> None:
@@ -174,7 +175,7 @@ def test_hosts_pick_from_the_allocation(volley: Volley, launcher: str) -> None:
 
 def test_ranks_of_a_node_have_cores_apart_or_none_is_bound(volley: Volley) -> None:
     """Three that compute: two on a node, where they may be more than its cores, and one on the other."""
-    words = ("jacobi", "--topology", "3", "1", "--domain", "64", "64", "--iterations", "10", "-x", "host")
+    words = ("jacobi", "--grid", "3", "1", "--domain", "64", "64", "--iterations", "10", "-t", "host")
     done = volley.run(*words, "--launcher", "srun", before=("salloc", "--quiet", "-N", "2", "-n", "3"))
     assert done.returncode == 0, done.stderr
     *pair, alone = volley.records().ranks

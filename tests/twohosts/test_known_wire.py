@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from pretend_hosts import NAMES, Lab, Wire
 
-from volley.records import PingPong, StreamPoint
-from volley.records_io import RunLog, read_runs
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.pingpong.records import PingPong
+from volley.benchmarks.stream.records import StreamPoint
+from volley.run.records_file import RunLog, read_runs
 from volley.statistics.estimates import median
 
 GIGABIT = Wire(delay_s=1e-3, rate_bps=1e9)
@@ -33,16 +35,16 @@ def measured(hosts: Lab, folder: Path, *arguments: str) -> RunLog:
     command = [sys.executable, "-m", "volley", *arguments, "--hosts", ",".join(NAMES), "-o", str(records)]
     done = hosts.run([*command, "--transport", "host", "--format", "json"], timeout_s=120)
     assert done.returncode == 0, done.stderr
-    (log,) = read_runs(records)
+    (log,) = read_runs(records, BENCHMARKS)
     assert log.complete
-    (point,) = log.points
+    (point,) = log.records
     assert point.status == "ok"
     return log
 
 
 def reported(hosts: Lab, folder: Path, *arguments: str) -> float:
     """The median that volley reports for one point, in seconds (a window's, of a stream)."""
-    (point,) = measured(hosts, folder, *arguments).points
+    (point,) = measured(hosts, folder, *arguments).records
     if isinstance(point, StreamPoint):
         assert (point.window, point.size_bytes) == (WINDOW, MESSAGE_BYTES)
         return median(point.forward_s)
