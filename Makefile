@@ -4,7 +4,7 @@
 # make lint       style and types;  make format puts the style right
 # make bench      volley against its peers' methods
 # make bench-peers PEERS=DIR   volley beside other programs that you built into DIR, on GPUs (BENCH="--only links --budget 300")
-# make docs       generated files: schema/, docs/cli.md, docs/records.md, what docs/tutorial.md and docs/method.md say of records and code
+# make docs       generated files: schema/, docs/cli.md, docs/records.md, the figures that pages take from records and code
 # make pictures   docs/pictures/
 # make clean      remove what the build made;  make distclean removes the environments too
 #

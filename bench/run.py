@@ -2,7 +2,7 @@
 
 Prints ratios, each from launches made here and now, one of ours beside one of theirs, with the 95 % interval of the
 median over the launches, and writes them to bench/results/.  What they are meant to be stands beside them; nothing is
-asserted, for a machine at work answers otherwise.  docs/method.md says what the numbers mean.
+asserted, for a machine at work answers otherwise.  docs/method says what the numbers mean.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Figures of docs/method.md about the lines through the curves of two H200s."""
+"""Figures of docs/method/comparing.md about the lines through the curves of two H200s."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the hardware between two GPUs allows, from its own description: pure functions over ``hardware`` records.
 
-A line rate is what the wires carry, headers included.  No transport reaches it; docs/method.md says why the
+A line rate is what the wires carry, headers included.  No transport reaches it; docs/method/comparing.md says why the
 packets' overhead is not taken off.
 """
 

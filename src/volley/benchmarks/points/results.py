@@ -1,6 +1,6 @@
 """From the samples of points to the numbers that reports show: one result a point, over all launches of a series.
 
-All quantities are in SI units: seconds and bytes per second.  docs/method.md derives them.
+All quantities are in SI units: seconds and bytes per second.  docs/method derives them.
 """
 
 # GB/s and B/s keep their capital letter in names.
@@ -95,8 +95,8 @@ class PointResult:
     mismatch: Mismatch | None = None
     time: Estimate | None = None
     """Half round trip, or one window; for ``bi`` the slower direction of each sample."""
-    forward: Rate | None = None
-    backward: Rate | None = None
+    forward_Bps: float | None = None
+    backward_Bps: float | None = None
     rate: Rate | None = None
     """Size / half round trip, or that of a window; for ``bi`` the total.  ``None``: nothing is sent."""
     tail_s: Mapping[str, float] = field(default_factory=dict)
@@ -162,8 +162,7 @@ def results(logs: Iterable[RunLog]) -> list[PointSeries]:
 
 
 def _result(series: Series) -> PointSeries:
-    bounded = [replace(point, line_rate=_line_rate(point, series)) for point in summarise(series)]
-    return PointSeries(series, tuple(point for table in tables(bounded) for point in _compared(table)))
+    return PointSeries(series, tuple(point for table in tables(summarise(series)) for point in _compared(table)))
 
 
 def tables(points: Iterable[PointResult]) -> list[list[PointResult]]:
@@ -233,7 +232,9 @@ def summarise(series: Series) -> list[PointResult]:
 
 def _summary(points: list[PointRecord], series: Series) -> PointResult:
     first = points[0]
-    status, deciding = _verdict(points)
+    # One launch that failed makes the point failed; it is skipped only where every launch skipped it.
+    deciding = min(points, key=lambda point: ("failed", "ok", "skipped").index(point.status))
+    status = deciding.status
     measured = [point for point in points if point.status == "ok" and point.times_s]
     direction, window = first.flow
     facts = PointResult(
@@ -258,13 +259,6 @@ def _summary(points: list[PointRecord], series: Series) -> PointResult:
     return _with_numbers(facts, measured, series)
 
 
-def _verdict(points: list[PointRecord]) -> tuple[Literal["ok", "failed", "skipped"], PointRecord]:
-    """One launch that failed makes the point failed; it is skipped only where every launch skipped it."""
-    order = ("failed", "ok", "skipped")
-    deciding = min(points, key=lambda point: order.index(point.status))
-    return deciding.status, deciding
-
-
 def _with_numbers(facts: PointResult, measured: list[PointRecord], series: Series) -> PointResult:
     """Add times, rates and remarks."""
     sampling = series.plan.sampling if series.plan else None
@@ -272,25 +266,24 @@ def _with_numbers(facts: PointResult, measured: list[PointRecord], series: Serie
     colds = [point.cold_s for point in measured if point.cold_s is not None]
     one_way = facts.size_bytes * (facts.window or 1)
     transport = series.transports.get(facts.transport)
-    forward, backward, rate = None, None, None
+    forward = backward = rate = None
     if transport is None or transport.memory != "none":  # else it has no buffers, and no bandwidth to speak of
         both_ways = [point.each_way_s for point in measured if point.each_way_s]
         rate = Rate.of(2 * one_way if both_ways else one_way, time)
         if both_ways:
-            forward, backward = (
-                Rate.of(one_way, across_launches([pair[number] for pair in both_ways])) for number in (0, 1)
-            )
+            forward, backward = (one_way / across_launches(times).median for times in zip(*both_ways, strict=True))
     partly = len(series.logs) - len(measured)
     ci = sampling.ci if sampling and sampling.mode == "adaptive" else None
     return replace(
         facts,
         time=time,
         rate=rate,
-        forward=forward,
-        backward=backward,
+        forward_Bps=forward,
+        backward_Bps=backward,
         cold_s=median(colds) if colds else None,
         tail_s=_tail(measured) if sampling and sampling.tail else {},
         remarks=(*(_remarks(measured, ci) if ci else ()), *([Remark("partly", partly)] if partly else ())),
+        line_rate=_line_rate(facts, series),
     )
 
 
