@@ -1,7 +1,6 @@
 """Points for people and programs: a row a size, and below the table speed-ups and a line through each curve."""
 
 # GB/s keeps its capital letters in names.
-# ruff: noqa: N802
 
 from __future__ import annotations
 
@@ -14,7 +13,6 @@ from volley.benchmarks.points.results import (
     TAIL_FRACTIONS,
     PointResult,
     PointSeries,
-    Rate,
     Speedup,
     TransportCurve,
     baseline,
@@ -64,11 +62,6 @@ def scaled(value: float | None, scale: float) -> float | None:
     return None if value is None else value * scale
 
 
-def rate_GBps(rate: Rate | None) -> float | None:
-    """Return a rate in GB/s: 10^9 B/s."""
-    return rate.median_Bps / 1e9 if rate else None
-
-
 def plus_minus(time: Estimate | None) -> Cell:
     """Half width in per cent, to a tenth; in parentheses where it is only the range of too few observations."""
     if time is None or time.kind == "single":
@@ -84,7 +77,7 @@ def _verified(point: PointResult) -> Cell | bool | None:
 
 
 PLUS_MINUS = PointColumn("", "± %", lambda point: plus_minus(point.time))
-BANDWIDTH = PointColumn("bandwidth", "GB/s", lambda point: rate_GBps(point.rate))
+BANDWIDTH = PointColumn("bandwidth", "GB/s", lambda point: scaled(point.bandwidth_Bps, 1e-9))
 SAMPLES = PointColumn("samples", "", lambda point: point.samples)
 VERIFIED = PointColumn("verified", "", _verified)
 
@@ -253,81 +246,48 @@ def _line(curve: TransportCurve, mark: str) -> Row:
 _PERCENTILES = {f"{name.replace('.', '_')}_us": name for name in (*TAIL_FRACTIONS, "max")}
 
 COLUMNS = (
-    "transport",
-    "size_bytes",
-    "samples",
-    "latency_us",
-    "latency_low_us",
-    "latency_high_us",
-    "bandwidth_GBps",
-    "verified",
-    "status",
-    "benchmark",
-    "direction",
-    "window",
-    "ranks",
-    "launches",
-    "interval",
-    "bandwidth_low_GBps",
-    "bandwidth_high_GBps",
-    "forward_GBps",
-    "backward_GBps",
-    "messages_timed",
-    "messages_verified",
-    "ended_by",
-    "cold_us",
-    *_PERCENTILES,
-    "reason",
-    "speedup",
-    "speedup_low",
-    "speedup_high",
-    "speedup_over",
-)
+    "transport", "size_bytes", "samples", "latency_us", "latency_low_us", "latency_high_us", "bandwidth_GBps",
+    "verified", "status", "benchmark", "direction", "window", "ranks", "launches", "interval", "bandwidth_low_GBps",
+    "bandwidth_high_GBps", "forward_GBps", "backward_GBps", "messages_timed", "messages_verified", "ended_by",
+    "cold_us", *_PERCENTILES, "reason", "speedup", "speedup_low", "speedup_high", "speedup_over",
+)  # fmt: skip
 """The first nine and their order are a promise.  ``cold_us`` is half the first round trip of fresh buffers, or the
 first window.  ``interval`` says what the bounds are: a 95 % confidence interval (``ci``), the ``range`` of too few
 observations, or a ``single`` one."""
+
+
+_AS_THEY_ARE = (
+    "transport", "size_bytes", "samples", "verified", "status", "reason", "mismatch", "benchmark", "direction",
+    "window", "ranks", "launches", "messages_timed", "messages_verified", "ended_by", "of_line_rate",
+)  # fmt: skip
+"""What a row has of a point without another unit."""
 
 
 def _row(point: PointResult) -> dict[str, Any]:
     """One point for programs; what has no number is ``None``."""
     time, latency, rate, speedup = point.time, point.latency, point.rate, point.speedup
     return {
-        "transport": point.transport,
-        "size_bytes": point.size_bytes,
-        "samples": point.samples,
+        **{name: getattr(point, name) for name in _AS_THEY_ARE},
         "latency_us": latency and latency.median * 1e6,
         "latency_low_us": latency and latency.low * 1e6,
         "latency_high_us": latency and latency.high * 1e6,
         "time_us": time and time.median * 1e6,
         "time_low_us": time and time.low * 1e6,
         "time_high_us": time and time.high * 1e6,
-        "bandwidth_GBps": rate_GBps(rate),
+        "interval": time and time.kind,
+        "bandwidth_GBps": rate and rate.median_Bps / 1e9,
         "bandwidth_low_GBps": rate and rate.low_Bps / 1e9,
         "bandwidth_high_GBps": rate and rate.high_Bps / 1e9,
-        "forward_GBps": rate_GBps(point.forward),
-        "backward_GBps": rate_GBps(point.backward),
+        "forward_GBps": scaled(point.forward_Bps, 1e-9),
+        "backward_GBps": scaled(point.backward_Bps, 1e-9),
         "line_rate_GBps": scaled(point.line_rate_Bps, 1e-9),
-        "of_line_rate": point.of_line_rate,
-        "verified": point.verified,
-        "status": point.status,
-        "reason": point.reason,
-        "mismatch": point.mismatch,
-        "benchmark": point.benchmark,
-        "direction": point.direction,
-        "window": point.window,
-        "ranks": point.ranks,
-        "launches": point.launches,
-        "interval": time and time.kind,
-        "messages_timed": point.messages_timed,
-        "messages_verified": point.messages_verified,
-        "ended_by": point.ended_by,
         "cold_us": scaled(point.cold_s, 1e6),
         **{key: scaled(point.tail_s.get(name), 1e6) for key, name in _PERCENTILES.items()},
         "speedup": speedup and speedup.ratio,
         "speedup_low": speedup and speedup.low,
         "speedup_high": speedup and speedup.high,
         "speedup_over": speedup and speedup.over,
-        "remarks": [asdict(remark) for remark in point.remarks],
+        "remarks": point.remarks,
     }
 
 

@@ -13,16 +13,16 @@ from volley.benchmarks.points.page import (
     VERIFIED,
     Layout,
     PointColumn,
-    rate_GBps,
     report,
+    scaled,
 )
 from volley.benchmarks.points.results import PointResult, PointSeries
 from volley.report.model import Report
 from volley.run.plan import Plan
 
 TOTAL = replace(BANDWIDTH, title="total")
-FORWARD = PointColumn("forward", "GB/s", lambda point: rate_GBps(point.forward))
-BACKWARD = PointColumn("backward", "GB/s", lambda point: rate_GBps(point.backward))
+FORWARD = PointColumn("forward", "GB/s", lambda point: scaled(point.forward_Bps, 1e-9))
+BACKWARD = PointColumn("backward", "GB/s", lambda point: scaled(point.backward_Bps, 1e-9))
 
 
 def _alone(point: PointResult, _plan: Plan | None) -> Sequence[PointColumn]:
