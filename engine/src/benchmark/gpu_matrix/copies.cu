@@ -1,18 +1,25 @@
 // Links whose data is moved by copy engines or by a kernel that copies: bandwidth, and the completion of one small
-// copy.
+// copy. Between two GPUs, or between a GPU and pinned memory of the host.
+#include <sched.h>
+
 #include <algorithm>
+#include <fstream>
+#include <string>
 
 #include "benchmark/gpu_matrix/routes.cuh"
 #include "benchmark/gpu_matrix/stream_blocker.cuh"
+#include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
 #include "gpu/kernels/copy.cuh"
 #include "gpu/launch.cuh"
+#include "host/placement.hpp"
 
 namespace volley::gpu_matrix {
 
 namespace {
 
 constexpr std::uint64_t first_copy_bytes = 64 << 10;
+constexpr std::size_t host_page_bytes = 4096;
 constexpr unsigned copy_threads = 512;
 // Loads of a thread that are under way before its first store: a round trip over the link is paid once for 192 bytes.
 constexpr int copy_in_flight = 12;
@@ -86,6 +93,57 @@ class KernelCopies final : public Copies {
   }
 };
 
+// As long as this lives the calling thread stays on the cores near a device, where there are some that it may use.
+class NearGpu {
+ public:
+  explicit NearGpu(int device) {
+    sched_getaffinity(0, sizeof before_, &before_);
+    std::ifstream file("/sys/bus/pci/devices/" + gpu::describe(device).pci + "/local_cpulist");
+    std::string list;
+    std::getline(file, list);
+    cpu_set_t chosen;
+    CPU_ZERO(&chosen);
+    for (const int cpu : parse_cpu_list(list)) {
+      if (cpu < CPU_SETSIZE && CPU_ISSET(cpu, &before_)) CPU_SET(cpu, &chosen);
+    }
+    if (CPU_COUNT(&chosen) > 0) sched_setaffinity(0, sizeof chosen, &chosen);
+  }
+  NearGpu(const NearGpu&) = delete;
+  NearGpu& operator=(const NearGpu&) = delete;
+  ~NearGpu() { sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_{};
+};
+
+// Pinned memory that is near a GPU, on whose cores this thread stays.
+struct HostEnd {
+  HostEnd(int device, std::uint64_t bytes)
+      : near(device), memory((gpu::select(device), bytes + 2 * host_page_bytes)), verifier(make_host_memory()) {}
+  [[nodiscard]] Location location() const { return {verifier.get(), memory.data() + host_page_bytes, -1}; }
+
+  NearGpu near;
+  gpu::PinnedBuffer memory;
+  std::unique_ptr<Memory> verifier;  // of any host memory: it holds none itself
+};
+
+class HostCopies final : private HostEnd, public Copies {
+ public:
+  HostCopies(const Section& section, const GpuEndpoint& gpu, std::uint64_t bytes, Seconds timeout)
+      : HostEnd(gpu.device, bytes), Copies(section, {route(section, gpu, location())}, false, timeout) {}
+
+ private:
+  static Route route(const Section& section, const GpuEndpoint& gpu, const Location& host) {
+    const auto on_gpu = [&](std::byte* at) { return Location{gpu.memories[0].get(), at, gpu.device}; };
+    const bool up = section.ends == Ends::host_to_gpu;
+    return {.from = up ? host : on_gpu(gpu.buffers[0].send),
+            .to = up ? on_gpu(gpu.buffers[0].recv) : host,
+            .driver = &gpu,
+            .number = 0,
+            .over_link = std::nullopt};
+  }
+};
+
 // A test: one bit of what arrived is flipped.
 class CorruptCopies final : public Copies {
  public:
@@ -128,6 +186,11 @@ std::unique_ptr<GpuLink> make_copies(const Section& section, std::vector<Route> 
   if (section.engine == Engine::kernel)
     return std::make_unique<KernelCopies>(section, std::move(routes), peers, timeout);
   return std::make_unique<Copies>(section, std::move(routes), peers, timeout);
+}
+
+std::unique_ptr<GpuLink> make_host_copies(const Section& section, const GpuEndpoint& gpu, std::uint64_t bytes,
+                                          Seconds timeout) {
+  return std::make_unique<HostCopies>(section, gpu, bytes, timeout);
 }
 
 }  // namespace volley::gpu_matrix

@@ -33,7 +33,7 @@ struct Location {
   int device = -1;  // CUDA's number; -1: host memory
 };
 
-// One operation of a link.
+// One direction of a link.
 struct Route {
   Location from;
   Location to;
@@ -53,8 +53,7 @@ inline void select(const Location& place) {
   if (place.device >= 0) gpu::select(place.device);
 }
 
-// Waits until the cuda_stream has done everything.
-// Throws HungError after `timeout`; what the cuda_stream does then nobody knows.
+// Waits until the stream has done everything. Throws HungError after `timeout`; the stream must then be left alone.
 void await(const gpu::Stream& cuda_stream, Seconds timeout);
 
 // A link whose messages are verified route by route: written where they come from, looked at where they arrived, and,
@@ -85,7 +84,7 @@ class RoutedLink : public GpuLink {
   std::string complaint_;
 };
 
-// What makes the links of a section; see the files of those names.
+// What makes the links of a section; see the files of those names, and copies.cu for copies to and from the host.
 [[nodiscard]] std::unique_ptr<GpuLink> make_copies(const Section& section, std::vector<Route> routes, bool peers,
                                                    Seconds timeout, bool broken);
 [[nodiscard]] std::unique_ptr<GpuLink> make_gated_copies(const Section& section, std::vector<Route> routes, bool peers,

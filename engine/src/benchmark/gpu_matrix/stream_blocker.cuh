@@ -1,4 +1,4 @@
-// Holds streams: what is enqueued behind a closed blocker begins when it is opened, or after a deadline.
+// A kernel that holds a stream: what is enqueued behind it begins when the blocker is opened, or after a deadline.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@ using Seconds = std::chrono::duration<double>;
 class StreamBlocker {
  public:
   StreamBlocker();
-  // What is enqueued on the cuda_stream from now on waits. The cuda_stream's device must be the current one.
+  // What is enqueued on the stream from now on waits. The stream's device must be the current one.
   void close(const gpu::Stream& cuda_stream, Seconds timeout);
   void open();
-  // Some cuda_stream went on because of its deadline.
+  // Whether a stream went on because of its deadline.
   [[nodiscard]] bool expired() const;
 
  private:
