@@ -32,7 +32,7 @@ def jacobi(_bench: Bench, launches: int | None) -> list[Finding]:
     points = f"2 × 1 processes of {side // 2} × {side} points"
     return [
         Finding(
-            f"Jacobi, double, {points}: compulsory bandwidth over that of a copy with {found[0].stores} stores; "
+            f"Jacobi, double, {points}: compulsory bandwidth over that of a copy with {found[0].point.stores} stores; "
             "the times are of an iteration",
             estimate(shares),
             "×",

@@ -396,10 +396,13 @@ def test_the_local_engine_needs_no_mpi(local_engine: Path) -> None:
     assert ended.returncode in {0, 3}, ended.stderr  # with GPUs, or without
 
 
-def test_each_program_of_the_engine_names_the_other(engine: Path) -> None:
-    ended = performed(engine, LOCAL)
-    assert (ended.returncode, ended.stdout) == (2, b"")
-    assert b"measured by volley-engine-local, which needs no MPI" in ended.stderr
+def test_each_program_of_the_engine_has_benchmarks_of_its_own(engine: Path, local_engine: Path) -> None:
+    jacobi = Plan(benchmark="jacobi", world_size=1, transports=["host"], options=JacobiPlan(grid=[1, 1], domain=[8, 8]))
+    for program, plan, found in ((engine, LOCAL, b"gpu_matrix"), (local_engine, jacobi, b"jacobi")):
+        ended = performed(program, plan)
+        assert (ended.returncode, ended.stdout) == (2, b"")
+        assert b"plan: $.benchmark: expected one of" in ended.stderr
+        assert b'found "' + found in ended.stderr
 
 
 @pytest.mark.parametrize("color", [False, True])
@@ -416,13 +419,6 @@ def test_an_engine_that_lacks_its_other_program(tmp_path: Path, monkeypatch: pyt
         MachineError, match=r"no program .*/volley-engine-local, which measures between GPUs: point VOLLEY_ENGINE"
     ):
         engine_path.local_engine_path()
-
-
-def test_nothing_else_is_measured_without_mpi(local_engine: Path) -> None:
-    plan = Plan(benchmark="jacobi", world_size=1, transports=["host"], options=JacobiPlan(grid=[1, 1], domain=[8, 8]))
-    ended = performed(local_engine, plan)
-    assert (ended.returncode, ended.stdout) == (2, b"")
-    assert b"volley-engine: volley-engine-local is for the matrices of a node" in ended.stderr
 
 
 def test_the_golden_example_is_shown_in_every_format() -> None:

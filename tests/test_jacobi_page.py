@@ -85,7 +85,7 @@ def test_single_precision_moves_half() -> None:
 
 def test_one_failure_fails_all_launches() -> None:
     (solution,) = solutions([log(point()), log(point(status="failed", reason="a halo is wrong"))])
-    assert (solution.status, solution.reason, solution.time) == ("failed", "a halo is wrong", None)
+    assert (solution.point.status, solution.point.reason, solution.time) == ("failed", "a halo is wrong", None)
 
 
 def test_the_lines_of_nvidias_example() -> None:

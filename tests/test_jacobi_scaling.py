@@ -13,8 +13,7 @@ from volley.benchmarks.jacobi.grids import grids_up_to
 from volley.benchmarks.jacobi.jobs import jobs
 from volley.benchmarks.jacobi.page import slower_parts
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan
-from volley.benchmarks.jacobi.results import Solution, solutions
-from volley.benchmarks.jacobi.scaling import scaling_chains
+from volley.benchmarks.jacobi.results import Solution, scaling_chains, solutions
 from volley.errors import UserError
 from volley.run.engine import About, TransportAbout
 from volley.run.inside_launcher import RankInfo

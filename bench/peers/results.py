@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from volley.benchmarks.gpu_matrix import results as gpu_matrix
-from volley.benchmarks.jacobi.results import solutions
-from volley.benchmarks.jacobi.scaling import scaling_chains
+from volley.benchmarks.jacobi.results import scaling_chains, solutions
 from volley.benchmarks.points.results import PointResult, results
 from volley.benchmarks.rank_matrix import results as rank_matrix
 from volley.run.records_file import RunLog
@@ -25,7 +24,8 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     found = {f"{point.transport} {point.size_bytes}": value for point in points for value in _value(point)}
     found.update(each for case in rank_matrix.cases_of(logs) for each in _ranks(case))
     found.update(each for series in gpu_matrix.results(logs) for case in series.cases for each in _gpus(case))
-    solved = [each for log in logs for each in solutions([log]) if each.status == "ok"]  # a grid has a log of its own
+    # a grid has a log of its own
+    solved = [each for log in logs for each in solutions([log]) if each.point.status == "ok"]
     for each in sorted(solved, key=lambda each: each.ranks):
         if each.overall_updates_per_s:
             found[f"{each.transport} updates"] = each.overall_updates_per_s
@@ -53,4 +53,4 @@ def _gpus(case: gpu_matrix.GpuMatrixCase) -> Iterator[tuple[str, float]]:
     for pair, time_s in case.times.items():
         value = case.rate_Bps(pair) if case.has_rate else time_s
         if value is not None:
-            yield f"{case.section.name} {pair[0]} {pair[1]}", value
+            yield f"{case.section.section} {pair[0]} {pair[1]}", value

@@ -46,7 +46,7 @@ def _lines(results: GpuMatrixResults) -> Iterator[str]:
     for index, device in enumerate(results.devices):
         yield f"Device: {index}, {escape_controls(device.name)}, {_pci(device)}"
     yield from _connectivity(results, numbers)
-    cases = {case.section.name: case for case in results.cases}
+    cases = {case.section.section: case for case in results.cases}
     for section, title in _BANDWIDTHS:
         if section in cases:
             yield title

@@ -32,7 +32,7 @@ _COLUMNS = (
 """``time_us`` is the time of the metric (docs/method), ``ratio`` that time over the median of comparable pairs."""
 
 _METRICS = {
-    "completion": "copy: one small copy until the host sees its end",
+    "completion": "completion: one small copy until the host sees its end",
     "issue": "issue: from one small copy to the next of many that are enqueued",
     "enqueue": "enqueue: the host's call",
     "store": "store: half a round trip",
@@ -54,9 +54,9 @@ def _report(results: GpuMatrixResults) -> Report:
         tables=list(_tables(cases)),
         notes=[
             *notes.incomplete(series),
-            *(note for case in cases for note in common.failed(case.section.title, case, _names)),
+            *(note for case in cases for note in common.failed(case.title, case, _names)),
             *_missing(results),
-            *(note for case in cases for note in common.skipped(case.section.title, case, _names)),
+            *(note for case in cases for note in common.skipped(case.title, case, _names)),
             *(note for case in cases for note in _slow_pairs(case)),
             *notes.slowed(series),
             *(notes.unverified(series) if cases else ()),
@@ -98,10 +98,10 @@ def _tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
         ("latency in µs", False, "µs"),
         ("bandwidth between host and GPU in GB/s", True, "GB/s"),
     ):
-        these = [case for case in cases if case.unit == unit and case.section.with_host is with_host]
+        these = [case for case in cases if case.unit == unit and case.with_host is with_host]
         if these:
             firsts = sorted({first for case in these for first in case.firsts})
-            groups = [column for case in these for column in common.columns(case, case.section.title)]
+            groups = [column for case in these for column in common.columns(case, case.title)]
             yield Table(
                 columns=[Column("" if with_host else "GPU"), *groups],
                 rows=[[_end(first), *_row(these, first)] for first in firsts],
@@ -138,13 +138,13 @@ def _kind_lines(case: GpuMatrixCase) -> Iterator[str]:
         if kind != WITHIN and pairs:
             rate = case.line_rates.get(pairs[0])
             of = f"{'twice ' if case.direction == 'bi' else ''}the line rate of {described(rate)}" if rate else ""
-            yield common.kind_line(case.section.title, case, pairs, of)
+            yield common.kind_line(case.title, case, pairs, of)
 
 
 def _legend(cases: Sequence[GpuMatrixCase]) -> str:
     """Say what rows and columns are, and what the numbers are of."""
     parts = []
-    if not cases[0].section.with_host:
+    if not cases[0].with_host:
         parts.append("rows: the GPU that drives, columns: the other one; diagonal: within one GPU")
     if cases[0].unit == "GB/s":
         sizes = sorted({case.size_bytes for case in cases})
@@ -185,7 +185,7 @@ def _missing(results: GpuMatrixResults) -> Iterator[Note]:
 
 def _slow_pairs(case: GpuMatrixCase) -> Iterator[Note]:
     """Name the pairs that are slower than comparable pairs."""
-    name = case.section.title
+    name = case.title
     yield from common.uneven(name, case)
     for suspect in case.suspects:
         yield Note("finding", f"{name}: {_arrow(suspect.pair)} {_slow(case, suspect)}")
@@ -215,7 +215,7 @@ def _names(pairs: Sequence[Pair]) -> str:
 def _data(case: GpuMatrixCase, pair: Pair) -> dict[str, Any]:
     section, access = case.section, case.cells[pair].peer_access
     return {
-        "section": section.name,
+        "section": section.section,
         "figure": section.metric,
         "mover": section.engine,
         "way": section.operation,

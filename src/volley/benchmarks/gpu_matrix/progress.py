@@ -6,7 +6,7 @@ from typing import Any
 
 from volley.benchmarks.gpu_matrix.options import WITH_HOST
 from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
-from volley.benchmarks.gpu_matrix.results import Section
+from volley.benchmarks.gpu_matrix.results import title
 from volley.benchmarks.matrix.progress import row_in_short
 from volley.run.forecast import Forecast, StepForecast
 from volley.run.plan import Plan
@@ -28,7 +28,7 @@ class GpuMatrixForecast(StepForecast):
             return None
         self.done += 1
         moved = record.size_bytes * record.window * (2 if record.direction == "bi" else 1)
-        return row_in_short(Section.of(record).title, record.cells, moved if record.metric == "bandwidth" else None)
+        return row_in_short(title(record), record.cells, moved if record.metric == "bandwidth" else None)
 
 
 def forecast(plan: Plan) -> Forecast:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.matrix.case import MatrixCase
@@ -23,72 +22,31 @@ HOST = -1
 WITHIN = "within a GPU"
 """The kind of a GPU with itself."""
 
-_BANDWIDTHS = {
-    ("copy engine", "write"): "CE write",
-    ("copy engine", "read"): "CE read",
-    ("SM", "write"): "SM write",
-    ("SM", "read"): "SM read",
-}
-_LATENCIES = {
-    "completion": "CE copy",
-    "issue": "CE issue",
-    "enqueue": "CE enqueue",
-    "store": "SM store",
-    "load": "SM load",
-}
+
+_ON_OFF = {True: "on", False: "off"}
 
 
-@dataclass(frozen=True)
-class Section:
-    """What one section measures."""
-
-    name: str
-    metric: str
-    engine: str
-    operation: str
-    direction: Literal["uni", "bi"]
-    ends: str
-    peer_access: bool
-    size_bytes: int
-    window: int
-
-    @classmethod
-    def of(cls, row: GpuMatrixRow) -> Section:
-        """Return what all rows of a section have in common."""
-        return cls(
-            name=row.section,
-            metric=row.metric,
-            engine=row.engine,
-            operation=row.operation,
-            direction=row.direction,
-            ends=row.ends,
-            peer_access=row.peer_access,
-            size_bytes=row.size_bytes,
-            window=row.window,
-        )
-
-    @property
-    def with_host(self) -> bool:
-        """The host is at one end: there is one row, and not one for each GPU."""
-        return self.ends != "gpus"
-
-    @property
-    def title(self) -> str:
-        """The section in a few words: ``CE write both ways, peer access off``."""
-        if self.with_host:
-            return self.ends.replace("gpu", "GPU")
-        bandwidth = self.metric == "bandwidth"
-        name = _BANDWIDTHS[self.engine, self.operation] if bandwidth else _LATENCIES[self.metric]
-        both = " both ways" if self.direction == "bi" else ""
-        access = "" if self.engine == "SM" else f", peer access {'on' if self.peer_access else 'off'}"
-        return f"{name}{both}{access}"
+def title(row: GpuMatrixRow) -> str:
+    """Name the section of a row in a few words: ``CE write both ways, peer access off``, ``SM load``."""
+    if row.ends != "gpus":
+        return row.ends.replace("gpu", "GPU")
+    what = row.operation if row.metric == "bandwidth" else row.metric
+    both = " both ways" if row.direction == "bi" else ""
+    return f"SM {what}{both}" if row.engine == "SM" else f"CE {what}{both}, peer access {_ON_OFF[row.peer_access]}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuMatrixCase(MatrixCase[GpuMatrixCell]):
     """One section: one metric between all GPUs, or between them and the host."""
 
-    section: Section
+    section: GpuMatrixRow
+    """One of its rows, for what all have in common."""
+    title: str
+
+    @property
+    def with_host(self) -> bool:
+        """The host is at one end: there is one row, and not one for each GPU."""
+        return self.section.ends != "gpus"
 
     @property
     def best_s(self) -> float | None:
@@ -181,11 +139,12 @@ def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequen
             cells[pair] = cell
             if rate := _line_rate(row, cell, logs):
                 line_rates[pair] = rate
-    section = Section.of(rows[0])
+    section = rows[0]
     present = tuple(sorted({end for pair in cells for end in pair if end != HOST}))
     case = GpuMatrixCase(
         section=section,
-        firsts=(HOST,) if section.with_host else present,
+        title=title(section),
+        firsts=present if section.ends == "gpus" else (HOST,),
         seconds=present,
         size_bytes=section.size_bytes,
         direction=section.direction,

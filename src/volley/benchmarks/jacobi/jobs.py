@@ -28,14 +28,14 @@ def jobs(options: JacobiOptions, site: Site) -> Jobs:
             f"--scaling {options.scaling}: a launcher started this job with {count(ranks, 'rank')}, and scaling takes "
             "jobs of other sizes too; start volley plainly"
         )
-    transports = choose_transports(options.transport, site, usual=("host",), halos=True)
+    transports = choose_transports(options.points.transport, site, usual=("host",), halos=True)
     chain = grids_up_to(grid) if options.scaling else [grid]
     planned: list[Job] = []
     for each in chain:
         part = JacobiPlan(
             grid=list(each),
             domain=list(_domain_on(each, grid, options)),
-            precision=options.precision,  # type: ignore[arg-type]
+            precision=options.precision,
             iterations=options.iterations,
             tolerance=options.tolerance,
             check_every=options.check_every,

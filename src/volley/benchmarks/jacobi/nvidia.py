@@ -37,7 +37,7 @@ def _lines(log: RunLog, point: JacobiPoint, solved: Solution) -> Iterator[str]:
     yield f"Starting Jacobi run with {count(solved.ranks, 'process')} using {_processor(log, solved)}:"
     for each in _shown(point, solved.check_every):
         yield f"Iteration: {each.iteration} - Residue: {each.residual:.6f}"
-    yield f"Stopped after {count(solved.iterations, 'iteration')} with residue {solved.residual or 0:.6f}"
+    yield f"Stopped after {count(solved.point.iterations, 'iteration')} with residue {solved.residual or 0:.6f}"
     yield f"Total Jacobi run time: {solved.run_s or 0:.4f} sec."
     yield f"Average per-process communication time: {solved.communication_s or 0:.4f} sec."
     updates = solved.overall_updates_per_s or 0.0
@@ -53,7 +53,7 @@ def _lines(log: RunLog, point: JacobiPoint, solved: Solution) -> Iterator[str]:
 
 def _processor(log: RunLog, solved: Solution) -> str:
     run = log.run
-    if solved.memory == "device":
+    if solved.point.memory == "device":
         devices = [rank.device for rank in run.ranks if rank.device] if run else []
         names = list(dict.fromkeys(escape_controls(device.name) for device in devices)) or ["unknown"]
         known = {gpu.uuid: gpu.ecc for hardware in log.hardware for gpu in hardware.gpus}
@@ -61,7 +61,7 @@ def _processor(log: RunLog, solved: Solution) -> str:
         ecc = "unknown" if None in modes or not modes else f"{sum(map(bool, modes))} / {len(modes)}"
         return f'"{", ".join(names)}" GPUs (ECC enabled: {ecc})'
     name = escape_controls(run.ranks[0].cpu) if run and run.ranks else "unknown"
-    return f'"{name}" CPUs ({count(solved.threads, "thread")} each)'
+    return f'"{name}" CPUs ({count(solved.point.threads, "thread")} each)'
 
 
 def _shown(point: JacobiPoint, every: int) -> Iterator[JacobiResidual]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from volley.benchmarks.points.options import PointOptions
 from volley.errors import UserError
 from volley.run import readers
 from volley.run.commandline import Options, flag, group, option
@@ -54,18 +56,15 @@ class JacobiOptions(Options):
         panel=WHAT,
         help="Points of each process along x and along y.",
     )
-    transport: tuple[str, ...] = option(
-        "--transport",
-        "-t",
-        read=readers.names,
-        repeat=True,
-        default=(),
-        shown="host",
-        metavar="NAME,…",
-        panel=WHAT,
-        help="Transports of the halos, separated by commas, one solution each. host: solver and halos on the CPU.",
+    points: PointOptions = group(
+        PointOptions,
+        only=("transport",),
+        transport={
+            "shown": "host",
+            "help": "Transports of the halos, separated by commas, one solution each. host: the CPU solves, too.",
+        },
     )
-    precision: str = option(
+    precision: Literal["double", "float"] = option(
         read=readers.choice("double", "float"),
         default="double",
         metavar="double|float",

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from volley.benchmarks.jacobi import nvidia
-from volley.benchmarks.jacobi.results import PARTS, JacobiResults, Solution
-from volley.benchmarks.jacobi.scaling import ScalingStep, scaling_chains
+from volley.benchmarks.jacobi.results import PARTS, JacobiResults, ScalingStep, Solution, scaling_chains
 from volley.benchmarks.points.page import plus_minus, scaled
 from volley.report.model import EMPTY, Cell, Column, Data, Note, Report, Row, Table
 from volley.run import notes
@@ -51,9 +50,9 @@ def _report(results: JacobiResults) -> Report:
         tables=[Table(_COLUMNS, rows, legend=list(_legend(solutions)))] if rows else [],
         notes=[
             *notes.incomplete(series),
-            *(_note("error", "FAILED", solution) for solution in solutions if solution.status == "failed"),
+            *(_note("error", "FAILED", solution) for solution in solutions if solution.point.status == "failed"),
             *notes.unavailable(series),
-            *(_note("missing", "skipped", solution) for solution in solutions if solution.status == "skipped"),
+            *(_note("missing", "skipped", solution) for solution in solutions if solution.point.status == "skipped"),
             *notes.slowed(series),
             *(notes.unverified(series) if rows else ()),
         ],
@@ -63,7 +62,7 @@ def _report(results: JacobiResults) -> Report:
 
 
 def _note(level: Any, word: str, solution: Solution) -> Note:
-    return Note(level, f"{word}: {solution.transport}: {solution.reason or 'no reason is recorded'}")
+    return Note(level, f"{word}: {solution.transport}: {solution.point.reason or 'no reason is recorded'}")
 
 
 def _problem(solution: Solution) -> str:
@@ -72,18 +71,18 @@ def _problem(solution: Solution) -> str:
     parts = [
         f"{across} × {along} processes of {columns} × {rows} points",
         f"{whole[0]} × {whole[1]} in all",
-        solution.precision,
+        solution.point.precision,
         *([f"{_processors(solution)} each"] if _processors(solution) else []),
-        f"overlap {'on' if solution.overlap else 'off'}",
+        f"overlap {'on' if solution.point.overlap else 'off'}",
     ]
     return ", ".join(parts)
 
 
 def _processors(solution: Solution) -> str:
     """Return what a rank computes with; nothing if it did not compute."""
-    if solution.memory == "device":
+    if solution.point.memory == "device":
         return "one GPU"
-    return count(solution.threads, "thread") if solution.threads else ""
+    return count(solution.point.threads, "thread") if solution.point.threads else ""
 
 
 # -------------------------------------------------------------------------------------------------------- table
@@ -121,25 +120,25 @@ def _legend(solutions: Sequence[Solution]) -> Iterator[str]:
 def _about(solution: Solution) -> Iterator[str]:
     name = solution.transport
     if solution.run_s is not None:
-        took = f"{count(solution.iterations, 'iteration')} in {format_sig(solution.run_s)} s, the first included"
-        yield f"{name}: {took}; the tolerance was {'' if solution.converged else 'not '}reached"
-    if solution.memory == "device" and solution.parts_s:
+        took = f"{count(solution.point.iterations, 'iteration')} in {format_sig(solution.run_s)} s, the first included"
+        yield f"{name}: {took}; the tolerance was {'' if solution.point.converged else 'not '}reached"
+    if solution.point.memory == "device" and solution.parts_s:
         parts = [f"{part} {format_sig(spent_s * 1e6)} µs" for part, spent_s in solution.parts_s.items() if spent_s > 0]
         yield f"{name}: in an iteration {join_words(parts)}, overlapped where possible"
     elif solution.shares:
         shares = [f"{part} {100 * share:.1f} %" for part, share in solution.shares.items()]
         yield f"{name}: of the ranks' time {join_words(shares)}"
     if solution.copy_Bps is not None:
-        how = f" with {solution.stores} stores" if solution.stores else ""
+        how = f" with {solution.point.stores} stores" if solution.point.stores else ""
         how += " by all ranks together" if solution.ranks > 1 else ""
         yield f"{name}: the same field is copied at {format_sig(solution.copy_Bps / 1e9)} GB/s{how}, before and after"
     if solution.first_s is not None:
         halos = ""
-        if solution.cold_exchange_s is not None and solution.messages_timed:
-            halos = f"the first halos took {format_sig(solution.cold_exchange_s * 1e6)} µs, "
+        if solution.point.cold_exchange_s is not None and solution.messages_timed:
+            halos = f"the first halos took {format_sig(solution.point.cold_exchange_s * 1e6)} µs, "
         yield f"{name}: cold start: {halos}the first iteration {format_sig(solution.first_s * 1e3)} ms"
-    if solution.deviation is not None:
-        yield f"{name}: differs from the exact solution by at most {solution.deviation:.3g}"
+    if solution.point.deviation is not None:
+        yield f"{name}: differs from the exact solution by at most {solution.point.deviation:.3g}"
 
 
 def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
@@ -183,7 +182,7 @@ def _scaling_table(chain: Sequence[ScalingStep]) -> Table:
             for step in chain
         ],
         title=f"{one.kind} scaling, {one.solution.transport}, {size[0]} × {size[1]} points {where}, "
-        f"{one.solution.precision}",
+        f"{one.solution.point.precision}",
         legend=["efficiency and ideal: relative to one process"],
     )
 
@@ -208,18 +207,18 @@ def _data(solution: Solution) -> dict[str, Any]:
         "topology_y": solution.grid[1],
         "domain_x": solution.domain[0],
         "domain_y": solution.domain[1],
-        "precision": solution.precision,
-        "overlap": solution.overlap,
+        "precision": solution.point.precision,
+        "overlap": solution.point.overlap,
         "check_every": solution.check_every,
-        "memory": solution.memory,
-        "interleaved": solution.interleaved,
-        "threads": solution.threads,
+        "memory": solution.point.memory,
+        "interleaved": solution.point.interleaved,
+        "threads": solution.point.threads,
         "launches": solution.launches,
-        "status": solution.status,
-        "iterations": solution.iterations,
-        "converged": solution.converged,
+        "status": solution.point.status,
+        "iterations": solution.point.iterations,
+        "converged": solution.point.converged,
         "residue": solution.residual,
-        "deviation": solution.deviation,
+        "deviation": solution.point.deviation,
         "run_s": solution.run_s,
         "iteration_us": scaled(solution.iteration_s, 1e6),
         "iteration_low_us": time and time.low * 1e6,
@@ -231,16 +230,16 @@ def _data(solution: Solution) -> dict[str, Any]:
         "compulsory_GBps": scaled(solution.compulsory_Bps, 1e-9),
         "copy_GBps": scaled(solution.copy_Bps, 1e-9),
         "of_copy": solution.of_copy,
-        "stores": solution.stores,
+        "stores": solution.point.stores,
         "communication_s": solution.communication_s,
         **{f"{part}_share": solution.shares.get(part) for part in PARTS},
         **{f"{part}_us": scaled(solution.parts_s.get(part), 1e6) for part in PARTS},
         "first_iteration_us": scaled(solution.first_s, 1e6),
-        "cold_exchange_us": scaled(solution.cold_exchange_s, 1e6),
+        "cold_exchange_us": scaled(solution.point.cold_exchange_s, 1e6),
         "verified": solution.verified,
         "messages_timed": solution.messages_timed,
         "messages_verified": solution.messages_verified,
-        "field_hash": solution.field_hash,
-        "mismatch": solution.mismatch,
-        "reason": solution.reason,
+        "field_hash": solution.point.field_hash,
+        "mismatch": solution.point.mismatch,
+        "reason": solution.point.reason,
     }

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from volley.benchmarks.jacobi.options import FEWEST_POINTS, JacobiOptions
 from volley.run.records import (
     RECORD_VERSION,
     Frozen,
@@ -20,24 +21,30 @@ from volley.run.records import (
     Version,
 )
 
-Points = Annotated[int, Meta(ge=3, le=(1 << 31) - 1)]
-"""Along x or y of a domain: a point and its two neighbours at least."""
+_DEFAULT = JacobiOptions
+
+Points = Annotated[int, Meta(ge=FEWEST_POINTS, le=(1 << 31) - 1)]
+"""Along x or y of a domain."""
 
 
 class JacobiPlan(Frozen, frozen=True, kw_only=True):
-    """Laplace's equation on a grid of processes (docs/method.md)."""
+    """Laplace's equation on a grid of processes (docs/method)."""
 
     grid: Annotated[list[Positive], Meta(min_length=2, max_length=2, description="processes along x and along y.")]
     domain: Annotated[
         list[Points], Meta(min_length=2, max_length=2, description="points of each process along x and along y.")
     ]
-    precision: Annotated[Literal["double", "float"], Meta(description="8 or 4 bytes a point.")] = "double"
-    iterations: Annotated[Positive, Meta(description="the most there are.")] = 1000
-    tolerance: Annotated[PositiveNumber, Meta(description="ends when the residual is at most this.")] = 1e-5
-    check_every: Annotated[Positive, Meta(description="iterations from one residual to the next.")] = 1
+    precision: Annotated[Literal["double", "float"], Meta(description="8 or 4 bytes a point.")] = _DEFAULT.precision
+    iterations: Annotated[Positive, Meta(description="the most there are.")] = _DEFAULT.iterations
+    tolerance: Annotated[PositiveNumber, Meta(description="ends when the residual is at most this.")] = (
+        _DEFAULT.tolerance
+    )
+    check_every: Annotated[Positive, Meta(description="iterations from one residual to the next.")] = (
+        _DEFAULT.check_every
+    )
     overlap: Annotated[
         bool, Meta(description="points that need no halo are computed while the halos are in transit.")
-    ] = True
+    ] = _DEFAULT.overlap
     threads: Annotated[Positive | None, Meta(description="of each rank; null: its share of the cores.")] = None
 
 

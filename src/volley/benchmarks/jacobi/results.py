@@ -8,16 +8,15 @@ All quantities are in SI units.  docs/method derives them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from volley.benchmarks.jacobi.grids import Grid
-from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint
-from volley.run.records import Mismatch, Status
+from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
 from volley.run.records_file import RunLog
 from volley.run.series import Series, series_of
-from volley.statistics import estimates
+from volley.statistics.estimates import Estimate, across_launches, median
 
 FLOPS = 5
 """Floating-point operations an update, as NVIDIA's example counts them: three additions, a multiplication and the
@@ -37,27 +36,12 @@ PARTS = ("interior", "edges", "pack", "exchange", "reduction")
 class Solution:
     """One problem on one transport, over all launches of the same request."""
 
-    transport: str
-    grid: Grid
-    domain: tuple[int, int]
-    precision: Literal["double", "float"]
-    overlap: bool
+    point: JacobiPoint
+    """That of the first good launch; if a launch failed, that of the failed one."""
     check_every: int
-    memory: Literal["host", "device"]
-    """Where field and halos are: the CPU solves, or the GPU."""
-    interleaved: bool
-    threads: int
-    status: Status
-    reason: str | None
-    mismatch: Mismatch | None
+    """Iterations from one residual to the next."""
     launches: int
-    iterations: int
-    converged: bool
-    residual: float | None
-    deviation: float | None
-    field_hash: str | None
-    stores: str | None
-    time: estimates.Estimate | None
+    time: Estimate | None
     """Seconds of an iteration in the steady state: of batch means, the first batch left out where there are others."""
     run_s: float | None
     """Seconds of all iterations, the first included; the median over launches."""
@@ -71,9 +55,28 @@ class Solution:
     """Seconds of each part in an iteration, the mean over ranks and launches; on a GPU the parts overlap."""
     copy_Bps: float | None
     """Read and written, while all ranks copy the same field."""
-    cold_exchange_s: float | None
     messages_timed: int
     messages_verified: int
+
+    @property
+    def transport(self) -> str:
+        """The transport of the halos."""
+        return self.point.transport
+
+    @property
+    def grid(self) -> Grid:
+        """Processes along x and along y."""
+        return self.point.grid[0], self.point.grid[1]
+
+    @property
+    def domain(self) -> tuple[int, int]:
+        """Points of each process along x and along y."""
+        return self.point.domain[0], self.point.domain[1]
+
+    @property
+    def residual(self) -> float | None:
+        """The last residual."""
+        return self.point.residuals[-1].residual if self.point.residuals else None
 
     @property
     def ranks(self) -> int:
@@ -83,7 +86,7 @@ class Solution:
     @property
     def point_bytes(self) -> int:
         """Bytes of a point's value."""
-        return 8 if self.precision == "double" else 4
+        return 8 if self.point.precision == "double" else 4
 
     @property
     def whole(self) -> tuple[int, int]:
@@ -119,7 +122,7 @@ class Solution:
     @property
     def overall_updates_per_s(self) -> float | None:
         """Lattice updates a second of run time, as NVIDIA's example states them."""
-        return self.updates * self.iterations / self.run_s if self.run_s else None
+        return self.updates * self.point.iterations / self.run_s if self.run_s else None
 
     @property
     def flops_per_s(self) -> float | None:
@@ -149,7 +152,7 @@ class Solution:
     @property
     def verified(self) -> bool:
         """Halos were compared and all were right.  A process without neighbours has none."""
-        return self.status == "ok" and self.messages_verified > 0
+        return self.point.status == "ok" and self.messages_verified > 0
 
 
 @dataclass(frozen=True)
@@ -189,36 +192,18 @@ def solution(points: Sequence[JacobiPoint], every: int) -> Solution:
     """
     worst = next((point for status in ("failed", "skipped") for point in points if point.status == status), points[0])
     measured = [point for point in points if point.status == "ok" and point.batch_s] if worst.status == "ok" else []
-    one = measured[0] if measured else worst
     copies = [point.copy_bytes / copy_s for point in measured for copy_s in point.copy_s]
     return Solution(
-        transport=one.transport,
-        grid=(one.grid[0], one.grid[1]),
-        domain=(one.domain[0], one.domain[1]),
-        precision=one.precision,
-        overlap=one.overlap,
+        point=measured[0] if measured else worst,
         check_every=every,
-        memory=one.memory,
-        interleaved=one.interleaved,
-        threads=one.threads,
-        status=worst.status,
-        reason=worst.reason,
-        mismatch=worst.mismatch,
         launches=len(points),
-        iterations=one.iterations,
-        converged=one.converged,
-        residual=one.residuals[-1].residual if one.residuals else None,
-        deviation=one.deviation,
-        field_hash=one.field_hash,
-        stores=one.stores,
-        time=estimates.across_launches([_iterations_s(point) for point in measured]) if measured else None,
-        run_s=estimates.median([sum(point.batch_s) for point in measured]) if measured else None,
-        communication_s=estimates.median([_communication_s(point) for point in measured]) if measured else None,
-        first_s=estimates.median([point.batch_s[0] for point in measured]) if measured else None,
+        time=across_launches([_iterations_s(point) for point in measured]) if measured else None,
+        run_s=median([sum(point.batch_s) for point in measured]) if measured else None,
+        communication_s=median([_communication_s(point) for point in measured]) if measured else None,
+        first_s=median([point.batch_s[0] for point in measured]) if measured else None,
         shares=_shares(measured),
         parts_s=_parts_s(measured),
-        copy_Bps=estimates.median(copies) if copies else None,
-        cold_exchange_s=one.cold_exchange_s,
+        copy_Bps=median(copies) if copies else None,
         messages_timed=sum(point.messages_timed for point in points),
         messages_verified=sum(point.messages_verified for point in points),
     )
@@ -249,9 +234,63 @@ def _shares(points: Sequence[JacobiPoint]) -> dict[str, float]:
 
 def _sums(points: Sequence[JacobiPoint]) -> dict[str, float]:
     every = [parts for point in points for parts in point.parts]
-    return {name: sum(_of_part(parts, name) for parts in every) for name in PARTS}
+    return {name: sum(getattr(parts, f"{name}_s") for parts in every) for name in PARTS}
 
 
-def _of_part(parts: JacobiParts, name: str) -> float:
-    spent_s: float = getattr(parts, f"{name}_s")
-    return spent_s
+# ----------------------------------------------------------------------------------------------------- scaling
+
+ScalingKind = Literal["strong", "weak"]
+
+
+@dataclass(frozen=True)
+class ScalingStep:
+    """One number of processes beside one process."""
+
+    solution: Solution
+    one_s: float
+    """Seconds of an iteration on one process."""
+    kind: ScalingKind
+
+    @property
+    def iteration_s(self) -> float:
+        """Seconds of an iteration."""
+        return self.solution.iteration_s or float("nan")
+
+    @property
+    def ideal_s(self) -> float:
+        """Seconds of an iteration if processes cost each other nothing."""
+        return self.one_s / self.solution.ranks if self.kind == "strong" else self.one_s
+
+    @property
+    def beyond_s(self) -> float:
+        """Seconds that an iteration takes beyond the ideal."""
+        return self.iteration_s - self.ideal_s
+
+    @property
+    def efficiency(self) -> float:
+        """Parallel efficiency: strong T(1) / (n T(n)), weak T(1) / T(n)."""
+        return self.ideal_s / self.iteration_s
+
+
+def scaling_chains(found: Iterable[Solution]) -> list[list[ScalingStep]]:
+    """Find the solutions that show scaling: the same transport and kind of problem on one process and on others.
+
+    Strong: the global domain is the same.  Weak: the domain of each process is.
+    """
+    measured = [solution for solution in found if solution.iteration_s]
+    chains: list[list[ScalingStep]] = []
+    kinds: tuple[ScalingKind, ...] = ("strong", "weak")
+    for kind in kinds:
+        for one in (solution for solution in measured if solution.ranks == 1):
+            others = [each for each in measured if each.ranks > 1 and _problem(one, kind) == _problem(each, kind)]
+            ordered = sorted(others, key=lambda each: (each.ranks, each.grid))
+            if ordered:
+                chains.append([ScalingStep(each, one.iteration_s or 0.0, kind) for each in (one, *ordered)])
+    return chains
+
+
+def _problem(solution: Solution, kind: ScalingKind) -> tuple[object, ...]:
+    """Return what solutions must have in common."""
+    size = solution.whole if kind == "strong" else solution.domain
+    point = solution.point
+    return point.transport, point.precision, point.overlap, solution.check_every, point.memory, size

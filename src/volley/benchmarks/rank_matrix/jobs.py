@@ -39,15 +39,15 @@ def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
     if ranks < PAIR:
         raise UserError(f"a matrix is between {PAIR} ranks at least, not {ranks}: write --ranks {PAIR} or more")
     part = RankMatrixPlan(
-        mode=options.mode,  # type: ignore[arg-type]
+        mode=options.mode,
         latency_sizes_bytes=list(options.latency),
         bandwidth_sizes_bytes=list(options.bandwidth),
-        window=options.window,
-        direction=options.direction,  # type: ignore[arg-type]
+        window=options.flood.window,
+        direction=options.flood.direction,  # type: ignore[arg-type]
         repeats=options.repeats,
         samples=options.samples,
     )
-    transports = choose_transports(options.transport, site, usual=("host",))
+    transports = choose_transports(options.points.transport, site, usual=("host",))
     plan = make_plan(
         "rank_matrix", part, job=options.job, ranks=ranks, transports=transports, sampling=options.sampling
     )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from volley.benchmarks.points.options import PointOptions
+from volley.benchmarks.stream.options import StreamOptions
 from volley.errors import UserError
 from volley.run import readers
 from volley.run.commandline import Options, flag, group, option
@@ -12,9 +15,6 @@ from volley.run.options import HOW, OUTPUT, WHAT, JobOptions, OutputOptions, Sam
 
 POINT_TIME_S = 0.03
 """A matrix has many pairs: all visits of a cell together take a tenth of the time that a point of a curve may take."""
-
-MOST_IN_FLIGHT = 1 << 16
-"""Messages of a window: MPI keeps a request for each, and a billion of them need more memory than a node has."""
 
 
 def _sizes_or_none(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
@@ -25,24 +25,20 @@ def _sizes_or_none(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
 class RankMatrixOptions(Options):
     """What is measured between ranks, and how."""
 
-    transport: tuple[str, ...] = option(
-        "--transport",
-        "-t",
-        read=readers.names,
-        repeat=True,
-        default=(),
-        shown="host",
-        metavar="NAME,…",
-        panel=WHAT,
-        help="Between ranks: transports, separated by commas; each has matrices of its own (volley transports lists "
-        "them).",
+    points: PointOptions = group(
+        PointOptions,
+        only=("transport",),
+        transport={
+            "shown": "host",
+            "help": "Between ranks: transports, separated by commas; each has matrices of its own (volley transports).",
+        },
     )
     latency: tuple[int, ...] = option(
         read=_sizes_or_none,
         default=(8,),
         metavar="SIZES",
         panel=WHAT,
-        help="Message sizes whose latency is measured (ping-pong), as --sizes of volley pingpong; none: no latency.",
+        help="Message sizes whose latency is measured, as --sizes of volley pingpong; none: no latency.",
     )
     bandwidth: tuple[int, ...] = option(
         read=_sizes_or_none,
@@ -50,41 +46,27 @@ class RankMatrixOptions(Options):
         shown="1Mi",
         metavar="SIZES",
         panel=WHAT,
-        help="Message sizes whose bandwidth is measured (stream); none: no bandwidth.",
+        help="Message sizes whose bandwidth is measured, with many messages in flight; none: no bandwidth.",
     )
-    mode: str = option(
+    mode: Literal["isolated", "loaded"] = option(
         read=readers.choice("isolated", "loaded"),
         default="isolated",
         metavar="isolated|loaded",
         panel=WHAT,
         help="isolated: one pair at a time; loaded: the rounds of a round robin, in which all ranks are busy.",
     )
-    direction: str = option(
-        read=readers.choice("uni", "bi"),
-        default="uni",
-        metavar="uni|bi",
-        panel=WHAT,
-        help="Of a bandwidth. uni: the first rank sends; bi: both send at once, and the total is shown.",
-    )
-    window: int = option(
-        read=readers.number(most=MOST_IN_FLIGHT),
-        default=64,
-        metavar="N",
-        panel=WHAT,
-        help="Messages in flight before one acknowledgement.",
-    )
+    flood: StreamOptions = group(StreamOptions, only=("direction", "window"))
     repeats: int = option(
         read=readers.number(),
         default=3,
         metavar="N",
         panel=HOW,
-        help="Visits of every pair. The median of the visits counts, so that one short disturbance spoils no cell.",
+        help="Visits of every pair. The median of the visits counts: one short disturbance spoils no cell.",
     )
     retest: bool = flag(
         default=True,
         panel=HOW,
-        help="Measure pairs that are slower than comparable pairs again, in launches of their own, before they are "
-        "flagged.",
+        help="Measure pairs that are slower than comparable pairs again, in launches of their own, before a flag.",
     )
     samples: bool = flag(panel=OUTPUT, help="Keep every sample in the records.")
     sampling: SamplingOptions = group(

@@ -70,7 +70,7 @@ def _title(case: RankMatrixCase) -> str:
     """Name a matrix and its unit: ``host, 8 B: latency in µs, one pair at a time``."""
     how = "one pair at a time" if case.mode == "isolated" else "all ranks busy"
     both = " of both directions together" if case.direction == "bi" else ""
-    what = "latency" if case.pattern == "pingpong" else "bandwidth" if case.shows_rate else "time of a window"
+    what = "latency" if case.window is None else "bandwidth" if case.shows_rate else "time of a window"
     return f"{case.transport}, {format_size(case.size_bytes)}: {what}{both} in {case.unit}, {how}"
 
 
@@ -102,7 +102,7 @@ def _kind_lines(case: RankMatrixCase) -> Iterator[str]:
 
 def _legend(case: RankMatrixCase) -> str:
     parts = ["rows: first rank, columns: second"]
-    if case.pattern == "pingpong":
+    if case.window is None:
         parts.append("latency: half round trip")
     if case.unit == "GB/s":
         parts.append("GB/s: 10^9 B/s")
@@ -138,7 +138,7 @@ def _flagged(case: RankMatrixCase, found: Remeasurement) -> str:
     """``reaches 61 % of what its 10 comparable pairs reach (same socket; measured again 9 times, 60 to 62 %)``."""
     again, comparable = found.again, f"{found.first.comparable} comparable pairs"
     kind = f"{case.kinds[found.first.pair]}; measured again {again.count} times"
-    if case.pattern == "stream":
+    if case.window is not None:
         bounds = f"{format_sig(100 / again.high, 2)} to {percent(1 / again.low)}"
         return f"reaches {percent(1 / again.median)} of what its {comparable} reach ({kind}, {bounds})"
     bounds = f"{format_sig(again.low, 3)} to {format_sig(again.high, 3)}"
@@ -158,7 +158,7 @@ def _undecided(found: Sequence[Remeasurement]) -> str:
 def _not_measured_again(case: RankMatrixCase, suspect: PairRatio) -> str:
     comparable = f"{suspect.comparable} comparable pairs"
     kind = f"{case.kinds[suspect.pair]}; not measured again, so this may be chance"
-    if case.pattern == "stream":
+    if case.window is not None:
         return f"reached {percent(1 / suspect.ratio)} of what its {comparable} reached ({kind})"
     return f"took {format_sig(suspect.ratio, 3)} times as long as its {comparable} ({kind})"
 

@@ -5,7 +5,7 @@ Times are in seconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
 import msgspec
@@ -72,8 +72,8 @@ def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
         return None
     part = msgspec.structs.replace(
         plan.options,
-        latency_sizes_bytes=_sizes(cases, "pingpong"),
-        bandwidth_sizes_bytes=_sizes(cases, "stream"),
+        latency_sizes_bytes=sorted({case.size_bytes for case in cases if case.window is None}),
+        bandwidth_sizes_bytes=sorted({case.size_bytes for case in cases if case.window is not None}),
         pairs=[list(pair) for pair in slow_pairs.in_turn(suspects[:most], controls)],
         repeats=repeats,
         samples=False,
@@ -97,10 +97,6 @@ def _controls(cases: Sequence[RankMatrixCase]) -> list[Pair]:
         chosen = slow_pairs.controls(case.ratios, case.kinds, case.suspects)
         found.update(dict.fromkeys(pair for pair in chosen if case.kinds[pair] in kinds and pair not in suspects))
     return list(found)
-
-
-def _sizes(cases: Iterable[RankMatrixCase], pattern: str) -> list[int]:
-    return sorted({case.size_bytes for case in cases if case.pattern == pattern})
 
 
 def _left_s(logs: Sequence[RunLog], rounds: Sequence[RunLog]) -> float:

@@ -153,7 +153,7 @@ def _case(
         window=first.window,
         size_bytes=first.size_bytes,
         has_rate=sends,
-        shows_rate=sends and first.pattern == "stream",
+        shows_rate=sends and first.window is not None,
         cells={pair: _merged(cells) for pair, cells in visits.items()},
         kinds={pair: nearness.get(pair, "unknown") for pair in visits},
         line_rates={pair: rate for pair, rate in rates.items() if rate},
