@@ -11,7 +11,7 @@ from volley.benchmarks.points.page import (
     PLUS_MINUS,
     SAMPLES,
     VERIFIED,
-    Layout,
+    PageSpec,
     PointColumn,
     report,
     scaled,
@@ -51,7 +51,7 @@ def _about(_point: PointResult, plan: Plan | None, kinds: set[str]) -> str:
     return f"latency: half round trip, {average}"
 
 
-LAYOUT = Layout(
+SPEC = PageSpec(
     command="pingpong",
     ucx_operation="(fast-completion)",  # ucp_tag_send_nbx for MPI_Send (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)
     alone=_alone,
@@ -62,7 +62,7 @@ LAYOUT = Layout(
 
 def reports(results: Sequence[PointSeries]) -> list[Report]:
     """Return a page for each series."""
-    return [report(result, LAYOUT) for result in results]
+    return [report(result, SPEC) for result in results]
 
 
 FORMATS = {"olcf": render_olcf}

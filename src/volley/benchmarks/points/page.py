@@ -42,7 +42,7 @@ class PointColumn:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PageSpec:
     """What the pages of two benchmarks of points differ in."""
 
     command: str
@@ -82,15 +82,15 @@ SAMPLES = PointColumn("samples", "", lambda point: point.samples)
 VERIFIED = PointColumn("verified", "", _verified)
 
 
-def report(result: PointSeries, layout: Layout) -> Report:
+def report(result: PointSeries, spec: PageSpec) -> Report:
     """Return the page of one series."""
     names = by_transport(result.points)
     alone = tuple(names) if len(names) == 1 else ()  # several are named in the table
-    found = [table for points in tables(result.points) for table in _tables(points, result, layout)]
+    found = [table for points in tables(result.points) for table in _tables(points, result, spec)]
     return Report(
-        heading=heading(result.series, layout.command, *alone),
+        heading=heading(result.series, spec.command, *alone),
         tables=found,
-        notes=list(remarks(result, layout.ucx_operation)),
+        notes=list(remarks(result, spec.ucx_operation)),
         data=Data(COLUMNS, [_row(point) for point in result.points]),
         runs=result.series.describe_runs(),
         extra={
@@ -102,8 +102,8 @@ def report(result: PointSeries, layout: Layout) -> Report:
     )
 
 
-def _tables(points: list[PointResult], result: PointSeries, layout: Layout) -> Iterator[Table]:
-    yield _points(points, result, layout)
+def _tables(points: list[PointResult], result: PointSeries, spec: PageSpec) -> Iterator[Table]:
+    yield _points(points, result, spec)
     yield from _speedups(points, result)
     yield from _lines(points, result)
 
@@ -111,10 +111,10 @@ def _tables(points: list[PointResult], result: PointSeries, layout: Layout) -> I
 # ------------------------------------------------------------------------------------------------- points
 
 
-def _points(points: list[PointResult], result: PointSeries, layout: Layout) -> Table:
+def _points(points: list[PointResult], result: PointSeries, spec: PageSpec) -> Table:
     plan, names = result.series.plan, by_transport(points)
     alone = len(names) == 1
-    columns = (layout.alone if alone else layout.side_by_side)(points[0], plan)
+    columns = (spec.alone if alone else spec.side_by_side)(points[0], plan)
     sizes = sorted({point.size_bytes for point in points})
     rows: list[list[Cell]] = [[Cell(format_size(size))] for size in sizes]
     for those in names.values():
@@ -123,7 +123,7 @@ def _points(points: list[PointResult], result: PointSeries, layout: Layout) -> T
             row += [_cell(here.get(size), column, first=column is columns[0]) for column in columns]
     titles = ["" if alone else name + not_mpi(result.transports.get(name)) for name in names]
     shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
-    return Table([Column("size"), *shown], rows, legend=_legend(points, plan, columns, layout, alone=alone))
+    return Table([Column("size"), *shown], rows, legend=_legend(points, plan, columns, spec, alone=alone))
 
 
 def _cell(point: PointResult | None, column: PointColumn, *, first: bool) -> Cell:
@@ -142,7 +142,7 @@ def _cell(point: PointResult | None, column: PointColumn, *, first: bool) -> Cel
 
 
 def _legend(
-    points: list[PointResult], plan: Plan | None, columns: Sequence[PointColumn], layout: Layout, *, alone: bool
+    points: list[PointResult], plan: Plan | None, columns: Sequence[PointColumn], spec: PageSpec, *, alone: bool
 ) -> list[str]:
     """Say what the columns mean, as far as they are there."""
     kinds: set[str] = {point.time.kind for point in points if point.time}
@@ -150,7 +150,7 @@ def _legend(
         return []
     bounded = PLUS_MINUS in columns
     launches = max(point.launches for point in points)
-    parts = [layout.about(points[0], plan, kinds)]
+    parts = [spec.about(points[0], plan, kinds)]
     if bounded and "ci" in kinds:
         parts.append(f"±: 95 % confidence interval (CI) of the median{f' over {launches} launches' * (launches > 1)}")
     if bounded and "range" in kinds:

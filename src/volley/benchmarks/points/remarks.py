@@ -38,7 +38,9 @@ def remarks(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
     series, points = result.series, result.points
     measured = [point for point in points if point.time and point.rate]
     yield from notes.incomplete(series)
-    yield from (Note("error", f"FAILED: {place(point)}: {failure(point)}") for point in points if _failed(point))
+    for point in points:
+        if point.status == "failed":
+            yield Note("error", f"FAILED: {place(point)}: {failure(point)}")
     yield from notes.unavailable(series)
     yield from notes.weakly_tested(series, {point.transport for point in points if point.status == "ok"})
     yield from (Note("missing", text) for text in _skipped(points))
@@ -52,10 +54,6 @@ def remarks(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
 
 
 # ----------------------------------------------------------------------------------- what failed or is missing
-
-
-def _failed(point: PointResult) -> bool:
-    return point.status == "failed"
 
 
 def failure(point: PointResult) -> str:

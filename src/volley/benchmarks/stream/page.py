@@ -11,7 +11,7 @@ from volley.benchmarks.points.page import (
     PLUS_MINUS,
     SAMPLES,
     VERIFIED,
-    Layout,
+    PageSpec,
     PointColumn,
     report,
     scaled,
@@ -39,7 +39,7 @@ def _about(point: PointResult, _plan: Plan | None, _kinds: set[str]) -> str:
     return f"{flow}, {point.window} messages in flight"
 
 
-LAYOUT = Layout(
+SPEC = PageSpec(
     command="stream",
     ucx_operation="(multi)",  # ucp_tag_send_nbx for MPI_Isend (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)
     alone=_alone,
@@ -50,7 +50,7 @@ LAYOUT = Layout(
 
 def reports(results: Sequence[PointSeries]) -> list[Report]:
     """Return a page for each series."""
-    return [report(result, LAYOUT) for result in results]
+    return [report(result, SPEC) for result in results]
 
 
 FORMATS: dict[str, Callable[[Sequence[PointSeries], TextIO], list[str]]] = {}
