@@ -7,38 +7,43 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from example_records import EXAMPLES
 from fake_engine import install
-from volley import cli, session
+from volley import cli
 from volley.errors import MachineError, UserError
-from volley.planning import Request
-from volley.records import Sampling, Stream
+from volley.run import session
+from volley.run.benchmark import Benchmark
+from volley.run.jobs import sampling_part
+from volley.run.plan import Sampling
 
-Ask = Callable[..., Request]
+Asked = list[tuple[str, Any]]
+Ask = Callable[..., Any]
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Request]]:
-    """What the session was asked to do, instead of doing it."""
-    calls: list[tuple[str, Request]] = []
-    for name in ("measure", "overview", "transports"):
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """What the session was asked to measure, instead of measuring it."""
+    calls: Asked = []
 
-        def record(request: Request, name: str = name) -> int:
-            calls.append((name, request))
-            return 0
+    def record(benchmark: Benchmark, options: Any) -> int:
+        if hasattr(options, "sampling"):
+            sampling_part(options.sampling)
+        calls.append((benchmark.name, options))
+        return 0
 
-        monkeypatch.setattr(session, name, record)
+    monkeypatch.setattr(session, "measure", record)
     return calls
 
 
 @pytest.fixture
-def ask(asked: list[tuple[str, Request]]) -> Ask:
-    """Run a command line that must be good, and return the request it became."""
+def ask(asked: Asked) -> Ask:
+    """Run a command line that must be good, and return the options it became."""
 
-    def run(*arguments: str) -> Request:
+    def run(*arguments: str) -> Any:
         assert cli.main(list(arguments)) == 0
         return asked[-1][1]
 
@@ -58,62 +63,79 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 # -------------------------------------------------------------------------------------------- good requests
 
 
-def test_plain_volley_is_the_overview_within_a_minute(asked: list[tuple[str, Request]]) -> None:
+def test_plain_volley_is_the_overview_within_a_minute(asked: Asked) -> None:
     assert cli.main([]) == 0
-    ((name, request),) = asked
-    assert name == "overview"
-    assert request.budget_s == 60.0
-    assert len(request.sizes) == 28
+    ((name, options),) = asked
+    assert name == "pingpong"
+    assert options.sampling.budget == 60.0
+    assert len(options.points.sizes) == 28
 
 
 def test_ping_pong_has_the_tutorials_sizes_and_adaptive_sampling(ask: Ask) -> None:
-    request = ask("pingpong")
-    assert request.benchmark == "pingpong"
-    assert request.sizes == tuple(8 << i for i in range(28))
-    assert request.sampling == Sampling()
-    assert request == Request(sizes=request.sizes)
+    options = ask("pingpong")
+    assert options.points.sizes == tuple(8 << i for i in range(28))
+    assert sampling_part(options.sampling) == Sampling()
+    assert options.given == options.job.given == options.output.given == frozenset()
 
 
 def test_every_option_of_ping_pong_arrives(ask: Ask, tmp_path: Path) -> None:
-    request = ask(
-        *("pingpong", "-t", "host,null", "--transport", "aware", "-s", "8,64k", "--interval", "0.5%"),
+    options = ask(
+        *("pingpong", "-t", "host,null", "--transport", "aware", "-s", "8,64k", "--ci", "0.5%"),
         *("--point-time", "2", "--tail", "--launches", "6", "--budget", "30", "--no-verify", "--fresh-buffers"),
         *("-n", "2", "--hosts", "a,b", "--gpus", "0, 3", "--share-gpu", "--launcher", "srun"),
         *("--launcher-arg=--mca", "--launcher-arg", "x", "--watchdog", "5", "--dry-run"),
         *("-o", str(tmp_path / "r.jsonl"), "-f", "json"),
     )
-    assert request == Request(
-        benchmark="pingpong",
-        transports=("host", "null", "aware"),
-        sizes=(8, 65536),
-        sampling=Sampling(interval=0.005, point_time_s=2.0, tail=True),
-        launches=6,
-        budget_s=30.0,
-        verify=False,
-        fresh_buffers=True,
-        ranks=2,
-        hosts=("a", "b"),
-        gpus=(0, 3),
-        share_device=True,
-        launcher="srun",
-        launcher_args=("--mca", "x"),
-        watchdog_s=5.0,
-        dry_run=True,
-        output=tmp_path / "r.jsonl",
-        format="json",
-    )
+    points, job = options.points, options.job
+    assert (points.transport, points.sizes, points.fresh_buffers) == (("host", "null", "aware"), (8, 65536), True)
+    assert sampling_part(options.sampling) == Sampling(ci=0.005, point_time_s=2.0, tail=True)
+    assert (options.sampling.budget, options.sampling.verify) == (30.0, False)
+    assert (job.launches, job.ranks, job.hosts, job.gpus, job.share_gpu) == (6, 2, ("a", "b"), (0, 3), True)
+    assert (job.launcher, job.launcher_arg, job.watchdog, job.dry_run) == ("srun", ("--mca", "x"), 5.0, True)
+    assert (options.output.output, options.output.format) == (tmp_path / "r.jsonl", "json")
+    assert job.given == {name for name in vars(job) if name != "given"}
 
 
-def test_a_stream_has_a_window_and_a_direction(ask: Ask) -> None:
-    assert ask("stream").stream == Stream(window=64, direction="uni")
-    request = ask("stream", "--direction", "bi", "--window", "8")
-    assert (request.benchmark, request.stream) == ("stream", Stream(window=8, direction="bi"))
+@pytest.mark.parametrize("command", ["stream", "bandwidth"])
+def test_a_stream_has_a_window_and_a_direction(ask: Ask, asked: Asked, command: str) -> None:
+    options = ask(command)
+    assert (options.window, options.direction) == (64, "uni")
+    options = ask(command, "--direction", "bi", "--window", "8")
+    assert (asked[-1][0], options.window, options.direction) == ("stream", 8, "bi")
 
 
-def test_transports_are_a_probe(asked: list[tuple[str, Request]]) -> None:
+def test_transports_are_a_probe(asked: Asked) -> None:
     assert cli.main(["transports", "-n", "4", "-f", "csv"]) == 0
-    ((name, request),) = asked
-    assert (name, request.benchmark, request.ranks, request.format) == ("transports", "probe", 4, "csv")
+    ((name, options),) = asked
+    assert (name, options.job.ranks, options.output.format) == ("probe", 4, "csv")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("--section", "uni"), "gpu_matrix"),
+        (("-f", "cuda-samples"), "gpu_matrix"),
+        (("--ranks", "4"), "rank_matrix"),
+        (("--transport", "host", "--gpus", "0,1"), "rank_matrix"),
+    ],
+)
+def test_the_options_that_are_given_decide_which_matrix_is_meant(
+    asked: Asked, words: tuple[str, ...], name: str
+) -> None:
+    assert cli.main(["matrix", *words]) == 0
+    assert asked[-1][0] == name
+
+
+@pytest.mark.parametrize("driver", [True, False])
+def test_without_such_options_the_machine_decides(asked: Asked, monkeypatch: pytest.MonkeyPatch, driver: bool) -> None:
+    monkeypatch.setattr("volley.benchmarks.gpu_matrix.has_driver", lambda: driver)
+    monkeypatch.delenv("OMPI_COMM_WORLD_RANK", raising=False)
+    assert cli.main(["matrix", "--ci", "2"]) == 0
+    assert asked[-1][0] == ("gpu_matrix" if driver else "rank_matrix")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    assert cli.main(["matrix"]) == 0
+    assert asked[-1][0] == "rank_matrix"
 
 
 @pytest.mark.parametrize(
@@ -121,17 +143,18 @@ def test_transports_are_a_probe(asked: list[tuple[str, Request]]) -> None:
     [(("--warmup", "5", "--iterations", "50"), 5, 50), (("--warmup", "0"), 0, 50), (("--iterations", "7"), 5, 7)],
 )
 def test_warmup_or_iterations_mean_a_fixed_batch(ask: Ask, arguments: tuple[str], warmup: int, iterations: int) -> None:
-    assert ask("pingpong", *arguments).sampling == Sampling(mode="fixed", warmup=warmup, iterations=iterations)
+    sampling = sampling_part(ask("pingpong", *arguments).sampling)
+    assert sampling == Sampling(mode="fixed", warmup=warmup, iterations=iterations)
 
 
-@pytest.mark.parametrize(("text", "fraction"), [("1%", 0.01), (" ±2.5 %", 0.025), ("100%", 1.0)])
-def test_the_interval_is_a_percentage(ask: Ask, text: str, fraction: float) -> None:
-    assert ask("pingpong", "--interval", text).sampling.interval == pytest.approx(fraction)
+@pytest.mark.parametrize(("text", "fraction"), [("1%", 0.01), (" ±2.5 %", 0.025), ("100%", 1.0), ("2", 0.02)])
+def test_the_confidence_interval_is_a_percentage(ask: Ask, text: str, fraction: float) -> None:
+    assert ask("pingpong", "--ci", text).sampling.ci == pytest.approx(fraction)
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 130])
 def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    monkeypatch.setattr(session, "measure", lambda _request: code)
+    monkeypatch.setattr(session, "measure", lambda *_: code)
     assert cli.main(["pingpong"]) == code
 
 
@@ -143,27 +166,27 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
     [
         (("pingpong", "--sizes", "3q"), "'3q' is not a message size: write 8, 64Ki, 8:1Gi"),
         (("pingpong", "--sizes", ""), "empty place"),
-        (("pingpong", "-f", "xml"), "choose table, csv, json, olcf, seed or cuda-samples"),
+        (("pingpong", "-f", "xml"), "choose table, csv, json or olcf"),
         (("stream", "-f", "olcf"), "choose table, csv or json"),
         (("transports", "-f", "olcf"), "choose table, csv or json"),
         (("pingpong", "--launcher", "foo"), "choose auto, openmpi, mpich, srun or jsrun"),
         (("stream", "--direction", "up"), "choose uni or bi"),
-        (("pingpong", "--interval", "0.01"), "write e.g. 1%"),
-        (("pingpong", "--interval", "0%"), "write e.g. 1%"),
-        (("pingpong", "--interval", "101%"), "write e.g. 1%"),
-        (("pingpong", "--interval", "nan%"), "write e.g. 1%"),
-        (("pingpong", "--interval", "1%%"), "write e.g. 1%"),
+        (("pingpong", "--ci", "0.01"), "write e.g. --ci 1%"),
+        (("pingpong", "--ci", "0%"), "write e.g. --ci 1%"),
+        (("pingpong", "--ci", "101%"), "write e.g. --ci 1%"),
+        (("pingpong", "--ci", "nan%"), "write e.g. --ci 1%"),
+        (("pingpong", "--ci", "1%%"), "write e.g. --ci 1%"),
         (("pingpong", "--warmup", "5", "--tail"), "--tail belongs to adaptive sampling"),
-        (("pingpong", "--iterations", "5", "--interval", "1%"), "--interval belongs to adaptive sampling"),
+        (("pingpong", "--iterations", "5", "--ci", "1%"), "--ci belongs to adaptive sampling"),
         (("stream", "--iterations", "5", "--point-time", "1"), "--point-time belongs to adaptive sampling"),
         (("pingpong", "--budget", "0"), "write seconds above 0, e.g. --budget 60"),
         (("pingpong", "--budget", "nan"), "write seconds above 0"),
         (("pingpong", "--watchdog", "-1"), "write seconds above 0"),
         (("pingpong", "--point-time", "inf"), "write seconds above 0"),
-        (("pingpong", "--gpus", "a"), "write e.g. 0,1"),
-        (("pingpong", "--gpus", ""), "write e.g. 0,1"),
+        (("pingpong", "--gpus", "a"), "write e.g. --gpus 0,1"),
+        (("pingpong", "--gpus", ""), "write e.g. --gpus 0,1"),
         (("pingpong", "--hosts", "a,,b"), "write them with commas between"),
-        (("pingpong", "--hosts", "--mca"), "write them with commas between"),
+        (("pingpong", "--hosts", "--mca"), "--hosts: a value is missing"),
         (("pingpong", "--hosts", ""), "write them with commas between"),
         (("pingpong", "-t", "host,"), "write them with commas between"),
         (("pingpong", "-t", "a b"), "write them with commas between"),
@@ -173,16 +196,17 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
         (("pingpong", "--ranks", "0"), "--ranks"),
         (("pingpong", "--sizse", "8"), "see volley pingpong --help"),
         (("pingpong", "extra"), "see volley pingpong --help"),
-        (("pingpong", "-o"), "requires an argument; see volley"),
+        (("pingpong", "-o"), "--output/-o: a value is missing"),
+        (("matrix", "--section", "uni", "--ranks", "4"), "--section and --ranks do not go together"),
         (("frobnicate",), "; the commands are pingpong, stream, matrix, jacobi, transports"),
         (("show",), "see volley show --help"),
-        (("-f", "csv", "pingpong"), "write --format after the command: volley pingpong --format …"),
+        (("-f", "csv", "pingpong"), "write -f after the command: volley pingpong -f …"),
         (("--budget", "5", "stream"), "write --budget after the command"),
         (("\x1b[31mred",), "\\x1b[31mred"),
     ],
 )
 def test_a_request_without_sense_is_one_sentence_and_exit_code_2(
-    capsys: pytest.CaptureFixture[str], asked: list[tuple[str, Request]], arguments: tuple[str], said: str
+    capsys: pytest.CaptureFixture[str], asked: Asked, arguments: tuple[str], said: str
 ) -> None:
     sentence = refused(capsys, *arguments)
     assert said in sentence
@@ -194,7 +218,7 @@ def test_a_request_without_sense_is_one_sentence_and_exit_code_2(
 def test_errors_of_the_session_are_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: UserError, code: int
 ) -> None:
-    def fail(request: Request) -> int:
+    def fail(*_: object) -> int:
         raise error
 
     monkeypatch.setattr(session, "measure", fail)
@@ -203,7 +227,7 @@ def test_errors_of_the_session_are_one_sentence(
 
 
 def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupt(request: Request) -> int:
+    def interrupt(*_: object) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(session, "measure", interrupt)
@@ -212,7 +236,7 @@ def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 
 def test_other_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(request: Request) -> int:
+    def crash(*_: object) -> int:
         raise ZeroDivisionError
 
     monkeypatch.setattr(session, "measure", crash)
@@ -251,7 +275,7 @@ def test_show_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     data = (EXAMPLES / "pingpong-host.jsonl").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert cli.main(["show", "-", "-f", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["report"] == 1
+    assert json.loads(capsys.readouterr().out)["report"] == 2
 
 
 def test_show_names_the_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -299,18 +323,10 @@ def test_the_version_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 LATER = (
-    *("numpy", "rich", "pynvml", "importlib.metadata"),
-    *("volley.session", "volley.engine", "volley.run.launchers.choose", "volley.trial", "volley.retest"),
-    *(
-        "volley.records_io",
-        "volley.stats",
-        "volley.summary",
-        "volley.comparison",
-        "volley.fits",
-        "volley.machine.line_rate",
-    ),
-    *("volley.blame", "volley.matrices", "volley.nodes", "volley.solution", "volley.machine.nvml"),
-    *("volley.machine.ucx_protocols", "volley.report.rendering", "volley.report.remarks", "volley.report.progress"),
+    *("msgspec", "numpy", "rich", "pynvml", "subprocess", "importlib.metadata"),
+    *("volley.run.session", "volley.run.engine", "volley.run.plan", "volley.run.records_file", "volley.run.show"),
+    *("volley.statistics.estimates", "volley.machine.nvml", "volley.report.terminal"),
+    *(f"volley.benchmarks.pingpong.{module}" for module in ("records", "jobs", "progress", "results", "page")),
     *("volley.batch.script", "volley.doctor.command", "volley.setup.command", "volley.topo.command"),
 )
 """What is needed by those who go on: to start a job, to draw, to report."""
@@ -332,22 +348,23 @@ def test_a_report_is_loaded_before_a_job_gets_its_plan_and_not_before_it_starts(
     engine = install(tmp_path / "bin")
     script = f"""
 import sys
-from volley import cli, engine
+from volley import cli
+from volley.run import engine, session
 
 def loaded():
-    return [name in sys.modules for name in ("volley.report.rendering", "volley.report.table", "rich.table")]
+    return [name in sys.modules for name in ("volley.report.terminal", "volley.benchmarks.pingpong.page", "rich.table")]
 
-def records(running, plan, really=engine.Running.records):
+def records(process, plan, read, really=engine.EngineProcess.records):
     assert all(loaded()), loaded()
     before = set(sys.modules)
-    yield from really(running, plan)
+    yield from really(process, plan, read)
     assert set(sys.modules) == before, set(sys.modules) - before
 
-def start(*words, really=engine.ask_about):
+def start(*words, really=session.ask_about):
     assert not any(loaded()), loaded()
     return really(*words)
 
-engine.Running.records, engine.ask_about = records, start
+engine.EngineProcess.records, session.ask_about = records, start
 sys.exit(cli.main(["pingpong", "-s", "8", "-f", "{format_name}", "-o", "{tmp_path / "r.jsonl"}"]))
 """
     done = python(script, VOLLEY_ENGINE=str(engine))

@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 
 from fake_engine import install
 from installations import Installation
 from the_command import FEW, Command, imports_of
 from volley import cli
-from volley.launch import inside
+from volley.run.inside_launcher import rank_info, scrubbed
 
 # ------------------------------------------------------------------------------------------ noticing it
 
@@ -44,8 +43,8 @@ STEP = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_S
         ({"OMPI_COMM_WORLD_RANK": "9" * 5000}, None),
     ],
 )
-def test_position(environment: dict[str, str], expected: tuple[int, int | None, str] | None) -> None:
-    place = inside.position(environment)
+def test_rank_info(environment: dict[str, str], expected: tuple[int, int | None, str] | None) -> None:
+    place = rank_info(environment)
     assert (place and (place.rank, place.size, place.launcher)) == expected
 
 
@@ -54,52 +53,43 @@ def test_a_scrubbed_environment_is_nobody_s_rank_and_keeps_what_the_user_set() -
     theirs = {**STEP, "PMIX_RANK": "0", "PMIX_NAMESPACE": "x", "OMPI_COMM_WORLD_RANK": "0", "PMI_FD": "9"}
     theirs |= {"OMPI_MCA_ess_base_jobid": "1", "OMPI_MCA_orte_launch": "1", "MPI_LOCALNRANKS": "2"}
     del theirs["SLURM_JOB_ID"]
-    assert inside.scrubbed({**mine, **theirs}) == mine
+    assert scrubbed({**mine, **theirs}) == mine
 
 
 def test_a_user_s_settings_of_prrte_are_kept_outside_of_a_job() -> None:
     mine = {"PATH": "/bin", "PRTE_MCA_plm_ssh_agent": "rsh", "PMIX_MCA_psec": "native"}
-    assert inside.scrubbed(mine) == mine
-    assert inside.scrubbed({**mine, "PMIX_RANK": "0"}) == {"PATH": "/bin"}
+    assert scrubbed(mine) == mine
+    assert scrubbed({**mine, "PMIX_RANK": "0"}) == {"PATH": "/bin"}
 
 
 @pytest.mark.parametrize(
-    ("words", "value"),
+    "words",
+    [(), ("--budget", "5"), ("pingpong", "--sizes", "8"), ("matrix", "--ranks", "2"), ("transports",), ("doctor",)],
+)
+def test_commands_that_start_the_engine_make_engines_of_all_ranks(words: tuple[str, ...]) -> None:
+    request = cli.read(words)
+    assert request
+    assert request.joins
+
+
+@pytest.mark.parametrize(
+    "words",
     [
-        (["--launcher", "srun"], "srun"),
-        (["pingpong", "--launcher=mpich", "-o", "x"], "mpich"),
-        (["--launcher", "srun", "--launcher", "auto"], "auto"),
-        (["--launcher"], None),
-        ([], None),
+        ("show", "x"),
+        ("batch", "--scheduler", "slurm", "--", "pingpong"),
+        ("--version",),
+        ("stream", "--dry-run"),
+        ("pingpong", "--launcher", "openmpi"),
+        ("pingpong", "--launcher=mpich"),
+        ("matrix", "--section", "uni"),  # one process has all GPUs, and it is no rank
+        ("matrix", "--format=cuda-samples"),
+        ("doctor", "--from", "x"),
     ],
 )
-def test_an_option_is_read_without_a_parser(words: list[str], value: str | None) -> None:
-    assert inside.option(words, "--launcher") == value
-    assert inside.overridden(words) == (value not in (None, "auto"))
-
-
-def test_the_followers_know_which_commands_measure() -> None:
-    """Every command either calls the session (and needs its ranks) or is one that only the first rank runs."""
-    commands = set(typer.main.get_command(cli.app).commands)  # type: ignore[attr-defined]
-    assert set(inside.WITH_RANKS) == commands - {"show", "batch", "setup", "topo"}
-    assert inside.measures([])
-    assert inside.measures(["--budget", "5"])
-    assert inside.measures(["pingpong", "--sizes", "8"])
-    for words in (
-        ["show", "x"],
-        ["batch", "--scheduler", "slurm"],
-        ["--help"],
-        ["pingpong", "--help"],
-        ["--version"],
-        ["stream", "--dry-run"],
-    ):
-        assert not inside.measures(words)
-    for words in (
-        ["matrix", "--section", "uni"],
-        ["matrix", "--format=cuda-samples"],
-        ["matrix", "-f", "cuda-samples"],
-    ):
-        assert not inside.measures(words)  # one process has all GPUs of the node, and it is no rank
+def test_other_commands_leave_the_ranks_alone(words: tuple[str, ...]) -> None:
+    request = cli.read(words)
+    assert request
+    assert not request.joins
 
 
 # ------------------------------------------------------------------------------------------ becoming the ranks
@@ -186,14 +176,14 @@ def stand_in(tmp_path: Path) -> Command:
 
 
 FOLLOWER = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PYTHONPROFILEIMPORTTIME": "1"}
-HEAVY = {"msgspec", "typer", "rich", "subprocess", "pathlib", "dataclasses", "volley.cli", "volley.session"}
+HEAVY = {"msgspec", "rich", "subprocess", "volley.run.session", "volley.run.engine", "volley.report.model"}
 
 
 def test_a_follower_becomes_the_engine_before_it_imports_anything_of_weight(stand_in: Command) -> None:
     done = stand_in("-m", "volley", "pingpong", "--gpus=1,0", **FOLLOWER)
     assert "following with ['--follower', '--gpus', '1,0']" in done.err
     before_exec = done.err.split("import time: self [us]")[1]
-    assert "volley.launch.inside" in imports_of(before_exec)
+    assert "volley.run.inside_launcher" in imports_of(before_exec)
     assert not HEAVY & imports_of(before_exec)
 
 
@@ -218,6 +208,8 @@ def test_a_launcher_of_another_mpi_is_named_by_the_first_rank_only(stand_in: Com
 def test_ranks_that_wait_in_mpi_init_are_let_go_after_an_error(stand_in: Command) -> None:
     joined = stand_in.engine.with_name("joined")
     step = {**STEP, "SLURM_PROCID": "0"}
+    assert stand_in("-m", "volley", "pingpong", "--sizes", "8x", **step).code == 2
+    assert not joined.exists()  # every rank has read the same command line
     assert stand_in("-m", "volley", "pingpong", "--transport", "hots", **step).code == 2
     assert joined.read_text() == f"--plan {os.devnull}"
     joined.unlink()

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from volley.launch import inside
+from volley.benchmarks import BENCHMARKS
 from volley.machine.mpi_stack import assemble, read_facts
-from volley.records_io import RunLog, read_runs
+from volley.run.inside_launcher import scrubbed
 from volley.run.launchers.spec import cores
+from volley.run.records_file import RunLog, read_runs
 
 FEW = ("--sizes", "8,64k", "--iterations", "5")
 """A measurement that is over at once, also on an MPI that does not yield."""
@@ -34,7 +35,7 @@ class Finished:
     def records(self) -> list[RunLog]:
         """The runs in the file that the last line names."""
         lines = [line for line in self.err.splitlines() if line.startswith("records: ")]
-        return read_runs(lines[-1].removeprefix("records: "))
+        return read_runs(lines[-1].removeprefix("records: "), BENCHMARKS)
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Command:
     def environment(self, **changes: str) -> dict[str, str]:
         """A plain user's environment: no allocation, no launcher, nobody's choice of components."""
         gone = ("SLURM_", "LSB_", "PBS_", "SGE_", "PE_HOSTFILE", "OMPI_", "VOLLEY_")
-        plain = {name: value for name, value in inside.scrubbed(os.environ).items() if not name.startswith(gone)}
+        plain = {name: value for name, value in scrubbed(os.environ).items() if not name.startswith(gone)}
         mine = {"XDG_STATE_HOME": str(self.state), "VOLLEY_ENGINE": str(self.engine), "COLUMNS": "120"}
         return {**plain, **mine, **changes}
 

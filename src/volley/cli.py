@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,9 +70,9 @@ def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:
     named = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
     if words and not words[0].startswith("-"):
         if words[0] not in named:
+            names = join_words(command.name for command in COMMANDS)
             raise UserError(
-                f"no such command: {escape_controls(words[0])!r}; the commands are {join_words(named)}; "
-                "see volley --help"
+                f"no such command: {escape_controls(words[0])!r}; the commands are {names}; see volley --help"
             )
         return named[words[0]], words[1:]
     misplaced = next((word for word in words if word in named), None)
@@ -95,10 +95,27 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
         words: of the command line; this process's unless given.
         place: of this process, where a foreign launcher started it as its first rank.
     """
+    request: Request | None = None
+
+    def run() -> int:
+        nonlocal request
+        request = read(sys.argv[1:] if words is None else words)
+        return request.command.run(request.options) if request else EXIT_GOOD
+
+    code = _guarded(run)
+    if place and place.size != 1 and request and request.joins:  # after the error is said: this ends the job
+        from volley.run import engine  # noqa: PLC0415  start-up: loaded by what ran, or needed for an error only
+
+        engine.release()
+    return code
+
+
+def _guarded(run: Callable[[], int]) -> int:
+    """Run what returns an exit code; turn errors into a sentence on stderr and their exit code."""
     from volley.report.ascii_fallback import discard_output  # noqa: PLC0415  start-up: the other ranks do without
 
     try:
-        code = _run(sys.argv[1:] if words is None else words, place)
+        code = run()
         sys.stdout.flush()
     except UserError as error:
         return _say(str(error), error.exit_code)
@@ -113,19 +130,6 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
         discard_output()
         return _say(f"cannot write: {error.strerror}; what is shown is cut off", EXIT_MACHINE)
     return code
-
-
-def _run(words: Sequence[str], place: RankInfo | None) -> int:
-    request = read(words)
-    if request is None:
-        return EXIT_GOOD
-    try:
-        return request.command.run(request.options)
-    finally:
-        if place and place.size != 1 and request.joins:
-            from volley.run import engine  # noqa: PLC0415  start-up: loaded by what ran, or needed for an error only
-
-            engine.release()
 
 
 def _say(sentence: str, exit_code: int) -> int:

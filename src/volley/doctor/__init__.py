@@ -34,4 +34,5 @@ COMMAND = Command(
         "volley doctor --capture node1.json",
         "ssh node1 volley doctor --capture - | volley doctor --from -",
     ),
+    joins=lambda options: options.source is None,  # it starts the engine in a foreign job, too
 )
