@@ -7,7 +7,7 @@ from typing import Any
 from volley.benchmarks.gpu_matrix.options import WITH_HOST
 from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
 from volley.benchmarks.gpu_matrix.results import title
-from volley.benchmarks.matrix.progress import row_in_short
+from volley.benchmarks.matrix.page import row_in_short
 from volley.run.forecast import Forecast, StepForecast
 from volley.run.plan import Plan
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from volley.benchmarks.jacobi import nvidia
 from volley.benchmarks.jacobi.results import PARTS, JacobiResults, ScalingStep, Solution, scaling_chains
-from volley.benchmarks.points.page import plus_minus, scaled
+from volley.report.cells import plus_minus, scaled
 from volley.report.model import EMPTY, Cell, Column, Data, Note, Report, Row, Table
 from volley.run import notes
 from volley.statistics.estimates import FEWEST

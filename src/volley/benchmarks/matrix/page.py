@@ -1,4 +1,4 @@
-"""What the pages of all matrices have in common: cells, lines about kinds of pairs, notes, and the data of a pair."""
+"""What all matrices show: cells, lines about kinds of pairs and rows, notes, and the data of a pair."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 from volley.benchmarks.matrix.case import CellT, MatrixCase
 from volley.benchmarks.matrix.comparable import SUSPECT_FROM, Pair
+from volley.benchmarks.matrix.records import MatrixCell
+from volley.report.cells import scaled
 from volley.report.model import EMPTY, Cell, Column, Note, Style
 from volley.statistics import estimates
 from volley.text import count
@@ -55,6 +57,23 @@ def kind_line(name: str, case: MatrixCase[CellT], pairs: Sequence[Pair], line_ra
 def _spread(numbers: Sequence[float], significant: int) -> str:
     low, high = format_sig(min(numbers), significant), format_sig(max(numbers), significant)
     return low if low == high else f"{low} to {high}"
+
+
+def row_in_short(name: str, cells: Sequence[MatrixCell], moved_bytes: int | None) -> str:
+    """Return the range of a row: ``host 8 B, rank 3 first: 0.31 to 0.35 µs``.
+
+    Args:
+        name: of the row.
+        cells: of the row.
+        moved_bytes: in the time of a cell; ``None``: the time itself is shown.
+    """
+    failed = sum(cell.status == "failed" for cell in cells)
+    times = [cell.median_s for cell in cells if cell.median_s is not None]
+    if not times:
+        return f"{name}: {'FAILED' if failed else 'skipped'}"
+    numbers = [time_s * 1e6 if moved_bytes is None else moved_bytes / time_s / 1e9 for time_s in times]
+    lost = f", {failed} FAILED" if failed else ""
+    return f"{name}: {_spread(numbers, 3)} {'µs' if moved_bytes is None else 'GB/s'}{lost}"
 
 
 # ------------------------------------------------------------------------------------------------------- notes
@@ -125,8 +144,3 @@ def data_of(case: MatrixCase[CellT], pair: Pair) -> dict[str, Any]:
         "messages_verified": cell.messages_verified,
         "reason": cell.reason,
     }
-
-
-def scaled(value: float | None, factor: float) -> float | None:
-    """Return the product; ``None`` if there is no value."""
-    return None if value is None else value * factor

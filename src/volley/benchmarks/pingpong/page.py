@@ -14,9 +14,9 @@ from volley.benchmarks.points.page import (
     PageSpec,
     PointColumn,
     report,
-    scaled,
 )
 from volley.benchmarks.points.results import PointResult, PointSeries
+from volley.report.cells import scaled
 from volley.report.model import Report
 from volley.run.plan import Plan
 

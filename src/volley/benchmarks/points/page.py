@@ -21,10 +21,11 @@ from volley.benchmarks.points.results import (
     overtakes,
     tables,
 )
+from volley.report.cells import plus_minus, scaled
 from volley.report.model import EMPTY, Cell, Column, Data, Report, Row, Table
 from volley.run.notes import heading, not_mpi
 from volley.run.plan import Plan
-from volley.statistics.estimates import FEWEST, Estimate
+from volley.statistics.estimates import FEWEST
 from volley.statistics.hockney import POOR, Fit
 from volley.units import approximate_size, format_sig, format_size
 
@@ -55,20 +56,6 @@ class PageSpec:
     """Those of each of several transports."""
     about: Callable[[PointResult, Plan | None, set[str]], str]
     """What the numbers are, for the legend, from any point, the plan and the kinds of bounds."""
-
-
-def scaled(value: float | None, scale: float) -> float | None:
-    """Return a number in another unit."""
-    return None if value is None else value * scale
-
-
-def plus_minus(time: Estimate | None) -> Cell:
-    """Half width in per cent, to a tenth; in parentheses where it is only the range of too few observations."""
-    if time is None or time.kind == "single":
-        return Cell()
-    per_cent = time.half_width * 100
-    shown = f"{per_cent:.1f}" if per_cent >= 0.05 else "<0.1"
-    return Cell(per_cent, text=shown if time.kind == "ci" else f"({shown})")
 
 
 def _verified(point: PointResult) -> Cell | bool | None:

@@ -137,12 +137,12 @@ def _findings(case: RankMatrixCase) -> Iterator[Note]:
 def _flagged(case: RankMatrixCase, found: Remeasurement) -> str:
     """``reaches 61 % of what its 10 comparable pairs reach (same socket; measured again 9 times, 60 to 62 %)``."""
     again, comparable = found.again, f"{found.first.comparable} comparable pairs"
-    kind = f"{case.kinds[found.first.pair]}; measured again {again.count} times"
+    low, high = format_sig(again.low, 3), format_sig(again.high, 3)
+    what = f"takes {format_sig(again.median, 3)} times as long as its {comparable}"
     if case.window is not None:
-        bounds = f"{format_sig(100 / again.high, 2)} to {percent(1 / again.low)}"
-        return f"reaches {percent(1 / again.median)} of what its {comparable} reach ({kind}, {bounds})"
-    bounds = f"{format_sig(again.low, 3)} to {format_sig(again.high, 3)}"
-    return f"takes {format_sig(again.median, 3)} times as long as its {comparable} ({kind}, {bounds})"
+        low, high = format_sig(100 / again.high, 2), percent(1 / again.low)
+        what = f"reaches {percent(1 / again.median)} of what its {comparable} reach"
+    return f"{what} ({case.kinds[found.first.pair]}; measured again {again.count} times, {low} to {high})"
 
 
 def _undecided(found: Sequence[Remeasurement]) -> str:
@@ -157,10 +157,10 @@ def _undecided(found: Sequence[Remeasurement]) -> str:
 
 def _not_measured_again(case: RankMatrixCase, suspect: PairRatio) -> str:
     comparable = f"{suspect.comparable} comparable pairs"
-    kind = f"{case.kinds[suspect.pair]}; not measured again, so this may be chance"
+    what = f"took {format_sig(suspect.ratio, 3)} times as long as its {comparable}"
     if case.window is not None:
-        return f"reached {percent(1 / suspect.ratio)} of what its {comparable} reached ({kind})"
-    return f"took {format_sig(suspect.ratio, 3)} times as long as its {comparable} ({kind})"
+        what = f"reached {percent(1 / suspect.ratio)} of what its {comparable} reached"
+    return f"{what} ({case.kinds[suspect.pair]}; not measured again, so this may be chance)"
 
 
 def _name(case: RankMatrixCase) -> str:

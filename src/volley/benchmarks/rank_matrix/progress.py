@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from volley.benchmarks.matrix.progress import row_in_short
+from volley.benchmarks.matrix.page import row_in_short
 from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
 from volley.run.forecast import Forecast, StepForecast
 from volley.run.plan import Plan
