@@ -21,10 +21,10 @@ import pytest
 
 from example_records import EXAMPLES
 from the_command import Command, finish
-from volley import cli
-from volley.__main__ import _front
-from volley.doctor.isolate import isolated
-from volley.records_io import read_runs
+from volley import __main__, cli
+from volley.benchmarks import BENCHMARKS
+from volley.machine.isolate import isolated
+from volley.run.records_file import read_runs
 
 MACHINES = Path(__file__).parent / "machines"
 FACTS = (MACHINES / "h200x4" / "facts.json").read_bytes()
@@ -52,10 +52,10 @@ def alone(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("matrix", "--window", "99999999999"), "--window 99999999999: at most 65536 messages can be in flight"),
-        (("jacobi", "--topology", "100000", "100000"), "--topology 100000 100000: a job has at most 2147483647"),
+        (("matrix", "--window", "99999999999"), "--window 99999999999: at most 65536 is possible"),
+        (("jacobi", "--grid", "100000", "100000"), "--grid 100000 100000: a job has at most 2147483647"),
         (
-            ("jacobi", "--scaling", "strong", "--topology", "2", "1", "--domain", "2147483647", "5"),
+            ("jacobi", "--scaling", "strong", "--grid", "2", "1", "--domain", "2147483647", "5"),
             "--scaling strong: 1 process would have 4294967294 × 5 points each",
         ),
         (("pingpong", "--hosts", "a,b,c"), "--hosts names 3 hosts for 2 ranks: name 2 at most"),
@@ -66,7 +66,7 @@ def alone(
         (("matrix", "--point-time", "1e308"), "--point-time: 1e+308 is more than 1e+09 seconds"),
         (("jacobi", "--threads", "99999999999"), "--threads 99999999999: at most 2147483647"),
         (("jacobi", "--iterations", "99999999999"), "--iterations 99999999999: at most 2147483647"),
-        (("jacobi", "--topology", "99999999999", "1"), "--topology 99999999999: at most 2147483647"),
+        (("jacobi", "--grid", "99999999999", "1"), "--grid 99999999999: at most 2147483647"),
         (("jacobi", "--launches", "99999999999"), "--launches 99999999999: at most 2147483647"),
     ],
 )
@@ -82,18 +82,18 @@ def test_numbers_that_no_plan_can_hold(volley: Command, words: tuple[str, ...], 
     [
         (("pingpong", "--gpus", "9" * 5000), "is not a list of GPU numbers"),
         (("pingpong", "--hosts", "a" * 70_000), "is not a list of names"),
-        (("pingpong", "--point-time", "0", "--iterations", "2"), "--point-time belongs to adaptive sampling"),
-        (("pingpong", "-o", "-"), "-o '-': records go to a file beside the report"),
-        (("pingpong", "-o", ""), "-o '': records go to a file beside the report"),
+        (("pingpong", "--point-time", "0"), "--point-time: 0 is not a time"),
+        (("pingpong", "-o", "-"), "--output '-': records go to a file beside the report"),
+        (("pingpong", "-o", ""), "--output '': records go to a file beside the report"),
         (("doctor", "--timeout", "nan"), "--timeout: nan is not a time"),
         (("doctor", "--timeout", "1e300"), "--timeout: 1e+300 is more than 1e+09 seconds"),
         (("doctor", "--from", ""), "cannot read ''"),
         (("topo", "--from", ""), "cannot read ''"),
-        (("topo", "--from", str(MACHINES / "h200x4" / "facts.json"), "--transport", ""), "'' has no way to draw"),
+        (("topo", "--from", str(MACHINES / "h200x4" / "facts.json"), "--transport", ""), "'' has no path to draw"),
         (("show", ""), "cannot read ''"),
         (("show", "-", "-"), "standard input can be read once: write - once"),
         (("setup", "--prefix", "", "--dry-run"), "--prefix '' names no folder"),
-        (("setup", "--prefix", "p", "--cuda", "", "--dry-run"), "--cuda '' names no toolkit"),
+        (("setup", "--prefix", "p", "--cuda", "", "--dry-run"), "--cuda '' names no folder"),
     ],
 )
 def test_what_is_empty_endless_or_no_number_is_not_left_out(
@@ -148,7 +148,7 @@ def test_a_command_line_is_shown_without_what_a_terminal_obeys(volley: Command) 
 
 def test_times_beyond_all_measure_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "tiny.jsonl"
-    text = (EXAMPLES / "matrix.jsonl").read_text(encoding="utf-8")
+    text = (EXAMPLES / "rank-matrix.jsonl").read_text(encoding="utf-8")
     file.write_text(re.sub(r'"median_s":[0-9.e-]+', '"median_s":1e-320', text), encoding="utf-8")
     for format_name in ("table", "csv", "json"):
         assert cli.main(["show", str(file), "--format", format_name]) == 0
@@ -228,7 +228,7 @@ def test_records_that_are_not_utf8_are_named_and_the_rest_is_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "latin.jsonl"
-    run, transport, row, *more = (EXAMPLES / "matrix.jsonl").read_bytes().splitlines(keepends=True)
+    run, transport, row, *more = (EXAMPLES / "rank-matrix.jsonl").read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join([run, transport.replace(b'"host"', b'"h\xf6st"'), row, *more]))
     assert cli.main(["show", str(file)]) == 1
     assert "UNREADABLE in launch 1 of 2: line 2: its text is not UTF-8" in capsys.readouterr().out
@@ -252,8 +252,8 @@ FROM = ("--from", str(MACHINES / "h200x4" / "facts.json"))
 @pytest.mark.parametrize(
     "words",
     [
-        ("show", str(EXAMPLES / "matrix.jsonl")),
-        ("show", str(EXAMPLES / "matrix.jsonl"), "--format", "csv"),
+        ("show", str(EXAMPLES / "rank-matrix.jsonl")),
+        ("show", str(EXAMPLES / "rank-matrix.jsonl"), "--format", "csv"),
         ("topo", *FROM, "-o", "-"),
         ("doctor", *FROM),
         ("batch", "--scheduler", "slurm", "--", "pingpong"),
@@ -281,12 +281,12 @@ def test_what_was_measured_is_kept_where_the_report_finds_no_room(volley: Comman
         f"records: {records}",
         "volley: cannot write: No space left on device; what is shown is cut off",
     ]
-    assert all(log.complete for log in read_runs(records))
+    assert all(log.complete for log in read_runs(records, BENCHMARKS))
 
 
 @pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
 def test_closed_descriptors_are_not_taken_by_files(closed: tuple[int, ...]) -> None:
-    code, out, err = alone("show", str(EXAMPLES / "matrix.jsonl"), "--format", "csv", closed=closed)
+    code, out, err = alone("show", str(EXAMPLES / "rank-matrix.jsonl"), "--format", "csv", closed=closed)
     assert (code, err) == (0, "")
     assert bool(out) == (1 not in closed)
 
@@ -335,7 +335,7 @@ def test_a_measurement_goes_on_where_its_progress_cannot_be_said(volley: Command
         )
     assert done.returncode == 0
     assert "half round trip" in done.stdout.decode()
-    assert all(log.complete for log in read_runs(records))
+    assert all(log.complete for log in read_runs(records, BENCHMARKS))
     assert refused.returncode == 2
 
 
@@ -345,12 +345,13 @@ def test_a_measurement_goes_on_where_its_progress_cannot_be_said(volley: Command
 def test_ctrl_c_before_the_command_line_is_read(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted() -> int:
+    def interrupted(**_: object) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "main", interrupted)
+    monkeypatch.setattr(__main__, "_standard_files", lambda: None)
     try:
-        code = _front()
+        code = __main__.main()
     except KeyboardInterrupt:  # it would end all tests
         pytest.fail("Ctrl-C is not caught")
     assert code == 130
@@ -372,6 +373,6 @@ def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Comma
     assert "stopped by Ctrl-C" in done.err
     assert done.err.splitlines()[-1] == f"records: {records}"
     assert "delay, 8 B: latency in µs" in done.out
-    first, again = read_runs(records)
+    first, again = read_runs(records, BENCHMARKS)
     assert (first.complete, again.complete) == (True, False)
-    assert len(first.rows) == 4
+    assert len(first.records) == 4

@@ -17,6 +17,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import measure as measure_benchmark
 from volley.benchmarks import read as read_command
 from volley.machine.mpi_stack import BuildFacts, Stack
+from volley.machine.ucx_protocols import of_plan
 from volley.run import preflight, session
 from volley.run.engine import About, Ending, Stop, TransportAbout
 from volley.run.plan import Plan
@@ -98,6 +99,28 @@ def test_ctrl_c_during_the_preflight_stops_the_session(
     thread.join(timeout=10)
     assert "stopped by Ctrl-C" in capsys.readouterr().err
     assert not (with_aware / "r.jsonl").exists()  # nothing was measured
+
+
+def test_ucx_is_asked_in_the_preflight_and_never_in_the_measured_job(
+    with_aware: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VOLLEY_FAKE", "talks_as_ucx")
+    measure(with_aware / "r.jsonl", "-t", "aware")
+    started = with_aware / "bin" / "environment"
+    assert "UCX_PROTO_INFO" not in started.read_text(encoding="utf-8")  # of the job that was started last
+    run = the_log(with_aware / "r.jsonl").run
+    assert run
+    protocols = of_plan(run.plan.launch)
+    assert protocols
+    assert [table.ranges[-1].lanes for table in protocols.sends] == ["cuda_ipc/cuda"]
+
+
+def test_a_preflight_without_a_message_leaves_ucx_out(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VOLLEY_FAKE", "skipping")
+    measure(with_aware / "r.jsonl", "-t", "aware")
+    run = the_log(with_aware / "r.jsonl").run
+    assert run
+    assert of_plan(run.plan.launch) is None
 
 
 @pytest.fixture
