@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from volley.machine import nvml as reader
-from volley.records import Gpu, Hardware, NvLink
+from volley.machine.hardware import Gpu, Hardware, NvLink
 
 _VERSIONS = {version: number for number, version in reader.LINK_VERSIONS.items()}
 _REMOTES = {"gpu": 0, "other": 1, "switch": 2, "unknown": 255}
@@ -32,6 +32,10 @@ class NVMLError_InvalidArgument(NVMLError):
     """E.g. a link of a number that does not exist."""
 
 
+class NVMLError_LibraryNotFound(NVMLError):
+    """There is no driver."""
+
+
 class NVMLError_FunctionNotFound(NVMLError):
     """The driver is older than the module."""
 
@@ -49,20 +53,19 @@ class FakeNvml:
     NVMLError_NotSupported = NVMLError_NotSupported
     NVMLError_InvalidArgument = NVMLError_InvalidArgument
     NVMLError_FunctionNotFound = NVMLError_FunctionNotFound
+    NVMLError_LibraryNotFound = NVMLError_LibraryNotFound
     NVML_NVLINK_MAX_LINKS = 36
     NVML_FI_DEV_NVLINK_GET_SPEED = 164
     NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON = 90
 
     def __init__(self, machine: Hardware) -> None:
         self.machine = machine
-        self.open = 0
-        """How often it was initialised and not shut down."""
 
     def nvmlInit(self) -> None:
-        self.open += 1
+        """Start."""
 
     def nvmlShutdown(self) -> None:
-        self.open -= 1
+        """End."""
 
     def nvmlSystemGetDriverVersion(self) -> bytes:
         assert self.machine.driver_version

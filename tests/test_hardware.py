@@ -1,9 +1,10 @@
-"""What NVML says of the GPUs, in the records; the ceiling that follows from it; what the report makes of both."""
+"""What NVML says of the GPUs, in the records, and the line rate that follows from it."""
 
 from __future__ import annotations
 
-import io
 import json
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -12,17 +13,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from example_records import log, pingpong, stream, transport
 from example_records import run as example_run
 from fake_engine import install
 from fake_nvml import FakeNvml, NVMLError
-from volley import engine, session
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks import measure as measure_benchmark
+from volley.benchmarks import read as read_command
 from volley.machine import nvml
+from volley.machine.hardware import Device, Gpu, Hardware
 from volley.machine.line_rate import LineRate, line_rate, pcie_bytes_per_s
-from volley.planning import Request
-from volley.records import Device, Gpu, Hardware, Plan, Rank, Record
-from volley.records_io import RunLog, decode_line, read_runs
-from volley.report import render
+from volley.run import session
+from volley.run.engine import EngineProcess
+from volley.run.plan import Plan
+from volley.run.records import Rank
+from volley.run.records_file import read_runs
 
 MACHINES = Path(__file__).parent / "machines"
 H200, T4, MIXED = "composed-2xh200-nv18", "composed-4xt4-pcie", "composed-4xv100-mixed"
@@ -31,9 +35,7 @@ H200, T4, MIXED = "composed-2xh200-nv18", "composed-4xt4-pcie", "composed-4xv100
 def machine(name: str) -> list[Hardware]:
     """The records of a machine, before and after."""
     lines = (MACHINES / name / "hardware.jsonl").read_bytes().splitlines()
-    records = [decode_line(line) for line in lines]
-    assert all(isinstance(record, Hardware) for record in records)
-    return records  # type: ignore[return-value]
+    return [msgspec.json.decode(line, type=Hardware) for line in lines]
 
 
 def ranks(hardware: Hardware, *indices: int, hosts: tuple[str, str] = ("example-node", "example-node")) -> list[Rank]:
@@ -64,10 +66,8 @@ def changed(records: list[Hardware], **changes: object) -> list[Hardware]:
 def test_what_nvml_says_is_what_the_record_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (before, after) = machine(name)
     for record in (before, after):
-        fake = FakeNvml(record)
-        monkeypatch.setitem(sys.modules, "pynvml", fake)
+        monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(record))
         found = nvml.read(record.when)
-        assert fake.open == 0
         unread = {gpu.index: gpu.unread for gpu in found.gpus}
         assert msgspec.structs.replace(found, host=record.host, gpus=without_reasons(found)) == msgspec.structs.replace(
             record, gpus=without_reasons(record)
@@ -103,6 +103,29 @@ def test_without_the_module_or_the_driver_the_reason_is_kept(monkeypatch: pytest
     assert (found.reason, found.gpus) == ("Driver/library version mismatch", [])
 
 
+class Hanging(FakeNvml):
+    """A driver that never answers."""
+
+    def nvmlInit(self) -> None:
+        time.sleep(600)
+
+
+def test_a_driver_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", Hanging(machine(H200)[0]))
+    found = nvml.read("before", limit_s=0.2)
+    assert (found.reason, found.gpus) == ("NVML: no answer within 0.2 s", [])
+
+
+def test_a_driver_that_crashes_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Crashing(FakeNvml):
+        def nvmlDeviceGetCount(self) -> int:
+            os.kill(os.getpid(), signal.SIGBUS)
+            return 0
+
+    monkeypatch.setitem(sys.modules, "pynvml", Crashing(machine(H200)[0]))
+    assert nvml.read("before").reason == "NVML: it crashed: SIGBUS"
+
+
 def test_links_that_cannot_be_read_are_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
     class Shy(FakeNvml):
         def nvmlDeviceGetNvLinkState(self, _gpu: Gpu, _number: int) -> int:
@@ -117,7 +140,7 @@ def test_links_that_cannot_be_read_are_not_taken_for_none(monkeypatch: pytest.Mo
     assert line_rate("staged/pinned", ranks(before, 0, 1), [found]) is not None
 
 
-# --------------------------------------------------------------------------------------- the ceiling
+# --------------------------------------------------------------------------------------- the line rate
 
 
 def over(transport_name: str, name: str, *indices: int) -> LineRate | None:
@@ -232,7 +255,7 @@ def test_a_shared_gpu_stages_every_byte_over_one_link_twice() -> None:
     assert over("peer", H200, 0, 0) is None
 
 
-def test_where_nothing_is_known_there_is_no_ceiling() -> None:
+def test_where_nothing_is_known_there_is_no_line_rate() -> None:
     records = machine(H200)
     pair = ranks(records[0], 0, 1)
     for name in ("host", "null", "corrupt"):
@@ -256,8 +279,9 @@ def gpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "r.jsonl"
 
 
-def ask(output: Path, *names: str) -> Request:
-    return Request(transports=names, sizes=(8,), output=output, format="csv")
+def measure(output: Path, transport: str) -> int:
+    words = ["pingpong", "-t", transport, "--sizes", "8", "-o", str(output), "--format", "csv"]
+    return measure_benchmark(*read_command(words))
 
 
 def kinds(output: Path) -> list[str]:
@@ -265,9 +289,9 @@ def kinds(output: Path) -> list[str]:
 
 
 def test_the_gpus_stand_behind_the_run_and_before_its_end(gpu_machine: Path) -> None:
-    assert session.measure(ask(gpu_machine, "staged/pinned")) == 0
+    assert measure(gpu_machine, "staged/pinned") == 0
     assert kinds(gpu_machine) == ["run", "hardware", "transport", "pingpong", "hardware", "end"]
-    (log,) = read_runs(gpu_machine)
+    (log,) = read_runs(gpu_machine, BENCHMARKS)
     assert log.complete
     assert [record.when for record in log.hardware] == ["before", "after"]
     assert [len(record.gpus) for record in log.hardware] == [2, 2]
@@ -287,25 +311,35 @@ def test_the_gpus_are_read_while_the_job_starts_and_before_it_has_its_plan(
         assert started.exists()
         return machine(H200)[0]
 
-    def records(running: engine.Running, plan: Plan) -> Iterator[tuple[bytes, Record]]:
+    def lines(process: EngineProcess, plan: Plan) -> Iterator[bytes]:
         steps.append("plan")
-        yield from really(running, plan)
+        yield from really(process, plan)
 
-    really = engine.Running.records
+    really = EngineProcess.lines
     monkeypatch.setattr(nvml, "read", read)
-    monkeypatch.setattr(engine.Running, "records", records)
-    assert session.measure(ask(gpu_machine, "staged/pinned")) == 0
+    monkeypatch.setattr(EngineProcess, "lines", lines)
+    assert measure(gpu_machine, "staged/pinned") == 0
     assert steps == ["before", "plan", "after"]
     assert kinds(gpu_machine) == ["run", "hardware", "transport", "pingpong", "hardware", "end"]
 
 
-def test_a_run_that_breaks_off_keeps_what_became_of_its_gpus(
+def test_a_driver_that_hangs_holds_up_no_measurement(gpu_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that is left behind holds none of the job's pipes: the engine reads its plan to the end."""
+    monkeypatch.setitem(sys.modules, "pynvml", Hanging(machine(H200)[0]))
+    monkeypatch.setattr(nvml.read, "__defaults__", (None, 0.2))
+    assert measure(gpu_machine, "staged/pinned") == 0
+    (log,) = read_runs(gpu_machine, BENCHMARKS)
+    assert log.complete
+    assert all("no answer" in (record.reason or "") for record in log.hardware)
+
+
+def test_a_run_that_is_cut_short_keeps_what_became_of_its_gpus(
     gpu_machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VOLLEY_FAKE", "gpus_lost")
-    assert session.measure(ask(gpu_machine, "staged/pinned")) == 1
+    assert measure(gpu_machine, "staged/pinned") == 1
     assert kinds(gpu_machine) == ["run", "hardware", "transport", "hardware"]
-    (log,) = read_runs(gpu_machine)
+    (log,) = read_runs(gpu_machine, BENCHMARKS)
     assert not log.complete
     assert not log.problems
 
@@ -315,14 +349,14 @@ def test_gpus_are_not_read_where_no_transport_uses_them(gpu_machine: Path, monke
         raise AssertionError("NVML was read")
 
     monkeypatch.setattr(nvml, "read", refuse)
-    session.measure(ask(gpu_machine, "host"))
+    measure(gpu_machine, "host")
     assert "hardware" not in kinds(gpu_machine)
     monkeypatch.setattr(session, "has_driver", lambda: False)
-    session.measure(ask(gpu_machine, "staged/pinned"))
+    measure(gpu_machine, "staged/pinned")
     assert "hardware" not in kinds(gpu_machine)
 
 
 def test_a_run_whose_ranks_use_no_gpu_says_nothing_of_them(gpu_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VOLLEY_FAKE", "good")
-    session.measure(ask(gpu_machine, "staged/pinned"))
+    measure(gpu_machine, "staged/pinned")
     assert "hardware" not in kinds(gpu_machine)

@@ -243,7 +243,7 @@ of its own is then not tested.
 | warning | it works, and less well than it could |
 | broken | it does not work; the exit code is 1 |
 | not applicable | there is nothing here that it could be about |
-| not tested | nobody knows, and the reason is said; "first mend" names the broken layer that it stands on |
+| not tested | nobody knows, and the reason is said; "fix first" names the broken layer that it stands on |
 
 **Facts and findings are kept apart.** Capturing writes down what happened and judges nothing; the checks are pure
 functions from those facts to findings. So a machine that behaves strangely becomes a file, and the file a test:
@@ -262,7 +262,7 @@ def doctor_page() -> Iterator[str]:
     yield from _DOCTOR.rstrip().splitlines()
     yield from ("", "## The checks", "", "| layer | check | what is tried | remedy |", "| --- | --- | --- | --- |")
     for check in CHECKS:
-        yield f"| {check.layer} | {check.name} | {check.tries} | {check.remedy} |"
+        yield f"| {check.layer} | {check.name} | {check.judge.__doc__} | {check.remedy} |"
 
 
 # --------------------------------------------------------------------------------------------------- main

@@ -49,13 +49,13 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class LayerCheck:
-    """A check: a pure function from facts to a finding, and what docs/doctor.md says of it."""
+    """A check: a pure function from facts to a finding, whose docstring says what is tried."""
 
     name: str
     layer: str
     judge: Callable[[Facts], Finding]
-    tries: str
     remedy: str
+    """In general, for docs/doctor.md."""
     gpu: bool = False
     """Not applicable where there is no GPU."""
     needs: tuple[str, ...] = ()

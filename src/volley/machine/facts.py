@@ -32,12 +32,12 @@ class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 class Probe(Fact, Generic[T], frozen=True, kw_only=True):
     """One thing that was tried."""
 
-    call: Annotated[str, Meta(description="the command or the call, as a person would repeat it.")]
+    call: str  # the command or the call, as a person would repeat it
     value: T | None = None
-    error: Annotated[str | None, Meta(description="why it has no value, or only half of one.")] = None
-    skipped: Annotated[str | None, Meta(description="why it was not tried.")] = None
-    exit: Annotated[int | None, Meta(description="how its process ended; negative: by that signal.")] = None
-    said: Annotated[str, Meta(description="the end of what it printed, where it has no value.")] = ""
+    error: str | None = None  # why it has no value, or only half of one
+    skipped: str | None = None  # why it was not tried
+    exit: int | None = None  # how its process ended; negative: by that signal
+    said: str = ""  # the end of what it printed, where it has no value
     elapsed_s: float = 0.0
 
 
@@ -54,8 +54,8 @@ class SystemFacts(Fact, frozen=True, kw_only=True):
     kernel: str = ""
     architecture: str = ""
     root: bool = False
-    container: Annotated[str | None, Meta(description="docker, podman, lxc …, where its marks are found.")] = None
-    virtual: Annotated[bool, Meta(description="the processor reports a hypervisor.")] = False
+    container: str | None = None  # docker, podman, lxc …, where its marks are found
+    virtual: bool = False  # the processor reports a hypervisor
 
 
 class Program(Fact, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class Program(Fact, frozen=True, kw_only=True):
     name: str
     path: str | None = None
     version: str | None = None
-    error: Annotated[str | None, Meta(description="what it said when the attempt failed.")] = None
+    error: str | None = None  # what it said when the attempt failed
 
 
 class ToolchainFacts(Fact, frozen=True, kw_only=True):
@@ -78,11 +78,11 @@ class ToolchainFacts(Fact, frozen=True, kw_only=True):
 class DriverFacts(Fact, frozen=True, kw_only=True):
     """The NVIDIA driver as the kernel and the loader know it."""
 
-    version: Annotated[str | None, Meta(description="from /proc/driver/nvidia/version.")] = None
-    modules: Annotated[list[str], Meta(description="loaded modules that matter here, from /proc/modules.")] = []
-    nodes: Annotated[dict[str, str], Meta(description="device nodes, opened: `ok` or the error.")] = {}
-    library: Annotated[str | None, Meta(description="why libcuda.so.1 does not load; null: it does.")] = None
-    headers: Annotated[bool, Meta(description="headers of the running kernel are installed.")] = False
+    version: str | None = None  # from /proc/driver/nvidia/version
+    modules: list[str] = []  # loaded modules that matter here, from /proc/modules
+    nodes: dict[str, str] = {}  # device nodes, opened: `ok` or the error
+    library: str | None = None  # why libcuda.so.1 does not load; null: it does
+    headers: bool = False  # headers of the running kernel are installed
 
 
 class LimitsFacts(Fact, frozen=True, kw_only=True):
@@ -90,14 +90,12 @@ class LimitsFacts(Fact, frozen=True, kw_only=True):
 
     shm_bytes: int = 0
     shm_free_bytes: int = 0
-    shm_error: Annotated[str | None, Meta(description="what happened when 1 MiB was written there.")] = None
+    shm_error: str | None = None  # what happened when 1 MiB was written there
     ptrace_scope: int | None = None
     cap_sys_ptrace: bool = False
-    seccomp: Annotated[int, Meta(description="0 off, 1 strict, 2 filter (proc(5)).")] = 0
-    memlock_bytes: Annotated[int | None, Meta(description="RLIMIT_MEMLOCK; null: unlimited.")] = None
-    cma_error: Annotated[
-        str | None, Meta(description="what process_vm_readv between two siblings answered; null: the right bytes.")
-    ] = None
+    seccomp: int = 0  # 0 off, 1 strict, 2 filter (proc(5))
+    memlock_bytes: int | None = None  # RLIMIT_MEMLOCK; null: unlimited
+    cma_error: str | None = None  # what process_vm_readv between two siblings answered; null: the right bytes
 
 
 # ------------------------------------------------------------------------------------------------------------ GPUs
@@ -109,7 +107,7 @@ class PciGpu(Fact, frozen=True, kw_only=True):
     address: str
     device_id: str
     driver: str | None = None
-    generation_max: Annotated[int | None, Meta(description="PCIe generation that the device can do.")] = None
+    generation_max: int | None = None  # PCIe generation that the device can do
     width_max: int | None = None
     numa_node: int | None = None
 
@@ -118,7 +116,7 @@ class BusFacts(Fact, frozen=True, kw_only=True):
     """What hangs on the PCI bus."""
 
     gpus: list[PciGpu] = []
-    infiniband: Annotated[list[str], Meta(description="RDMA devices, from /sys/class/infiniband.")] = []
+    infiniband: list[str] = []  # RDMA devices, from /sys/class/infiniband
 
 
 class CudaDevice(Fact, frozen=True, kw_only=True):
@@ -129,18 +127,18 @@ class CudaDevice(Fact, frozen=True, kw_only=True):
     uuid: str
     pci: str
     memory_bytes: int
-    attributes: Annotated[dict[str, int], Meta(description="cuDeviceGetAttribute, by the attribute's name.")] = {}
+    attributes: dict[str, int] = {}  # cuDeviceGetAttribute, by the attribute's name
 
 
 class CudaFacts(Fact, frozen=True, kw_only=True):
     """What the CUDA driver API answers."""
 
-    status: Annotated[int, Meta(description="of the first call that failed; 0: none did.")] = 0
+    status: int = 0  # of the first call that failed; 0: none did
     status_name: str = "CUDA_SUCCESS"
     failed_call: str = ""
-    driver_version: Annotated[int, Meta(description="cuDriverGetVersion: 1000 · major + 10 · minor.")] = 0
+    driver_version: int = 0  # cuDriverGetVersion: 1000 · major + 10 · minor
     devices: list[CudaDevice] = []
-    peers: Annotated[list[list[bool]], Meta(description="cuDeviceCanAccessPeer, row reaches column.")] = []
+    peers: list[list[bool]] = []  # cuDeviceCanAccessPeer, row reaches column
 
     def __post_init__(self) -> None:
         """Refuse a table of peers that does not fit the devices."""
@@ -154,14 +152,9 @@ class LinkFacts(Fact, frozen=True, kw_only=True):
     link: int
     active: bool
     version: int | None = None
-    remote: Annotated[str | None, Meta(description="PCI address of the other end.")] = None
-    remote_kind: Annotated[
-        Literal["gpu", "switch", "other"] | None,
-        Meta(description="what is there; `other`: a processor."),
-    ] = None
-    line_rate_bytes_per_s: Annotated[
-        float | None, Meta(description="in one direction, packet overhead included; null: NVML does not say.")
-    ] = None
+    remote: str | None = None  # PCI address of the other end
+    remote_kind: Literal["gpu", "switch", "other"] | None = None  # what is there; `other`: a processor
+    line_rate_bytes_per_s: float | None = None  # in one direction, packet overhead included; null: NVML does not say
 
 
 class NvmlDevice(Fact, frozen=True, kw_only=True):
@@ -172,10 +165,10 @@ class NvmlDevice(Fact, frozen=True, kw_only=True):
     uuid: str = ""
     pci: str = ""
     mig: bool | None = None
-    compute_mode: Annotated[int | None, Meta(description="0 default, 2 prohibited, 3 exclusive process.")] = None
+    compute_mode: int | None = None  # 0 default, 2 prohibited, 3 exclusive process
     ecc: bool | None = None
-    pcie_generation: Annotated[int | None, Meta(description="now, perhaps idle.")] = None
-    pcie_generation_max: Annotated[int | None, Meta(description="of device and slot together.")] = None
+    pcie_generation: int | None = None  # now, perhaps idle
+    pcie_generation_max: int | None = None  # of device and slot together
     pcie_width: int | None = None
     pcie_width_max: int | None = None
     links: list[LinkFacts] = []
@@ -186,7 +179,7 @@ class NvmlFacts(Fact, frozen=True, kw_only=True):
 
     driver_version: str = ""
     devices: list[NvmlDevice] = []
-    p2p: Annotated[list[list[str]], Meta(description="nvmlDeviceGetP2PStatus for reads, by row and column.")] = []
+    p2p: list[list[str]] = []  # nvmlDeviceGetP2PStatus for reads, by row and column
 
 
 class LoadedLink(Fact, frozen=True, kw_only=True):
@@ -201,19 +194,17 @@ class Bridge(Fact, frozen=True, kw_only=True):
     """A PCI bridge above a GPU."""
 
     address: str
-    acs_control: Annotated[
-        int | None, Meta(description="ACS control register; null: it has none, or it cannot be read.")
-    ] = None
+    acs_control: int | None = None  # ACS control register; null: it has none, or it cannot be read
 
 
 class IommuFacts(Fact, frozen=True, kw_only=True):
     """What may send the traffic between two GPUs through the root complex."""
 
-    units: Annotated[list[str], Meta(description="/sys/class/iommu.")] = []
+    units: list[str] = []  # /sys/class/iommu
     bridges: list[Bridge] = []
-    readable: Annotated[bool, Meta(description="extended configuration space could be read (root only).")] = False
-    parameters: Annotated[list[str], Meta(description="kernel parameters about the IOMMU.")] = []
-    types: Annotated[list[str], Meta(description="IOMMU domain types of the GPUs' groups: identity, DMA, DMA-FQ.")] = []
+    readable: bool = False  # extended configuration space could be read (root only)
+    parameters: list[str] = []  # kernel parameters about the IOMMU
+    types: list[str] = []  # IOMMU domain types of the GPUs' groups: identity, DMA, DMA-FQ
 
 
 # --------------------------------------------------------------------------------- processors, GPUs, network cards
@@ -223,10 +214,10 @@ class NumaFacts(Fact, frozen=True, kw_only=True):
     """A NUMA node, from /sys/devices/system/node."""
 
     number: int
-    cores: Annotated[str, Meta(description="its cores as Linux writes them, `0-19,40-59`; empty: memory alone.")] = ""
-    package: Annotated[int | None, Meta(description="the socket of its first core.")] = None
+    cores: str = ""  # its cores as Linux writes them, `0-19,40-59`; empty: memory alone
+    package: int | None = None  # the socket of its first core
     memory_bytes: int | None = None
-    distances: Annotated[list[int], Meta(description="to every node, in the order of their numbers; 10: itself.")] = []
+    distances: list[int] = []  # to every node, in the order of their numbers; 10: itself
 
 
 class PciPlace(Fact, frozen=True, kw_only=True):
@@ -234,12 +225,12 @@ class PciPlace(Fact, frozen=True, kw_only=True):
 
     kind: Literal["gpu", "nic", "nvswitch"]
     address: str
-    root: Annotated[str, Meta(description="the host bridge, `pci0000:16`.")] = ""
-    bridges: Annotated[list[str], Meta(description="the PCI bridges above it, from the root down.")] = []
-    numa_node: Annotated[int | None, Meta(description="null: the firmware does not say.")] = None
-    cores: Annotated[str, Meta(description="the cores near it (local_cpulist).")] = ""
-    names: Annotated[list[str], Meta(description="of a network card: RDMA and network devices.")] = []
-    rate_bits_per_s: Annotated[float | None, Meta(description="of a network card's first port.")] = None
+    root: str = ""  # the host bridge, `pci0000:16`
+    bridges: list[str] = []  # the PCI bridges above it, from the root down
+    numa_node: int | None = None  # null: the firmware does not say
+    cores: str = ""  # the cores near it (local_cpulist)
+    names: list[str] = []  # of a network card: RDMA and network devices
+    rate_bits_per_s: float | None = None  # of a network card's first port
 
 
 class TopologyFacts(Fact, frozen=True, kw_only=True):
@@ -255,12 +246,10 @@ class TopologyFacts(Fact, frozen=True, kw_only=True):
 class GdrcopyFacts(Fact, frozen=True, kw_only=True):
     """GDRCopy: the device node, the module, the library, and a mapping."""
 
-    node: Annotated[str, Meta(description="/dev/gdrdrv, opened: `ok` or the error.")] = "absent"
+    node: str = "absent"  # /dev/gdrdrv, opened: `ok` or the error
     module: str | None = None
-    library: Annotated[str | None, Meta(description="version of libgdrapi; null: it does not load.")] = None
-    mapped: Annotated[bool | None, Meta(description="GPU memory was mapped, written and read back; null: untried.")] = (
-        None
-    )
+    library: str | None = None  # version of libgdrapi; null: it does not load
+    mapped: bool | None = None  # GPU memory was mapped, written and read back; null: untried
     map_error: str | None = None
 
 
@@ -275,7 +264,7 @@ class UcxFacts(Fact, frozen=True, kw_only=True):
     """A UCX library that was loaded."""
 
     library: str
-    source: Annotated[str, Meta(description="`wheel` (libucx-cu13), `mpi` (beside the engine's MPI) or `system`.")]
+    source: str  # `wheel` (libucx-cu13), `mpi` (beside the engine's MPI) or `system`
     version: str
     components: list[UcxComponent] = []
 
@@ -283,7 +272,7 @@ class UcxFacts(Fact, frozen=True, kw_only=True):
 class TransferFacts(Fact, frozen=True, kw_only=True):
     """A real transfer by ucx_perftest between two processes."""
 
-    memory: Annotated[str, Meta(description="`cuda` or `host`.")]
+    memory: str  # `cuda` or `host`
     status: int
     said: str = ""
 
@@ -300,14 +289,14 @@ class StackFacts(Fact, frozen=True, kw_only=True):
     mpi_family: str = ""
     mpi_version: str = ""
     described: str = ""
-    prepared: Annotated[bool, Meta(description="volley put a CUDA-aware UCX in front of this MPI.")] = False
+    prepared: bool = False  # volley put a CUDA-aware UCX in front of this MPI
     mpiexec: str | None = None
     cuda_built: str | None = None
     cuda_architectures: list[str] = []
-    ompi_info: Annotated[str | None, Meta(description="path of the ompi_info beside that mpirun.")] = None
-    ompi_cuda: Annotated[bool | None, Meta(description="its mpi_built_with_cuda_support.")] = None
-    ompi_pml: Annotated[list[str], Meta(description="its point-to-point layers.")] = []
-    other_mpirun: Annotated[str | None, Meta(description="the mpirun on PATH, where it is another one.")] = None
+    ompi_info: str | None = None  # path of the ompi_info beside that mpirun
+    ompi_cuda: bool | None = None  # its mpi_built_with_cuda_support
+    ompi_pml: list[str] = []  # its point-to-point layers
+    other_mpirun: str | None = None  # the mpirun on PATH, where it is another one
 
 
 class RankFacts(Fact, frozen=True, kw_only=True):
@@ -337,7 +326,7 @@ class PointFacts(Fact, frozen=True, kw_only=True):
     size_bytes: int
     status: str
     reason: str | None = None
-    half_round_trip_s: Annotated[float | None, Meta(description="median of the samples.")] = None
+    half_round_trip_s: float | None = None  # median of the samples
     messages_verified: int = 0
 
 
@@ -347,19 +336,17 @@ class JobFacts(Fact, frozen=True, kw_only=True):
     launcher: str
     command: list[str]
     wanted_ranks: int
-    inside: Annotated[bool, Meta(description="a foreign launcher started it, and this process was its first rank.")] = (
-        False
-    )
-    complete: Annotated[bool, Meta(description="the engine wrote its last record.")] = False
-    status: Annotated[int, Meta(description="the launcher's exit status; negative: by that signal.")] = 0
-    reason: Annotated[str | None, Meta(description="why it ended early, as well as anybody knows.")] = None
+    inside: bool = False  # a foreign launcher started it, and this process was its first rank
+    complete: bool = False  # the engine wrote its last record
+    status: int = 0  # the launcher's exit status; negative: by that signal
+    reason: str | None = None  # why it ended early, as well as anybody knows
     library: str | None = None
     cuda_query: bool | None = None
     ranks: list[RankFacts] = []
     transports: list[TransportFacts] = []
     points: list[PointFacts] = []
-    protocols: Annotated[list[str], Meta(description="UCX's own lines about the protocol that it chose.")] = []
-    text: Annotated[list[str], Meta(description="the end of what else was printed.")] = []
+    protocols: list[str] = []  # UCX's own lines about the protocol that it chose
+    text: list[str] = []  # the end of what else was printed
 
 
 class PairFacts(Fact, frozen=True, kw_only=True):
@@ -375,13 +362,13 @@ class PairFacts(Fact, frozen=True, kw_only=True):
 class Facts(Fact, frozen=True, kw_only=True):
     """Everything that doctor captured."""
 
-    facts: Annotated[int, Meta(ge=1, description="version of this document.")]
-    volley: Annotated[str, Meta(description="version of volley that captured it.")]
-    captured_at: Annotated[str, Meta(description="UTC, ISO 8601.")]
-    note: Annotated[str, Meta(description="where these facts come from, for people.")] = ""
-    environment: Annotated[dict[str, str], Meta(description="variables that steer MPI, UCX, CUDA or a launcher.")]
-    installer: Annotated[str, Meta(description="the command that installs Python packages.")] = "pip install"
-    requirement: Annotated[str, Meta(description="what installs this copy of volley, given to that.")] = REQUIREMENT
+    facts: Annotated[int, Meta(ge=1)]  # version of this document
+    volley: str  # version of volley that captured it
+    captured_at: str  # UTC, ISO 8601
+    note: str = ""  # where these facts come from, for people
+    environment: dict[str, str]  # variables that steer MPI, UCX, CUDA or a launcher
+    installer: str = "pip install"  # the command that installs Python packages
+    requirement: str = REQUIREMENT  # what installs this copy of volley, given to that
     system: Probe[SystemFacts]
     toolchain: Probe[ToolchainFacts]
     driver: Probe[DriverFacts]

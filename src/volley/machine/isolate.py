@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import select
 import signal
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from typing import IO, Any, TypeVar
 
@@ -22,7 +22,7 @@ from volley.machine.signals import signal_name
 T = TypeVar("T")
 
 GRACE_S = 8.0
-"""Between SIGTERM and SIGKILL: a probe that started a job gives its launcher five seconds."""
+"""Between SIGTERM and SIGKILL: a probe that started a job gives its launcher five seconds (volley.run.engine)."""
 _EXIT_S = 1.0
 """How long a process may take to exit after its answer, and to disappear after SIGKILL.  A process that a driver holds
 in the kernel does not disappear; it is left behind."""
@@ -45,7 +45,9 @@ def clean(text: bytes) -> str:
     return "\n".join(_CONTROLS.sub("", line).rstrip() for line in decoded.splitlines()).strip()
 
 
-def isolated(call: str, work: Callable[[], T], kind: Any, limit_s: float, *, own_session: bool = True) -> Probe[T]:
+def isolated(
+    call: str, work: Callable[[], T], kind: Any, limit_s: float, *, own_session: bool = True, grace_s: float = GRACE_S
+) -> Probe[T]:
     """Run ``work`` in a forked process; return what it found, or how it ended.
 
     Args:
@@ -53,14 +55,17 @@ def isolated(call: str, work: Callable[[], T], kind: Any, limit_s: float, *, own
         work: returns the value; raises :class:`Skip` where there is nothing to try.
         kind: the type of the value, for decoding.
         limit_s: after so long it is asked to stop, and then killed with all that it started.
-        own_session: off inside a foreign launcher, which ends its ranks as a process group.
+        own_session: off inside a foreign launcher, which ends its ranks as a process group and talks to them through
+            descriptors that they inherited.
+        grace_s: between asking it to stop and killing it.
     """
     began = time.monotonic()
     answers, ours = os.pipe()
     with tempfile.TemporaryFile() as printed:
-        pid = os.fork()  # nothing is imported again
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: the child takes no lock
+            pid = os.fork()  # nothing is imported again
         if pid == 0:
-            os.close(answers)
             _run(work, ours, printed.fileno(), own_session)
         os.close(ours)
         status = None
@@ -69,16 +74,17 @@ def isolated(call: str, work: Callable[[], T], kind: Any, limit_s: float, *, own
             late = line is None
             if late:
                 os.kill(pid, signal.SIGTERM)
-                line = _read_line(answers, GRACE_S)
+                line = _read_line(answers, grace_s)
             status = _wait(pid, _EXIT_S)
         except BaseException:  # Ctrl-C: a probe that started a job ends it first
-            os.kill(pid, signal.SIGTERM)
-            status = _wait(pid, GRACE_S)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+                status = _wait(pid, grace_s)
             raise
         finally:
             os.close(answers)
             status = _kill(pid, status)
-        answer: dict[str, Any] = json.loads(line) if line else {}
+        answer: dict[str, Any] = msgspec.json.decode(line) if line else {}
         value = None if answer.get("value") is None else msgspec.convert(answer["value"], type=kind)
         error = answer.get("error") or (f"no answer within {limit_s:g} s" if late else None)
         if value is None and error is None and "skipped" not in answer:
@@ -100,6 +106,11 @@ def _run(work: Callable[[], Any], answers: int, printed: int, own_session: bool)
     try:
         if own_session:
             os.setsid()
+            # A pipe of the caller's stays open for as long as anybody has it: a job may wait for the end of its input.
+            for descriptor in [int(entry.name) for entry in os.scandir("/proc/self/fd")]:
+                if descriptor > 2 and descriptor not in (answers, printed):
+                    with contextlib.suppress(OSError):
+                        os.close(descriptor)
         os.dup2(printed, 1)
         os.dup2(printed, 2)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from volley.errors import EXIT_GOOD, UserError
-from volley.machine.facts import Facts, read_facts
+from volley.machine.facts import read_facts
 from volley.report.ascii_fallback import AsciiFallback
 from volley.text import ascii_json, escape_controls
 from volley.topo.message_path import MessagePath, path_of
@@ -27,12 +26,22 @@ def run(options: TopoOptions) -> int:
         MachineError: if the transport has no path on this machine.
     """
     _check(options)
-    topology = topology_of(read_facts(options.source) if options.source is not None else _capture())
+    if options.source is not None:
+        facts = read_facts(options.source)
+    else:
+        from volley.machine import capture  # noqa: PLC0415  start-up: drawing kept facts does without
+
+        # Of all probes those that start no job and take no measurement.
+        facts = capture.capture((capture.BUS, capture.CUDA, capture.NVML, capture.TOPOLOGY))
+    topology = topology_of(facts)
     path = path_of(topology, options.transport, options.gpus) if options.transport is not None else None
     if options.output:
         _draw(options.output, topology, path)
     if options.json:
-        sys.stdout.write(document(topology, path))
+        from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
+
+        document = {"topology": DOCUMENT_VERSION, "volley": __version__, "machine": topology, "path": path}
+        sys.stdout.write(ascii_json(msgspec.json.format(msgspec.json.encode(document), indent=2)) + "\n")
     elif not options.output:
         from volley.topo.page import page  # noqa: PLC0415  start-up: a picture does without
 
@@ -53,13 +62,6 @@ def _check(options: TopoOptions) -> None:
         raise UserError(f"-o: the picture is SVG: name it {escape_controls(options.output.stem)}.svg")
 
 
-def _capture() -> Facts:
-    """Run the probes that start no job and take no measurement."""
-    from volley.machine import capture  # noqa: PLC0415  start-up: drawing kept facts does without
-
-    return capture.capture((capture.BUS, capture.CUDA, capture.NVML, capture.TOPOLOGY))
-
-
 def _draw(output: Path, topology: Topology, path: MessagePath | None) -> None:
     from volley.topo.picture import picture  # noqa: PLC0415  start-up: the page does without
 
@@ -74,11 +76,3 @@ def _draw(output: Path, topology: Topology, path: MessagePath | None) -> None:
     except OSError as error:
         raise UserError(f"cannot write {name}: {error.strerror}; name another file") from None
     print(f"picture: {name}", file=sys.stderr)
-
-
-def document(topology: Topology, path: MessagePath | None) -> str:
-    """Return machine and path as one JSON document."""
-    from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
-
-    found: dict[str, Any] = {"topology": DOCUMENT_VERSION, "volley": __version__, "machine": topology, "path": path}
-    return ascii_json(msgspec.json.format(msgspec.json.encode(found), indent=2)) + "\n"

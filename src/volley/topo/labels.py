@@ -6,7 +6,6 @@ from collections import Counter
 from itertools import combinations
 
 from volley.text import count, escape_controls, join_words
-from volley.topo.message_path import MessagePath
 from volley.topo.topology import Nic, NumaNode, Topology, short
 
 
@@ -16,11 +15,6 @@ def title(topology: Topology) -> str:
     gpus = join_words(f"{times} × {name}" for name, times in names.items())
     known = sum(node.number is not None for node in topology.nodes)
     return (gpus or "no GPU") + (f", {count(known, 'NUMA node')}" if known else "")
-
-
-def description(topology: Topology, path: MessagePath | None) -> str:
-    """The picture in one sentence, for those who hear it."""
-    return f"{title(topology)}; {path.transport}: {path.words}" if path else title(topology)
 
 
 def node_labels(node: NumaNode) -> tuple[str, str, str]:

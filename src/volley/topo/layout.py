@@ -84,21 +84,14 @@ class Branch:
 
 @dataclass(frozen=True)
 class Lane:
-    """The line of the NVLinks between two GPUs: down, across, up."""
+    """The line of the NVLinks between two GPUs."""
 
     links: NvLinkBundle
-    left: float
-    right: float
-    top: float
-    y: float
+    points: tuple[Point, Point, Point, Point]
+    """Down, across, up, from left to right."""
     words: str
     at: Point
     """Where its words stand free of other lanes; there are none where no place is wide enough."""
-
-    @property
-    def points(self) -> tuple[Point, ...]:
-        """From left to right."""
-        return (self.left, self.top), (self.left, self.y), (self.right, self.y), (self.right, self.top)
 
 
 @dataclass(frozen=True)
@@ -192,7 +185,7 @@ def layout_of(topology: Topology, least_width: float = 0.0) -> Layout:
         x += widths[number] + NODE_GAP
     below = shelf.device_row + GPU_SIZE[1] if topology.devices else top + NODE_HEIGHT
     lanes = _lanes(topology, shelf.gpus, below)
-    bottom = max((lane.y for lane in lanes), default=below)
+    bottom = max((lane.points[1][1] for lane in lanes), default=below)
     fabric = _fabric(topology, shelf.gpus, bottom)
     return Layout(
         width=max(whole, least_width),
@@ -233,7 +226,8 @@ def _lanes(topology: Topology, gpus: Mapping[int, Rect], top: float) -> tuple[La
             start, end = max(pairwise(marks), key=lambda part: part[1] - part[0])
             words = ", ".join(filter(None, [count(links.links, "link"), links.rate]))
             fits = width_of(words, LABEL_SIZE) < end - start - 4
-            found.append(Lane(links, left, right, top, y, words if fits else "", ((start + end) / 2, y - 9)))
+            points = ((left, top), (left, y), (right, y), (right, top))
+            found.append(Lane(links, points, words if fits else "", ((start + end) / 2, y - 9)))
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from volley.report.svg import COPY, INK, MPI, MUTED, WIRE, Drawing, shortened
 from volley.text import count, escape_controls
-from volley.topo.labels import description, nic_labels, node_labels, nvlink_label, pcie_label, peer_label, title
+from volley.topo.labels import nic_labels, node_labels, nvlink_label, pcie_label, peer_label, title
 from volley.topo.layout import LABEL_SIZE, Layout, Rect, layout_of
 from volley.topo.message_path import MessagePath
 from volley.topo.path_lines import lines_of
@@ -21,9 +21,10 @@ _BAND = 62.0
 def picture(topology: Topology, path: MessagePath | None = None) -> str:
     """Draw it."""
     layout = layout_of(topology, _LEAST_WIDTH)
-    drawing = Drawing(round(layout.width), 0, description(topology, path))
-    drawing.text((24, 30), shortened(title(topology), 17, drawing.width - 48), 17, anchor="start", bold=True)
-    below = f"{path.transport}: {path.words}" if path else peer_label(topology)
+    heading, message = title(topology), f"{path.transport}: {path.words}" if path else ""
+    drawing = Drawing(round(layout.width), 0, f"{heading}; {message}" if message else heading)
+    drawing.text((24, 30), shortened(heading, 17, drawing.width - 48), 17, anchor="start", bold=True)
+    below = message or peer_label(topology)
     if below:
         drawing.text((24, 56), shortened(below, 14, drawing.width - 48), 14, MUTED, "start")
     _between_nodes(drawing, topology, layout)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from volley.machine.facts import CudaDevice, Facts, LinkFacts, NumaFacts, NvmlDevice, PciPlace
+from volley.machine.facts import Facts, LinkFacts, NumaFacts, NvmlDevice, PciPlace
 from volley.machine.line_rate import NOMINAL_BYTES_PER_S, pcie_bytes_per_s
 from volley.machine.nvml import LINK_VERSIONS
 from volley.text import count
@@ -151,21 +151,11 @@ class Topology:
         return next((each for each in self.nvlinks if (each.gpu, each.end) == (number, "host")), None)
 
 
-@dataclass(frozen=True)
-class _FoundGpu:
-    """A GPU as CUDA, NVML and the PCI bus show it."""
-
-    number: int
-    cuda: CudaDevice | None
-    nvml: NvmlDevice | None
-    place: PciPlace
-
-
 def topology_of(facts: Facts) -> Topology:
     """Read the facts; what could not be captured is missing, and a remark says so where it matters."""
     nodes, places = _nodes_and_places(facts)
-    found = _find_gpus(facts, places, _on_a_node(PciPlace(kind="gpu", address=""), nodes))
-    gpus = tuple(_placed(facts, each) for each in found)
+    found = _gpus(facts, places, _on_a_node(PciPlace(kind="gpu", address=""), nodes))
+    gpus = tuple(gpu for gpu, _ in found)
     cuda = facts.cuda.value
     whole = cuda is not None and len(cuda.devices) == len(gpus) == len(cuda.peers) and gpus
     nics = _nics([place for place in places.values() if place.kind == "nic"])
@@ -176,7 +166,7 @@ def topology_of(facts: Facts) -> Topology:
         nodes=nodes,
         gpus=gpus,
         nics=nics,
-        nvlinks=_nvlinks(gpus, found, places),
+        nvlinks=_nvlinks(found, places),
         nvswitches=sum(place.kind == "nvswitch" for place in places.values()),
         peers=tuple(map(tuple, cuda.peers)) if cuda and whole else None,
         remarks=tuple(_remarks(facts, gpus, places)),
@@ -278,61 +268,60 @@ def _nics(places: Sequence[PciPlace]) -> tuple[Nic, ...]:
 # ------------------------------------------------------------------------------------------------------- GPUs
 
 
-def _find_gpus(facts: Facts, places: Mapping[str, PciPlace], nowhere: PciPlace) -> list[_FoundGpu]:
-    """Return the GPUs under the numbers of CUDA; where it shows none, of NVML; else in the order of the bus.
+def _gpus(
+    facts: Facts, places: Mapping[str, PciPlace], nowhere: PciPlace
+) -> list[tuple[PlacedGpu, Sequence[LinkFacts]]]:
+    """Return the GPUs and their NVLinks, under the numbers of CUDA; else of NVML, else in the order of the bus.
 
-    ``nowhere`` stands for the place of one that the bus does not show.
+    Generation and width of PCIe are those under load, else what NVML has at most, else what the device can do.
+    ``nowhere`` stands for the place of a GPU that the bus does not show.
     """
     cuda = facts.cuda.value.devices if facts.cuda.value else []
     nvml = facts.nvml.value.devices if facts.nvml.value else []
-    by_name = {name: each for each in nvml for name in (each.pci, each.uuid) if name}
-    if cuda:
-        of_nvml = [by_name.get(each.uuid) or by_name.get(each.pci) for each in cuda]
-        return [
-            _FoundGpu(each.index, each, same, places.get(each.pci, nowhere))
-            for each, same in zip(cuda, of_nvml, strict=True)
-        ]
-    if nvml:
-        return [_FoundGpu(each.index, None, each, places.get(each.pci, nowhere)) for each in nvml]
     on_bus = [place for place in places.values() if place.kind == "gpu"]
-    return [_FoundGpu(number, None, None, place) for number, place in enumerate(on_bus)]
-
-
-def _placed(facts: Facts, found: _FoundGpu) -> PlacedGpu:
-    """Return a GPU with its PCIe link: as it was under load, else as NVML has it at most, else as the device can."""
-    cuda, nvml, place = found.cuda, found.nvml, found.place
-    address = cuda.pci if cuda else nvml.pci if nvml else place.address
-    loaded = next((link for link in facts.pcie_load.value or [] if link.pci == address), None)
-    bus = facts.bus.value.gpus if facts.bus.value else []
-    listed = next((each for each in bus if each.address == address), None)
-    generation = (loaded and loaded.generation) or (nvml and nvml.pcie_generation_max)
-    width = (loaded and loaded.width) or (nvml and nvml.pcie_width)
-    return PlacedGpu(
-        number=found.number,
-        name=cuda.name if cuda else nvml.name if nvml else "",
-        address=address,
-        node=place.numa_node,
-        switches=switches_above(place.bridges),
-        pcie_generation=generation or (listed.generation_max if listed else None),
-        pcie_width=width or (listed.width_max if listed else None),
-    )
+    by_name = {name: each for each in nvml for name in (each.pci, each.uuid) if name}
+    known: list[tuple[int, str, str, NvmlDevice | None]]
+    if cuda:
+        known = [(each.index, each.name, each.pci, by_name.get(each.uuid) or by_name.get(each.pci)) for each in cuda]
+    elif nvml:
+        known = [(each.index, each.name, each.pci, each) for each in nvml]
+    else:
+        known = [(number, "", place.address, None) for number, place in enumerate(on_bus)]
+    loaded = {link.pci: link for link in facts.pcie_load.value or []}
+    listed = {gpu.address: gpu for gpu in (facts.bus.value.gpus if facts.bus.value else [])}
+    found: list[tuple[PlacedGpu, Sequence[LinkFacts]]] = []
+    for number, name, address, device in known:
+        place, link, pci = places.get(address, nowhere), loaded.get(address), listed.get(address)
+        generation = (link and link.generation) or (device and device.pcie_generation_max)
+        width = (link and link.width) or (device and device.pcie_width)
+        gpu = PlacedGpu(
+            number=number,
+            name=name,
+            address=address,
+            node=place.numa_node,
+            switches=switches_above(place.bridges),
+            pcie_generation=generation or (pci.generation_max if pci else None),
+            pcie_width=width or (pci.width_max if pci else None),
+        )
+        found.append((gpu, device.links if device else ()))
+    return found
 
 
 # ----------------------------------------------------------------------------------------------------- NVLinks
 
 
 def _nvlinks(
-    gpus: Sequence[PlacedGpu], found: Sequence[_FoundGpu], places: Mapping[str, PciPlace]
+    found: Sequence[tuple[PlacedGpu, Sequence[LinkFacts]]], places: Mapping[str, PciPlace]
 ) -> tuple[NvLinkBundle, ...]:
     """Gather the links that are up by what they lead to."""
-    numbers = {gpu.address: gpu.number for gpu in gpus}
+    numbers = {gpu.address: gpu.number for gpu, _ in found}
     gathered: dict[tuple[int, LinkEnd], list[LinkFacts]] = defaultdict(list)
-    for each in found:
-        for link in each.nvml.links if each.nvml else []:
+    for gpu, links in found:
+        for link in links:
             end = _end(link, numbers, places)
-            if link.active and not (isinstance(end, int) and end < each.number):
-                gathered[each.number, end].append(link)
-    return tuple(_bundle(gpu, end, links) for (gpu, end), links in gathered.items())
+            if link.active and not (isinstance(end, int) and end < gpu.number):
+                gathered[gpu.number, end].append(link)
+    return tuple(_bundle(number, end, links) for (number, end), links in gathered.items())
 
 
 def _end(link: LinkFacts, numbers: Mapping[str, int], places: Mapping[str, PciPlace]) -> LinkEnd:

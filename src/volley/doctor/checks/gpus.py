@@ -38,7 +38,7 @@ _NO_DEVICE = "CUDA shows no device"
 
 
 def devices(facts: Facts) -> Finding:
-    """Compare the GPUs on the PCI bus with those that CUDA shows."""
+    """Calls cuInit; compares the GPUs of /sys/bus/pci with those that CUDA shows."""
     cuda, on_bus = facts.cuda.value, gpus_on_bus(facts)
     if cuda is None:
         return probe_failed(facts.cuda, "CUDA", install_driver(facts))
@@ -67,7 +67,7 @@ def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> Finding:
 
 
 def mig(facts: Facts) -> Finding:
-    """Look for GPUs that are divided into instances."""
+    """Asks NVML whether a GPU is divided into instances."""
     if facts.nvml.value is None:
         return probe_failed(facts.nvml, "NVML", "nvidia-smi")
     divided = comma_list([device.index for device in facts.nvml.value.devices if device.mig])
@@ -78,7 +78,7 @@ def mig(facts: Facts) -> Finding:
 
 
 def compute_mode(facts: Facts) -> Finding:
-    """Look for GPUs that take one process only, or none."""
+    """Asks each GPU how many processes it takes."""
     found = cuda_devices(facts)
     if not found:
         return not_tested(_NO_DEVICE)
@@ -94,7 +94,7 @@ def compute_mode(facts: Facts) -> Finding:
 
 
 def architectures(facts: Facts) -> Finding:
-    """Compare the GPUs with the architectures that the engine was compiled for."""
+    """Compares compute capabilities with the architectures that the engine was compiled for."""
     found, stack = cuda_devices(facts), facts.stack.value
     if not found:
         return not_tested(_NO_DEVICE)
@@ -130,7 +130,7 @@ def _covered(device: CudaDevice, compiled: list[str]) -> bool:
 
 
 def peer_access(facts: Facts) -> Finding:
-    """Read the table of peer access."""
+    """Calls cuDeviceCanAccessPeer for every ordered pair; NVML says why not."""
     if early := no_peers(facts):
         return early
     table = facts.cuda.value.peers if facts.cuda.value else []
@@ -154,7 +154,7 @@ def peer_access(facts: Facts) -> Finding:
 
 
 def nvlink(facts: Facts) -> Finding:
-    """Count the NVLinks that are up."""
+    """Asks NVML for the state of every link."""
     if facts.nvml.value is None:
         return probe_failed(facts.nvml, "NVML", "nvidia-smi nvlink -s")
     found = facts.nvml.value.devices
@@ -170,7 +170,7 @@ def nvlink(facts: Facts) -> Finding:
 
 
 def pcie(facts: Facts) -> Finding:
-    """Compare each PCIe link under load with what device and slot allow."""
+    """Copies to each GPU and reads its link meanwhile: generation and width, now and possible."""
     if facts.pcie_load.value is None:
         return probe_failed(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE")
     most = _most_possible(facts)
@@ -209,7 +209,7 @@ def _written(link: LoadedLink) -> str:
 
 
 def iommu(facts: Facts) -> Finding:
-    """Look for an IOMMU that translates the GPUs' addresses."""
+    """Looks for IOMMUs and at the domain types of the GPUs' groups."""
     found = facts.iommu.value
     if found is None:
         return probe_failed(facts.iommu, "the IOMMU", "ls /sys/class/iommu")
@@ -226,7 +226,7 @@ def iommu(facts: Facts) -> Finding:
 
 
 def acs(facts: Facts) -> Finding:
-    """Look for PCIe bridges that send the traffic between GPUs up to the root complex."""
+    """Reads the ACS control register of every bridge above a GPU (root only)."""
     found = facts.iommu.value
     if not has_gpu(facts) or (facts.bus.value and gpus_on_bus(facts) < 2):
         return not_applicable(ONE_GPU if has_gpu(facts) else NO_GPU)

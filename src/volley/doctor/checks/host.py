@@ -28,7 +28,7 @@ _SECCOMP_FILTER = 2
 
 
 def compiler(facts: Facts) -> Finding:
-    """Judge the C++ compiler by the program that it compiled."""
+    """Compiles a C++20 program and runs it."""
     if facts.toolchain.value is None:
         return probe_failed(facts.toolchain, "the compiler", install(facts, "c++"))
     found = facts.toolchain.value.compiler
@@ -42,7 +42,7 @@ def compiler(facts: Facts) -> Finding:
 
 
 def cmake(facts: Facts) -> Finding:
-    """Judge CMake by its version."""
+    """Runs `cmake --version`; volley's build wants 3.25."""
     if facts.toolchain.value is None:
         return probe_failed(facts.toolchain, "CMake", install(facts, "cmake"))
     found = facts.toolchain.value.cmake
@@ -56,7 +56,7 @@ def cmake(facts: Facts) -> Finding:
 
 
 def nvcc(facts: Facts) -> Finding:
-    """Judge the CUDA compiler by the kernel that it compiled."""
+    """Compiles a kernel, where nvcc is on PATH."""
     if facts.toolchain.value is None:
         return probe_failed(facts.toolchain, "nvcc", install(facts, "toolkit"))
     found = facts.toolchain.value.nvcc
@@ -76,7 +76,7 @@ def _version(text: str) -> tuple[int, int] | None:
 
 
 def driver(facts: Facts) -> Finding:
-    """Judge the driver by its module, its device nodes and its library."""
+    """Reads /proc/driver/nvidia/version, opens every /dev/nvidia*, loads libcuda.so.1."""
     found, on_bus = facts.driver.value, gpus_on_bus(facts)
     if found is None:
         return probe_failed(facts.driver, "the driver", install_driver(facts))
@@ -116,7 +116,7 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
 
 
 def driver_age(facts: Facts) -> Finding:
-    """Compare the CUDA that the driver supports with the CUDA that the engine was built with."""
+    """Compares cuDriverGetVersion with the CUDA that the engine was built with."""
     stack, cuda = facts.stack.value, facts.cuda.value
     if cuda is None or cuda.driver_version == 0:
         return not_tested(facts.cuda.skipped or facts.cuda.error or "the driver does not say its version")
@@ -138,7 +138,7 @@ def driver_age(facts: Facts) -> Finding:
 
 
 def shm(facts: Facts) -> Finding:
-    """Judge /dev/shm by what was written there, and by its size."""
+    """Writes 1 MiB to /dev/shm."""
     found = facts.limits.value
     if found is None:
         return probe_failed(facts.limits, "/dev/shm", "df /dev/shm")
@@ -153,7 +153,7 @@ def shm(facts: Facts) -> Finding:
 
 
 def cma(facts: Facts) -> Finding:
-    """Judge cross-memory attach by a read of another process's memory."""
+    """Reads a sibling process's memory with process_vm_readv."""
     found = facts.limits.value
     if found is None:
         return probe_failed(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
@@ -176,7 +176,7 @@ def cma(facts: Facts) -> Finding:
 
 
 def memlock(facts: Facts) -> Finding:
-    """Judge the limit of locked memory where there is a network that needs it."""
+    """Reads RLIMIT_MEMLOCK, where there is an RDMA device."""
     if not (facts.bus.value and facts.bus.value.infiniband):
         return not_applicable("no RDMA device")
     if facts.limits.value is None:

@@ -25,7 +25,7 @@ _HIDING = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLU
 
 
 def launcher(facts: Facts) -> Finding:
-    """Ask whether the launcher made one job of all ranks."""
+    """Starts a rank a GPU (two at least) and lets each say where it is."""
     job = facts.launcher.value
     if job is None:
         return probe_failed(facts.launcher, "starting ranks", "volley transports --launcher openmpi")
@@ -43,7 +43,7 @@ def launcher(facts: Facts) -> Finding:
 
 
 def rank_gpus(facts: Facts) -> Finding:
-    """Ask whether each rank has a GPU of its own and sees its peers'."""
+    """Compares the GPUs that the ranks use and see."""
     job = facts.launcher.value
     if job is None or not job.ranks:
         return not_tested(_NO_RANKS)
@@ -97,7 +97,7 @@ def _see_all_gpus(facts: Facts, job: JobFacts) -> str:
 
 
 def binding(facts: Facts) -> Finding:
-    """Ask whether each rank has a core of its own."""
+    """Asks each rank which cores it may use."""
     job = facts.launcher.value
     if job is None or not job.ranks:
         return not_tested(_NO_RANKS)
@@ -125,7 +125,7 @@ def binding(facts: Facts) -> Finding:
 
 
 def cuda_ipc(facts: Facts) -> Finding:
-    """Ask whether two processes could map each other's GPU memory."""
+    """Two processes map each other's GPU memory (volley's `peer`)."""
     if early := _no_copies(facts):
         return early
     table = facts.cuda.value.peers if facts.cuda.value else []
@@ -149,7 +149,7 @@ def cuda_ipc(facts: Facts) -> Finding:
 
 
 def integrity(facts: Facts) -> Finding:
-    """Ask whether every byte that one GPU wrote arrived in the other's memory."""
+    """Copies between pairs of GPUs; the receiving GPU compares every byte."""
     if early := _no_copies(facts):
         return early
     pairs = facts.peers.value or []

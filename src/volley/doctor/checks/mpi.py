@@ -19,7 +19,7 @@ _SLOWER = 1.05
 
 
 def gdrcopy(facts: Facts) -> Finding:
-    """Judge GDRCopy by a mapping, and say which part of it is missing."""
+    """Opens /dev/gdrdrv, loads libgdrapi, maps GPU memory, writes through the mapping, reads back with CUDA."""
     found, call = facts.gdrcopy.value, facts.gdrcopy.call
     if found is None:
         return probe_failed(facts.gdrcopy, "GDRCopy", install(facts, "gdrcopy"))
@@ -46,7 +46,7 @@ def gdrcopy(facts: Facts) -> Finding:
 
 
 def ucx(facts: Facts) -> Finding:
-    """Judge UCX by the components that it can open."""
+    """Loads the UCX that the ranks get and lets every component look for devices."""
     found, remedy = facts.ucx.value, aware_wheels(facts)
     if found is None and facts.ucx.skipped is None:
         return probe_failed(facts.ucx, "UCX", remedy)
@@ -62,7 +62,7 @@ def ucx(facts: Facts) -> Finding:
 
 
 def ucx_transfer(facts: Facts) -> Finding:
-    """Judge UCX by messages that ucx_perftest sent."""
+    """`ucx_perftest` between two processes, of GPU memory where there is a GPU."""
     probe = facts.ucx_transfer
     if probe.skipped is not None:
         return not_tested(probe.skipped, install(facts, "ucx") if has_gpu(facts) else "")
@@ -81,7 +81,7 @@ def ucx_transfer(facts: Facts) -> Finding:
 
 
 def library(facts: Facts) -> Finding:
-    """Compare the MPI that answered with the one that the engine was built with, and with the mpirun on PATH."""
+    """Asks a job which library it loaded; looks for another mpirun on PATH."""
     stack = facts.stack.value
     if stack is None:
         return probe_failed(facts.stack, "the engine", install_volley(facts))
@@ -109,7 +109,7 @@ def _jobs(facts: Facts) -> list[JobFacts]:
 
 
 def host(facts: Facts) -> Finding:
-    """Judge MPI by verified messages between two ranks, in host memory."""
+    """Verified messages between two ranks."""
     job = facts.mpi_host.value
     if job is None:
         return probe_failed(facts.mpi_host, "MPI between two ranks", _WITHOUT_FABRIC)
@@ -138,7 +138,7 @@ def _us(point: PointFacts) -> str:
 
 
 def self_report(facts: Facts) -> Finding:
-    """Report what MPI says of CUDA; no other finding relies on it."""
+    """Reports ompi_info and MPIX_Query_cuda_support beside what the transfer proved."""
     stack = facts.stack.value
     queries = [job.cuda_query for job in _jobs(facts) if job.cuda_query is not None]
     says = {"ompi_info": stack.ompi_cuda if stack else None, "MPIX_Query_cuda_support": queries[0] if queries else None}
@@ -156,7 +156,7 @@ def self_report(facts: Facts) -> Finding:
 
 
 def device(facts: Facts) -> Finding:
-    """Judge CUDA-awareness by verified messages of GPU memory."""
+    """Verified messages of GPU memory, in a job of its own; UCX says the protocol."""
     job, stack = facts.mpi_device.value, facts.stack.value
     if stack and stack.mpi_source == "wheel" and not stack.prepared:
         remedy = aware_wheels(facts)
@@ -180,7 +180,7 @@ def device(facts: Facts) -> Finding:
 
 
 def device_speed(facts: Facts) -> Finding:
-    """Ask whether handing MPI the GPU's memory is faster than staging through the host."""
+    """The same messages by MPI and staged through the host, interleaved."""
     job = facts.mpi_device.value
     if job is None:
         return not_tested("MPI on GPU memory was not tried or did not end")
