@@ -41,8 +41,9 @@ HOW = """\
 - Programs and volley are launched in turn: a round launches each once, every second round begins with the other
   program, and rounds go through the whole table, so that a drift meets all alike.
 - A ratio is volley's number over the other's in the same round. The table shows the median over rounds and its 95 %
-  interval, or with fewer than six rounds the range ([method](method/README.md#the-confidence-interval-of-the-median)). The two columns
-  before it are medians over all launches of each, whose quotient need not be the median of the ratios.
+  interval, or with fewer than six rounds the range
+  ([method](method/README.md#the-confidence-interval-of-the-median)). The two columns before it are medians over all
+  launches of each, whose quotient need not be the median of the ratios.
   "in the median": the interval reaches beyond what is asked.
 - Programs with ranks are started by the launcher, in the environment and on the cores of volley's own ranks: the same
   MPI, the same UCX, the same variables. The others start as they are.

@@ -44,7 +44,7 @@ def machine(where: Place) -> Machine:
         cores=[rank.cores for rank in run.ranks],
         gpus=[rank.device.name for rank in run.ranks if rank.device],
         driver=nvml.read("before", ()).driver_version if has_driver() else None,
-        mpi=mpi_name(run.mpi.library),
+        mpi=mpi_name(run.mpi.library) if run.mpi else "",
         stack=_without_folders(assemble(path, read_facts(path)).describe()),
         load=os.getloadavg()[0],
     )
