@@ -149,6 +149,15 @@ def second_is_gone(plan: Plan) -> int:
     return good(plan)
 
 
+def second_crashes(plan: Plan) -> int:
+    """Good once; afterwards a rank ends by force after its first point."""
+    before = Path(sys.argv[0]).parent / "launched before"
+    if not before.exists():
+        before.touch()
+        return good(plan)
+    return cut(plan)
+
+
 def preflight_hangs(plan: Plan) -> int:
     """Good, but for the small matrix that is tried first."""
     return endless(plan) if plan.benchmark == "rank_matrix" else good(plan)
@@ -274,6 +283,7 @@ BEHAVIOURS: dict[str, Callable[[Plan], int]] = {
             gpus_lost,
             talks_as_ucx,
             second_is_gone,
+            second_crashes,
             preflight_hangs,
             crashes_alone,
             chatty,
@@ -298,6 +308,9 @@ def main() -> None:
         sys.stderr.write(f"{sys.argv[0]}: {said}\n")
         sys.exit(127)  # the loader's
     if arguments == ["--about"]:
+        if behaviour == "thinks":
+            (Path(sys.argv[0]).parent / "asked").touch()
+            time.sleep(600)
         print(json.dumps(ABOUT))
         return
     if "--follower" in arguments:

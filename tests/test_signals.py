@@ -1,0 +1,92 @@
+"""Ctrl-C, SIGTERM and SIGHUP in every phase of a real ``volley``, and a later launch that fails.
+
+Between launches and during the preflight: test_session.py and test_preflight.py.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fake_engine import install
+from the_command import Command, finish
+from volley.benchmarks import BENCHMARKS
+from volley.run.records_file import read_runs
+
+SIZES = ",".join(map(str, range(1, 601)))
+"""Their report does not fit into a pipe, 64 KiB on Linux (pipe(7)); their progress does."""
+STOPS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+
+
+@pytest.fixture
+def volley(volley_command: Path, tmp_path: Path) -> Command:
+    """The command with an engine that obeys ``VOLLEY_FAKE``."""
+    return Command(volley_command, install(tmp_path / "bin"), tmp_path / "state")
+
+
+def until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
+    """Wait for a phase; the test's own time limit ends a wait that has no end."""
+    while not reached():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.02)
+
+
+def test_ctrl_c_while_the_engine_is_asked_what_it_can_do(volley: Command) -> None:
+    process = volley.start("pingpong", VOLLEY_FAKE="thinks")
+    until(process, volley.engine.with_name("asked").exists)
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert (done.code, done.out, done.err) == (130, "", "volley: stopped\n")
+
+
+@pytest.mark.parametrize(("number", "code"), STOPS)
+def test_while_the_ranks_start(volley: Command, number: signal.Signals, code: int) -> None:
+    process = volley.start("pingpong", "--launches", "3", VOLLEY_FAKE="silent")
+    until(process, volley.engine.with_name("joined").exists)
+    process.send_signal(number)
+    done = finish(process)
+    assert done.code == code
+    assert "volley: stopped by" in done.err
+    assert not list((volley.state / "volley").glob("*.jsonl"))  # nothing was measured
+
+
+@pytest.mark.parametrize(("number", "code"), STOPS)
+def test_while_points_are_measured(volley: Command, number: signal.Signals, code: int) -> None:
+    process = volley.start("pingpong", "--sizes", "8,64", "--format", "csv", VOLLEY_FAKE="endless")
+    kept = volley.state / "volley"
+    until(process, lambda: any(b"half_round_trip_s" in file.read_bytes() for file in kept.glob("*.jsonl")))
+    process.send_signal(number)
+    done = finish(process)
+    assert done.code == code
+    assert [line.split(",")[1] for line in done.out.splitlines()[1:]] == ["8"]
+    assert done.err.splitlines()[-1].startswith("records: ")
+
+
+def test_ctrl_c_while_the_report_is_written(volley: Command) -> None:
+    process = volley.start("pingpong", "--sizes", SIZES, "--format", "csv")
+    assert process.stdout is not None
+    first = process.stdout.read(1)  # the report has begun, and nobody reads on
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert first
+    assert done.code == 130
+    (records,) = (line.removeprefix("records: ") for line in done.err.splitlines() if line.startswith("records: "))
+    (log,) = read_runs(records, BENCHMARKS)
+    assert log.complete
+
+
+def test_a_second_launch_that_crashes_keeps_the_first(volley: Command) -> None:
+    done = finish(
+        volley.start("pingpong", "--sizes", "8,64", "--launches", "3", "--format", "csv", VOLLEY_FAKE="second_crashes")
+    )
+    assert done.code == 1
+    assert {line.split(",")[1] for line in done.out.splitlines()[1:]} == {"8", "64"}
+    first, second = done.records
+    assert first.complete
+    assert not second.complete
+    assert "aborted" in done.err
