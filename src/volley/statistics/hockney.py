@@ -1,7 +1,7 @@
 """Hockney's line through a curve of times, and how well it fits.
 
 A message of n bytes takes t(n) = α + n/β: a latency and an asymptotic bandwidth (R. W. Hockney, The communication
-challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20 (1994) 389-398).  At n½ = α·β both terms are
+challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20 (1994) 389-398).  At N½ = α·β both terms are
 equal, and a message moves at half of β.
 
 Of all such lines this is the one with the least mean relative deviation, Σ |t(n)/measured - 1|: an 8-byte message
@@ -22,7 +22,7 @@ FEWEST_SIZES = 5
 """Two of the points lie on such a line.  From five sizes on the median deviation is that of a point that need not."""
 
 POOR = 0.25
-"""A line that is off by more than this somewhere fits poorly.  At n½ each of its terms is half of the time, so a
+"""A line that is off by more than this somewhere fits poorly.  At N½ each of its terms is half of the time, so a
 quarter of the time is half of a term: α or 1/β might as well be half as large, or half as large again."""
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -49,7 +49,7 @@ class Fit:
 
     @property
     def half_bandwidth_bytes(self) -> float:
-        """n½ = α·β: the size that moves at half of β."""
+        """N½ = α·β: the size that moves at half of β."""
         return self.latency_s * self.bandwidth_Bps
 
     @property
@@ -65,7 +65,7 @@ class Fit:
 def fit(sizes_bytes: Sequence[int], times_s: Sequence[float]) -> Fit | str:
     """Fit the line to one time a size; where the sizes cannot tell both its terms, return the reason instead.
 
-    A term is told by the sizes at which it is the larger one, so n½ must lie between the smallest and the largest.
+    A term is told by the sizes at which it is the larger one, so N½ must lie between the smallest and the largest.
     """
     if len(set(sizes_bytes)) < FEWEST_SIZES:
         return f"{FEWEST_SIZES} sizes are the fewest that show how well a line fits"
