@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
 #include "gpu/check.cuh"
 
@@ -20,10 +19,7 @@ class DeviceBuffer {
   [[nodiscard]] std::byte* data() const noexcept { return handle_.get(); }
 
  private:
-  struct Free {
-    void operator()(std::byte* data) const noexcept { cudaFree(data); }
-  };
-  std::unique_ptr<std::byte, Free> handle_;
+  Owned<std::byte, cudaFree> handle_;
 };
 
 // Copy engines reach it without a detour.
@@ -38,10 +34,7 @@ class PinnedBuffer {
   [[nodiscard]] std::byte* data() const noexcept { return handle_.get(); }
 
  private:
-  struct Free {
-    void operator()(std::byte* data) const noexcept { cudaFreeHost(data); }
-  };
-  std::unique_ptr<std::byte, Free> handle_;
+  Owned<std::byte, cudaFreeHost> handle_;
 };
 
 // Page-locks host memory for the current device. The memory must outlive the registration.
@@ -54,10 +47,7 @@ class Registration {
   }
 
  private:
-  struct Unregister {
-    void operator()(std::byte* memory) const noexcept { cudaHostUnregister(memory); }
-  };
-  std::unique_ptr<std::byte, Unregister> handle_;
+  Owned<std::byte, cudaHostUnregister> handle_;
 };
 
 }  // namespace volley::gpu

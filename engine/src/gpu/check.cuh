@@ -1,8 +1,9 @@
-// CUDA statuses become exceptions; see base/errors.hpp.
+// CUDA statuses become exceptions (see base/errors.hpp), and CUDA handles destroy themselves.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <memory>
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -16,6 +17,18 @@ inline void check(cudaError_t status, const char* call, std::source_location whe
                            cudaGetErrorName(status) + ", " + path.substr(path.rfind('/') + 1) + ":" +
                            std::to_string(where.line()) + ")");
 }
+
+// Calls a function of CUDA that gives a handle back.
+template <auto function>
+struct Destroy {
+  template <class Object>
+  void operator()(Object* handle) const noexcept {
+    function(handle);
+  }
+};
+
+template <class Object, auto function>
+using Owned = std::unique_ptr<Object, Destroy<function>>;
 
 }  // namespace volley::gpu
 

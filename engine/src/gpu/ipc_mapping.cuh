@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
 #include "gpu/check.cuh"
 
@@ -42,10 +41,7 @@ class IpcMapping {
   [[nodiscard]] std::byte* data() const noexcept { return handle_.get(); }
 
  private:
-  struct Close {
-    void operator()(std::byte* data) const noexcept { cudaIpcCloseMemHandle(data); }
-  };
-  std::unique_ptr<std::byte, Close> handle_;
+  Owned<std::byte, cudaIpcCloseMemHandle> handle_;
 };
 
 }  // namespace volley::gpu

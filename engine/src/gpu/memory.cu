@@ -27,7 +27,7 @@ constexpr std::size_t block_bytes(std::size_t capacity) {
 }
 
 // A message, or a guard before or behind it.
-struct Region {
+struct CheckedRange {
   const std::byte* at;
   std::size_t bytes;
   Fill fill;
@@ -65,14 +65,15 @@ class DeviceMemory final : public Memory {
   }
 
   std::optional<Mismatch> check(const std::byte* message, std::size_t bytes, const Contents& expected) override {
-    const std::array regions{Region{message - guard_bytes, guard_bytes, Fill::guard},
-                             Region{message, bytes, Fill::pattern}, Region{message + bytes, guard_bytes, Fill::guard}};
-    const AllWrongBytes all = compare(regions, expected);
+    const std::array ranges{CheckedRange{message - guard_bytes, guard_bytes, Fill::guard},
+                            CheckedRange{message, bytes, Fill::pattern},
+                            CheckedRange{message + bytes, guard_bytes, Fill::guard}};
+    const AllWrongBytes all = compare(ranges, expected);
     std::optional<Mismatch> sum;
-    for (std::size_t i = 0; i < regions.size(); ++i) {
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
       if (all[i].count == 0) continue;
       if (sum) sum->wrong_bytes += all[i].count;
-      else sum = mismatch(regions[i], all[i], regions[i].at - message, expected);
+      else sum = mismatch(ranges[i], all[i], ranges[i].at - message, expected);
     }
     return sum;
   }
@@ -90,12 +91,12 @@ class DeviceMemory final : public Memory {
     check_launch();
   }
 
-  AllWrongBytes compare(const std::array<Region, 3>& regions, const Contents& expected) {
+  AllWrongBytes compare(const std::array<CheckedRange, 3>& ranges, const Contents& expected) {
     AllWrongBytes all;
     all.fill({~0ULL, 0});
     copy_to_device(found_.data(), all.data(), sizeof all);
-    for (std::size_t i = 0; i < regions.size(); ++i) {
-      const auto& [at, bytes, fill] = regions[i];
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      const auto& [at, bytes, fill] = ranges[i];
       kernels::check_contents<<<kernels::pattern_blocks(bytes), kernels::pattern_threads>>>(
           reinterpret_cast<const std::uint8_t*>(at), bytes, expected, fill,
           reinterpret_cast<WrongBytes*>(found_.data()) + i);
@@ -105,12 +106,12 @@ class DeviceMemory final : public Memory {
     return all;
   }
 
-  // The first wrong byte of a region that begins `origin` bytes behind the message's start.
-  static Mismatch mismatch(const Region& region, const WrongBytes& wrong, std::int64_t origin,
+  // The first wrong byte of a range that begins `origin` bytes behind the message's start.
+  static Mismatch mismatch(const CheckedRange& range, const WrongBytes& wrong, std::int64_t origin,
                            const Contents& contents) {
     std::uint8_t actual = 0;
-    copy_to_host(&actual, region.at + wrong.first, 1);
-    const std::uint64_t word = kernels::word_of(region.fill, contents, wrong.first / kernels::word_bytes);
+    copy_to_host(&actual, range.at + wrong.first, 1);
+    const std::uint64_t word = kernels::word_of(range.fill, contents, wrong.first / kernels::word_bytes);
     return Mismatch{0, static_cast<std::int64_t>(wrong.first) + origin, kernels::byte_of(word, wrong.first), actual,
                     wrong.count};
   }

@@ -1,8 +1,6 @@
 // A stream and an event that destroy themselves; both begin empty.
 #pragma once
 
-#include <memory>
-
 #include "gpu/check.cuh"
 #include "gpu/gpu.hpp"
 
@@ -45,10 +43,7 @@ class Stream {
     return made;
   }
 
-  struct Destroy {
-    void operator()(StreamHandle stream) const noexcept { cudaStreamDestroy(stream); }
-  };
-  std::unique_ptr<CUstream_st, Destroy> handle_;
+  Owned<CUstream_st, cudaStreamDestroy> handle_;
 };
 
 class Event {
@@ -84,10 +79,7 @@ class Event {
     return made;
   }
 
-  struct Destroy {
-    void operator()(cudaEvent_t event) const noexcept { cudaEventDestroy(event); }
-  };
-  std::unique_ptr<CUevent_st, Destroy> handle_;
+  Owned<CUevent_st, cudaEventDestroy> handle_;
 };
 
 }  // namespace volley::gpu

@@ -16,12 +16,20 @@ class Library {
     if (handle_ == nullptr) throw std::runtime_error(dlerror());
   }
 
-  // The function of that name and type. Throws std::runtime_error when the library lacks it.
-  template <class Function>
-  [[nodiscard]] Function* find(const char* name) const {
+  // A function whose type is that of the pointer that it is assigned to.
+  struct Symbol {
+    void* address;
+    template <class Function>
+    operator Function*() const {  // NOLINT(google-explicit-constructor)
+      return reinterpret_cast<Function*>(address);
+    }
+  };
+
+  // Throws std::runtime_error when the library lacks the function.
+  [[nodiscard]] Symbol find(const char* name) const {
     void* found = dlsym(handle_, name);
     if (found == nullptr) throw std::runtime_error(dlerror());
-    return reinterpret_cast<Function*>(found);
+    return {found};
   }
 
  private:

@@ -173,21 +173,21 @@ class DeviceTransport final : public Transport {
   }
 
   [[nodiscard]] Launch launch_of(const View& view, std::uint64_t count, int window_messages) const {
-    Launch launch{};
-    launch.send = view.send;
-    launch.recv = view.recv;
-    launch.recv_there = buffers_.opposite(view.recv);
-    launch.bytes = view.bytes;
-    launch.last_offset = view.last_offset;
-    launch.inbox = inbox();
-    launch.inbox_there = inbox_there();
-    launch.last = last_;
-    launch.count = count;
-    launch.window_messages = window_messages;
-    launch.leads = leads_;
-    launch.wait =
-        wait_up_to(timeout_ns + timeout_ns_per_byte * view.bytes * static_cast<std::uint64_t>(window_messages));
-    return launch;
+    return {.send = view.send,
+            .recv = view.recv,
+            .recv_there = buffers_.opposite(view.recv),
+            .bytes = view.bytes,
+            .last_offset = view.last_offset,
+            .inbox = inbox(),
+            .inbox_there = inbox_there(),
+            .last = last_,
+            .count = count,
+            .window_messages = window_messages,
+            .leads = leads_,
+            .sends = false,
+            .receives = false,
+            .wait = wait_up_to(timeout_ns +
+                               timeout_ns_per_byte * view.bytes * static_cast<std::uint64_t>(window_messages))};
   }
 
   // The last message leaves from elsewhere. It has a launch of its own, which waits behind the one of all others: an

@@ -29,38 +29,20 @@ struct UniqueId {
 inline constexpr Result success = 0;  // ncclSuccess
 inline constexpr int bytes_type = 0;  // ncclInt8
 
-// What the functions look like; none is defined here.
-namespace abi {
-Result ncclGetVersion(int*);
-const char* ncclGetErrorString(Result);
-const char* ncclGetLastError(Comm);
-Result ncclGetUniqueId(UniqueId*);
-Result ncclCommInitRank(Comm*, int ranks, UniqueId, int rank);
-Result ncclCommDestroy(Comm);
-Result ncclCommAbort(Comm);
-Result ncclCommGetAsyncError(Comm, Result*);
-Result ncclGroupStart();
-Result ncclGroupEnd();
-Result ncclSend(const void*, std::size_t, int type, int peer, Comm, gpu::StreamHandle);
-Result ncclRecv(void*, std::size_t, int type, int peer, Comm, gpu::StreamHandle);
-}  // namespace abi
-
 struct Nccl {
   Library library{"libnccl.so.2"};
-  decltype(&abi::ncclGetVersion) get_version = library.find<decltype(abi::ncclGetVersion)>("ncclGetVersion");
-  decltype(&abi::ncclGetErrorString) error_string =
-      library.find<decltype(abi::ncclGetErrorString)>("ncclGetErrorString");
-  decltype(&abi::ncclGetLastError) last_error = library.find<decltype(abi::ncclGetLastError)>("ncclGetLastError");
-  decltype(&abi::ncclGetUniqueId) get_unique_id = library.find<decltype(abi::ncclGetUniqueId)>("ncclGetUniqueId");
-  decltype(&abi::ncclCommInitRank) init_rank = library.find<decltype(abi::ncclCommInitRank)>("ncclCommInitRank");
-  decltype(&abi::ncclCommDestroy) destroy = library.find<decltype(abi::ncclCommDestroy)>("ncclCommDestroy");
-  decltype(&abi::ncclCommAbort) abort = library.find<decltype(abi::ncclCommAbort)>("ncclCommAbort");
-  decltype(&abi::ncclCommGetAsyncError) async_error =
-      library.find<decltype(abi::ncclCommGetAsyncError)>("ncclCommGetAsyncError");
-  decltype(&abi::ncclGroupStart) group_start = library.find<decltype(abi::ncclGroupStart)>("ncclGroupStart");
-  decltype(&abi::ncclGroupEnd) group_end = library.find<decltype(abi::ncclGroupEnd)>("ncclGroupEnd");
-  decltype(&abi::ncclSend) send = library.find<decltype(abi::ncclSend)>("ncclSend");
-  decltype(&abi::ncclRecv) recv = library.find<decltype(abi::ncclRecv)>("ncclRecv");
+  Result (*get_version)(int*) = library.find("ncclGetVersion");
+  const char* (*error_string)(Result) = library.find("ncclGetErrorString");
+  const char* (*last_error)(Comm) = library.find("ncclGetLastError");
+  Result (*get_unique_id)(UniqueId*) = library.find("ncclGetUniqueId");
+  Result (*init_rank)(Comm*, int ranks, UniqueId, int rank) = library.find("ncclCommInitRank");
+  Result (*destroy)(Comm) = library.find("ncclCommDestroy");
+  Result (*abort)(Comm) = library.find("ncclCommAbort");
+  Result (*async_error)(Comm, Result*) = library.find("ncclCommGetAsyncError");
+  Result (*group_start)() = library.find("ncclGroupStart");
+  Result (*group_end)() = library.find("ncclGroupEnd");
+  Result (*send)(const void*, std::size_t, int type, int peer, Comm, gpu::StreamHandle) = library.find("ncclSend");
+  Result (*recv)(void*, std::size_t, int type, int peer, Comm, gpu::StreamHandle) = library.find("ncclRecv");
 
   // Throws std::runtime_error with NCCL's words and the place when `result` is not success.
   void check(Result result, const char* call, std::source_location where = std::source_location::current()) const {

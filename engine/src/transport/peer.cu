@@ -32,10 +32,10 @@ class Doorbell {
 
   // Collective over the pair.
   explicit Doorbell(const RankGroup& pair)
-      : segment_(make_pair_segment(pair, sizeof(Counts), [](std::byte* at) { new (at) Counts; })) {
-    auto* counts = std::launder(reinterpret_cast<Counts*>(segment_.data()));
-    mine_ = &counts->of[pair.self].rings;
-    theirs_ = &counts->of[pair.peer()].rings;
+      : segment_(make_pair_segment(pair, sizeof(Bells), [](std::byte* at) { new (at) Bells; })) {
+    auto* bells = std::launder(reinterpret_cast<Bells*>(segment_.data()));
+    mine_ = &bells->of[pair.self].rings;
+    theirs_ = &bells->of[pair.peer()].rings;
   }
 
   void ring() { mine_->store(++rung_, std::memory_order_release); }
@@ -53,8 +53,8 @@ class Doorbell {
   static constexpr unsigned looks_between_yields = 10'000;
   static constexpr std::size_t line_bytes = 128;  // processors fetch lines of 64 bytes in pairs
 
-  struct Counts {
-    struct Line {
+  struct Bells {
+    struct Bell {
       alignas(line_bytes) std::atomic<std::uint64_t> rings{0};
     } of[2];
   };

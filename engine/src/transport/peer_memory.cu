@@ -58,16 +58,17 @@ PeerBuffers::PeerBuffers(const RankGroup& pair, const Buffers& mine) {
   std::array<Message, 2> messages{};
   agreed_step(pair, [&] {
     for (std::size_t i = 0; i < places.size(); ++i) {
-      sides_[i].block = gpu::block_of(places[i]);
-      sides_[i].mine = places[i];
-      messages[i] = {gpu::ipc_handle(sides_[i].block.base), static_cast<std::size_t>(places[i] - sides_[i].block.base)};
+      buffers_[i].block = gpu::block_of(places[i]);
+      buffers_[i].mine = places[i];
+      messages[i] = {gpu::ipc_handle(buffers_[i].block.base),
+                     static_cast<std::size_t>(places[i] - buffers_[i].block.base)};
     }
   });
   messages = swapped(messages, pair);
   agreed_step(pair, [&] {
     for (std::size_t i = 0; i < places.size(); ++i) {
-      sides_[i].mapping = mapped_from_peer(messages[i].block, pair);
-      sides_[i].theirs = sides_[i].mapping.data() + messages[i].offset;
+      buffers_[i].mapping = mapped_from_peer(messages[i].block, pair);
+      buffers_[i].theirs = buffers_[i].mapping.data() + messages[i].offset;
     }
   });
 }

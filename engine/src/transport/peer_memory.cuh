@@ -30,18 +30,18 @@ class PeerBuffers {
   // the two buffers. Both ranks use equal views (one buffer both ways, or two), so a message's place there follows
   // from its place here.
   [[nodiscard]] std::byte* opposite(const std::byte* mine) const {
-    const Side& side = sides_[0].block.holds(mine) ? sides_[0] : sides_[1];
-    return side.theirs + (mine - side.mine);
+    const MappedBuffer& buffer = buffers_[0].block.holds(mine) ? buffers_[0] : buffers_[1];
+    return buffer.theirs + (mine - buffer.mine);
   }
 
  private:
-  struct Side {
+  struct MappedBuffer {
     gpu::Block block;  // the allocation here that the buffer is in
     const std::byte* mine = nullptr;
     gpu::IpcMapping mapping;
     std::byte* theirs = nullptr;
   };
-  std::array<Side, 2> sides_;  // send, recv
+  std::array<MappedBuffer, 2> buffers_;  // send, recv
 };
 
 }  // namespace volley

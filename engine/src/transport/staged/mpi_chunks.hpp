@@ -59,7 +59,7 @@ class MpiChunks {
  private:
   static constexpr int chunk_tag = 30;
 
-  struct Ring {
+  struct SlotMemory {
     Buffer buffer;
     std::size_t bytes = 0;
     void reserve(std::size_t wanted) {
@@ -82,8 +82,8 @@ class MpiChunks {
   std::size_t stride_ = 0;
   std::vector<MPI_Request> sending_;
   std::vector<MPI_Request> receiving_;
-  Ring out_;
-  Ring in_;
+  SlotMemory out_;
+  SlotMemory in_;
 };
 
 }  // namespace volley
