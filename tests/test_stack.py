@@ -10,8 +10,9 @@ import pytest
 from fake_engine import install
 from volley.errors import MachineError, UserError
 from volley.machine import installed as installed_files
+from volley.machine import mpi_stack
 from volley.machine.mpi_stack import BuildFacts, Stack, assemble, read_facts
-from volley.run import engine_path as locate
+from volley.run import engine_path
 from volley.run.launchers.launchers import LAUNCHERS
 from volley.run.launchers.spec import LaunchSpec
 
@@ -85,6 +86,17 @@ def test_facts_of_a_later_build_are_passed_over(tmp_path: Path) -> None:
     assert read_facts(engine).mpi_family == "openmpi"
 
 
+def test_a_path_with_a_space_is_preloaded_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A space separates the libraries of LD_PRELOAD (ld.so(8))."""
+    folder = tmp_path / "my env" / "lib"
+    monkeypatch.setattr(installed_files, "installed_file", lambda _, name: str(folder / name))
+    monkeypatch.setattr(mpi_stack, "has_driver", lambda: True)
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/lib")
+    environment = assemble(tmp_path / "volley-engine", WHEEL).environment
+    assert environment["LD_PRELOAD"].split(":")[-1] == "libucp.so.0"
+    assert environment["LD_LIBRARY_PATH"] == f"{folder}:/opt/lib"
+
+
 def test_what_an_assembly_sets_is_said_and_reaches_the_ranks() -> None:
     stack = Stack(WHEEL, Path("/env/bin/mpirun"), mca={"pml": "ucx"}, environment={"LD_PRELOAD": "/env/libucp.so"})
     assert stack.describe() == "Open MPI 5.0.11 (wheel), pml=ucx, LD_PRELOAD=/env/libucp.so, CUDA 13.0"
@@ -104,11 +116,11 @@ def test_an_assembly_that_needs_nothing_sets_nothing() -> None:
 def test_volley_engine_must_name_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VOLLEY_ENGINE", str(tmp_path))
     with pytest.raises(UserError, match="VOLLEY_ENGINE"):
-        locate.engine_path()
+        engine_path.engine_path()
 
 
 def test_without_an_engine_the_sentence_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VOLLEY_ENGINE", raising=False)
-    monkeypatch.setattr(locate, "NAME", "no-such-engine")
+    monkeypatch.setattr(engine_path, "NAME", "no-such-engine")
     with pytest.raises(MachineError, match="pip install"):
-        locate.engine_path()
+        engine_path.engine_path()

@@ -134,19 +134,6 @@ def _address(info: Any) -> str:
     return pci_address(_text(info.busId))
 
 
-def _first(values: Any) -> bool:
-    """Return the current one of two modes, current and pending."""
-    return bool(values[0])
-
-
-def _hertz(megahertz: int) -> int:
-    return megahertz * 10**6
-
-
-def _milli(value: int) -> float:
-    return value / 1000
-
-
 _QUESTIONS: dict[str, tuple[str, tuple[int, ...], Callable[[Any], Any]]] = {
     "uuid": ("nvmlDeviceGetUUID", (), _text),
     "name": ("nvmlDeviceGetName", (), _text),
@@ -155,19 +142,23 @@ _QUESTIONS: dict[str, tuple[str, tuple[int, ...], Callable[[Any], Any]]] = {
     "pcie_generation_max": ("nvmlDeviceGetMaxPcieLinkGeneration", (), int),
     "pcie_width": ("nvmlDeviceGetCurrPcieLinkWidth", (), int),
     "pcie_width_max": ("nvmlDeviceGetMaxPcieLinkWidth", (), int),
-    "sm_clock_hz": ("nvmlDeviceGetClockInfo", (1,), _hertz),  # NVML_CLOCK_SM 1, NVML_CLOCK_MEM 2
-    "sm_clock_max_hz": ("nvmlDeviceGetMaxClockInfo", (1,), _hertz),
-    "memory_clock_hz": ("nvmlDeviceGetClockInfo", (2,), _hertz),
-    "memory_clock_max_hz": ("nvmlDeviceGetMaxClockInfo", (2,), _hertz),
+    "sm_clock_hz": (
+        "nvmlDeviceGetClockInfo",
+        (1,),
+        lambda megahertz: megahertz * 10**6,
+    ),  # NVML_CLOCK_SM 1, NVML_CLOCK_MEM 2
+    "sm_clock_max_hz": ("nvmlDeviceGetMaxClockInfo", (1,), lambda megahertz: megahertz * 10**6),
+    "memory_clock_hz": ("nvmlDeviceGetClockInfo", (2,), lambda megahertz: megahertz * 10**6),
+    "memory_clock_max_hz": ("nvmlDeviceGetMaxClockInfo", (2,), lambda megahertz: megahertz * 10**6),
     "compute_mode": ("nvmlDeviceGetComputeMode", (), int),
-    "ecc": ("nvmlDeviceGetEccMode", (), _first),
+    "ecc": ("nvmlDeviceGetEccMode", (), lambda modes: bool(modes[0])),
     # NVML_MEMORY_ERROR_TYPE_CORRECTED 0, _UNCORRECTED 1; NVML_VOLATILE_ECC 0
     "ecc_corrected": ("nvmlDeviceGetTotalEccErrors", (0, 0), int),
     "ecc_uncorrected": ("nvmlDeviceGetTotalEccErrors", (1, 0), int),
-    "power_w": ("nvmlDeviceGetPowerUsage", (), _milli),
-    "power_limit_w": ("nvmlDeviceGetEnforcedPowerLimit", (), _milli),
+    "power_w": ("nvmlDeviceGetPowerUsage", (), lambda milliwatts: milliwatts / 1000),
+    "power_limit_w": ("nvmlDeviceGetEnforcedPowerLimit", (), lambda milliwatts: milliwatts / 1000),
     "temperature_c": ("nvmlDeviceGetTemperature", (0,), int),  # NVML_TEMPERATURE_GPU
-    "mig": ("nvmlDeviceGetMigMode", (), _first),
+    "mig": ("nvmlDeviceGetMigMode", (), lambda modes: bool(modes[0])),
 }
 """By key of the records: the function, its arguments after the handle, and how its answer is written."""
 
