@@ -22,7 +22,7 @@ COMMAND = Command(
     options=(BatchOptions,),
     run=_run,
     examples=(
-        "volley batch --scheduler slurm --nodes 2 --gpus-per-node 1 -- pingpong --transport all",
+        "volley batch --scheduler slurm --gpus-per-node 4 -- matrix --section all",
         "volley batch --scheduler lsf --account ABC123 --module cuda -o volley.lsf -- transports",
         "volley batch --scheduler age --account GROUP --node-resource rt_AF --module cuda/11.2/11.2.2",
     ),

