@@ -20,27 +20,11 @@ HINT = "volley matrix --transport host measures between ranks"
 POINT_TIME_S = 0.1
 """A cell has large messages or little noise: this is where an interval of 1 % is reached or never."""
 
-SECTIONS = {
-    "host-to-gpu": "bandwidth from pinned memory of the host",
-    "gpu-to-host": "bandwidth to it",
-    "uni/off": "bandwidth of copies, peer access off",
-    "bi/off": "the same, both ways at once",
-    "completion/off": "latency of one small copy, peer access off",
-    "issue/off": "back-to-back small copies as the GPU performs them, peer access off (the CUDA sample's GPU latency)",
-    "enqueue/off": "the same as the host enqueues them (its CPU latency)",
-    "uni": "bandwidth of copies that the row's GPU writes",
-    "uni/read": "bandwidth of copies that it reads",
-    "bi": "bandwidth of copies both ways at once",
-    "uni/kernel": "bandwidth of a kernel's stores",
-    "uni/kernel-read": "bandwidth of a kernel's loads",
-    "bi/kernel": "bandwidth of kernels' stores both ways at once",
-    "completion": "latency of one small copy, as the host sees it",
-    "issue": "back-to-back small copies as the GPU performs them (the CUDA sample's GPU latency)",
-    "enqueue": "the same as the host enqueues them (its CPU latency)",
-    "store": "latency of 8 bytes that kernels store, half a round trip",
-    "load": "latency of a kernel's load",
-}
-"""The engine's sections, in its order."""
+SECTIONS = (
+    "host-to-gpu", "gpu-to-host", "uni/off", "bi/off", "completion/off", "issue/off", "enqueue/off", "uni", "uni/read",
+    "bi", "uni/kernel", "uni/kernel-read", "bi/kernel", "completion", "issue", "enqueue", "store", "load",
+)  # fmt: skip
+"""The engine's sections, in its order; docs/method says what each one is."""
 
 TESTS = ("corrupt", "hang")
 """Sections that break one pair on purpose; they run only if they are named."""

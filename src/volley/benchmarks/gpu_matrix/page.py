@@ -215,6 +215,7 @@ def _names(pairs: Sequence[Pair]) -> str:
 def _data(case: GpuMatrixCase, pair: Pair) -> dict[str, Any]:
     section, access = case.section, case.cells[pair].peer_access
     return {
+        **common.data_of(case, pair),
         "section": section.section,
         "figure": section.metric,
         "mover": section.engine,
@@ -226,5 +227,4 @@ def _data(case: GpuMatrixCase, pair: Pair) -> dict[str, Any]:
         "first": "host" if pair[0] == HOST else pair[0],
         "second": pair[1],
         "peer_access": None if access is None else "on" if access else "off",
-        **common.data_of(case, pair),
     }

@@ -13,7 +13,7 @@ from volley.benchmarks.matrix.case import MatrixCase
 from volley.benchmarks.matrix.comparable import FLAG_FROM, Pair, compare, suspects
 from volley.machine.line_rate import LineRate, Route, between
 from volley.run.records import Device
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.run.series import Series, same_request, series_of
 
 HOST = -1

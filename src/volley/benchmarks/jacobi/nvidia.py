@@ -11,7 +11,7 @@ from typing import TextIO
 
 from volley.benchmarks.jacobi.records import JacobiPoint, JacobiResidual
 from volley.benchmarks.jacobi.results import FLOPS, JacobiResults, Solution, check_every, solution
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.text import count, escape_controls
 
 SHOWN_EVERY = 100

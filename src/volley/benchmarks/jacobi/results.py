@@ -14,7 +14,7 @@ from typing import Literal
 
 from volley.benchmarks.jacobi.grids import Grid
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.run.series import Series, series_of
 from volley.statistics.estimates import Estimate, across_launches, median
 
@@ -123,16 +123,6 @@ class Solution:
     def overall_updates_per_s(self) -> float | None:
         """Lattice updates a second of run time, as NVIDIA's example states them."""
         return self.updates * self.point.iterations / self.run_s if self.run_s else None
-
-    @property
-    def flops_per_s(self) -> float | None:
-        """Floating-point operations a second in the steady state."""
-        return self.updates_per_s * FLOPS if self.updates_per_s else None
-
-    @property
-    def algorithmic_Bps(self) -> float | None:
-        """NVIDIA's "device bandwidth": more than memory really moves, where caches serve the neighbours."""
-        return self.updates_per_s * self.algorithmic_bytes if self.updates_per_s else None
 
     @property
     def compulsory_Bps(self) -> float | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
 from volley.benchmarks.matrix.case import CellT, MatrixCase
 from volley.benchmarks.matrix.comparable import SUSPECT_FROM, Pair
 from volley.benchmarks.matrix.records import MatrixCell
@@ -122,6 +124,10 @@ def percent(fraction: float) -> str:
 # -------------------------------------------------------------------------------------------------------- data
 
 
+_LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "gpu", "rank")
+"""What a row for programs has in columns of its own, or leaves out of the cell: its samples."""
+
+
 def data_of(case: MatrixCase[CellT], pair: Pair) -> dict[str, Any]:
     """Return the part of a row for programs that all matrices have.
 
@@ -129,9 +135,8 @@ def data_of(case: MatrixCase[CellT], pair: Pair) -> dict[str, Any]:
     """
     cell, compared = case.cells[pair], case.ratios.get(pair)
     return {
+        **{name: value for name, value in asdict(cell).items() if name not in _LEFT_OUT},
         "kind": case.kinds[pair],
-        "status": cell.status,
-        "samples": cell.samples,
         "time_us": scaled(cell.median_s, 1e6),
         "time_low_us": scaled(cell.low_s, 1e6),
         "time_high_us": scaled(cell.high_s, 1e6),
@@ -140,7 +145,4 @@ def data_of(case: MatrixCase[CellT], pair: Pair) -> dict[str, Any]:
         "ratio": compared and compared.ratio,
         "comparable_pairs": compared and compared.comparable,
         "suspect": any(each.pair == pair for each in case.suspects),
-        "messages_timed": cell.messages_timed,
-        "messages_verified": cell.messages_verified,
-        "reason": cell.reason,
     }

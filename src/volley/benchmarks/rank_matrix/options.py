@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from volley.benchmarks.points.options import PointOptions
-from volley.benchmarks.stream.options import StreamOptions
+from volley.benchmarks.points.options import PointOptions, WindowOptions
 from volley.errors import UserError
 from volley.run import readers
 from volley.run.commandline import Options, flag, group, option
@@ -38,7 +37,7 @@ class RankMatrixOptions(Options):
         default=(8,),
         metavar="SIZES",
         panel=WHAT,
-        help="Message sizes whose latency is measured, as --sizes of volley pingpong; none: no latency.",
+        help="Message sizes whose latency is measured (ping-pong), e.g. 8 or 8:4k; none: no latency.",
     )
     bandwidth: tuple[int, ...] = option(
         read=_sizes_or_none,
@@ -55,7 +54,7 @@ class RankMatrixOptions(Options):
         panel=WHAT,
         help="isolated: one pair at a time; loaded: the rounds of a round robin, in which all ranks are busy.",
     )
-    flood: StreamOptions = group(StreamOptions, only=("direction", "window"))
+    flood: WindowOptions = group(WindowOptions)
     repeats: int = option(
         read=readers.number(),
         default=3,

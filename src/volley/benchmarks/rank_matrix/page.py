@@ -22,7 +22,7 @@ _COLUMNS = (
     "samples", "time_us", "time_low_us", "time_high_us", "bandwidth_GBps", "of_ceiling", "ratio", "ratio_again",
     "ratio_again_low", "blamed", "reason",
 )  # fmt: skip
-"""``time_us`` is half a round trip of a ping-pong or a window of a stream, the median over the visits; its bounds are
+"""``time_us`` is half a round trip of a ping-pong, or else a window, the median over the visits; its bounds are
 their range, those of a single visit its 95 % interval.  ``ratio_again`` is the ratio to the controls where the pair
 was measured again, ``blamed`` says whether that flagged it."""
 
@@ -195,7 +195,6 @@ def _data(case: RankMatrixCase, pair: Pair) -> dict[str, Any]:
         "first_rank": pair[0],
         "second_rank": pair[1],
         **common.data_of(case, pair),
-        "mismatch": case.cells[pair].mismatch,
         "ratio_again": again and again.again.median,
         "ratio_again_low": again and again.again.low,
         "ratio_again_high": again and again.again.high,

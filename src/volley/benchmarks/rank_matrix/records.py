@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from volley.benchmarks.matrix.records import MatrixCell
+from volley.benchmarks.points.options import WindowOptions
 from volley.benchmarks.rank_matrix.options import RankMatrixOptions
-from volley.benchmarks.stream.options import StreamOptions
 from volley.run.records import RECORD_VERSION, Frozen, Mismatch, NonNegative, Positive, Status, Version
 
 RankPair = Annotated[list[NonNegative], Meta(min_length=2, max_length=2)]
@@ -28,11 +28,11 @@ class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
     latency_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of ping-pongs.")] = []
     bandwidth_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of streams.")] = []
     window: Annotated[Positive, Meta(description="of a stream: messages in flight before one acknowledgement.")] = (
-        StreamOptions.window
+        WindowOptions.window
     )
     direction: Annotated[
         Literal["uni", "bi"], Meta(description="of a stream: `uni`: the first rank sends; `bi`: both send at once.")
-    ] = StreamOptions.direction  # type: ignore[assignment]
+    ] = WindowOptions.direction  # type: ignore[assignment]
     pairs: Annotated[
         list[RankPair],
         Meta(

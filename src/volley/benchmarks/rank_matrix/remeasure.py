@@ -16,7 +16,7 @@ from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, cases_of, is_remeasurement
 from volley.run.jobs import Job
 from volley.run.plan import Plan
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.text import count
 
 

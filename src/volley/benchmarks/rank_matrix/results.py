@@ -19,7 +19,7 @@ from volley.benchmarks.rank_matrix.slow_pairs import Remeasurement
 from volley.machine.line_rate import LineRate, line_rate
 from volley.run.plan import Plan
 from volley.run.records import Rank
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.run.series import Series, series_of
 from volley.statistics import estimates
 
@@ -38,7 +38,8 @@ class RankMatrixCase(MatrixCase[RankMatrixCell]):
 
     transport: str
     mode: Literal["isolated", "loaded"]
-    pattern: Literal["pingpong", "stream"]
+    pattern: str
+    """What is sent; without a window it is a ping-pong."""
     remeasured: Mapping[Pair, Remeasurement] = field(default_factory=dict)
     """The suspects that were measured again."""
 
