@@ -128,6 +128,7 @@ lint: $(VENV)/.lint
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
 	$(VENV)/bin/clang-format --dry-run --Werror $(CXX_FILES)
 
 format: $(VENV)/.lint
@@ -143,7 +144,7 @@ bench-peers: $(INSTALLED)
 	PYTHONPATH=bench $(VENV)/bin/python -m peers measure "$(PEERS)" -o build/peers.jsonl $(BENCH)
 
 docs: $(INSTALLED)
-	PYTHONPATH=src $(VENV)/bin/python -m volley.generate
+	PYTHONPATH=src $(VENV)/bin/python docs/make/generate.py
 	PYTHONPATH=src $(VENV)/bin/python docs/make/pages.py
 	PYTHONPATH=src:bench $(VENV)/bin/python -m peers page
 

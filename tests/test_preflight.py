@@ -22,7 +22,8 @@ from volley.run import preflight, session
 from volley.run.engine import About, Ending, Stop, TransportAbout
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight
-from volley.run.records_file import RunLog, read_runs
+from volley.run.records_file import read_runs
+from volley.run.run_log import RunLog
 
 ABOUT = About(
     transports=tuple(

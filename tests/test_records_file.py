@@ -23,7 +23,8 @@ from volley.errors import UserError
 from volley.run import records_file
 from volley.run.plan import Plan
 from volley.run.records import End, Run, Transport
-from volley.run.records_file import LineReader, RecordError, RunLog, VersionError, encode_line
+from volley.run.records_file import LineReader, VersionError, encode_line
+from volley.run.run_log import RecordError, RunLog
 
 SCHEMA = EXAMPLES.parent
 names = pytest.mark.parametrize("path", RECORD_FILES, ids=lambda path: path.stem)

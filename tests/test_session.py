@@ -25,6 +25,7 @@ from volley.run.engine import About, EngineProcess, Stop, TransportAbout, clean
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import Site, choose_transports, count_pair, count_ranks
 from volley.run.options import JobOptions
+from volley.run.run_log import RunLog
 
 SIZES = (8, 64)
 
@@ -52,7 +53,7 @@ def measure(*words: str, command: str = "pingpong") -> int:
     return measure_benchmark(*read_command([command, "--format", "csv", *sizes, *words]))
 
 
-def read_runs(path: Path) -> list[records_file.RunLog]:
+def read_runs(path: Path) -> list[RunLog]:
     return records_file.read_runs(path, BENCHMARKS)
 
 

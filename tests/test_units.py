@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.units import DEFAULT_SIZES, LARGEST, SizeError, approximate_size, format_size, parse_size, parse_sizes
+from volley.units import (
+    LARGEST,
+    SizeError,
+    approximate_size,
+    format_cpulist,
+    format_duration,
+    format_sig,
+    format_size,
+    parse_size,
+    parse_sizes,
+)
 
 SIZES = st.integers(1, LARGEST)
 
@@ -52,7 +62,7 @@ def test_an_empty_message_is_refused(text: str) -> None:
 
 
 def test_the_default_is_the_tutorials_28_sizes() -> None:
-    assert parse_sizes(DEFAULT_SIZES) == tuple(8 << i for i in range(28))
+    assert parse_sizes("8:1Gi") == tuple(8 << i for i in range(28))
 
 
 @pytest.mark.parametrize(
@@ -153,3 +163,33 @@ def test_sizes_for_people(size: int, shown: str) -> None:
 )
 def test_computed_sizes_have_three_digits(size: float, shown: str) -> None:
     assert approximate_size(size) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"),
+        (0.00012345, "0.0001234"),
+        (0.33, "0.3300"),
+        (9.9996, "10.00"),
+        (19.534, "19.53"),
+        (178956.97, "178957"),
+        (1e-20, "0.0000000000"),
+        (-1.5, "-1.500"),
+        (float("inf"), "∞"),
+        (float("-inf"), "–"),
+        (float("nan"), "–"),
+    ],
+)
+def test_numbers_have_four_significant_digits_and_no_exponent(value: float, shown: str) -> None:
+    assert format_sig(value) == shown
+
+
+@given(st.floats(1e-6, 1e12), st.integers(1, 6))
+def test_digits_keep_the_value(value: float, significant: int) -> None:
+    assert float(format_sig(value, significant)) == pytest.approx(value, rel=0.51 * 10 ** (1 - significant))
+
+
+def test_lists_of_cpus_and_lengths_of_time() -> None:
+    assert format_cpulist([8, 0, 1, 2, 3, 3]) == "0-3,8"
+    assert [format_duration(each) for each in (7.6, 200, 7500)] == ["8 s", "3 min 20 s", "2 h 5 min"]

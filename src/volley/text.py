@@ -61,13 +61,3 @@ def count(number: int, word: str) -> str:
 def mpi_name(library: str) -> str:
     """Shorten what MPI says of itself to its name and version: ``Open MPI v5.0.11, package: …``."""
     return " ".join(escape_controls(library.partition(",")[0]).replace("Version:", "").split())[:60]
-
-
-# Names of before; they go when nobody imports them any more.
-from volley.units import format_cpulist as spans  # noqa: E402, F401
-from volley.units import format_duration as duration  # noqa: E402, F401
-from volley.units import format_sig as digits  # noqa: E402, F401
-
-harmless = escape_controls
-aligned = align_decimals
-several = join_words

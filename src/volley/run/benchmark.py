@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from volley.run.forecast import Forecast
     from volley.run.jobs import Jobs, Site
     from volley.run.plan import Plan
-    from volley.run.records_file import RunLog
+    from volley.run.run_log import RunLog
 
 
 @dataclass(frozen=True, kw_only=True)

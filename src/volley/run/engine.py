@@ -21,7 +21,7 @@ from volley.errors import MachineError, UserError
 from volley.machine.signals import signal_name
 from volley.run import engine_path
 from volley.run.plan import Plan
-from volley.run.records_file import LineReader, RecordError
+from volley.run.run_log import RecordError
 
 _SAYS = "volley-engine: "
 _MOST_LINES = 400
@@ -254,8 +254,8 @@ class EngineProcess:
             else:  # text on stdout is somebody's message (hydra prints there)
                 self._hear(line)
 
-    def records(self, plan: Plan, read: LineReader) -> Iterator[tuple[bytes, Any]]:
-        """Hand the plan over, and yield each line and its record as they arrive, to the last."""
+    def records(self, plan: Plan, read: Callable[[bytes], Any]) -> Iterator[tuple[bytes, Any]]:
+        """Hand the plan over, and yield each line and what ``read`` makes of it as they arrive, to the last."""
         for line in self.lines(plan):
             try:
                 record = read(line)

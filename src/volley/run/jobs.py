@@ -17,7 +17,7 @@ from volley.text import count, escape_controls, join_words
 
 if TYPE_CHECKING:
     from volley.run.engine import About
-    from volley.run.records_file import RunLog
+    from volley.run.run_log import RunLog
 
 PAIR = 2
 """Ranks of a benchmark that is between two."""

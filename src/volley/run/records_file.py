@@ -12,101 +12,24 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, Union
+from typing import Any, Union
 
 import msgspec
 
 from volley.errors import UserError
 from volley.run.benchmark import Benchmark
-from volley.run.records import COMMON, PLAN_VERSION, RECORD_VERSION, End, Hardware, Run, Status, Transport
+from volley.run.records import COMMON, PLAN_VERSION, RECORD_VERSION, Run
+from volley.run.run_log import RecordError, RunLog
 from volley.text import count, escape_controls
 
 _ENCODER = msgspec.json.Encoder()
 _MOST_SHOWN = 20
 
-Of = TypeVar("Of")
-
-
-class RecordError(UserError):
-    """A line that is no record of this version; the message says what is wrong with it."""
-
 
 class VersionError(RecordError):
     """A record or plan of a version that this volley does not know."""
-
-
-@dataclass
-class RunLog:
-    """All records of one run, in the order in which they were written."""
-
-    run: Run | None = None
-    """Its ``plan.options`` is a struct of the benchmark's own type."""
-    transports: list[Transport] = field(default_factory=list)
-    records: list[Any] = field(default_factory=list)
-    """The benchmark's own."""
-    end: End | None = None
-    hardware: list[Hardware] = field(default_factory=list)
-    """What the front read of the GPUs, before and after; empty where it read nothing."""
-    problems: list[str] = field(default_factory=list)
-    """Sentences about lines that could not be read, with their line numbers where they come from a file."""
-
-    @property
-    def complete(self) -> bool:
-        """True when the run has its first and its last record and every line between could be read."""
-        return self.run is not None and self.end is not None and not self.problems
-
-    def of(self, kind: type[Of]) -> list[Of]:
-        """Return the benchmark's records of one type."""
-        return [record for record in self.records if isinstance(record, kind)]
-
-    @property
-    def statuses(self) -> list[Status]:
-        """How each measurement ended: of a record by itself (``status``), or of its parts (``statuses``)."""
-        found: list[Status] = []
-        for record in self.records:
-            if hasattr(record, "statuses"):
-                found += record.statuses
-            elif hasattr(record, "status"):
-                found.append(record.status)
-        return found
-
-    def add(self, record: Any) -> None:
-        """Append a record of this run.
-
-        Raises:
-            RecordError: if the record does not belong where it comes; it is kept all the same, unless it would take
-                the place of an earlier one.
-        """
-        kind = record.__struct_config__.tag
-        late = self.end is not None
-        if isinstance(record, Run):
-            if self.run is not None:
-                raise RecordError("a second run record within one run")
-            self.run = record
-        elif isinstance(record, Transport):
-            self.transports.append(record)
-        elif isinstance(record, Hardware):
-            self.hardware.append(record)
-        elif isinstance(record, End):
-            if late:
-                raise RecordError("a second end record within one run")
-            self.end = record
-        else:
-            self.records.append(record)
-        if late:
-            raise RecordError(f"a {kind} record after the end of its run")
-        if self.run is None:
-            raise RecordError(f"a {kind} record before any run record")
-
-    def take(self, record: Any) -> None:
-        """Append a record as :meth:`add` does; one that does not belong where it comes is a problem of the run."""
-        try:
-            self.add(record)
-        except RecordError as error:
-            self.problems.append(str(error))
 
 
 # ---------------------------------------------------------------------------------------------------- one line

@@ -10,7 +10,7 @@ from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_USAGE
 from volley.run.benchmark import Benchmark
 from volley.run.engine import Ending
 from volley.run.records import End
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.text import escape_controls
 
 _LOADER = 127

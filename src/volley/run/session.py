@@ -31,7 +31,8 @@ from volley.run.plan import Plan
 from volley.run.preflight import Preflight
 from volley.run.progress import Progress
 from volley.run.records import End, Run
-from volley.run.records_file import LineReader, RunLog, Writer, encode_line, open_writer
+from volley.run.records_file import LineReader, Writer, encode_line, open_writer
+from volley.run.run_log import RunLog
 from volley.run.run_outcome import RunOutcome, judge, stopped, worst
 from volley.run.start import Start, join_launcher, start_alone, start_launcher
 from volley.text import ascii_json, escape_controls

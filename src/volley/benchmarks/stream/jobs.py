@@ -16,8 +16,8 @@ def jobs(options: StreamOptions, site: Site) -> Jobs:
     part = StreamPlan(
         sizes_bytes=list(options.points.sizes),
         fresh_buffers=options.points.fresh_buffers,
-        window=options.window,
-        direction="bi" if options.direction == "bi" else "uni",
+        window=options.flood.window,
+        direction="bi" if options.flood.direction == "bi" else "uni",
     )
     plan = make_plan(
         "stream",
