@@ -10,7 +10,7 @@ import pytest
 
 from volley.setup.proof import MpiInstallation, prove
 from volley.setup.wheels import environment_at
-from volley.setup.work import StepError
+from volley.setup.work import Folders, StepError
 
 MPI = environment_at(None).mpi
 
@@ -59,27 +59,34 @@ def without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 
-def test_host_memory_is_sent_and_compared_where_there_is_no_gpu() -> None:
-    proof = prove(MpiInstallation(MPI.bin), os.environ)
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    made = Folders(tmp_path / "place")
+    made.make()
+    return made
+
+
+def test_host_memory_is_sent_and_compared_where_there_is_no_gpu(folders: Folders) -> None:
+    proof = prove(MpiInstallation(MPI.bin), os.environ, folders)
     assert (proof.memory, proof.wrong_bytes, proof.sizes_bytes) == ("host", 0, [8, 1 << 20])
     assert proof.why_host in ("there is no NVIDIA driver", "the NVIDIA driver offers no GPU")
     assert "Open MPI" in proof.library
 
 
-def test_a_byte_that_does_not_arrive_is_caught(tmp_path: Path) -> None:
+def test_a_byte_that_does_not_arrive_is_caught(folders: Folders, tmp_path: Path) -> None:
     with pytest.raises(StepError, match=r"delivered 4 wrong bytes \(host memory\)"):
-        prove(library(tmp_path, "libloses.so", LOSES), os.environ)
+        prove(library(tmp_path, "libloses.so", LOSES), os.environ, folders)
 
 
-def test_gpu_memory_is_sent_through_the_driver(tmp_path: Path) -> None:
-    proof = prove(library(tmp_path, "libcuda.so.1", DRIVER), os.environ)
+def test_gpu_memory_is_sent_through_the_driver(folders: Folders, tmp_path: Path) -> None:
+    proof = prove(library(tmp_path, "libcuda.so.1", DRIVER), os.environ, folders)
     assert (proof.memory, proof.gpus, proof.why_host) == ("device", 1, "")
 
 
-def test_a_program_that_does_not_compile_is_shown(tmp_path: Path) -> None:
+def test_a_program_that_does_not_compile_is_shown(folders: Folders, tmp_path: Path) -> None:
     for name in ("mpicc", "mpirun"):
         (tmp_path / name).write_text("#!/bin/sh\necho roundtrip.c:1: no such header >&2\nexit 1\n", encoding="utf-8")
         (tmp_path / name).chmod(0o755)
-    with pytest.raises(StepError, match="cannot compile") as caught:
-        prove(MpiInstallation(tmp_path), os.environ)
+    with pytest.raises(StepError, match="the compiler of the new MPI failed with exit code 1") as caught:
+        prove(MpiInstallation(tmp_path), os.environ, folders)
     assert caught.value.tail == ["roundtrip.c:1: no such header"]

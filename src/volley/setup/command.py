@@ -137,5 +137,5 @@ def _prove(
     if not options.prove:
         progress.say("not proven, as asked: no transfer was made")
         return
-    for sentence in sentences(prove(mpi, environment, folders.temporary)):
+    for sentence in sentences(prove(mpi, environment, folders)):
         progress.say(sentence)

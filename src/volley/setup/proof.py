@@ -6,9 +6,8 @@ What a library reports of itself proves nothing.  ``prove`` is the one place tha
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -16,15 +15,15 @@ from typing import Literal
 
 import msgspec
 
-from volley.errors import MachineError
 from volley.machine.mpi_stack import UCX_MCA
 from volley.machine.signals import fatal_signal
 from volley.run import inside_launcher
 from volley.run.launchers.launchers import LAUNCHERS
 from volley.run.launchers.spec import LaunchSpec, cores
-from volley.setup.work import StepError
+from volley.setup.work import Folders, StepError, run_logged, tail
 from volley.text import escape_controls
 
+_SOURCE = resources.files("volley.setup") / "roundtrip.c"
 LIMIT_S = 120.0
 """A transfer that takes longer hangs: it is over in about a second."""
 
@@ -52,24 +51,30 @@ class TransferProof(msgspec.Struct, frozen=True, kw_only=True):
     """The MPI's own description, with every character that is not plain ASCII replaced."""
 
 
-def prove(mpi: MpiInstallation, environment: Mapping[str, str], scratch: Path | None = None) -> TransferProof:
+def prove(mpi: MpiInstallation, environment: Mapping[str, str], folders: Folders) -> TransferProof:
     """Send a message there and back between two ranks, on GPU memory where there is a GPU, and compare every byte.
 
     Args:
         mpi: the MPI to prove.
         environment: the environment to start from; a launcher's variables in it are left out.
-        scratch: where to put the little program; a temporary folder unless given.
+        folders: where the little program and the log go.
 
     Raises:
-        MachineError: if the program cannot be compiled or started.
+        MachineError: if there is no such MPI.
         StepError: if the transfer failed, with what was said.
     """
     plain = inside_launcher.scrubbed(environment)
-    with tempfile.TemporaryDirectory(dir=scratch) as folder, resources.as_file(_SOURCE) as source:
-        program = Path(folder) / "roundtrip"
-        _compile(mpi, source, program, plain)
-        job = LaunchSpec(
-            engine=(str(program),),
+    log, openmpi = folders.logs / "proof.log", LAUNCHERS["openmpi"]
+    log.write_bytes(b"")
+
+    def run(tokens: list[str], title: str, **more: str) -> None:
+        run_logged(tokens, log, title=title, environment={**plain, **more}, folder=folders.temporary, limit_s=LIMIT_S)
+
+    with tempfile.TemporaryDirectory(dir=folders.temporary) as folder, resources.as_file(_SOURCE) as source:
+        program = f"{folder}/roundtrip"
+        run([str(mpi.bin / "mpicc"), "-O1", str(source), "-o", program, "-ldl"], "the compiler of the new MPI")
+        spec = LaunchSpec(
+            engine=(program,),
             ranks=2,
             cores=cores(),
             root=os.geteuid() == 0,
@@ -77,56 +82,32 @@ def prove(mpi: MpiInstallation, environment: Mapping[str, str], scratch: Path | 
             variables=mpi.variables,
             environment=plain,
         )
-        openmpi = LAUNCHERS["openmpi"]
-        tokens = [str(mpi.bin / "mpirun"), *openmpi.words(job), *job.engine]
-        return _read(_run(tokens, {**plain, **openmpi.environment(job)}), tokens)
+        failure = None
+        try:
+            run([str(mpi.bin / "mpirun"), *openmpi.words(spec), program], "the transfer", **openmpi.environment(spec))
+        except StepError as error:
+            failure = error
+        return _read(log, failure)
 
 
-_SOURCE = resources.files("volley.setup") / "roundtrip.c"
-
-
-def _compile(mpi: MpiInstallation, source: Path, program: Path, environment: Mapping[str, str]) -> None:
-    done = _run([str(mpi.bin / "mpicc"), "-O1", str(source), "-o", str(program), "-ldl"], environment)
-    if done.returncode:
-        raise StepError(f"{mpi.bin / 'mpicc'} cannot compile a small C program", _lines(done.stderr))
-
-
-def _run(tokens: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
+def _read(log: Path, failure: StepError | None) -> TransferProof:
+    """Read the one line that the transfer prints among what MPI says."""
+    said = log.read_text("utf-8", errors="replace")
     try:
-        return subprocess.run(
-            tokens, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=False
+        proof = msgspec.json.decode(
+            next(line for line in said.splitlines() if line.startswith("{")), type=TransferProof
         )
-    except OSError as error:
-        raise MachineError(f"cannot run {escape_controls(tokens[0])}: {error.strerror}") from None
-    except subprocess.TimeoutExpired as error:
-        sentence = f"{escape_controls(tokens[0])} had not ended after {LIMIT_S:g} s: the transfer hangs"
-        raise StepError(sentence, _lines(error.stderr or b"")) from None
-
-
-def _read(done: subprocess.CompletedProcess[bytes], tokens: Sequence[str]) -> TransferProof:
-    """Read the one line of the transfer."""
-    try:
-        answer = next(line for line in done.stdout.splitlines() if line.startswith(b"{"))
-        proof = msgspec.json.decode(answer, type=TransferProof)
     except (StopIteration, msgspec.MsgspecError):
-        raise StepError(f"the transfer failed: {_cause(done, tokens)}", _lines(done.stderr)) from None
+        name = fatal_signal(said)
+        if name:
+            why = f"the transfer failed: {name} in a rank; an MPI that is not CUDA-aware ends so on device memory"
+            raise StepError(f"{why}; the whole log: {log}", tail(log)) from None
+        raise failure or StepError(f"the transfer said nothing; the whole log: {log}", tail(log)) from None
     if proof.wrong_bytes:
         raise StepError(f"the transfer delivered {proof.wrong_bytes} wrong bytes ({proof.memory} memory)")
-    if done.returncode:
-        raise StepError(f"the data arrived, but {_cause(done, tokens)}", _lines(done.stderr))
+    if failure:
+        raise StepError(f"the data arrived, but {failure}", failure.tail)
     return proof
-
-
-def _cause(done: subprocess.CompletedProcess[bytes], tokens: Sequence[str]) -> str:
-    if name := fatal_signal(done.stderr.decode(errors="replace")):
-        return f"{name} in a rank; an MPI that is not CUDA-aware ends so on device memory"
-    return f"{escape_controls(tokens[0])} ended with exit code {done.returncode}"
-
-
-def _lines(text: bytes) -> list[str]:
-    """Return the last lines of what was said; Open MPI's errors hold NUL bytes."""
-    lines = text.replace(b"\0", b"").decode(errors="replace").splitlines()
-    return [line for line in lines if line.strip()][-20:]
 
 
 def sentences(proof: TransferProof) -> list[str]:

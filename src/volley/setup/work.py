@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -96,7 +97,8 @@ def run_logged(
     title: str,
     environment: Mapping[str, str],
     folder: Path,
-    tick: Callable[[str], None],
+    tick: Callable[[str], None] = lambda _: None,
+    limit_s: float = float("inf"),
 ) -> None:
     """Run one command to its end, with its output in the log.
 
@@ -107,9 +109,10 @@ def run_logged(
         environment: its whole environment.
         folder: where to run it.
         tick: called twice a second with the last line of the log.
+        limit_s: after this time it is ended.
 
     Raises:
-        StepError: if it fails, with the end of the log.
+        StepError: if it fails or takes too long, with the end of the log.
         MachineError: if there is no such program.
     """
     with log.open("ab") as output:
@@ -125,11 +128,16 @@ def run_logged(
             )
         except OSError as error:
             raise MachineError(f"cannot run {escape_controls(tokens[0])}: {error.strerror}") from None
+        begun = time.monotonic()
         try:
             while process.poll() is None:
                 with suppress(subprocess.TimeoutExpired):
-                    process.wait(TICK_S)
+                    process.wait(min(TICK_S, limit_s))
                 tick(next(iter(tail(log, 1)), ""))
+                if time.monotonic() - begun > limit_s:
+                    raise StepError(
+                        f"{title} had not ended after {limit_s:g} s: it hangs; the whole log: {log}", tail(log)
+                    )
         except BaseException:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
@@ -146,7 +154,8 @@ def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
     with log.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 800 * lines))
-        return file.read().decode(errors="replace").splitlines()[-lines:]
+        text = file.read().replace(b"\0", b"").decode(errors="replace")  # Open MPI's errors hold NUL bytes
+    return [line for line in text.splitlines() if line.strip()][-lines:]
 
 
 def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
