@@ -63,7 +63,7 @@ class LineRate:
         return f"{format_sig(self.one_way_Bps / 1e9)} GB/s over {self.over} ({escape_controls(self.words)})"
 
     def of(self, direction: str | None) -> float:
-        """Return the line rate of what is shown: a stream ``bi`` shows both directions together."""
+        """Return the line rate of what is shown; ``bi`` shows both directions together."""
         return self.both_ways_Bps if direction == "bi" else self.one_way_Bps
 
 

@@ -79,15 +79,10 @@ class Stack:
         """Return the stack as JSON for the plan's ``launch``."""
         return {
             "described": self.describe(),
-            "mpi_family": self.built.mpi_family,
-            "mpi_version": self.built.mpi_version,
-            "mpi_source": self.built.mpi_source,
-            "mpi_libdir": self.built.mpi_libdir,
+            **msgspec.to_builtins(self.built),
             "mpiexec": str(self.mpiexec) if self.mpiexec else None,
             "mca": dict(self.mca),
             "environment": dict(self.environment),
-            "cuda_version": self.built.cuda_version,
-            "cuda_architectures": list(self.built.cuda_architectures),
         }
 
 
@@ -135,20 +130,16 @@ def preload(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _mpiexec(engine: Path, built: BuildFacts) -> Path | None:
-    """Find the mpirun that belongs to the engine's MPI."""
+    """Find the mpirun that belongs to the engine's MPI.
+
+    That of a wheel is beside the library that the engine's run path names, which leads from
+    ``<environment>/lib/pythonX.Y/site-packages/volley/bin`` to ``<environment>/lib``; or where the wheel's list of
+    files says.  Only an engine that was not installed (a developer's build) makes it worth the time to read the list.
+    """
     if built.mpiexec:
         return Path(built.mpiexec) if os.access(built.mpiexec, os.X_OK) else None
     if built.mpi_source == "system":
         return None
-    return _wheel_mpiexec(engine, built)
-
-
-def _wheel_mpiexec(engine: Path, built: BuildFacts) -> Path:
-    """Find the mpirun of a wheel: beside the library that the engine's run path names, or where the wheel's list says.
-
-    The run path leads from ``<environment>/lib/pythonX.Y/site-packages/volley/bin`` to ``<environment>/lib``.  Only an
-    engine that was not installed (a developer's build) makes it worth the time to read the list.
-    """
     beside = engine.parent / "../../../../.." / _MPIEXEC[built.mpi_family]
     if engine.parents[1].name == installed.PACKAGE and os.access(beside, os.X_OK):
         return Path(os.path.normpath(beside))

@@ -96,7 +96,7 @@ def facts() -> NvmlFacts:
         return NvmlFacts(
             driver_version=_text(nvml.nvmlSystemGetDriverVersion()),
             devices=[_device_facts(device) for device in devices],
-            p2p=[[_peer_read(one, other) for other in devices] for one in devices],
+            p2p=[[status or why for status, why in (one.peer(other, "read") for other in devices)] for one in devices],
         )
 
 
@@ -142,11 +142,8 @@ _QUESTIONS: dict[str, tuple[str, tuple[int, ...], Callable[[Any], Any]]] = {
     "pcie_generation_max": ("nvmlDeviceGetMaxPcieLinkGeneration", (), int),
     "pcie_width": ("nvmlDeviceGetCurrPcieLinkWidth", (), int),
     "pcie_width_max": ("nvmlDeviceGetMaxPcieLinkWidth", (), int),
-    "sm_clock_hz": (
-        "nvmlDeviceGetClockInfo",
-        (1,),
-        lambda megahertz: megahertz * 10**6,
-    ),  # NVML_CLOCK_SM 1, NVML_CLOCK_MEM 2
+    # NVML_CLOCK_SM 1, NVML_CLOCK_MEM 2
+    "sm_clock_hz": ("nvmlDeviceGetClockInfo", (1,), lambda megahertz: megahertz * 10**6),
     "sm_clock_max_hz": ("nvmlDeviceGetMaxClockInfo", (1,), lambda megahertz: megahertz * 10**6),
     "memory_clock_hz": ("nvmlDeviceGetClockInfo", (2,), lambda megahertz: megahertz * 10**6),
     "memory_clock_max_hz": ("nvmlDeviceGetMaxClockInfo", (2,), lambda megahertz: megahertz * 10**6),
@@ -170,6 +167,7 @@ class _Device:
         self.nvml, self.index = nvml, index
         self.handle = nvml.nvmlDeviceGetHandleByIndex(index)
         self.unread: dict[str, str] = {}
+        self.uuid: str = self.ask("uuid")["uuid"] or ""
 
     def ask(self, *keys: str) -> dict[str, Any]:
         """Return the answers to these questions of the table."""
@@ -232,14 +230,13 @@ class _Device:
         speeds = {link: speed or common for link, speed in zip(links, each, strict=True)}
         return {link: float(speed * 10**6) for link, speed in speeds.items() if speed}
 
-    def peer(self, other: _Device, capability: str) -> str:
-        """Return NVML's words about what this GPU can do with another's memory.
-
-        Raises:
-            NVMLError: where it does not say.
-        """
-        status = self.nvml.nvmlDeviceGetP2PStatus(self.handle, other.handle, PEER_CAPS[capability])
-        return PEER_STATUS.get(status, f"NVML's status {status}")
+    def peer(self, other: _Device, capability: str) -> tuple[str | None, str]:
+        """Return what this GPU can do with another's memory in NVML's words; ``None`` and why where it does not say."""
+        try:
+            status = self.nvml.nvmlDeviceGetP2PStatus(self.handle, other.handle, PEER_CAPS[capability])
+        except Exception as error:
+            return None, _error_text(error)
+        return PEER_STATUS.get(status, f"NVML's status {status}"), ""
 
 
 def _field_value(field: Any) -> int | None:
@@ -255,13 +252,16 @@ def _hardware(when: When, host: str, uuids: Collection[str] | None) -> Hardware:
     try:
         with _nvml() as nvml:
             devices = [_Device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
-            used = [(device, gpu) for device in devices for gpu in [_gpu(device)] if uuids is None or gpu.uuid in uuids]
+            used = [device for device in devices if uuids is None or device.uuid in uuids]
             return Hardware(
                 when=when,
                 host=host,
                 driver_version=_text(nvml.nvmlSystemGetDriverVersion()),
-                gpus=[gpu for _, gpu in used],
-                peers=[_peer_status(*pair) for pair in combinations(used, 2)],
+                gpus=[_gpu(device) for device in used],
+                peers=[
+                    PeerStatus(first=one.uuid, second=other.uuid, **{key: one.peer(other, key)[0] for key in PEER_CAPS})
+                    for one, other in combinations(used, 2)
+                ],
                 reason=None if used else "NVML lists no GPU that is used here",
             )
     except Exception as error:
@@ -269,15 +269,16 @@ def _hardware(when: When, host: str, uuids: Collection[str] | None) -> Hardware:
 
 
 def _gpu(device: _Device) -> Gpu:
-    answers = device.ask(*(key for key in _QUESTIONS if key != "compute_mode"))
+    answers = device.ask(*(key for key in _QUESTIONS if key not in {"uuid", "compute_mode"}))
     links = device.links()
     return Gpu(
         index=device.index,
+        uuid=device.uuid,
         nvlinks=None if links is None else [_nvlink(link) for link in links if link.active],
         nvlinks_inactive=sum(not link.active for link in links or ()),
         clocks_event_reasons=_clock_reasons(device),
         unread=device.unread,
-        **{**answers, "uuid": answers["uuid"] or ""},
+        **answers,
     )
 
 
@@ -294,29 +295,17 @@ def _nvlink(link: LinkFacts) -> NvLink:
 
 def _clock_reasons(device: _Device) -> list[str] | None:
     """Return what holds the clocks down, as words; drivers before 535 know the function under its first name."""
-    nvml, handle = device.nvml, device.handle
-    read_now = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
     try:
+        bits = device.nvml.nvmlDeviceGetCurrentClocksEventReasons(device.handle)
+    except Exception:
         try:
-            bits = read_now(handle) if read_now else nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-        except nvml.NVMLError_FunctionNotFound:
-            bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-    except Exception as error:
-        device.unread["clocks_event_reasons"] = _error_text(error)
-        return None
+            bits = device.nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device.handle)
+        except Exception as error:
+            device.unread["clocks_event_reasons"] = _error_text(error)
+            return None
     known = [word for bit, word in _REASONS.items() if bits & bit]
     rest = bits & ~sum(_REASONS)
     return [*known, f"unknown reason {rest:#x}"] if rest else known
-
-
-def _peer_status(first: tuple[_Device, Gpu], second: tuple[_Device, Gpu]) -> PeerStatus:
-    found: dict[str, str | None] = {}
-    for capability in PEER_CAPS:
-        try:
-            found[capability] = first[0].peer(second[0], capability)
-        except Exception:
-            found[capability] = None
-    return PeerStatus(first=first[1].uuid, second=second[1].uuid, **found)
 
 
 # ---------------------------------------------------------------------------------------------- facts for doctor
@@ -324,13 +313,6 @@ def _peer_status(first: tuple[_Device, Gpu], second: tuple[_Device, Gpu]) -> Pee
 
 def _device_facts(device: _Device) -> NvmlDevice:
     pcie = ("pcie_generation", "pcie_generation_max", "pcie_width", "pcie_width_max")
-    answers = device.ask("uuid", "name", "pci", "mig", "compute_mode", "ecc", *pcie)
+    answers = device.ask("name", "pci", "mig", "compute_mode", "ecc", *pcie)
     known = {key: answer for key, answer in answers.items() if answer is not None}
-    return NvmlDevice(index=device.index, links=device.links() or [], **known)
-
-
-def _peer_read(one: _Device, other: _Device) -> str:
-    try:
-        return one.peer(other, "read")
-    except Exception as error:
-        return _error_text(error)
+    return NvmlDevice(index=device.index, uuid=device.uuid, links=device.links() or [], **known)
