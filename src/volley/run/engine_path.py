@@ -40,7 +40,7 @@ def engine_path() -> str:
     beside = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin", NAME)
     found = beside if _is_program(beside) else _installed()
     if found is None:
-        raise MachineError(f"the engine is not built; install volley with `pip install {DISTRIBUTION}`, or run `make`")
+        raise MachineError(f"the engine is not built: {_install()}")
     return found
 
 
@@ -53,9 +53,15 @@ def local_engine_path() -> str:
     """
     path = os.path.join(os.path.dirname(engine_path()), LOCAL_NAME)
     if not _is_program(path):
-        how = f"point {VARIABLE} to an engine that has both" if os.environ.get(VARIABLE) else "install volley again"
+        how = f"point {VARIABLE} to an engine that has both" if os.environ.get(VARIABLE) else _install()
         raise MachineError(f"there is no program {path}, which measures between GPUs: {how}")
     return path
+
+
+def _install() -> str:
+    from volley.machine.origin import install_command  # noqa: PLC0415  start-up: only where the engine is missing
+
+    return install_command()
 
 
 def _is_program(path: str) -> bool:
