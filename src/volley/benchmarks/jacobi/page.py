@@ -113,8 +113,12 @@ def _legend(solutions: Sequence[Solution]) -> Iterator[str]:
         yield from _about(solution)
     yield from slower_parts(measured)
     kinds = {solution.time.kind for solution in measured if solution.time}
-    bounds = ["±: 95 % confidence interval of the median of batch means"] if "ci" in kinds else []
-    ranges = [f"(±): range of fewer than {FEWEST} batches"] if "range" in kinds else []
+    launches = max(solution.launches for solution in measured)
+    over = f" over {launches} launches" if launches > 1 else " of batch means"
+    bounds = [f"±: 95 % confidence interval of the median{over}"] if "ci" in kinds else []
+    ranges = (
+        [f"(±): range of fewer than {FEWEST} {'launches' if launches > 1 else 'batches'}"] if "range" in kinds else []
+    )
     compulsory = f"compulsory: {measured[0].compulsory_bytes} B an update, 10^9 B/s"
     yield "; ".join([*bounds, *ranges, "updates: 10^9 points a second", compulsory])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from volley.run import readers
 from volley.run.commandline import Options, flag, option
@@ -45,7 +46,7 @@ class PointOptions(Options):
 class WindowOptions(Options):
     """How many messages are in flight, and which way they go."""
 
-    direction: str = option(
+    direction: Literal["uni", "bi"] = option(
         read=readers.choice("uni", "bi"),
         default="uni",
         metavar="uni|bi",

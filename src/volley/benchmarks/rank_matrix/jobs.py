@@ -43,7 +43,7 @@ def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
         latency_sizes_bytes=list(options.latency),
         bandwidth_sizes_bytes=list(options.bandwidth),
         window=options.flood.window,
-        direction=options.flood.direction,  # type: ignore[arg-type]
+        direction=options.flood.direction,
         repeats=options.repeats,
         samples=options.samples,
     )

@@ -32,7 +32,7 @@ class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
     )
     direction: Annotated[
         Literal["uni", "bi"], Meta(description="of a stream: `uni`: the first rank sends; `bi`: both send at once.")
-    ] = WindowOptions.direction  # type: ignore[assignment]
+    ] = WindowOptions.direction
     pairs: Annotated[
         list[RankPair],
         Meta(
