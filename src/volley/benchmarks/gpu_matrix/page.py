@@ -227,4 +227,5 @@ def _data(case: GpuMatrixCase, pair: Pair) -> dict[str, Any]:
         "first": "host" if pair[0] == HOST else pair[0],
         "second": pair[1],
         "peer_access": None if access is None else "on" if access else "off",
+        "suspect": any(each.pair == pair for each in case.suspects),
     }

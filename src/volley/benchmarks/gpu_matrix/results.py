@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.matrix.case import MatrixCase
@@ -48,7 +49,7 @@ class GpuMatrixCase(MatrixCase[GpuMatrixCell]):
         """The host is at one end: there is one row, and not one for each GPU."""
         return self.section.ends != "gpus"
 
-    @property
+    @cached_property
     def best_s(self) -> float | None:
         """The shortest time between two ends."""
         return min((time_s for pair, time_s in self.times.items() if pair[0] != pair[1]), default=None)

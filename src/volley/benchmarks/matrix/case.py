@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Generic, Literal, TypeVar
 
 from volley.benchmarks.matrix.comparable import Pair, PairRatio, uneven
@@ -42,7 +43,7 @@ class MatrixCase(Generic[CellT]):
     suspects: tuple[PairRatio, ...] = ()
     """The pairs that took longer than comparable pairs."""
 
-    @property
+    @cached_property
     def times(self) -> dict[Pair, float]:
         """Seconds of each good pair."""
         return {pair: cell.median_s for pair, cell in self.cells.items() if cell.median_s is not None}

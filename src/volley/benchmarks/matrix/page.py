@@ -144,5 +144,4 @@ def data_of(case: MatrixCase[CellT], pair: Pair) -> dict[str, Any]:
         "of_ceiling": case.of_line_rate(pair),
         "ratio": compared and compared.ratio,
         "comparable_pairs": compared and compared.comparable,
-        "suspect": any(each.pair == pair for each in case.suspects),
     }

@@ -44,7 +44,7 @@ def _report(results: RankMatrixResults) -> Report:
             *(note for case in cases for note in common.skipped(_name(case), case, _ranks)),
             *(note for case in cases for note in _findings(case)),
             *notes.slowed(series),
-            *notes.unverified(series),
+            *(notes.unverified(series) if cases else ()),
         ],
         data=Data(_COLUMNS, [_data(case, pair) for case in cases for pair in sorted(case.cells)]),
         runs=series.describe_runs(),
