@@ -31,7 +31,8 @@ def test_decimal_points_stand_in_one_line() -> None:
 
 
 def test_words() -> None:
-    assert [join_words([]), join_words(["a"]), join_words(["a", "b"]), join_words("abc", "or")] == ["", "a", "a and b", "a, b or c"]
+    assert [join_words([]), join_words(["a"]), join_words(["a", "b"])] == ["", "a", "a and b"]
+    assert join_words("abc", "or") == "a, b or c"
     assert [count(1, "point"), count(2, "point"), count(6, "launch")] == ["1 point", "2 points", "6 launches"]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from volley.run import engine_path
+from volley.run.engine_path import engine_path
 from volley.run.launchers.numbers import whole
 
 TYPE_CHECKING = False  # start-up: to import typing, or even collections.abc, takes longer than all of this
@@ -87,7 +87,7 @@ def exec_engine(place: RankInfo, gpus: Sequence[int]) -> None:
         place: of this process.
         gpus: of the ranks, in their order; empty: one a rank.
     """
-    engine = engine_path.engine_path()
+    engine = engine_path()
     if mismatch(place.launcher, str(_build_facts(engine).get("mpi_family"))):
         return
     words = ["--gpus", ",".join(map(str, gpus))] if gpus else []
