@@ -329,7 +329,7 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--scheduler", "slurm", "--", "pingpong", "--hosts", "a,b"), "--directive=--nodelist=a,b"),
         (("--scheduler", "slurm", "--", "pingpong", "--dry-run"), "leave it out of a job"),
         (("--scheduler", "slurm", "--", "pingpong", "--launcher", "srun"), "volley batch --launcher srun -- …"),
-        (("--scheduler", "slurm", "--launcher", "aprun", "--", "pingpong"), "--launcher: there is no 'aprun'; choose auto, "),
+        (("--scheduler", "slurm", "--launcher", "aprun", "--", "pingpong"), "there is no 'aprun'; choose auto, "),
         (("--scheduler", "pbs", "--launcher", "srun", "--", "pingpong"), "srun is of no use in a job of pbs"),
         (("--scheduler", "slurm", "--launcher", "mpich", "--", "pingpong"), "use --launcher openmpi"),
         (("--scheduler", "slurm", "--time", "00:01:00", "--", "--budget", "61"), "raise --time"),
