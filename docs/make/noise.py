@@ -19,7 +19,8 @@ def least_disturbed() -> Iterator[str]:
     falls = [f"from {_off(name, 'median_s'):.0%} to {_off(name, 'low_s'):.0%}" for name in RECORDED]
     yield (
         "On the bandwidths by which the limits were chosen (`noise-2-ranks`, `noise-4-ranks`) the 95th percentile of "
-        f"how far a visit is off falls {falls[0]} with 2 ranks and {falls[1]} with 4 ([records](../../results/README.md))."
+        f"how far a visit is off falls {falls[0]} with 2 ranks and {falls[1]} with 4 "
+        "([records](../../results/README.md))."
     ).replace("%", " %")
 
 

@@ -107,7 +107,8 @@ def aware() -> Drawing:
 
 def overlap() -> Drawing:
     """Draw who works when while one long message is staged in four ways."""
-    drawing = Drawing(WIDTH, 392, "Staging one long message: whole, in chunks through MPI, and through a shared segment")
+    title = "Staging one long message: whole, in chunks through MPI, and through a shared segment"
+    drawing = Drawing(WIDTH, 392, title)
     stages = {"out": ("GPU → host", "host"), "mpi": ("MPI", "mpi"), "in": ("host → GPU", "gpu")}
     left, height = 190.0, 24.0
 
@@ -202,7 +203,8 @@ def gpudirect() -> Drawing:
     drawing.line([(393, 138), (WIDTH - 394, 138)], COPY, 2, dashed=True)
     drawing.line([(393, 160), (WIDTH - 394, 160)], WIRE, 3)
     drawing.line([(60, 276), (110, 276)], COPY, 2, dashed=True)
-    drawing.text((122, 276), "CUDA-aware alone: MPI may stage the bytes through host memory for you", 13, anchor="start")
+    staged = "CUDA-aware alone: MPI may stage the bytes through host memory for you"
+    drawing.text((122, 276), staged, 13, anchor="start")
     drawing.line([(60, 302), (110, 302)], WIRE, 3)
     drawing.text(
         (122, 302), "with GPUDirect RDMA: the network card reads and writes device memory itself", 13, anchor="start"
