@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 from volley.benchmarks.jacobi.grids import Grid
@@ -234,32 +235,15 @@ ScalingKind = Literal["strong", "weak"]
 
 @dataclass(frozen=True)
 class ScalingStep:
-    """One number of processes beside one process."""
+    """One number of processes, compared with one process."""
 
     solution: Solution
-    one_s: float
-    """Seconds of an iteration on one process."""
     kind: ScalingKind
-
-    @property
-    def iteration_s(self) -> float:
-        """Seconds of an iteration."""
-        return self.solution.iteration_s or float("nan")
-
-    @property
-    def ideal_s(self) -> float:
-        """Seconds of an iteration if processes cost each other nothing."""
-        return self.one_s / self.solution.ranks if self.kind == "strong" else self.one_s
-
-    @property
-    def beyond_s(self) -> float:
-        """Seconds that an iteration takes beyond the ideal."""
-        return self.iteration_s - self.ideal_s
-
-    @property
-    def efficiency(self) -> float:
-        """Parallel efficiency: strong T(1) / (n T(n)), weak T(1) / T(n)."""
-        return self.ideal_s / self.iteration_s
+    iteration_s: float
+    beyond_s: float
+    """Seconds of an iteration beyond the ideal: T(1) / n if strong, T(1) if weak."""
+    efficiency: float
+    """Parallel efficiency: strong T(1) / (n T(n)), weak T(1) / T(n)."""
 
 
 def scaling_chains(found: Iterable[Solution]) -> list[list[ScalingStep]]:
@@ -267,20 +251,23 @@ def scaling_chains(found: Iterable[Solution]) -> list[list[ScalingStep]]:
 
     Strong: the global domain is the same.  Weak: the domain of each process is.
     """
-    measured = [solution for solution in found if solution.iteration_s]
-    chains: list[list[ScalingStep]] = []
+    measured = [(solution, solution.iteration_s) for solution in found if solution.iteration_s]
     kinds: tuple[ScalingKind, ...] = ("strong", "weak")
-    for kind in kinds:
-        for one in (solution for solution in measured if solution.ranks == 1):
-            others = [each for each in measured if each.ranks > 1 and _problem(one, kind) == _problem(each, kind)]
-            ordered = sorted(others, key=lambda each: (each.ranks, each.grid))
-            if ordered:
-                chains.append([ScalingStep(each, one.iteration_s or 0.0, kind) for each in (one, *ordered)])
+    chains: list[list[ScalingStep]] = []
+    for kind, (one, one_s) in product(kinds, measured):
+        others = [each for each in measured if each[0].ranks > 1 and _problem(each[0], kind) == _problem(one, kind)]
+        if one.ranks == 1 and others:
+            others.sort(key=lambda each: (each[0].ranks, each[0].grid))
+            chains.append([_step(solution, kind, n_s, one_s) for solution, n_s in ((one, one_s), *others)])
     return chains
 
 
 def _problem(solution: Solution, kind: ScalingKind) -> tuple[object, ...]:
     """Return what solutions must have in common."""
-    size = solution.whole if kind == "strong" else solution.domain
-    point = solution.point
+    point, size = solution.point, solution.whole if kind == "strong" else solution.domain
     return point.transport, point.precision, point.overlap, solution.check_every, point.memory, size
+
+
+def _step(solution: Solution, kind: ScalingKind, iteration_s: float, one_s: float) -> ScalingStep:
+    ideal_s = one_s / solution.ranks if kind == "strong" else one_s
+    return ScalingStep(solution, kind, iteration_s, iteration_s - ideal_s, ideal_s / iteration_s)
