@@ -8,7 +8,7 @@
 
 namespace volley::gpu {
 
-// --- blocking, on the default stream ---
+// --- blocking, on the default Stream ---
 
 inline void copy_to_host(void* host, const void* device, std::size_t bytes) {
   VOLLEY_CUDA_CHECK(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
@@ -34,30 +34,30 @@ inline void copy(void* to, const void* from, std::size_t bytes) {
 
 inline void zero(void* device, std::size_t bytes) { VOLLEY_CUDA_CHECK(cudaMemset(device, 0, bytes)); }
 
-// --- enqueued on a stream ---
+// --- enqueued on a Stream ---
 
-inline void copy_to_host_async(void* host, const void* device, std::size_t bytes, StreamHandle stream) {
-  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream));
+inline void copy_to_host_async(void* host, const void* device, std::size_t bytes, StreamHandle cuda_stream) {
+  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda_stream));
 }
 
-inline void copy_to_device_async(void* device, const void* host, std::size_t bytes, StreamHandle stream) {
-  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
+inline void copy_to_device_async(void* device, const void* host, std::size_t bytes, StreamHandle cuda_stream) {
+  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, cuda_stream));
 }
 
 // Within a device, or to memory of another one that is mapped here.
-inline void copy_on_device_async(void* to, const void* from, std::size_t bytes, StreamHandle stream) {
-  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+inline void copy_on_device_async(void* to, const void* from, std::size_t bytes, StreamHandle cuda_stream) {
+  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cuda_stream));
 }
 
 // Between any two places; CUDA finds out where they are.
-inline void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle stream) {
-  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+inline void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle cuda_stream) {
+  VOLLEY_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda_stream));
 }
 
 // Between two devices, by way of the host where there is no peer access.
 inline void copy_peer_async(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
-                            StreamHandle stream) {
-  VOLLEY_CUDA_CHECK(cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes, stream));
+                            StreamHandle cuda_stream) {
+  VOLLEY_CUDA_CHECK(cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes, cuda_stream));
 }
 
 // --- waiting ---

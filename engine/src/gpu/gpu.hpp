@@ -14,7 +14,7 @@ class Memory;
 
 namespace volley::gpu {
 
-// A CUDA stream as CUDA names it; null: the default stream. Its owner is gpu::Stream (gpu/stream.cuh).
+// A CUDA Stream as CUDA names it; null: the default Stream. Its owner is gpu::Stream (gpu/streams.cuh).
 using StreamHandle = CUstream_st*;
 
 struct Device {

@@ -23,11 +23,11 @@ template <class... Parameters>
 
 // The driver starts all blocks together, or says that it cannot.
 template <class Parameter>
-void launch_together(void (*kernel)(Parameter), unsigned blocks, unsigned threads, StreamHandle stream,
+void launch_together(void (*kernel)(Parameter), unsigned blocks, unsigned threads, StreamHandle cuda_stream,
                      Parameter parameter) {
   void* arguments[] = {&parameter};
   VOLLEY_CUDA_CHECK(
-      cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), blocks, threads, arguments, 0, stream));
+      cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), blocks, threads, arguments, 0, cuda_stream));
 }
 
 }  // namespace volley::gpu

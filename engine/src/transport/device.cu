@@ -8,7 +8,7 @@
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
 #include "gpu/launch.cuh"
-#include "gpu/stream.cuh"
+#include "gpu/streams.cuh"
 #include "transport/agreement.hpp"
 #include "transport/device_kernels.cuh"
 #include "transport/peer_memory.cuh"
@@ -125,17 +125,17 @@ class DeviceTransport final : public Transport {
   void open_halo(const View& view) override { prepare(view); }
   [[nodiscard]] bool host_driven() const override { return false; }
 
-  void leave(const View& view, gpu::StreamHandle stream) override {
+  void leave(const View& view, gpu::StreamHandle cuda_stream) override {
     const auto threads = view.bytes / sizeof(uint4) + 1;
     const auto blocks = std::clamp<std::size_t>((threads + device::halo_threads - 1) / device::halo_threads, 1,
                                                 device::most_halo_blocks);
-    device::store_halo<<<static_cast<unsigned>(blocks), device::halo_threads, 0, stream>>>(
+    device::store_halo<<<static_cast<unsigned>(blocks), device::halo_threads, 0, cuda_stream>>>(
         view.send, buffers_.opposite(view.recv), view.bytes, inbox(), inbox_there(), ++last_);
     gpu::check_launch();
   }
 
-  void arrive(const View&, gpu::StreamHandle stream) override {
-    device::await_halo<<<1, 1, 0, stream>>>(inbox(), wait_up_to(timeout_ns), last_);
+  void arrive(const View&, gpu::StreamHandle cuda_stream) override {
+    device::await_halo<<<1, 1, 0, cuda_stream>>>(inbox(), wait_up_to(timeout_ns), last_);
     gpu::check_launch();
   }
 
@@ -159,8 +159,8 @@ class DeviceTransport final : public Transport {
             {"flag_in_word_most_threads", device::most_threads},
             {"direct_stores_most_blocks", device::most_blocks},
             {"direct_stores_most_threads_per_block", device::most_threads},
-            {"streams", "direct stores at every size"},
-            {"patience_s", static_cast<double>(timeout_ns) * 1e-9}};
+            {"windows", "direct stores at every size"},
+            {"timeout_s", static_cast<double>(timeout_ns) * 1e-9}};
   }
 
  private:

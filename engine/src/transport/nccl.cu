@@ -1,8 +1,8 @@
-// `nccl`: ncclSend and ncclRecv on a stream.
+// `nccl`: ncclSend and ncclRecv on a Stream.
 #include <optional>
 
 #include "gpu/buffers.cuh"
-#include "gpu/stream.cuh"
+#include "gpu/streams.cuh"
 #include "mpi/text.hpp"
 #include "transport/agreement.hpp"
 #include "transport/nccl_library.hpp"
@@ -96,10 +96,10 @@ class NcclTransport final : public Transport {
   // A halo each way is one group, behind the kernel that wrote the one and in front of the one that reads the other.
   // With several neighbours the pairs' groups follow each other in the order in which the pairs were made, which is the
   // same round by round on all ranks: no two wait for each other.
-  void leave(const View& view, gpu::StreamHandle stream) override {
+  void leave(const View& view, gpu::StreamHandle cuda_stream) override {
     begin_group();
-    send(view.send, view.bytes, stream);
-    recv(view.recv, view.bytes, stream);
+    send(view.send, view.bytes, cuda_stream);
+    recv(view.recv, view.bytes, cuda_stream);
     end_group();
   }
   void progress() override { communicator_.check_async(); }
@@ -108,7 +108,7 @@ class NcclTransport final : public Transport {
 
  private:
   static constexpr std::size_t signal_bytes = 8;
-  // Asking NCCL costs more than asking the stream.
+  // Asking NCCL costs more than asking the Stream.
   static constexpr unsigned looks_between_checks = 1024;
 
   [[nodiscard]] nccl::UniqueId unique_id() const {
@@ -121,11 +121,11 @@ class NcclTransport final : public Transport {
   // interface, is a reason here, while in open() the other rank would wait.
   void try_alone() const { const nccl::NcclCommunicator alone(*nccl_, 1, unique_id(), 0); }
 
-  void send(const std::byte* from, std::size_t bytes, gpu::StreamHandle stream) {
-    nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, peer_, communicator_.get(), stream), "ncclSend");
+  void send(const std::byte* from, std::size_t bytes, gpu::StreamHandle cuda_stream) {
+    nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, peer_, communicator_.get(), cuda_stream), "ncclSend");
   }
-  void recv(std::byte* to, std::size_t bytes, gpu::StreamHandle stream) {
-    nccl_->check(nccl_->recv(to, bytes, nccl::bytes_type, peer_, communicator_.get(), stream), "ncclRecv");
+  void recv(std::byte* to, std::size_t bytes, gpu::StreamHandle cuda_stream) {
+    nccl_->check(nccl_->recv(to, bytes, nccl::bytes_type, peer_, communicator_.get(), cuda_stream), "ncclRecv");
   }
   void send(const std::byte* from, std::size_t bytes) { send(from, bytes, stream_.get()); }
   void recv(std::byte* to, std::size_t bytes) { recv(to, bytes, stream_.get()); }

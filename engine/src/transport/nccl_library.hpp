@@ -2,7 +2,7 @@
 //
 // The declarations repeat those of nccl.h, unchanged from NCCL 2.13 (ncclGetLastError is the youngest) to 2.32:
 // ncclUniqueId is a struct of 128 bytes passed by value, ncclResult_t and ncclDataType_t are enumerations of ints,
-// ncclSuccess and ncclInt8 are 0. CUDA's stream handle is the driver's own, so that one made here is good there, though
+// ncclSuccess and ncclInt8 are 0. CUDA's Stream handle is the driver's own, so that one made here is good there, though
 // NCCL brings another copy of the CUDA runtime.
 #pragma once
 

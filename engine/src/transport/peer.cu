@@ -2,11 +2,11 @@
 // host memory in the data path; the hosts signal each other through one cache line each.
 //
 // Why a host and a line signal completion, in this order: the copy, cudaStreamSynchronize, a release store, and on the
-// other side an acquire load. The host sees the stream complete only when the copy's writes are visible to the whole
+// other side an acquire load. The host sees the Stream complete only when the copy's writes are visible to the whole
 // system, the other device included; what the other host does after it has read the new count, it does after that. The
 // receiving host thus sees completion before it enqueues the answer. cudaStreamSynchronize spins
 // (cudaDeviceScheduleAuto with more processors than contexts) on the word that the copy engine writes behind every
-// copy: nothing is added to the stream for it, and asking through an event or cudaStreamQuery would repeat a call's
+// copy: nothing is added to the Stream for it, and asking through an event or cudaStreamQuery would repeat a call's
 // overhead for each look.
 #include <sched.h>
 
@@ -15,7 +15,7 @@
 #include <new>
 
 #include "gpu/copy.cuh"
-#include "gpu/stream.cuh"
+#include "gpu/streams.cuh"
 #include "transport/host_driven.hpp"
 #include "transport/pair_segment.hpp"
 #include "transport/peer_memory.cuh"
@@ -113,8 +113,8 @@ class PeerChannel {
   void acknowledge() { doorbell_.ring(); }
   void await_acknowledgement() { doorbell_.await(); }
 
-  void copy(const View& view, gpu::StreamHandle stream) {
-    gpu::copy_on_device_async(buffers_.opposite(view.recv), view.send, view.bytes, stream);
+  void copy(const View& view, gpu::StreamHandle cuda_stream) {
+    gpu::copy_on_device_async(buffers_.opposite(view.recv), view.send, view.bytes, cuda_stream);
   }
 
  private:
@@ -133,7 +133,7 @@ class Peer final : public HostDriven<PeerChannel> {
   }
 
   // A halo's copy goes behind the kernel that wrote the halo; the hosts signal each other as for a message.
-  void leave(const View& view, gpu::StreamHandle stream) override { channel_.copy(view, stream); }
+  void leave(const View& view, gpu::StreamHandle cuda_stream) override { channel_.copy(view, cuda_stream); }
   void start(const View&) override { channel_.acknowledge(); }
   void finish() override { channel_.await_acknowledgement(); }
 };

@@ -35,9 +35,9 @@ class Transport : public Driver {
   //
   // Both ranks make these calls with views of one size at the same offsets in the buffers. A halo in device memory goes
   // this way:
-  //   leave(view, stream)   behind the kernel that wrote view.send
-  //   start(view), finish() by the host, when the stream has come that far; left out where `host_driven` is false
-  //   arrive(view, stream)  in front of the kernel that reads view.recv
+  //   leave(view, cuda_stream)  behind the kernel that wrote view.send
+  //   start(view), finish() by the host, when the cuda_stream has come that far; left out where `host_driven` is false
+  //   arrive(view, cuda_stream) in front of the kernel that reads view.recv
   // A halo in host memory needs start() and finish() only.
   //
   // Two places of the buffers take turns. A rank sends halo n + 2 into the place of halo n only after it has received

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "gpu/buffers.cuh"
-#include "gpu/stream.cuh"
+#include "gpu/streams.cuh"
 #include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "gpu/stream.cuh"
+#include "gpu/streams.cuh"
 
 namespace volley::jacobi::device {
 

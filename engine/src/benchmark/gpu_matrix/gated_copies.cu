@@ -1,4 +1,4 @@
-// Links whose small copies are enqueued behind a kernel that holds the stream, as the CUDA sample
+// Links whose small copies are enqueued behind a kernel that holds the Stream, as the CUDA sample
 // p2pBandwidthLatencyTest does it: then enqueueing and performing them can be timed apart.
 #include "benchmark/gpu_matrix/routes.cuh"
 #include "gpu/copy.cuh"

@@ -53,7 +53,7 @@ inline void select(const Location& place) {
   if (place.device >= 0) gpu::select(place.device);
 }
 
-// Waits until the stream has done everything. Throws HungError after `timeout`; the stream must then be left alone.
+// Waits until the Stream has done everything. Throws HungError after `timeout`; the Stream must then be left alone.
 void await(const gpu::Stream& cuda_stream, Seconds timeout);
 
 // A link whose messages are verified route by route: written where they come from, looked at where they arrived, and,

@@ -59,7 +59,7 @@ struct ChunkRow {
   std::size_t chunk_bytes;
 };
 
-// More chunks than this are never in flight: the default window of a stream, each message one chunk.
+// More chunks than this are never in flight: the default number of messages in a window, each message one chunk.
 inline constexpr std::size_t most_slots = 64;
 
 // How a transport divides messages: by a table in ascending order, whose last row holds for whatever is longer, for a

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "gpu/copy.cuh"
-#include "gpu/stream.cuh"
+#include "gpu/streams.cuh"
 
 namespace volley {
 
-// Blocking copies on the default stream, as the tutorial does. A copy from pageable memory may return before its bytes
-// are on the device. Later copies of the stream come after them; the clock and other streams may not, so a batch ends
+// Blocking copies on the default Stream, as the tutorial does. A copy from pageable memory may return before its bytes
+// are on the device. Later copies of the Stream come after them; the clock and other streams may not, so a batch ends
 // with settle().
 class BlockingCopies {
  public:
@@ -34,24 +34,24 @@ class BlockingCopies {
   [[nodiscard]] bool in_done(std::uint64_t) { return true; }
 };
 
-// Asynchronous copies from and to pinned memory on a stream for each direction, and an event behind each copy.
+// Asynchronous copies from and to pinned memory on a Stream for each direction, and an event behind each copy.
 class AsyncCopies {
  public:
   void open() {
-    out_.stream = gpu::Stream::make();
-    in_.stream = gpu::Stream::make();
+    out_.cuda_stream = gpu::Stream::make();
+    in_.cuda_stream = gpu::Stream::make();
   }
   void close() {
     out_ = {};
     in_ = {};
   }
   void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) {
-    gpu::copy_to_host_async(host, device, bytes, out_.stream.get());
-    out_.stream.synchronize();
+    gpu::copy_to_host_async(host, device, bytes, out_.cuda_stream.get());
+    out_.cuda_stream.synchronize();
   }
   void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) {
-    gpu::copy_to_device_async(device, host, bytes, in_.stream.get());
-    in_.stream.synchronize();
+    gpu::copy_to_device_async(device, host, bytes, in_.cuda_stream.get());
+    in_.cuda_stream.synchronize();
   }
   void settle() {}  // every copy was seen complete
 
@@ -61,19 +61,19 @@ class AsyncCopies {
     }
   }
   void begin_out(std::uint64_t slot, std::byte* host, const std::byte* device, std::size_t bytes) {
-    gpu::copy_to_host_async(host, device, bytes, out_.stream.get());
-    out_.events[slot].record(out_.stream);
+    gpu::copy_to_host_async(host, device, bytes, out_.cuda_stream.get());
+    out_.events[slot].record(out_.cuda_stream);
   }
   void begin_in(std::uint64_t slot, std::byte* device, const std::byte* host, std::size_t bytes) {
-    gpu::copy_to_device_async(device, host, bytes, in_.stream.get());
-    in_.events[slot].record(in_.stream);
+    gpu::copy_to_device_async(device, host, bytes, in_.cuda_stream.get());
+    in_.events[slot].record(in_.cuda_stream);
   }
   [[nodiscard]] bool out_done(std::uint64_t slot) { return out_.events[slot].happened(); }
   [[nodiscard]] bool in_done(std::uint64_t slot) { return in_.events[slot].happened(); }
 
  private:
   struct Lane {
-    gpu::Stream stream;
+    gpu::Stream cuda_stream;
     std::vector<gpu::Event> events;  // one a slot
   };
   Lane out_;

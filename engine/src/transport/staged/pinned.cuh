@@ -1,5 +1,5 @@
 // `staged/pinned`: whole messages through page-locked host memory, which the copy engine reaches by itself, by
-// asynchronous copies that the host waits for. Its halos are copied on the stream of who computes.
+// asynchronous copies that the host waits for. Its halos are copied on the Stream of who computes.
 #pragma once
 
 #include "gpu/buffers.cuh"
@@ -15,8 +15,8 @@ class StagedPinned : public Whole<gpu::PinnedBuffer, AsyncCopies> {
     halo_in_ = gpu::PinnedBuffer(view.bytes);
   }
   [[nodiscard]] bool staged_through_host() const override { return true; }
-  void leave(const View& view, gpu::StreamHandle stream) override {
-    gpu::copy_to_host_async(halo_out_.data(), view.send, view.bytes, stream);
+  void leave(const View& view, gpu::StreamHandle cuda_stream) override {
+    gpu::copy_to_host_async(halo_out_.data(), view.send, view.bytes, cuda_stream);
   }
   void start(const View& view) override {
     const View host{halo_out_.data(), halo_in_.data(), view.bytes};
@@ -25,8 +25,8 @@ class StagedPinned : public Whole<gpu::PinnedBuffer, AsyncCopies> {
   }
   void progress() override { channel_.mpi().progress(); }
   void finish() override { channel_.mpi().finish(); }
-  void arrive(const View& view, gpu::StreamHandle stream) override {
-    gpu::copy_to_device_async(view.recv, halo_in_.data(), view.bytes, stream);
+  void arrive(const View& view, gpu::StreamHandle cuda_stream) override {
+    gpu::copy_to_device_async(view.recv, halo_in_.data(), view.bytes, cuda_stream);
   }
   void close() override {
     Whole::close();

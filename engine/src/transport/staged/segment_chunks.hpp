@@ -7,10 +7,10 @@
 // host memory for all, and whoever reads the count (acquire) reads them. The receiver raises `emptied` after its host
 // has seen the copy to its device complete. So the last rise of `emptied` says that everything has arrived.
 //
-// The counts could be written by the GPU in stream order instead (cuStreamWriteValue32), and awaited by the other GPU
+// The counts could be written by the GPU in Stream order instead (cuStreamWriteValue32), and awaited by the other GPU
 // (cuStreamWaitValue32). That spares the sender's host a query, half a microsecond, and buys no bandwidth, since the
-// copies of several chunks are queued ahead either way; but a wait in a stream has no deadline and cannot be called
-// off, and a write in a stream costs the GPU a step between copies that the event costs anyway.
+// copies of several chunks are queued ahead either way; but a wait in a Stream has no deadline and cannot be called
+// off, and a write in a Stream costs the GPU a step between copies that the event costs anyway.
 #pragma once
 
 #include <atomic>

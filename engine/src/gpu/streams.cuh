@@ -1,4 +1,4 @@
-// A stream and an event that destroy themselves; both begin empty.
+// A Stream and an event that destroy themselves; both begin empty.
 #pragma once
 
 #include "gpu/check.cuh"
@@ -17,7 +17,7 @@ class Stream {
  public:
   Stream() = default;
 
-  // A stream of the current device that does not wait for the default stream.
+  // A Stream of the current device that does not wait for the default Stream.
   [[nodiscard]] static Stream make() { return with_priority(0); }
 
   // One of the highest priority: its blocks go first where blocks of other streams are waiting, too.
@@ -36,10 +36,10 @@ class Stream {
 
  private:
   [[nodiscard]] static Stream with_priority(int priority) {
-    StreamHandle stream = nullptr;
-    VOLLEY_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority));
+    StreamHandle cuda_stream = nullptr;
+    VOLLEY_CUDA_CHECK(cudaStreamCreateWithPriority(&cuda_stream, cudaStreamNonBlocking, priority));
     Stream made;
-    made.handle_.reset(stream);
+    made.handle_.reset(cuda_stream);
     return made;
   }
 
@@ -55,9 +55,9 @@ class Event {
   // One with a time stamp.
   [[nodiscard]] static Event timed() { return with_flags(cudaEventDefault); }
 
-  void record(const Stream& stream) const { VOLLEY_CUDA_CHECK(cudaEventRecord(get(), stream.get())); }
-  // What is enqueued on the stream from here on comes behind the last record().
-  void hold(const Stream& stream) const { VOLLEY_CUDA_CHECK(cudaStreamWaitEvent(stream.get(), get(), 0)); }
+  void record(const Stream& cuda_stream) const { VOLLEY_CUDA_CHECK(cudaEventRecord(get(), cuda_stream.get())); }
+  // What is enqueued on the Stream from here on comes behind the last record().
+  void hold(const Stream& cuda_stream) const { VOLLEY_CUDA_CHECK(cudaStreamWaitEvent(cuda_stream.get(), get(), 0)); }
 
   // Whether everything before the last record() is complete, and its data is where the host sees it.
   [[nodiscard]] bool happened() const { return is_complete(cudaEventQuery(get()), "cudaEventQuery"); }
