@@ -186,7 +186,7 @@ class Command:
 
     @property
     def title(self) -> str:
-        """How it is called: ``volley pingpong``; ``volley`` alone has no name."""
+        """How it is called: ``volley topo``; ``volley`` alone has no name."""
         return f"volley {self.name}".strip()
 
     def declared(self) -> list[Declared]:
@@ -307,6 +307,7 @@ def _unknown(word: str, known: Sequence[str]) -> str:
 
 _WIDEST = 100
 """Columns of text that the eye follows."""
+_NARROWEST = 60
 _INDENT = 28
 """Where the help of an option begins."""
 
@@ -335,7 +336,7 @@ def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = 
     import shutil  # noqa: PLC0415  start-up: only for the help
     import textwrap  # noqa: PLC0415
 
-    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    width = max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST))
 
     def row(name: str, text: str) -> list[str]:
         lines = textwrap.wrap(text, width - _INDENT) or [""]

@@ -1,6 +1,6 @@
 """Inside a launcher: notice that somebody started this process as one rank of a job, and become that rank.
 
-``mpirun -n 2 volley pingpong`` starts volley twice.  The first rank keeps Python, and the engine is its child; the
+``mpirun -n 2 volley …`` starts volley twice.  The first rank keeps Python, and the engine is its child; the
 others read the same command line and turn into the engine.  So only light modules are imported here.
 """
 
