@@ -11,9 +11,9 @@ import pytest
 from installations import Installation
 from the_command import Command
 from volley import cli
-from volley.machine import facts as f
 from volley.doctor.findings import Diagnosis
 from volley.doctor.registry import CHECKS
+from volley.machine import facts as f
 
 MACHINES = Path(__file__).parent / "machines"
 

@@ -1,4 +1,4 @@
-"""What doctor says: findings, and how a check writes one."""
+"""Findings, and how a check writes one."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def not_applicable(why: str) -> Finding:
 
 
 def not_tested(why: str, remedy: str = "") -> Finding:
-    """The facts do not tell, and why."""
+    """It was not tested, and why."""
     return Finding(status="not tested", said=why, remedy=remedy)
 
 

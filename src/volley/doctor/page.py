@@ -82,7 +82,7 @@ def render_devices(cuda: CudaFacts, out: TextIO) -> None:
         for attribute in ATTRIBUTES:
             if (value := device.attributes.get(attribute.name)) is not None:
                 words = ("no", "yes")[bool(value)] if attribute.unit == "yes/no" else f"{value} {attribute.unit}"
-                rows.add_row(f"   {attribute.says}", words.strip())
+                rows.add_row(f"   {attribute.label}", words.strip())
         console.print(rows)
     if len(cuda.peers) > 1:
         console.print(Text("\npeer access, row reaches column", "bold"))

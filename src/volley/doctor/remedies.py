@@ -56,7 +56,7 @@ def install_volley(facts: Facts, extra: str = "", variables: str = "") -> str:
     """Return the command that installs the copy of volley that captured the facts again.
 
     Args:
-        facts: say where it came from.
+        facts: where it came from.
         extra: a set of optional dependencies, such as ``cuda13``; nothing is built again for them.
         variables: the environment of the build, such as ``MPI_HOME=…``.
     """

@@ -137,7 +137,7 @@ class Attribute:
 
     number: int
     name: str
-    says: str
+    label: str
     unit: str = ""
     """Written after the number; ``yes/no`` for truth values."""
 

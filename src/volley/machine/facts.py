@@ -158,7 +158,7 @@ class LinkFacts(Fact, frozen=True, kw_only=True):
 
 
 class NvmlDevice(Fact, frozen=True, kw_only=True):
-    """A GPU as NVML shows it; null is what it would not say."""
+    """A GPU as NVML shows it; null where NVML has no answer."""
 
     index: Annotated[int, Meta(ge=0, lt=1 << 16)]
     name: str = ""

@@ -187,8 +187,3 @@ def pcie_bytes_per_s(generation: int, width: int) -> float | None:
         return None
     code = 8 / 10 if generation <= 2 else 128 / 130 if generation <= 5 else 236 / 256
     return _GIGATRANSFERS[generation] * 1e9 * width * code / 8
-
-
-def described(found: LineRate) -> str:
-    """Return the line rate in words."""
-    return found.describe()

@@ -11,7 +11,6 @@ from volley.benchmarks.gpu_matrix.results import HOST, WITHIN, GpuMatrixCase, Gp
 from volley.benchmarks.matrix import page as common
 from volley.benchmarks.matrix.comparable import Pair, PairRatio
 from volley.benchmarks.matrix.page import percent
-from volley.machine.line_rate import described
 from volley.report.model import Cell, Column, Data, Note, Report, Style, Table
 from volley.run import notes
 from volley.text import count, join_words
@@ -137,7 +136,7 @@ def _kind_lines(case: GpuMatrixCase) -> Iterator[str]:
         pairs = [pair for pair, its in case.kinds.items() if its == kind and case.time_s(pair) is not None]
         if kind != WITHIN and pairs:
             rate = case.line_rates.get(pairs[0])
-            of = f"{'twice ' if case.direction == 'bi' else ''}the line rate of {described(rate)}" if rate else ""
+            of = f"{'twice ' if case.direction == 'bi' else ''}the line rate of {rate.describe()}" if rate else ""
             yield common.kind_line(case.title, case, pairs, of)
 
 

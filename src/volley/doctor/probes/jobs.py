@@ -26,7 +26,8 @@ from volley.run import engine_path
 from volley.run.benchmark import Benchmark
 from volley.run.engine import EngineProcess, Stop, ask_about
 from volley.run.inside_launcher import rank_info
-from volley.run.records_file import LineReader, RunLog
+from volley.run.records_file import LineReader
+from volley.run.run_log import RunLog
 from volley.run.session import prepare
 
 HOST_SIZES = (8, 1 << 16)
