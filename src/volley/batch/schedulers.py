@@ -1,18 +1,16 @@
 """The batch systems: one small class each, which says what a job script begins with.
 
-A new batch system costs a class, its line in ``SCHEDULERS`` and a test of its exact script.
+A new batch system costs a class, its line in ``SCHEDULERS``, its name in ``options.SYSTEMS`` and a test of its exact
+script.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from volley.batch.options import BatchOptions
 from volley.errors import UserError
-
-if TYPE_CHECKING:
-    from volley.batch.options import BatchOptions
 
 
 @dataclass(frozen=True)
