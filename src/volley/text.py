@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
+
+_ESCAPES = re.compile(r"\x1b(\][^\x07\x1b]*(\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+"""ECMA-48: operating system commands with their string, control sequences, and the two-character escapes."""
+_CONTROLS = re.compile(r"[^\t\x20-\x7e\xa0-\U0010ffff]|[\ud800-\udfff]")
 
 
 def escape_controls(text: str) -> str:
@@ -17,6 +22,12 @@ def escape_controls(text: str) -> str:
         return text
     spaced = text.replace("\r\n", " ").replace("\n", " ").replace("\t", " ")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in spaced)
+
+
+def clean(text: bytes) -> str:
+    """Return what a program printed as text without NULs, escape sequences and other control characters."""
+    decoded = _ESCAPES.sub("", text.decode("utf-8", "replace"))
+    return "\n".join(_CONTROLS.sub("", line).rstrip() for line in decoded.splitlines()).strip()
 
 
 def ascii_json(document: bytes) -> str:

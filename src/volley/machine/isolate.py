@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import select
 import signal
 import tempfile
@@ -18,6 +17,7 @@ import msgspec
 from volley.errors import UserError
 from volley.machine.facts import Probe
 from volley.machine.signals import signal_name
+from volley.text import clean
 
 T = TypeVar("T")
 
@@ -30,19 +30,10 @@ _LONGEST_WAIT_S = 2e6
 """poll(2) counts milliseconds in 32 bits; this is three weeks."""
 _LONGEST_TEXT = 2000
 """Characters kept of what a failed probe printed."""
-_ESCAPES = re.compile(r"\x1b(\][^\x07\x1b]*(\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
-"""ECMA-48: operating system commands with their string, control sequences, and the two-character escapes."""
-_CONTROLS = re.compile(r"[^\t\x20-\x7e\xa0-\U0010ffff]|[\ud800-\udfff]")
 
 
 class Skip(Exception):  # noqa: N818  not an error: the probe decided that there is nothing to try
     """A probe cannot be tried here; the message says why."""
-
-
-def clean(text: bytes) -> str:
-    """Return what a program printed as text without NULs, escape sequences and other control characters."""
-    decoded = _ESCAPES.sub("", text.decode("utf-8", "replace"))
-    return "\n".join(_CONTROLS.sub("", line).rstrip() for line in decoded.splitlines()).strip()
 
 
 def isolated(

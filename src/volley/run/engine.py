@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -22,6 +21,7 @@ from volley.machine.signals import signal_name
 from volley.run import engine_path
 from volley.run.plan import Plan
 from volley.run.run_log import RecordError
+from volley.text import clean
 
 _SAYS = "volley-engine: "
 _MOST_LINES = 400
@@ -33,9 +33,6 @@ _ABOUT_S = 60.0
 _GRACE_S = 5.0
 """How long a launcher that was asked to stop may take, before it is killed: mpirun and srun give their ranks up to
 1 s and 2 s between SIGTERM and SIGKILL."""
-_ESCAPES = re.compile(r"\x1b(\][^\x07\x1b]*(\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
-"""ECMA-48: operating system commands with their string, control sequences, and the two-character escapes."""
-_CONTROLS = re.compile(r"[^\t\x20-\x7e\xa0-\U0010ffff]|[\ud800-\udfff]")
 
 
 class TransportAbout(msgspec.Struct, frozen=True):
@@ -89,12 +86,6 @@ def ask_about(engine: Path) -> Callable[[], About]:
             raise MachineError(f"the engine {engine} does not start: {said}") from None
 
     return answer
-
-
-def clean(text: bytes) -> str:
-    """Return what a program printed as text without NULs, escape sequences and other control characters."""
-    decoded = _ESCAPES.sub("", text.decode("utf-8", "replace"))
-    return "\n".join(_CONTROLS.sub("", line).rstrip() for line in decoded.splitlines()).strip()
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from pathlib import Path
 from volley.machine.cuda_driver import load
 from volley.machine.distribution import os_release
 from volley.machine.facts import DriverFacts, LimitsFacts, Program, SystemFacts, ToolchainFacts
-from volley.machine.isolate import clean
 from volley.machine.sysfs import number, word
+from volley.text import clean
 
 _CONTAINER_MARKS = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.singularity.d": "apptainer"}
 _MODULES = ("nvidia", "nvidia_uvm", "nvidia_peermem", "nv_peer_mem", "nouveau", "gdrdrv", "xpmem", "knem")

@@ -20,7 +20,7 @@ from volley.machine import ucx_protocols
 from volley.machine.cuda_driver import gpu_count
 from volley.machine.driver import has_driver
 from volley.machine.facts import JobFacts, PairFacts, PointFacts, RankFacts, StackFacts, TransportFacts
-from volley.machine.isolate import Skip, clean
+from volley.machine.isolate import Skip
 from volley.machine.mpi_stack import Stack, assemble, read_facts
 from volley.run import engine_path
 from volley.run.benchmark import Benchmark
@@ -29,6 +29,7 @@ from volley.run.inside_launcher import rank_info
 from volley.run.records_file import LineReader
 from volley.run.run_log import RunLog
 from volley.run.session import prepare
+from volley.text import clean
 
 HOST_SIZES = (8, 1 << 16)
 DEVICE_SIZES = (8, 1 << 15, 1 << 20)

@@ -17,8 +17,9 @@ from volley.doctor.probes.host import open_node
 from volley.machine.cuda_driver import CudaDriver, CudaError, gpu_count, load
 from volley.machine.facts import GdrcopyFacts, TransferFacts, UcxComponent, UcxFacts
 from volley.machine.installed import installed_file
-from volley.machine.isolate import Skip, clean
+from volley.machine.isolate import Skip
 from volley.machine.mpi_stack import UCX_LIBRARIES, UCX_WHEEL
+from volley.text import clean
 
 _MAPPED_BYTES = 64 << 10
 """One GPU page, the unit that gdr_pin_buffer pins (GPU_PAGE_SIZE)."""
