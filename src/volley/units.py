@@ -1,7 +1,7 @@
 """Quantities as people write and read them: message sizes, times, numbers, lists of CPUs.
 
-Message sizes are written ``8:1Gi``, ``1k,64k,1M``, ``8:1Gi:x4``, ``1Mi:4Mi:+512Ki``.  Prefixes are binary with and without the ``i``, in either case: message sizes are powers of two, and the benchmarks
-that people come from (the OSU micro-benchmarks, nccl-tests) read ``64K`` as 65536 bytes.  Rates are another matter:
+Message sizes are written ``8:1Gi``, ``1k,64k,1M``, ``8:1Gi:x4``, ``1Mi:4Mi:+512Ki``.  Prefixes are binary with and
+without the ``i``, in either case: message sizes are powers of two, and the benchmarks that people come from (the OSU micro-benchmarks, nccl-tests) read ``64K`` as 65536 bytes.  Rates are another matter:
 GB/s is 10^9 B/s everywhere in volley.
 """
 
@@ -139,3 +139,12 @@ def format_cpulist(numbers: Iterable[int]) -> str:
         else:
             found.append([number, number])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+
+
+MOST_DIGITS = 18
+"""As many as any number of 64 bits may have; Python refuses to read thousands of them."""
+
+
+def parse_whole(text: str | None) -> int | None:
+    """Return the number that the digits stand for; ``None`` for all that is no such number, or one beyond 64 bits."""
+    return int(text) if text and len(text) <= MOST_DIGITS and text.isascii() and text.isdecimal() else None

@@ -13,8 +13,8 @@ from volley.doctor.findings import Diagnosis, Finding, Status
 from volley.machine.cuda_driver import ATTRIBUTES
 from volley.machine.facts import CudaFacts, Facts
 from volley.report.ascii_fallback import AsciiFallback
-from volley.run.launchers.numbers import whole
 from volley.text import escape_controls
+from volley.units import parse_whole
 
 WIDTH_WITHOUT_TERMINAL = 120
 """Lines in a file or a pipe are at most this wide, unless COLUMNS says otherwise."""
@@ -49,7 +49,7 @@ def render(diagnosis: Diagnosis, facts: Facts, out: TextIO) -> None:
 
 
 def _console(out: TextIO) -> Console:
-    width = None if out.isatty() else whole(os.environ.get("COLUMNS")) or WIDTH_WITHOUT_TERMINAL
+    width = None if out.isatty() else parse_whole(os.environ.get("COLUMNS")) or WIDTH_WITHOUT_TERMINAL
     safe = cast(IO[str], AsciiFallback(out))
     return Console(file=safe, width=width, highlight=False, markup=False, emoji=False)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 
 from volley.run.engine_path import engine_path
-from volley.run.launchers.numbers import whole
+from volley.units import parse_whole
 
 TYPE_CHECKING = False  # start-up: to import typing, or even collections.abc, takes longer than all of this
 if TYPE_CHECKING:
@@ -52,19 +52,19 @@ def rank_info(environment: Mapping[str, str]) -> RankInfo | None:
         ("openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", None),
         ("mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"),
     ):
-        rank = whole(environment.get(rank_name))
+        rank = parse_whole(environment.get(rank_name))
         if rank is not None and (also is None or also in environment):
-            return RankInfo(rank, whole(environment.get(size_name)), launcher)
-    step = whole(environment.get("SLURM_STEP_ID"))
+            return RankInfo(rank, parse_whole(environment.get(size_name)), launcher)
+    step = parse_whole(environment.get("SLURM_STEP_ID"))
     if step is not None:
-        rank = whole(environment.get("SLURM_PROCID"))
+        rank = parse_whole(environment.get("SLURM_PROCID"))
         if rank is None or step >= _FIRST_SPECIAL_STEP:
             return None
-        return RankInfo(rank, whole(environment.get("SLURM_STEP_NUM_TASKS")), "srun")
+        return RankInfo(rank, parse_whole(environment.get("SLURM_STEP_NUM_TASKS")), "srun")
     for launcher, rank_name, size_name in (("pmix", "PMIX_RANK", ""), ("pmi", "PMI_RANK", "PMI_SIZE")):
-        rank = whole(environment.get(rank_name))
+        rank = parse_whole(environment.get(rank_name))
         if rank is not None:
-            return RankInfo(rank, whole(environment.get(size_name)), launcher)
+            return RankInfo(rank, parse_whole(environment.get(size_name)), launcher)
     return None
 
 

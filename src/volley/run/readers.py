@@ -8,7 +8,7 @@ from pathlib import Path
 
 from volley.errors import UserError
 from volley.text import join_words
-from volley.units import SizeError, parse_sizes
+from volley.units import SizeError, parse_sizes, parse_whole
 
 LONGEST_NAME = 255
 """Of a host: RFC 1123 has no longer one."""
@@ -18,8 +18,6 @@ LONGEST_S = 1e9
 
 LARGEST_COUNT = (1 << 31) - 1
 """The engine counts in 32 bits where it can."""
-
-MOST_DIGITS = 18
 
 
 def text(_option: str, words: Sequence[str]) -> str:
@@ -52,8 +50,7 @@ def pair(least: int = 1, most: int = LARGEST_COUNT) -> Callable[[str, Sequence[s
 
 
 def _number(option: str, word: str, least: int, most: int) -> int:
-    plain = word.strip().removeprefix("-")
-    if not (plain.isascii() and plain.isdecimal() and len(plain) <= MOST_DIGITS):
+    if parse_whole(word.strip().removeprefix("-")) is None:
         raise UserError(f"{option}: {word!r} is not a whole number: write e.g. {option} {max(least, 2)}")
     value = int(word)
     if value < least:
@@ -133,7 +130,7 @@ def sizes(option: str, words: Sequence[str]) -> tuple[int, ...]:
 def numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
     """Read a list of numbers of GPUs."""
     parts = [part.strip() for part in words[-1].split(",")]
-    if not all(part.isascii() and part.isdecimal() and len(part) <= MOST_DIGITS for part in parts):
+    if any(parse_whole(part) is None for part in parts):
         raise UserError(f"{option}: {words[-1]!r} is not a list of GPU numbers: write e.g. {option} 0,1")
     return tuple(_number(option, part, 0, LARGEST_COUNT) for part in parts)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from volley.run.launchers.hostlist import HostListError, expand
-from volley.run.launchers.numbers import whole
+from volley.units import parse_whole
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ def _slurm(environment: Mapping[str, str]) -> Allocation | None:
     if "SLURM_JOB_ID" not in environment:
         return None
     groups = re.findall(r"(\d+)(?:\(x(\d+)\))?", environment.get("SLURM_TASKS_PER_NODE", "1"))
-    tasks = [(whole(number) or 0, whole(times or "1") or 0) for number, times in groups]
+    tasks = [(parse_whole(number) or 0, parse_whole(times or "1") or 0) for number, times in groups]
     slots = max(sum(number * times for number, times in tasks), 1)
-    nodes = whole(environment.get("SLURM_JOB_NUM_NODES")) or 1
-    gpus = whole(environment.get("SLURM_GPUS_ON_NODE")) or _length(environment.get("SLURM_JOB_GPUS"))
+    nodes = parse_whole(environment.get("SLURM_JOB_NUM_NODES")) or 1
+    gpus = parse_whole(environment.get("SLURM_GPUS_ON_NODE")) or _length(environment.get("SLURM_JOB_GPUS"))
     return Allocation(
         *("slurm", nodes, slots, _slurm_hosts(environment, tasks)),
-        ranks=whole(environment.get("SLURM_NTASKS")),
+        ranks=parse_whole(environment.get("SLURM_NTASKS")),
         gpus_per_node=gpus or _visible(environment),
     )
 
@@ -115,13 +115,13 @@ def _age(environment: Mapping[str, str]) -> Allocation | None:
     gpus = len(environment.get("SGE_HGR_gpu", "").split()) or _visible(environment)
     if pairs:
         return _from_hosts("age", pairs, gpus)
-    return Allocation("age", 1, whole(environment.get("NSLOTS")) or 1, gpus_per_node=gpus)
+    return Allocation("age", 1, parse_whole(environment.get("NSLOTS")) or 1, gpus_per_node=gpus)
 
 
 def _counted(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, int]]:
     """Yield the hosts whose slots are a number."""
     for host, slots in pairs:
-        number = whole(slots)
+        number = parse_whole(slots)
         if number is not None:
             yield host, number
 
