@@ -1,8 +1,9 @@
 """Quantities as people write and read them: message sizes, times, numbers, lists of CPUs.
 
 Message sizes are written ``8:1Gi``, ``1k,64k,1M``, ``8:1Gi:x4``, ``1Mi:4Mi:+512Ki``.  Prefixes are binary with and
-without the ``i``, in either case: message sizes are powers of two, and the benchmarks that people come from (the OSU micro-benchmarks, nccl-tests) read ``64K`` as 65536 bytes.  Rates are another matter:
-GB/s is 10^9 B/s everywhere in volley.
+without the ``i``, in either case: message sizes are powers of two, and the benchmarks that people come from (the OSU
+micro-benchmarks, nccl-tests) read ``64K`` as 65536 bytes.  Rates are another matter: GB/s is 10^9 B/s everywhere in
+volley.
 """
 
 from __future__ import annotations
