@@ -282,6 +282,7 @@ def test_the_home_folder_is_not_named() -> None:
     assert hidden.stack.value
     assert hidden.stack.value.mpiexec == "~/bin/mpirun"
     assert without_home(facts, "/") == facts
+    assert without_home(facts, "/opt/vol") == facts  # another folder, which only begins alike
 
 
 def test_the_other_ranks_know_when_a_child_has_met_them(monkeypatch: pytest.MonkeyPatch) -> None:
