@@ -2,9 +2,10 @@
 //
 // What happens, in order: the arguments; where this process runs; MPI; who else there is; the plan; the run.
 // This file holds the only handler that ends the program and the only MPI_Abort. What needs no MPI has a program of its
-// own, node_main.cpp.
+// own, main_local.cpp.
 #include <mpi.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -12,7 +13,12 @@
 
 #include "base/options.hpp"
 #include "benchmark/about.hpp"
-#include "benchmark/run.hpp"
+#include "benchmark/benchmark.hpp"
+#include "benchmark/pingpong.hpp"
+#include "benchmark/probe.hpp"
+#include "benchmark/rank_matrix/rank_matrix.hpp"
+#include "benchmark/self_send.hpp"
+#include "benchmark/stream.hpp"
 #include "group/context.hpp"
 #include "group/facts.hpp"
 #include "host/placement.hpp"
@@ -22,11 +28,16 @@
 #include "mpi/facts.hpp"
 #include "mpi/text.hpp"
 #include "record/output.hpp"
-#include "record/plan.hpp"
 #include "transport/registry.hpp"
 
 namespace volley {
 namespace {
+
+constexpr std::array benchmarks{
+    BenchmarkEntry{"pingpong", make_pingpong},       BenchmarkEntry{"stream", make_stream},
+    BenchmarkEntry{"rank_matrix", make_rank_matrix}, BenchmarkEntry{"jacobi", make_jacobi},
+    BenchmarkEntry{"probe", make_probe},             BenchmarkEntry{"self_send", make_self_send},
+};
 
 // What the handlers below need to know of the run that broke off.
 struct Session {
@@ -54,30 +65,26 @@ void check_world(const Options& options, const Context& context, int expected) {
 void check_cores(const std::vector<RankFacts>& ranks) {
   const auto both = bound_to_one_core(ranks);
   if (!both) return;
-  throw AgreedUsageError(
-      "ranks " + std::to_string((*both)[0]) + " and " + std::to_string((*both)[1]) + " on " +
-      ranks[static_cast<std::size_t>((*both)[0])].host +
-      " were bound to one core, because they see different GPUs or may use different cores: let all "
-      "ranks of a node see the same (Slurm: no --gpus-per-task), or start volley inside the launcher, "
-      "whose binding is then kept");
+  throw AgreedUsageError("ranks " + std::to_string((*both)[0]) + " and " + std::to_string((*both)[1]) + " on " +
+                         ranks[static_cast<std::size_t>((*both)[0])].host +
+                         " were bound to one core, because they see different GPUs or may use different cores: let "
+                         "all ranks of a node see the same (Slurm: no --gpus-per-task), or start volley inside the "
+                         "launcher, whose binding is then kept");
 }
 
-// A plan's text, read as this program takes it.
-PlanReading reading_of(const std::string& text) {
-  PlanReading reading = read_plan(text, registry());
-  if (reading.benchmark_known && reading.plan.benchmark == Benchmark::node) {
-    reading.errors = {"the matrices of a node are measured by volley-engine-node, which needs no MPI"};
-  }
-  return reading;
+PlanReading read(const std::string& text) {
+  std::vector<std::string> transports;
+  for (const auto& entry : registry()) transports.emplace_back(entry.name);
+  return read_plan(text, benchmarks, transports);
 }
 
-// The first rank reads the plan and finds its errors; every rank gets the same plan or the same refusal.
-Plan shared_plan(const Options& options, const Context& context) {
+// The first rank reads the plan and finds its errors; every rank gets the same plan or the same errors.
+PlanReading shared_plan(const Options& options, const Context& context) {
   const bool reads = context.rank == 0;
-  const std::string text = mpi::broadcast(reads ? read_plan_text(options.plan) : "", 0, context.world.get());
-  PlanReading reading = reading_of(text);
+  PlanReading reading =
+      read(mpi::broadcast(reads ? read_plan_text(options.plan) : "", 0, context.world.get()));
   if (!reading.errors.empty()) throw AgreedUsageError(reading.errors);
-  return std::move(reading.plan);
+  return reading;
 }
 
 int measure(const Options& options, Session& session) {
@@ -91,13 +98,13 @@ int measure(const Options& options, Session& session) {
     session.rank = context.rank;
     check_cores(context.ranks);
     if (options.follower) check_world(options, context, context.size);
-    const Plan plan = shared_plan(options, context);
+    const auto [plan, benchmark, errors] = shared_plan(options, context);
     check_world(options, context, plan.world_size);
+    benchmark->check(context);
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
     Watchdog watchdog("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s);
     session.records->write(run_record(context, plan, clock_read_s(), mpi_built(), to_json(mpi_facts())));
-    const auto run = plan.benchmark == Benchmark::jacobi ? run_jacobi : run_plan;
-    code = run(context, plan, *session.records, watchdog);
+    code = benchmark->run({context, &context, plan, *session.records, watchdog});
     session.records->end("");
   }
   VOLLEY_MPI(MPI_Finalize());
@@ -105,7 +112,7 @@ int measure(const Options& options, Session& session) {
 }
 
 int check_plan(const Options& options) {
-  const PlanReading reading = reading_of(read_plan_text(options.plan));
+  const PlanReading reading = read(read_plan_text(options.plan));
   if (!reading.errors.empty()) throw UsageError(reading.errors);
   return static_cast<int>(Exit::good);
 }
@@ -145,13 +152,13 @@ int main(int argc, char** argv) {
   Session session;
   try {
     return perform(parse_options(Program::ranks, argc, argv), session);
-  } catch (const AgreedUsageError& refusal) {
-    return leave_together(session, refusal.lines());
-  } catch (const UsageError& refusal) {
-    return give_up(session, refusal.lines(), Exit::usage);
-  } catch (const UnsupportedError& inability) {
-    return give_up(session, inability.what(), Exit::unsupported);
-  } catch (const std::exception& trouble) {
-    return give_up(session, trouble.what(), Exit::failed);
+  } catch (const AgreedUsageError& error) {
+    return leave_together(session, error.lines());
+  } catch (const UsageError& error) {
+    return give_up(session, error.lines(), Exit::usage);
+  } catch (const UnsupportedError& error) {
+    return give_up(session, error.what(), Exit::unsupported);
+  } catch (const std::exception& error) {
+    return give_up(session, error.what(), Exit::failed);
   }
 }

@@ -1,61 +1,53 @@
-// volley-engine-node: a plan in, records out, for the GPUs of this gpu_set.
+// volley-engine-local: a plan in, records out, for the GPUs of this machine.
 //
 // One process is the whole job and has all GPUs, so there is no MPI: nothing of it is linked, nor needed. What happens,
-// in order: the arguments; the GPUs; the plan; the matrices. This file holds the only handler that ends the program.
+// in order: the arguments; the plan; the GPUs; the run. This file holds the only handler that ends the program.
+#include <array>
 #include <cstdio>
 #include <iostream>
 #include <optional>
 
 #include "base/errors.hpp"
 #include "base/options.hpp"
+#include "benchmark/benchmark.hpp"
 #include "benchmark/gpu_matrix/gpu_matrix.hpp"
-#include "benchmark/gpu_matrix/gpu_set.hpp"
 #include "group/facts.hpp"
 #include "group/job.hpp"
 #include "measure/sampler.hpp"
 #include "record/output.hpp"
-#include "record/plan.hpp"
 #include "record/records.hpp"
 
 namespace volley {
 namespace {
 
-Plan plan_of_node(const Options& options) {
-  PlanReading reading = read_plan(read_plan_text(options.plan), {});
-  if (reading.benchmark_known && reading.plan.benchmark != Benchmark::node) {
-    throw UsageError("volley-engine-node is for the matrices of a node; all else is volley-engine's");
-  }
-  if (!reading.errors.empty()) throw UsageError(reading.errors);
-  return std::move(reading.plan);
-}
+constexpr std::array benchmarks{
+    BenchmarkEntry{"gpu_matrix", make_gpu_matrix},
+};
 
-// Before it is known how long the plan would wait for a driver that hangs.
-Job woken(const Options& options) {
-  Watchdog watchdog("this process", Plan{}.watchdog_s);
-  watchdog.enter("making the GPUs ready");
-  Job job = make_job_alone();
-  if (options.wake) gpu_matrix::wake(job.gpus.devices);
-  return job;
+PlanReading read(const Options& options) {
+  PlanReading reading = read_plan(read_plan_text(options.plan), benchmarks, {});
+  if (!reading.errors.empty()) throw UsageError(reading.errors);
+  return reading;
 }
 
 Exit measure(const Options& options, Output& output, std::optional<Records>& records) {
-  if (options.few_queues) gpu_matrix::ask_for_few_queues();
-  const Job job = woken(options);
-  const Plan plan = plan_of_node(options);
-  check_node(job, plan);
-  records.emplace(&output);
+  const auto [plan, benchmark, errors] = read(options);
   Watchdog watchdog("this process", plan.watchdog_s);
+  watchdog.enter("looking for GPUs");
+  const Job job = make_local_job();
+  benchmark->check(job);
+  records.emplace(&output);
   records->write(run_record(job, plan, clock_read_s(), std::nullopt, nullptr));
-  const Exit code = run_node(job, plan, *records, watchdog);
+  const Exit code = benchmark->run({job, nullptr, plan, *records, watchdog});
   records->end("");
   return code;
 }
 
 Exit perform(const Options& options, std::optional<Output>& output, std::optional<Records>& records) {
   if (options.task == Options::Task::help) {
-    std::cout << usage(Program::node);
+    std::cout << usage(Program::local);
   } else if (options.task == Options::Task::check) {
-    static_cast<void>(plan_of_node(options));
+    static_cast<void>(read(options));
   } else {
     output.emplace(Output::claim(options.records));
     return measure(options, *output, records);
@@ -76,12 +68,12 @@ int main(int argc, char** argv) {
     return static_cast<int>(code);
   };
   try {
-    return static_cast<int>(perform(parse_options(Program::node, argc, argv), output, records));
-  } catch (const UsageError& refusal) {
-    return give_up(refusal.lines(), Exit::usage);
-  } catch (const UnsupportedError& inability) {
-    return give_up(inability.what(), Exit::unsupported);
-  } catch (const std::exception& trouble) {
-    return give_up(trouble.what(), Exit::failed);
+    return static_cast<int>(perform(parse_options(Program::local, argc, argv), output, records));
+  } catch (const UsageError& error) {
+    return give_up(error.lines(), Exit::usage);
+  } catch (const UnsupportedError& error) {
+    return give_up(error.what(), Exit::unsupported);
+  } catch (const std::exception& error) {
+    return give_up(error.what(), Exit::failed);
   }
 }

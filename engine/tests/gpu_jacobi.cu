@@ -22,7 +22,7 @@ namespace {
 
 constexpr int nothing_to_test_on = 77;
 
-void the_field_is_the_same(const Context& context, const Jacobi& plan) {
+void the_field_is_the_same(const Context& context, const JacobiOptions& plan) {
   const Grid grid(plan, 0);
   const std::size_t point_bytes = plan.single ? sizeof(float) : sizeof(double);
   Halos here(context, grid, *find_transport("host"), point_bytes);
@@ -58,7 +58,7 @@ void on_domains_of_all_kinds(const Context& context) {
                                                      {513, 200},
                                                      {1023, 97}}) {
       for (const std::uint64_t every : {1, 7}) {
-        Jacobi plan;
+        JacobiOptions plan;
         plan.domain = domain;
         plan.single = single;
         plan.iterations = 60;
@@ -73,7 +73,7 @@ void on_domains_of_all_kinds(const Context& context) {
 
 template <class Real>
 void a_nan_anywhere_is_seen() {
-  Jacobi plan;
+  JacobiOptions plan;
   plan.domain = {130, 40};
   const Grid grid(plan, 0);
   const gpu::DeviceBuffer memory(sizeof(device::ResidualMax));

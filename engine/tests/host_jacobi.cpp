@@ -115,8 +115,8 @@ void shares_are_whole_and_apart() {
 }
 
 void grids_count_with_64_bits() {
-  Jacobi plan;
-  plan.topology = {3, 2};
+  JacobiOptions plan;
+  plan.grid = {3, 2};
   plan.domain = {60000, 50000};
   const Grid grid(plan, 5);
   EXPECT(grid.first_column() == 120000 && grid.first_row() == 50000);
@@ -130,8 +130,8 @@ void grids_count_with_64_bits() {
 }
 
 void edges_and_interior_are_the_free_points() {
-  Jacobi plan;
-  plan.topology = {3, 3};
+  JacobiOptions plan;
+  plan.grid = {3, 3};
   for (const std::int64_t size : {3, 4, 9}) {
     plan.domain = {size, size + 1};
     for (int rank = 0; rank < 9; ++rank) {
@@ -144,7 +144,7 @@ void edges_and_interior_are_the_free_points() {
 }
 
 void the_exact_solution_is_the_formula() {
-  Jacobi plan;
+  JacobiOptions plan;
   plan.domain = {33, 17};
   const Grid grid(plan, 0);
   const double pi = std::numbers::pi;

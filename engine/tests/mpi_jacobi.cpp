@@ -21,7 +21,7 @@ constexpr std::int64_t high = 40;
 // The whole field after `iterations`, by the plainest loop there is.
 template <class Real>
 std::vector<Real> plainly(std::uint64_t iterations) {
-  Jacobi plan;
+  JacobiOptions plan;
   plan.domain = {wide, high};
   const Grid grid(plan, 0);
   std::vector<Real> now(static_cast<std::size_t>(wide * high));
@@ -50,7 +50,7 @@ struct Run {
   Team team;
   Field<Real> field;
   Solver<Real> solver;
-  Run(const Context& context, const Jacobi& plan, int threads)
+  Run(const Context& context, const JacobiOptions& plan, int threads)
       : grid(plan, context.rank),
         halos(context, grid, *find_transport("host"), sizeof(Real)),
         team(threads, {}),
@@ -64,7 +64,7 @@ struct Run {
 };
 
 template <class Real>
-void the_field_is_the_same(const Context& context, const Jacobi& plan, int threads) {
+void the_field_is_the_same(const Context& context, const JacobiOptions& plan, int threads) {
   Run<Real> run(context, plan, threads);
   EXPECT(run.solver.advance(7) == 7);
   EXPECT(run.solver.advance(1000) == plan.iterations - 7 && run.solver.ended());
@@ -82,7 +82,7 @@ void the_field_is_the_same(const Context& context, const Jacobi& plan, int threa
 }
 
 template <class Real>
-void a_nan_stops_it(const Context& context, Jacobi plan) {
+void a_nan_stops_it(const Context& context, JacobiOptions plan) {
   plan.iterations = 50;
   Run<Real> run(context, plan, 2);
   EXPECT(run.solver.advance(3) == 3);
@@ -96,7 +96,7 @@ void a_nan_stops_it(const Context& context, Jacobi plan) {
   run.halos.close();
 }
 
-void the_end_is_where_the_plan_says(const Context& context, Jacobi plan) {
+void the_end_is_where_the_plan_says(const Context& context, JacobiOptions plan) {
   plan.iterations = 10000;
   plan.tolerance = 1e-3;
   plan.check_every = 1;
@@ -116,9 +116,9 @@ void the_end_is_where_the_plan_says(const Context& context, Jacobi plan) {
 void on_every_grid(const Context& context) {
   for (int across = 1; across <= context.size; ++across) {
     if (context.size % across != 0) continue;
-    Jacobi plan;
-    plan.topology = {across, context.size / across};
-    plan.domain = {wide / plan.topology[0], high / plan.topology[1]};
+    JacobiOptions plan;
+    plan.grid = {across, context.size / across};
+    plan.domain = {wide / plan.grid[0], high / plan.grid[1]};
     plan.iterations = 40;
     for (const bool overlap : {false, true}) {
       plan.overlap = overlap;

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <vector>
 
-#include "benchmark/series_records.hpp"
+#include "benchmark/series_record.hpp"
 #include "benchmark/transport_set.hpp"
 #include "jacobi/problem.hpp"
 #include "measure/memory.hpp"
@@ -30,9 +30,9 @@ constexpr std::uint64_t spare_bytes(MemoryKind kind) {
   return (kind == MemoryKind::device ? std::uint64_t{512} : std::uint64_t{64}) << 20;
 }
 
-std::size_t point_bytes(const Jacobi& plan) { return plan.single ? sizeof(float) : sizeof(double); }
+std::size_t point_bytes(const JacobiOptions& plan) { return plan.single ? sizeof(float) : sizeof(double); }
 
-std::uint64_t needed_bytes(MemoryKind kind, const Jacobi& plan) {
+std::uint64_t needed_bytes(MemoryKind kind, const JacobiOptions& plan) {
   return bytes_of_field(kind, plan.domain[0], plan.domain[1], point_bytes(plan));
 }
 
@@ -52,7 +52,7 @@ std::uint64_t share_of_memory(const Context& context, MemoryKind kind) {
 }
 
 // Why the domain cannot be had in so much memory; empty when it can.
-std::string too_large(MemoryKind kind, const Jacobi& plan, std::uint64_t share) {
+std::string too_large(MemoryKind kind, const JacobiOptions& plan, std::uint64_t share) {
   const std::uint64_t needed = needed_bytes(kind, plan);
   if (needed <= share) return {};
   const std::size_t each = point_bytes(plan);
@@ -92,16 +92,16 @@ Json residuals_json(const std::vector<Residual>& residuals) {
   return list;
 }
 
-Json head(const TransportEntry& entry, const Jacobi& plan, const char* status, const std::string& reason) {
+Json head(const TransportEntry& entry, const JacobiOptions& plan, const char* status, const std::string& reason) {
   return {{"record", "jacobi"},      {"version", record_version},
-          {"transport", entry.name}, {"topology", plan.topology},
+          {"transport", entry.name}, {"grid", plan.grid},
           {"domain", plan.domain},   {"precision", plan.single ? "float" : "double"},
           {"overlap", plan.overlap}, {"memory", name_of(entry.memory)},
           {"status", status},        {"reason", reason.empty() ? Json(nullptr) : Json(reason)}};
 }
 
-Json jacobi_record(const TransportEntry& entry, const Jacobi& plan, const Findings& found, bool interleaved) {
-  const auto [across, along] = plan.topology;
+Json jacobi_record(const TransportEntry& entry, const JacobiOptions& plan, const Findings& found, bool interleaved) {
+  const auto [across, along] = plan.grid;
   const std::uint64_t messages = 2 * (static_cast<std::uint64_t>(across - 1) * static_cast<std::uint64_t>(along) +
                                       static_cast<std::uint64_t>(along - 1) * static_cast<std::uint64_t>(across));
   Json record = head(entry, plan, found.reason.empty() ? "ok" : "failed", found.reason);
@@ -135,21 +135,26 @@ struct Solution {
 
 class JacobiRun {
  public:
-  JacobiRun(const Context& context, const Plan& plan, const Grid& grid, Records& records, Watchdog& watchdog)
-      : context_(context), plan_(plan), grid_(grid), records_(records), watchdog_(watchdog) {}
+  JacobiRun(const Run& run, const JacobiOptions& options)
+      : context_(*run.context),
+        plan_(run.plan),
+        options_(options),
+        grid_(options, run.context->rank),
+        records_(run.records),
+        watchdog_(run.watchdog) {}
 
   // Writes the transports' records and those of domains that are too large; the others are ready to be solved.
   void prepare() {
     for (const auto& name : plan_.transports) {
       const TransportEntry& entry = *find_transport(name);
       watchdog_.enter("transport " + name + ", jacobi");
-      auto halos = std::make_unique<Halos>(context_, grid_, entry, point_bytes(plan_.jacobi));
+      auto halos = std::make_unique<Halos>(context_, grid_, entry, point_bytes(options_));
       const std::string reason = halos->unavailable(plan_);
       records_.write(transport_record(entry, reason, Json::object()));
       if (!reason.empty()) continue;
       if (!shares_.contains(entry.memory)) shares_[entry.memory] = share_of_memory(context_, entry.memory);
-      const std::string large = too_large(entry.memory, plan_.jacobi, shares_[entry.memory]);
-      if (!large.empty()) records_.write_point(head(entry, plan_.jacobi, "skipped", large));
+      const std::string large = too_large(entry.memory, options_, shares_[entry.memory]);
+      if (!large.empty()) records_.write_point(head(entry, options_, "skipped", large));
       else solutions_.push_back({&entry, std::move(halos), nullptr});
     }
   }
@@ -158,7 +163,7 @@ class JacobiRun {
   void solve_all() {
     std::map<MemoryKind, std::uint64_t> needed;
     for (const auto& solution : solutions_)
-      needed[solution.entry->memory] += needed_bytes(solution.entry->memory, plan_.jacobi);
+      needed[solution.entry->memory] += needed_bytes(solution.entry->memory, options_);
     const bool together =
         std::all_of(needed.begin(), needed.end(), [&](const auto& sum) { return sum.second <= shares_.at(sum.first); });
     if (together) return solve(solutions_);
@@ -169,7 +174,7 @@ class JacobiRun {
   void solve(std::span<Solution> solutions) {
     for (auto& solution : solutions) {
       enter(solution);
-      solution.problem = std::make_unique<Problem>(context_, plan_, grid_, *solution.entry, *solution.halos, watchdog_);
+      solution.problem = std::make_unique<Problem>(context_, plan_, options_, grid_, *solution.entry, *solution.halos, watchdog_);
       solution.problem->begin();
     }
     const auto going = [](const Solution& solution) { return solution.problem->going(); };
@@ -186,7 +191,7 @@ class JacobiRun {
       enter(solution);
       solution.problem->finish();
       records_.write_point(
-          jacobi_record(*solution.entry, plan_.jacobi, solution.problem->found(), solutions.size() > 1));
+          jacobi_record(*solution.entry, options_, solution.problem->found(), solutions.size() > 1));
     }
   }
 
@@ -210,7 +215,8 @@ class JacobiRun {
 
   const Context& context_;
   const Plan& plan_;
-  const Grid& grid_;
+  const JacobiOptions& options_;
+  const Grid grid_;
   Records& records_;
   Watchdog& watchdog_;
   std::map<MemoryKind, std::uint64_t> shares_;
@@ -218,16 +224,68 @@ class JacobiRun {
   Clock::time_point told_ = Clock::now();
 };
 
+// Every grid of so many processes, for people: "1 x 6, 2 x 3, 3 x 2, 6 x 1".
+std::string grids_of(int ranks) {
+  std::string text;
+  for (int across = 1; across <= ranks; ++across) {
+    if (ranks % across != 0) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(across) + " x " + std::to_string(ranks / across);
+  }
+  return text;
+}
+
+class JacobiBenchmark final : public Benchmark {
+ public:
+  void read(PlanPart& options, const Plan& plan) override {
+    options.two("grid", options_.grid, 1);
+    options.two("domain", options_.domain, std::int64_t{3});
+    options.choice("precision", options_.single, {{"double", false}, {"float", true}});
+    options.integer("iterations", options_.iterations, std::uint64_t{1});
+    options.positive("tolerance", options_.tolerance);
+    options.integer("check_every", options_.check_every, std::uint64_t{1});
+    options.boolean("overlap", options_.overlap);
+    options.optional_integer("threads", options_.threads, 1);
+    check_grid(options, plan);
+    check_transports(options, plan);
+  }
+
+  Exit run(const Run& run) override {
+    {
+      JacobiRun solutions(run, options_);
+      solutions.prepare();
+      solutions.solve_all();
+    }
+    return mpi::broadcast_value(run.records.failed(), 0, run.context->world.get()) ? Exit::failed : Exit::good;
+  }
+
+ private:
+  void check_grid(PlanPart& options, const Plan& plan) const {
+    const auto [across, along] = options_.grid;
+    if (std::int64_t{across} * along == plan.world_size) return;
+    options.complain("grid", "a grid of " + std::to_string(across) + " x " + std::to_string(along) +
+                                 " processes does not fit " + std::to_string(plan.world_size) +
+                                 (plan.world_size == 1 ? " rank" : " ranks") +
+                                 "; these do: " + grids_of(plan.world_size));
+  }
+
+  static void check_transports(PlanPart& options, const Plan& plan) {
+    for (std::size_t i = 0; i < plan.transports.size(); ++i) {
+      const TransportEntry* entry = find_transport(plan.transports[i]);
+      if (entry == nullptr || entry->halos) continue;
+      std::string names;
+      for (const auto& other : registry()) {
+        if (other.halos && !other.test) names += (names.empty() ? "" : ", ") + std::string(other.name);
+      }
+      options.complain_of_plan(PlanPart::place("transports", i),
+                               "`" + plan.transports[i] + "` carries no halos; those that do: " + names);
+    }
+  }
+
+  JacobiOptions options_;
+};
+
 }  // namespace
 
-Exit run_jacobi(const Context& context, const Plan& plan, Records& records, Watchdog& watchdog) {
-  const Grid grid(plan.jacobi, context.rank);
-  {
-    JacobiRun run(context, plan, grid, records, watchdog);
-    run.prepare();
-    run.solve_all();
-  }
-  return mpi::broadcast_value(records.failed(), 0, context.world.get()) ? Exit::failed : Exit::good;
-}
+std::unique_ptr<Benchmark> make_jacobi() { return std::make_unique<JacobiBenchmark>(); }
 
 }  // namespace volley

@@ -21,13 +21,13 @@ const char* name_of(Side side) {
   return "";
 }
 
-Grid::Grid(const Jacobi& plan, int rank)
-    : wide_(plan.topology[0]),
-      high_(plan.topology[1]),
+Grid::Grid(const JacobiOptions& plan, int rank)
+    : wide_(plan.grid[0]),
+      high_(plan.grid[1]),
       columns_(plan.domain[0]),
       rows_(plan.domain[1]),
-      across_(rank % plan.topology[0]),
-      along_(rank / plan.topology[0]) {}
+      across_(rank % plan.grid[0]),
+      along_(rank / plan.grid[0]) {}
 
 std::optional<int> Grid::neighbour(Side side) const {
   const std::int64_t across = across_ + (side == Side::right ? 1 : side == Side::left ? -1 : 0);

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "record/plan.hpp"
+#include "jacobi/options.hpp"
 
 namespace volley::jacobi {
 
@@ -28,7 +28,7 @@ struct Region {
 // Where the process `rank` is: ranks fill the grid row by row.
 class Grid {
  public:
-  Grid(const Jacobi& plan, int rank);
+  Grid(const JacobiOptions& plan, int rank);
 
   [[nodiscard]] std::int64_t columns() const { return columns_; }  // of the local domain
   [[nodiscard]] std::int64_t rows() const { return rows_; }

@@ -16,7 +16,7 @@ struct ThreadPlan {
 };
 
 // A rank's threads: a core each of those that are its own, or its part of those that it shares with other ranks.
-ThreadPlan hands_of(const Context& context, const Jacobi& plan) {
+ThreadPlan hands_of(const Context& context, const JacobiOptions& plan) {
   const RankFacts& self = context.ranks[static_cast<std::size_t>(context.rank)];
   const auto sharing = std::count_if(context.ranks.begin(), context.ranks.end(), [&](const RankFacts& other) {
     return other.node == self.node && other.cores == self.cores;
@@ -31,7 +31,7 @@ ThreadPlan hands_of(const Context& context, const Jacobi& plan) {
 template <class Real>
 class HostWorker final : public Worker {
  public:
-  HostWorker(const Context& context, const Jacobi& plan, const Grid& grid, Halos& halos)
+  HostWorker(const Context& context, const JacobiOptions& plan, const Grid& grid, Halos& halos)
       : grid_(grid),
         hands_(hands_of(context, plan)),
         team_(hands_.threads, hands_.cpus),
@@ -77,7 +77,7 @@ class HostWorker final : public Worker {
 
 }  // namespace
 
-std::unique_ptr<Worker> make_host_worker(const Context& context, const Jacobi& plan, const Grid& grid, Halos& halos) {
+std::unique_ptr<Worker> make_host_worker(const Context& context, const JacobiOptions& plan, const Grid& grid, Halos& halos) {
   if (plan.single) return std::make_unique<HostWorker<float>>(context, plan, grid, halos);
   return std::make_unique<HostWorker<double>>(context, plan, grid, halos);
 }

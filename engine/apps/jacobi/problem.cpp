@@ -48,21 +48,22 @@ class Adding {
 
 }  // namespace
 
-Problem::Problem(const Context& context, const Plan& plan, const Grid& grid, const TransportEntry& entry, Halos& halos,
+Problem::Problem(const Context& context, const Plan& plan, const JacobiOptions& options, const Grid& grid, const TransportEntry& entry, Halos& halos,
                  Watchdog& watchdog)
     : context_(context),
       plan_(plan),
+      options_(options),
       grid_(grid),
       entry_(entry),
       halos_(halos),
       watchdog_(watchdog),
-      point_bytes_(plan.jacobi.single ? sizeof(float) : sizeof(double)) {}
+      point_bytes_(options.single ? sizeof(float) : sizeof(double)) {}
 
 void Problem::begin() {
   const Adding elapsed(found_.elapsed_s);
   allow_for_pass();
   const auto make = entry_.memory == MemoryKind::device ? make_device_worker : make_host_worker;
-  worker_ = make(context_, plan_.jacobi, grid_, halos_);
+  worker_ = make(context_, options_, grid_, halos_);
   found_.threads = -static_cast<int>(largest_of(-worker_->threads(), context_.world.get()));
   choose_stores();
   halos_.open();
@@ -71,7 +72,7 @@ void Problem::begin() {
 }
 
 bool Problem::going() const {
-  return found_.reason.empty() && !worker_->residuals().converged() && found_.iterations < plan_.jacobi.iterations;
+  return found_.reason.empty() && !worker_->residuals().converged() && found_.iterations < options_.iterations;
 }
 
 void Problem::batch() {
@@ -97,7 +98,7 @@ void Problem::finish() {
 }
 
 double Problem::left_s() const {
-  return going() ? static_cast<double>(plan_.jacobi.iterations - found_.iterations) * iteration_s() : 0;
+  return going() ? static_cast<double>(options_.iterations - found_.iterations) * iteration_s() : 0;
 }
 
 // A pass over the whole field may take a while.
@@ -142,7 +143,7 @@ double Problem::iteration_s() const {
 std::uint64_t Problem::next_batch() const {
   if (found_.batches_s.empty()) return 1;
   const auto wanted = static_cast<std::uint64_t>(std::ceil(batch_s / iteration_s()));
-  return std::clamp(wanted, std::uint64_t{1}, std::max(std::uint64_t{1}, plan_.jacobi.iterations / fewest_batches));
+  return std::clamp(wanted, std::uint64_t{1}, std::max(std::uint64_t{1}, options_.iterations / fewest_batches));
 }
 
 // All ranks come to the same.

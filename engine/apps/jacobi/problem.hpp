@@ -36,7 +36,7 @@ struct Findings {
 // Every call is collective over the world.
 class Problem {
  public:
-  Problem(const Context& context, const Plan& plan, const Grid& grid, const TransportEntry& entry, Halos& halos,
+  Problem(const Context& context, const Plan& plan, const JacobiOptions& options, const Grid& grid, const TransportEntry& entry, Halos& halos,
           Watchdog& watchdog);
 
   // Everything up to the first iteration: memory, the copies, the first halos.
@@ -64,6 +64,7 @@ class Problem {
 
   const Context& context_;
   const Plan& plan_;
+  const JacobiOptions& options_;
   const Grid& grid_;
   const TransportEntry& entry_;
   Halos& halos_;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "record/plan.hpp"
+#include "jacobi/options.hpp"
 
 namespace volley::jacobi {
 
@@ -24,7 +24,7 @@ struct Residual {
 
 class Residuals {
  public:
-  explicit Residuals(const Jacobi& plan) : plan_(plan) {}
+  explicit Residuals(const JacobiOptions& plan) : plan_(plan) {}
 
   // Whether this iteration has one.
   [[nodiscard]] bool due(std::uint64_t iteration) const;
@@ -37,7 +37,7 @@ class Residuals {
   [[nodiscard]] const std::vector<Residual>& kept() const { return kept_; }
 
  private:
-  const Jacobi& plan_;
+  const JacobiOptions& plan_;
   std::vector<Residual> kept_;
   bool converged_ = false;
   bool broken_ = false;

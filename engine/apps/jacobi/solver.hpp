@@ -9,14 +9,14 @@
 #include "jacobi/halos.hpp"
 #include "jacobi/residuals.hpp"
 #include "mpi/communicator.hpp"
-#include "record/plan.hpp"
+#include "jacobi/options.hpp"
 
 namespace volley::jacobi {
 
 template <class Real>
 class Solver {
  public:
-  Solver(const Context& context, const Jacobi& plan, const Grid& grid, Team& team, Field<Real>& field, Halos& halos);
+  Solver(const Context& context, const JacobiOptions& plan, const Grid& grid, Team& team, Field<Real>& field, Halos& halos);
 
   // How results are stored from now on.
   void use(Stores stores) { stores_ = stores; }
@@ -38,7 +38,7 @@ class Solver {
   void sweep_shares(const Region& region, const std::function<void()>& between);
   void reduce();
 
-  const Jacobi& plan_;
+  const JacobiOptions& plan_;
   const Grid& grid_;
   Team& team_;
   Field<Real>& field_;

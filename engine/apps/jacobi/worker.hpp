@@ -43,10 +43,10 @@ class Worker {
 };
 
 // `halos` carries points of the plan's precision, in the worker's kind of memory.
-[[nodiscard]] std::unique_ptr<Worker> make_host_worker(const Context& context, const Jacobi& plan, const Grid& grid,
+[[nodiscard]] std::unique_ptr<Worker> make_host_worker(const Context& context, const JacobiOptions& plan, const Grid& grid,
                                                        Halos& halos);
 // The current device. device/*.cu answer where the build has CUDA, device/absent.cpp where it has not.
-[[nodiscard]] std::unique_ptr<Worker> make_device_worker(const Context& context, const Jacobi& plan, const Grid& grid,
+[[nodiscard]] std::unique_ptr<Worker> make_device_worker(const Context& context, const JacobiOptions& plan, const Grid& grid,
                                                          Halos& halos);
 
 // More bytes than any memory has.

@@ -1,7 +1,7 @@
 // Failures: statuses become exceptions that say which call failed where; those of MPI in check_mpi.hpp, those of CUDA
 // in gpu/check_cuda.cuh.
 //
-// Throw anywhere; main.cpp and node_main.cpp alone end the program, and main.cpp has the only MPI_Abort.
+// Throw anywhere; main.cpp and main_local.cpp alone end the program, and main.cpp has the only MPI_Abort.
 #pragma once
 
 #include <source_location>
@@ -15,12 +15,12 @@ namespace volley {
 enum class Exit : int {
   good = 0,
   failed = 1,       // a point failed verification, or something threw
-  usage = 2,        // the plan or the job makes no sense
+  usage = 2,        // of the plan or the job
   unsupported = 3,  // this machine cannot do it
   watchdog = 4,     // a region made no progress
 };
 
-// The plan or the job makes no sense: one sentence a line, each naming the place and the nearest valid form.
+// The plan or the job cannot be run as it is: one sentence a line, each naming the place and the nearest valid form.
 class UsageError : public std::runtime_error {
  public:
   explicit UsageError(std::vector<std::string> sentences);

@@ -28,16 +28,15 @@ std::vector<int> parse_gpus(std::string_view text) {
 }  // namespace
 
 const char* usage(Program program) {
-  if (program == Program::node) {
-    return "volley-engine-node: measures between the GPUs of this machine what a plan asks for, without MPI, and\n"
+  if (program == Program::local) {
+    return "volley-engine-local: measures between the GPUs of this machine what a plan asks for, without MPI, and\n"
            "writes records (JSON Lines)\n"
            "\n"
-           "  volley-engine-node --plan FILE|- [--records FILE|-] [--wake] [--few-queues]\n"
-           "  volley-engine-node --check --plan FILE|-     validate a plan: one line for each error\n"
+           "  volley-engine-local --plan FILE|- [--records FILE|-]\n"
+           "  volley-engine-local --check --plan FILE|-     validate a plan: one line for each error\n"
            "\n"
-           "One process has all GPUs: start it plainly. With --wake they are made ready before the plan is read.\n"
-           "With --few-queues CUDA makes two queues to each in place of eight: it starts and ends sooner.\n"
-           "Exit codes: 0 good, 1 a cell failed, 2 the plan makes no sense, 3 the machine cannot, 4 no progress.\n";
+           "One process has all GPUs: start it plainly.\n"
+           "Exit codes: 0 good, 1 a cell failed, 2 usage error, 3 the machine cannot, 4 no progress.\n";
   }
   return "volley-engine: measures what a plan asks for and writes records (JSON Lines)\n"
          "\n"
@@ -46,13 +45,13 @@ const char* usage(Program program) {
          "  volley-engine --about                   what this engine was built from, as JSON\n"
          "\n"
          "Start it with the mpirun of the MPI it was built with; every rank gets the same arguments,\n"
-         "the first rank reads the plan. Exit codes: 0 good, 1 a point failed, 2 the plan or the job makes\n"
-         "no sense, 3 the machine cannot, 4 no progress. The matrices of a node are for volley-engine-node.\n";
+         "the first rank reads the plan. What is measured between GPUs of one process: volley-engine-local.\n"
+         "Exit codes: 0 good, 1 a point failed, 2 usage error, 3 the machine cannot, 4 no progress.\n";
 }
 
 Options parse_options(Program program, int argc, char** argv) {
   const bool ranks = program == Program::ranks;
-  const std::string help = std::string("; see ") + (ranks ? "volley-engine" : "volley-engine-node") + " --help";
+  const std::string help = std::string("; see ") + (ranks ? "volley-engine" : "volley-engine-local") + " --help";
   Options options;
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -70,8 +69,6 @@ Options parse_options(Program program, int argc, char** argv) {
     else if (ranks && name == "--bind") options.bind = true;
     else if (ranks && name == "--bind-share") options.bind = options.share = true;
     else if (ranks && name == "--follower") options.follower = true;
-    else if (!ranks && name == "--wake") options.wake = true;
-    else if (!ranks && name == "--few-queues") options.few_queues = true;
     else throw UsageError("unknown argument `" + std::string(name) + "`" + help);
   }
   return options;

@@ -6,8 +6,8 @@
 
 namespace volley {
 
-// Who is asked: `ranks` is volley-engine, one process a rank; `node` is volley-engine-node, one process for all GPUs.
-enum class Program { ranks, node };
+// `ranks` is volley-engine, one process a rank; `local` is volley-engine-local, one process for all GPUs.
+enum class Program { ranks, local };
 
 struct Options {
   enum class Task { measure, about, check, help };
@@ -16,8 +16,6 @@ struct Options {
   std::string records = "-";  // path, or "-" for the standard output that the engine was started with
   bool bind = false;          // the engine binds each rank before MPI_Init, to one core
   bool share = false;         // the same, to an equal share of the cores: for ranks that have threads
-  bool wake = false;          // of a node: all GPUs are made ready before the plan is read
-  bool few_queues = false;    // of a node: CUDA makes as many queues to a GPU as links use, and no more
   bool follower = false;      // started by a front that is another rank: must not be rank 0
   std::vector<int> gpus;      // device of each local rank, in order; empty: local rank modulo devices
 };

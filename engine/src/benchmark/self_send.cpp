@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "benchmark/transport_set.hpp"
 #include "measure/memory.hpp"
 
 namespace volley {
@@ -18,28 +19,52 @@ bool arrives(Transport& transport, Memory& memory, const View& view) {
   return !memory.check(view.recv, view.bytes, seed);
 }
 
-}  // namespace
+class SelfSend final : public Benchmark {
+ public:
+  void read(PlanPart& options, const Plan& plan) override {
+    options.sizes("sizes_bytes", sizes_bytes_);
+    if (plan.world_size == 1) return;
+    options.complain_of_plan("world_size", "one rank sends to itself, found " + std::to_string(plan.world_size));
+  }
 
-std::string sent_to_itself(const Context& context, const Plan& plan, const TransportEntry& entry) {
-  if (!entry.mpi || plan.sizes_bytes.empty()) return "needs two ranks; this job has one";
-  if (entry.memory == MemoryKind::device && context.gpus.devices == 0) return context.gpus.reason;
-  auto pair = make_group(context, {0});
-  const auto memory = make_memory(entry.memory);
-  const auto transport = entry.make();
-  const auto capacity = *std::max_element(plan.sizes_bytes.begin(), plan.sizes_bytes.end());
-  const Buffers buffers = memory->reserve(capacity);
-  transport->open(context, *pair, buffers, capacity);
-  std::string reason;
-  for (const auto bytes : plan.sizes_bytes) {
-    if (!reason.empty()) break;
-    if (!arrives(*transport, *memory, {buffers.send, buffers.recv, bytes})) {
+  Exit run(const Run& run) override {
+    run.watchdog.enter("sending to itself");
+    for (const auto& name : run.plan.transports) {
+      const TransportEntry& entry = *find_transport(name);
+      run.records.write(transport_record(entry, send(*run.context, entry), Json::object()));
+    }
+    return Exit::good;
+  }
+
+ private:
+  // Sends one message of each size to this rank and checks it. Returns why that cannot be done or what went wrong; empty
+  // when all arrived.
+  std::string send(const Context& context, const TransportEntry& entry) const {
+    if (!entry.mpi || sizes_bytes_.empty()) return "needs two ranks; this job has one";
+    if (entry.memory == MemoryKind::device && context.gpus.devices == 0) return context.gpus.reason;
+    const auto group = make_group(context, {0});
+    const auto memory = make_memory(entry.memory);
+    const auto transport = entry.make();
+    const auto capacity = *std::max_element(sizes_bytes_.begin(), sizes_bytes_.end());
+    const Buffers buffers = memory->reserve(capacity);
+    transport->open(context, *group, buffers, capacity);
+    std::string reason;
+    for (const auto bytes : sizes_bytes_) {
+      if (arrives(*transport, *memory, {buffers.send, buffers.recv, bytes})) continue;
       reason =
           "a message of " + std::to_string(bytes) + " bytes that a rank sent to itself did not arrive as it was sent";
+      break;
     }
+    transport->close();
+    memory->release();
+    return reason;
   }
-  transport->close();
-  memory->release();
-  return reason;
-}
+
+  std::vector<std::uint64_t> sizes_bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Benchmark> make_self_send() { return std::make_unique<SelfSend>(); }
 
 }  // namespace volley

@@ -1,8 +1,8 @@
 #include "benchmark/transport_set.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
+#include "measure/memory.hpp"
 #include "mpi/text.hpp"
 #include "record/records.hpp"
 #include "transport/agreement.hpp"
@@ -52,15 +52,13 @@ TransportSet::TransportSet(const Context& context, const RankGroup& pair, const 
     const TransportEntry* entry = find_transport(name);
     auto transport = entry->make();
     const std::string reason = agreed_reason(pair, own_reason(context, pair, plan, *entry, *transport));
-    candidates_.push_back({entry, std::move(transport), reason});
+    candidates_.push_back({.entry = entry, .transport = std::move(transport), .reason = reason});
     Arena& arena = arenas_[entry->memory];
     if (!reason.empty() || arena.memory) continue;  // an arena is made for the first transport that can use it
     arena.memory = make_memory(entry->memory);
     arena.share_bytes = agreed_share(context, pair, arena.memory.get());
   }
 }
-
-TransportSet::~TransportSet() = default;
 
 std::string TransportSet::too_large(const Candidate& candidate, std::uint64_t bytes) const {
   const Arena& arena = arenas_.at(candidate.entry->memory);
@@ -92,28 +90,39 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
   }
   const std::uint64_t capacity = *std::max_element(sizes.begin(), sizes.end());
   for (auto& candidate : candidates_) {
-    if (!candidate.reason.empty()) continue;
-    try {
-      candidate.transport->open(context_, pair_, arenas_.at(candidate.entry->memory).buffers, capacity);
-    } catch (const std::exception& problem) {
-      throw std::runtime_error("`" + std::string(candidate.entry->name) + "` could not be opened: " + problem.what() +
-                               "; --transport chooses others");
-    }
-    candidate.fresh = true;
+    if (candidate.reason.empty()) open(candidate, capacity);
   }
-  open_ = true;
+}
+
+void TransportSet::open(Candidate& candidate, std::uint64_t capacity) {
+  std::string problem;
+  try {
+    candidate.transport->open(context_, pair_, arenas_.at(candidate.entry->memory).buffers, capacity);
+  } catch (const std::exception& failure) {
+    problem = std::string("could not be opened: ") + failure.what();
+  }
+  candidate.reason = agreed_reason(pair_, problem);
+  candidate.open = candidate.reason.empty();
+  candidate.fresh = true;
+  if (!candidate.open) candidate.transport = candidate.entry->make();  // what it holds on this rank goes
 }
 
 void TransportSet::close() {
-  if (!open_) return;
   for (auto& candidate : candidates_) {
-    if (candidate.reason.empty()) candidate.transport->close();
+    if (candidate.open) candidate.transport->close();
+    candidate.open = false;
   }
   VOLLEY_MPI(MPI_Barrier(pair_.control.get()));
   for (auto& [kind, arena] : arenas_) {
     if (arena.memory) arena.memory->release();
   }
-  open_ = false;
+}
+
+void TransportSet::write_records(Records& records) {
+  for (auto& candidate : candidates_) {
+    candidate.listed = candidate.reason.empty();
+    records.write(transport_record(*candidate.entry, candidate.reason, to_json(candidate.transport->facts())));
+  }
 }
 
 Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts) {

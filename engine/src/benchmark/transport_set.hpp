@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "group/context.hpp"
-#include "measure/memory.hpp"
+#include "host/memory.hpp"
 #include "measure/series.hpp"
 #include "record/json.hpp"
 #include "record/plan.hpp"
+#include "record/records.hpp"
 #include "transport/registry.hpp"
 
 namespace volley {
@@ -18,8 +19,10 @@ namespace volley {
 struct Candidate {
   const TransportEntry* entry;
   std::unique_ptr<Transport> transport;
-  std::string reason;  // why it is unavailable; empty when it is not
-  bool fresh = true;   // no exchange has used the buffers since they were opened
+  std::string reason;   // why it is unavailable; empty when it is not
+  bool open = false;    // and must be closed
+  bool fresh = true;    // no exchange has used the buffers since they were opened
+  bool listed = false;  // its record says that it is available
 };
 
 // What one kind of memory can hold, and the buffers in it.
@@ -33,9 +36,6 @@ class TransportSet {
  public:
   // Asks every transport of the plan on both ranks whether it can be used. Collective over the pair.
   TransportSet(const Context& context, const RankGroup& pair, const Plan& plan);
-  ~TransportSet();
-  TransportSet(const TransportSet&) = delete;
-  TransportSet& operator=(const TransportSet&) = delete;
 
   [[nodiscard]] std::vector<Candidate>& candidates() { return candidates_; }
 
@@ -45,18 +45,22 @@ class TransportSet {
   // A series of this transport with messages of `bytes`, skipped where that cannot be; `verify` as the plan wants it.
   [[nodiscard]] Series series(const Candidate& candidate, std::uint64_t bytes, bool verify) const;
 
-  // Buffers for messages of up to the largest of `sizes` that fits, and every available transport opened on them.
-  // Where one rank cannot, its exception ends the job for both: the other may be waiting for it within `open`.
+  // Buffers for messages of up to the largest of `sizes` that fits, and every available transport opened on them. One
+  // that cannot be opened on one of the ranks is unavailable from then on. Collective over the pair.
   void open(const std::vector<std::uint64_t>& sizes);
-  // Closes every transport, then gives the buffers back: mappings go before what they map.
+  // Closes every transport, then gives the buffers back: mappings go before what they map. Collective over the pair.
   void close();
 
+  // Writes a record for each transport.
+  void write_records(Records& records);
+
  private:
+  void open(Candidate& candidate, std::uint64_t capacity);
+
   const Context& context_;
   const RankGroup& pair_;
   std::vector<Candidate> candidates_;
   std::map<MemoryKind, Arena> arenas_;
-  bool open_ = false;
 };
 
 // Whether this job can use the transport, and why not when `reason` is not empty.

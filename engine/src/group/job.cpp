@@ -114,7 +114,7 @@ RankFacts facts_of(const Job& job, const Placement& placement, int node) {
   return facts;
 }
 
-Job make_job_alone() {
+Job make_local_job() {
   Job job;
   job.gpus = gpu::presence();
   Placement placement;

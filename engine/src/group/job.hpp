@@ -58,6 +58,6 @@ struct Job {
 [[nodiscard]] RankFacts facts_of(const Job& job, const Placement& placement, int node);
 
 // This process is the whole job. It is placed nowhere, and makes no device current.
-[[nodiscard]] Job make_job_alone();
+[[nodiscard]] Job make_local_job();
 
 }  // namespace volley

@@ -4,9 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "record/plan.hpp"
-
 namespace volley {
+
+enum class Direction { uni, bi };
+
+[[nodiscard]] inline const char* name_of(Direction direction) { return direction == Direction::bi ? "bi" : "uni"; }
+
+// Messages in flight at once before one acknowledgement, one way or both.
+struct Window {
+  int messages = 64;
+  Direction direction = Direction::uni;
+};
 
 // The message in hand: where it leaves from, where it arrives, how long it is. `send` and `recv` lie in the buffers
 // given to `open`; they are the same place when one buffer serves both ways, as in the tutorial.

@@ -37,4 +37,10 @@ struct Workload {
   SamplingLimits limits = {};
 };
 
+// Messages there and back; seconds are those of the half round trip.
+[[nodiscard]] Workload round_trip_workload();
+
+// Windows of messages, one way or both; seconds a window.
+[[nodiscard]] Workload window_workload(const Window& window);
+
 }  // namespace volley

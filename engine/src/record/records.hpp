@@ -10,7 +10,7 @@
 
 namespace volley {
 
-inline constexpr int record_version = 1;
+inline constexpr int record_version = 2;
 
 // Counts points and knows how the run ends; writes on the first rank only.
 class Records {

@@ -36,7 +36,7 @@ constexpr unsigned looks_between_checks = 4096;
 template <class Real>
 class DeviceWorker final : public Worker {
  public:
-  DeviceWorker(const Context& context, const Jacobi& plan, const Grid& grid, Halos& halos)
+  DeviceWorker(const Context& context, const JacobiOptions& plan, const Grid& grid, Halos& halos)
       : plan_(plan),
         grid_(grid),
         halos_(halos),
@@ -259,7 +259,7 @@ class DeviceWorker final : public Worker {
     timed_ = 0;
   }
 
-  const Jacobi& plan_;
+  const JacobiOptions& plan_;
   const Grid& grid_;
   Halos& halos_;
   DeviceField<Real> field_;
@@ -288,7 +288,7 @@ class DeviceWorker final : public Worker {
 
 }  // namespace device
 
-std::unique_ptr<Worker> make_device_worker(const Context& context, const Jacobi& plan, const Grid& grid, Halos& halos) {
+std::unique_ptr<Worker> make_device_worker(const Context& context, const JacobiOptions& plan, const Grid& grid, Halos& halos) {
   if (plan.single) return std::make_unique<device::DeviceWorker<float>>(context, plan, grid, halos);
   return std::make_unique<device::DeviceWorker<double>>(context, plan, grid, halos);
 }

@@ -4,10 +4,6 @@
 
 namespace volley::gpu_matrix {
 
-void ask_for_few_queues() {}
-
-void wake(int) {}
-
 std::unique_ptr<GpuSet> make_gpu_set(const std::vector<int>&, std::uint64_t, std::chrono::duration<double>) {
   throw UnsupportedError("this engine was built without CUDA");
 }

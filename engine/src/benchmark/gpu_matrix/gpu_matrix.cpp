@@ -7,17 +7,14 @@
 #include <set>
 
 #include "benchmark/gpu_matrix/gpu_set.hpp"
-#include "benchmark/series_records.hpp"
+#include "benchmark/series_record.hpp"
 #include "group/facts.hpp"
 #include "measure/sampler.hpp"
 
-namespace volley {
+namespace volley::gpu_matrix {
 
 namespace {
 
-using gpu_matrix::Ends;
-using gpu_matrix::Metric;
-using gpu_matrix::Section;
 
 // A batch of small copies is enqueued behind a kernel that holds the cuda_stream. It must fit into the driver's queue,
 // which takes about a thousand; where the host stages them, each copy is several.
@@ -35,27 +32,35 @@ constexpr SamplingLimits quick_limits{.sample_s = 0.2e-3,
                                       .calibration_s = 0,
                                       .calibration_batches = 2,
                                       .lasting_exchange_s = 0.2e-3};
-// A GPU that was stuck with so many others is left alone. In a hurry, where it has few queues, what is stuck may hold
-// up all that it would start next.
+// A GPU that was stuck with so many others is left alone; in a hurry after the first.
 constexpr std::size_t most_stuck = 2;
 constexpr std::size_t most_stuck_quick = 1;
 // Links are given up before the watchdog ends the process.
 constexpr double most_timeout_s = 10;
 
-std::vector<int> devices_of(const Job& job, const Plan& plan) {
-  if (!plan.node.gpus.empty()) return plan.node.gpus;
+// The part of the plan.
+struct GpuMatrixOptions {
+  std::vector<std::string> sections;                       // see section.hpp
+  std::vector<int> gpus;                                   // CUDA's numbers; empty: all
+  std::uint64_t largest_bytes = std::uint64_t{512} << 20;  // of a message of any section
+  bool quick = false;                                      // less data, fewer samples
+  bool samples = false;                                    // cells keep every sample
+};
+
+std::vector<int> devices_of(const Job& job, const GpuMatrixOptions& options) {
+  if (!options.gpus.empty()) return options.gpus;
   std::vector<int> all(static_cast<std::size_t>(job.gpus.devices));
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
 
 // In the order of the table.
-std::vector<Section> sections_of(const Plan& plan) {
+std::vector<Section> sections_of(const GpuMatrixOptions& options) {
   std::vector<Section> chosen;
-  for (const auto& section : gpu_matrix::sections()) {
-    const auto& asked = plan.node.sections;
+  for (const auto& section : sections()) {
+    const auto& asked = options.sections;
     if (std::find(asked.begin(), asked.end(), section.name) == asked.end()) continue;
-    chosen.push_back(plan.node.quick ? gpu_matrix::quick(section) : section);
+    chosen.push_back(options.quick ? quick(section) : section);
   }
   return chosen;
 }
@@ -96,22 +101,22 @@ struct CellOutcome {
   std::string reason;
 };
 
-class GpuMatrix {
+class Measurement {
  public:
-  GpuMatrix(const Plan& plan, std::vector<gpu::Device> devices, std::unique_ptr<gpu_matrix::GpuSet> gpus,
-            Records& records, Watchdog& watchdog)
-      : plan_(plan), devices_(std::move(devices)), gpus_(std::move(gpus)), records_(records), watchdog_(watchdog) {}
+  Measurement(const Run& run, const GpuMatrixOptions& options, std::vector<gpu::Device> devices,
+              std::unique_ptr<GpuSet> gpus)
+      : run_(run), options_(options), devices_(std::move(devices)), gpus_(std::move(gpus)) {}
 
   void measure(const Section& section) {
     if (section.peer_access && !access_given_) {
       gpus_->give_access();
       access_given_ = true;
     }
-    const Workload workload = workload_of(section, plan_.node.quick);
+    const Workload workload = workload_of(section, options_.quick);
     // What one cell has shown about how long its messages take holds for the next, within a GPU and between two apart.
     const std::string name = section.name;
     const std::array names{name + " within a GPU", name};
-    Sampler sampler(control_, plan_.sampling, workload, watchdog_);
+    Sampler sampler(control_, run_.plan.sampling, workload, run_.watchdog);
     if (section.ends != Ends::gpus) return host_row(section, sampler, names[1]);
     for (int first = 0; first < count(); ++first) {
       Json cells = Json::array();
@@ -144,18 +149,16 @@ class GpuMatrix {
     std::optional<CellOutcome> trouble = beforehand(first, second);
     if (!trouble) trouble = attempt(section, sampler, series, first, second, peers);
     if (trouble) series.skipped = trouble->reason;
-    Json record = matrix_cell(series, second, plan_.node.samples);
+    Json record = {{"gpu", uuid(second)}, {"peer_access", peers}};
+    record.update(matrix_cell(series, options_.samples));
     if (trouble) record["status"] = trouble->status;
-    for (const char* key : {"rank", "mismatch"}) record.erase(key);
-    record["gpu"] = uuid(second);
-    record["peer_access"] = peers;
     return record;
   }
 
   std::optional<CellOutcome> beforehand(int first, int second) {
-    if (budget_used(plan_, records_)) return CellOutcome{"skipped", budget_reason(plan_)};
+    if (budget_used(run_.plan, run_.records)) return CellOutcome{"skipped", budget_reason(run_.plan)};
     if (!lost_.empty()) return CellOutcome{"skipped", lost_};
-    const bool quick = plan_.node.quick;
+    const bool quick = options_.quick;
     for (const int end : {first, second}) {
       if (stuck_[end].size() < (quick ? most_stuck_quick : most_stuck)) continue;
       return CellOutcome{"skipped",
@@ -171,17 +174,17 @@ class GpuMatrix {
   std::optional<CellOutcome> attempt(const Section& section, Sampler& sampler, Series& series, int first, int second,
                                      Json& peers) {
     const bool broken = section.fault != nullptr && first == 0 && second == count() - 1;
-    std::unique_ptr<gpu_matrix::GpuLink> link;
+    std::unique_ptr<GpuLink> link;
     try {
       link = gpus_->link(section, first, second, broken);
       if (section.ends == Ends::gpus) peers = link->peers();
-      if (section.engine == gpu_matrix::Engine::kernel && !link->peers()) {
+      if (section.engine == Engine::sm && !link->peers()) {
         return CellOutcome{"skipped",
                            "there is no peer access between the two: no kernel of one reaches the other's memory"};
       }
       control_.between(first, second);
       series.driver = link.get();
-      series.verifier = plan_.verify ? link.get() : nullptr;
+      series.verifier = run_.plan.verify ? link.get() : nullptr;
       std::vector<Series> alone{series};
       sampler.measure(alone);
       series = alone.front();
@@ -189,7 +192,7 @@ class GpuMatrix {
       series.verifier = nullptr;
       if (!series.mismatch) return std::nullopt;
       return CellOutcome{"failed", link->complaint()};
-    } catch (const gpu_matrix::HungError& stuck) {
+    } catch (const HungError& stuck) {
       static_cast<void>(link.release());  // what it holds is in use: giving it back would wait for ever
       stuck_[first].insert(second);
       stuck_[second].insert(first);
@@ -206,80 +209,122 @@ class GpuMatrix {
   }
 
   void write(const Section& section, const Json& row, const Json& cells) {
-    for (const auto& each : cells) records_.count(each.at("status"));
-    records_.write({{"record", "node_row"},
-                    {"version", record_version},
-                    {"section", section.name},
-                    {"metric", name_of(section.metric)},
-                    {"engine", name_of(section.engine)},
-                    {"operation", name_of(section.operation)},
-                    {"direction", name_of(section.direction)},
-                    {"ends", name_of(section.ends)},
-                    {"peer_access", section.peer_access},
-                    {"size_bytes", bytes_of(section)},
-                    {"window", section.window},
-                    {"gpu", row},
-                    {"cells", cells}});
+    write_row(run_.records,
+              {{"record", "gpu_matrix"},
+               {"version", record_version},
+               {"section", section.name},
+               {"metric", name_of(section.metric)},
+               {"engine", name_of(section.engine)},
+               {"operation", name_of(section.operation)},
+               {"direction", volley::name_of(section.direction)},
+               {"ends", name_of(section.ends)},
+               {"peer_access", section.peer_access},
+               {"size_bytes", bytes_of(section)},
+               {"window", section.window},
+               {"gpu", row}},
+              cells);
   }
 
-  const Plan& plan_;
+  const Run& run_;
+  const GpuMatrixOptions& options_;
   std::vector<gpu::Device> devices_;
-  std::unique_ptr<gpu_matrix::GpuSet> gpus_;
-  Records& records_;
-  Watchdog& watchdog_;
+  std::unique_ptr<GpuSet> gpus_;
   LocalControl control_{0, 0};
   bool access_given_ = false;
   std::string lost_;
   std::map<int, std::set<int>> stuck_;  // of each end, with whom
 };
 
-Json node_record(const std::vector<gpu::Device>& devices, const gpu_matrix::GpuSet* gpu_set,
-                 const std::string& reason) {
+Json gpus_record(const std::vector<gpu::Device>& devices, const GpuSet* gpus, const std::string& reason) {
   Json found = Json::array();
   Json access = Json::array();
   for (const auto& device : devices) found.push_back(to_json(device));
   const int count = static_cast<int>(devices.size());
-  for (int first = 0; gpu_set != nullptr && first < count; ++first) {
+  for (int first = 0; gpus != nullptr && first < count; ++first) {
     Json row = Json::array();
     for (int second = 0; second < count; ++second) {
-      row.push_back(first == second || gpu_set->can_access(first, second));
+      row.push_back(first == second || gpus->can_access(first, second));
     }
     access.push_back(row);
   }
-  return {{"record", "node"},
+  return {{"record", "gpu_matrix_gpus"},
           {"version", record_version},
           {"devices", found},
           {"can_access", access},
           {"reason", reason.empty() ? Json(nullptr) : Json(reason)}};
 }
 
+class GpuMatrix final : public Benchmark {
+ public:
+  void read(PlanPart& options, const Plan& plan) override {
+    static_cast<void>(options.required("sections", "a list"));
+    options.names("sections", options_.sections, "a section's name");
+    options.list("gpus", options_.gpus, "the number of a GPU", [](const Json& v) {
+      return v.is_number_integer() && v >= 0 && v <= std::numeric_limits<int>::max();
+    });
+    options.integer("largest_bytes", options_.largest_bytes, std::uint64_t{64} << 10);
+    options.boolean("quick", options_.quick);
+    options.boolean("samples", options_.samples);
+    if (plan.world_size != 1) {
+      options.complain_of_plan("world_size", "one process has all GPUs, found " + std::to_string(plan.world_size));
+    }
+    check_sections(options);
+    for (auto each = options_.gpus.begin(); each != options_.gpus.end(); ++each) {
+      if (std::find(options_.gpus.begin(), each, *each) == each) continue;
+      options.complain("gpus", "GPU " + std::to_string(*each) + " is named twice");
+    }
+  }
+
+  void check(const Job& job) const override {
+    for (const int device : options_.gpus) {
+      if (job.gpus.devices == 0 || device < job.gpus.devices) continue;
+      throw UsageError("the plan asks for GPU " + std::to_string(device) + ", but CUDA sees " +
+                       std::to_string(job.gpus.devices) +
+                       " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others");
+    }
+  }
+
+  Exit run(const Run& run) override {
+    if (run.job.gpus.devices == 0) {
+      run.records.write(gpus_record({}, nullptr, run.job.gpus.reason));
+      return Exit::unsupported;
+    }
+    run.watchdog.enter("making the GPUs ready");
+    const std::vector<int> numbers = devices_of(run.job, options_);
+    std::vector<gpu::Device> devices;
+    for (const int device : numbers) devices.push_back(gpu::describe(device));
+    const std::vector<Section> chosen = sections_of(options_);
+    std::uint64_t largest = 0;
+    for (const auto& section : chosen) largest = std::max(largest, section.bytes);
+    const std::chrono::duration<double> timeout(std::min(most_timeout_s, run.plan.watchdog_s / 2));
+    auto gpus = make_gpu_set(numbers, std::min(largest, options_.largest_bytes), timeout);
+    run.records.write(gpus_record(devices, gpus.get(), ""));
+    Measurement measurement(run, options_, std::move(devices), std::move(gpus));
+    for (const auto& section : chosen) measurement.measure(section);
+    return run.records.failed() ? Exit::failed : Exit::good;
+  }
+
+ private:
+  void check_sections(PlanPart& options) const {
+    if (options_.sections.empty()) options.complain("sections", "expected at least one section");
+    for (std::size_t i = 0; i < options_.sections.size(); ++i) {
+      if (find_section(options_.sections[i]) != nullptr) continue;
+      std::string names;
+      for (const auto& section : sections()) names += (names.empty() ? "" : ", ") + std::string(section.name);
+      options.complain(PlanPart::place("sections", i),
+                       "there is no section `" + options_.sections[i] + "`; there are " + names);
+    }
+  }
+
+  GpuMatrixOptions options_;
+};
+
 }  // namespace
 
-void check_node(const Job& job, const Plan& plan) {
-  for (const int device : plan.node.gpus) {
-    if (job.gpus.devices == 0 || device < job.gpus.devices) continue;
-    throw UsageError("the plan asks for GPU " + std::to_string(device) + ", but CUDA sees " +
-                     std::to_string(job.gpus.devices) + " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others");
-  }
-}
+}  // namespace volley::gpu_matrix
 
-Exit run_node(const Job& job, const Plan& plan, Records& records, Watchdog& watchdog) {
-  if (job.gpus.devices == 0) {
-    records.write(node_record({}, nullptr, job.gpus.reason));
-    return Exit::unsupported;
-  }
-  watchdog.enter("making the GPUs ready");
-  std::vector<gpu::Device> devices;
-  for (const int device : devices_of(job, plan)) devices.push_back(gpu::describe(device));
-  const std::vector<Section> sections = sections_of(plan);
-  std::uint64_t largest = 0;
-  for (const auto& section : sections) largest = std::max(largest, section.bytes);
-  const std::chrono::duration<double> timeout(std::min(most_timeout_s, plan.watchdog_s / 2));
-  auto gpu_set = gpu_matrix::make_gpu_set(devices_of(job, plan), std::min(largest, plan.node.largest_bytes), timeout);
-  records.write(node_record(devices, gpu_set.get(), ""));
-  GpuMatrix matrices(plan, std::move(devices), std::move(gpu_set), records, watchdog);
-  for (const auto& section : sections) matrices.measure(section);
-  return records.failed() ? Exit::failed : Exit::good;
-}
+namespace volley {
+
+std::unique_ptr<Benchmark> make_gpu_matrix() { return std::make_unique<gpu_matrix::GpuMatrix>(); }
 
 }  // namespace volley

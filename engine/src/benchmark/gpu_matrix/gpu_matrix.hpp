@@ -1,18 +1,11 @@
-// The matrices of a node: every ordered pair of its GPUs, owned by this one process.
+// The benchmark `gpu_matrix`: every ordered pair of this machine's GPUs, owned by this one process. A record for the GPUs,
+// then one for each row of each section.
 #pragma once
 
-#include "base/errors.hpp"
-#include "group/job.hpp"
-#include "measure/watchdog.hpp"
-#include "record/plan.hpp"
-#include "record/records.hpp"
+#include "benchmark/benchmark.hpp"
 
 namespace volley {
 
-// Throws UsageError where the plan names GPUs that CUDA does not show.
-void check_node(const Job& job, const Plan& plan);
-
-// Measures the plan's sections; a record for the GPUs, then one for each row.
-[[nodiscard]] Exit run_node(const Job& job, const Plan& plan, Records& records, Watchdog& watchdog);
+[[nodiscard]] std::unique_ptr<Benchmark> make_gpu_matrix();
 
 }  // namespace volley

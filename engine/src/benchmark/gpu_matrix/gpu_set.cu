@@ -1,9 +1,7 @@
 #include "benchmark/gpu_matrix/gpu_set.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <future>
-#include <numeric>
 
 #include "base/errors.hpp"
 #include "benchmark/gpu_matrix/routes.cuh"
@@ -18,8 +16,6 @@ constexpr std::uint64_t least_bytes = std::uint64_t{64} << 10;
 // Around a message of device memory (gpu/memory.cu).
 constexpr std::uint64_t around_bytes = gpu::overhead_bytes_per_buffer;
 constexpr std::uint64_t buffers_of_a_gpu = 4;
-// One for each cuda_stream (routes.cuh). CUDA makes 8; each takes some 7 ms of a context's beginning and 4 of its end.
-constexpr const char* queues_of_a_gpu = "2";
 
 std::unique_ptr<GpuEndpoint> make_endpoint(int device, std::uint64_t bytes) {
   gpu::select(device);
@@ -152,18 +148,6 @@ class CudaGpuSet final : public GpuSet {
 };
 
 }  // namespace
-
-void ask_for_few_queues() { check_system(setenv("CUDA_DEVICE_MAX_CONNECTIONS", queues_of_a_gpu, 0) == 0, "setenv"); }
-
-void wake(int devices) {
-  std::vector<int> all(static_cast<std::size_t>(devices));
-  std::iota(all.begin(), all.end(), 0);
-  try {
-    make_contexts(all);
-  } catch (const std::runtime_error&) {
-    gpu::clear_error();
-  }
-}
 
 std::unique_ptr<GpuSet> make_gpu_set(const std::vector<int>& devices, std::uint64_t bytes, Seconds timeout) {
   return std::make_unique<CudaGpuSet>(devices, bytes, timeout);

@@ -54,15 +54,6 @@ class GpuSet {
   virtual void renew(int first, int second) = 0;
 };
 
-// Asks CUDA for as many queues to each device as links use at once, for who is in a hurry: making and ending the others
-// takes longer than much of what is measured. What is stuck may then hold up the rest of its device. Before anything
-// else is asked of CUDA; what the user has set stays.
-void ask_for_few_queues();
-
-// Makes the contexts of so many devices, which take a tenth of a second each, before it is known what they are for.
-// What fails will fail again in make_gpu_set, and is told there.
-void wake(int devices);
-
 // The devices of CUDA's numbers, with buffers for messages of up to `bytes` bytes, or less where there is no room. A
 // link that makes no progress for `timeout` is given up.
 [[nodiscard]] std::unique_ptr<GpuSet> make_gpu_set(const std::vector<int>& devices, std::uint64_t bytes,

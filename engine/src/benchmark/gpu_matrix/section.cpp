@@ -29,7 +29,7 @@ constexpr std::uint64_t chased = 16 << 10;
 constexpr auto uni = Direction::uni;
 constexpr auto bi = Direction::bi;
 constexpr auto ce = Engine::copy_engine;
-constexpr auto sm = Engine::kernel;
+constexpr auto sm = Engine::sm;
 constexpr auto writes = Operation::write;
 constexpr auto reads = Operation::read;
 constexpr auto gpus = Ends::gpus;
@@ -89,7 +89,7 @@ const char* name_of(Metric metric) {
   return nullptr;
 }
 
-const char* name_of(Engine engine) { return engine == Engine::copy_engine ? "copy engine" : "kernel"; }
+const char* name_of(Engine engine) { return engine == Engine::copy_engine ? "copy engine" : "SM"; }
 
 const char* name_of(Operation operation) { return operation == Operation::write ? "write" : "read"; }
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "record/plan.hpp"
+#include "measure/driver.hpp"
 
 namespace volley::gpu_matrix {
 
@@ -19,7 +19,7 @@ enum class Metric {
   load         // seconds of one load by a kernel, each needing the one before
 };
 
-enum class Engine { copy_engine, kernel };
+enum class Engine { copy_engine, sm };
 
 // Which operation the data goes, as the row's end sees it.
 enum class Operation { write, read };

@@ -5,6 +5,7 @@
 
 #include "benchmark/rank_matrix/matrix_writer.hpp"
 #include "benchmark/rank_matrix/pair_measurement.hpp"
+#include "benchmark/window_options.hpp"
 #include "group/backoff_wait.hpp"
 #include "group/round_robin.hpp"
 #include "mpi/text.hpp"
@@ -21,19 +22,19 @@ constexpr RankPair nobody{-1, -1};  // the order that ends the work
 
 // What all parts of a matrix need.
 struct Work {
+  const Run& run;
   const Context& context;
-  const Plan& plan;
-  Records& records;
-  Watchdog& watchdog;
+  const RankMatrixOptions& options;
   const std::vector<MatrixCase> cases;
   const BackoffWait backoff;
+  [[nodiscard]] std::size_t cells() const { return cases.size() * run.plan.transports.size(); }  // of a pair
 };
 
 // ------------------------------------------------------------------------------------------ one pair at a time
 
 // The pairs in the order of their rows: a row is complete, and written, before the next one begins.
 std::vector<RankPair> pairs_of(const Work& work) {
-  if (!work.plan.matrix.pairs.empty()) return work.plan.matrix.pairs;
+  if (!work.options.pairs.empty()) return work.options.pairs;
   std::vector<RankPair> pairs;
   for (int first = 0; first < work.context.size; ++first) {
     for (int second = 0; second < work.context.size; ++second) {
@@ -44,9 +45,9 @@ std::vector<RankPair> pairs_of(const Work& work) {
 }
 
 Json meet(Work& work, const RankPair& ends) {
-  work.watchdog.enter("finding out which transports ranks " + std::to_string(ends[0]) + " and " +
+  work.run.watchdog.enter("finding out which transports ranks " + std::to_string(ends[0]) + " and " +
                       std::to_string(ends[1]) + " can use");
-  return PairMeasurement(work.context, work.plan, work.cases, ends[0], ends[1], work.watchdog).isolated();
+  return PairMeasurement(work.run, work.cases, work.options.samples, ends).isolated();
 }
 
 void send_order(const Work& work, const RankPair& ends, int rank) {
@@ -55,22 +56,22 @@ void send_order(const Work& work, const RankPair& ends, int rank) {
 
 // The first rank has a pair measured, itself among them or not.
 Json result_of(Work& work, const RankPair& ends) {
-  if (budget_used(work.plan, work.records)) {
-    return skipped_result(work.plan, work.cases, ends[1], budget_reason(work.plan));
+  if (budget_used(work.run.plan, work.run.records)) {
+    return skipped_result(work.cells(), ends[1], budget_reason(work.run.plan));
   }
   for (const int rank : ends) {
     if (rank != 0) send_order(work, ends, rank);
   }
   const Json mine = ends[0] == 0 || ends[1] == 0 ? meet(work, ends) : Json();
   if (ends[0] == 0) return mine;
-  work.watchdog.enter("waiting for the result of ranks " + std::to_string(ends[0]) + " and " + std::to_string(ends[1]));
+  work.run.watchdog.enter("waiting for the result of ranks " + std::to_string(ends[0]) + " and " + std::to_string(ends[1]));
   return json_from(work.backoff.receive(ends[0], result_tag));
 }
 
 void conduct(Work& work) {
   const auto pairs = pairs_of(work);
-  MatrixWriter rows(work.plan, work.cases, work.records);
-  for (int repeat = 0; repeat < work.plan.matrix.repeats; ++repeat) {
+  MatrixWriter rows(work.run, work.options, work.cases);
+  for (int repeat = 0; repeat < work.options.repeats; ++repeat) {
     for (const auto& ends : pairs) rows.expect(ends[0]);
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       // Another pair goes first in every repeat: a drift of the machine meets all alike.
@@ -83,7 +84,7 @@ void conduct(Work& work) {
 
 void follow(Work& work) {
   while (true) {
-    work.watchdog.enter("waiting for its turn");
+    work.run.watchdog.enter("waiting for its turn");
     work.backoff.await(0, order_tag);
     RankPair ends{};
     VOLLEY_MPI(MPI_Recv(ends.data(), 2, MPI_INT, 0, order_tag, work.context.world.get(), MPI_STATUS_IGNORE));
@@ -95,7 +96,7 @@ void follow(Work& work) {
 
 // ----------------------------------------------------------------------------------------- all ranks at once
 
-// Half of a round of the tournament: the lower rank of each pair is the first, or the higher one.
+// Half of a round of the round robin: the lower rank of each pair is the first, or the higher one.
 struct Half {
   int round;
   bool back;
@@ -107,30 +108,30 @@ struct Half {
   }
 };
 
-// All halves, or those in which one of the plan's pairs plays: the others then load the machine as they did before.
+// All halves, or those in which one of the plan's pairs meets: the others then load the machine as they did before.
 std::vector<Half> halves_of(const Work& work) {
-  const auto& pairs = work.plan.matrix.pairs;
+  const auto& pairs = work.options.pairs;
   std::vector<Half> halves;
   for (int round = 0; round < rounds_of(work.context.size); ++round) {
     for (const bool back : {false, true}) {
       const Half half{round, back};
-      const auto plays = [&](const RankPair& ends) { return half.ends(work.context.size, ends[0]) == ends; };
-      if (pairs.empty() || std::any_of(pairs.begin(), pairs.end(), plays)) halves.push_back(half);
+      const auto meets = [&](const RankPair& ends) { return half.ends(work.context.size, ends[0]) == ends; };
+      if (pairs.empty() || std::any_of(pairs.begin(), pairs.end(), meets)) halves.push_back(half);
     }
   }
   return halves;
 }
 
-Json play(Work& work, const RankPair& ends) {
+Json measure_half(Work& work, const RankPair& ends) {
   if (ends == nobody) {
-    work.watchdog.enter("resting while the others measure");
-    idle_round(work.plan, work.cases, work.backoff);
+    work.run.watchdog.enter("resting while the others measure");
+    idle_round(work.cells(), work.backoff);
     return {};
   }
-  work.watchdog.enter("a round in which it meets rank " +
+  work.run.watchdog.enter("a round in which it meets rank " +
                       std::to_string(ends[0] == work.context.rank ? ends[1] : ends[0]));
-  return PairMeasurement(work.context, work.plan, work.cases, ends[0], ends[1], work.watchdog)
-      .loaded(work.context, work.backoff);
+  return PairMeasurement(work.run, work.cases, work.options.samples, ends)
+      .loaded(work.backoff);
 }
 
 // The first rank takes the results of every pair; the first of each pair sends its own.
@@ -144,7 +145,7 @@ void collect(Work& work, const Half& half, int repeat, const Json& mine, bool ov
   for (int rank = 0; rank < size; ++rank) {
     const RankPair ends = half.ends(size, rank);
     if (ends[0] != rank) continue;
-    if (over) rows.add(rank, repeat, skipped_result(work.plan, work.cases, ends[1], budget_reason(work.plan)));
+    if (over) rows.add(rank, repeat, skipped_result(work.cells(), ends[1], budget_reason(work.run.plan)));
     else rows.add(rank, repeat, rank == 0 ? mine : json_from(work.backoff.receive(rank, result_tag)));
   }
 }
@@ -152,8 +153,8 @@ void collect(Work& work, const Half& half, int repeat, const Json& mine, bool ov
 void round_robin(Work& work) {
   const auto halves = halves_of(work);
   const int size = work.context.size;
-  MatrixWriter rows(work.plan, work.cases, work.records);  // stays empty on every rank but the first
-  for (int repeat = 0; repeat < work.plan.matrix.repeats; ++repeat) {
+  MatrixWriter rows(work.run, work.options, work.cases);  // stays empty on every rank but the first
+  for (int repeat = 0; repeat < work.options.repeats; ++repeat) {
     if (work.context.rank == 0) {
       for (const auto& half : halves) {
         for (int rank = 0; rank < size; ++rank) {
@@ -162,21 +163,64 @@ void round_robin(Work& work) {
       }
     }
     for (const auto& half : halves) {
-      const bool mine_to_say = work.context.rank == 0 && budget_used(work.plan, work.records);
+      const bool mine_to_say = work.context.rank == 0 && budget_used(work.run.plan, work.run.records);
       const bool over = mpi::broadcast_value(mine_to_say, 0, work.context.world.get());
-      const Json mine = over ? Json() : play(work, half.ends(size, work.context.rank));
+      const Json mine = over ? Json() : measure_half(work, half.ends(size, work.context.rank));
       collect(work, half, repeat, mine, over, rows);
     }
   }
 }
 
+std::vector<MatrixCase> cases_of(const RankMatrixOptions& options) {
+  std::vector<MatrixCase> cases;
+  for (const auto bytes : options.latency_sizes_bytes) cases.push_back({round_trip_workload(), false, bytes});
+  for (const auto bytes : options.bandwidth_sizes_bytes) cases.push_back({window_workload(options.window), true, bytes});
+  return cases;
+}
+
+bool is_pair(const Json& value) {
+  const auto is_rank = [](const Json& v) {
+    return v.is_number_integer() && v >= 0 && v <= std::numeric_limits<int>::max();
+  };
+  return value.is_array() && value.size() == 2 && is_rank(value[0]) && is_rank(value[1]) && value[0] != value[1];
+}
+
+class RankMatrix final : public Benchmark {
+ public:
+  void read(PlanPart& options, const Plan& plan) override {
+    options.choice("mode", options_.loaded, {{"isolated", false}, {"loaded", true}});
+    options.sizes("latency_sizes_bytes", options_.latency_sizes_bytes);
+    options.sizes("bandwidth_sizes_bytes", options_.bandwidth_sizes_bytes);
+    read_window(options, options_.window);
+    options.list("pairs", options_.pairs, "two different ranks", is_pair);
+    options.integer("repeats", options_.repeats, 1);
+    options.boolean("samples", options_.samples);
+    if (plan.world_size < 2) options.complain_of_plan("world_size", "a matrix is between at least 2 ranks, found 1");
+    if (options_.latency_sizes_bytes.empty() && options_.bandwidth_sizes_bytes.empty()) {
+      options.complain("", "expected at least one size in `latency_sizes_bytes` or `bandwidth_sizes_bytes`");
+    }
+    for (const auto& [first, second] : options_.pairs) {
+      if (std::max(first, second) < plan.world_size) continue;
+      options.complain("pairs", "there is no rank " + std::to_string(std::max(first, second)) + " among " +
+                                    std::to_string(plan.world_size));
+    }
+  }
+
+  Exit run(const Run& run) override {
+    const Context& context = *run.context;
+    Work work{run, context, options_, cases_of(options_), BackoffWait(context, run.watchdog)};
+    if (options_.loaded) round_robin(work);
+    else if (context.rank == 0) conduct(work);
+    else follow(work);
+    return mpi::broadcast_value(run.records.failed(), 0, context.world.get()) ? Exit::failed : Exit::good;
+  }
+
+ private:
+  RankMatrixOptions options_;
+};
+
 }  // namespace
 
-void run_matrix(const Context& context, const Plan& plan, Records& records, Watchdog& watchdog) {
-  Work work{context, plan, records, watchdog, cases_of(plan), BackoffWait(context, watchdog)};
-  if (plan.matrix.loaded) round_robin(work);
-  else if (context.rank == 0) conduct(work);
-  else follow(work);
-}
+std::unique_ptr<Benchmark> make_rank_matrix() { return std::make_unique<RankMatrix>(); }
 
 }  // namespace volley

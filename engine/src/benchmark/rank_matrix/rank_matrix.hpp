@@ -1,15 +1,11 @@
-// A matrix: every ordered pair of ranks, one pair at a time or all ranks at once.
+// The benchmark `rank_matrix`: every ordered pair of ranks, one pair at a time or all ranks at once. A record for each
+// row; every rank but the first holds no more than its own pair.
 #pragma once
 
-#include "benchmark/run.hpp"
-#include "group/context.hpp"
-#include "measure/watchdog.hpp"
-#include "record/plan.hpp"
+#include "benchmark/benchmark.hpp"
 
 namespace volley {
 
-// Measures the plan's pairs and writes a record for each row. Every rank but the first holds no more than its own pair.
-// Collective over the world.
-void run_matrix(const Context& context, const Plan& plan, Records& records, Watchdog& watchdog);
+[[nodiscard]] std::unique_ptr<Benchmark> make_rank_matrix();
 
 }  // namespace volley

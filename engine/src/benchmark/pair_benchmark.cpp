@@ -1,0 +1,69 @@
+#include "benchmark/pair_benchmark.hpp"
+
+#include "group/mpi_control.hpp"
+#include "measure/sampler.hpp"
+#include "mpi/text.hpp"
+
+namespace volley {
+
+namespace {
+
+// The series of one message size: one for each transport that was available, skipped where it cannot be.
+std::vector<Series> series_of_size(TransportSet& transports, const Plan& plan, std::uint64_t bytes,
+                                   const std::string& skip_all) {
+  std::vector<Series> all;
+  for (auto& candidate : transports.candidates()) {
+    if (!candidate.listed) continue;
+    Series series = transports.series(candidate, bytes, plan.verify);
+    if (!skip_all.empty()) series.skipped = skip_all;
+    series.fresh = candidate.fresh;
+    if (series.skipped.empty()) candidate.fresh = false;
+    all.push_back(std::move(series));
+  }
+  return all;
+}
+
+// Why no more points are started, as the first rank sees it; empty while there is time.
+std::string out_of_time(const RankGroup& pair, const Run& run) {
+  const bool over = pair.leads() && budget_used(run.plan, run.records);
+  return mpi::broadcast_value(over, 0, pair.control.get()) ? budget_reason(run.plan) : "";
+}
+
+}  // namespace
+
+void PairBenchmark::read(PlanPart& options, const Plan& plan) {
+  options.sizes("sizes_bytes", sizes_bytes_);
+  options.boolean("fresh_buffers", fresh_buffers_);
+  if (plan.world_size == 2) return;
+  options.complain_of_plan("world_size", "`" + plan.benchmark + "` is between exactly 2 ranks, found " +
+                                             std::to_string(plan.world_size));
+}
+
+Exit PairBenchmark::run(const Run& run) {
+  const auto pair = make_group(*run.context, {0, 1});
+  if (!pair) return Exit::good;  // a rank that the plan has no work for
+  run.watchdog.enter("finding out which transports can be used");
+  TransportSet transports(*run.context, *pair, run.plan);
+  if (!sizes_bytes_.empty()) transports.open(fresh_buffers_ ? std::vector{sizes_bytes_[0]} : sizes_bytes_);
+  transports.write_records(run.records);
+  measure(run, *pair, transports);
+  transports.close();
+  return mpi::broadcast_value(run.records.failed(), 0, pair->control.get()) ? Exit::failed : Exit::good;
+}
+
+void PairBenchmark::measure(const Run& run, const RankGroup& pair, TransportSet& transports) const {
+  const Workload timed = workload();
+  MpiControl control(pair);
+  Sampler sampler(control, run.plan.sampling, timed, run.watchdog);
+  for (std::size_t i = 0; i < sizes_bytes_.size(); ++i) {
+    if (fresh_buffers_ && i > 0) {
+      transports.close();
+      transports.open({sizes_bytes_[i]});
+    }
+    auto all = series_of_size(transports, run.plan, sizes_bytes_[i], out_of_time(pair, run));
+    sampler.measure(all);
+    for (const auto& series : all) run.records.write_point(record(pair, series));
+  }
+}
+
+}  // namespace volley

@@ -1,0 +1,26 @@
+// What ping-pongs and streams have in common: message sizes between two ranks, all transports in turn at each size.
+#pragma once
+
+#include "benchmark/benchmark.hpp"
+#include "benchmark/transport_set.hpp"
+#include "measure/workload.hpp"
+
+namespace volley {
+
+class PairBenchmark : public Benchmark {
+ public:
+  void read(PlanPart& options, const Plan& plan) override;
+  Exit run(const Run& run) override;
+
+ protected:
+  [[nodiscard]] virtual Workload workload() const = 0;
+  [[nodiscard]] virtual Json record(const Group& pair, const Series& series) const = 0;
+
+ private:
+  void measure(const Run& run, const RankGroup& pair, TransportSet& transports) const;
+
+  std::vector<std::uint64_t> sizes_bytes_;
+  bool fresh_buffers_ = false;
+};
+
+}  // namespace volley

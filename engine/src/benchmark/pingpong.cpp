@@ -1,0 +1,25 @@
+#include "benchmark/pingpong.hpp"
+
+#include "benchmark/pair_benchmark.hpp"
+#include "benchmark/series_record.hpp"
+
+namespace volley {
+
+namespace {
+
+class PingPong final : public PairBenchmark {
+  Workload workload() const override { return round_trip_workload(); }
+
+  Json record(const Group& pair, const Series& series) const override {
+    return point_record("pingpong", pair, series,
+                        {{"half_round_trip_s", series.rank0_samples},
+                         {"exchanges_per_sample", series.count},
+                         {"cold_half_round_trip_s", optional_json(series.cold_s)}});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Benchmark> make_pingpong() { return std::make_unique<PingPong>(); }
+
+}  // namespace volley

@@ -1,0 +1,40 @@
+#include "benchmark/stream.hpp"
+
+#include "benchmark/pair_benchmark.hpp"
+#include "benchmark/series_record.hpp"
+#include "benchmark/window_options.hpp"
+
+namespace volley {
+
+namespace {
+
+class Stream final : public PairBenchmark {
+ public:
+  void read(PlanPart& options, const Plan& plan) override {
+    PairBenchmark::read(options, plan);
+    read_window(options, window_);
+  }
+
+ private:
+  Workload workload() const override { return window_workload(window_); }
+
+  // In both directions each rank times what it receives: the first rank the way back.
+  Json record(const Group& pair, const Series& series) const override {
+    const bool both = window_.direction == Direction::bi;
+    return point_record("stream", pair, series,
+                        {{"direction", name_of(window_.direction)},
+                         {"window", window_.messages},
+                         {"forward_s", both ? series.rank1_samples : series.rank0_samples},
+                         {"backward_s", both ? series.rank0_samples : std::vector<double>{}},
+                         {"windows_per_sample", series.count},
+                         {"cold_window_s", optional_json(series.cold_s)}});
+  }
+
+  Window window_;
+};
+
+}  // namespace
+
+std::unique_ptr<Benchmark> make_stream() { return std::make_unique<Stream>(); }
+
+}  // namespace volley

@@ -1,0 +1,14 @@
+// The options `window` and `direction`, which several benchmarks have.
+#pragma once
+
+#include "measure/driver.hpp"
+#include "record/plan_part.hpp"
+
+namespace volley {
+
+inline void read_window(PlanPart& options, Window& window) {
+  options.integer("window", window.messages, 1);
+  options.choice("direction", window.direction, {{"uni", Direction::uni}, {"bi", Direction::bi}});
+}
+
+}  // namespace volley

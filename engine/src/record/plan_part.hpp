@@ -1,0 +1,131 @@
+// One JSON object of a plan while it is read.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "record/json.hpp"
+
+namespace volley {
+
+// Remembers where it is and which keys were asked for, and collects every error. A key that is absent leaves its target
+// as it is.
+class PlanPart {
+ public:
+  using Errors = std::vector<std::string>;
+  using Fits = bool (*)(const Json& value);
+
+  PlanPart(const Json& node, std::string path, Errors& errors);
+
+  void boolean(const char* key, bool& target);
+  // A number above 0 and at most `most`.
+  void positive(const char* key, double& target, double most = std::numeric_limits<double>::infinity());
+  void optional_positive(const char* key, std::optional<double>& target);
+
+  template <class Number>
+  void integer(const char* key, Number& target, Number least) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    const bool fits = value->is_number_integer() && *value >= least &&
+                      (!value->is_number_unsigned() || value->get<std::uint64_t>() <= most<Number>());
+    if (fits) target = value->get<Number>();
+    else complain(key, "expected a whole number of at least " + std::to_string(least) + ", found " + shown(*value));
+  }
+  template <class Number>
+  void optional_integer(const char* key, std::optional<Number>& target, Number least) {
+    const Json* value = find(key);
+    if (value == nullptr || value->is_null()) return;
+    target.emplace(least);
+    integer(key, *target, least);
+  }
+
+  // A list of two whole numbers, which must be there.
+  template <class Number>
+  void two(const char* key, std::array<Number, 2>& target, Number least) {
+    const std::string expected = "two whole numbers of at least " + std::to_string(least);
+    const Json* value = required(key, expected);
+    if (value == nullptr) return;
+    const auto fits = [&](const Json& v) {
+      return v.is_number_integer() && v >= least && v <= std::numeric_limits<std::int32_t>::max();
+    };
+    if (value->is_array() && value->size() == 2 && fits((*value)[0]) && fits((*value)[1])) {
+      target = {(*value)[0].get<Number>(), (*value)[1].get<Number>()};
+    } else {
+      complain(key, "expected " + expected + ", found " + shown(*value));
+    }
+  }
+
+  // One of some texts, each with its meaning.
+  template <class Meaning>
+  void choice(const char* key, Meaning& target, const std::vector<std::pair<std::string, Meaning>>& choices) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    std::string names;
+    for (const auto& [name, meaning] : choices) {
+      names += (names.empty() ? "`" : ", `") + name + "`";
+      if (*value != name) continue;
+      target = meaning;
+      return;
+    }
+    complain(key, "expected one of " + names + ", found " + shown(*value));
+  }
+
+  // A list whose items all fit; `expected` says of an item what it should be.
+  template <class Item>
+  void list(const char* key, std::vector<Item>& target, const char* expected, Fits fits) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if (!value->is_array()) return complain(key, "expected a list, found " + shown(*value));
+    for (std::size_t i = 0; i < value->size(); ++i) {
+      const Json& item = (*value)[i];
+      if (fits(item)) target.push_back(item.get<Item>());
+      else complain(place(key, i), std::string("expected ") + expected + ", found " + shown(item));
+    }
+  }
+  void names(const char* key, std::vector<std::string>& target, const char* expected);
+  void sizes(const char* key, std::vector<std::uint64_t>& target);
+  void texts(const char* key, std::map<std::string, std::string>& target);
+  void any_object(const char* key);
+
+  // The object of that key, an empty one where it is absent, read by `read`.
+  template <class Read>
+  void object(const char* key, Read read) {
+    static const Json nothing = Json::object();
+    const Json* value = find(key);
+    PlanPart inner(value == nullptr ? nothing : *value, path_ + "." + key, errors_);
+    read(inner);
+    inner.finish();
+  }
+
+  // Complains where the key is absent; returns its value, null where it is.
+  const Json* required(const char* key, const std::string& expected);
+  // Complains about every key that nobody asked for.
+  void finish();
+
+  void complain(const std::string& key, const std::string& what);
+  // The same of a key of the whole plan.
+  void complain_of_plan(const std::string& key, const std::string& what);
+  // "key[3]".
+  [[nodiscard]] static std::string place(const std::string& key, std::size_t i);
+
+ private:
+  static std::string shown(const Json& value);
+  const Json* find(const char* key);
+  template <class Number>
+  static constexpr std::uint64_t most() {
+    return static_cast<std::uint64_t>(std::numeric_limits<Number>::max());
+  }
+
+  const Json& node_;
+  std::string path_;
+  Errors& errors_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace volley
