@@ -34,9 +34,12 @@ namespace volley {
 namespace {
 
 constexpr std::array benchmarks{
-    BenchmarkEntry{"pingpong", make_pingpong},       BenchmarkEntry{"stream", make_stream},
-    BenchmarkEntry{"rank_matrix", make_rank_matrix}, BenchmarkEntry{"jacobi", make_jacobi},
-    BenchmarkEntry{"probe", make_probe},             BenchmarkEntry{"self_send", make_self_send},
+    BenchmarkEntry{"pingpong", make_pingpong},
+    BenchmarkEntry{"stream", make_stream},
+    BenchmarkEntry{"rank_matrix", make_rank_matrix},
+    BenchmarkEntry{"jacobi", make_jacobi},
+    BenchmarkEntry{"probe", make_probe},
+    BenchmarkEntry{"self_send", make_self_send},
 };
 
 // What the handlers below need to know of the run that broke off.
@@ -81,8 +84,7 @@ PlanReading read(const std::string& text) {
 // The first rank reads the plan and finds its errors; every rank gets the same plan or the same errors.
 PlanReading shared_plan(const Options& options, const Context& context) {
   const bool reads = context.rank == 0;
-  PlanReading reading =
-      read(mpi::broadcast(reads ? read_plan_text(options.plan) : "", 0, context.world.get()));
+  PlanReading reading = read(mpi::broadcast(reads ? read_plan_text(options.plan) : "", 0, context.world.get()));
   if (!reading.errors.empty()) throw AgreedUsageError(reading.errors);
   return reading;
 }

@@ -1,23 +1,49 @@
 // Plans: the checked-in examples are read, and every error of a bad one is told with its place.
-#include "base/errors.hpp"
-#include "check_test.hpp"
-#include "record/plan.hpp"
-#include "transport/registry.hpp"
-
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include "base/errors.hpp"
+#include "benchmark/benchmark.hpp"
+#include "benchmark/gpu_matrix/gpu_matrix.hpp"
+#include "benchmark/pingpong.hpp"
+#include "benchmark/probe.hpp"
+#include "benchmark/rank_matrix/rank_matrix.hpp"
+#include "benchmark/self_send.hpp"
+#include "benchmark/stream.hpp"
+#include "check_test.hpp"
+#include "jacobi/benchmark.hpp"
+#include "transport/registry.hpp"
 
 using namespace volley;
 
 namespace {
 
-PlanReading reading_of(const std::string& text) { return read_plan(text, registry()); }
+constexpr std::array benchmarks{
+    BenchmarkEntry{"pingpong", make_pingpong},       BenchmarkEntry{"stream", make_stream},
+    BenchmarkEntry{"rank_matrix", make_rank_matrix}, BenchmarkEntry{"gpu_matrix", make_gpu_matrix},
+    BenchmarkEntry{"jacobi", make_jacobi},           BenchmarkEntry{"probe", make_probe},
+    BenchmarkEntry{"self_send", make_self_send},
+};
+
+PlanReading reading_of(const std::string& text) {
+  std::vector<std::string> transports;
+  for (const auto& entry : registry()) transports.emplace_back(entry.name);
+  return read_plan(text, benchmarks, transports);
+}
 
 bool tells(const PlanReading& reading, const std::string& beginning) {
   return std::any_of(reading.errors.begin(), reading.errors.end(),
                      [&](const std::string& error) { return error.starts_with("plan: " + beginning); });
+}
+
+void tells_of_each(const PlanReading& reading, std::initializer_list<const char*> places) {
+  for (const char* place : places) {
+    if (!tells(reading, place)) std::fprintf(stderr, "nothing is said of %s\n", place);
+    EXPECT(tells(reading, place));
+  }
 }
 
 void examples_are_read() {
@@ -32,99 +58,92 @@ void examples_are_read() {
       return error.find("this engine has no transport") != std::string::npos;
     });
     for (const auto& error : reading.errors) std::fprintf(stderr, "%s: %s\n", name.c_str(), error.c_str());
-    EXPECT(reading.errors.empty());
+    EXPECT(reading.errors.empty() && reading.benchmark != nullptr);
     ++read;
   }
   EXPECT(read > 0);
 }
 
 void defaults_are_the_front_s() {
-  const Plan plan =
-      reading_of(R"({"plan": 1, "benchmark": "stream", "transports": ["host"], "sizes_bytes": [8]})").plan;
-  EXPECT(plan.world_size == 2 && plan.verify && !plan.fresh_buffers && !plan.budget_s);
-  EXPECT(plan.window.messages == 64 && plan.window.direction == Direction::uni);
-  EXPECT(!plan.sampling.fixed && plan.sampling.interval == 0.01 && plan.sampling.min_visits == 3);
+  const Plan plan = reading_of(R"({"plan": 2, "benchmark": "stream", "transports": ["host"]})").plan;
+  EXPECT(plan.world_size == 2 && plan.verify && !plan.share_device && !plan.budget_s && plan.watchdog_s == 60);
+  EXPECT(!plan.sampling.fixed && plan.sampling.ci == 0.01 && plan.sampling.min_visits == 3);
 }
 
 void every_error_is_told() {
-  const PlanReading reading = reading_of(R"({"plan": 1, "benchmark": "pingpng", "transports": ["host", "hst", 3],
-      "sizes_bytes": [8, 0, -1, 1.5, "x", 18446744073709551615], "world_size": 3, "surprise": 1, "verify": "yes", "excluded": {"aware": 3},
-      "budget_s": 0, "launch": [], "stream": {"window": 0, "direction": "up"},
-      "sampling": {"interval": 2, "point_time_s": -1, "warmup": -1, "iterations": 0, "tail": 1, "more": 0}})");
-  for (const char* place : {"$.benchmark:",
-                            "$.transports[1]:",
-                            "$.transports[2]:",
-                            "$.sizes_bytes[1]:",
-                            "$.sizes_bytes[2]:",
-                            "$.sizes_bytes[3]:",
-                            "$.sizes_bytes[4]:",
-                            "$.sizes_bytes[5]:",
-                            "$.surprise:",
-                            "$.verify:",
-                            "$.excluded.aware:",
-                            "$.budget_s:",
-                            "$.launch:",
-                            "$.stream.window:",
-                            "$.stream.direction:",
-                            "$.sampling.interval:",
-                            "$.sampling.point_time_s:",
-                            "$.sampling.warmup:",
-                            "$.sampling.iterations:",
-                            "$.sampling.tail:",
-                            "$.sampling.more:"}) {
-    if (!tells(reading, place)) std::fprintf(stderr, "nothing is said of %s\n", place);
-    EXPECT(tells(reading, place));
-  }
-  EXPECT(!tells(reading, "$.sizes_bytes[0]") && !tells(reading, "$.transports[0]"));
+  const PlanReading common = reading_of(R"({"plan": 2, "benchmark": "pingpng", "transports": ["host", "hst", 3],
+      "world_size": 0, "surprise": 1, "verify": "yes", "excluded": {"aware": 3}, "budget_s": 0, "launch": [],
+      "sampling": {"ci": 2, "point_time_s": -1, "warmup": -1, "iterations": 0, "tail": 1, "more": 0}})");
+  tells_of_each(common,
+                {"$.benchmark:", "$.transports[1]:", "$.transports[2]:", "$.world_size:", "$.surprise:", "$.verify:",
+                 "$.excluded.aware:", "$.budget_s:", "$.launch:", "$.sampling.ci:", "$.sampling.point_time_s:",
+                 "$.sampling.warmup:", "$.sampling.iterations:", "$.sampling.tail:", "$.sampling.more:"});
+  EXPECT(!tells(common, "$.transports[0]"));
+  const PlanReading own = reading_of(R"({"plan": 2, "benchmark": "stream", "transports": ["host"], "options": {
+      "sizes_bytes": [8, 0, -1, 1.5, "x", 18446744073709551615], "window": 0, "direction": "up", "more": 1}})");
+  tells_of_each(own, {"$.options.sizes_bytes[1]:", "$.options.sizes_bytes[2]:", "$.options.sizes_bytes[3]:",
+                      "$.options.sizes_bytes[4]:", "$.options.sizes_bytes[5]:", "$.options.window:",
+                      "$.options.direction:", "$.options.more: unknown key"});
+  EXPECT(!tells(own, "$.options.sizes_bytes[0]"));
 }
 
 void documents_that_are_no_plan() {
-  for (const char* text : {"", "[", "{", "nonsense", "\"text\"", "[]", "{}", R"({"plan": "1"})"}) {
+  for (const char* text : {"", "[", "{", "nonsense", "\"text\"", "[]", "{}", R"({"plan": "2"})"}) {
     EXPECT(!reading_of(text).errors.empty());
   }
-  const PlanReading newer = reading_of(R"({"plan": 2, "benchmark": "unheard of"})");
-  EXPECT(newer.errors.size() == 1 && tells(newer, "$.plan: this plan has version 2"));
-  EXPECT(tells(reading_of(R"({"plan": 1})"), "$.benchmark: missing"));
-  EXPECT(tells(reading_of(R"({"plan": 1, "benchmark": "pingpong", "transports": ["host"], "sampling": 3})"),
+  const PlanReading older = reading_of(R"({"plan": 1, "benchmark": "unheard of"})");
+  EXPECT(older.errors.size() == 1 && tells(older, "$.plan: this plan has version 1"));
+  EXPECT(tells(reading_of(R"({"plan": 2})"), "$.benchmark: missing"));
+  EXPECT(tells(reading_of(R"({"plan": 2, "benchmark": "pingpong", "transports": ["host"], "sampling": 3})"),
                "$.sampling: "));
+  EXPECT(tells(reading_of(R"({"plan": 2, "benchmark": "pingpong", "transports": ["host"], "options": []})"),
+               "$.options: "));
 }
 
-void a_ping_pong_wants_two_ranks() {
-  const std::string rest = R"(, "transports": ["host"], "world_size": 3})";
-  EXPECT(tells(reading_of(R"({"plan": 1, "benchmark": "pingpong")" + rest), "$.world_size:"));
-  EXPECT(reading_of(R"({"plan": 1, "benchmark": "probe")" + rest).errors.empty());
+void each_benchmark_knows_how_many_ranks_it_needs() {
+  const auto with = [](const std::string& benchmark, int ranks, const std::string& options) {
+    return reading_of(R"({"plan": 2, "benchmark": ")" + benchmark + R"(", "transports": ["host"], "world_size": )" +
+                      std::to_string(ranks) + R"(, "options": )" + options + "}");
+  };
+  EXPECT(tells(with("pingpong", 3, "{}"), "$.world_size:"));
+  EXPECT(tells(with("probe", 1, "{}"), "$.world_size:") && with("probe", 3, "{}").errors.empty());
+  EXPECT(tells(with("self_send", 2, "{}"), "$.world_size:") && with("self_send", 1, "{}").errors.empty());
+  EXPECT(tells(with("rank_matrix", 1, R"({"latency_sizes_bytes": [8]})"), "$.world_size:"));
+  EXPECT(tells(with("gpu_matrix", 2, R"({"sections": ["uni"]})"), "$.world_size:"));
+  EXPECT(tells(with("jacobi", 6, R"({"grid": [2, 2], "domain": [9, 9]})"),
+               "$.options.grid: a grid of 2 x 2 processes does not fit 6 ranks; these do: 1 x 6, 2 x 3, 3 x 2, 6 x 1"));
 }
 
 void a_matrix_says_what_it_lacks() {
-  const std::string begin = R"({"plan": 1, "benchmark": "matrix", "transports": ["host"], "world_size": )";
-  const Plan plan = reading_of(begin + R"(3, "matrix": {"mode": "loaded", "latency_sizes_bytes": [8], "pairs": [[2, 0]],
-      "repeats": 9, "samples": true}})")
-                        .plan;
-  EXPECT(plan.matrix.loaded && plan.matrix.samples && plan.matrix.repeats == 9);
-  EXPECT(plan.matrix.pairs.size() == 1 && plan.matrix.pairs[0] == (std::array{2, 0}));
-  EXPECT(reading_of(begin + R"(3, "matrix": {"bandwidth_sizes_bytes": [1]}})").errors.empty());
-  EXPECT(tells(reading_of(begin + "3}"), "$.matrix: expected at least one size"));
-  EXPECT(tells(reading_of(begin + R"(1, "matrix": {"latency_sizes_bytes": [8]}})"), "$.world_size:"));
-  const PlanReading bad = reading_of(begin + R"(2, "matrix": {"mode": "busy", "latency_sizes_bytes": [0], "repeats": 0,
-      "pairs": [[0, 2], [1, 1], [0], "x"], "more": 1}})");
-  for (const char* place : {"$.matrix.mode:", "$.matrix.latency_sizes_bytes[0]:", "$.matrix.repeats:",
-                            "$.matrix.pairs: there is no rank 2 among 2",
-                            "$.matrix.pairs[1]:", "$.matrix.pairs[2]:", "$.matrix.pairs[3]:", "$.matrix.more:"}) {
-    if (!tells(bad, place)) std::fprintf(stderr, "nothing is said of %s\n", place);
-    EXPECT(tells(bad, place));
-  }
+  const std::string begin =
+      R"({"plan": 2, "benchmark": "rank_matrix", "transports": ["host"], "world_size": 2, "options": )";
+  EXPECT(reading_of(begin + R"({"bandwidth_sizes_bytes": [1]}})").errors.empty());
+  EXPECT(tells(reading_of(begin + "{}}"), "$.options: expected at least one size"));
+  tells_of_each(reading_of(begin + R"({"mode": "busy", "latency_sizes_bytes": [0], "repeats": 0,
+      "pairs": [[0, 2], [1, 1], [0], "x"], "more": 1}})"),
+                {"$.options.mode:", "$.options.latency_sizes_bytes[0]:", "$.options.repeats:",
+                 "$.options.pairs: there is no rank 2 among 2",
+                 "$.options.pairs[1]:", "$.options.pairs[2]:", "$.options.pairs[3]:", "$.options.more:"});
+}
+
+void a_transport_without_halos_is_named() {
+  EXPECT(tells(reading_of(R"({"plan": 2, "benchmark": "jacobi", "transports": ["host", "null"],
+      "options": {"grid": [2, 1], "domain": [9, 9]}})"),
+               "$.transports[1]: `null` carries no halos; those that do: host"));
 }
 
 void what_a_plan_says_is_quoted_in_one_line() {
-  const std::string node = R"({"plan": 1, "benchmark": "node", "world_size": 1, "transports": [], "node": )";
-  const PlanReading odd = reading_of(node + R"({"sections": ["\u001b[31m\nred\u0000"]}})");
+  const std::string gpus = R"({"plan": 2, "benchmark": "gpu_matrix", "world_size": 1, "transports": [], "options": )";
+  const PlanReading odd = reading_of(gpus + R"({"sections": ["\u001b[31m\nred\u0000"]}})");
   EXPECT(odd.errors.size() == 1 && odd.errors[0].find_first_of(std::string("\x1b\n\0", 3)) == std::string::npos);
-  const PlanReading longer = reading_of(node + R"({"sections": [")" + std::string(100000, 'x') + R"("]}})");
+  const PlanReading longer = reading_of(gpus + R"({"sections": [")" + std::string(100000, 'x') + R"("]}})");
   EXPECT(longer.errors.size() == 1 && longer.errors[0].size() < 1000);
-  EXPECT(tells(reading_of(node + R"({"sections": ["uni"], "gpus": [1, 0, 1]}})"), "$.node.gpus: GPU 1 is named twice"));
-  EXPECT(reading_of(node + R"({"sections": ["uni"], "gpus": [1, 0]}})").errors.empty());
+  EXPECT(tells(reading_of(gpus + "{}}"), "$.options.sections: missing"));
+  EXPECT(
+      tells(reading_of(gpus + R"({"sections": ["uni"], "gpus": [1, 0, 1]}})"), "$.options.gpus: GPU 1 is named twice"));
+  EXPECT(reading_of(gpus + R"({"sections": ["uni"], "gpus": [1, 0]}})").errors.empty());
   const std::string deep(100000, '[');
-  EXPECT(tells(reading_of(R"({"plan": 1, "launch": )" + deep), "nested deeper than 100 levels"));
+  EXPECT(tells(reading_of(R"({"plan": 2, "launch": )" + deep), "nested deeper than 100 levels"));
 }
 
 void a_folder_is_no_plan() {
@@ -138,8 +157,9 @@ int main() {
   defaults_are_the_front_s();
   every_error_is_told();
   documents_that_are_no_plan();
-  a_ping_pong_wants_two_ranks();
+  each_benchmark_knows_how_many_ranks_it_needs();
   a_matrix_says_what_it_lacks();
+  a_transport_without_halos_is_named();
   what_a_plan_says_is_quoted_in_one_line();
   a_folder_is_no_plan();
   return test::finish();

@@ -6,6 +6,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <fstream>
 #include <optional>
@@ -16,29 +17,33 @@ using namespace volley;
 
 namespace {
 
-Plan plan_of(int ranks) {
-  Plan plan;
-  plan.benchmark = Benchmark::matrix;
-  plan.world_size = ranks;
-  plan.transports = {"host"};
-  plan.window.messages = 4;
-  plan.matrix.latency_sizes_bytes = {8};
-  plan.matrix.bandwidth_sizes_bytes = {1000};
-  plan.sampling.fixed = true;
-  plan.sampling.iterations = 3;
-  return plan;
+// The plan as JSON: tests change it before it is read.
+Json plan_of(int ranks, bool loaded) {
+  return {{"plan", plan_version},
+          {"benchmark", "rank_matrix"},
+          {"world_size", ranks},
+          {"transports", {"host"}},
+          {"options",
+           {{"mode", loaded ? "loaded" : "isolated"},
+            {"window", 4},
+            {"latency_sizes_bytes", {8}},
+            {"bandwidth_sizes_bytes", {1000}}}},
+          {"sampling", {{"mode", "fixed"}, {"iterations", 3}}}};
 }
 
 // The records of a matrix of this plan, on the first rank.
-std::vector<Json> records_of(const Context& context, const Plan& plan) {
+std::vector<Json> records_of(const Context& context, const Json& plan) {
   const std::string path = "/tmp/volley-mpi-matrix-" + std::to_string(getpid()) + ".jsonl";
+  constexpr std::array benchmarks{BenchmarkEntry{"rank_matrix", make_rank_matrix}};
+  const auto reading = read_plan(plan.dump(), benchmarks, {"host", "corrupt", "unopened", "delay"});
+  EXPECT(reading.errors.empty());
   std::vector<Json> lines;
   {
     std::optional<Output> output;
     if (context.rank == 0) output.emplace(Output::claim(path));
     Records records(context.rank == 0 ? &*output : nullptr);
     Watchdog watchdog("rank " + std::to_string(context.rank), 60);
-    run_matrix(context, plan, records, watchdog);
+    static_cast<void>(reading.benchmark->run({context, &context, reading.plan, records, watchdog}));
   }
   if (context.rank != 0) return lines;
   std::ifstream file(path);
@@ -50,7 +55,7 @@ std::vector<Json> records_of(const Context& context, const Plan& plan) {
 std::vector<Json> rows_in(const std::vector<Json>& records) {
   std::vector<Json> rows;
   for (const auto& record : records) {
-    if (record.at("record") == "matrix") rows.push_back(record);
+    if (record.at("record") == "rank_matrix") rows.push_back(record);
   }
   return rows;
 }
@@ -71,9 +76,8 @@ void whole(const std::vector<Json>& rows, int ranks, std::size_t cases, Judge ju
 }
 
 void every_pair_is_measured(const Context& context, bool loaded) {
-  Plan plan = plan_of(context.size);
-  plan.matrix.loaded = loaded;
-  plan.matrix.samples = true;
+  Json plan = plan_of(context.size, loaded);
+  plan["options"]["samples"] = true;
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   EXPECT(records.front().at("record") == "transport" && records.front().at("available").get<bool>());
@@ -81,16 +85,15 @@ void every_pair_is_measured(const Context& context, bool loaded) {
     EXPECT(row.at("mode") == (loaded ? "loaded" : "isolated"));
     EXPECT(cell.at("status") == "ok" && cell.at("median_s").get<double>() > 0);
     EXPECT(cell.at("samples") == 1 && cell.at("samples_s").size() == 1 && cell.at("low_s").is_null());
+    EXPECT(cell.at("visits") == std::vector<int>{1});
     EXPECT(cell.at("messages_verified").get<int>() > 0);
   });
 }
 
 void adaptive_cells_have_intervals(const Context& context, bool loaded) {
-  Plan plan = plan_of(context.size);
-  plan.matrix.loaded = loaded;
-  plan.sampling.fixed = false;
-  plan.sampling.point_time_s = 0.02;
-  plan.window.direction = Direction::bi;
+  Json plan = plan_of(context.size, loaded);
+  plan["sampling"] = {{"point_time_s", 0.02}};
+  plan["options"]["direction"] = "bi";
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   whole(rows_in(records), context.size, 2, [](const Json&, const Json& cell) {
@@ -102,9 +105,8 @@ void adaptive_cells_have_intervals(const Context& context, bool loaded) {
 
 // Wrong data fails its own cells; the others are measured all the same.
 void wrong_data_fails_its_cell(const Context& context, bool loaded) {
-  Plan plan = plan_of(context.size);
-  plan.matrix.loaded = loaded;
-  plan.transports = {"corrupt", "host"};
+  Json plan = plan_of(context.size, loaded);
+  plan["transports"] = {"corrupt", "host"};
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   whole(rows_in(records), context.size, 4, [](const Json& row, const Json& cell) {
@@ -115,9 +117,8 @@ void wrong_data_fails_its_cell(const Context& context, bool loaded) {
 }
 
 void what_is_unavailable_is_skipped(const Context& context, bool loaded) {
-  Plan plan = plan_of(context.size);
-  plan.matrix.loaded = loaded;
-  plan.excluded["host"] = "a reason";
+  Json plan = plan_of(context.size, loaded);
+  plan["excluded"] = {{"host", "a reason"}};
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   EXPECT(records.front().at("reason") == "a reason" && !records.front().at("available").get<bool>());
@@ -126,10 +127,20 @@ void what_is_unavailable_is_skipped(const Context& context, bool loaded) {
   });
 }
 
+// A transport that one rank cannot open is skipped with that rank's reason; the others are measured.
+void what_cannot_be_opened_is_skipped(const Context& context, bool loaded) {
+  Json plan = plan_of(context.size, loaded);
+  plan["transports"] = {"unopened", "host"};
+  const auto records = records_of(context, plan);
+  if (context.rank != 0) return;
+  whole(rows_in(records), context.size, 4, [](const Json& row, const Json& cell) {
+    EXPECT(cell.at("status") == (row.at("transport") == "unopened" ? "skipped" : "ok"));
+  });
+}
+
 void a_budget_that_is_used_up_skips_the_rest(const Context& context, bool loaded) {
-  Plan plan = plan_of(context.size);
-  plan.matrix.loaded = loaded;
-  plan.budget_s = 1e-9;
+  Json plan = plan_of(context.size, loaded);
+  plan["budget_s"] = 1e-9;
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   whole(rows_in(records), context.size, 2,
@@ -137,9 +148,9 @@ void a_budget_that_is_used_up_skips_the_rest(const Context& context, bool loaded
 }
 
 void chosen_pairs_are_repeated(const Context& context) {
-  Plan plan = plan_of(context.size);
-  plan.matrix.pairs = {{1, 0}, {0, 1}};
-  plan.matrix.repeats = 3;
+  Json plan = plan_of(context.size, false);
+  plan["options"]["pairs"] = {{1, 0}, {0, 1}};
+  plan["options"]["repeats"] = 3;
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   const auto rows = rows_in(records);
@@ -152,9 +163,8 @@ void chosen_pairs_are_repeated(const Context& context) {
 
 // Loaded, the rounds of a chosen pair are played by all.
 void chosen_rounds_are_played_by_all(const Context& context) {
-  Plan plan = plan_of(context.size);
-  plan.matrix.loaded = true;
-  plan.matrix.pairs = {{1, 0}};
+  Json plan = plan_of(context.size, true);
+  plan["options"]["pairs"] = Json::array({Json::array({1, 0})});
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   const auto rows = rows_in(records);
@@ -164,8 +174,8 @@ void chosen_rounds_are_played_by_all(const Context& context) {
 
 // Each message between ranks 0 and 2 waits, so neither way can be shorter than the wait.
 void a_delayed_pair_takes_longer(const Context& context) {
-  Plan plan = plan_of(context.size);
-  plan.transports = {"delay"};
+  Json plan = plan_of(context.size, false);
+  plan["transports"] = {"delay"};
   const auto records = records_of(context, plan);
   if (context.rank != 0) return;
   for (const auto& row : rows_in(records)) {
@@ -190,6 +200,7 @@ int main() {
         adaptive_cells_have_intervals(context, loaded);
         wrong_data_fails_its_cell(context, loaded);
         what_is_unavailable_is_skipped(context, loaded);
+        what_cannot_be_opened_is_skipped(context, loaded);
         a_budget_that_is_used_up_skips_the_rest(context, loaded);
       }
       chosen_pairs_are_repeated(context);

@@ -174,7 +174,8 @@ class JacobiRun {
   void solve(std::span<Solution> solutions) {
     for (auto& solution : solutions) {
       enter(solution);
-      solution.problem = std::make_unique<Problem>(context_, plan_, options_, grid_, *solution.entry, *solution.halos, watchdog_);
+      solution.problem =
+          std::make_unique<Problem>(context_, plan_, options_, grid_, *solution.entry, *solution.halos, watchdog_);
       solution.problem->begin();
     }
     const auto going = [](const Solution& solution) { return solution.problem->going(); };
@@ -190,8 +191,7 @@ class JacobiRun {
     for (auto& solution : solutions) {
       enter(solution);
       solution.problem->finish();
-      records_.write_point(
-          jacobi_record(*solution.entry, options_, solution.problem->found(), solutions.size() > 1));
+      records_.write_point(jacobi_record(*solution.entry, options_, solution.problem->found(), solutions.size() > 1));
     }
   }
 

@@ -11,6 +11,7 @@
 #include "group/context.hpp"
 #include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"
+#include "record/plan.hpp"
 #include "transport/registry.hpp"
 
 namespace volley::jacobi {

@@ -77,7 +77,8 @@ class HostWorker final : public Worker {
 
 }  // namespace
 
-std::unique_ptr<Worker> make_host_worker(const Context& context, const JacobiOptions& plan, const Grid& grid, Halos& halos) {
+std::unique_ptr<Worker> make_host_worker(const Context& context, const JacobiOptions& plan, const Grid& grid,
+                                         Halos& halos) {
   if (plan.single) return std::make_unique<HostWorker<float>>(context, plan, grid, halos);
   return std::make_unique<HostWorker<double>>(context, plan, grid, halos);
 }

@@ -48,8 +48,8 @@ class Adding {
 
 }  // namespace
 
-Problem::Problem(const Context& context, const Plan& plan, const JacobiOptions& options, const Grid& grid, const TransportEntry& entry, Halos& halos,
-                 Watchdog& watchdog)
+Problem::Problem(const Context& context, const Plan& plan, const JacobiOptions& options, const Grid& grid,
+                 const TransportEntry& entry, Halos& halos, Watchdog& watchdog)
     : context_(context),
       plan_(plan),
       options_(options),

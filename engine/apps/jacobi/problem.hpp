@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "jacobi/worker.hpp"
+#include "record/plan.hpp"
 #include "measure/watchdog.hpp"
 
 namespace volley::jacobi {
@@ -36,8 +37,8 @@ struct Findings {
 // Every call is collective over the world.
 class Problem {
  public:
-  Problem(const Context& context, const Plan& plan, const JacobiOptions& options, const Grid& grid, const TransportEntry& entry, Halos& halos,
-          Watchdog& watchdog);
+  Problem(const Context& context, const Plan& plan, const JacobiOptions& options, const Grid& grid,
+          const TransportEntry& entry, Halos& halos, Watchdog& watchdog);
 
   // Everything up to the first iteration: memory, the copies, the first halos.
   void begin();

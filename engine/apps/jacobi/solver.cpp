@@ -27,8 +27,8 @@ void raise(double& largest, double value) {
 }  // namespace
 
 template <class Real>
-Solver<Real>::Solver(const Context& context, const JacobiOptions& plan, const Grid& grid, Team& team, Field<Real>& field,
-                     Halos& halos)
+Solver<Real>::Solver(const Context& context, const JacobiOptions& plan, const Grid& grid, Team& team,
+                     Field<Real>& field, Halos& halos)
     : plan_(plan),
       grid_(grid),
       team_(team),

@@ -7,16 +7,17 @@
 
 #include "jacobi/field.hpp"
 #include "jacobi/halos.hpp"
+#include "jacobi/options.hpp"
 #include "jacobi/residuals.hpp"
 #include "mpi/communicator.hpp"
-#include "jacobi/options.hpp"
 
 namespace volley::jacobi {
 
 template <class Real>
 class Solver {
  public:
-  Solver(const Context& context, const JacobiOptions& plan, const Grid& grid, Team& team, Field<Real>& field, Halos& halos);
+  Solver(const Context& context, const JacobiOptions& plan, const Grid& grid, Team& team, Field<Real>& field,
+         Halos& halos);
 
   // How results are stored from now on.
   void use(Stores stores) { stores_ = stores; }

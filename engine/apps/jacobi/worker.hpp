@@ -10,6 +10,7 @@
 #include "group/context.hpp"
 #include "jacobi/grid.hpp"
 #include "jacobi/halos.hpp"
+#include "jacobi/options.hpp"
 #include "jacobi/residuals.hpp"
 #include "jacobi/sweep.hpp"
 
@@ -43,11 +44,11 @@ class Worker {
 };
 
 // `halos` carries points of the plan's precision, in the worker's kind of memory.
-[[nodiscard]] std::unique_ptr<Worker> make_host_worker(const Context& context, const JacobiOptions& plan, const Grid& grid,
-                                                       Halos& halos);
+[[nodiscard]] std::unique_ptr<Worker> make_host_worker(const Context& context, const JacobiOptions& plan,
+                                                       const Grid& grid, Halos& halos);
 // The current device. device/*.cu answer where the build has CUDA, device/absent.cpp where it has not.
-[[nodiscard]] std::unique_ptr<Worker> make_device_worker(const Context& context, const JacobiOptions& plan, const Grid& grid,
-                                                         Halos& halos);
+[[nodiscard]] std::unique_ptr<Worker> make_device_worker(const Context& context, const JacobiOptions& plan,
+                                                         const Grid& grid, Halos& halos);
 
 // More bytes than any memory has.
 inline constexpr std::uint64_t beyond_memory = ~std::uint64_t{0};

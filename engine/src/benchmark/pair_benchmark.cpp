@@ -35,8 +35,8 @@ void PairBenchmark::read(PlanPart& options, const Plan& plan) {
   options.sizes("sizes_bytes", sizes_bytes_);
   options.boolean("fresh_buffers", fresh_buffers_);
   if (plan.world_size == 2) return;
-  options.complain_of_plan("world_size", "`" + plan.benchmark + "` is between exactly 2 ranks, found " +
-                                             std::to_string(plan.world_size));
+  options.complain_of_plan(
+      "world_size", "`" + plan.benchmark + "` is between exactly 2 ranks, found " + std::to_string(plan.world_size));
 }
 
 Exit PairBenchmark::run(const Run& run) {

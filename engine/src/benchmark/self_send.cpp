@@ -37,8 +37,8 @@ class SelfSend final : public Benchmark {
   }
 
  private:
-  // Sends one message of each size to this rank and checks it. Returns why that cannot be done or what went wrong; empty
-  // when all arrived.
+  // Sends one message of each size to this rank and checks it. Returns why that cannot be done or what went wrong;
+  // empty when all arrived.
   std::string send(const Context& context, const TransportEntry& entry) const {
     if (!entry.mpi || sizes_bytes_.empty()) return "needs two ranks; this job has one";
     if (entry.memory == MemoryKind::device && context.gpus.devices == 0) return context.gpus.reason;

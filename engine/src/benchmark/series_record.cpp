@@ -67,8 +67,8 @@ Json to_json(const Mismatch& mismatch) {
 }
 
 Json point_record(const char* record, const Group& pair, const Series& series, const Json& own) {
-  Json whole = {{"record", record},          {"version", record_version},       {"transport", series.name},
-                {"ranks", pair.ranks},       {"size_bytes", series.view.bytes}, {"status", status_of(series)},
+  Json whole = {{"record", record},           {"version", record_version},       {"transport", series.name},
+                {"ranks", pair.ranks},        {"size_bytes", series.view.bytes}, {"status", status_of(series)},
                 {"reason", reason_of(series)}};
   whole.update(own);
   whole["visits"] = series.visits;

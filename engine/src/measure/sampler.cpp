@@ -304,7 +304,7 @@ EndedBy Sampler::judged(Series& series, int rounds) const {
   if (series.mismatch) return EndedBy::failure;
   if (sampling_.fixed) return EndedBy::fixed;
   if (rounds < sampling_.min_visits) return EndedBy::open;
-  const auto within = [&](const std::vector<double>& times) { return interval_within(times, sampling_.interval); };
+  const auto within = [&](const std::vector<double>& times) { return interval_within(times, sampling_.ci); };
   const auto both_within = [&] {
     return within(series.rank0_samples) && (series.rank1_samples.empty() || within(series.rank1_samples));
   };

@@ -66,8 +66,8 @@ void read_transports(PlanPart& part, const PlanReader& reader, Plan& plan) {
   part.names("transports", plan.transports, "a transport's name");
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
     if (has(reader.transports, plan.transports[i])) continue;
-    part.complain(PlanPart::place("transports", i), "this engine has no transport `" + plan.transports[i] +
-                                                        "`; it has " + joined(reader.transports, ""));
+    part.complain(PlanPart::place("transports", i),
+                  "this engine has no transport `" + plan.transports[i] + "`; it has " + joined(reader.transports, ""));
   }
 }
 

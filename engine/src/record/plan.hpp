@@ -1,5 +1,5 @@
-// The plan: what to measure. src/volley/run/plan.py is its truth, schema/plan.schema.json its generated copy. Here is the
-// part that all benchmarks have in common; each benchmark reads its own, `options`.
+// The plan: what to measure. src/volley/run/plan.py is its truth, schema/plan.schema.json its generated copy. Here is
+// the part that all benchmarks have in common; each benchmark reads its own, `options`.
 #pragma once
 
 #include <cstdint>

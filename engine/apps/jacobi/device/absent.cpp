@@ -4,7 +4,7 @@
 
 namespace volley::jacobi {
 
-std::unique_ptr<Worker> make_device_worker(const Context&, const Jacobi&, const Grid&, Halos&) {
+std::unique_ptr<Worker> make_device_worker(const Context&, const JacobiOptions&, const Grid&, Halos&) {
   throw UnsupportedError("this engine was built without CUDA");
 }
 

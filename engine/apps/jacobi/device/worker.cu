@@ -288,7 +288,8 @@ class DeviceWorker final : public Worker {
 
 }  // namespace device
 
-std::unique_ptr<Worker> make_device_worker(const Context& context, const JacobiOptions& plan, const Grid& grid, Halos& halos) {
+std::unique_ptr<Worker> make_device_worker(const Context& context, const JacobiOptions& plan, const Grid& grid,
+                                           Halos& halos) {
   if (plan.single) return std::make_unique<device::DeviceWorker<float>>(context, plan, grid, halos);
   return std::make_unique<device::DeviceWorker<double>>(context, plan, grid, halos);
 }

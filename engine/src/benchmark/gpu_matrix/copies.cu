@@ -183,8 +183,7 @@ std::unique_ptr<GpuLink> make_copies(const Section& section, std::vector<Route> 
   const std::string fault = broken && section.fault != nullptr ? section.fault : "";
   if (fault == "corrupt") return std::make_unique<CorruptCopies>(section, std::move(routes), peers, timeout);
   if (fault == "hang") return std::make_unique<HangingCopies>(section, std::move(routes), peers, timeout);
-  if (section.engine == Engine::sm)
-    return std::make_unique<KernelCopies>(section, std::move(routes), peers, timeout);
+  if (section.engine == Engine::sm) return std::make_unique<KernelCopies>(section, std::move(routes), peers, timeout);
   return std::make_unique<Copies>(section, std::move(routes), peers, timeout);
 }
 

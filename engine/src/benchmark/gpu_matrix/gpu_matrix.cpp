@@ -15,7 +15,6 @@ namespace volley::gpu_matrix {
 
 namespace {
 
-
 // A batch of small copies is enqueued behind a kernel that holds the cuda_stream. It must fit into the driver's queue,
 // which takes about a thousand; where the host stages them, each copy is several.
 constexpr std::uint64_t most_enqueued = 256;
@@ -259,9 +258,8 @@ class GpuMatrix final : public Benchmark {
   void read(PlanPart& options, const Plan& plan) override {
     static_cast<void>(options.required("sections", "a list"));
     options.names("sections", options_.sections, "a section's name");
-    options.list("gpus", options_.gpus, "the number of a GPU", [](const Json& v) {
-      return v.is_number_integer() && v >= 0 && v <= std::numeric_limits<int>::max();
-    });
+    options.list("gpus", options_.gpus, "the number of a GPU",
+                 [](const Json& v) { return v.is_number_integer() && v >= 0 && v <= std::numeric_limits<int>::max(); });
     options.integer("largest_bytes", options_.largest_bytes, std::uint64_t{64} << 10);
     options.boolean("quick", options_.quick);
     options.boolean("samples", options_.samples);

@@ -1,5 +1,5 @@
-// The benchmark `gpu_matrix`: every ordered pair of this machine's GPUs, owned by this one process. A record for the GPUs,
-// then one for each row of each section.
+// The benchmark `gpu_matrix`: every ordered pair of this machine's GPUs, owned by this one process. A record for the
+// GPUs, then one for each row of each section.
 #pragma once
 
 #include "benchmark/benchmark.hpp"

@@ -11,8 +11,8 @@
 
 namespace volley {
 
-// A result has `transports`, what the pair can use, and `cells`: those of the first case, one a transport, then those of
-// the next. All of it is plain JSON, because it travels to the first rank.
+// A result has `transports`, what the pair can use, and `cells`: those of the first case, one a transport, then those
+// of the next. All of it is plain JSON, because it travels to the first rank.
 [[nodiscard]] Json skipped_result(std::size_t cells, int second, const std::string& reason);
 
 class PairMeasurement {

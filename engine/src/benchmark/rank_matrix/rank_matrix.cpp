@@ -46,7 +46,7 @@ std::vector<RankPair> pairs_of(const Work& work) {
 
 Json meet(Work& work, const RankPair& ends) {
   work.run.watchdog.enter("finding out which transports ranks " + std::to_string(ends[0]) + " and " +
-                      std::to_string(ends[1]) + " can use");
+                          std::to_string(ends[1]) + " can use");
   return PairMeasurement(work.run, work.cases, work.options.samples, ends).isolated();
 }
 
@@ -64,7 +64,8 @@ Json result_of(Work& work, const RankPair& ends) {
   }
   const Json mine = ends[0] == 0 || ends[1] == 0 ? meet(work, ends) : Json();
   if (ends[0] == 0) return mine;
-  work.run.watchdog.enter("waiting for the result of ranks " + std::to_string(ends[0]) + " and " + std::to_string(ends[1]));
+  work.run.watchdog.enter("waiting for the result of ranks " + std::to_string(ends[0]) + " and " +
+                          std::to_string(ends[1]));
   return json_from(work.backoff.receive(ends[0], result_tag));
 }
 
@@ -129,9 +130,8 @@ Json measure_half(Work& work, const RankPair& ends) {
     return {};
   }
   work.run.watchdog.enter("a round in which it meets rank " +
-                      std::to_string(ends[0] == work.context.rank ? ends[1] : ends[0]));
-  return PairMeasurement(work.run, work.cases, work.options.samples, ends)
-      .loaded(work.backoff);
+                          std::to_string(ends[0] == work.context.rank ? ends[1] : ends[0]));
+  return PairMeasurement(work.run, work.cases, work.options.samples, ends).loaded(work.backoff);
 }
 
 // The first rank takes the results of every pair; the first of each pair sends its own.
@@ -174,7 +174,8 @@ void round_robin(Work& work) {
 std::vector<MatrixCase> cases_of(const RankMatrixOptions& options) {
   std::vector<MatrixCase> cases;
   for (const auto bytes : options.latency_sizes_bytes) cases.push_back({round_trip_workload(), false, bytes});
-  for (const auto bytes : options.bandwidth_sizes_bytes) cases.push_back({window_workload(options.window), true, bytes});
+  for (const auto bytes : options.bandwidth_sizes_bytes)
+    cases.push_back({window_workload(options.window), true, bytes});
   return cases;
 }
 
