@@ -1,6 +1,7 @@
 // At 2 and 4 ranks: whole matrices, isolated and loaded, from plan to records.
 #include "benchmark/rank_matrix/rank_matrix.hpp"
 #include "check_test.hpp"
+#include "group/context.hpp"
 #include "record/output.hpp"
 
 #include <mpi.h>
