@@ -14,14 +14,9 @@
 #include "base/options.hpp"
 #include "benchmark/about.hpp"
 #include "benchmark/benchmark.hpp"
-#include "benchmark/pingpong.hpp"
-#include "benchmark/probe.hpp"
-#include "benchmark/rank_matrix/rank_matrix.hpp"
-#include "benchmark/self_send.hpp"
-#include "benchmark/stream.hpp"
 #include "group/context.hpp"
 #include "group/facts.hpp"
-#include "host/placement.hpp"
+#include "host/launch_environment.hpp"
 #include "jacobi/benchmark.hpp"
 #include "measure/sampler.hpp"
 #include "mpi/check.hpp"
@@ -31,6 +26,9 @@
 #include "transport/registry.hpp"
 
 namespace volley {
+
+BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_probe, make_self_send;
+
 namespace {
 
 constexpr std::array benchmarks{
@@ -51,7 +49,7 @@ struct Session {
 
 // Refuses a job that the launcher did not make into one world, and one of another size than the plan's.
 void check_world(const Options& options, const Context& context, int expected) {
-  const int promised = launcher_view().world_size.value_or(1);
+  const int promised = launch_environment().world_size.value_or(1);
   if ((options.follower && context.rank == 0) || (context.size == 1 && promised > 1)) {
     throw AgreedUsageError(
         "this process is alone, but its launcher started others beside it: the launcher does not belong to " +

@@ -10,7 +10,6 @@
 #include "base/errors.hpp"
 #include "base/options.hpp"
 #include "benchmark/benchmark.hpp"
-#include "benchmark/gpu_matrix/gpu_matrix.hpp"
 #include "group/facts.hpp"
 #include "group/job.hpp"
 #include "measure/sampler.hpp"
@@ -18,6 +17,9 @@
 #include "record/records.hpp"
 
 namespace volley {
+
+BenchmarkMaker make_gpu_matrix;
+
 namespace {
 
 constexpr std::array benchmarks{

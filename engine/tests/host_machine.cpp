@@ -1,6 +1,7 @@
 // Reading the machine: CPU lists, binding, and memory limits of control groups (replayed from a made-up root).
 #include "check_test.hpp"
 #include "group/context.hpp"
+#include "host/launch_environment.hpp"
 #include "host/memory.hpp"
 #include "host/placement.hpp"
 
@@ -136,11 +137,11 @@ void launchers_are_understood() {
   unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
   unsetenv("PMIX_LOCAL_RANK");
   setenv("SLURM_LOCALID", "3", 1);
-  EXPECT(launcher_view().local_rank == 3);
+  EXPECT(launch_environment().local_rank == 3);
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
-  EXPECT(launcher_view().local_rank == 1);
+  EXPECT(launch_environment().local_rank == 1);
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "first", 1);  // not a number: the next variable counts
-  EXPECT(launcher_view().local_rank == 3);
+  EXPECT(launch_environment().local_rank == 3);
 }
 
 void tasks_of_a_node_are_read_from_slurms_list() {
@@ -156,11 +157,11 @@ void ranks_of_a_step_are_known() {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) unsetenv(name);
   setenv("SLURM_NTASKS_PER_NODE", "8", 1);  // of the job
   setenv("SLURM_STEP_TASKS_PER_NODE", "2(x3),1", 1);
-  EXPECT(!launcher_view().local_size);
+  EXPECT(!launch_environment().local_size);
   setenv("SLURM_NODEID", "3", 1);
-  EXPECT(launcher_view().local_size == 1);
+  EXPECT(launch_environment().local_size == 1);
   setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4", 1);  // Open MPI's mpirun inside a job of Slurm
-  EXPECT(launcher_view().local_size == 4);
+  EXPECT(launch_environment().local_size == 4);
 }
 
 void ranks_on_one_device_are_told_by_host_and_uuid() {

@@ -7,15 +7,13 @@
 
 #include "base/errors.hpp"
 #include "benchmark/benchmark.hpp"
-#include "benchmark/gpu_matrix/gpu_matrix.hpp"
-#include "benchmark/pingpong.hpp"
-#include "benchmark/probe.hpp"
-#include "benchmark/rank_matrix/rank_matrix.hpp"
-#include "benchmark/self_send.hpp"
-#include "benchmark/stream.hpp"
 #include "check_test.hpp"
 #include "jacobi/benchmark.hpp"
 #include "transport/registry.hpp"
+
+namespace volley {
+BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_gpu_matrix, make_probe, make_self_send;
+}  // namespace volley
 
 using namespace volley;
 
@@ -106,7 +104,7 @@ void each_benchmark_knows_how_many_ranks_it_needs() {
                       std::to_string(ranks) + R"(, "options": )" + options + "}");
   };
   EXPECT(tells(with("pingpong", 3, "{}"), "$.world_size:"));
-  EXPECT(tells(with("probe", 1, "{}"), "$.world_size:") && with("probe", 3, "{}").errors.empty());
+  EXPECT(with("probe", 1, "{}").errors.empty() && with("probe", 3, "{}").errors.empty());
   EXPECT(tells(with("self_send", 2, "{}"), "$.world_size:") && with("self_send", 1, "{}").errors.empty());
   EXPECT(tells(with("rank_matrix", 1, R"({"latency_sizes_bytes": [8]})"), "$.world_size:"));
   EXPECT(tells(with("gpu_matrix", 2, R"({"sections": ["uni"]})"), "$.world_size:"));

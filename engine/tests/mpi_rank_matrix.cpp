@@ -1,5 +1,5 @@
 // At 2 and 4 ranks: whole matrices, isolated and loaded, from plan to records.
-#include "benchmark/rank_matrix/rank_matrix.hpp"
+#include "benchmark/benchmark.hpp"
 #include "check_test.hpp"
 #include "group/context.hpp"
 #include "record/output.hpp"
@@ -13,6 +13,10 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace volley {
+BenchmarkMaker make_rank_matrix;
+}  // namespace volley
 
 using namespace volley;
 

@@ -1,5 +1,5 @@
 // A benchmark: reads its own part of the plan, checks it, runs, and writes its records. A new one is a file or a folder
-// here, and one line in the table of the program that it belongs to (main.cpp, main_local.cpp).
+// here, and a line in the program that it belongs to (main.cpp, main_local.cpp).
 #pragma once
 
 #include <memory>
@@ -38,9 +38,12 @@ class Benchmark {
   [[nodiscard]] virtual Exit run(const Run& run) = 0;
 };
 
+// Each benchmark's own file defines its maker.
+using BenchmarkMaker = std::unique_ptr<Benchmark>();
+
 struct BenchmarkEntry {
   const char* name;
-  std::unique_ptr<Benchmark> (*make)();
+  BenchmarkMaker* make;
 };
 
 // A plan's text, read: the plan and its benchmark, or every error of the text.

@@ -1,5 +1,4 @@
-#include "benchmark/pingpong.hpp"
-
+// The benchmark `pingpong`: a message there and back; latency is the half round trip.
 #include "benchmark/pair_benchmark.hpp"
 #include "benchmark/series_record.hpp"
 

@@ -1,7 +1,7 @@
-#include "benchmark/self_send.hpp"
-
+// The benchmark `self_send`: one rank sends to itself, which can be tried where nobody else can be started.
 #include <algorithm>
 
+#include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
 #include "measure/memory.hpp"
 

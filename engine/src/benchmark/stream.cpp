@@ -1,5 +1,4 @@
-#include "benchmark/stream.hpp"
-
+// The benchmark `stream`: windows of messages, one way or both; bandwidth.
 #include "benchmark/pair_benchmark.hpp"
 #include "benchmark/series_record.hpp"
 #include "benchmark/window_options.hpp"

@@ -3,41 +3,18 @@
 #include <algorithm>
 
 #include "measure/memory.hpp"
-#include "mpi/text.hpp"
-#include "record/records.hpp"
 #include "transport/agreement.hpp"
+#include "transport/resources.hpp"
 
 namespace volley {
 
 namespace {
 
-// Both buffers of a rank with what lies around a message; device memory has the most (gpu/memory.cu).
-constexpr std::uint64_t bytes_needed(std::uint64_t message) { return 2 * (message + (4 << 20)); }
-
-// The smaller of what both ranks may take, when every rank of a node takes the same.
-std::uint64_t agreed_share(const Context& context, const RankGroup& pair, const Memory* memory) {
-  std::uint64_t share = memory == nullptr ? ~std::uint64_t{0} : memory->available();
-  share /= static_cast<std::uint64_t>(context.local_size);
-  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &share, 1, MPI_UINT64_T, MPI_MIN, pair.control.get()));
-  return share;
-}
-
-// What every transport on device memory needs, whatever moves its bytes.
-std::string without_devices(const Context& context, const RankGroup& pair, const Plan& plan) {
-  if (context.gpus.devices == 0) return context.gpus.reason;
-  const auto& first = context.ranks[static_cast<std::size_t>(pair.ranks[0])];
-  const auto& second = context.ranks[static_cast<std::size_t>(pair.ranks[1])];
-  if (!first.device || !second.device) return "only one of the two ranks has a device";
-  if (!same_device(first, second) || plan.share_device) return {};
-  return "both ranks are on one device, " + first.device->name + " " + first.device->uuid +
-         "; --share-gpu allows that, --gpus chooses others";
-}
-
 // Why this rank cannot use the transport; empty when it can.
 std::string own_reason(const Context& context, const RankGroup& pair, const Plan& plan, const TransportEntry& entry,
                        Transport& transport) {
   if (entry.memory == MemoryKind::device) {
-    const std::string reason = without_devices(context, pair, plan);
+    const std::string reason = without_devices(context, pair.ranks, plan.share_device);
     if (!reason.empty()) return reason;
   }
   const auto excluded = plan.excluded.find(entry.name);
@@ -56,15 +33,15 @@ TransportSet::TransportSet(const Context& context, const RankGroup& pair, const 
     Arena& arena = arenas_[entry->memory];
     if (!reason.empty() || arena.memory) continue;  // an arena is made for the first transport that can use it
     arena.memory = make_memory(entry->memory);
-    arena.share_bytes = agreed_share(context, pair, arena.memory.get());
+    arena.share_bytes = memory_share(context, entry->memory, arena.memory.get(), pair.control.get());
   }
 }
 
 std::string TransportSet::too_large(const Candidate& candidate, std::uint64_t bytes) const {
   const Arena& arena = arenas_.at(candidate.entry->memory);
-  if (!arena.memory || bytes_needed(bytes) <= arena.share_bytes) return {};
-  return "needs " + in_gib(bytes_needed(bytes)) + " of " + name_of(candidate.entry->memory) + " memory on each rank, " +
-         in_gib(arena.share_bytes) + " is free";
+  if (!arena.memory || bytes_of_buffers(bytes) <= arena.share_bytes) return {};
+  return "needs " + in_gib(bytes_of_buffers(bytes)) + " of " + name_of(candidate.entry->memory) +
+         " memory on each rank, " + in_gib(arena.share_bytes) + " is free";
 }
 
 Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, bool verify) const {
@@ -84,7 +61,7 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
     if (!arena.memory) continue;
     std::uint64_t capacity = 0;
     for (const auto size : sizes) {
-      if (bytes_needed(size) <= arena.share_bytes) capacity = std::max(capacity, size);
+      if (bytes_of_buffers(size) <= arena.share_bytes) capacity = std::max(capacity, size);
     }
     arena.buffers = arena.memory->reserve(capacity);
   }
@@ -104,7 +81,9 @@ void TransportSet::open(Candidate& candidate, std::uint64_t capacity) {
   candidate.reason = agreed_reason(pair_, problem);
   candidate.open = candidate.reason.empty();
   candidate.fresh = true;
-  if (!candidate.open) candidate.transport = candidate.entry->make();  // what it holds on this rank goes
+  if (candidate.open) return;
+  candidate.transport->close();
+  candidate.transport = candidate.entry->make();
 }
 
 void TransportSet::close() {

@@ -20,12 +20,16 @@ int node_number(const Context& context, int node_leader) {
   return static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), node_leader) - leaders.begin());
 }
 
+// An error is reported by the call, so that it can be named, and the records closed, before the job ends.
+Communicator returning_errors(Communicator communicator) {
+  VOLLEY_MPI(MPI_Comm_set_errhandler(communicator.get(), MPI_ERRORS_RETURN));
+  return communicator;
+}
+
 RankGroup group_over(MPI_Comm all, const std::vector<int>& ranks, int self) {
   RankGroup group;
-  group.data = Communicator(all);
-  // An error in a message is reported by the call, so that it can be named before the job ends.
-  VOLLEY_MPI(MPI_Comm_set_errhandler(group.data.get(), MPI_ERRORS_RETURN));
-  group.control = Communicator::duplicate(all);
+  group.data = returning_errors(Communicator(all));
+  group.control = returning_errors(Communicator::duplicate(all));
   group.ranks = ranks;
   group.self = self;
   group.one_process = ranks.size() == 1;
@@ -41,9 +45,9 @@ int place_of(int rank, const std::vector<int>& ranks) {
 }  // namespace
 
 Context make_context(const Options& options, const Placement& placement) {
-  if (!placement.usage_error.empty()) throw UsageError(placement.usage_error);
+  if (placement.problem) std::rethrow_exception(placement.problem);
   Context context;
-  context.world = Communicator::duplicate(MPI_COMM_WORLD);
+  context.world = returning_errors(Communicator::duplicate(MPI_COMM_WORLD));
   context.rank = context.world.rank();
   context.size = context.world.size();
   context.gpus = placement.gpus;

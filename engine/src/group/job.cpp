@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "host/launch_environment.hpp"
 #include "host/memory.hpp"
 #include "host/placement.hpp"
 
@@ -57,28 +58,33 @@ std::vector<std::vector<int>> cpus_near_ranks(const Options& options, const gpu:
   return of_rank;
 }
 
-std::string no_such_device(int device, int devices) {
-  return "--gpus asks for device " + std::to_string(device) + ", but CUDA sees " + std::to_string(devices) +
-         " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others";
-}
-
-}  // namespace
-
-Placement place(const Options& options) {
-  const LauncherView launcher = launcher_view();
-  Placement placement;
+void settle(const Options& options, Placement& placement) {
+  const LaunchEnvironment launcher = launch_environment();
   placement.local_rank = launcher.local_rank.value_or(0);
   placement.gpus = gpu::presence();
-  placement.device = chosen_device(options, placement.gpus, placement.local_rank);
-  if (placement.device && *placement.device >= placement.gpus.devices) {
-    placement.usage_error = no_such_device(*placement.device, placement.gpus.devices);
-    placement.device.reset();
+  const auto device = chosen_device(options, placement.gpus, placement.local_rank);
+  if (device && *device >= placement.gpus.devices) {
+    throw UsageError("--gpus asks for device " + std::to_string(*device) + ", but CUDA sees " +
+                     std::to_string(placement.gpus.devices) +
+                     " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others");
   }
   if (options.bind && launcher.local_rank && launcher.local_size) {
     const auto near = cpus_near_ranks(options, placement.gpus, *launcher.local_size);
     placement.bound = bind_to_cores(placement.local_rank, near, options.share);
   }
-  if (placement.device) gpu::select(*placement.device);
+  placement.device = device;
+  if (device) gpu::select(*device);
+}
+
+}  // namespace
+
+Placement place(const Options& options) {
+  Placement placement;
+  try {
+    settle(options, placement);
+  } catch (const std::exception&) {
+    placement.problem = std::current_exception();
+  }
   return placement;
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,8 +39,8 @@ struct Placement {
   int local_rank = 0;
   bool bound = false;
   gpu::Presence gpus;
-  std::optional<int> device;  // device of this rank
-  std::string usage_error;    // what makes no sense; said after MPI_Init, where the whole job can be ended
+  std::optional<int> device;   // device of this rank
+  std::exception_ptr problem;  // what went wrong; thrown after MPI_Init, where the whole job can be ended
 };
 
 // Chooses this process's cores (when asked to bind) and device from the launcher's variables. Before MPI_Init.

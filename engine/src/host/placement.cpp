@@ -4,45 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <fstream>
-#include <initializer_list>
-#include <string_view>
 
 #include "base/errors.hpp"
 
 namespace volley {
 
 namespace {
-
-std::optional<int> number_in(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc{} && end == text.data() + text.size() && value >= 0) return value;
-  return std::nullopt;
-}
-
-std::optional<int> number_from(std::initializer_list<const char*> variables) {
-  for (const char* name : variables) {
-    const char* text = std::getenv(name);
-    const auto value = text == nullptr ? std::nullopt : number_in(text);
-    if (value) return value;
-  }
-  return std::nullopt;
-}
-
-// SLURM_NTASKS_PER_NODE is what was asked of the job, if anything was; a step may have fewer ranks.
-std::optional<int> local_size_by_slurm() {
-  const char* list = std::getenv("SLURM_STEP_TASKS_PER_NODE");
-  const auto node = number_from({"SLURM_NODEID"});
-  return list != nullptr && node ? tasks_on_node(list, *node) : std::nullopt;
-}
-
-std::optional<int> local_size() {
-  const auto by_mpirun = number_from({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});
-  const auto known = by_mpirun ? by_mpirun : local_size_by_slurm();
-  return known ? known : number_from({"JSM_NAMESPACE_LOCAL_SIZE"});
-}
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
@@ -54,33 +22,6 @@ std::string first_line(const std::string& path) {
 bool has(const std::vector<int>& cpus, int cpu) { return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end(); }
 
 }  // namespace
-
-LauncherView launcher_view() {
-  return {
-      .local_rank = number_from({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "PMIX_LOCAL_RANK",
-                                 "JSM_NAMESPACE_LOCAL_RANK"}),
-      .local_size = local_size(),
-      .world_size = number_from({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "JSM_NAMESPACE_SIZE"}),
-  };
-}
-
-std::optional<int> tasks_on_node(std::string_view list, int node) {
-  while (!list.empty()) {
-    const auto comma = list.find(',');
-    std::string_view entry = list.substr(0, comma);
-    std::optional<int> nodes = 1;
-    if (const auto times = entry.find("(x"); times != std::string_view::npos) {
-      if (!entry.ends_with(')')) return std::nullopt;
-      nodes = number_in(entry.substr(times + 2, entry.size() - times - 3));
-      entry = entry.substr(0, times);
-    }
-    if (!nodes) return std::nullopt;
-    if (node < *nodes) return number_in(entry);
-    node -= *nodes;
-    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
-  }
-  return std::nullopt;
-}
 
 std::vector<int> allowed_cpus() {
   cpu_set_t set;

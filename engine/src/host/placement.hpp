@@ -1,26 +1,10 @@
 // Where this process runs: known and settled before MPI_Init, confirmed by MPI afterwards.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace volley {
-
-// A launcher's variables for this process, as far as it sets them.
-struct LauncherView {
-  std::optional<int> local_rank;
-  std::optional<int> local_size;
-  std::optional<int> world_size;
-};
-
-// Reads the variables of Open MPI, MPICH (hydra), Slurm, PMIx and LSF's jsrun, in that order.
-[[nodiscard]] LauncherView launcher_view();
-
-// The tasks of node number `node` in Slurm's list of them, e.g. "2(x3),1": three nodes of two, then one of one
-// (srun(1), SLURM_STEP_TASKS_PER_NODE). None where the list does not say.
-[[nodiscard]] std::optional<int> tasks_on_node(std::string_view list, int node);
 
 // Logical CPUs that this process may run on now.
 [[nodiscard]] std::vector<int> allowed_cpus();

@@ -21,7 +21,7 @@ class Watchdog {
 
   // From now on the process is in `where`, e.g. "transport host, pair 0-1, 8 B, pingpong".
   void enter(std::string where);
-  // Progress was made; the next may take the patience plus `expected_s`. Cheap: one clock reading, one store.
+  // Progress was made; the next may take the time limit plus `expected_s`. Cheap: one clock reading, one store.
   void progress(double expected_s = 0);
 
  private:

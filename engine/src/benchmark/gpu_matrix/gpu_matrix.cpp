@@ -1,11 +1,12 @@
-#include "benchmark/gpu_matrix/gpu_matrix.hpp"
-
+// The benchmark `gpu_matrix`: every ordered pair of this machine's GPUs, owned by this one process. A record for the
+// GPUs, then one for each row of each section.
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <numeric>
 #include <set>
 
+#include "benchmark/benchmark.hpp"
 #include "benchmark/gpu_matrix/gpu_set.hpp"
 #include "benchmark/series_record.hpp"
 #include "group/facts.hpp"

@@ -19,7 +19,7 @@ constexpr int several = 4;
 constexpr std::uint64_t staged = 128 * MiB;
 constexpr std::uint64_t staged_quick = 64 * MiB;
 // The host fills and checks these by itself.
-constexpr std::uint64_t hosted = 64 * MiB;
+constexpr std::uint64_t with_host = 64 * MiB;
 // One int4, as the CUDA sample p2pBandwidthLatencyTest copies it.
 constexpr std::uint64_t small = 16;
 constexpr std::uint64_t word = 8;
@@ -38,8 +38,8 @@ constexpr bool on = true;
 
 // name, metric, what moves the data, which operation, one or both, ends, peer access, bytes, window, fault
 constexpr std::array table{
-    Section{"host-to-gpu", Metric::bandwidth, ce, writes, uni, Ends::host_to_gpu, off, hosted, several},
-    Section{"gpu-to-host", Metric::bandwidth, ce, writes, uni, Ends::gpu_to_host, off, hosted, several},
+    Section{"host-to-gpu", Metric::bandwidth, ce, writes, uni, Ends::host_to_gpu, off, with_host, several},
+    Section{"gpu-to-host", Metric::bandwidth, ce, writes, uni, Ends::gpu_to_host, off, with_host, several},
     Section{"uni/off", Metric::bandwidth, ce, writes, uni, gpus, off, staged, 1},
     Section{"bi/off", Metric::bandwidth, ce, writes, bi, gpus, off, staged, 1},
     Section{"completion/off", Metric::completion, ce, writes, uni, gpus, off, small, 1},

@@ -1,5 +1,5 @@
-#include "benchmark/rank_matrix/rank_matrix.hpp"
-
+// The benchmark `rank_matrix`: every ordered pair of ranks, one pair at a time or all ranks at once. A record for each
+// row; every rank but the first holds no more than its own pair.
 #include <algorithm>
 #include <array>
 
