@@ -287,6 +287,23 @@ def test_the_remedy_of_an_mpi_that_is_not_aware_fits_the_stack() -> None:
         assert remedy in found.remedy
 
 
+@pytest.mark.parametrize(
+    ("requirement", "again"),
+    [
+        ("/src/my volley", "pip install '/src/my volley[cuda13]'"),
+        ("~/volley", "pip install ~/'volley[cuda13]'"),
+        (
+            "volley-bench @ git+https://example.org/v@main",
+            "pip install 'volley-bench[cuda13] @ git+https://example.org/v@main'",
+        ),
+    ],
+)
+def test_the_copy_that_captured_the_facts_is_installed_again(requirement: str, again: str) -> None:
+    facts = machine_base.h200x2(ucx=parts.skipped("no file"), mpi_device=parts.skipped("no"))
+    facts = msgspec.structs.replace(facts, requirement=requirement)
+    assert {each.check: each for each in diagnose(facts).findings}["UCX"].remedy == again
+
+
 def test_ranks_that_do_not_find_each_other() -> None:
     said = "this job has 1 rank, the plan wants 2"
     job = parts.launch("", [], complete=False, reason=said, status=2, wanted_ranks=2, launcher="srun")

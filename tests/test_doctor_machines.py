@@ -76,7 +76,7 @@ def test_facts_survive_their_own_encoding() -> None:
 
 def test_checks_read_nothing_but_their_argument() -> None:
     """The half that judges imports no module that could look at this machine, and calls no built-in that could."""
-    allowed = {"__future__", "collections", "re", "statistics", "volley"}
+    allowed = {"__future__", "collections", "re", "shlex", "statistics", "volley"}
     ours = {"volley.doctor.checks.common", "volley.doctor.findings", "volley.doctor.remedies"}
     lower = {"volley.machine.facts", "volley.machine.distribution", "volley.text", "volley.units"}
     for path in [*Path(checks.__path__[0]).glob("*.py"), Path(checks.__path__[0]).parent / "remedies.py"]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from volley.machine.distribution import Distribution, distribution
 from volley.machine.facts import Facts, SystemFacts
 
@@ -60,9 +62,13 @@ def install_volley(facts: Facts, extra: str = "", variables: str = "") -> str:
         extra: a set of optional dependencies, such as ``cuda13``; nothing is built again for them.
         variables: the environment of the build, such as ``MPI_HOME=…``.
     """
-    if extra:
-        return f"{facts.installer} '{facts.requirement}[{extra}]'"
-    return f"{variables} {facts.installer} --force-reinstall --no-cache-dir {facts.requirement}".strip()
+    name, at, url = facts.requirement.partition(" @ ")  # of a package that came from a URL
+    requirement = f"{name}[{extra}]{at}{url}" if extra else facts.requirement
+    # A shell knows the home folder by a ~ outside of quotes only.
+    home = "~/" if requirement.startswith("~/") else ""
+    word = home + quote(requirement.removeprefix(home))
+    again = "" if extra else "--force-reinstall --no-cache-dir "
+    return f"{variables} {facts.installer} {again}{word}".strip()
 
 
 def aware_wheels(facts: Facts) -> str:

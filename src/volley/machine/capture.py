@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 import msgspec
@@ -79,7 +80,7 @@ def capture(
         volley=__version__,
         captured_at=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         environment=dict(steering(os.environ)),
-        installer=" ".join(origin.installer()),
+        installer=join(origin.installer()),
         requirement=origin.requirement(),
         **found,
     )
