@@ -450,6 +450,10 @@ def test_a_source_given_twice_or_left_out_is_refused(place: Place) -> None:
         sources.chosen([], ["ucx"])
 
 
+AUTOTOOLS = dict.fromkeys(("autoreconf", "libtoolize", "flex"), "#!/bin/sh\n")
+"""Debian's UCX has no configure, so they are asked for."""
+
+
 def test_debian_sources_come_through_apt_with_lists_of_our_own(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     debian = distribution({"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"})
     monkeypatch.setattr("volley.setup.command.this_distribution", lambda: debian)
@@ -469,7 +473,9 @@ def test_debian_packages_are_unpacked_with_patches_where_they_are_needed(
     described = [place.root / f"{name}_1.dsc" for name in ("ucx", "openmpi")]
     for file in described:
         file.write_text("Source: x\n", encoding="utf-8")
-    path = f"{fake.checkout(place.root / 'tools', {'dpkg-source': unpack})}{os.pathsep}{os.environ['PATH']}"
+    path = (
+        f"{fake.checkout(place.root / 'tools', {**AUTOTOOLS, 'dpkg-source': unpack})}{os.pathsep}{os.environ['PATH']}"
+    )
     monkeypatch.setenv("PATH", path)
     place(source=[f"ucx={described[0]}", f"openmpi={described[1]}"], without=["gdrcopy"])
     assert f"+ dpkg-source --extract {described[0]}" in place.log("ucx")
@@ -479,7 +485,11 @@ def test_debian_packages_are_unpacked_with_patches_where_they_are_needed(
 def test_apt_without_a_network_is_said_with_a_way_out(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     debian = distribution({"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"})
     monkeypatch.setattr("volley.setup.command.this_distribution", lambda: debian)
-    tools = {"apt-get": "#!/bin/sh\ncase $* in *source*ucx) exit 100;; esac\n", "dpkg-source": "#!/bin/sh\n"}
+    tools = {
+        **AUTOTOOLS,
+        "apt-get": "#!/bin/sh\ncase $* in *source*ucx) exit 100;; esac\n",
+        "dpkg-source": "#!/bin/sh\n",
+    }
     path = f"{fake.checkout(place.root / 'tools', tools)}{os.pathsep}{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
     with pytest.raises(StepError, match=r"failed: is there a network, .* --source ucx=TARBALL"):

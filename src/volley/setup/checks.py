@@ -57,7 +57,10 @@ def programs(sources: Iterable[Source], environment: Mapping[str, str], distribu
             wanted["apt-get"] = None
         if source.kind in ("debian", "dsc"):
             wanted["dpkg-source"] = None
-        if source.kind == "directory" and source.name != "gdrcopy" and not Path(source.where, "configure").exists():
+        checkout = source.kind == "directory" and source.name != "gdrcopy"
+        if (checkout and not Path(source.where, "configure").exists()) or (
+            source.name == "ucx" and source.kind in ("debian", "dsc")  # Debian's has no configure
+        ):
             wanted |= dict.fromkeys(("autoreconf", "libtoolize", "flex"))
     require(wanted, environment, distribution)
 
