@@ -74,14 +74,16 @@ def loaded(program: Path) -> dict[str, str]:
     return {name: path.split(" (")[0] for name, arrow, path in pairs if arrow}
 
 
-def probe(ranks: int) -> str:
+def plan(benchmark: str, ranks: int, **options: object) -> str:
     """A plan that measures nothing."""
-    return json.dumps({"plan": 2, "benchmark": "probe", "world_size": ranks, "transports": ["host"], "options": {}})
+    common = {"plan": 2, "benchmark": benchmark, "world_size": ranks, "transports": ["host"]}
+    return json.dumps({**common, "options": options})
 
 
 def starts_alone(made: Installation) -> None:
     """Initialise MPI as a singleton, with nothing in the environment but what MPI cannot do without."""
-    said = run([made.engine, "--plan", "-"], env={"HOME": "/tmp", "PATH": os.defpath}, cwd="/", input=probe(ranks=1))
+    alone = plan("self_send", 1, sizes_bytes=[8])
+    said = run([made.engine, "--plan", "-"], env={"HOME": "/tmp", "PATH": os.defpath}, cwd="/", input=alone)
     assert json.loads(said.splitlines()[-1])["record"] == "end"
 
 
@@ -194,7 +196,7 @@ def check_system_build(made: Installation, family: str) -> None:
     starts_alone(made)
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     job = [build["mpiexec"], "-n", "2", *(["--oversubscribe"] if family == "openmpi" else []), made.engine]
-    said = run([*job, "--plan", "-"], env=scrubbed(**root), cwd="/", input=probe(ranks=2))
+    said = run([*job, "--plan", "-"], env=scrubbed(**root), cwd="/", input=plan("probe", 2))
     assert json.loads(said.splitlines()[0])["engine"]["mpi_built"].endswith(build["mpi_version"])
     check_doctor(made, "MPICH" if family == "mpich" else "Open MPI")
 
