@@ -15,7 +15,6 @@ import msgspec
 from volley.document import Frozen, Positive
 from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import Stack
-from volley.machine.origin import ELLIPSIS, install_command
 from volley.machine.signals import fatal_signal
 from volley.machine.ucx_protocols import Protocols
 from volley.run.engine import Ending, EngineProcess, Stop
@@ -156,6 +155,8 @@ def _cause(ending: Ending) -> str:
 
 def _remedy(stack: Stack) -> str:
     """Say what would make this MPI CUDA-aware."""
+    from volley.machine.origin import ELLIPSIS, install_command  # noqa: PLC0415  start-up: only after a crash
+
     if stack.mca or stack.environment:
         return f"the software was {stack.describe()}"
     if stack.built.mpi_source == "wheel":

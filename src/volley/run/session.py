@@ -10,12 +10,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
-from volley.machine import nvml
 from volley.machine.driver import has_driver
 from volley.machine.hardware import Hardware
 from volley.machine.mpi_stack import Stack, assemble, read_facts
@@ -69,6 +68,7 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
         path = Path(engine_path.engine_path())
         answer = ask_about(path)
         try:
+            _load_pages(benchmark)  # the engine loads its MPI meanwhile
             stack = assemble(path, read_facts(path))
         finally:
             about = answer()
@@ -222,9 +222,7 @@ class Session:
             # MPI and CUDA take longer to start than this; no rank measures before it has the plan.
             read = LineReader((self.benchmark,))
             before = self._hardware(plan, "before")
-            from volley.run import show  # noqa: F401, PLC0415  start-up: loaded while the ranks start
-
-            self.benchmark.load_pages()
+            _load_pages(self.benchmark)
             progress.begin(self.benchmark.forecast(plan), plan.world_size)
             for line, record in process.records(plan, read):
                 if isinstance(record, End):
@@ -232,8 +230,7 @@ class Session:
                 writer.write(line)
                 log.take(record)
                 if isinstance(record, Run):
-                    narrowed = before if before is None or self.benchmark.local else nvml.of(before, _uuids(record))
-                    _keep_hardware(narrowed, log, writer)
+                    _keep_hardware(before and _narrowed(before, record, self.benchmark), log, writer)
                     if note := _other_library(record):
                         progress.note(note)
                 progress.on_record(record)
@@ -245,12 +242,14 @@ class Session:
         named = value_of(self.options, "--transport") or ()
         return judge(log, process.ending, self.benchmark, named, start.hint)
 
-    def _hardware(self, plan: Plan, when: nvml.When, run: Run | None = None) -> Hardware | None:
+    def _hardware(self, plan: Plan, when: Literal["before", "after"], run: Run | None = None) -> Hardware | None:
         """Read the GPUs of this node: all of them before it is known which ones the ranks use."""
         on_gpus = {each.name for each in self.site.about.transports if each.memory == "device"}
         wanted = self.jobs.hardware and (self.benchmark.local or not on_gpus.isdisjoint(plan.transports))
         if not wanted or not has_driver() or (when == "after" and run is None):
             return None
+        from volley.machine import nvml  # noqa: PLC0415  start-up: only where GPUs are used
+
         return nvml.read(when, _uuids(run) if run and not self.benchmark.local else None)
 
     def _say(self, writer: Writer) -> int:
@@ -264,6 +263,20 @@ class Session:
             if line is not None:
                 print(line, file=sys.stderr)
         return worst(codes)
+
+
+def _load_pages(benchmark: Benchmark) -> None:
+    """Load what shows results, while somebody else is waited for: afterwards it would disturb the ranks."""
+    from volley.run import show  # noqa: F401, PLC0415  start-up: the engine starts first
+
+    benchmark.load_pages()
+
+
+def _narrowed(hardware: Hardware, run: Run, benchmark: Benchmark) -> Hardware:
+    """Leave out the GPUs that no rank uses; a local engine has all of them."""
+    from volley.machine import nvml  # noqa: PLC0415  start-up: loaded already by what read the hardware
+
+    return hardware if benchmark.local else nvml.of(hardware, _uuids(run))
 
 
 def _uuids(run: Run) -> set[str]:
