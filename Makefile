@@ -40,7 +40,7 @@ space := $(subst ,, )
 with_extras = $(addprefix [,$(addsuffix ],$(subst $(space),$(comma),$(strip $(EXTRAS) $(1)))))
 
 ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
-  $(shell find cmake build_backend engine/src engine/CMakeLists.txt engine/build.json.in -type f ! -name '*.pyc')
+  $(shell find cmake build_backend engine/src engine/apps engine/CMakeLists.txt engine/build.json.in -type f ! -name '*.pyc')
 FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
 .PHONY: run install test test-gpu ctest lint format bench bench-peers docs pictures clean distclean FORCE

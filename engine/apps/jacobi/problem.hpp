@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "jacobi/worker.hpp"
-#include "record/plan.hpp"
 #include "measure/watchdog.hpp"
+#include "record/plan.hpp"
 
 namespace volley::jacobi {
 

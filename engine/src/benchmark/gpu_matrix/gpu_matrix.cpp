@@ -16,11 +16,11 @@ namespace volley::gpu_matrix {
 
 namespace {
 
-// A batch of small copies is enqueued behind a kernel that holds the cuda_stream. It must fit into the driver's queue,
+// A batch of small copies is enqueued behind a kernel that holds the Stream. It must fit into the driver's queue,
 // which takes about a thousand; where the host stages them, each copy is several.
 constexpr std::uint64_t most_enqueued = 256;
 constexpr std::uint64_t most_enqueued_staged = 100;
-// In a hurry: what the host's time for one is told from, and that of a copy which the host stages.
+// In a hurry: of the calls that enqueue, and of copies that the host stages.
 constexpr std::uint64_t most_enqueued_quick = 40;
 // Messages are many times as large as a cache of a GPU: where a window takes longer than this, one stands for the one
 // that would warm the next.
@@ -32,9 +32,8 @@ constexpr SamplingLimits quick_limits{.sample_s = 0.2e-3,
                                       .calibration_s = 0,
                                       .calibration_batches = 2,
                                       .lasting_exchange_s = 0.2e-3};
-// A GPU that was stuck with so many others is left alone; in a hurry after the first.
+// A GPU that was stuck with so many others is left alone.
 constexpr std::size_t most_stuck = 2;
-constexpr std::size_t most_stuck_quick = 1;
 // Links are given up before the watchdog ends the process.
 constexpr double most_timeout_s = 10;
 
@@ -158,13 +157,9 @@ class Measurement {
   std::optional<CellOutcome> beforehand(int first, int second) {
     if (budget_used(run_.plan, run_.records)) return CellOutcome{"skipped", budget_reason(run_.plan)};
     if (!lost_.empty()) return CellOutcome{"skipped", lost_};
-    const bool quick = options_.quick;
     for (const int end : {first, second}) {
-      if (stuck_[end].size() < (quick ? most_stuck_quick : most_stuck)) continue;
-      return CellOutcome{"skipped",
-                         quick ? "one of the two GPUs was stuck before; without --format cuda-samples its other "
-                                 "links are tried"
-                               : "one of the two GPUs was stuck with several others before"};
+      if (stuck_[end].size() < most_stuck) continue;
+      return CellOutcome{"skipped", "one of the two GPUs was stuck with several others before"};
     }
     if (stuck_[first].contains(second)) return CellOutcome{"skipped", "the two were stuck before"};
     return std::nullopt;

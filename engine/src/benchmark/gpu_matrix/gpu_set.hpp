@@ -1,4 +1,4 @@
-// The GPUs of a node as one process has them, and the links between them: endpoints of one process, with no MPI
+// The GPUs of this machine as one process has them, and the links between them: endpoints of one process, with no MPI
 // between. The .cu files beside this one answer where the build has CUDA, absent.cpp where it has not.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace volley::gpu_matrix {
 
-// A link that made no progress: what was asked of it is still under operation, and what it uses must be left alone.
+// A link that made no progress: what was asked of it is still under way, and what it uses must be left alone.
 class HungError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -34,7 +34,7 @@ class GpuSet {
  public:
   virtual ~GpuSet() = default;
 
-  // Whether the first's kernels can be let at the second's memory, as cudaDeviceCanAccessPeer says. Ends are numbered
+  // Whether the first's kernels can access the second's memory, as cudaDeviceCanAccessPeer says. Ends are numbered
   // in the order of `make_gpu_set`.
   [[nodiscard]] virtual bool can_access(int first, int second) const = 0;
 

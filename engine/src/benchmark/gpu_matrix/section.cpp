@@ -36,7 +36,7 @@ constexpr auto gpus = Ends::gpus;
 constexpr bool off = false;
 constexpr bool on = true;
 
-// name, metric, what moves the data, which operation, one or both, ends, peer access, bytes, window, fault
+// name, metric, what moves the data, write or read, one or both, ends, peer access, bytes, window, fault
 constexpr std::array table{
     Section{"host-to-gpu", Metric::bandwidth, ce, writes, uni, Ends::host_to_gpu, off, with_host, several},
     Section{"gpu-to-host", Metric::bandwidth, ce, writes, uni, Ends::gpu_to_host, off, with_host, several},

@@ -21,7 +21,7 @@ enum class Metric {
 
 enum class Engine { copy_engine, sm };
 
-// Which operation the data goes, as the row's end sees it.
+// What the GPU of the row does: it writes to the memory of the column, or reads from it.
 enum class Operation { write, read };
 
 // Where one end of every pair is the host, there is no matrix but one row.
