@@ -20,7 +20,7 @@ from itertools import permutations
 from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.matrix.comparable import Pair, compare, suspects
+from volley.benchmarks.matrix.comparable import Pair, compare, in_turn, suspects
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.options import RankMatrixOptions
 from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixRow
@@ -118,15 +118,15 @@ def flagged(machine: Machine, ranks: int) -> set[Pair]:
     first_s = machine.spent_s
     ratios = compare({pair: median([times[pair] for times in passes]) for pair in pairs}, kinds)
     at_best = compare({pair: min(times[pair] for times in passes) for pair in pairs}, kinds)
-    found = suspects(ratios, at_best, kinds)
-    controls = slow_pairs.controls(ratios, kinds, found)
+    found = suspects(ratios, at_best)
+    controls = slow_pairs.controls(ratios, found)
     remeasured: dict[Pair, slow_pairs.Remeasurement] = {}
     again: list[Mapping[Pair, float]] = []
     for wanted in slow_pairs.ROUNDS:
         undecided = slow_pairs.undecided(found, remeasured)
         left_s = max(slow_pairs.LONGEST_S, first_s) - (machine.spent_s - first_s)
         most, repeats = slow_pairs.affordable(len(undecided), len(controls), wanted, machine.pair_s, left_s)
-        order = slow_pairs.in_turn(undecided[:most], controls)
+        order = in_turn(undecided[:most], controls)
         again += [machine.measured(order, repeat) for repeat in range(repeats)]
         for each in found:
             if judged := slow_pairs.judge(each, again, controls, len(found)):

@@ -26,14 +26,14 @@ def one_kind(times: dict[Pair, float]) -> dict[Pair, str]:
 
 def suspects(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> list[Pair]:
     found = comparable.compare(times, kinds or one_kind(times))
-    return [each.pair for each in comparable.suspects(found, found, kinds or one_kind(times))]
+    return [each.pair for each in comparable.suspects(found, found)]
 
 
 def test_a_pair_is_compared_with_others_but_not_with_its_opposite_direction() -> None:
     times = of(4, r0_2=2.0, r2_0=3.0)
     found = comparable.compare(times, one_kind(times))
-    assert found[0, 2] == PairRatio((0, 2), 2.0, 10)
-    assert found[2, 0] == PairRatio((2, 0), 3.0, 10)
+    assert found[0, 2] == PairRatio((0, 2), "same node", 2.0, 10)
+    assert found[2, 0] == PairRatio((2, 0), "same node", 3.0, 10)
     assert found[1, 3].ratio == 1.0
 
 
@@ -70,15 +70,15 @@ def test_slow_pairs_are_suspects_the_slowest_first() -> None:
 def test_slow_in_its_best_visit_is_a_suspect_too() -> None:
     usual, best = of(4, r0_2=1.02), of(4, r0_2=1.08, r1_3=1.02)
     ratios = (comparable.compare(times, one_kind(times)) for times in (usual, best))
-    found = comparable.suspects(*ratios, one_kind(usual))
-    assert found == [PairRatio((0, 2), pytest.approx(1.02), 10)]
+    found = comparable.suspects(*ratios)
+    assert found == [PairRatio((0, 2), "same node", pytest.approx(1.02), 10)]
 
 
 def test_a_lucky_pair_does_not_hide_a_slow_one() -> None:
     """One disturbed twice and one that is slow in its best visit: both are looked at, and the others are not."""
     usual, best = of(5, r0_2=9.0, r1_3=1.1, r3_1=1.1), of(5, r1_3=1.1, r3_1=1.1)
     ratios = (comparable.compare(times, one_kind(times)) for times in (usual, best))
-    found = comparable.suspects(*ratios, one_kind(usual))
+    found = comparable.suspects(*ratios)
     assert [each.pair for each in found] == [(1, 3), (0, 2), (3, 1)]
 
 
@@ -94,23 +94,23 @@ def test_no_more_are_suspects_than_can_be_measured_again() -> None:
 def test_where_a_kind_is_made_of_several_none_is_odd() -> None:
     times = {(a, b): 1.3 if a // 4 == b // 4 else 1.0 for a, b in permutations(range(8), 2)}
     assert suspects(times) == []
-    assert comparable.uneven(comparable.compare(times, one_kind(times)), one_kind(times)) == {"same node": 24}
+    assert comparable.uneven(comparable.compare(times, one_kind(times))) == {"same node": 24}
     times[0, 2] = 5.0  # stands out from both sorts
     assert suspects(times) == [(0, 2)]
 
 
 def test_an_even_kind_is_not_called_uneven() -> None:
     times = of(4, r0_2=2.0, r2_0=2.0)
-    assert comparable.uneven(comparable.compare(times, one_kind(times)), one_kind(times)) == {}
+    assert comparable.uneven(comparable.compare(times, one_kind(times))) == {}
 
 
 def test_controls_are_the_most_usual_of_the_suspects_kinds() -> None:
     times = of(4, r0_2=2.0, r2_0=1.01, r1_3=0.9)
     found = comparable.compare(times, one_kind(times))
-    chosen = slow_pairs.controls(found, one_kind(times), comparable.suspects(found, found, one_kind(times)))
+    chosen = slow_pairs.controls(found, comparable.suspects(found, found))
     assert len(chosen) == slow_pairs.CONTROLS
     assert not {(0, 2), (2, 0), (1, 3)} & set(chosen)
-    assert slow_pairs.controls(found, one_kind(times), []) == []
+    assert slow_pairs.controls(found, []) == []
 
 
 def again(*ratios: float, of: Pair = (0, 2)) -> list[dict[Pair, float]]:
@@ -120,7 +120,7 @@ def again(*ratios: float, of: Pair = (0, 2)) -> list[dict[Pair, float]]:
 
 
 CONTROLS = [(1, 3), (3, 1), (2, 1)]
-FIRST = PairRatio((0, 2), 1.2, 10)
+FIRST = PairRatio((0, 2), "same node", 1.2, 10)
 
 
 def test_a_pair_that_stays_slow_is_flagged() -> None:
@@ -180,7 +180,7 @@ def test_a_good_pair_is_hardly_ever_flagged() -> None:
 
 
 def test_what_was_slow_again_is_measured_first() -> None:
-    asked = [PairRatio((0, each), 1.1, 10) for each in range(1, 7)]
+    asked = [PairRatio((0, each), "same node", 1.1, 10) for each in range(1, 7)]
     ratios = {2: [1.0] * 12, 3: [1.02] * 6 + [1.3] * 6, 4: [1.5] * 12, 5: [1.04] * 2 + [1.0] * 3, 6: [1.02, 1.4, 1.4]}
     verdicts = {
         (0, each): verdict

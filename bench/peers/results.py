@@ -8,7 +8,7 @@ from volley.benchmarks.gpu_matrix import results as gpu_matrix
 from volley.benchmarks.jacobi.results import scaling_chains, solutions
 from volley.benchmarks.points.results import PointResult, results
 from volley.benchmarks.rank_matrix import results as rank_matrix
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 
 
 def figures(logs: Sequence[RunLog]) -> dict[str, float]:
@@ -51,6 +51,6 @@ def _ranks(case: rank_matrix.RankMatrixCase) -> Iterator[tuple[str, float]]:
 
 def _gpus(case: gpu_matrix.GpuMatrixCase) -> Iterator[tuple[str, float]]:
     for pair, time_s in case.times.items():
-        value = case.rate_Bps(pair) if case.has_rate else time_s
+        value = case.rate_Bps(pair) if case.moved_bytes else time_s
         if value is not None:
             yield f"{case.section.section} {pair[0]} {pair[1]}", value

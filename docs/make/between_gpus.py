@@ -22,7 +22,7 @@ def between_gpus() -> Iterator[str]:
         apart = _numbers(case, within=False)
         within = _numbers(case, within=True)
         window = f"{case.window} × {format_size(case.size_bytes)}"
-        cells = [f"`{case.section.section}`", case.title, case.unit, window, _range(apart)]
+        cells = [f"`{case.section.section}`", case.name, case.unit, window, _range(apart)]
         yield f"| {' | '.join(cells)} | {format_sig(median(within)) if within else '–'} |"
 
 

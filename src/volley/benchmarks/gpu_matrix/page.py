@@ -9,12 +9,11 @@ from volley.benchmarks.gpu_matrix import cuda_samples
 from volley.benchmarks.gpu_matrix.options import HINT
 from volley.benchmarks.gpu_matrix.results import HOST, WITHIN, GpuMatrixCase, GpuMatrixResults
 from volley.benchmarks.matrix import page as common
-from volley.benchmarks.matrix.comparable import Pair, PairRatio
-from volley.benchmarks.matrix.page import percent
-from volley.report.model import Cell, Column, Data, Note, Report, Style, Table
+from volley.benchmarks.matrix.comparable import Pair
+from volley.report.model import Cell, Column, Note, Report, Style, Table
 from volley.run import notes
-from volley.text import count, join_words
-from volley.units import format_sig, format_size
+from volley.text import join_words
+from volley.units import format_size
 
 _HEAT: tuple[tuple[float, Style], ...] = ((0.96, "good"), (0.8, ""), (0.5, "warning"), (0.0, "bad"))
 """The style of a cell by its share of the best pair of its matrix: from this fraction on."""
@@ -43,48 +42,41 @@ FORMATS = {"cuda-samples": cuda_samples.render}
 
 def reports(results: Sequence[GpuMatrixResults]) -> list[Report]:
     """Return one report a series."""
-    return [_report(each) for each in results]
-
-
-def _report(results: GpuMatrixResults) -> Report:
-    series, cases = results.series, results.cases
-    return Report(
-        heading=_heading(results),
-        tables=list(_tables(cases)),
-        notes=[
-            *notes.incomplete(series),
-            *(note for case in cases for note in common.failed(case.title, case, _names)),
-            *_missing(results),
-            *(note for case in cases for note in common.skipped(case.title, case, _names)),
-            *(note for case in cases for note in _slow_pairs(case)),
-            *notes.slowed(series),
-            *(notes.unverified(series) if cases else ()),
-        ],
-        data=Data(_COLUMNS, [_data(case, pair) for case in cases for pair in sorted(case.cells)]),
-        runs=series.describe_runs(),
-        extra={
-            "gpus": [{"number": results.numbers[each.uuid], "device": each} for each in results.devices],
-            "no_peer_access": results.unreachable,
-        },
-    )
+    return [
+        common.report(
+            each.series,
+            each.cases,
+            _names,
+            heading=_heading(each),
+            tables=_tables(each.cases),
+            missing=_missing(each),
+            findings=_findings,
+            columns=_COLUMNS,
+            data=_data,
+            extra={
+                "gpus": [{"number": each.numbers[device.uuid], "device": device} for device in each.devices],
+                "no_peer_access": each.unreachable,
+            },
+        )
+        for each in results
+    ]
 
 
 def _heading(results: GpuMatrixResults) -> list[str]:
-    """One process has all GPUs, and no message goes through MPI: the GPUs take the place of the ranks."""
-    first, *places = notes.heading(results.series, "matrix, one process with all GPUs")
+    """One process has all GPUs, and no message goes through MPI: the GPUs take the place of the ranks.
+
+    Each has its number: ``GPU 0: NVIDIA H200 GPU-… (CUDA's 1)``.
+    """
+    lines = notes.heading(results.series, "matrix, one process with all GPUs")
     run = results.series.run
     if run is None:
-        return [first, *places]
-    host = [f"{rank.host} ({rank.cpu})" for rank in run.ranks[:1]]
-    return [first, *host, *_gpu_lines(results)]
-
-
-def _gpu_lines(results: GpuMatrixResults) -> Iterator[str]:
-    """Say which GPU has which number: ``GPU 0: NVIDIA H200 GPU-… (CUDA's 1)``."""
+        return lines
+    lines = [lines[0], *(f"{rank.host} ({rank.cpu})" for rank in run.ranks[:1])]
     for device in sorted(results.devices, key=lambda each: results.numbers[each.uuid]):
         number = results.numbers[device.uuid]
         other = "" if number == device.index else f" (CUDA's {device.index})"
-        yield f"GPU {number}: {device.name} {device.uuid}{other}"
+        lines.append(f"GPU {number}: {device.name} {device.uuid}{other}")
+    return lines
 
 
 # ------------------------------------------------------------------------------------------------------- tables
@@ -100,31 +92,25 @@ def _tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
         these = [case for case in cases if case.unit == unit and case.with_host is with_host]
         if these:
             firsts = sorted({first for case in these for first in case.firsts})
-            groups = [column for case in these for column in common.columns(case, case.title)]
+            groups = [column for case in these for column in common.columns(case, case.name)]
             yield Table(
                 columns=[Column("" if with_host else "GPU"), *groups],
-                rows=[[_end(first), *_row(these, first)] for first in firsts],
+                rows=[["host" if first == HOST else str(first), *_row(these, first)] for first in firsts],
                 title=title,
                 legend=[*(line for case in these for line in _kind_lines(case)), _legend(these)],
                 colors=_COLORS,
             )
 
 
-def _row(cases: Sequence[GpuMatrixCase], first: int) -> list[Cell]:
-    return [
-        common.shown_cell(case, (first, second), _style(case, (first, second)))
-        for case in cases
-        for second in case.seconds
-    ]
-
-
-def _end(number: int) -> str:
-    return "host" if number == HOST else str(number)
+def _row(cases: Sequence[GpuMatrixCase], first: int) -> Iterator[Cell]:
+    for case in cases:
+        for pair in ((first, second) for second in case.seconds):
+            yield common.shown_cell(case, pair, _style(case, pair))
 
 
 def _style(case: GpuMatrixCase, pair: Pair) -> Style:
     """Colour repeats what the numbers say."""
-    time_s, best_s = case.time_s(pair), case.best_s
+    time_s, best_s = case.times.get(pair), case.best_s
     if time_s is None or best_s is None or pair[0] == pair[1]:
         return "dim"
     return next(style for least, style in _HEAT if best_s / time_s >= least)
@@ -133,11 +119,11 @@ def _style(case: GpuMatrixCase, pair: Pair) -> Style:
 def _kind_lines(case: GpuMatrixCase) -> Iterator[str]:
     """One line a kind of pairs, with its share of the line rate."""
     for kind in dict.fromkeys(case.kinds.values()):
-        pairs = [pair for pair, its in case.kinds.items() if its == kind and case.time_s(pair) is not None]
+        pairs = [pair for pair in case.times if case.kinds[pair] == kind]
         if kind != WITHIN and pairs:
             rate = case.line_rates.get(pairs[0])
             of = f"{'twice ' if case.direction == 'bi' else ''}the line rate of {rate.describe()}" if rate else ""
-            yield common.kind_line(case.title, case, pairs, of)
+            yield common.kind_line(case.name, case, pairs, of)
 
 
 def _legend(cases: Sequence[GpuMatrixCase]) -> str:
@@ -182,39 +168,28 @@ def _missing(results: GpuMatrixResults) -> Iterator[Note]:
         )
 
 
-def _slow_pairs(case: GpuMatrixCase) -> Iterator[Note]:
+def _findings(case: GpuMatrixCase) -> Iterator[Note]:
     """Name the pairs that are slower than comparable pairs."""
-    name = case.title
-    yield from common.uneven(name, case)
-    for suspect in case.suspects:
-        yield Note("finding", f"{name}: {_arrow(suspect.pair)} {_slow(case, suspect)}")
-
-
-def _slow(case: GpuMatrixCase, suspect: PairRatio) -> str:
-    comparable = count(suspect.comparable, f"comparable {'GPU' if suspect.pair[0] == suspect.pair[1] else 'link'}")
-    if case.shows_rate:
-        return f"reaches {percent(1 / suspect.ratio)} of what its {comparable} reach"
-    return f"takes {format_sig(suspect.ratio, 3)} times as long as its {comparable}"
-
-
-def _arrow(pair: Pair) -> str:
-    first, second = pair
-    if first == HOST:
-        return f"GPU {second}"
-    return f"within GPU {first}" if first == second else f"GPU {first} → {second}"
+    yield from common.uneven_kinds(case)
+    for each in case.suspects:
+        others = f"{each.comparable} comparable {'GPU' if each.kind == WITHIN else 'link'}s"
+        yield Note("finding", f"{case.name}: {_names([each.pair])} {common.slower(case, each.ratio, others)}")
 
 
 def _names(pairs: Sequence[Pair]) -> str:
-    return join_words(map(_arrow, pairs))
+    return join_words(
+        f"GPU {second}" if first == HOST else f"within GPU {first}" if first == second else f"GPU {first} → {second}"
+        for first, second in pairs
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- data
 
 
 def _data(case: GpuMatrixCase, pair: Pair) -> dict[str, Any]:
-    section, access = case.section, case.cells[pair].peer_access
+    section, data = case.section, common.data_of(case, pair)
     return {
-        **common.data_of(case, pair),
+        **data,
         "section": section.section,
         "figure": section.metric,
         "mover": section.engine,
@@ -225,6 +200,6 @@ def _data(case: GpuMatrixCase, pair: Pair) -> dict[str, Any]:
         "window": case.window,
         "first": "host" if pair[0] == HOST else pair[0],
         "second": pair[1],
-        "peer_access": None if access is None else "on" if access else "off",
+        "peer_access": {True: "on", False: "off", None: None}[data["peer_access"]],
         "suspect": any(each.pair == pair for each in case.suspects),
     }

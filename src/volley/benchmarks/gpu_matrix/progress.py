@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from volley.benchmarks.gpu_matrix.options import WITH_HOST
-from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
-from volley.benchmarks.gpu_matrix.results import title
+from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.matrix.page import row_in_short
 from volley.run.forecast import Forecast, StepForecast
 from volley.run.plan import Plan
@@ -15,9 +14,9 @@ from volley.run.plan import Plan
 class GpuMatrixForecast(StepForecast):
     """Counts rows: one for each GPU, but one alone in sections with the host."""
 
-    def __init__(self, sections: list[str], budget_s: float | None) -> None:
-        super().__init__(len(sections), budget_s)
-        self._sections = sections
+    def __init__(self, plan: Plan) -> None:
+        self._sections: list[str] = plan.options.sections
+        super().__init__(len(self._sections), plan.budget_s)
 
     def add(self, record: Any) -> str | None:
         """Learn the number of GPUs, or count a row and say: ``CE write, peer access on: 392 to 394 GB/s``."""
@@ -27,11 +26,9 @@ class GpuMatrixForecast(StepForecast):
         if not isinstance(record, GpuMatrixRow):
             return None
         self.done += 1
-        moved = record.size_bytes * record.window * (2 if record.direction == "bi" else 1)
-        return row_in_short(title(record), record.cells, moved if record.metric == "bandwidth" else None)
+        return row_in_short(record.title, record.cells, record.moved_bytes)
 
 
 def forecast(plan: Plan) -> Forecast:
     """Expect a row for each section and GPU."""
-    part: GpuMatrixPlan = plan.options
-    return GpuMatrixForecast(part.sections, plan.budget_s)
+    return GpuMatrixForecast(plan)

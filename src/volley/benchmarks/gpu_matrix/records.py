@@ -89,6 +89,24 @@ class GpuMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="g
         """How each measurement ended."""
         return (cell.status for cell in self.cells)
 
+    @property
+    def moved_bytes(self) -> int | None:
+        """Bytes that move in the time of a cell, each counted once; ``None``: it is the time of something else."""
+        return (
+            self.size_bytes * self.window * (2 if self.direction == "bi" else 1) if self.metric == "bandwidth" else None
+        )
+
+    @property
+    def title(self) -> str:
+        """The section in a few words: ``CE write both ways, peer access off``, ``SM load``."""
+        if self.ends != "gpus":
+            return self.ends.replace("gpu", "GPU")
+        what = self.operation if self.metric == "bandwidth" else self.metric
+        both = " both ways" if self.direction == "bi" else ""
+        if self.engine == "SM":
+            return f"SM {what}{both}"
+        return f"CE {what}{both}, peer access {'on' if self.peer_access else 'off'}"
+
 
 PLAN = GpuMatrixPlan
 RECORDS = (GpuMatrixGpus, GpuMatrixRow)

@@ -6,12 +6,12 @@ All quantities are in SI units: seconds and bytes per second.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
-from volley.benchmarks.matrix.case import MatrixCase
-from volley.benchmarks.matrix.comparable import FLAG_FROM, Pair, compare, suspects
+from volley.benchmarks.matrix.case import MatrixCase, times_of
+from volley.benchmarks.matrix.comparable import FLAG_FROM, Pair, PairRatio, compare, suspects
 from volley.machine.line_rate import LineRate, Route, between
 from volley.run.records import Device
 from volley.run.run_log import RunLog
@@ -24,25 +24,12 @@ WITHIN = "within a GPU"
 """The kind of a GPU with itself."""
 
 
-_ON_OFF = {True: "on", False: "off"}
-
-
-def title(row: GpuMatrixRow) -> str:
-    """Name the section of a row in a few words: ``CE write both ways, peer access off``, ``SM load``."""
-    if row.ends != "gpus":
-        return row.ends.replace("gpu", "GPU")
-    what = row.operation if row.metric == "bandwidth" else row.metric
-    both = " both ways" if row.direction == "bi" else ""
-    return f"SM {what}{both}" if row.engine == "SM" else f"CE {what}{both}, peer access {_ON_OFF[row.peer_access]}"
-
-
 @dataclass(frozen=True, kw_only=True)
-class GpuMatrixCase(MatrixCase[GpuMatrixCell]):
+class GpuMatrixCase(MatrixCase):
     """One section: one metric between all GPUs, or between them and the host."""
 
     section: GpuMatrixRow
     """One of its rows, for what all have in common."""
-    title: str
 
     @property
     def with_host(self) -> bool:
@@ -140,23 +127,26 @@ def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequen
             cells[pair] = cell
             if rate := _line_rate(row, cell, logs):
                 line_rates[pair] = rate
+    kinds = {pair: _kind(pair, cell, line_rates.get(pair)) for pair, cell in cells.items()}
+    ratios = compare(times_of(cells), kinds)
     section = rows[0]
     present = tuple(sorted({end for pair in cells for end in pair if end != HOST}))
-    case = GpuMatrixCase(
+    return GpuMatrixCase(
+        name=section.title,
         section=section,
-        title=title(section),
         firsts=present if section.ends == "gpus" else (HOST,),
         seconds=present,
         size_bytes=section.size_bytes,
         direction=section.direction,
         window=section.window,
-        has_rate=section.metric == "bandwidth",
+        moved_bytes=section.moved_bytes,
         shows_rate=section.metric == "bandwidth",
         cells=cells,
-        kinds={pair: _kind(pair, cell, line_rates.get(pair)) for pair, cell in cells.items()},
+        kinds=kinds,
         line_rates=line_rates,
+        ratios=ratios,
+        suspects=tuple(each for each in suspects(ratios, ratios) if _is_slow(each, cells[each.pair])),
     )
-    return _with_slow_pairs(case)
 
 
 def _line_rate(row: GpuMatrixRow, cell: GpuMatrixCell, logs: Sequence[RunLog]) -> LineRate | None:
@@ -175,14 +165,8 @@ def _kind(pair: Pair, cell: GpuMatrixCell, rate: LineRate | None) -> str:
     return f"{route}, {rate.over} {rate.words}" if rate else route
 
 
-def _with_slow_pairs(case: GpuMatrixCase) -> GpuMatrixCase:
-    """Add the slow pairs.  A pair is one only if the whole interval of its time is slow."""
-    times = case.times
-    kinds = {pair: kind for pair, kind in case.kinds.items() if pair in times}
-    ratios = compare(times, kinds)
-    slow = []
-    for each in suspects(ratios, ratios, kinds):
-        low_s = case.cells[each.pair].low_s
-        if low_s is not None and each.ratio * low_s / times[each.pair] > FLAG_FROM:
-            slow.append(each)
-    return replace(case, ratios=ratios, suspects=tuple(slow))
+def _is_slow(suspect: PairRatio, cell: GpuMatrixCell) -> bool:
+    """True if the whole interval of its time is slow."""
+    if cell.low_s is None or cell.median_s is None:
+        return False
+    return suspect.ratio * cell.low_s / cell.median_s > FLAG_FROM

@@ -6,7 +6,6 @@ A pair is compared with the other pairs of its kind only, for example with pairs
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -39,6 +38,7 @@ class PairRatio:
     """How the time of a pair compares with that of comparable pairs."""
 
     pair: Pair
+    kind: str
     ratio: float
     """The time of the pair / the median time of comparable pairs: above 1 is slower."""
     comparable: int
@@ -59,30 +59,32 @@ def compare(times: Mapping[Pair, float], kinds: Mapping[Pair, str]) -> dict[Pair
     for pair, time_s in times.items():
         by_kind.setdefault(kinds[pair], []).append((time_s, pair))
     found: dict[Pair, PairRatio] = {}
-    for members in by_kind.values():
+    for kind, members in by_kind.items():
         ordered = sorted(members)
         places = {pair: place for place, (_, pair) in enumerate(ordered)}
         for time_s, pair in members:
-            own = {places[each] for each in (pair, pair[::-1]) if each in places}
+            own = sorted({places[each] for each in (pair, pair[::-1]) if each in places})
             comparable = len(ordered) - len(own)
             if comparable >= FEWEST_COMPARABLE:
-                found[pair] = PairRatio(pair, time_s / _median_without(ordered, own), comparable)
+                found[pair] = PairRatio(pair, kind, time_s / _median_without(ordered, own), comparable)
     return found
 
 
-def _median_without(ordered: Sequence[tuple[float, Pair]], own: set[int]) -> float:
-    """Return the median of the sorted times without those at ``own``; reads only the few around the middle."""
+def _median_without(ordered: Sequence[tuple[float, Pair]], own: Sequence[int]) -> float:
+    """Return the median of the sorted times without those at the places ``own``, which are sorted too."""
     left = len(ordered) - len(own)
-    middle = (left - 1) // 2, left // 2
-    window = range(max(0, middle[0] - 2), min(len(ordered), middle[1] + 3))
-    skipped = sum(place < window.start for place in own)
-    near = [ordered[place][0] for place in window if place not in own]
-    return sum(near[place - (window.start - skipped)] for place in middle) / 2
+    middle = [(left - 1) // 2, left // 2]
+    for skipped in own:
+        middle = [place + 1 if place >= skipped else place for place in middle]
+    return sum(ordered[place][0] for place in middle) / 2
 
 
-def suspects(
-    usual: Mapping[Pair, PairRatio], at_best: Mapping[Pair, PairRatio], kinds: Mapping[Pair, str]
-) -> list[PairRatio]:
+def in_turn(*orders: Sequence[Pair]) -> list[Pair]:
+    """Return the first pair of each order, then the second of each, and so on; each pair once."""
+    return list(dict.fromkeys(pair for each in zip_longest(*orders) for pair in each if pair is not None))
+
+
+def suspects(usual: Mapping[Pair, PairRatio], at_best: Mapping[Pair, PairRatio]) -> list[PairRatio]:
     """Return the suspects, the most likely ones first.
 
     By the median of its visits, a pair becomes a suspect if a disturbance met two visits out of three.  By the best
@@ -92,43 +94,39 @@ def suspects(
     Args:
         usual: the ratios by the median of the visits of each pair.
         at_best: the ratios by the best visit of each pair.
-        kinds: the kind of each pair.
     """
-    orders = [
-        sorted(_odd(each, kinds), key=lambda compared: (-compared.ratio, compared.pair)) for each in (at_best, usual)
-    ]
-    odd = dict.fromkeys(each.pair for both in zip_longest(*orders) for each in both if each)
-    return [usual[pair] for pair in odd][: max(MOST_SUSPECTS, int(MOST_SHARE * len(usual)))]
+    slow = in_turn(_slow(at_best), _slow(usual))
+    return [usual[pair] for pair in slow[: max(MOST_SUSPECTS, int(MOST_SHARE * len(usual)))]]
 
 
-def _odd(ratios: Mapping[Pair, PairRatio], kinds: Mapping[Pair, str]) -> list[PairRatio]:
-    """Return the pairs that took longer than comparable pairs.
+def _slow(ratios: Mapping[Pair, PairRatio]) -> list[Pair]:
+    """Return the pairs that took longer than comparable pairs, the slowest first.
 
-    A pair is odd only if few pairs of its kind are even half as far out as it is; else the kind is made of several.
+    A pair is one of them only if few pairs of its kind are even half as far out; else the kind is made of several.
     """
-    by_kind = _ratios_by_kind(ratios, kinds)
-    slow = []
-    for each in ratios.values():
-        members = by_kind[kinds[each.pair]]
+    by_kind = _ratios_by_kind(ratios)
+    found = []
+    for each in sorted(ratios.values(), key=lambda compared: (-compared.ratio, compared.pair)):
+        members = by_kind[each.kind]
         half_as_far = len(members) - bisect_right(members, 1 + (each.ratio - 1) / 2)
         if each.ratio > SUSPECT_FROM and half_as_far <= MOST_OF_A_KIND * len(members):
-            slow.append(each)
-    return slow
+            found.append(each.pair)
+    return found
 
 
-def uneven(ratios: Mapping[Pair, PairRatio], kinds: Mapping[Pair, str]) -> dict[str, int]:
+def uneven(ratios: Mapping[Pair, PairRatio]) -> dict[str, int]:
     """Return the kinds of which more than the share ``MOST_OF_A_KIND`` looks slow, with the number of those pairs."""
-    slow = {
-        kind: len(members) - bisect_right(members, SUSPECT_FROM)
-        for kind, members in _ratios_by_kind(ratios, kinds).items()
-    }
-    members = Counter(kinds[pair] for pair in ratios)
-    return {kind: many for kind, many in slow.items() if many > MOST_OF_A_KIND * members[kind]}
+    found = {}
+    for kind, members in _ratios_by_kind(ratios).items():
+        slow = len(members) - bisect_right(members, SUSPECT_FROM)
+        if slow > MOST_OF_A_KIND * len(members):
+            found[kind] = slow
+    return found
 
 
-def _ratios_by_kind(ratios: Mapping[Pair, PairRatio], kinds: Mapping[Pair, str]) -> dict[str, list[float]]:
-    """Return the sorted ratios of each kind."""
+def _ratios_by_kind(ratios: Mapping[Pair, PairRatio]) -> dict[str, list[float]]:
+    """Return the ratios of each kind, the smallest first."""
     found: dict[str, list[float]] = {}
-    for pair, compared in ratios.items():
-        found.setdefault(kinds[pair], []).append(compared.ratio)
+    for each in ratios.values():
+        found.setdefault(each.kind, []).append(each.ratio)
     return {kind: sorted(members) for kind, members in found.items()}

@@ -2,33 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, TypeVar
 
 from msgspec.structs import asdict
 
-from volley.benchmarks.matrix.case import CellT, MatrixCase
-from volley.benchmarks.matrix.comparable import SUSPECT_FROM, Pair
+from volley.benchmarks.matrix.case import MatrixCase
+from volley.benchmarks.matrix.comparable import SUSPECT_FROM, Pair, uneven
 from volley.benchmarks.matrix.records import MatrixCell
 from volley.report.cells import scaled
-from volley.report.model import EMPTY, Cell, Column, Note, Style
-from volley.statistics import estimates
+from volley.report.model import EMPTY, Cell, Column, Data, Note, Report, Style, Table
+from volley.run import notes
+from volley.run.series import Series
+from volley.statistics.estimates import median
 from volley.text import count
 from volley.units import format_sig
 
 MOST_NAMED = 6
 """Pairs that a sentence names one by one; more are counted."""
 
-Naming = Callable[[Sequence[Pair]], str]
-"""How a sentence names a few pairs."""
+CaseT = TypeVar("CaseT", bound=MatrixCase)
 
 
-def columns(case: MatrixCase[CellT], group: str = "") -> list[Column]:
+def report(
+    series: Series,
+    cases: Sequence[CaseT],
+    names: Callable[[Sequence[Pair]], str],
+    *,
+    heading: Sequence[str],
+    tables: Iterable[Table],
+    missing: Iterable[Note],
+    findings: Callable[[CaseT], Iterable[Note]],
+    columns: Sequence[str],
+    data: Callable[[CaseT, Pair], dict[str, Any]],
+    extra: Mapping[str, Any] | None = None,
+) -> Report:
+    """Return the report of one series.
+
+    Args:
+        series: the launches.
+        cases: their matrices.
+        names: names a few pairs in a sentence.
+        heading: what was measured, then where.
+        tables: for people.
+        missing: what no matrix can hold.
+        findings: what the numbers of a case show.
+        columns: of CSV.
+        data: the row of a pair.
+        extra: for JSON.
+    """
+    return Report(
+        heading=heading,
+        tables=list(tables),
+        notes=[
+            *notes.incomplete(series),
+            *chain.from_iterable(_failed(case, names) for case in cases),
+            *missing,
+            *chain.from_iterable(_skipped(case, names) for case in cases),
+            *chain.from_iterable(findings(case) for case in cases),
+            *notes.slowed(series),
+            *(notes.unverified(series) if cases else ()),
+        ],
+        data=Data(columns, [data(case, pair) for case in cases for pair in sorted(case.cells)]),
+        runs=series.describe_runs(),
+        extra=extra or {},
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ tables
+
+
+def columns(case: MatrixCase, group: str = "") -> list[Column]:
     """Return a column for each second end, under a header that they may share."""
     return [Column(str(second), digits=3, group=group) for second in case.seconds]
 
 
-def shown_cell(case: MatrixCase[CellT], pair: Pair, style: Style) -> Cell:
+def shown_cell(case: MatrixCase, pair: Pair, style: Style) -> Cell:
     """Return what a table shows of a pair; ``style`` is that of a number."""
     number, cell = case.shown(pair), case.cells.get(pair)
     if cell is None:
@@ -38,7 +88,7 @@ def shown_cell(case: MatrixCase[CellT], pair: Pair, style: Style) -> Cell:
     return Cell(number, "dim" if number is None else style)
 
 
-def kind_line(name: str, case: MatrixCase[CellT], pairs: Sequence[Pair], line_rate: str) -> str:
+def kind_line(name: str, case: MatrixCase, pairs: Sequence[Pair], line_rate: str) -> str:
     """Sum up the measured pairs of a kind: ``same socket: 12 pairs, median 0.31, 0.30 to 0.35 µs``.
 
     Args:
@@ -48,11 +98,9 @@ def kind_line(name: str, case: MatrixCase[CellT], pairs: Sequence[Pair], line_ra
         line_rate: how to call the line rate of these pairs; the share is left out if no line rate is known.
     """
     numbers = [number for pair in pairs if (number := case.shown(pair)) is not None]
-    middle = f"median {format_sig(estimates.median(numbers), 3)}, " if len(numbers) > 2 else ""
-    shares = (
-        [100 * share for pair in pairs if (share := case.of_line_rate(pair)) is not None] if case.shows_rate else []
-    )
-    of = f", {_spread(shares, 2)} % of {line_rate}" if shares else ""
+    middle = f"median {format_sig(median(numbers), 3)}, " if len(numbers) > 2 else ""
+    shares = [100 * share for pair in pairs if (share := case.of_line_rate(pair)) is not None]
+    of = f", {_spread(shares, 2)} % of {line_rate}" if shares and case.shows_rate else ""
     return f"{name}: {count(len(numbers), 'pair')}, {middle}{_spread(numbers, 3)} {case.unit}{of}"
 
 
@@ -81,37 +129,45 @@ def row_in_short(name: str, cells: Sequence[MatrixCell], moved_bytes: int | None
 # ------------------------------------------------------------------------------------------------------- notes
 
 
-def failed(name: str, case: MatrixCase[CellT], names: Naming) -> Iterator[Note]:
+def _failed(case: MatrixCase, names: Callable[[Sequence[Pair]], str]) -> Iterator[Note]:
     """Name the cells whose data was wrong, or that hung."""
     wrong = [(pair, cell) for pair, cell in case.cells.items() if cell.status == "failed"]
     for pair, cell in wrong[:MOST_NAMED]:
-        yield Note("error", f"FAILED: {name}, {names([pair])}: {cell.reason or 'no reason is recorded'}")
+        yield Note("error", f"FAILED: {case.name}, {names([pair])}: {cell.reason or 'no reason is recorded'}")
     if len(wrong) > MOST_NAMED:
         more = count(len(wrong) - MOST_NAMED, "pair")
-        yield Note("error", f"FAILED: {name}: {more} more (--format csv names them)")
+        yield Note("error", f"FAILED: {case.name}: {more} more (--format csv names them)")
 
 
-def skipped(name: str, case: MatrixCase[CellT], names: Naming) -> Iterator[Note]:
-    """Say what was not measured, and why."""
+def _skipped(case: MatrixCase, names: Callable[[Sequence[Pair]], str]) -> Iterator[Note]:
+    """Say which cells were not measured, and why."""
     reasons: dict[str, list[Pair]] = {}
     for pair, cell in case.cells.items():
         if cell.status == "skipped":
             reasons.setdefault(cell.reason or "no reason is recorded", []).append(pair)
     for reason, pairs in reasons.items():
-        yield Note("missing", f"{name} skipped {few_or_count(pairs, names)}: {reason}")
+        yield Note("missing", f"{case.name} skipped {few_or_count(pairs, names)}: {reason}")
 
 
-def uneven(name: str, case: MatrixCase[CellT], consequence: str = "") -> Iterator[Note]:
+def uneven_kinds(case: MatrixCase, consequence: str = "") -> Iterator[Note]:
     """Name the kinds of which too many pairs look slow."""
-    for kind, pairs in case.uneven.items():
+    for kind, pairs in uneven(case.ratios).items():
         yield Note(
             "finding",
-            f"{name}: {count(pairs, 'pair')} of the kind {kind} took over {percent(SUSPECT_FROM - 1)} longer than "
+            f"{case.name}: {count(pairs, 'pair')} of the kind {kind} took over {percent(SUSPECT_FROM - 1)} longer than "
             f"comparable pairs: this kind is uneven{consequence}",
         )
 
 
-def few_or_count(pairs: Sequence[Pair], names: Naming) -> str:
+def slower(case: MatrixCase, ratio: float, others: str, *, past: bool = False) -> str:
+    """``reaches 61 % of what its 10 comparable pairs reach``; of times ``takes 1.64 times as long as its …``."""
+    if case.shows_rate:
+        reaches, reach = ("reached", "reached") if past else ("reaches", "reach")
+        return f"{reaches} {percent(1 / ratio)} of what its {others} {reach}"
+    return f"{'took' if past else 'takes'} {format_sig(ratio, 3)} times as long as its {others}"
+
+
+def few_or_count(pairs: Sequence[Pair], names: Callable[[Sequence[Pair]], str]) -> str:
     """Name a few pairs, or count many."""
     return names(pairs) if len(pairs) <= MOST_NAMED else count(len(pairs), "pair")
 
@@ -123,12 +179,11 @@ def percent(fraction: float) -> str:
 
 # -------------------------------------------------------------------------------------------------------- data
 
-
 _LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "gpu", "rank")
 """What a row for programs has in columns of its own, or leaves out of the cell: its samples."""
 
 
-def data_of(case: MatrixCase[CellT], pair: Pair) -> dict[str, Any]:
+def data_of(case: MatrixCase, pair: Pair) -> dict[str, Any]:
     """Return the part of a row for programs that all matrices have.
 
     ``ratio`` is the time over the median of comparable pairs, ``of_ceiling`` the bandwidth over the line rate.

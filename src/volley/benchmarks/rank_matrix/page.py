@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from volley.benchmarks.matrix import page as common
-from volley.benchmarks.matrix.comparable import SUSPECT_FROM, Pair, PairRatio
-from volley.benchmarks.matrix.page import MOST_NAMED, percent
+from volley.benchmarks.matrix.comparable import SUSPECT_FROM, Pair
 from volley.benchmarks.rank_matrix.results import KINDS, RankMatrixCase, RankMatrixResults
-from volley.benchmarks.rank_matrix.slow_pairs import Remeasurement
-from volley.report.model import Cell, Column, Data, Note, Report, Style, Table
+from volley.report.model import Cell, Column, Note, Report, Style, Table
 from volley.run import notes
 from volley.units import format_sig, format_size
 
@@ -29,26 +27,20 @@ was measured again, ``blamed`` says whether that flagged it."""
 
 def reports(results: Sequence[RankMatrixResults]) -> list[Report]:
     """Return one report a series."""
-    return [_report(each) for each in results]
-
-
-def _report(results: RankMatrixResults) -> Report:
-    series, cases = results.series, results.cases
-    return Report(
-        heading=notes.heading(series, "matrix"),
-        tables=[_table(case) for case in cases],
-        notes=[
-            *notes.incomplete(series),
-            *(note for case in cases for note in common.failed(_name(case), case, _ranks)),
-            *notes.unavailable(series),
-            *(note for case in cases for note in common.skipped(_name(case), case, _ranks)),
-            *(note for case in cases for note in _findings(case)),
-            *notes.slowed(series),
-            *(notes.unverified(series) if cases else ()),
-        ],
-        data=Data(_COLUMNS, [_data(case, pair) for case in cases for pair in sorted(case.cells)]),
-        runs=series.describe_runs(),
-    )
+    return [
+        common.report(
+            each.series,
+            each.cases,
+            _names,
+            heading=notes.heading(each.series, "matrix"),
+            tables=map(_table, each.cases),
+            missing=notes.unavailable(each.series),
+            findings=_findings,
+            columns=_COLUMNS,
+            data=_data,
+        )
+        for each in results
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------- tables
@@ -57,21 +49,16 @@ def _report(results: RankMatrixResults) -> Report:
 def _table(case: RankMatrixCase) -> Table:
     """The row's rank is the first of the pair (it sends), the column's the second."""
     slow, red = (f"{(limit - 1) * 100:.0f}" for limit in (SUSPECT_FROM, _RED_FROM))
+    what = "latency" if case.window is None else "bandwidth" if case.shows_rate else "time of a window"
+    both = " of both directions together" if case.direction == "bi" else ""
+    how = "one pair at a time" if case.mode == "isolated" else "all ranks busy"
     return Table(
         columns=[Column("rank"), *common.columns(case)],
         rows=[[str(first), *(_cell(case, (first, second)) for second in case.seconds)] for first in case.firsts],
-        title=_title(case),
+        title=f"{case.transport}, {format_size(case.size_bytes)}: {what}{both} in {case.unit}, {how}",
         legend=[*_kind_lines(case), _legend(case)],
         colors=f"yellow and red: over {slow} and {red} % slower than comparable pairs; green: faster",
     )
-
-
-def _title(case: RankMatrixCase) -> str:
-    """Name a matrix and its unit: ``host, 8 B: latency in µs, one pair at a time``."""
-    how = "one pair at a time" if case.mode == "isolated" else "all ranks busy"
-    both = " of both directions together" if case.direction == "bi" else ""
-    what = "latency" if case.window is None else "bandwidth" if case.shows_rate else "time of a window"
-    return f"{case.transport}, {format_size(case.size_bytes)}: {what}{both} in {case.unit}, {how}"
 
 
 def _cell(case: RankMatrixCase, pair: Pair) -> Cell:
@@ -81,11 +68,9 @@ def _cell(case: RankMatrixCase, pair: Pair) -> Cell:
 
 
 def _style(case: RankMatrixCase, pair: Pair) -> Style:
-    """Colour repeats what the numbers and the sentences say: how a pair compares with comparable pairs."""
-    compared, remeasured = case.ratios.get(pair), case.remeasured.get(pair)
-    if compared is None:
-        return ""
-    if compared.ratio > SUSPECT_FROM and remeasured is not None and not remeasured.flagged:
+    """The colour repeats what numbers and sentences say; what measuring again did not confirm has none."""
+    compared, again = case.ratios.get(pair), case.remeasured.get(pair)
+    if compared is None or (again and not again.flagged and compared.ratio > SUSPECT_FROM):
         return ""
     if compared.ratio > _RED_FROM:
         return "bad"
@@ -93,10 +78,8 @@ def _style(case: RankMatrixCase, pair: Pair) -> Style:
 
 
 def _kind_lines(case: RankMatrixCase) -> Iterator[str]:
-    """One line a kind of pairs."""
-    times = case.times
     for kind in (*KINDS, "unknown"):
-        if pairs := [pair for pair in times if case.kinds[pair] == kind]:
+        if pairs := [pair for pair in case.times if case.kinds[pair] == kind]:
             yield common.kind_line(kind, case, pairs, "line rate")
 
 
@@ -104,9 +87,9 @@ def _legend(case: RankMatrixCase) -> str:
     parts = ["rows: first rank, columns: second"]
     if case.window is None:
         parts.append("latency: half round trip")
-    if case.unit == "GB/s":
+    if case.shows_rate:
         parts.append("GB/s: 10^9 B/s")
-    if case.has_rate and case.verified:
+    if case.moved_bytes and case.verified:
         parts.append("all verified")
     return "; ".join(parts)
 
@@ -116,68 +99,38 @@ def _legend(case: RankMatrixCase) -> str:
 
 def _findings(case: RankMatrixCase) -> Iterator[Note]:
     """Name the slow pairs, and say what measuring suspects again has shown of the others."""
-    name, again = _name(case), case.remeasured.values()
-    yield from common.uneven(name, case, "; only pairs that are slower than all of it are measured again")
-    for each in again:
-        if each.flagged:
-            yield Note("finding", f"{name}: rank {_arrow(each.first.pair)} {_flagged(case, each)}")
-    if cleared := [each.first.pair for each in again if each.cleared]:
-        yield Note(
-            "finding",
-            f"{name}: rank {_names(cleared)} took longer than comparable pairs at first; measuring again did not "
-            "confirm it",
+    yield from common.uneven_kinds(case, "; only pairs that are slower than all of it are measured again")
+    yield from (Note("finding", f"{case.name}: {text}") for text in _slow_pairs(case))
+
+
+def _slow_pairs(case: RankMatrixCase) -> Iterator[str]:
+    remeasured = case.remeasured.values()
+    for again, first in ((each.again, each.first) for each in remeasured if each.flagged):
+        low, high = format_sig(again.low, 3), format_sig(again.high, 3)
+        if case.shows_rate:
+            low, high = format_sig(100 / again.high, 2), common.percent(1 / again.low)
+        what = common.slower(case, again.median, f"{first.comparable} comparable pairs")
+        yield f"{_names([first.pair])} {what} ({first.kind}; measured again {again.count} times, {low} to {high})"
+    if cleared := [each.first.pair for each in remeasured if each.cleared]:
+        yield f"{_names(cleared)} took longer than comparable pairs at first; measuring again did not confirm it"
+    if undecided := [each for each in remeasured if each.undecided]:
+        low = format_sig(min(each.again.low for each in undecided), 3)
+        high = format_sig(max(each.again.high for each in undecided), 3)
+        yield (
+            f"{_names([each.first.pair for each in undecided])} may or may not be slow: {low} to {high} times as long "
+            f"as comparable pairs, measured again up to {max(each.again.count for each in undecided)} times; a machine "
+            "without other work, or a longer --point-time, tells more"
         )
-    if undecided := [each for each in again if not each.flagged and not each.cleared]:
-        yield Note("finding", f"{name}: {_undecided(undecided)}")
-    for suspect in case.suspects:
-        if suspect.pair not in case.remeasured and suspect.ratio > SUSPECT_FROM:
-            yield Note("finding", f"{name}: rank {_arrow(suspect.pair)} {_not_measured_again(case, suspect)}")
-
-
-def _flagged(case: RankMatrixCase, found: Remeasurement) -> str:
-    """``reaches 61 % of what its 10 comparable pairs reach (same socket; measured again 9 times, 60 to 62 %)``."""
-    again, comparable = found.again, f"{found.first.comparable} comparable pairs"
-    low, high = format_sig(again.low, 3), format_sig(again.high, 3)
-    what = f"takes {format_sig(again.median, 3)} times as long as its {comparable}"
-    if case.window is not None:
-        low, high = format_sig(100 / again.high, 2), percent(1 / again.low)
-        what = f"reaches {percent(1 / again.median)} of what its {comparable} reach"
-    return f"{what} ({case.kinds[found.first.pair]}; measured again {again.count} times, {low} to {high})"
-
-
-def _undecided(found: Sequence[Remeasurement]) -> str:
-    again = [each.again for each in found]
-    low, high = format_sig(min(each.low for each in again), 3), format_sig(max(each.high for each in again), 3)
-    return (
-        f"rank {_names([each.first.pair for each in found])} may or may not be slow: {low} to {high} times as long as "
-        f"comparable pairs, measured again up to {max(each.count for each in again)} times; a machine without other "
-        "work, or a longer --point-time, tells more"
-    )
-
-
-def _not_measured_again(case: RankMatrixCase, suspect: PairRatio) -> str:
-    comparable = f"{suspect.comparable} comparable pairs"
-    what = f"took {format_sig(suspect.ratio, 3)} times as long as its {comparable}"
-    if case.window is not None:
-        what = f"reached {percent(1 / suspect.ratio)} of what its {comparable} reached"
-    return f"{what} ({case.kinds[suspect.pair]}; not measured again, so this may be chance)"
-
-
-def _name(case: RankMatrixCase) -> str:
-    return f"{case.transport} at {format_size(case.size_bytes)}"
-
-
-def _arrow(pair: Pair) -> str:
-    return f"{pair[0]} → {pair[1]}"
+    for each in case.suspects:
+        if each.pair not in case.remeasured and each.ratio > SUSPECT_FROM:
+            what = common.slower(case, each.ratio, f"{each.comparable} comparable pairs", past=True)
+            yield f"{_names([each.pair])} {what} ({each.kind}; not measured again, so this may be chance)"
 
 
 def _names(pairs: Sequence[Pair]) -> str:
-    more = f" and {len(pairs) - MOST_NAMED} more" if len(pairs) > MOST_NAMED else ""
-    return ", ".join(map(_arrow, pairs[:MOST_NAMED])) + more
-
-
-def _ranks(pairs: Sequence[Pair]) -> str:
-    return f"rank {_names(pairs)}"
+    more = len(pairs) - common.MOST_NAMED
+    named = ", ".join(f"{first} → {second}" for first, second in pairs[: common.MOST_NAMED])
+    return f"rank {named}{f' and {more} more' if more > 0 else ''}"
 
 
 # --------------------------------------------------------------------------------------------------------- data

@@ -20,9 +20,7 @@ class RankMatrixForecast(StepForecast):
             return None
         self.done += 1
         name = f"{record.transport} {format_size(record.size_bytes)}, rank {record.rank} first"
-        both = 2 if record.direction == "bi" else 1
-        moved = record.size_bytes * record.window * both if record.window else None
-        return row_in_short(name, record.cells, moved)
+        return row_in_short(name, record.cells, record.moved_bytes if record.window else None)
 
 
 def forecast(plan: Plan) -> Forecast:

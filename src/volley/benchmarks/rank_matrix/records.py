@@ -75,6 +75,11 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         """How each measurement ended."""
         return (cell.status for cell in self.cells)
 
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that cross the link in the time of a cell."""
+        return self.size_bytes * (self.window or 1) * (2 if self.direction == "bi" else 1)
+
 
 PLAN = RankMatrixPlan
 RECORDS = (RankMatrixRow,)

@@ -6,11 +6,10 @@ Times are in seconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
 
 import msgspec
 
-from volley.benchmarks.matrix.comparable import Pair
+from volley.benchmarks.matrix.comparable import Pair, in_turn
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, cases_of, is_remeasurement
@@ -35,7 +34,7 @@ def next_job(logs: Sequence[RunLog], say: Callable[[str], None], *, inside_launc
     if plan is None:
         return None
     if first.plan.budget_s is not None:
-        left_s = first.plan.budget_s - sum(map(_elapsed_s, logs))
+        left_s = first.plan.budget_s - _elapsed_s(logs)
         if left_s <= 0:
             say("the time budget leaves no time to measure slow pairs again")
             return None
@@ -60,13 +59,15 @@ def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
     cases = [case for case in cases_of(logs) if case.undecided]
     if len(rounds) == len(slow_pairs.ROUNDS) or not cases:
         return None
-    suspects, controls = _most_urgent_first(cases), _controls(cases)
+    suspects = in_turn(*(case.undecided for case in cases))
+    controls = [pair for pair in _controls(cases) if pair not in suspects]
+    spent_s = _elapsed_s(rounds)
     most, repeats = slow_pairs.affordable(
         len(suspects),
         len(controls),
         slow_pairs.ROUNDS[len(rounds)],
         _pair_s(plan, logs[-1]),
-        _left_s(logs, rounds),
+        max(slow_pairs.LONGEST_S, _elapsed_s(logs) - spent_s) - spent_s,
     )
     if repeats < 1:
         return None
@@ -74,7 +75,7 @@ def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
         plan.options,
         latency_sizes_bytes=sorted({case.size_bytes for case in cases if case.window is None}),
         bandwidth_sizes_bytes=sorted({case.size_bytes for case in cases if case.window is not None}),
-        pairs=[list(pair) for pair in slow_pairs.in_turn(suspects[:most], controls)],
+        pairs=[list(pair) for pair in in_turn(suspects[:most], controls)],
         repeats=repeats,
         samples=False,
     )
@@ -82,27 +83,14 @@ def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
     return msgspec.structs.replace(plan, options=part, transports=[name for name in plan.transports if name in names])
 
 
-def _most_urgent_first(cases: Sequence[RankMatrixCase]) -> list[Pair]:
-    """Return the undecided pairs of all cases: the first of each, then the second of each, and so on."""
-    ranked = zip_longest(*(case.undecided for case in cases))
-    return list(dict.fromkeys(pair for each in ranked for pair in each if pair is not None))
-
-
 def _controls(cases: Sequence[RankMatrixCase]) -> list[Pair]:
-    """Return the controls of the undecided pairs, without those that are suspects in another case."""
+    """Return the controls of the kinds that have undecided pairs, each once."""
     found: dict[Pair, None] = {}
-    suspects = {pair for case in cases for pair in case.undecided}
     for case in cases:
         kinds = {case.kinds[pair] for pair in case.undecided}
-        chosen = slow_pairs.controls(case.ratios, case.kinds, case.suspects)
-        found.update(dict.fromkeys(pair for pair in chosen if case.kinds[pair] in kinds and pair not in suspects))
+        chosen = slow_pairs.controls(case.ratios, case.suspects)
+        found.update(dict.fromkeys(pair for pair in chosen if case.kinds[pair] in kinds))
     return list(found)
-
-
-def _left_s(logs: Sequence[RunLog], rounds: Sequence[RunLog]) -> float:
-    """Return what is left of the time for measuring again."""
-    spent_s = sum(map(_elapsed_s, rounds))
-    return max(slow_pairs.LONGEST_S, sum(map(_elapsed_s, logs)) - spent_s) - spent_s
 
 
 def _pair_s(plan: Plan, log: RunLog) -> float:
@@ -112,8 +100,8 @@ def _pair_s(plan: Plan, log: RunLog) -> float:
     """
     together = plan.world_size // 2 if plan.options.mode == "loaded" else 1
     visits = len({(row.rank, cell.rank, row.repeat) for row in log.of(RankMatrixRow) for cell in row.cells})
-    return _elapsed_s(log) * together / visits if visits else 0.0
+    return _elapsed_s([log]) * together / visits if visits else 0.0
 
 
-def _elapsed_s(log: RunLog) -> float:
-    return log.end.elapsed_s if log.end else 0.0
+def _elapsed_s(logs: Sequence[RunLog]) -> float:
+    return sum(log.end.elapsed_s for log in logs if log.end)

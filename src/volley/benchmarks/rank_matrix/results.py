@@ -6,13 +6,13 @@ All quantities are in SI units: seconds and bytes per second.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
-from volley.benchmarks.matrix.case import MatrixCase
-from volley.benchmarks.matrix.comparable import Pair, compare, suspects
+from volley.benchmarks.matrix.case import MatrixCase, times_of
+from volley.benchmarks.matrix.comparable import Pair, PairRatio, compare, suspects
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.rank_matrix.slow_pairs import Remeasurement
@@ -21,7 +21,8 @@ from volley.run.plan import Plan
 from volley.run.records import Rank
 from volley.run.run_log import RunLog
 from volley.run.series import Series, series_of
-from volley.statistics import estimates
+from volley.statistics.estimates import median
+from volley.units import format_size
 
 KINDS = ("same socket", "same node", "off node")
 """How near two ranks are, the nearest first."""
@@ -30,7 +31,7 @@ _Identity = tuple[str, str, str, str | None, int | None, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankMatrixCase(MatrixCase[RankMatrixCell]):
+class RankMatrixCase(MatrixCase):
     """One pattern of messages at one size on one transport, between all ranks.
 
     A cell of several visits holds their median, and their range in place of an interval.
@@ -40,7 +41,7 @@ class RankMatrixCase(MatrixCase[RankMatrixCell]):
     mode: Literal["isolated", "loaded"]
     pattern: str
     """What is sent; without a window it is a ping-pong."""
-    remeasured: Mapping[Pair, Remeasurement] = field(default_factory=dict)
+    remeasured: Mapping[Pair, Remeasurement]
     """The suspects that were measured again."""
 
     @property
@@ -57,16 +58,10 @@ def kind_of(one: Rank, other: Rank) -> str:
     return "same socket" if one_socket else "same node"
 
 
-def options_of(log: RunLog) -> RankMatrixPlan | None:
-    """Return what the plan of a run says about the matrix."""
-    options = log.run.plan.options if log.run else None
-    return options if isinstance(options, RankMatrixPlan) else None
-
-
 def is_remeasurement(log: RunLog) -> bool:
     """True for a launch of chosen pairs."""
-    options = options_of(log)
-    return options is not None and bool(options.pairs)
+    options = log.run.plan.options if log.run else None
+    return isinstance(options, RankMatrixPlan) and bool(options.pairs)
 
 
 @dataclass(frozen=True)
@@ -87,18 +82,17 @@ def belongs(log: RunLog, first: RunLog) -> bool:
 
     Suspects are measured at some of the sizes and on some of the transports of the first launch.
     """
-    part, whole = options_of(log), options_of(first)
-    if log.run is None or first.run is None or part is None or whole is None:
+    if log.run is None or first.run is None:
         return False
-    plan = log.run.plan
-    if part.pairs and not whole.pairs:
-        sizes = {name: getattr(whole, name) for name in ("latency_sizes_bytes", "bandwidth_sizes_bytes")}
-        fits = all(set(getattr(part, name)) <= set(all_sizes) for name, all_sizes in sizes.items())
-        if not fits or not set(plan.transports) <= set(first.run.plan.transports):
+    plan, whole = log.run.plan, first.run.plan
+    if plan.options.pairs and not whole.options.pairs:
+        sizes = {name: getattr(whole.options, name) for name in ("latency_sizes_bytes", "bandwidth_sizes_bytes")}
+        fits = all(set(getattr(plan.options, name)) <= set(all_sizes) for name, all_sizes in sizes.items())
+        if not fits or not set(plan.transports) <= set(whole.transports):
             return False
-        part = msgspec.structs.replace(part, **sizes)
-        plan = msgspec.structs.replace(plan, options=part, transports=first.run.plan.transports)
-    return _without_repetition(plan) == _without_repetition(first.run.plan)
+        part = msgspec.structs.replace(plan.options, **sizes)
+        plan = msgspec.structs.replace(plan, options=part, transports=whole.transports)
+    return _without_repetition(plan) == _without_repetition(whole)
 
 
 def _without_repetition(plan: Plan) -> Plan:
@@ -117,34 +111,51 @@ def cases_of(logs: Sequence[RunLog]) -> tuple[RankMatrixCase, ...]:
     found: dict[_Identity, list[RankMatrixRow]] = {}
     for row in (row for log in whole or logs for row in log.of(RankMatrixRow)):
         found.setdefault(_identity(row), []).append(row)
-    places = {rank.rank: rank for log in logs if log.run for rank in log.run.ranks}
-    silent = {each.transport for log in logs for each in log.transports if each.memory == "none"}
-    return tuple(_case(rows, places, logs, again, sends=rows[0].transport not in silent) for rows in found.values())
+    return tuple(_case(rows, logs, _repetitions(identity, again)) for identity, rows in found.items())
 
 
-def _identity(row: RankMatrixRow | RankMatrixCase) -> _Identity:
+def _identity(row: RankMatrixRow) -> _Identity:
     return (row.transport, row.mode, row.pattern, row.direction, row.window, row.size_bytes)
 
 
+def _repetitions(identity: _Identity, again: Sequence[RunLog]) -> list[dict[Pair, float]]:
+    """Return the least disturbed seconds of each pair in each repetition of the launches that measured again."""
+    found: dict[tuple[int, int], dict[Pair, float]] = {}
+    for number, log in enumerate(again):
+        for row in (row for row in log.of(RankMatrixRow) if _identity(row) == identity):
+            times = found.setdefault((number, row.repeat), {})
+            times.update({(row.rank, cell.rank): time_s for cell in row.cells if (time_s := _least_disturbed_s(cell))})
+    return list(found.values())
+
+
+def _least_disturbed_s(cell: RankMatrixCell) -> float | None:
+    """The seconds of a visit when it was disturbed least: the lower bound, or without one the median."""
+    return cell.low_s or cell.median_s
+
+
 def _case(
-    rows: Sequence[RankMatrixRow],
-    places: Mapping[int, Rank],
-    logs: Sequence[RunLog],
-    again: Sequence[RunLog],
-    *,
-    sends: bool,
+    rows: Sequence[RankMatrixRow], logs: Sequence[RunLog], repetitions: Sequence[Mapping[Pair, float]]
 ) -> RankMatrixCase:
-    """Put the visits of each pair together.  ``sends``: false for a transport that sends nothing."""
+    """Put the visits of each pair together, and judge the pairs by how long their visits took."""
+    first = rows[0]
     visits: dict[Pair, list[RankMatrixCell]] = {}
     for row in rows:
         for cell in row.cells:
             visits.setdefault((row.rank, cell.rank), []).append(cell)
-    first = rows[0]
+    cells = {pair: _merged(each) for pair, each in visits.items()}
+    places = {rank.rank: rank for log in logs if log.run for rank in log.run.ranks}
+    known = {pair: [places[end] for end in pair] for pair in visits if set(pair) <= places.keys()}
+    kinds = {pair: kind_of(*known[pair]) if pair in known else "unknown" for pair in visits}
+    rates = {pair: _line_rate(first.transport, ranks, logs) for pair, ranks in known.items()}
+    times = {
+        pair: [time_s for cell in visits[pair] if (time_s := _least_disturbed_s(cell))] for pair in times_of(cells)
+    }
+    ratios = compare({pair: median(each) for pair, each in times.items()}, kinds)
+    found = suspects(ratios, compare({pair: min(each) for pair, each in times.items()}, kinds))
     ranks = tuple(sorted({end for pair in visits for end in pair} | set(places)))
-    known = [pair for pair in visits if pair[0] in places and pair[1] in places]
-    rates = {pair: _line_rate(first.transport, places[pair[0]], places[pair[1]], logs) for pair in known}
-    nearness = {pair: kind_of(places[pair[0]], places[pair[1]]) for pair in known}
-    case = RankMatrixCase(
+    silent = any(each.transport == first.transport and each.memory == "none" for log in logs for each in log.transports)
+    return RankMatrixCase(
+        name=f"{first.transport} at {format_size(first.size_bytes)}",
         firsts=ranks,
         seconds=ranks,
         transport=first.transport,
@@ -153,31 +164,32 @@ def _case(
         direction=first.direction,
         window=first.window,
         size_bytes=first.size_bytes,
-        has_rate=sends,
-        shows_rate=sends and first.window is not None,
-        cells={pair: _merged(cells) for pair, cells in visits.items()},
-        kinds={pair: nearness.get(pair, "unknown") for pair in visits},
+        moved_bytes=None if silent else first.moved_bytes,
+        shows_rate=not silent and first.window is not None,
+        cells=cells,
+        kinds=kinds,
         line_rates={pair: rate for pair, rate in rates.items() if rate},
+        ratios=ratios,
+        suspects=tuple(found),
+        remeasured=_remeasured(found, slow_pairs.controls(ratios, found), ratios, repetitions),
     )
-    return _with_slow_pairs(case, visits, again)
 
 
-def _line_rate(transport: str, one: Rank, other: Rank, logs: Sequence[RunLog]) -> LineRate | None:
-    found = (line_rate(transport, [one, other], log.hardware) for log in logs if log.hardware)
+def _line_rate(transport: str, ranks: Sequence[Rank], logs: Sequence[RunLog]) -> LineRate | None:
+    found = (line_rate(transport, ranks, log.hardware) for log in logs if log.hardware)
     return next((each for each in found if each), None)
 
 
 def _merged(cells: Sequence[RankMatrixCell]) -> RankMatrixCell:
     """One visit that failed makes the cell failed, without a number; it is skipped only if every visit was."""
-    order = ("failed", "ok", "skipped")
-    deciding = min(cells, key=lambda cell: order.index(cell.status))
-    medians = [cell.median_s for cell in cells if cell.median_s is not None]
-    if deciding.status != "ok" or len(medians) < 2:
-        return deciding
+    deciding = min(cells, key=lambda cell: ("failed", "ok", "skipped").index(cell.status))
     measured = [cell for cell in cells if cell.median_s is not None]
+    if deciding.status != "ok" or len(measured) < 2:
+        return deciding
+    medians = [cell.median_s for cell in measured if cell.median_s is not None]
     return msgspec.structs.replace(
         deciding,
-        median_s=estimates.median(medians),
+        median_s=median(medians),
         low_s=min(medians),
         high_s=max(medians),
         samples=sum(cell.samples for cell in measured),
@@ -186,40 +198,16 @@ def _merged(cells: Sequence[RankMatrixCell]) -> RankMatrixCell:
     )
 
 
-def _least_disturbed_s(cell: RankMatrixCell) -> float | None:
-    """The seconds of a visit when it was disturbed least: the lower bound, or without one the median."""
-    return cell.median_s if cell.low_s is None else cell.low_s
-
-
-def _with_slow_pairs(
-    case: RankMatrixCase, visits: Mapping[Pair, Sequence[RankMatrixCell]], again: Sequence[RunLog]
-) -> RankMatrixCase:
-    """Add the suspects, and what measuring them again has shown."""
-    times = {
-        pair: [time_s for cell in visits[pair] if (time_s := _least_disturbed_s(cell)) is not None]
-        for pair in case.times
-    }
-    ratios = compare({pair: estimates.median(each) for pair, each in times.items()}, case.kinds)
-    at_best = compare({pair: min(each) for pair, each in times.items()}, case.kinds)
-    found = suspects(ratios, at_best, case.kinds)
-    controls = slow_pairs.controls(ratios, case.kinds, found)
-    repetitions = _repetitions(case, again)
-    remeasured = {}
-    for suspect in found:
-        beside = [pair for pair in controls if case.kinds[pair] == case.kinds[suspect.pair]]
-        if judged := slow_pairs.judge(suspect, repetitions, beside, len(found)):
-            remeasured[suspect.pair] = judged
-    return replace(case, ratios=ratios, suspects=tuple(found), remeasured=remeasured)
-
-
-def _repetitions(case: RankMatrixCase, again: Sequence[RunLog]) -> list[dict[Pair, float]]:
-    """Return the seconds of each pair in each repetition of the launches that measured suspects again."""
-    found: dict[tuple[int, int], dict[Pair, float]] = {}
-    for number, log in enumerate(again):
-        for row in log.of(RankMatrixRow):
-            if _identity(row) == _identity(case):
-                times = found.setdefault((number, row.repeat), {})
-                for cell in row.cells:
-                    if cell.median_s is not None and (time_s := _least_disturbed_s(cell)) is not None:
-                        times[row.rank, cell.rank] = time_s
-    return list(found.values())
+def _remeasured(
+    suspects: Sequence[PairRatio],
+    controls: Sequence[Pair],
+    ratios: Mapping[Pair, PairRatio],
+    repetitions: Sequence[Mapping[Pair, float]],
+) -> dict[Pair, Remeasurement]:
+    """Return what measuring each suspect again has shown."""
+    found = {}
+    for suspect in suspects:
+        beside = [pair for pair in controls if ratios[pair].kind == suspect.kind]
+        if judged := slow_pairs.judge(suspect, repetitions, beside, len(suspects)):
+            found[suspect.pair] = judged
+    return found

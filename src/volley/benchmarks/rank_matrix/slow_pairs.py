@@ -16,7 +16,7 @@ slowest of many equal pairs would always look slow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from volley.benchmarks.matrix.comparable import FLAG_FROM, Pair, PairRatio
@@ -67,14 +67,19 @@ class Remeasurement:
         """True if the pair is not slower by anything worth a flag."""
         return not self.flagged and self.again.kind == "ci" and self.again.high < CLEARED_BELOW
 
+    @property
+    def undecided(self) -> bool:
+        """True if more repetitions must tell."""
+        return not self.flagged and not self.cleared
 
-def controls(ratios: Mapping[Pair, PairRatio], kinds: Mapping[Pair, str], suspects: Iterable[PairRatio]) -> list[Pair]:
+
+def controls(ratios: Mapping[Pair, PairRatio], suspects: Sequence[PairRatio]) -> list[Pair]:
     """Return comparable pairs to measure beside the suspects: of each kind those nearest to its median."""
-    wanted = {kinds[each.pair] for each in suspects}
+    kinds = sorted({each.kind for each in suspects})
     out = {end for each in suspects for end in (each.pair, each.pair[::-1])}
     chosen: list[Pair] = []
-    for kind in sorted(wanted):
-        members = [each for each in ratios.values() if kinds[each.pair] == kind and each.pair not in out]
+    for kind in kinds:
+        members = [each for each in ratios.values() if each.kind == kind and each.pair not in out]
         members.sort(key=lambda each: (abs(each.ratio - 1), each.pair))
         chosen += [each.pair for each in members[:CONTROLS]]
     return chosen
@@ -87,14 +92,13 @@ def undecided(suspects: Sequence[PairRatio], found: Mapping[Pair, Remeasurement]
     the others.
     """
 
-    def urgency(place: int) -> tuple[int, float]:
-        result = found.get(suspects[place].pair)
-        if result is None:
-            return 1, place
-        return (0 if result.again.median > FLAG_FROM else 2), -result.again.median
+    def urgency(pair: Pair) -> tuple[int, float]:
+        if pair not in found:
+            return 1, 0
+        again = found[pair].again.median
+        return 0 if again > FLAG_FROM else 2, -again
 
-    ordered = (suspects[place].pair for place in sorted(range(len(suspects)), key=urgency))
-    return [pair for pair in ordered if not (pair in found and (found[pair].flagged or found[pair].cleared))]
+    return sorted((each.pair for each in suspects if each.pair not in found or found[each.pair].undecided), key=urgency)
 
 
 def affordable(undecided_pairs: int, controls: int, wanted: int, pair_s: float, left_s: float) -> tuple[int, int]:
@@ -113,12 +117,6 @@ def affordable(undecided_pairs: int, controls: int, wanted: int, pair_s: float, 
     fitting = int(SHARE_OF_A_ROUND * left_s / (wanted * pair_s)) - controls
     pairs = min(undecided_pairs, max(FEWEST_AGAIN, fitting))
     return pairs, min(wanted, int(left_s / (pair_s * (pairs + controls)))) if pairs else 0
-
-
-def in_turn(suspects: Sequence[Pair], controls: Sequence[Pair]) -> list[Pair]:
-    """Return suspects and controls in the order of measurement: one of each as long as there are both."""
-    mixed = [pair for two in zip(suspects, controls, strict=False) for pair in two]
-    return [*mixed, *suspects[len(controls) :], *controls[len(suspects) :]]
 
 
 def judge(
