@@ -15,7 +15,8 @@ from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixPlan
 from volley.benchmarks.stream.records import StreamPlan, StreamPoint
 from volley.run.plan import Plan
 from volley.run.records import Clock, End, EngineFacts, MpiFacts, Rank, Run, Transport
-from volley.run.records_file import RunLog, read_runs
+from volley.run.records_file import read_runs
+from volley.run.run_log import RunLog
 
 EXAMPLES = Path(__file__).parents[1] / "schema" / "examples"
 RECORD_FILES = sorted(EXAMPLES.glob("*.jsonl"))

@@ -17,7 +17,7 @@ from volley.run.forecast import Forecast
 from volley.run.plan import Plan
 from volley.run.progress import Progress
 from volley.run.records import Sampling
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 
 
 class Terminal(io.StringIO):

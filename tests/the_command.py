@@ -13,7 +13,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.machine.mpi_stack import assemble, read_facts
 from volley.run.inside_launcher import scrubbed
 from volley.run.launchers.spec import cores
-from volley.run.records_file import RunLog, read_runs
+from volley.run.records_file import read_runs
+from volley.run.run_log import RunLog
 
 FEW = ("--sizes", "8,64k", "--iterations", "5")
 """A measurement that is over at once, also on an MPI that does not yield."""

@@ -11,7 +11,7 @@ import msgspec
 
 from volley.run.plan import Plan
 from volley.run.records import Run, Transport
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 
 
 @dataclass(frozen=True)

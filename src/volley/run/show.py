@@ -12,7 +12,7 @@ from volley.report.ascii_fallback import AsciiFallback
 from volley.report.model import Report
 from volley.run.benchmark import Benchmark
 from volley.run.options import FORMATS
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.text import join_words
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.run.series import Series, series_of
 
 
