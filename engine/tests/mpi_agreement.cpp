@@ -1,0 +1,128 @@
+// At 1, 2 and 4 ranks: what one rank cannot do is known to all ranks of its group, and nobody waits.
+#include "check_test.hpp"
+#include "transport/agreement.hpp"
+#include "transport/pair_segment.hpp"
+#include "transport/registry.hpp"
+#include "transport/resources.hpp"
+
+#include <mpi.h>
+
+#include <csignal>
+#include <limits>
+#include <string>
+
+#include <sys/resource.h>
+
+using namespace volley;
+
+namespace {
+
+constexpr std::size_t megabyte = std::size_t{1} << 20;
+
+// What a call throws; empty where it throws nothing.
+template <class Call>
+std::string sentence_of(const Call& call) {
+  try {
+    call();
+  } catch (const std::exception& problem) {
+    return problem.what();
+  }
+  return {};
+}
+
+void reasons_are_agreed(const RankGroup& group) {
+  EXPECT(agreed_reason(group, "").empty());
+  EXPECT(agreed_reason(group, "all say this") == "all say this");
+  const std::string last = " (rank " + std::to_string(group.ranks.back()) + ")";
+  const bool is_last = group.self == group.size() - 1;
+  EXPECT(agreed_reason(group, is_last ? "no room" : "") == (group.size() == 1 ? "no room" : "no room" + last));
+  const std::string sentence = sentence_of([&] {
+    agreed_step(group, [&] {
+      if (is_last) throw std::runtime_error("no room");
+    });
+  });
+  EXPECT(sentence == (group.size() == 1 ? "no room" : "no room" + last));
+  EXPECT(sentence_of([&] { agreed_step(group, [] {}); }).empty());
+}
+
+void a_pair_shares_a_segment(const RankGroup& pair) {
+  const auto initialise = [](std::byte* segment) { segment[1] = std::byte{7}; };
+  const SharedSegment segment = make_pair_segment(pair, megabyte, initialise);
+  EXPECT(segment.name().empty() && segment.data()[1] == std::byte{7});
+  if (pair.leads()) segment.data()[megabyte - 1] = std::byte{42};
+  MPI_Barrier(pair.control.get());
+  EXPECT(segment.data()[megabyte - 1] == std::byte{42});
+}
+
+// Only the first rank creates the segment; a limit on the size of files stands in for a small /dev/shm.
+void no_room_is_known_to_both(const RankGroup& pair) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit limit = before;
+  limit.rlim_cur = pair.leads() ? megabyte : before.rlim_cur;
+  setrlimit(RLIMIT_FSIZE, &limit);
+  const std::string sentence = sentence_of([&] { (void)make_pair_segment(pair, 2 * megabyte, [](std::byte*) {}); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT(sentence.find("no room for a segment of 2 MiB") != std::string::npos);
+  EXPECT(sentence.find("(rank " + std::to_string(pair.rank(0)) + ")") != std::string::npos);
+}
+
+void a_failed_open_can_be_closed(const Context& context, const RankGroup& pair) {
+  const auto memory = make_host_memory();
+  const auto transport = find_transport("unopened")->make();
+  const std::string sentence = sentence_of([&] { transport->open(context, pair, memory->reserve(8), 8); });
+  EXPECT(sentence.empty() == pair.leads());
+  transport->close();
+}
+
+struct FixedMemory : Memory {
+  Buffers reserve(std::size_t) override { return {}; }
+  void release() override {}
+  std::uint64_t available() const override { return 12000; }
+  void read(std::byte*, const std::byte*, std::size_t) override {}
+  void fill(std::byte*, std::size_t, const Contents&) override {}
+  void poison(std::byte*, std::size_t, const Contents&) override {}
+  std::optional<Mismatch> check(const std::byte*, std::size_t, const Contents&) override { return std::nullopt; }
+};
+
+void memory_is_shared_out(const Context& context) {
+  const FixedMemory memory;
+  const auto share = [&](MemoryKind kind, const Memory* of) {
+    return memory_share(context, kind, of, context.world.get());
+  };
+  EXPECT(share(MemoryKind::host, &memory) == 12000 / static_cast<std::uint64_t>(context.size));
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  EXPECT(share(MemoryKind::none, nullptr) == most);
+  EXPECT(bytes_of_buffers(1) > 2 && bytes_of_buffers(most / 2) == most);
+  if (context.gpus.devices == 0) EXPECT(without_devices(context, {0}, false) == context.gpus.reason);
+}
+
+}  // namespace
+
+int main() {
+  MPI_Init(nullptr, nullptr);
+  {
+    const Context context = make_context(Options{}, place(Options{}));
+    std::vector<int> all;
+    for (int rank = 0; rank < context.size; ++rank) all.push_back(rank);
+    const auto everybody = make_group(context, all);
+    reasons_are_agreed(*everybody);
+    memory_is_shared_out(context);
+    if (context.size > 1) {
+      const auto pair = make_group(context, {0, context.size - 1});
+      if (pair) {
+        reasons_are_agreed(*pair);
+        a_pair_shares_a_segment(*pair);
+        no_room_is_known_to_both(*pair);
+        a_failed_open_can_be_closed(context, *pair);
+      }
+      MPI_Barrier(context.world.get());
+    }
+    int failures = test::failures();
+    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, context.world.get());
+    test::failures() = failures;
+  }
+  MPI_Finalize();
+  return test::finish();
+}
