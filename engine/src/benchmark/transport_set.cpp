@@ -63,7 +63,15 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
     for (const auto size : sizes) {
       if (bytes_of_buffers(size) <= arena.share_bytes) capacity = std::max(capacity, size);
     }
-    arena.buffers = arena.memory->reserve(capacity);
+    std::string problem;
+    try {
+      agreed_step(pair_, [&] { arena.buffers = arena.memory->reserve(capacity); });
+    } catch (const std::runtime_error& failure) {
+      problem = std::string("buffers for its messages cannot be allocated: ") + failure.what();
+    }
+    for (auto& candidate : candidates_) {
+      if (candidate.entry->memory == kind && candidate.reason.empty()) candidate.reason = problem;
+    }
   }
   const std::uint64_t capacity = *std::max_element(sizes.begin(), sizes.end());
   for (auto& candidate : candidates_) {

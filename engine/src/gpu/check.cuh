@@ -12,6 +12,7 @@ namespace volley::gpu {
 
 inline void check(cudaError_t status, const char* call, std::source_location where = std::source_location::current()) {
   if (status == cudaSuccess) return;
+  cudaGetLastError();  // what is thrown here is not found again by the next check of a kernel launch
   const std::string path = where.file_name();
   throw std::runtime_error(std::string(call) + " failed: " + cudaGetErrorString(status) + " (" +
                            cudaGetErrorName(status) + ", " + path.substr(path.rfind('/') + 1) + ":" +

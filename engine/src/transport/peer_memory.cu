@@ -41,7 +41,6 @@ gpu::IpcMapping mapped_from_peer(const gpu::IpcHandle& handle, const RankGroup& 
   try {
     return gpu::IpcMapping(handle);
   } catch (const std::runtime_error& problem) {
-    gpu::clear_error();
     throw std::runtime_error("CUDA IPC cannot map the device memory of rank " + std::to_string(pair.rank(pair.peer())) +
                              ": " + problem.what() +
                              "; let each rank see both devices (CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task; --gpus "
