@@ -6,7 +6,7 @@ namespace volley {
 
 namespace {
 
-class PingPong final : public PairBenchmark {
+class PingPongBenchmark final : public PairBenchmark {
   Workload workload() const override { return round_trip_workload(); }
 
   Json record(const Group& pair, const Series& series) const override {
@@ -19,6 +19,6 @@ class PingPong final : public PairBenchmark {
 
 }  // namespace
 
-std::unique_ptr<Benchmark> make_pingpong() { return std::make_unique<PingPong>(); }
+std::unique_ptr<Benchmark> make_pingpong() { return std::make_unique<PingPongBenchmark>(); }
 
 }  // namespace volley

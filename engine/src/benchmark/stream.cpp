@@ -7,7 +7,7 @@ namespace volley {
 
 namespace {
 
-class Stream final : public PairBenchmark {
+class StreamBenchmark final : public PairBenchmark {
  public:
   void read(PlanPart& options, const Plan& plan) override {
     PairBenchmark::read(options, plan);
@@ -34,6 +34,6 @@ class Stream final : public PairBenchmark {
 
 }  // namespace
 
-std::unique_ptr<Benchmark> make_stream() { return std::make_unique<Stream>(); }
+std::unique_ptr<Benchmark> make_stream() { return std::make_unique<StreamBenchmark>(); }
 
 }  // namespace volley

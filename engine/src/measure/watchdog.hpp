@@ -19,7 +19,7 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // From now on the process is in `where`, e.g. "transport host, pair 0-1, 8 B, pingpong".
+  // From now on the process is in `where`, e.g. "transport host, pair 0-1, 8 B, round trips".
   void enter(std::string where);
   // Progress was made; the next may take the time limit plus `expected_s`. Cheap: one clock reading, one store.
   void progress(double expected_s = 0);

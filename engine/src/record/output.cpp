@@ -14,7 +14,8 @@ namespace volley {
 
 namespace {
 
-// A file would take the place of a standard stream that was closed, and what libraries print would end up in it.
+// A file would take the place of one of the standard descriptors that was closed, and what libraries print would end up
+// in it.
 void open_what_was_closed() {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(number, F_GETFD) < 0) static_cast<void>(open("/dev/null", O_RDWR));  // takes the lowest that is free
