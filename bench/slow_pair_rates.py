@@ -126,7 +126,7 @@ def flagged(machine: Machine, ranks: int) -> set[Pair]:
         undecided = slow_pairs.undecided(found, remeasured)
         left_s = max(slow_pairs.LONGEST_S, first_s) - (machine.spent_s - first_s)
         most, repeats = slow_pairs.affordable(len(undecided), len(controls), wanted, machine.pair_s, left_s)
-        order = in_turn(undecided[:most], controls)
+        order = in_turn(undecided[:most], [each.pair for each in controls])
         again += [machine.measured(order, repeat) for repeat in range(repeats)]
         for each in found:
             if judged := slow_pairs.judge(each, again, controls, len(found)):

@@ -21,7 +21,7 @@ def jacobi_on_gpus() -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- | --: | --: | --: |"
     found = [each for name, least in FILES.items() for each in _solved(name) if each.ranks >= least]
     for each in sorted(found, key=lambda one: (one.ranks, one.point.precision, one.check_every)):
-        grid, domain = (" × ".join(map(str, pair)) for pair in (each.grid, each.domain))
+        grid, domain = (" × ".join(map(str, pair)) for pair in (each.point.grid, each.point.domain))
         of_copy = f"{100 * each.of_copy:.0f} %" if each.of_copy else "–"
         time_ms, rate = (each.iteration_s or 0) * 1e3, (each.updates_per_s or 0) / 1e9
         cells = [grid, domain, each.point.precision, str(each.check_every), f"`{each.transport}`"]

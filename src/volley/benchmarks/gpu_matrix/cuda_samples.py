@@ -6,10 +6,11 @@ as CUDA numbers them, and a copy within a GPU counts twice, once read and once w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from volley.benchmarks.gpu_matrix.results import GpuMatrixCase, GpuMatrixResults
+from volley.benchmarks.matrix.comparable import Pair
 from volley.run.records import Device
 from volley.text import count, escape_controls
 
@@ -50,13 +51,13 @@ def _lines(results: GpuMatrixResults) -> Iterator[str]:
     for section, title in _BANDWIDTHS:
         if section in cases:
             yield title
-            yield from _matrix("   D\\D", numbers, _rates(cases[section]))
+            yield from _matrix("   D\\D", numbers, cases[section])
     for issue, enqueue, title in _LATENCIES:
         if issue in cases and enqueue in cases:
             yield title
-            yield from _matrix("   GPU", numbers, _times(cases[issue]))
+            yield from _matrix("   GPU", numbers, cases[issue])
             yield ""
-            yield from _matrix("   CPU", numbers, _times(cases[enqueue]))
+            yield from _matrix("   CPU", numbers, cases[enqueue])
 
 
 def _pci(device: Device) -> str:
@@ -89,17 +90,15 @@ def _connectivity(results: GpuMatrixResults, numbers: Sequence[int]) -> Iterator
         yield f"{index:6d}\t" + "".join(f"{can:6d}" for can in cells)
 
 
-def _matrix(corner: str, numbers: Sequence[int], values: Mapping[tuple[int, int], float]) -> Iterator[str]:
+def _matrix(corner: str, numbers: Sequence[int], case: GpuMatrixCase) -> Iterator[str]:
     yield corner + "".join(f"{index:6d} " for index in range(len(numbers)))
     for index, first in enumerate(numbers):
-        shown = (values.get((first, second), float("nan")) for second in numbers)
-        yield f"{index:6d} " + "".join(f"{value:6.02f} " for value in shown)
+        yield f"{index:6d} " + "".join(f"{_value(case, (first, second)):6.02f} " for second in numbers)
 
 
-def _rates(case: GpuMatrixCase) -> dict[tuple[int, int], float]:
-    rates = ((pair, case.rate_Bps(pair)) for pair in case.cells)
-    return {pair: rate * (2 if pair[0] == pair[1] else 1) / 1e9 for pair, rate in rates if rate is not None}
-
-
-def _times(case: GpuMatrixCase) -> dict[tuple[int, int], float]:
-    return {pair: time_s * 1e6 for pair, time_s in case.times.items()}
+def _value(case: GpuMatrixCase, pair: Pair) -> float:
+    """GB/s, twice those of a copy within a GPU, or µs; not a number where there is none."""
+    shown = case.shown(pair)
+    if shown is None:
+        return float("nan")
+    return 2 * shown if case.shows_rate and pair[0] == pair[1] else shown

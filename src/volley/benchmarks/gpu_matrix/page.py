@@ -10,7 +10,7 @@ from volley.benchmarks.gpu_matrix.options import HINT
 from volley.benchmarks.gpu_matrix.results import HOST, WITHIN, GpuMatrixCase, GpuMatrixResults
 from volley.benchmarks.matrix import page as common
 from volley.benchmarks.matrix.comparable import Pair
-from volley.report.model import Cell, Column, Note, Report, Style, Table
+from volley.report.model import Cell, Column, Data, Note, Report, Style, Table
 from volley.run import notes
 from volley.text import join_words
 from volley.units import format_size
@@ -43,16 +43,12 @@ FORMATS = {"cuda-samples": cuda_samples.render}
 def reports(results: Sequence[GpuMatrixResults]) -> list[Report]:
     """Return one report a series."""
     return [
-        common.report(
-            each.series,
-            each.cases,
-            _names,
+        Report(
             heading=_heading(each),
-            tables=_tables(each.cases),
-            missing=_missing(each),
-            findings=_findings,
-            columns=_COLUMNS,
-            data=_data,
+            tables=list(_tables(each.cases)),
+            notes=common.notes_of(each.series, each.cases, _names, _missing(each), _findings),
+            data=Data(_COLUMNS, [_data(case, pair) for case in each.cases for pair in sorted(case.cells)]),
+            runs=each.series.describe_runs(),
             extra={
                 "gpus": [{"number": each.numbers[device.uuid], "device": device} for device in each.devices],
                 "no_peer_access": each.unreachable,
@@ -118,12 +114,11 @@ def _style(case: GpuMatrixCase, pair: Pair) -> Style:
 
 def _kind_lines(case: GpuMatrixCase) -> Iterator[str]:
     """One line a kind of pairs, with its share of the line rate."""
+    rates = {case.kinds[pair]: rate.describe() for pair, rate in case.line_rates.items()}
+    both = "twice " if case.direction == "bi" else ""
     for kind in dict.fromkeys(case.kinds.values()):
-        pairs = [pair for pair in case.times if case.kinds[pair] == kind]
-        if kind != WITHIN and pairs:
-            rate = case.line_rates.get(pairs[0])
-            of = f"{'twice ' if case.direction == 'bi' else ''}the line rate of {rate.describe()}" if rate else ""
-            yield common.kind_line(case.name, case, pairs, of)
+        if kind != WITHIN:
+            yield from common.kind_line(case.name, case, kind, f"{both}the line rate of {rates.get(kind)}")
 
 
 def _legend(cases: Sequence[GpuMatrixCase]) -> str:
@@ -168,12 +163,12 @@ def _missing(results: GpuMatrixResults) -> Iterator[Note]:
         )
 
 
-def _findings(case: GpuMatrixCase) -> Iterator[Note]:
+def _findings(case: GpuMatrixCase) -> Iterator[str]:
     """Name the pairs that are slower than comparable pairs."""
     yield from common.uneven_kinds(case)
     for each in case.suspects:
         others = f"{each.comparable} comparable {'GPU' if each.kind == WITHIN else 'link'}s"
-        yield Note("finding", f"{case.name}: {_names([each.pair])} {common.slower(case, each.ratio, others)}")
+        yield f"{_names([each.pair])} {common.slower(case, each.ratio, others)}"
 
 
 def _names(pairs: Sequence[Pair]) -> str:

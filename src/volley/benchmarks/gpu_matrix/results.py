@@ -83,11 +83,10 @@ def _results(series: Series) -> GpuMatrixResults:
     devices = next((record.devices for record in gpus if record.devices), [])
     numbers = _numbers(devices, logs)
     found: dict[str, list[GpuMatrixRow]] = {}
-    for log in logs:
-        latest: dict[str, list[GpuMatrixRow]] = {}
-        for row in log.of(GpuMatrixRow):
-            latest.setdefault(row.section, []).append(row)
-        found.update(latest)
+    for rows in (log.of(GpuMatrixRow) for log in logs):
+        found |= {
+            name: [row for row in rows if row.section == name] for name in dict.fromkeys(row.section for row in rows)
+        }
     return GpuMatrixResults(
         series=series,
         cases=tuple(_case(rows, numbers, logs) for rows in found.values()),

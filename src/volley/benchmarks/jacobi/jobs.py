@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from volley.benchmarks.jacobi.grids import Grid, grids, grids_up_to, squarest
 from volley.benchmarks.jacobi.options import JacobiOptions
 from volley.benchmarks.jacobi.records import JacobiPlan
@@ -17,21 +19,16 @@ def jobs(options: JacobiOptions, site: Site) -> Jobs:
     Raises:
         UserError: if grid, ranks or transports do not fit.
     """
-    allocated = site.allocation.ranks if site.allocation else None
-    usual = options.grid[0] * options.grid[1] if options.grid else max(allocated or PAIR, PAIR)
-    ranks = count_ranks(options.job, site, usual=usual)
-    grid = options.grid or squarest(ranks)
-    if grid[0] * grid[1] != ranks:
-        raise UserError(_not_a_grid(grid, ranks))
+    grid = _grid(options, site)
+    ranks = math.prod(grid)
     if options.scaling and site.position and ranks > 1:
         raise UserError(
             f"--scaling {options.scaling}: a launcher started this job with {count(ranks, 'rank')}, and scaling takes "
             "jobs of other sizes too; start volley plainly"
         )
     transports = choose_transports(options.points.transport, site, usual=("host",), halos=True)
-    chain = grids_up_to(grid) if options.scaling else [grid]
     planned: list[Job] = []
-    for each in chain:
+    for each in grids_up_to(grid) if options.scaling else [grid]:
         part = JacobiPlan(
             grid=list(each),
             domain=list(_domain_on(each, grid, options)),
@@ -43,15 +40,29 @@ def jobs(options: JacobiOptions, site: Site) -> Jobs:
             threads=options.threads,
         )
         plan = make_plan(
-            "jacobi",
-            part,
-            job=options.job,
-            ranks=each[0] * each[1],
-            transports=transports,
-            verify=options.verify,
+            "jacobi", part, job=options.job, ranks=math.prod(each), transports=transports, verify=options.verify
         )
         planned += launches(plan, options.job)
     return Jobs(tuple(planned))
+
+
+def _grid(options: JacobiOptions, site: Site) -> Grid:
+    """Return the grid of all ranks.
+
+    Raises:
+        UserError: if the ranks do not make up the grid that is asked for.
+    """
+    allocated = site.allocation.ranks if site.allocation else None
+    usual = math.prod(options.grid) if options.grid else max(allocated or PAIR, PAIR)
+    ranks = count_ranks(options.job, site, usual=usual)
+    across, along = grid = options.grid or squarest(ranks)
+    if across * along != ranks:
+        fitting = join_words([f"{each[0]} {each[1]}" for each in grids(ranks)], "or")
+        raise UserError(
+            f"--grid {across} {along} is a grid of {count(across * along, 'process')}, and the job has "
+            f"{count(ranks, 'rank')}: write --grid {fitting}, or start {across * along} ranks"
+        )
+    return grid
 
 
 def _domain_on(grid: Grid, last: Grid, options: JacobiOptions) -> tuple[int, int]:
@@ -70,12 +81,3 @@ def _domain_on(grid: Grid, last: Grid, options: JacobiOptions) -> tuple[int, int
             f"each, and at most {LARGEST_COUNT} along x or along y are possible: choose a smaller --domain"
         )
     return domain
-
-
-def _not_a_grid(grid: Grid, ranks: int) -> str:
-    across, along = grid
-    fitting = join_words([f"{each[0]} {each[1]}" for each in grids(ranks)], "or")
-    return (
-        f"--grid {across} {along} is a grid of {count(across * along, 'process')}, and the job has "
-        f"{count(ranks, 'rank')}: write --grid {fitting}, or start {across * along} ranks"
-    )

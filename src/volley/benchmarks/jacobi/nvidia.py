@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from volley.benchmarks.jacobi.records import JacobiPoint, JacobiResidual
-from volley.benchmarks.jacobi.results import FLOPS, JacobiResults, Solution, check_every, solution
+from volley.benchmarks.jacobi.records import JacobiPoint
+from volley.benchmarks.jacobi.results import FLOPS, JacobiResults, Solution, check_every
 from volley.run.run_log import RunLog
 from volley.text import count, escape_controls
 
@@ -21,22 +21,24 @@ SHOWN_EVERY = 100
 def render(results: Sequence[JacobiResults], out: TextIO) -> list[str]:
     """Write the lines of every solution of every launch that came to its end; there is nothing to add to them."""
     for log in (log for each in results for log in each.series.logs):
-        every = check_every(log)
         for point in log.of(JacobiPoint):
             if point.status == "ok":
-                for line in _lines(log, point, solution([point], every)):
+                for line in _lines(log, Solution([point], check_every(log))):
                     out.write(line + "\n")
     return []
 
 
-def _lines(log: RunLog, point: JacobiPoint, solved: Solution) -> Iterator[str]:
-    (across, along), (columns, rows) = solved.grid, solved.domain
+def _lines(log: RunLog, solved: Solution) -> Iterator[str]:
+    (across, along), (columns, rows) = solved.point.grid, solved.point.domain
     yield f"Topology size: {across} x {along}"
     yield f"Local domain size (current node): {columns} x {rows}"
     yield f"Global domain size (all nodes): {across * columns} x {along * rows}"
     yield f"Starting Jacobi run with {count(solved.ranks, 'process')} using {_processor(log, solved)}:"
-    for each in _shown(point, solved.check_every):
-        yield f"Iteration: {each.iteration} - Residue: {each.residual:.6f}"
+    # The residuals on the hundreds, or on the next iteration that has one; not the last unless it is one of those.
+    apart = -(-SHOWN_EVERY // solved.check_every) * solved.check_every
+    for each in solved.point.residuals:
+        if each.iteration % apart == 0 and each.residual is not None:
+            yield f"Iteration: {each.iteration} - Residue: {each.residual:.6f}"
     yield f"Stopped after {count(solved.point.iterations, 'iteration')} with residue {solved.residual or 0:.6f}"
     yield f"Total Jacobi run time: {solved.run_s or 0:.4f} sec."
     yield f"Average per-process communication time: {solved.communication_s or 0:.4f} sec."
@@ -62,12 +64,6 @@ def _processor(log: RunLog, solved: Solution) -> str:
         return f'"{", ".join(names)}" GPUs (ECC enabled: {ecc})'
     name = escape_controls(run.ranks[0].cpu) if run and run.ranks else "unknown"
     return f'"{name}" CPUs ({count(solved.point.threads, "thread")} each)'
-
-
-def _shown(point: JacobiPoint, every: int) -> Iterator[JacobiResidual]:
-    """The residuals on the hundreds, or on the next iteration that has one; not the last unless it is one of those."""
-    apart = -(-SHOWN_EVERY // every) * every
-    return (each for each in point.residuals if each.iteration % apart == 0 and each.residual is not None)
 
 
 def _rate(value: float, unit: str) -> str:

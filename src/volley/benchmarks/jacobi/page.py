@@ -11,8 +11,10 @@ from msgspec.structs import asdict
 from volley.benchmarks.jacobi import nvidia
 from volley.benchmarks.jacobi.results import FLOPS, PARTS, JacobiResults, ScalingStep, Solution, scaling_chains
 from volley.report.cells import plus_minus, scaled
-from volley.report.model import EMPTY, Cell, Column, Data, Note, Report, Row, Table
+from volley.report.model import EMPTY, Cell, Column, Data, Level, Note, Report, Table
 from volley.run import notes
+from volley.run.records import Status
+from volley.run.series import Series
 from volley.statistics.estimates import FEWEST
 from volley.text import count, join_words
 from volley.units import format_sig
@@ -36,40 +38,39 @@ FORMATS = {"nvidia-jacobi": nvidia.render}
 
 def reports(results: Sequence[JacobiResults]) -> list[Report]:
     """Return one report a series; scaling, which compares all of them, follows the last."""
-    found = [_report(each) for each in results]
+    found = [_report(each.series, each.solutions) for each in results]
     chains = scaling_chains(solution for each in results for solution in each.solutions)
     if chains:
         found[-1] = replace(found[-1], tables=[*found[-1].tables, *map(_scaling_table, chains)])
     return found
 
 
-def _report(results: JacobiResults) -> Report:
-    series, solutions = results.series, results.solutions
-    rows = [_row(solution) for solution in solutions if solution.time is not None]
-    heading = notes.heading(series, "jacobi")
+def _report(series: Series, solutions: Sequence[Solution]) -> Report:
+    measured = [solution for solution in solutions if solution.time]
     return Report(
-        heading=[*heading, *([_problem(solutions[0])] if solutions else [])],
-        tables=[Table(_COLUMNS, rows, legend=list(_legend(solutions)))] if rows else [],
+        heading=[*notes.heading(series, "jacobi"), *map(_problem, solutions[:1])],
+        tables=[_table(measured, _processors(solutions[0]))] if measured else [],
         notes=[
             *notes.incomplete(series),
-            *(_note("error", "FAILED", solution) for solution in solutions if solution.point.status == "failed"),
+            *_lost(solutions, "failed", "error", "FAILED"),
             *notes.unavailable(series),
-            *(_note("missing", "skipped", solution) for solution in solutions if solution.point.status == "skipped"),
+            *_lost(solutions, "skipped", "missing", "skipped"),
             *notes.slowed(series),
-            *(notes.unverified(series) if rows else ()),
+            *(notes.unverified(series) if measured else ()),
         ],
         data=Data(_CSV, [_data(solution) for solution in solutions]),
         runs=series.describe_runs(),
     )
 
 
-def _note(level: Any, word: str, solution: Solution) -> Note:
-    return Note(level, f"{word}: {solution.transport}: {solution.point.reason or 'no reason is recorded'}")
+def _lost(solutions: Sequence[Solution], status: Status, level: Level, word: str) -> Iterator[Note]:
+    for point in (each.point for each in solutions if each.point.status == status):
+        yield Note(level, f"{word}: {point.transport}: {point.reason or 'no reason is recorded'}")
 
 
 def _problem(solution: Solution) -> str:
     """Say what was solved: ``2 × 1 processes of 4096 × 4096 points, 8192 × 4096 in all, double``."""
-    (across, along), (columns, rows), whole = solution.grid, solution.domain, solution.whole
+    (across, along), (columns, rows), whole = solution.point.grid, solution.point.domain, solution.whole
     parts = [
         f"{across} × {along} processes of {columns} × {rows} points",
         f"{whole[0]} × {whole[1]} in all",
@@ -90,66 +91,67 @@ def _processors(solution: Solution) -> str:
 # -------------------------------------------------------------------------------------------------------- table
 
 
-def _row(solution: Solution) -> Row:
-    residual = None if solution.residual is None else f"{solution.residual:.6f}"
-    return [
-        solution.transport,
-        Cell(residual),
-        scaled(solution.iteration_s, 1e3),
-        plus_minus(solution.time),
-        scaled(solution.updates_per_s, 1e-9),
-        scaled(solution.compulsory_Bps, 1e-9),
-        scaled(solution.of_copy, 1e2),
-        None if solution.ranks == 1 else solution.verified,
+def _table(solutions: Sequence[Solution], processors: str) -> Table:
+    """One row a solution; ``processors`` are those of the heading."""
+    rows = [
+        [
+            solution.transport,
+            Cell(None if solution.residual is None else f"{solution.residual:.6f}"),
+            scaled(solution.iteration_s, 1e3),
+            plus_minus(solution.time),
+            scaled(solution.updates_per_s, 1e-9),
+            scaled(solution.compulsory_Bps, 1e-9),
+            scaled(solution.of_copy, 1e2),
+            None if solution.ranks == 1 else solution.verified,
+        ]
+        for solution in solutions
     ]
+    legend = [line for solution in solutions for line in _about(solution, processors)]
+    return Table(_COLUMNS, rows, legend=[*legend, *slower_parts(solutions), _meaning(solutions)])
 
 
-def _legend(solutions: Sequence[Solution]) -> Iterator[str]:
-    """Say where the time went, how good the solution is, and what the columns mean."""
-    measured = [solution for solution in solutions if solution.time is not None]
-    for solution in measured:
-        if _processors(solution) != _processors(solutions[0]):
-            yield f"{solution.transport}: {_processors(solution)} each"
-        yield from _about(solution)
-    yield from slower_parts(measured)
-    kinds = {solution.time.kind for solution in measured if solution.time}
-    launches = max(solution.launches for solution in measured)
-    over = f" over {launches} launches" if launches > 1 else " of batch means"
-    bounds = [f"±: 95 % confidence interval of the median{over}"] if "ci" in kinds else []
-    ranges = (
-        [f"(±): range of fewer than {FEWEST} {'launches' if launches > 1 else 'batches'}"] if "range" in kinds else []
-    )
-    compulsory = f"compulsory: {measured[0].compulsory_bytes} B an update, 10^9 B/s"
-    yield "; ".join([*bounds, *ranges, "updates: 10^9 points a second", compulsory])
+def _meaning(solutions: Sequence[Solution]) -> str:
+    """Say what the columns mean."""
+    kinds = {solution.time.kind for solution in solutions if solution.time}
+    launches = max(len(solution.points) for solution in solutions)
+    over = f"over {launches} launches" if launches > 1 else "of batch means"
+    parts = [f"±: 95 % confidence interval of the median {over}"] if "ci" in kinds else []
+    if "range" in kinds:
+        parts.append(f"(±): range of fewer than {FEWEST} {'launches' if launches > 1 else 'batches'}")
+    compulsory = f"compulsory: {solutions[0].compulsory_bytes} B an update, 10^9 B/s"
+    return "; ".join([*parts, "updates: 10^9 points a second", compulsory])
 
 
-def _about(solution: Solution) -> Iterator[str]:
-    name = solution.transport
+def _about(solution: Solution, processors: str) -> Iterator[str]:
+    """Say where the time went, and how good the solution is."""
+    name, point = solution.transport, solution.point
+    if _processors(solution) != processors:
+        yield f"{name}: {_processors(solution)} each"
     if solution.run_s is not None:
-        took = f"{count(solution.point.iterations, 'iteration')} in {format_sig(solution.run_s)} s, the first included"
-        yield f"{name}: {took}; the tolerance was {'' if solution.point.converged else 'not '}reached"
-    if solution.point.memory == "device" and solution.parts_s:
+        took = f"{count(point.iterations, 'iteration')} in {format_sig(solution.run_s)} s, the first included"
+        yield f"{name}: {took}; the tolerance was {'' if point.converged else 'not '}reached"
+    if point.memory == "device" and solution.parts_s:
         parts = [f"{part} {format_sig(spent_s * 1e6)} µs" for part, spent_s in solution.parts_s.items() if spent_s > 0]
         yield f"{name}: in an iteration {join_words(parts)}, overlapped where possible"
     elif solution.shares:
         shares = [f"{part} {100 * share:.1f} %" for part, share in solution.shares.items()]
         yield f"{name}: of the ranks' time {join_words(shares)}"
     if solution.copy_Bps is not None:
-        how = f" with {solution.point.stores} stores" if solution.point.stores else ""
+        how = f" with {point.stores} stores" if point.stores else ""
         how += " by all ranks together" if solution.ranks > 1 else ""
         yield f"{name}: the same field is copied at {format_sig(solution.copy_Bps / 1e9)} GB/s{how}, before and after"
     if solution.first_s is not None:
         halos = ""
-        if solution.point.cold_exchange_s is not None and solution.messages_timed:
-            halos = f"the first halos took {format_sig(solution.point.cold_exchange_s * 1e6)} µs, "
+        if point.cold_exchange_s is not None and solution.messages_timed:
+            halos = f"the first halos took {format_sig(point.cold_exchange_s * 1e6)} µs, "
         yield f"{name}: cold start: {halos}the first iteration {format_sig(solution.first_s * 1e3)} ms"
-    if solution.point.deviation is not None:
-        yield f"{name}: differs from the exact solution by at most {solution.point.deviation:.3g}"
+    if point.deviation is not None:
+        yield f"{name}: differs from the exact solution by at most {point.deviation:.3g}"
 
 
 def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
     """Say what takes longer if MPI on device memory is no faster than through host memory."""
-    by_name = {solution.transport: solution for solution in solutions if solution.parts_s and solution.iteration_s}
+    by_name = {solution.transport: solution for solution in solutions if solution.parts_s}
     aware, staged = by_name.get("aware"), by_name.get("staged/pinned")
     if aware is None or staged is None or aware.ranks == 1:
         return
@@ -157,7 +159,8 @@ def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
     part = max(more, key=lambda name: more[name])
     cause = f"{part} takes {format_sig(more[part] * 1e6)} µs an iteration more"
     ratio = (aware.iteration_s or 0) / (staged.iteration_s or 1)
-    halos = (aware.halo_s or 0) / staged.halo_s if staged.halo_s else 0.0
+    aware_halos_s, staged_halos_s = (each.parts_s["pack"] + each.parts_s["exchange"] for each in (aware, staged))
+    halos = aware_halos_s / staged_halos_s if staged_halos_s else 0.0
     if ratio > _SIMILAR and more[part] > 0:
         yield f"aware takes {ratio:.2f} times as long as staged/pinned: {cause}"
     elif halos > _SIMILAR:
@@ -167,7 +170,7 @@ def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
 def _scaling_table(chain: Sequence[ScalingStep]) -> Table:
     """One row for each number of processes."""
     one = chain[0]
-    size = one.solution.whole if one.kind == "strong" else one.solution.domain
+    size = one.solution.whole if one.kind == "strong" else one.solution.point.domain
     where = "in all" if one.kind == "strong" else "a process"
     return Table(
         columns=[
@@ -179,8 +182,8 @@ def _scaling_table(chain: Sequence[ScalingStep]) -> Table:
         ],
         rows=[
             [
-                f"{step.solution.grid[0]} × {step.solution.grid[1]}",
-                step.iteration_s * 1e3,
+                f"{step.solution.point.grid[0]} × {step.solution.point.grid[1]}",
+                scaled(step.solution.iteration_s, 1e3),
                 scaled(step.solution.updates_per_s, 1e-9),
                 f"{step.efficiency * 100:.1f}",
                 EMPTY if step is one else f"{step.beyond_s * 1e6:+.1f}",
@@ -215,13 +218,13 @@ def _data(solution: Solution) -> dict[str, Any]:
     point = {name: value for name, value in asdict(solution.point).items() if name not in _LEFT_OUT}
     return {
         "exchange": solution.transport,
-        "topology_x": solution.grid[0],
-        "topology_y": solution.grid[1],
-        "domain_x": solution.domain[0],
-        "domain_y": solution.domain[1],
+        "topology_x": solution.point.grid[0],
+        "topology_y": solution.point.grid[1],
+        "domain_x": solution.point.domain[0],
+        "domain_y": solution.point.domain[1],
         **point,
         "check_every": solution.check_every,
-        "launches": solution.launches,
+        "launches": len(solution.points),
         "residue": solution.residual,
         "run_s": solution.run_s,
         "iteration_us": scaled(solution.iteration_s, 1e6),

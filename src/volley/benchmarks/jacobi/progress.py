@@ -15,7 +15,8 @@ class JacobiForecast:
     """Repeats what the engine expects."""
 
     def __init__(self) -> None:
-        self._last: JacobiProgress | None = None
+        self._elapsed_s = 0.0
+        self._left_s = 0.0
 
     def note(self, transport: Transport) -> None:
         """The engine knows which transports are left out."""
@@ -24,18 +25,17 @@ class JacobiForecast:
         """Take what the engine says: ``host: 350 iterations``."""
         if not isinstance(record, JacobiProgress):
             return None
-        self._last = record
+        self._elapsed_s, self._left_s = record.elapsed_s, record.left_s
         return f"{record.transport}: {count(record.iterations, 'iteration')}"
 
     def left_s(self, elapsed_s: float) -> float:
         """Return the seconds that the engine expects to need."""
-        return self._last.left_s if self._last else 0.0
+        return self._left_s
 
     def fraction(self, elapsed_s: float) -> float:
         """Return how much of the expected time has passed."""
-        if self._last is None or self._last.elapsed_s + self._last.left_s <= 0:
-            return 0.0
-        return min(self._last.elapsed_s / (self._last.elapsed_s + self._last.left_s), 0.99)
+        whole_s = self._elapsed_s + self._left_s
+        return min(self._elapsed_s / whole_s, 0.99) if whole_s > 0 else 0.0
 
 
 def forecast(plan: Plan) -> Forecast:

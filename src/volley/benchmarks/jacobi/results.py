@@ -4,16 +4,17 @@ All quantities are in SI units.  docs/method derives them.
 """
 
 # B/s keeps its capital letter in names.
-# ruff: noqa: N802, N815
+# ruff: noqa: N802
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Literal
 
-from volley.benchmarks.jacobi.grids import Grid
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
 from volley.run.run_log import RunLog
 from volley.run.series import Series, series_of
@@ -30,34 +31,33 @@ of the copy back that follows; 64 bytes in double precision."""
 COMPULSORY_VALUES = 2
 """Values that must move: each is read from memory once and written once."""
 
+VALUE_BYTES = {"double": 8, "float": 4}
+
 PARTS = ("interior", "edges", "pack", "exchange", "reduction")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Solution:
-    """One problem on one transport, over all launches of the same request."""
+    """One problem on one transport, over all launches of the same request.  One failure fails it."""
 
-    point: JacobiPoint
-    """That of the first good launch; if a launch failed, that of the failed one."""
+    points: Sequence[JacobiPoint]
+    """Of all launches, one at least."""
     check_every: int
     """Iterations from one residual to the next."""
-    launches: int
-    time: Estimate | None
-    """Seconds of an iteration in the steady state: of batch means, the first batch left out where there are others."""
-    run_s: float | None
-    """Seconds of all iterations, the first included; the median over launches."""
-    communication_s: float | None
-    """Seconds of packing, sending and awaiting halos in all iterations, the mean over ranks."""
-    first_s: float | None
-    """Seconds of the first iteration, on fresh memory."""
-    shares: dict[str, float]
-    """Each part's share of the ranks' time in all parts together."""
-    parts_s: dict[str, float]
-    """Seconds of each part in an iteration, the mean over ranks and launches; on a GPU the parts overlap."""
-    copy_Bps: float | None
-    """Read and written, while all ranks copy the same field."""
-    messages_timed: int
-    messages_verified: int
+
+    @cached_property
+    def measured(self) -> list[JacobiPoint]:
+        """The launches that have numbers; none if one failed or was skipped."""
+        return [point for point in self.points if point.batch_s] if self._worst.status == "ok" else []
+
+    @cached_property
+    def _worst(self) -> JacobiPoint:
+        return min(self.points, key=lambda point: ("failed", "skipped", "ok").index(point.status))
+
+    @property
+    def point(self) -> JacobiPoint:
+        """The first launch that has numbers; if a launch failed, that one."""
+        return self.measured[0] if self.measured else self._worst
 
     @property
     def transport(self) -> str:
@@ -65,34 +65,78 @@ class Solution:
         return self.point.transport
 
     @property
-    def grid(self) -> Grid:
-        """Processes along x and along y."""
-        return self.point.grid[0], self.point.grid[1]
+    def ranks(self) -> int:
+        """Processes of the grid."""
+        return math.prod(self.point.grid)
 
     @property
-    def domain(self) -> tuple[int, int]:
-        """Points of each process along x and along y."""
-        return self.point.domain[0], self.point.domain[1]
+    def whole(self) -> tuple[int, int]:
+        """Columns and rows of the global domain."""
+        (across, along), (columns, rows) = self.point.grid, self.point.domain
+        return across * columns, along * rows
 
     @property
     def residual(self) -> float | None:
         """The last residual."""
         return self.point.residuals[-1].residual if self.point.residuals else None
 
-    @property
-    def ranks(self) -> int:
-        """Processes of the grid."""
-        return self.grid[0] * self.grid[1]
+    @cached_property
+    def time(self) -> Estimate | None:
+        """Seconds of an iteration in the steady state, of the mean of each batch.
+
+        The first batch also wakes up memory and connections.  It is left out where there are others.
+        """
+        means = [
+            [elapsed_s / many for elapsed_s, many in zip(point.batch_s, point.batch_iterations, strict=True)]
+            for point in self.measured
+        ]
+        return across_launches([each[1:] or each for each in means]) if means else None
 
     @property
-    def point_bytes(self) -> int:
-        """Bytes of a point's value."""
-        return 8 if self.point.precision == "double" else 4
+    def iteration_s(self) -> float | None:
+        """Seconds of an iteration in the steady state."""
+        return self.time.median if self.time else None
 
     @property
-    def whole(self) -> tuple[int, int]:
-        """Columns and rows of the global domain."""
-        return self.grid[0] * self.domain[0], self.grid[1] * self.domain[1]
+    def run_s(self) -> float | None:
+        """Seconds of all iterations, the first included."""
+        return _median(sum(point.batch_s) for point in self.measured)
+
+    @property
+    def first_s(self) -> float | None:
+        """Seconds of the first iteration, on fresh memory."""
+        return _median(point.batch_s[0] for point in self.measured)
+
+    @property
+    def communication_s(self) -> float | None:
+        """Seconds of packing, sending and awaiting halos in all iterations, the mean over ranks."""
+        return _median(
+            sum(parts.pack_s + parts.exchange_s for parts in point.parts) / max(1, len(point.parts))
+            for point in self.measured
+        )
+
+    @property
+    def copy_Bps(self) -> float | None:
+        """Bytes read and written a second while all ranks copy the same field."""
+        return _median(point.copy_bytes / copy_s for point in self.measured for copy_s in point.copy_s)
+
+    @cached_property
+    def _spent_s(self) -> dict[str, float]:
+        """Seconds of each part, all ranks, iterations and launches together."""
+        every = [parts for point in self.measured for parts in point.parts]
+        return {name: sum(getattr(parts, f"{name}_s") for parts in every) for name in PARTS}
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each part in the time of all parts."""
+        whole_s = sum(self._spent_s.values())
+        return {name: spent_s / whole_s for name, spent_s in self._spent_s.items()} if whole_s > 0 else {}
+
+    @property
+    def parts_s(self) -> dict[str, float]:
+        """Seconds of each part in an iteration, the mean over ranks and launches; on a GPU the parts overlap."""
+        iterations = sum(len(point.parts) * point.iterations for point in self.measured)
+        return {name: spent_s / iterations for name, spent_s in self._spent_s.items()} if iterations else {}
 
     @property
     def updates(self) -> int:
@@ -101,29 +145,24 @@ class Solution:
         return (columns - 2) * (rows - 2)
 
     @property
-    def compulsory_bytes(self) -> int:
-        """Bytes an update that must move."""
-        return COMPULSORY_VALUES * self.point_bytes
-
-    @property
-    def algorithmic_bytes(self) -> int:
-        """Bytes an update as NVIDIA's example counts them."""
-        return ALGORITHMIC_VALUES * self.point_bytes
-
-    @property
-    def iteration_s(self) -> float | None:
-        """Seconds of an iteration in the steady state."""
-        return self.time.median if self.time else None
-
-    @property
     def updates_per_s(self) -> float | None:
         """Lattice updates a second in the steady state."""
-        return self.updates / self.time.median if self.time else None
+        return self.updates / self.iteration_s if self.iteration_s else None
 
     @property
     def overall_updates_per_s(self) -> float | None:
         """Lattice updates a second of run time, as NVIDIA's example states them."""
         return self.updates * self.point.iterations / self.run_s if self.run_s else None
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """Bytes an update that must move."""
+        return COMPULSORY_VALUES * VALUE_BYTES[self.point.precision]
+
+    @property
+    def algorithmic_bytes(self) -> int:
+        """Bytes an update as NVIDIA's example counts them."""
+        return ALGORITHMIC_VALUES * VALUE_BYTES[self.point.precision]
 
     @property
     def compulsory_Bps(self) -> float | None:
@@ -136,14 +175,24 @@ class Solution:
         return self.compulsory_Bps / self.copy_Bps if self.compulsory_Bps and self.copy_Bps else None
 
     @property
-    def halo_s(self) -> float | None:
-        """Seconds of an iteration that halos take, packing included."""
-        return self.parts_s["pack"] + self.parts_s["exchange"] if self.parts_s else None
+    def messages_timed(self) -> int:
+        """Halos that were sent in all launches."""
+        return sum(point.messages_timed for point in self.points)
+
+    @property
+    def messages_verified(self) -> int:
+        """Halos that were compared, in all launches."""
+        return sum(point.messages_verified for point in self.points)
 
     @property
     def verified(self) -> bool:
         """Halos were compared and all were right.  A process without neighbours has none."""
         return self.point.status == "ok" and self.messages_verified > 0
+
+
+def _median(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return median(found) if found else None
 
 
 @dataclass(frozen=True)
@@ -171,61 +220,7 @@ def solutions(logs: Sequence[RunLog]) -> list[Solution]:
     for point in (point for log in logs for point in log.of(JacobiPoint)):
         found.setdefault(point.transport, []).append(point)
     every = max(map(check_every, logs), default=1)
-    return [solution(points, every) for points in found.values()]
-
-
-def solution(points: Sequence[JacobiPoint], every: int) -> Solution:
-    """Return the solution of several launches.  One failure fails it; numbers come from the launches that have them.
-
-    Args:
-        points: of one transport, one at least.
-        every: iterations from one residual to the next.
-    """
-    worst = next((point for status in ("failed", "skipped") for point in points if point.status == status), points[0])
-    measured = [point for point in points if point.status == "ok" and point.batch_s] if worst.status == "ok" else []
-    copies = [point.copy_bytes / copy_s for point in measured for copy_s in point.copy_s]
-    return Solution(
-        point=measured[0] if measured else worst,
-        check_every=every,
-        launches=len(points),
-        time=across_launches([_iterations_s(point) for point in measured]) if measured else None,
-        run_s=median([sum(point.batch_s) for point in measured]) if measured else None,
-        communication_s=median([_communication_s(point) for point in measured]) if measured else None,
-        first_s=median([point.batch_s[0] for point in measured]) if measured else None,
-        shares=_shares(measured),
-        parts_s=_parts_s(measured),
-        copy_Bps=median(copies) if copies else None,
-        messages_timed=sum(point.messages_timed for point in points),
-        messages_verified=sum(point.messages_verified for point in points),
-    )
-
-
-def _iterations_s(point: JacobiPoint) -> list[float]:
-    """Seconds of an iteration in each batch but the first, which also wakes up memory and connections."""
-    means = [elapsed / n for elapsed, n in zip(point.batch_s, point.batch_iterations, strict=True)]
-    return means[1:] or means
-
-
-def _communication_s(point: JacobiPoint) -> float:
-    return sum(parts.pack_s + parts.exchange_s for parts in point.parts) / max(1, len(point.parts))
-
-
-def _parts_s(points: Sequence[JacobiPoint]) -> dict[str, float]:
-    """Return the seconds of each part in an iteration."""
-    iterations = sum(len(point.parts) * point.iterations for point in points)
-    return {name: spent_s / iterations for name, spent_s in _sums(points).items()} if iterations else {}
-
-
-def _shares(points: Sequence[JacobiPoint]) -> dict[str, float]:
-    """Return the share of each part in all ranks' and launches' time."""
-    sums = _sums(points)
-    whole = sum(sums.values())
-    return {name: spent_s / whole for name, spent_s in sums.items()} if whole > 0 else {}
-
-
-def _sums(points: Sequence[JacobiPoint]) -> dict[str, float]:
-    every = [parts for point in points for parts in point.parts]
-    return {name: sum(getattr(parts, f"{name}_s") for parts in every) for name in PARTS}
+    return [Solution(points, every) for points in found.values()]
 
 
 # ----------------------------------------------------------------------------------------------------- scaling
@@ -239,7 +234,6 @@ class ScalingStep:
 
     solution: Solution
     kind: ScalingKind
-    iteration_s: float
     beyond_s: float
     """Seconds of an iteration beyond the ideal: T(1) / n if strong, T(1) if weak."""
     efficiency: float
@@ -251,23 +245,24 @@ def scaling_chains(found: Iterable[Solution]) -> list[list[ScalingStep]]:
 
     Strong: the global domain is the same.  Weak: the domain of each process is.
     """
-    measured = [(solution, solution.iteration_s) for solution in found if solution.iteration_s]
+    measured = [each for each in found if each.time]
+    measured.sort(key=lambda each: (each.ranks, each.point.grid))
     kinds: tuple[ScalingKind, ...] = ("strong", "weak")
     chains: list[list[ScalingStep]] = []
-    for kind, (one, one_s) in product(kinds, measured):
-        others = [each for each in measured if each[0].ranks > 1 and _problem(each[0], kind) == _problem(one, kind)]
-        if one.ranks == 1 and others:
-            others.sort(key=lambda each: (each[0].ranks, each[0].grid))
-            chains.append([_step(solution, kind, n_s, one_s) for solution, n_s in ((one, one_s), *others)])
+    for kind, one in product(kinds, (each for each in measured if each.ranks == 1)):
+        others = [each for each in measured if each.ranks > 1 and _problem(each, kind) == _problem(one, kind)]
+        if others:
+            chains.append([_step(each, kind, one) for each in (one, *others)])
     return chains
 
 
 def _problem(solution: Solution, kind: ScalingKind) -> tuple[object, ...]:
     """Return what solutions must have in common."""
-    point, size = solution.point, solution.whole if kind == "strong" else solution.domain
+    point, size = solution.point, solution.whole if kind == "strong" else tuple(solution.point.domain)
     return point.transport, point.precision, point.overlap, solution.check_every, point.memory, size
 
 
-def _step(solution: Solution, kind: ScalingKind, iteration_s: float, one_s: float) -> ScalingStep:
+def _step(solution: Solution, kind: ScalingKind, one: Solution) -> ScalingStep:
+    iteration_s, one_s = solution.iteration_s or 0.0, one.iteration_s or 0.0
     ideal_s = one_s / solution.ranks if kind == "strong" else one_s
-    return ScalingStep(solution, kind, iteration_s, iteration_s - ideal_s, ideal_s / iteration_s)
+    return ScalingStep(solution, kind, iteration_s - ideal_s, ideal_s / iteration_s)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import asdict
@@ -12,62 +11,20 @@ from volley.benchmarks.matrix.case import MatrixCase
 from volley.benchmarks.matrix.comparable import SUSPECT_FROM, Pair, uneven
 from volley.benchmarks.matrix.records import MatrixCell
 from volley.report.cells import scaled
-from volley.report.model import EMPTY, Cell, Column, Data, Note, Report, Style, Table
+from volley.report.model import EMPTY, Cell, Column, Note, Style
 from volley.run import notes
 from volley.run.series import Series
 from volley.statistics.estimates import median
 from volley.text import count
 from volley.units import format_sig
 
+CaseT = TypeVar("CaseT", bound=MatrixCase)
+
 MOST_NAMED = 6
 """Pairs that a sentence names one by one; more are counted."""
 
-CaseT = TypeVar("CaseT", bound=MatrixCase)
-
-
-def report(
-    series: Series,
-    cases: Sequence[CaseT],
-    names: Callable[[Sequence[Pair]], str],
-    *,
-    heading: Sequence[str],
-    tables: Iterable[Table],
-    missing: Iterable[Note],
-    findings: Callable[[CaseT], Iterable[Note]],
-    columns: Sequence[str],
-    data: Callable[[CaseT, Pair], dict[str, Any]],
-    extra: Mapping[str, Any] | None = None,
-) -> Report:
-    """Return the report of one series.
-
-    Args:
-        series: the launches.
-        cases: their matrices.
-        names: names a few pairs in a sentence.
-        heading: what was measured, then where.
-        tables: for people.
-        missing: what no matrix can hold.
-        findings: what the numbers of a case show.
-        columns: of CSV.
-        data: the row of a pair.
-        extra: for JSON.
-    """
-    return Report(
-        heading=heading,
-        tables=list(tables),
-        notes=[
-            *notes.incomplete(series),
-            *chain.from_iterable(_failed(case, names) for case in cases),
-            *missing,
-            *chain.from_iterable(_skipped(case, names) for case in cases),
-            *chain.from_iterable(findings(case) for case in cases),
-            *notes.slowed(series),
-            *(notes.unverified(series) if cases else ()),
-        ],
-        data=Data(columns, [data(case, pair) for case in cases for pair in sorted(case.cells)]),
-        runs=series.describe_runs(),
-        extra=extra or {},
-    )
+Naming = Callable[[Sequence[Pair]], str]
+"""How a sentence names a few pairs."""
 
 
 # ------------------------------------------------------------------------------------------------------ tables
@@ -88,20 +45,23 @@ def shown_cell(case: MatrixCase, pair: Pair, style: Style) -> Cell:
     return Cell(number, "dim" if number is None else style)
 
 
-def kind_line(name: str, case: MatrixCase, pairs: Sequence[Pair], line_rate: str) -> str:
-    """Sum up the measured pairs of a kind: ``same socket: 12 pairs, median 0.31, 0.30 to 0.35 µs``.
+def kind_line(name: str, case: MatrixCase, kind: str, line_rate: str) -> list[str]:
+    """Sum up the measured pairs of a kind, if there are any: ``same socket: 12 pairs, median 0.31, 0.30 to 0.35 µs``.
 
     Args:
         name: what the line is about.
         case: the matrix.
-        pairs: one at least, all with a number.
+        kind: of the pairs.
         line_rate: how to call the line rate of these pairs; the share is left out if no line rate is known.
     """
+    pairs = [pair for pair in case.times if case.kinds[pair] == kind]
+    if not pairs:
+        return []
     numbers = [number for pair in pairs if (number := case.shown(pair)) is not None]
     middle = f"median {format_sig(median(numbers), 3)}, " if len(numbers) > 2 else ""
     shares = [100 * share for pair in pairs if (share := case.of_line_rate(pair)) is not None]
     of = f", {_spread(shares, 2)} % of {line_rate}" if shares and case.shows_rate else ""
-    return f"{name}: {count(len(numbers), 'pair')}, {middle}{_spread(numbers, 3)} {case.unit}{of}"
+    return [f"{name}: {count(len(numbers), 'pair')}, {middle}{_spread(numbers, 3)} {case.unit}{of}"]
 
 
 def _spread(numbers: Sequence[float], significant: int) -> str:
@@ -129,7 +89,34 @@ def row_in_short(name: str, cells: Sequence[MatrixCell], moved_bytes: int | None
 # ------------------------------------------------------------------------------------------------------- notes
 
 
-def _failed(case: MatrixCase, names: Callable[[Sequence[Pair]], str]) -> Iterator[Note]:
+def notes_of(
+    series: Series,
+    cases: Sequence[CaseT],
+    names: Naming,
+    missing: Iterable[Note],
+    findings: Callable[[CaseT], Iterable[str]],
+) -> list[Note]:
+    """Return the notes of a report.
+
+    Args:
+        series: the launches.
+        cases: their matrices.
+        names: names pairs in a sentence.
+        missing: what no matrix can hold.
+        findings: says which pairs of a matrix are slow.
+    """
+    return [
+        *notes.incomplete(series),
+        *(note for case in cases for note in _failed(case, names)),
+        *missing,
+        *(note for case in cases for note in _skipped(case, names)),
+        *(Note("finding", f"{case.name}: {text}") for case in cases for text in findings(case)),
+        *notes.slowed(series),
+        *(notes.unverified(series) if cases else ()),
+    ]
+
+
+def _failed(case: MatrixCase, names: Naming) -> Iterator[Note]:
     """Name the cells whose data was wrong, or that hung."""
     wrong = [(pair, cell) for pair, cell in case.cells.items() if cell.status == "failed"]
     for pair, cell in wrong[:MOST_NAMED]:
@@ -139,7 +126,7 @@ def _failed(case: MatrixCase, names: Callable[[Sequence[Pair]], str]) -> Iterato
         yield Note("error", f"FAILED: {case.name}: {more} more (--format csv names them)")
 
 
-def _skipped(case: MatrixCase, names: Callable[[Sequence[Pair]], str]) -> Iterator[Note]:
+def _skipped(case: MatrixCase, names: Naming) -> Iterator[Note]:
     """Say which cells were not measured, and why."""
     reasons: dict[str, list[Pair]] = {}
     for pair, cell in case.cells.items():
@@ -149,14 +136,11 @@ def _skipped(case: MatrixCase, names: Callable[[Sequence[Pair]], str]) -> Iterat
         yield Note("missing", f"{case.name} skipped {few_or_count(pairs, names)}: {reason}")
 
 
-def uneven_kinds(case: MatrixCase, consequence: str = "") -> Iterator[Note]:
+def uneven_kinds(case: MatrixCase, consequence: str = "") -> Iterator[str]:
     """Name the kinds of which too many pairs look slow."""
     for kind, pairs in uneven(case.ratios).items():
-        yield Note(
-            "finding",
-            f"{case.name}: {count(pairs, 'pair')} of the kind {kind} took over {percent(SUSPECT_FROM - 1)} longer than "
-            f"comparable pairs: this kind is uneven{consequence}",
-        )
+        slow = f"{count(pairs, 'pair')} of the kind {kind} took over {percent(SUSPECT_FROM - 1)} longer"
+        yield f"{slow} than comparable pairs: this kind is uneven{consequence}"
 
 
 def slower(case: MatrixCase, ratio: float, others: str, *, past: bool = False) -> str:
@@ -167,7 +151,7 @@ def slower(case: MatrixCase, ratio: float, others: str, *, past: bool = False) -
     return f"{'took' if past else 'takes'} {format_sig(ratio, 3)} times as long as its {others}"
 
 
-def few_or_count(pairs: Sequence[Pair], names: Callable[[Sequence[Pair]], str]) -> str:
+def few_or_count(pairs: Sequence[Pair], names: Naming) -> str:
     """Name a few pairs, or count many."""
     return names(pairs) if len(pairs) <= MOST_NAMED else count(len(pairs), "pair")
 

@@ -8,7 +8,7 @@ from typing import Any
 from volley.benchmarks.matrix import page as common
 from volley.benchmarks.matrix.comparable import SUSPECT_FROM, Pair
 from volley.benchmarks.rank_matrix.results import KINDS, RankMatrixCase, RankMatrixResults
-from volley.report.model import Cell, Column, Note, Report, Style, Table
+from volley.report.model import Cell, Column, Data, Report, Style, Table
 from volley.run import notes
 from volley.units import format_sig, format_size
 
@@ -28,16 +28,12 @@ was measured again, ``blamed`` says whether that flagged it."""
 def reports(results: Sequence[RankMatrixResults]) -> list[Report]:
     """Return one report a series."""
     return [
-        common.report(
-            each.series,
-            each.cases,
-            _names,
+        Report(
             heading=notes.heading(each.series, "matrix"),
-            tables=map(_table, each.cases),
-            missing=notes.unavailable(each.series),
-            findings=_findings,
-            columns=_COLUMNS,
-            data=_data,
+            tables=[_table(case) for case in each.cases],
+            notes=common.notes_of(each.series, each.cases, _names, notes.unavailable(each.series), _findings),
+            data=Data(_COLUMNS, [_data(case, pair) for case in each.cases for pair in sorted(case.cells)]),
+            runs=each.series.describe_runs(),
         )
         for each in results
     ]
@@ -51,12 +47,13 @@ def _table(case: RankMatrixCase) -> Table:
     slow, red = (f"{(limit - 1) * 100:.0f}" for limit in (SUSPECT_FROM, _RED_FROM))
     what = "latency" if case.window is None else "bandwidth" if case.shows_rate else "time of a window"
     both = " of both directions together" if case.direction == "bi" else ""
+    lines = [line for kind in (*KINDS, "unknown") for line in common.kind_line(kind, case, kind, "line rate")]
     how = "one pair at a time" if case.mode == "isolated" else "all ranks busy"
     return Table(
         columns=[Column("rank"), *common.columns(case)],
         rows=[[str(first), *(_cell(case, (first, second)) for second in case.seconds)] for first in case.firsts],
         title=f"{case.transport}, {format_size(case.size_bytes)}: {what}{both} in {case.unit}, {how}",
-        legend=[*_kind_lines(case), _legend(case)],
+        legend=[*lines, _legend(case)],
         colors=f"yellow and red: over {slow} and {red} % slower than comparable pairs; green: faster",
     )
 
@@ -77,12 +74,6 @@ def _style(case: RankMatrixCase, pair: Pair) -> Style:
     return "warning" if compared.ratio > SUSPECT_FROM else "good" if compared.ratio < 1 / SUSPECT_FROM else ""
 
 
-def _kind_lines(case: RankMatrixCase) -> Iterator[str]:
-    for kind in (*KINDS, "unknown"):
-        if pairs := [pair for pair in case.times if case.kinds[pair] == kind]:
-            yield common.kind_line(kind, case, pairs, "line rate")
-
-
 def _legend(case: RankMatrixCase) -> str:
     parts = ["rows: first rank, columns: second"]
     if case.window is None:
@@ -97,14 +88,10 @@ def _legend(case: RankMatrixCase) -> str:
 # -------------------------------------------------------------------------------------------------------- notes
 
 
-def _findings(case: RankMatrixCase) -> Iterator[Note]:
+def _findings(case: RankMatrixCase) -> Iterator[str]:
     """Name the slow pairs, and say what measuring suspects again has shown of the others."""
-    yield from common.uneven_kinds(case, "; only pairs that are slower than all of it are measured again")
-    yield from (Note("finding", f"{case.name}: {text}") for text in _slow_pairs(case))
-
-
-def _slow_pairs(case: RankMatrixCase) -> Iterator[str]:
     remeasured = case.remeasured.values()
+    yield from common.uneven_kinds(case, "; only pairs that are slower than all of it are measured again")
     for again, first in ((each.again, each.first) for each in remeasured if each.flagged):
         low, high = format_sig(again.low, 3), format_sig(again.high, 3)
         if case.shows_rate:

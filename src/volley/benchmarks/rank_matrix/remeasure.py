@@ -60,7 +60,7 @@ def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
     if len(rounds) == len(slow_pairs.ROUNDS) or not cases:
         return None
     suspects = in_turn(*(case.undecided for case in cases))
-    controls = [pair for pair in _controls(cases) if pair not in suspects]
+    controls = _controls(cases, suspects)
     spent_s = _elapsed_s(rounds)
     most, repeats = slow_pairs.affordable(
         len(suspects),
@@ -83,13 +83,13 @@ def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
     return msgspec.structs.replace(plan, options=part, transports=[name for name in plan.transports if name in names])
 
 
-def _controls(cases: Sequence[RankMatrixCase]) -> list[Pair]:
-    """Return the controls of the kinds that have undecided pairs, each once."""
+def _controls(cases: Sequence[RankMatrixCase], suspects: Sequence[Pair]) -> list[Pair]:
+    """Return the controls of the kinds that have undecided pairs, without those that are suspects in another case."""
     found: dict[Pair, None] = {}
     for case in cases:
         kinds = {case.kinds[pair] for pair in case.undecided}
-        chosen = slow_pairs.controls(case.ratios, case.suspects)
-        found.update(dict.fromkeys(pair for pair in chosen if case.kinds[pair] in kinds))
+        chosen = [each.pair for each in slow_pairs.controls(case.ratios, case.suspects) if each.kind in kinds]
+        found.update(dict.fromkeys(pair for pair in chosen if pair not in suspects))
     return list(found)
 
 

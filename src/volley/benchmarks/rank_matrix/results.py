@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from volley.benchmarks.matrix.case import MatrixCase, times_of
-from volley.benchmarks.matrix.comparable import Pair, PairRatio, compare, suspects
+from volley.benchmarks.matrix.comparable import Pair, compare, suspects
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.rank_matrix.slow_pairs import Remeasurement
@@ -152,6 +152,8 @@ def _case(
     }
     ratios = compare({pair: median(each) for pair, each in times.items()}, kinds)
     found = suspects(ratios, compare({pair: min(each) for pair, each in times.items()}, kinds))
+    controls = slow_pairs.controls(ratios, found)
+    judged = {each.pair: slow_pairs.judge(each, repetitions, controls, len(found)) for each in found}
     ranks = tuple(sorted({end for pair in visits for end in pair} | set(places)))
     silent = any(each.transport == first.transport and each.memory == "none" for log in logs for each in log.transports)
     return RankMatrixCase(
@@ -171,7 +173,7 @@ def _case(
         line_rates={pair: rate for pair, rate in rates.items() if rate},
         ratios=ratios,
         suspects=tuple(found),
-        remeasured=_remeasured(found, slow_pairs.controls(ratios, found), ratios, repetitions),
+        remeasured={pair: each for pair, each in judged.items() if each},
     )
 
 
@@ -196,18 +198,3 @@ def _merged(cells: Sequence[RankMatrixCell]) -> RankMatrixCell:
         messages_timed=sum(cell.messages_timed for cell in measured),
         messages_verified=sum(cell.messages_verified for cell in measured),
     )
-
-
-def _remeasured(
-    suspects: Sequence[PairRatio],
-    controls: Sequence[Pair],
-    ratios: Mapping[Pair, PairRatio],
-    repetitions: Sequence[Mapping[Pair, float]],
-) -> dict[Pair, Remeasurement]:
-    """Return what measuring each suspect again has shown."""
-    found = {}
-    for suspect in suspects:
-        beside = [pair for pair in controls if ratios[pair].kind == suspect.kind]
-        if judged := slow_pairs.judge(suspect, repetitions, beside, len(suspects)):
-            found[suspect.pair] = judged
-    return found

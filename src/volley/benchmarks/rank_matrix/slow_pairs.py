@@ -73,15 +73,15 @@ class Remeasurement:
         return not self.flagged and not self.cleared
 
 
-def controls(ratios: Mapping[Pair, PairRatio], suspects: Sequence[PairRatio]) -> list[Pair]:
+def controls(ratios: Mapping[Pair, PairRatio], suspects: Sequence[PairRatio]) -> list[PairRatio]:
     """Return comparable pairs to measure beside the suspects: of each kind those nearest to its median."""
     kinds = sorted({each.kind for each in suspects})
     out = {end for each in suspects for end in (each.pair, each.pair[::-1])}
-    chosen: list[Pair] = []
+    chosen: list[PairRatio] = []
     for kind in kinds:
         members = [each for each in ratios.values() if each.kind == kind and each.pair not in out]
         members.sort(key=lambda each: (abs(each.ratio - 1), each.pair))
-        chosen += [each.pair for each in members[:CONTROLS]]
+        chosen += members[:CONTROLS]
     return chosen
 
 
@@ -120,14 +120,14 @@ def affordable(undecided_pairs: int, controls: int, wanted: int, pair_s: float, 
 
 
 def judge(
-    first: PairRatio, repetitions: Sequence[Mapping[Pair, float]], controls: Sequence[Pair], suspects: int
+    first: PairRatio, repetitions: Sequence[Mapping[Pair, float]], controls: Sequence[PairRatio], suspects: int
 ) -> Remeasurement | None:
     """Judge a suspect by its new measurements.
 
     Args:
         first: its ratio in the first launch.
         repetitions: seconds of each pair in its least disturbed visit, one mapping a repetition.
-        controls: the controls of its kind.
+        controls: those of its kind count.
         suspects: the number of suspects of this matrix.
 
     Returns:
@@ -135,7 +135,7 @@ def judge(
     """
     ratios = []
     for times in repetitions:
-        beside = [times[pair] for pair in controls if pair in times]
+        beside = [times[each.pair] for each in controls if each.kind == first.kind and each.pair in times]
         if first.pair in times and beside:
             ratios.append(times[first.pair] / estimates.median(beside))
     if not ratios:
