@@ -1,10 +1,12 @@
 // On a GPU: its field is the CPU's bit for bit, whatever the domain's sides; a NaN anywhere is seen and found.
 #include "check_test.hpp"
 #include "gpu/buffers.cuh"
+#include "gpu/copy.cuh"
 #include "gpu/gpu.hpp"
-#include "jacobi/device/field.cuh"
-#include "jacobi/device/sweep.cuh"
-#include "jacobi/worker.hpp"
+#include "gpu/launch.cuh"
+#include "jacobi/device/device_field.cuh"
+#include "jacobi/device/interior_sweep.cuh"
+#include "jacobi/solver.hpp"
 #include "transport/registry.hpp"
 
 #include <mpi.h>
@@ -22,15 +24,14 @@ namespace {
 
 constexpr int nothing_to_test_on = 77;
 
-void the_field_is_the_same(const Context& context, const JacobiOptions& plan) {
-  const Grid grid(plan, 0);
-  const std::size_t point_bytes = plan.single ? sizeof(float) : sizeof(double);
-  Halos here(context, grid, *find_transport("host"), point_bytes);
-  Halos there(context, grid, *find_transport("staged/pinned"), point_bytes);
-  const auto host = make_host_worker(context, plan, grid, here);
-  const auto device = make_device_worker(context, plan, grid, there);
+void the_field_is_the_same(const Context& context, const JacobiOptions& options) {
+  const Grid grid(options.grid, options.domain, 0);
+  Halos host_halos(context, grid, *find_transport("host"), options.point_bytes());
+  Halos device_halos(context, grid, *find_transport("staged/pinned"), options.point_bytes());
+  const auto host = make_host_solver(context, options, grid, host_halos);
+  const auto device = make_device_solver(context, options, grid, device_halos);
   EXPECT(host->hash() == device->hash());
-  for (const std::uint64_t most : {std::uint64_t{1}, std::uint64_t{1}, std::uint64_t{2}, plan.iterations}) {
+  for (const std::uint64_t most : {std::uint64_t{1}, std::uint64_t{1}, std::uint64_t{2}, options.iterations}) {
     EXPECT(host->advance(most) == device->advance(most));
     EXPECT(host->hash() == device->hash());
   }
@@ -42,7 +43,7 @@ void the_field_is_the_same(const Context& context, const JacobiOptions& plan) {
   for (std::size_t i = 0; i < found.size() && i < expected.size(); ++i) {
     EXPECT(expected[i].iteration == found[i].iteration && expected[i].value == found[i].value);
   }
-  EXPECT(std::fabs(host->error() - device->error()) < 1e-12);
+  EXPECT(std::fabs(host->deviation() - device->deviation()) < 1e-12);
   EXPECT(!device->first_broken());
   EXPECT(device->parts().interior_s > 0);
 }
@@ -58,14 +59,14 @@ void on_domains_of_all_kinds(const Context& context) {
                                                      {513, 200},
                                                      {1023, 97}}) {
       for (const std::uint64_t every : {1, 7}) {
-        JacobiOptions plan;
-        plan.domain = domain;
-        plan.single = single;
-        plan.iterations = 60;
-        plan.check_every = every;
-        the_field_is_the_same(context, plan);
-        plan.tolerance = 0.01;  // ends before
-        the_field_is_the_same(context, plan);
+        JacobiOptions options;
+        options.domain = domain;
+        options.single_precision = single;
+        options.iterations = 60;
+        options.check_every = every;
+        the_field_is_the_same(context, options);
+        options.tolerance = 0.01;  // ends before
+        the_field_is_the_same(context, options);
       }
     }
   }
@@ -73,26 +74,27 @@ void on_domains_of_all_kinds(const Context& context) {
 
 template <class Real>
 void a_nan_anywhere_is_seen() {
-  JacobiOptions plan;
-  plan.domain = {130, 40};
-  const Grid grid(plan, 0);
-  const gpu::DeviceBuffer memory(sizeof(device::ResidualMax));
-  auto* tally = reinterpret_cast<device::ResidualMax*>(memory.data());
+  const Grid grid({1, 1}, {130, 40}, 0);
+  const gpu::DeviceBuffer memory(sizeof(ResidualMax));
+  auto* residual = reinterpret_cast<ResidualMax*>(memory.data());
   for (const auto [x, y] : {std::array<std::int64_t, 2>{0, 5}, {1, 1}, {64, 39}, {63, 20}, {128, 38}, {129, 7}}) {
-    const device::DeviceField<Real> field(grid);
+    const DeviceField<Real> field(grid);
     const Real nan = std::numeric_limits<Real>::quiet_NaN();
-    VOLLEY_CUDA_CHECK(cudaMemcpy(field.before(0).row(y) + x, &nan, sizeof nan, cudaMemcpyHostToDevice));
-    const auto where = field.first_broken(grid, 0);
+    gpu::copy_to_device(field.before(0).row(y) + x, &nan, sizeof nan);
+    const auto where = field.first_broken(0);
     EXPECT(where && (*where)[0] == x && (*where)[1] == y);
-    VOLLEY_CUDA_CHECK(cudaMemset(memory.data(), 0, sizeof(device::ResidualMax)));
-    const std::int64_t across = field.before(0).stride * static_cast<std::int64_t>(sizeof(Real)) / device::pitch_bytes;
-    constexpr std::int64_t along = 2;  // 38 rows
-    const device::Interior<Real> job{field.before(0), field.before(1), grid.interior(), across,  along * across,
-                                     false,           tally,           nullptr,         nullptr, 0};
-    const auto blocks = static_cast<unsigned>(job.tiles);
-    device::sweep_interior<Real, true><<<blocks, device::sweep_warps * device::warp_threads>>>(job);
-    device::ResidualMax found{};
-    VOLLEY_CUDA_CHECK(cudaMemcpy(&found, tally, sizeof found, cudaMemcpyDeviceToHost));
+    gpu::zero(memory.data(), sizeof(ResidualMax));
+    InteriorSweep<Real> job{};
+    job.from = field.before(0);
+    job.to = field.before(1);
+    job.region = grid.interior();
+    job.tiles_across = job.from.stride * static_cast<std::int64_t>(sizeof(Real)) / pitch_bytes;
+    job.tiles = 2 * job.tiles_across;  // 38 rows
+    job.residual = residual;
+    sweep_interior<Real, true><<<static_cast<unsigned>(job.tiles), sweep_warps * warp_threads>>>(job);
+    gpu::check_launch();
+    ResidualMax found{};
+    gpu::copy_to_host(&found, residual, sizeof found);
     EXPECT(std::isnan(std::bit_cast<double>(found.bits)));
   }
 }

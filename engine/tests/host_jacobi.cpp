@@ -1,13 +1,18 @@
 // The parts of the Jacobi solver that need one process: the arithmetic, the shares of threads, the exact solution.
 #include "check_test.hpp"
-#include "jacobi/field.hpp"
+#include "jacobi/host_field.hpp"
+#include "jacobi/options.hpp"
+#include "jacobi/residuals.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <numbers>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 using namespace volley;
@@ -23,7 +28,7 @@ struct Points {
   std::vector<Real> values = std::vector<Real>(static_cast<std::size_t>((rows + 2) * stride + 64), Real(-7));
   Plane<Real> plane() {
     auto at = reinterpret_cast<std::uintptr_t>(values.data() + stride + 1);
-    at = (at + line_bytes - 1) / line_bytes * line_bytes;
+    at = (at + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
     return {reinterpret_cast<Real*>(at), stride};
   }
 };
@@ -36,7 +41,7 @@ Real awkward(std::int64_t x, std::int64_t y) {
 }
 
 template <class Real>
-void sweeps_like_the_formula(std::int64_t columns, std::int64_t rows, const Region& region, Stores stores) {
+void sweeps_like_the_formula(std::int64_t columns, std::int64_t rows, const Region& region, bool around_caches) {
   Points<Real> before{columns, rows};
   Points<Real> after{columns, rows};
   const auto from = before.plane();
@@ -44,7 +49,7 @@ void sweeps_like_the_formula(std::int64_t columns, std::int64_t rows, const Regi
   for (std::int64_t y = -1; y <= rows; ++y) {
     for (std::int64_t x = -1; x <= columns; ++x) from.row(y)[x] = awkward<Real>(x, y);
   }
-  const Real largest = sweep(from, to, region, stores);
+  const Real largest = sweep(from, to, region, around_caches);
   Real expected_largest = 0;
   bool same = true;
   for (std::int64_t y = 0; y < rows; ++y) {
@@ -64,14 +69,14 @@ void sweeps_like_the_formula(std::int64_t columns, std::int64_t rows, const Regi
 
 template <class Real>
 void sweeps() {
-  for (const Stores stores : {Stores::cached, Stores::streaming}) {
-    sweeps_like_the_formula<Real>(3, 3, {1, 2, 1, 2}, stores);
-    sweeps_like_the_formula<Real>(40, 7, {0, 40, 0, 7}, stores);
-    sweeps_like_the_formula<Real>(40, 7, {0, 1, 0, 7}, stores);
-    sweeps_like_the_formula<Real>(40, 7, {39, 40, 2, 5}, stores);
-    sweeps_like_the_formula<Real>(61, 5, {3, 58, 1, 4}, stores);
-    sweeps_like_the_formula<Real>(40000, 4, {1, 39999, 0, 4}, stores);  // more than two tiles
-    sweeps_like_the_formula<Real>(40, 7, {5, 5, 0, 7}, stores);         // nothing to do
+  for (const bool around_caches : {false, true}) {
+    sweeps_like_the_formula<Real>(3, 3, {1, 2, 1, 2}, around_caches);
+    sweeps_like_the_formula<Real>(40, 7, {0, 40, 0, 7}, around_caches);
+    sweeps_like_the_formula<Real>(40, 7, {0, 1, 0, 7}, around_caches);
+    sweeps_like_the_formula<Real>(40, 7, {39, 40, 2, 5}, around_caches);
+    sweeps_like_the_formula<Real>(61, 5, {3, 58, 1, 4}, around_caches);
+    sweeps_like_the_formula<Real>(40000, 4, {1, 39999, 0, 4}, around_caches);  // many chunks
+    sweeps_like_the_formula<Real>(40, 7, {5, 5, 0, 7}, around_caches);         // nothing to do
   }
 }
 
@@ -81,23 +86,50 @@ void a_nan_anywhere_is_seen() {
     Points<Real> before{40, 3};
     Points<Real> after{40, 3};
     before.plane().row(1)[x] = std::numeric_limits<Real>::quiet_NaN();
-    EXPECT(std::isnan(sweep(before.plane(), after.plane(), {0, 40, 0, 3}, Stores::streaming)));
+    for (const bool around_caches : {false, true}) {
+      EXPECT(std::isnan(sweep(before.plane(), after.plane(), {0, 40, 0, 3}, around_caches)));
+    }
   }
 }
 
 template <class Real>
 void copies() {
-  Points<Real> before{61, 5};
-  Points<Real> after{61, 5};
+  const Grid grid({1, 1}, {61, 5}, 0);
+  ThreadTeam team({2, {}});
+  const HostField<Real> field(grid, team);
   for (std::int64_t y = 0; y < 5; ++y) {
-    for (std::int64_t x = 0; x < 61; ++x) before.plane().row(y)[x] = awkward<Real>(x, y);
+    for (std::int64_t x = 0; x < 61; ++x) field.now().row(y)[x] = awkward<Real>(x, y);
   }
-  for (const Stores stores : {Stores::cached, Stores::streaming}) {
-    copy(before.plane(), after.plane(), {0, 61, 0, 5}, stores);
-    for (std::int64_t y = 0; y < 5; ++y) {
-      EXPECT(std::memcmp(before.plane().row(y), after.plane().row(y), 61 * sizeof(Real)) == 0);
+  field.copy();
+  for (std::int64_t y = 0; y < 5; ++y) {
+    EXPECT(std::memcmp(field.now().row(y), field.next().row(y), 61 * sizeof(Real)) == 0);
+  }
+  EXPECT(field.next().row(0)[61] == 0);
+  for (const bool around_caches : {false, true}) {
+    Points<Real> after{61, 1};
+    copy_row(field.now().row(3), after.plane().row(0), 59, around_caches);
+    EXPECT(std::memcmp(field.now().row(3), after.plane().row(0), 59 * sizeof(Real)) == 0);
+    EXPECT(after.plane().row(0)[59] == Real(-7));
+  }
+}
+
+void every_thread_works_once() {
+  for (const int threads : {1, 2, 5}) {
+    ThreadTeam team({threads, {}});
+    EXPECT(team.size() == threads);
+    std::vector<int> calls(static_cast<std::size_t>(threads));
+    for (int i = 0; i < 100; ++i) team.run([&](int thread) { ++calls[static_cast<std::size_t>(thread)]; });
+    EXPECT(std::all_of(calls.begin(), calls.end(), [](int count) { return count == 100; }));
+    bool caught = false;
+    try {
+      team.run([&](int thread) {
+        ++calls[static_cast<std::size_t>(thread)];
+        if (thread == 0) throw std::runtime_error("a message failed");
+      });
+    } catch (const std::runtime_error&) {
+      caught = true;
     }
-    EXPECT(after.plane().row(0)[61] == Real(-7));
+    EXPECT(caught && std::all_of(calls.begin(), calls.end(), [](int count) { return count == 101; }));
   }
 }
 
@@ -115,27 +147,21 @@ void shares_are_whole_and_apart() {
 }
 
 void grids_count_with_64_bits() {
-  JacobiOptions plan;
-  plan.grid = {3, 2};
-  plan.domain = {60000, 50000};
-  const Grid grid(plan, 5);
+  const Grid grid({3, 2}, {60000, 50000}, 5);
   EXPECT(grid.first_column() == 120000 && grid.first_row() == 50000);
-  EXPECT(grid.updates() == (std::int64_t{180000} - 2) * (100000 - 2));
+  EXPECT(grid.all_columns() == 180000 && grid.all_rows() == 100000 && grid.messages() == 14);
   EXPECT(grid.free().points() == std::int64_t{59999} * 49999);
   EXPECT(!grid.neighbour(Side::right) && !grid.neighbour(Side::down) && grid.neighbour(Side::left) == 4 &&
          grid.neighbour(Side::up) == 2);
-  EXPECT(field_bytes(60000, 50000, 4) > std::uint64_t{2} * 60000 * 50000 * 4);
+  EXPECT(host_field_bytes(60000, 50000, 4) > std::uint64_t{2} * 60000 * 50000 * 4);
   const Plane<float> plane{reinterpret_cast<float*>(std::intptr_t{4096}), 60032};
   EXPECT(reinterpret_cast<std::intptr_t>(plane.row(50000)) == 4096 + std::intptr_t{50000} * 60032 * 4);
 }
 
 void edges_and_interior_are_the_free_points() {
-  JacobiOptions plan;
-  plan.grid = {3, 3};
   for (const std::int64_t size : {3, 4, 9}) {
-    plan.domain = {size, size + 1};
     for (int rank = 0; rank < 9; ++rank) {
-      const Grid grid(plan, rank);
+      const Grid grid({3, 3}, {size, size + 1}, rank);
       std::int64_t points = grid.interior().points();
       for (const Region& edge : grid.edges()) points += edge.points();
       EXPECT(points == grid.free().points());
@@ -144,9 +170,7 @@ void edges_and_interior_are_the_free_points() {
 }
 
 void the_exact_solution_is_the_formula() {
-  JacobiOptions plan;
-  plan.domain = {33, 17};
-  const Grid grid(plan, 0);
+  const Grid grid({1, 1}, {33, 17}, 0);
   const double pi = std::numbers::pi;
   for (const std::int64_t column : {0, 1, 16, 31, 32}) {
     const double length = 2;
@@ -156,9 +180,69 @@ void the_exact_solution_is_the_formula() {
   }
   EXPECT(boundary_value(grid, 0, 8) == 1 && boundary_value(grid, 32, 8) == std::exp(-pi));
   EXPECT(boundary_value(grid, 5, 0) == 0 && boundary_value(grid, 5, 16) == 0);
-  plan.domain = {100000, 5};  // sinh(pi L) would be infinite
-  const Grid wide(plan, 0);
+  const Grid wide({1, 1}, {100000, 5}, 0);  // sinh(pi L) would be infinite
   EXPECT(exact_profile(wide, 0) == 1 && exact_profile(wide, 50000) == 0);
+}
+
+void residuals_are_kept_about_every_hundredth_iteration() {
+  const auto kept = [](std::uint64_t check_every, std::uint64_t iterations) {
+    JacobiOptions options;
+    options.check_every = check_every;
+    options.iterations = iterations;
+    options.tolerance = 1e-9;
+    ResidualHistory history(options);
+    std::vector<std::uint64_t> numbers;
+    for (std::uint64_t i = 0; i < iterations; ++i) {
+      if (history.due(i)) history.take(i, std::bit_cast<std::uint64_t>(0.5));
+    }
+    for (const auto& residual : history.kept()) numbers.push_back(residual.iteration);
+    EXPECT(!history.converged() && !history.broken());
+    return numbers;
+  };
+  using Numbers = std::vector<std::uint64_t>;
+  EXPECT((kept(1, 250) == Numbers{0, 100, 200, 249}));
+  EXPECT((kept(7, 250) == Numbers{0, 105, 210, 249}));
+  EXPECT((kept(150, 301) == Numbers{0, 150, 300}));
+  for (const std::uint64_t huge : {std::uint64_t{1} << 63, ~std::uint64_t{0}, ~std::uint64_t{0} - 50}) {
+    EXPECT((kept(huge - 1, 3) == Numbers{0, 2}) && (kept(huge, 3) == Numbers{0, 2}));
+  }
+}
+
+// The complaints about options, one a line.
+std::string complaints(const std::string& text, int world_size, const std::vector<std::string>& transports = {}) {
+  Plan plan;
+  plan.world_size = world_size;
+  plan.transports = transports;
+  const Json document = json_from(text);
+  std::vector<std::string> errors;
+  PlanPart part(document, "$.options", errors);
+  JacobiOptions options;
+  read_options(part, plan, options);
+  part.finish();
+  std::string all;
+  for (const auto& error : errors) all += error + "\n";
+  return all;
+}
+
+void wrong_options_are_complaints() {
+  const auto options = [](const std::string& more) { return R"({"grid": [1, 2], "domain": [3, 3])" + more + "}"; };
+  EXPECT(complaints(options(R"(, "check_every": 9223372036854775807)"), 2).empty());
+  for (const char* key : {"iterations", "check_every", "tolerance", "threads"}) {
+    for (const char* value : {"0", "-1", "\"1\""}) {
+      const std::string text = options(", \"" + std::string(key) + "\": " + value);
+      EXPECT(complaints(text, 2).find("$.options." + std::string(key)) != std::string::npos);
+    }
+  }
+  EXPECT(complaints(options(R"(, "threads": 2147483647)"), 2).find("at most 65536") != std::string::npos);
+  EXPECT(complaints(R"({"grid": [0, 2], "domain": [3, -3]})", 2).find("$.options.domain") != std::string::npos);
+  EXPECT(complaints(options(""), 6).find("1 x 6, 2 x 3, 3 x 2, 6 x 1") != std::string::npos);
+  const int most = std::numeric_limits<int>::max();  // a prime
+  EXPECT(complaints(options(""), most).find("1 x 2147483647, 2147483647 x 1\n") != std::string::npos);
+  EXPECT(complaints(R"({"grid": [2147483647, 2147483647], "domain": [3, 3]})", most).find("does not fit") !=
+         std::string::npos);
+  EXPECT(complaints(R"({"grid": [2147483647, 1], "domain": [2147483647, 2147483647]})", most).empty());
+  EXPECT(complaints(options(""), 2, {"host", "null"}).find("$.transports[1]: `null` carries no halos") !=
+         std::string::npos);
 }
 
 }  // namespace
@@ -171,8 +255,11 @@ int main() {
   copies<double>();
   copies<float>();
   shares_are_whole_and_apart();
+  every_thread_works_once();
   grids_count_with_64_bits();
   edges_and_interior_are_the_free_points();
   the_exact_solution_is_the_formula();
+  residuals_are_kept_about_every_hundredth_iteration();
+  wrong_options_are_complaints();
   return test::finish();
 }

@@ -1,6 +1,6 @@
 // At 1, 2 and 4 ranks: every grid, thread count and kind of overlap gives the same field bit for bit; a NaN stops it.
 #include "check_test.hpp"
-#include "jacobi/solver.hpp"
+#include "jacobi/host_solver.hpp"
 #include "transport/registry.hpp"
 
 #include <mpi.h>
@@ -21,9 +21,7 @@ constexpr std::int64_t high = 40;
 // The whole field after `iterations`, by the plainest loop there is.
 template <class Real>
 std::vector<Real> plainly(std::uint64_t iterations) {
-  JacobiOptions plan;
-  plan.domain = {wide, high};
-  const Grid grid(plan, 0);
+  const Grid grid({1, 1}, {wide, high}, 0);
   std::vector<Real> now(static_cast<std::size_t>(wide * high));
   const auto at = [](std::int64_t x, std::int64_t y) { return static_cast<std::size_t>(y * wide + x); };
   for (std::int64_t y = 0; y < high; ++y) {
@@ -44,37 +42,33 @@ std::vector<Real> plainly(std::uint64_t iterations) {
 }
 
 template <class Real>
-struct Run {
+struct RankSolver {
   Grid grid;
   Halos halos;
-  Team team;
-  Field<Real> field;
-  Solver<Real> solver;
-  Run(const Context& context, const JacobiOptions& plan, int threads)
-      : grid(plan, context.rank),
+  HostSolver<Real> solver;
+  RankSolver(const Context& context, const JacobiOptions& options)
+      : grid(options.grid, options.domain, context.rank),
         halos(context, grid, *find_transport("host"), sizeof(Real)),
-        team(threads, {}),
-        field(grid, team),
-        solver(context, plan, grid, team, field, halos) {
-    solver.use(Stores::streaming);
-    EXPECT(halos.unavailable(Plan{}).empty());
-    halos.open();
-    EXPECT(halos.prove() > 0 && !halos.wrong());
+        solver(context, options, grid, halos) {
+    EXPECT(halos.unavailable().empty());
+    EXPECT(halos.open().empty());
+    EXPECT(halos.verify_pattern() > 0 && !halos.wrong());
   }
 };
 
 template <class Real>
-void the_field_is_the_same(const Context& context, const JacobiOptions& plan, int threads) {
-  Run<Real> run(context, plan, threads);
+void the_field_is_the_same(const Context& context, const JacobiOptions& options) {
+  RankSolver<Real> run(context, options);
+  EXPECT(run.solver.threads() == options.threads);
   EXPECT(run.solver.advance(7) == 7);
-  EXPECT(run.solver.advance(1000) == plan.iterations - 7 && run.solver.ended());
+  EXPECT(run.solver.advance(1000) == options.iterations - 7 && run.solver.iterations() == options.iterations);
   run.halos.compare();
   EXPECT(!run.halos.wrong());
-  const auto expected = plainly<Real>(plan.iterations);
+  const auto expected = plainly<Real>(options.iterations);
   bool same = true;
   for (std::int64_t y = 0; y < run.grid.rows(); ++y) {
     const auto first = static_cast<std::size_t>((run.grid.first_row() + y) * wide + run.grid.first_column());
-    same = same && std::memcmp(run.field.now().row(y), expected.data() + first,
+    same = same && std::memcmp(run.solver.field().now().row(y), expected.data() + first,
                                sizeof(Real) * static_cast<std::size_t>(run.grid.columns())) == 0;
   }
   EXPECT(same);
@@ -82,33 +76,35 @@ void the_field_is_the_same(const Context& context, const JacobiOptions& plan, in
 }
 
 template <class Real>
-void a_nan_stops_it(const Context& context, JacobiOptions plan) {
-  plan.iterations = 50;
-  Run<Real> run(context, plan, 2);
+void a_nan_stops_it(const Context& context, JacobiOptions options) {
+  options.iterations = 50;
+  options.threads = 2;
+  RankSolver<Real> run(context, options);
   EXPECT(run.solver.advance(3) == 3);
   const bool last = context.rank == context.size - 1;
-  if (last) run.field.now().row(5)[2] = std::numeric_limits<Real>::quiet_NaN();
+  if (last) run.solver.field().now().row(5)[2] = std::numeric_limits<Real>::quiet_NaN();
   EXPECT(run.solver.advance(50) == 1 && run.solver.residuals().broken() && !run.solver.residuals().converged() &&
-         run.solver.ended());
-  const auto where = first_broken(run.field, run.grid);
+         run.solver.iterations() == 4);
+  const auto where = run.solver.first_broken();
   EXPECT(where.has_value() == last);
   if (where) EXPECT((*where)[0] == run.grid.first_column() + 2 && (*where)[1] == run.grid.first_row() + 4);
   run.halos.close();
 }
 
-void the_end_is_where_the_plan_says(const Context& context, JacobiOptions plan) {
-  plan.iterations = 10000;
-  plan.tolerance = 1e-3;
-  plan.check_every = 1;
-  Run<double> every(context, plan, 1);
-  const auto needed = every.solver.advance(plan.iterations);
-  EXPECT(every.solver.residuals().converged() && needed == every.solver.iterations() && needed < plan.iterations);
+void the_end_is_where_the_plan_says(const Context& context, JacobiOptions options) {
+  options.iterations = 10000;
+  options.tolerance = 1e-3;
+  options.check_every = 1;
+  options.threads = 1;
+  RankSolver<double> every(context, options);
+  const auto needed = every.solver.advance(options.iterations);
+  EXPECT(every.solver.residuals().converged() && needed == every.solver.iterations() && needed < options.iterations);
   EXPECT(every.solver.residuals().kept().back().iteration == needed - 1 &&
          every.solver.residuals().kept().back().value <= 1e-3);
   every.halos.close();
-  plan.check_every = 64;  // residuals of iterations 0, 64, 128, ...
-  Run<double> seldom(context, plan, 1);
-  EXPECT(seldom.solver.advance(plan.iterations) == (needed - 1 + 63) / 64 * 64 + 1 &&
+  options.check_every = 64;  // residuals of iterations 0, 64, 128, ...
+  RankSolver<double> seldom(context, options);
+  EXPECT(seldom.solver.advance(options.iterations) == (needed - 1 + 63) / 64 * 64 + 1 &&
          seldom.solver.residuals().converged());
   seldom.halos.close();
 }
@@ -116,20 +112,21 @@ void the_end_is_where_the_plan_says(const Context& context, JacobiOptions plan) 
 void on_every_grid(const Context& context) {
   for (int across = 1; across <= context.size; ++across) {
     if (context.size % across != 0) continue;
-    JacobiOptions plan;
-    plan.grid = {across, context.size / across};
-    plan.domain = {wide / plan.grid[0], high / plan.grid[1]};
-    plan.iterations = 40;
+    JacobiOptions options;
+    options.grid = {across, context.size / across};
+    options.domain = {wide / options.grid[0], high / options.grid[1]};
+    options.iterations = 40;
     for (const bool overlap : {false, true}) {
-      plan.overlap = overlap;
+      options.overlap = overlap;
       for (const int threads : {1, 2, 3}) {
-        the_field_is_the_same<double>(context, plan, threads);
-        the_field_is_the_same<float>(context, plan, threads);
+        options.threads = threads;
+        the_field_is_the_same<double>(context, options);
+        the_field_is_the_same<float>(context, options);
       }
     }
-    a_nan_stops_it<double>(context, plan);
-    a_nan_stops_it<float>(context, plan);
-    the_end_is_where_the_plan_says(context, plan);
+    a_nan_stops_it<double>(context, options);
+    a_nan_stops_it<float>(context, options);
+    the_end_is_where_the_plan_says(context, options);
   }
 }
 

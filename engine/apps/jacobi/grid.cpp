@@ -21,27 +21,29 @@ const char* name_of(Side side) {
   return "";
 }
 
-Grid::Grid(const JacobiOptions& plan, int rank)
-    : wide_(plan.grid[0]),
-      high_(plan.grid[1]),
-      columns_(plan.domain[0]),
-      rows_(plan.domain[1]),
-      across_(rank % plan.grid[0]),
-      along_(rank / plan.grid[0]) {}
+Grid::Grid(std::array<int, 2> processes, std::array<std::int64_t, 2> domain, int rank)
+    : processes_x_(processes[0]),
+      processes_y_(processes[1]),
+      columns_(domain[0]),
+      rows_(domain[1]),
+      x_(rank % processes[0]),
+      y_(rank / processes[0]) {}
 
 std::optional<int> Grid::neighbour(Side side) const {
-  const std::int64_t across = across_ + (side == Side::right ? 1 : side == Side::left ? -1 : 0);
-  const std::int64_t along = along_ + (side == Side::down ? 1 : side == Side::up ? -1 : 0);
-  if (across < 0 || across >= wide_ || along < 0 || along >= high_) return std::nullopt;
-  return static_cast<int>(along * wide_ + across);
+  const std::int64_t x = x_ + (side == Side::right ? 1 : side == Side::left ? -1 : 0);
+  const std::int64_t y = y_ + (side == Side::down ? 1 : side == Side::up ? -1 : 0);
+  if (x < 0 || x >= processes_x_ || y < 0 || y >= processes_y_) return std::nullopt;
+  return static_cast<int>(y * processes_x_ + x);
+}
+
+std::uint64_t Grid::messages() const {
+  return 2 * static_cast<std::uint64_t>((processes_x_ - 1) * processes_y_ + (processes_y_ - 1) * processes_x_);
 }
 
 Region Grid::free() const {
   return {neighbour(Side::left) ? 0 : 1, columns_ - (neighbour(Side::right) ? 0 : 1), neighbour(Side::up) ? 0 : 1,
           rows_ - (neighbour(Side::down) ? 0 : 1)};
 }
-
-Region Grid::interior() const { return {1, columns_ - 1, 1, rows_ - 1}; }
 
 std::array<Region, 4> Grid::edges() const {
   const Region all = free();

@@ -7,12 +7,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "jacobi/options.hpp"
-
 namespace volley::jacobi {
 
 enum class Side { left, right, up, down };
-inline constexpr std::array sides{Side::left, Side::right, Side::up, Side::down};
 [[nodiscard]] const char* name_of(Side side);
 
 // Points [x0, x1) × [y0, y1) of a local domain.
@@ -25,38 +22,41 @@ struct Region {
   [[nodiscard]] std::int64_t points() const { return empty() ? 0 : (x1 - x0) * (y1 - y0); }
 };
 
-// Where the process `rank` is: ranks fill the grid row by row.
+// One process of a grid of `processes` (along x and y), each with a domain of so many points. Ranks fill the grid row
+// by row.
 class Grid {
  public:
-  Grid(const JacobiOptions& plan, int rank);
+  Grid(std::array<int, 2> processes, std::array<std::int64_t, 2> domain, int rank);
 
   [[nodiscard]] std::int64_t columns() const { return columns_; }  // of the local domain
   [[nodiscard]] std::int64_t rows() const { return rows_; }
-  [[nodiscard]] std::int64_t all_columns() const { return wide_ * columns_; }  // of the global domain
-  [[nodiscard]] std::int64_t all_rows() const { return high_ * rows_; }
-  [[nodiscard]] std::int64_t first_column() const { return across_ * columns_; }  // the local domain's, globally
-  [[nodiscard]] std::int64_t first_row() const { return along_ * rows_; }
-  // Points that an iteration updates: all but the outermost of the global domain.
-  [[nodiscard]] std::int64_t updates() const { return (all_columns() - 2) * (all_rows() - 2); }
-
+  [[nodiscard]] std::int64_t all_columns() const { return processes_x_ * columns_; }  // of the global domain
+  [[nodiscard]] std::int64_t all_rows() const { return processes_y_ * rows_; }
+  [[nodiscard]] std::int64_t first_column() const { return x_ * columns_; }  // the local domain's, globally
+  [[nodiscard]] std::int64_t first_row() const { return y_ * rows_; }
+  // Where this process is in the grid.
+  [[nodiscard]] std::int64_t x() const { return x_; }
+  [[nodiscard]] std::int64_t y() const { return y_; }
   [[nodiscard]] std::optional<int> neighbour(Side side) const;
+  // Messages of one iteration, of all processes.
+  [[nodiscard]] std::uint64_t messages() const;
+
+  [[nodiscard]] Region all() const { return {0, columns_, 0, rows_}; }
   // The points of the local domain that are not fixed.
   [[nodiscard]] Region free() const;
   // Those among them whose new values need no halo.
-  [[nodiscard]] Region interior() const;
-  // The free points that are not interior: a column or a row for each neighbour; the columns have the corners.
+  [[nodiscard]] Region interior() const { return {1, columns_ - 1, 1, rows_ - 1}; }
+  // The free points that are not interior, in the order of Side: a column or a row for each neighbour; the columns have
+  // the corners.
   [[nodiscard]] std::array<Region, 4> edges() const;
-  // Position of this process among those of its row and of its column: even ones pair up with the next one first.
-  [[nodiscard]] std::int64_t across() const { return across_; }
-  [[nodiscard]] std::int64_t along() const { return along_; }
 
  private:
-  std::int64_t wide_;
-  std::int64_t high_;
+  std::int64_t processes_x_;
+  std::int64_t processes_y_;
   std::int64_t columns_;
   std::int64_t rows_;
-  std::int64_t across_;
-  std::int64_t along_;
+  std::int64_t x_;
+  std::int64_t y_;
 };
 
 // The fixed value of a point on the global boundary: sin(pi j / (Ny - 1)) in the left column at row j, e^-pi times that

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "measure/memory.hpp"
-
 #include "measure/timing_loop.hpp"
 #include "mpi/text.hpp"
 
@@ -17,7 +16,7 @@ constexpr std::size_t compared_at_once = std::size_t{1} << 20;
 // Of the places of messages that share a buffer.
 constexpr std::size_t place_alignment = 4096;
 
-bool upright(Side side) { return side == Side::left || side == Side::right; }
+bool is_column(Side side) { return side == Side::left || side == Side::right; }
 
 // The first point of a message and the step to the next: the domain's own, or `outside` it.
 template <class Real>
@@ -47,74 +46,58 @@ void compare_part(const std::byte* found, const std::byte* expected, std::size_t
 }  // namespace
 
 Halos::Halos(const Context& context, const Grid& grid, const TransportEntry& entry, std::size_t point_bytes)
-    : context_(context),
-      grid_(grid),
-      entry_(entry),
-      point_bytes_(point_bytes),
-      places_(entry.memory == MemoryKind::device ? 2 : 1) {
+    : context_(context), grid_(grid), entry_(entry), places_(entry.memory == MemoryKind::device ? 2 : 1) {
   // Four rounds: in each a process belongs to one pair at most.
-  for (const bool even : {true, false}) join(Side::right, (grid.across() % 2 == 0) == even);
-  for (const bool even : {true, false}) join(Side::down, (grid.along() % 2 == 0) == even);
+  for (const bool even : {true, false}) pair_up(Side::right, (grid.x() % 2 == 0) == even);
+  for (const bool even : {true, false}) pair_up(Side::down, (grid.y() % 2 == 0) == even);
+  for (auto& neighbour : neighbours_) {
+    neighbour.points = static_cast<std::size_t>(is_column(neighbour.side) ? grid.rows() : grid.columns());
+    neighbour.bytes = neighbour.points * point_bytes;
+    neighbour.stride = (neighbour.bytes + 2 * guard_bytes + place_alignment - 1) / place_alignment * place_alignment;
+  }
 }
 
-// Each process that `asks` joins its neighbour on `side`; the others are joined from the opposite side.
-void Halos::join(Side side, bool asks) {
+// Each process that `asks` pairs up with its neighbour on `side`, the others with that on the opposite side.
+void Halos::pair_up(Side side, bool asks) {
   const Side opposite = side == Side::right ? Side::left : Side::up;
-  const auto neighbour = grid_.neighbour(asks ? side : opposite);
+  const auto other = grid_.neighbour(asks ? side : opposite);
   std::vector<int> ranks;
-  if (neighbour) ranks = asks ? std::vector{context_.rank, *neighbour} : std::vector{*neighbour, context_.rank};
+  if (other) ranks = asks ? std::vector{context_.rank, *other} : std::vector{*other, context_.rank};
   auto pair = join_group(context_, ranks);
   if (!pair) return;
-  NeighbourHalo& link = links_.emplace_back();
-  link.side = asks ? side : opposite;
-  link.pair = std::move(*pair);
-  link.points = static_cast<std::size_t>(upright(side) ? grid_.rows() : grid_.columns());
-  link.link = entry_.make();
+  Neighbour& neighbour = neighbours_.emplace_back();
+  neighbour.side = asks ? side : opposite;
+  neighbour.pair = std::move(*pair);
+  neighbour.transport = entry_.make();
 }
 
-// What solving on devices needs, whatever moves the halos; then what the transport needs.
-std::string Halos::own_reason(const Plan& plan) {
-  const auto excluded = plan.excluded.find(entry_.name);
-  if (entry_.memory == MemoryKind::device) {
-    const RankFacts& self = context_.ranks[static_cast<std::size_t>(context_.rank)];
-    if (!self.device) return context_.gpus.reason;
-    for (const RankFacts& other : context_.ranks) {
-      if (plan.share_device || other.rank == self.rank || !same_device(self, other)) continue;
-      return "two ranks are on one device, " + self.device->name + " " + self.device->uuid +
-             "; --share-gpu allows that, --gpus chooses others";
-    }
-  }
-  // Without neighbours nothing is opened that could end the process.
-  if (excluded != plan.excluded.end() && context_.size > 1) return excluded->second;
-  for (auto& link : links_) {
-    const std::string reason = link.link->unavailable(context_, link.pair);
+std::string Halos::unavailable() {
+  for (auto& neighbour : neighbours_) {
+    const std::string reason = neighbour.transport->unavailable(context_, neighbour.pair);
     if (!reason.empty()) return reason;
   }
   return {};
 }
 
-std::string Halos::unavailable(const Plan& plan) {
-  const auto reasons = mpi::all_gather(own_reason(plan), context_.world.get());
-  const auto first = std::find_if(reasons.begin(), reasons.end(), [](const auto& reason) { return !reason.empty(); });
-  if (first == reasons.end()) return {};
-  if (std::all_of(first, reasons.end(), [&](const auto& reason) { return reason == *first; })) return *first;
-  return *first + " (rank " + std::to_string(first - reasons.begin()) + ")";
-}
-
-void Halos::open() {
-  for (auto& link : links_) {
-    link.bytes = link.points * point_bytes_;
-    link.stride = (link.bytes + 2 * guard_bytes + place_alignment - 1) / place_alignment * place_alignment;
-    const std::size_t capacity = (places_ - 1) * link.stride + link.bytes;
-    link.memory = make_memory(entry_.memory);
-    link.buffers = link.memory->reserve(capacity);
-    link.link->open(context_, link.pair, link.buffers, capacity);
-    link.link->open_halo(link.view(place_));
+// A rank that failed with one neighbour goes on with the next: that one waits for it.
+std::string Halos::open() {
+  std::string reason;
+  for (auto& neighbour : neighbours_) {
+    const std::size_t capacity = (places_ - 1) * neighbour.stride + neighbour.bytes;
+    neighbour.memory = make_memory(entry_.memory);
+    neighbour.buffers = neighbour.memory->reserve(capacity);
+    try {
+      neighbour.transport->open(context_, neighbour.pair, neighbour.buffers, capacity);
+      neighbour.transport->open_halo(neighbour.view(place_));
+    } catch (const std::exception& failure) {
+      if (reason.empty()) reason = failure.what();
+    }
   }
+  return reason;
 }
 
 void Halos::close() {
-  for (auto& link : links_) link.link->close();
+  for (auto& neighbour : neighbours_) neighbour.transport->close();
   VOLLEY_MPI(MPI_Barrier(context_.world.get()));
 }
 
@@ -124,146 +107,121 @@ void Halos::turn() {
 }
 
 std::array<View, 4> Halos::messages() const {
-  std::array<View, 4> found{};
-  for (const auto& link : links_) found[static_cast<std::size_t>(link.side)] = link.view(place_);
-  return found;
+  std::array<View, 4> views{};
+  for (const auto& neighbour : neighbours_) views[static_cast<std::size_t>(neighbour.side)] = neighbour.view(place_);
+  return views;
 }
 
 template <class Real>
 void Halos::pack(const Plane<Real>& plane) {
-  for (auto& link : links_) {
-    const auto [from, step] = line_of_points(plane, grid_, link.side, 0);
-    auto* to = reinterpret_cast<Real*>(link.view(place_).send);
-    if (!upright(link.side)) std::copy_n(from, link.points, to);
-    else
-      for (std::size_t i = 0; i < link.points; ++i) to[i] = from[static_cast<std::int64_t>(i) * step];
+  for (auto& neighbour : neighbours_) {
+    const auto [from, step] = line_of_points(plane, grid_, neighbour.side, 0);
+    auto* to = reinterpret_cast<Real*>(neighbour.view(place_).send);
+    for (std::size_t i = 0; i < neighbour.points; ++i) to[i] = from[static_cast<std::int64_t>(i) * step];
   }
 }
 
 template <class Real>
 void Halos::unpack(const Plane<Real>& plane) {
-  for (auto& link : links_) {
-    const auto [to, step] = line_of_points(plane, grid_, link.side, 1);
-    const auto* from = reinterpret_cast<const Real*>(link.view(place_).recv);
-    if (!upright(link.side)) std::copy_n(from, link.points, to);
-    else
-      for (std::size_t i = 0; i < link.points; ++i) to[static_cast<std::int64_t>(i) * step] = from[i];
+  for (auto& neighbour : neighbours_) {
+    const auto [to, step] = line_of_points(plane, grid_, neighbour.side, 1);
+    const auto* from = reinterpret_cast<const Real*>(neighbour.view(place_).recv);
+    for (std::size_t i = 0; i < neighbour.points; ++i) to[static_cast<std::int64_t>(i) * step] = from[i];
   }
 }
 
-void Halos::leave(gpu::StreamHandle cuda_stream) {
-  for (auto& link : links_) link.link->leave(link.view(place_), cuda_stream);
+double Halos::verify_pattern() {
+  const double first_s = verify_pattern_at_next_place();
+  for (std::size_t place = 1; place < places_; ++place) (void)verify_pattern_at_next_place();
+  return first_s;
 }
 
-void Halos::start() {
-  for (auto& link : links_) link.link->start(link.view(place_));
-}
-
-void Halos::progress() {
-  for (auto& link : links_) link.link->progress();
-}
-
-void Halos::finish() {
-  for (auto& link : links_) link.link->finish();
-}
-
-void Halos::arrive(gpu::StreamHandle cuda_stream) {
-  for (auto& link : links_) link.link->arrive(link.view(place_), cuda_stream);
-}
-
-bool Halos::host_driven() const { return !links_.empty() && links_.front().link->host_driven(); }
-
-bool Halos::bounces() const { return !links_.empty() && links_.front().link->staged_through_host(); }
-
-double Halos::prove() {
-  const double cold_s = prove_place();
-  for (std::size_t place = 1; place < places_; ++place) (void)prove_place();
-  return cold_s;
-}
-
-double Halos::prove_place() {
+double Halos::verify_pattern_at_next_place() {
   turn();
   ++repetition_;
-  const auto seed = [&](const NeighbourHalo& link, int direction) {
-    return seed_of({link.bytes, static_cast<std::uint64_t>(direction), repetition_});
+  const auto seed = [&](const Neighbour& neighbour, int direction) {
+    return seed_of({neighbour.bytes, static_cast<std::uint64_t>(direction), repetition_});
   };
-  for (auto& link : links_) {
-    const View view = link.view(place_);
-    link.memory->fill(view.send, view.bytes, seed(link, link.pair.self));
-    link.memory->poison(view.recv, view.bytes, seed(link, link.pair.peer()));
+  for (auto& neighbour : neighbours_) {
+    const View view = neighbour.view(place_);
+    neighbour.memory->fill(view.send, view.bytes, seed(neighbour, neighbour.pair.self));
+    neighbour.memory->poison(view.recv, view.bytes, seed(neighbour, neighbour.pair.peer()));
   }
-  const auto settle = [&] {
-    for (auto& link : links_) link.memory->settle();
-  };
   VOLLEY_MPI(MPI_Barrier(context_.world.get()));
-  const double elapsed_s = timed(
-      [&](std::uint64_t) {
-        leave(nullptr);
-        settle();
-        start();
-        finish();
-        arrive(nullptr);
-        settle();
-        progress();
-      },
-      1);
-  for (auto& link : links_) {
-    const auto mismatch = link.memory->check(link.view(place_).recv, link.bytes, seed(link, link.pair.peer()));
-    if (mismatch) note(link, *mismatch);
+  const double elapsed_s = timed([&](std::uint64_t) { exchange_from_host(); }, 1);
+  for (auto& neighbour : neighbours_) {
+    const auto mismatch =
+        neighbour.memory->check(neighbour.view(place_).recv, neighbour.bytes, seed(neighbour, neighbour.pair.peer()));
+    if (mismatch) keep_first(neighbour, *mismatch);
     ++compared_;
   }
   return elapsed_s;
 }
 
+// An exchange whose halos are usable at its end.
+void Halos::exchange_from_host() {
+  const auto settle = [&] {
+    for (auto& neighbour : neighbours_) neighbour.memory->settle();
+  };
+  leave(nullptr);
+  settle();
+  start();
+  finish();
+  arrive(nullptr);
+  settle();
+  progress();
+}
+
 void Halos::poison() {
   ++repetition_;
   since_poison_ = 0;
-  for (auto& link : links_) {
-    const auto peer = static_cast<std::uint64_t>(link.pair.peer());
-    const View next = link.view((place_ + 1) % places_);
-    link.memory->poison(next.recv, next.bytes, seed_of({next.bytes, peer, repetition_}));
+  for (auto& neighbour : neighbours_) {
+    const auto peer = static_cast<std::uint64_t>(neighbour.pair.peer());
+    const View next = neighbour.view((place_ + 1) % places_);
+    neighbour.memory->poison(next.recv, next.bytes, seed_of({next.bytes, peer, repetition_}));
   }
 }
 
 void Halos::compare() {
-  for (auto& link : links_) {
+  for (const auto& neighbour : neighbours_) {
     for (std::size_t back = std::min(since_poison_, places_); back-- > 0;) {
-      compare_place(link, (place_ + places_ - back) % places_);
+      compare_place(neighbour, (place_ + places_ - back) % places_);
     }
   }
 }
 
-void Halos::compare_place(NeighbourHalo& link, std::size_t place) {
-  const View view = link.view(place);
-  std::vector<std::byte> mine;
-  std::vector<std::byte> theirs;
-  std::vector<std::byte> here;
-  Mismatch wrong;
+void Halos::compare_place(const Neighbour& neighbour, std::size_t place) {
+  const View view = neighbour.view(place);
+  std::vector<std::byte> sent;
+  std::vector<std::byte> expected;
+  std::vector<std::byte> received;
+  Mismatch mismatch;
   for (std::size_t offset = 0; offset < view.bytes; offset += compared_at_once) {
     const std::size_t part = std::min(compared_at_once, view.bytes - offset);
-    for (auto* bytes : {&mine, &theirs, &here}) bytes->resize(part);
-    link.memory->read(mine.data(), view.send + offset, part);
-    link.memory->read(here.data(), view.recv + offset, part);
-    VOLLEY_MPI(MPI_Sendrecv(mine.data(), static_cast<int>(part), MPI_BYTE, link.pair.peer(), 0, theirs.data(),
-                            static_cast<int>(part), MPI_BYTE, link.pair.peer(), 0, link.pair.control.get(),
-                            MPI_STATUS_IGNORE));
-    compare_part(here.data(), theirs.data(), part, offset, wrong);
+    const auto count = static_cast<int>(part);
+    for (auto* bytes : {&sent, &expected, &received}) bytes->resize(part);
+    neighbour.memory->read(sent.data(), view.send + offset, part);
+    neighbour.memory->read(received.data(), view.recv + offset, part);
+    const int peer = neighbour.pair.peer();
+    VOLLEY_MPI(MPI_Sendrecv(sent.data(), count, MPI_BYTE, peer, 0, expected.data(), count, MPI_BYTE, peer, 0,
+                            neighbour.pair.control.get(), MPI_STATUS_IGNORE));
+    compare_part(received.data(), expected.data(), part, offset, mismatch);
   }
-  if (wrong.wrong_bytes > 0) note(link, wrong);
+  if (mismatch.wrong_bytes > 0) keep_first(neighbour, mismatch);
   ++compared_;
 }
 
-void Halos::note(const NeighbourHalo& link, const Mismatch& mismatch) {
-  if (found_) return;
-  found_ = WrongHalo{mismatch, link.side, link.pair.ranks[static_cast<std::size_t>(link.pair.peer())]};
-  found_->mismatch.rank = context_.rank;
+void Halos::keep_first(const Neighbour& neighbour, const Mismatch& mismatch) {
+  if (wrong_) return;
+  wrong_ = WrongHalo{mismatch, neighbour.side, neighbour.pair.rank(neighbour.pair.peer())};
+  wrong_->mismatch.rank = context_.rank;
 }
 
 std::optional<WrongHalo> Halos::wrong() const {
-  int finder = found_ ? context_.rank : std::numeric_limits<int>::max();
+  int finder = wrong_ ? context_.rank : std::numeric_limits<int>::max();
   VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &finder, 1, MPI_INT, MPI_MIN, context_.world.get()));
   if (finder == std::numeric_limits<int>::max()) return std::nullopt;
-  return mpi::broadcast_value(found_.value_or(WrongHalo{}), finder, context_.world.get());
+  return mpi::broadcast_value(wrong_.value_or(WrongHalo{}), finder, context_.world.get());
 }
 
 template void Halos::pack(const Plane<double>&);

@@ -11,7 +11,6 @@
 #include "group/context.hpp"
 #include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"
-#include "record/plan.hpp"
 #include "transport/registry.hpp"
 
 namespace volley::jacobi {
@@ -23,14 +22,17 @@ struct WrongHalo {
   int neighbour = 0;
 };
 
+// Every call is collective over the world, but those on points.
 class Halos {
  public:
-  // Pairs every process with its neighbours. Collective over the world, as every call but those on points.
+  // Pairs every process with its neighbours.
   Halos(const Context& context, const Grid& grid, const TransportEntry& entry, std::size_t point_bytes);
 
-  // Why this rank or another cannot use the transport; the same on all. Empty when all can.
-  [[nodiscard]] std::string unavailable(const Plan& plan);
-  void open();
+  // Why this rank cannot use the transport; empty when it can.
+  [[nodiscard]] std::string unavailable();
+  // Returns why this rank could not open the transport; empty when it could. Where one could not, all ranks call
+  // close().
+  [[nodiscard]] std::string open();
   // Lets go of everything but the messages' memory, which goes with this object: libraries may have mapped it.
   void close();
 
@@ -46,17 +48,27 @@ class Halos {
   void unpack(const Plane<Real>& plane);  // the messages go around the domain
 
   // An exchange; see transport/transport.hpp.
-  void leave(gpu::StreamHandle cuda_stream);
-  void start();
-  void progress();
-  void finish();
-  void arrive(gpu::StreamHandle cuda_stream);
-  [[nodiscard]] bool host_driven() const;
-  [[nodiscard]] bool bounces() const;
+  void leave(gpu::StreamHandle cuda_stream) {
+    for (auto& each : neighbours_) each.transport->leave(each.view(place_), cuda_stream);
+  }
+  void start() {
+    for (auto& each : neighbours_) each.transport->start(each.view(place_));
+  }
+  void progress() {
+    for (auto& each : neighbours_) each.transport->progress();
+  }
+  void finish() {
+    for (auto& each : neighbours_) each.transport->finish();
+  }
+  void arrive(gpu::StreamHandle cuda_stream) {
+    for (auto& each : neighbours_) each.transport->arrive(each.view(place_), cuda_stream);
+  }
+  [[nodiscard]] bool host_driven() const { return !none() && neighbours_[0].transport->host_driven(); }
+  [[nodiscard]] bool staged_through_host() const { return !none() && neighbours_[0].transport->staged_through_host(); }
 
-  // Exchanges the verification pattern (measure/pattern.hpp) once at every place, on fresh buffers: returns the seconds
-  // of the first on this rank, and looks at every byte and guard.
-  [[nodiscard]] double prove();
+  // Exchanges the verification pattern (host/pattern.hpp) once at every place, on fresh buffers: returns the seconds of
+  // the first on this rank, and looks at every byte and guard.
+  [[nodiscard]] double verify_pattern();
   // Makes what the next exchange will overwrite wrong.
   void poison();
   // Compares what came since poison(), at each place the last, with what the neighbours' send buffers hold, byte for
@@ -65,37 +77,36 @@ class Halos {
   // The wrong halo of the lowest rank that found one; the same on all.
   [[nodiscard]] std::optional<WrongHalo> wrong() const;
   [[nodiscard]] std::uint64_t compared() const { return compared_; }  // messages that this rank received and looked at
-  [[nodiscard]] std::size_t neighbours() const { return links_.size(); }
+  [[nodiscard]] bool none() const { return neighbours_.empty(); }     // this process has no neighbours
 
  private:
-  struct NeighbourHalo {
+  struct Neighbour {
     Side side;
     RankGroup pair;
-    std::size_t points = 0;
+    std::unique_ptr<Transport> transport;
     std::unique_ptr<Memory> memory;
-    std::unique_ptr<Transport> link;
     Buffers buffers;
+    std::size_t points = 0;
     std::size_t bytes = 0;
-    std::size_t stride = 0;  // from place to place
+    std::size_t stride = 0;  // bytes from place to place
     [[nodiscard]] View view(std::size_t place) const {
       return {buffers.send + place * stride, buffers.recv + place * stride, bytes};
     }
   };
-  void join(Side side, bool asks);
-  [[nodiscard]] std::string own_reason(const Plan& plan);
-  [[nodiscard]] double prove_place();
-  void compare_place(NeighbourHalo& link, std::size_t place);
-  void note(const NeighbourHalo& link, const Mismatch& mismatch);
+  void pair_up(Side side, bool asks);
+  [[nodiscard]] double verify_pattern_at_next_place();
+  void exchange_from_host();
+  void compare_place(const Neighbour& neighbour, std::size_t place);
+  void keep_first(const Neighbour& neighbour, const Mismatch& mismatch);
 
   const Context& context_;
   const Grid& grid_;
   const TransportEntry& entry_;
-  std::size_t point_bytes_;
   std::size_t places_;
-  std::vector<NeighbourHalo> links_;
+  std::vector<Neighbour> neighbours_;
   std::size_t place_ = 0;         // in hand
   std::size_t since_poison_ = 0;  // exchanges
-  std::optional<WrongHalo> found_;
+  std::optional<WrongHalo> wrong_;
   std::uint64_t compared_ = 0;
   std::uint64_t repetition_ = 0;
 };

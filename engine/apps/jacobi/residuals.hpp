@@ -1,6 +1,8 @@
-// What a solution tells while it goes on: where its time goes, and its residuals; when there is one, what it says.
+// The residual of an iteration is the largest change of any point.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -8,36 +10,38 @@
 
 namespace volley::jacobi {
 
-// Seconds of this rank, over all iterations.
-struct Parts {
-  double interior_s = 0;   // new values that need no halo; without overlap all new values
-  double edges_s = 0;      // with overlap: those that do
-  double pack_s = 0;       // halos to and from their messages
-  double exchange_s = 0;   // starting the messages and waiting for them
-  double reduction_s = 0;  // the residual of all ranks
-};
-
 struct Residual {
   std::uint64_t iteration;  // counted from 0
   double value;
 };
 
-class Residuals {
+class ResidualHistory {
  public:
-  explicit Residuals(const JacobiOptions& plan) : plan_(plan) {}
+  explicit ResidualHistory(const JacobiOptions& options) : options_(options) {}
 
   // Whether this iteration has one.
-  [[nodiscard]] bool due(std::uint64_t iteration) const;
+  [[nodiscard]] bool due(std::uint64_t iteration) const {
+    return iteration + 1 == options_.iterations || iteration % options_.check_every == 0;
+  }
   // Takes the bits of one, a number that is not negative or a NaN. The calls are in the order of the iterations.
-  void take(std::uint64_t iteration, std::uint64_t bits);
+  void take(std::uint64_t iteration, std::uint64_t bits) {
+    const std::uint64_t every = options_.check_every;
+    // From one that is kept to the next: the smallest multiple of `check_every` that is no less than a hundred.
+    const std::uint64_t apart = every >= 100 ? every : (100 + every - 1) / every * every;
+    if (!kept_.empty() && kept_.back().iteration % apart != 0) kept_.pop_back();
+    const auto value = std::bit_cast<double>(bits);
+    kept_.push_back({iteration, value});
+    broken_ = !std::isfinite(value);
+    converged_ = value <= options_.tolerance;
+  }
 
   [[nodiscard]] bool converged() const { return converged_; }
-  [[nodiscard]] bool broken() const { return broken_; }  // it is no finite number
+  [[nodiscard]] bool broken() const { return broken_; }  // the last one is no finite number
   // The last one, and those of about every hundredth iteration.
   [[nodiscard]] const std::vector<Residual>& kept() const { return kept_; }
 
  private:
-  const JacobiOptions& plan_;
+  const JacobiOptions& options_;
   std::vector<Residual> kept_;
   bool converged_ = false;
   bool broken_ = false;

@@ -1,58 +1,75 @@
-// The iterations: halos, the new values, the residual; and where their time goes.
+// Solves a rank's part of the problem: on the cores of its processor, or on its device.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <functional>
-#include <vector>
+#include <memory>
+#include <optional>
 
-#include "jacobi/field.hpp"
+#include "group/context.hpp"
+#include "jacobi/grid.hpp"
 #include "jacobi/halos.hpp"
 #include "jacobi/options.hpp"
 #include "jacobi/residuals.hpp"
-#include "mpi/communicator.hpp"
 
 namespace volley::jacobi {
 
-template <class Real>
+// Seconds of this rank, over all iterations.
+struct TimeParts {
+  double interior_s = 0;   // new values that need no halo; without overlap all new values
+  double edges_s = 0;      // with overlap: those that do
+  double pack_s = 0;       // halos to and from their messages
+  double exchange_s = 0;   // starting the messages and waiting for them
+  double reduction_s = 0;  // the residual of all ranks
+};
+
+// Copies and iterations are collective.
 class Solver {
  public:
-  Solver(const Context& context, const JacobiOptions& plan, const Grid& grid, Team& team, Field<Real>& field,
-         Halos& halos);
+  virtual ~Solver() = default;
 
-  // How results are stored from now on.
-  void use(Stores stores) { stores_ = stores; }
+  // Threads of the processor that compute; 0 on a device.
+  [[nodiscard]] virtual int threads() const = 0;
+  // Copies every point, from the one plane to the other, so many times.
+  virtual void copy(std::uint64_t times) = 0;
+  // Up to `most` iterations more, with open halos. Returns how many there were: fewer where the end came first.
+  virtual std::uint64_t advance(std::uint64_t most) = 0;
 
-  // Up to `most` iterations more. Collective. Returns how many there were: fewer where the end came first.
-  std::uint64_t advance(std::uint64_t most);
+  // See host_field.hpp.
+  [[nodiscard]] virtual std::uint64_t hash() = 0;
+  [[nodiscard]] virtual double deviation() = 0;
+  [[nodiscard]] virtual std::optional<std::array<std::int64_t, 2>> first_broken() = 0;
 
   [[nodiscard]] std::uint64_t iterations() const { return done_; }
-  [[nodiscard]] bool ended() const {
-    return residuals_.converged() || residuals_.broken() || done_ == plan_.iterations;
-  }
-  [[nodiscard]] const Parts& parts() const { return parts_; }
-  [[nodiscard]] const Residuals& residuals() const { return residuals_; }
+  [[nodiscard]] const ResidualHistory& residuals() const { return residuals_; }
+  [[nodiscard]] const TimeParts& parts() const { return parts_; }
+
+ protected:
+  Solver(const Context& context, const JacobiOptions& options, const Grid& grid, Halos& halos);
+
+  // The residual of all ranks from that of each, as the bits of a number that is not negative or a NaN. Such bits are
+  // in the order of their numbers, and every NaN comes behind them: MPI_MAX of numbers may lose a NaN, MPI_MAX of their
+  // bits does not.
+  void reduce(std::uint64_t iteration, std::uint64_t bits);
+  // No iteration follows, whatever the plan says.
+  [[nodiscard]] bool over() const { return residuals_.converged() || residuals_.broken(); }
+
+  const JacobiOptions& options_;
+  const Grid& grid_;
+  Halos& halos_;
+  ResidualHistory residuals_;
+  TimeParts parts_;
+  std::uint64_t done_ = 0;  // iterations that count
 
  private:
-  void step();
-  void exchange_and_sweep();
-  void sweep_while_exchanging();
-  void sweep_shares(const Region& region, const std::function<void()>& between);
-  void reduce();
-
-  const JacobiOptions& plan_;
-  const Grid& grid_;
-  Team& team_;
-  Field<Real>& field_;
-  Halos& halos_;
-  Stores stores_ = Stores::cached;
   Communicator world_;  // for the residual alone
-  Residuals residuals_;
-  struct alignas(64) Share {
-    double largest;
-  };
-  std::vector<Share> shares_;  // of each thread, of the iteration in hand
-  Parts parts_;
-  std::uint64_t done_ = 0;
 };
+
+// `halos` carries points of the plan's precision, in the solver's kind of memory.
+[[nodiscard]] std::unique_ptr<Solver> make_host_solver(const Context& context, const JacobiOptions& options,
+                                                       const Grid& grid, Halos& halos);
+// On the current device. device/*.cu answer where the build has CUDA, device/absent.cpp where it has not.
+[[nodiscard]] std::unique_ptr<Solver> make_device_solver(const Context& context, const JacobiOptions& options,
+                                                         const Grid& grid, Halos& halos);
 
 }  // namespace volley::jacobi

@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
-std::uint64_t mixed(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBULL;
-  return value ^ (value >> 31);
-}
-
 constexpr std::size_t words_of_a_line = 64 / word_bytes;
 // Processors stop fetching ahead at the end of a page; asking for what lies a page ahead makes up to twice the speed.
 constexpr std::size_t ahead_bytes = 4096;

@@ -27,6 +27,13 @@ struct Stamp {
 #define VOLLEY_ON_BOTH
 #endif
 
+// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every bit of the result depends on every bit of the value.
+[[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t mixed(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EBULL;
+  return value ^ (value >> 31);
+}
+
 [[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t tag_of(std::uint64_t seed) { return seed & 0xFF; }
 [[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t base_of(std::uint64_t seed) { return seed & ~std::uint64_t{0xFF}; }
 

@@ -1,10 +1,10 @@
-// A build without CUDA has no transport in device memory, and nobody asks for this.
+// A build without CUDA has no transport in device memory, so that nothing calls this.
 #include "base/errors.hpp"
-#include "jacobi/worker.hpp"
+#include "jacobi/solver.hpp"
 
 namespace volley::jacobi {
 
-std::unique_ptr<Worker> make_device_worker(const Context&, const JacobiOptions&, const Grid&, Halos&) {
+std::unique_ptr<Solver> make_device_solver(const Context&, const JacobiOptions&, const Grid&, Halos&) {
   throw UnsupportedError("this engine was built without CUDA");
 }
 

@@ -7,7 +7,7 @@
 
 #include "gpu/streams.cuh"
 
-namespace volley::jacobi::device {
+namespace volley::jacobi {
 
 class Stopwatch {
  public:
@@ -34,4 +34,4 @@ class Stopwatch {
   std::size_t used_ = 0;
 };
 
-}  // namespace volley::jacobi::device
+}  // namespace volley::jacobi

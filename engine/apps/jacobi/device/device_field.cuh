@@ -10,7 +10,7 @@
 #include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"
 
-namespace volley::jacobi::device {
+namespace volley::jacobi {
 
 template <class Real>
 class DeviceField {
@@ -20,19 +20,19 @@ class DeviceField {
 
   // The points before iteration `iteration`.
   [[nodiscard]] const Plane<Real>& before(std::uint64_t iteration) const { return planes_[iteration % 2]; }
-  // The whole of one plane becomes the whole of the other.
+  // The whole of the plane before `iteration` becomes the whole of the other.
   void copy(std::uint64_t iteration, const gpu::Stream& cuda_stream) const;
 
-  // As in jacobi/field.hpp. They wait for the device.
-  [[nodiscard]] std::uint64_t hash(const Grid& grid, std::uint64_t iteration) const;
-  [[nodiscard]] double error(const Grid& grid, std::uint64_t iteration) const;
-  [[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken(const Grid& grid,
-                                                                        std::uint64_t iteration) const;
+  // Of the points before `iteration`, as in host_field.hpp. They wait for the device.
+  [[nodiscard]] std::uint64_t hash(std::uint64_t iteration) const;
+  [[nodiscard]] double deviation(std::uint64_t iteration) const;
+  [[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken(std::uint64_t iteration) const;
 
  private:
-  std::size_t bytes_;
+  const Grid& grid_;
+  std::size_t plane_bytes_;
   std::array<gpu::DeviceBuffer, 2> memory_;
   std::array<Plane<Real>, 2> planes_;
 };
 
-}  // namespace volley::jacobi::device
+}  // namespace volley::jacobi

@@ -11,25 +11,24 @@
 // 4 × 4, 8 × 4 and 8 × 8.
 #pragma once
 
-#include <cuda/atomic>
-
 #include <cstdint>
 #include <type_traits>
 
-#include "jacobi/device/pitch.hpp"
+#include "gpu/kernels/flag.cuh"
+#include "jacobi/device/layout.hpp"
 #include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"
 
-namespace volley::jacobi::device {
+namespace volley::jacobi {
 
-constexpr int sweep_rows = 8;
-constexpr int sweep_warps = 4;
-constexpr unsigned warp_threads = 32;
-constexpr unsigned every_lane = 0xFFFFFFFFU;
+inline constexpr int sweep_rows = 8;
+inline constexpr int sweep_warps = 4;
+inline constexpr unsigned warp_threads = 32;
+inline constexpr unsigned every_lane = 0xFFFFFFFFU;
 
 // What a thread loads and stores at once.
 template <class Real>
-struct alignas(16) Vector {
+struct alignas(16) PointVector {
   static constexpr int points = 16 / sizeof(Real);
   Real at[points];
 };
@@ -40,16 +39,16 @@ struct ResidualMax {
   unsigned long long bits;
 };
 
-// Where the host reads it. `number` says of which iteration: counted from 1.
-struct Report {
+// Where the host reads it, in host memory. `number` says of which iteration: counted from 1.
+struct ResidualReport {
   std::uint64_t bits;
   std::uint64_t number;
 };
 
 template <class Real>
-struct Bits;
+struct ChangeBits;
 template <>
-struct Bits<double> {
+struct ChangeBits<double> {
   using Type = unsigned long long;
   static __device__ Type of(double change) {
     return static_cast<Type>(__double_as_longlong(change)) & 0x7FFFFFFFFFFFFFFFULL;
@@ -57,11 +56,11 @@ struct Bits<double> {
   static __device__ unsigned long long widened(Type bits) { return bits; }
 };
 template <>
-struct Bits<float> {
+struct ChangeBits<float> {
   using Type = unsigned;
   static __device__ Type of(float change) { return static_cast<Type>(__float_as_int(change)) & 0x7FFFFFFFU; }
   static __device__ unsigned long long widened(Type bits) {
-    return Bits<double>::of(static_cast<double>(__uint_as_float(bits)));
+    return ChangeBits<double>::of(static_cast<double>(__uint_as_float(bits)));
   }
 };
 
@@ -71,7 +70,7 @@ __device__ Number larger(Number a, Number b) {
 }
 
 template <class Real>
-__device__ Real renewed(Real left, Real right, Real above, Real below) {
+__device__ Real new_value(Real left, Real right, Real above, Real below) {
   return Real(0.25) * ((left + right) + (above + below));
 }
 
@@ -83,18 +82,18 @@ __device__ Real renewed(Real left, Real right, Real above, Real below) {
 // Double precision: two ordinary stores took no longer there, and less long where the second-level cache keeps a part
 // of the field until the next iteration.
 template <class Real>
-__device__ void store(Real* to, const Vector<Real>& points) {
+__device__ void store(Real* to, const PointVector<Real>& points) {
   if constexpr (std::is_same_v<Real, float>) {
     __stcs(reinterpret_cast<float4*>(to), reinterpret_cast<const float4&>(points));
   } else {
-    *reinterpret_cast<Vector<Real>*>(to) = points;
+    *reinterpret_cast<PointVector<Real>*>(to) = points;
   }
 }
 
-// Adds what the threads of a block found. Every thread of the block must come here.
+// Takes the largest change that the threads of a block found. Every thread of the block calls it.
 template <class Real>
-__device__ void add_to(ResidualMax* tally, typename Bits<Real>::Type largest) {
-  __shared__ typename Bits<Real>::Type of_warp[warp_threads];
+__device__ void raise_residual(ResidualMax* residual, typename ChangeBits<Real>::Type largest) {
+  __shared__ typename ChangeBits<Real>::Type of_warp[warp_threads];
   for (unsigned step = warp_threads / 2; step > 0; step /= 2) {
     largest = larger(largest, __shfl_xor_sync(every_lane, largest, step));
   }
@@ -103,41 +102,42 @@ __device__ void add_to(ResidualMax* tally, typename Bits<Real>::Type largest) {
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (unsigned warp = 1; warp < blockDim.x / warp_threads; ++warp) largest = larger(largest, of_warp[warp]);
-  atomicMax(&tally->bits, Bits<Real>::widened(largest));
+  atomicMax(&residual->bits, ChangeBits<Real>::widened(largest));
 }
 
-// Tells the host what the iteration before found, and empties its tally for the one after this.
-__device__ inline void publish(ResidualMax* tally, Report* report, std::uint64_t number) {
-  report->bits = tally->bits;
-  cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(report->number).store(number, cuda::memory_order_release);
-  tally->bits = 0;
+// Tells the host the residual of an iteration, and empties it for the iteration after the next.
+__device__ inline void publish_residual(ResidualMax* residual, ResidualReport* report, std::uint64_t number) {
+  report->bits = residual->bits;
+  gpu::kernels::raise(report->number, number);
+  residual->bits = 0;
 }
 
 template <class Real>
-struct Interior {
+struct InteriorSweep {
   Plane<Real> from;
   Plane<Real> to;
   Region region;
   std::int64_t tiles_across;
   std::int64_t tiles;
-  bool upwards;         // the last tiles first
-  ResidualMax* tally;   // of this iteration; null: it has no residual
-  ResidualMax* before;  // of the iteration before; null: it had none
-  Report* report;       // for that one
-  std::uint64_t number;
+  bool upwards;            // the last tiles first
+  ResidualMax* residual;   // of this iteration; null: it has none
+  ResidualMax* previous;   // of the iteration before; null: it had none
+  ResidualReport* report;  // where the host is told that one
+  std::uint64_t number;    // of the iteration before, counted from 1
 };
 
-// `looks` for the residual.
-template <class Real, bool looks>
-__global__ void __launch_bounds__(sweep_warps* warp_threads) sweep_interior(const Interior<Real> job) {
-  using V = Vector<Real>;
-  if (job.before != nullptr && blockIdx.x == 0 && threadIdx.x == 0) publish(job.before, job.report, job.number);
+// `reduces` the changes to the residual.
+template <class Real, bool reduces>
+__global__ void __launch_bounds__(sweep_warps* warp_threads) sweep_interior(const InteriorSweep<Real> job) {
+  using V = PointVector<Real>;
+  if (job.previous != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
+    publish_residual(job.previous, job.report, job.number);
   const std::int64_t tile = job.upwards ? job.tiles - 1 - blockIdx.x : blockIdx.x;
   const int lane = static_cast<int>(threadIdx.x % warp_threads);
   const std::int64_t x = (tile % job.tiles_across * warp_threads + lane) * V::points;
   const std::int64_t y =
       job.region.y0 + (tile / job.tiles_across * sweep_warps + threadIdx.x / warp_threads) * sweep_rows;
-  typename Bits<Real>::Type largest = 0;
+  typename ChangeBits<Real>::Type largest = 0;
   if (y < job.region.y1) {  // the same for all threads of a warp
     V line[sweep_rows + 2];
     Real beside[sweep_rows];  // left of the first lane, right of the last
@@ -167,8 +167,8 @@ __global__ void __launch_bounds__(sweep_warps* warp_threads) sweep_interior(cons
       V fresh;
 #pragma unroll
       for (int p = 0; p < V::points; ++p) {
-        fresh.at[p] = renewed(p == 0 ? left : here.at[p - 1], p == V::points - 1 ? right : here.at[p + 1],
-                              line[i].at[p], line[i + 2].at[p]);
+        fresh.at[p] = new_value(p == 0 ? left : here.at[p - 1], p == V::points - 1 ? right : here.at[p + 1],
+                                line[i].at[p], line[i + 2].at[p]);
       }
       Real* const out = job.to.origin + (y + i) * job.to.stride + x;
       if (whole) store(out, fresh);
@@ -176,11 +176,11 @@ __global__ void __launch_bounds__(sweep_warps* warp_threads) sweep_interior(cons
       for (int p = 0; p < V::points; ++p) {
         const bool mine = whole || (x + p >= job.region.x0 && x + p < job.region.x1);
         if (mine && !whole) out[p] = fresh.at[p];
-        if (looks && mine) largest = larger(largest, Bits<Real>::of(fresh.at[p] - here.at[p]));
+        if (reduces && mine) largest = larger(largest, ChangeBits<Real>::of(fresh.at[p] - here.at[p]));
       }
     }
   }
-  if constexpr (looks) add_to<Real>(job.tally, largest);
+  if constexpr (reduces) raise_residual<Real>(job.residual, largest);
 }
 
-}  // namespace volley::jacobi::device
+}  // namespace volley::jacobi

@@ -1,0 +1,27 @@
+// How the points of a domain lie in device memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace volley::jacobi {
+
+// A warp sweeps this much of a row, 16 bytes a thread. Rows begin at multiples of it, so that every load is aligned and
+// none needs to be asked whether it is still inside.
+inline constexpr std::int64_t pitch_bytes = 512;
+
+// Points from row to row.
+[[nodiscard]] constexpr std::int64_t device_stride(std::int64_t columns, std::size_t point_bytes) {
+  const auto point = static_cast<std::int64_t>(point_bytes);
+  return (columns * point + pitch_bytes - 1) / pitch_bytes * pitch_bytes / point;
+}
+
+// Bytes of both planes, with room for the points left of the first and right of the last.
+[[nodiscard]] constexpr std::uint64_t device_field_bytes(std::int64_t columns, std::int64_t rows,
+                                                         std::size_t point_bytes) {
+  const auto points =
+      static_cast<std::uint64_t>(device_stride(columns, point_bytes)) * static_cast<std::uint64_t>(rows);
+  return 2 * (points * point_bytes + 2 * pitch_bytes);
+}
+
+}  // namespace volley::jacobi

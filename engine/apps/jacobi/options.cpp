@@ -1,0 +1,71 @@
+#include "jacobi/options.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "transport/registry.hpp"
+
+namespace volley::jacobi {
+
+namespace {
+
+// More than any machine has cores; a barrier takes memory for each.
+constexpr int most_threads = 1 << 16;
+
+// Every grid of so many processes, for people: "1 x 6, 2 x 3, 3 x 2, 6 x 1".
+std::string grids_of(std::int64_t ranks) {
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t divisor = 1; divisor * divisor <= ranks; ++divisor) {
+    if (ranks % divisor != 0) continue;
+    divisors.push_back(divisor);
+    if (divisor * divisor != ranks) divisors.push_back(ranks / divisor);
+  }
+  std::sort(divisors.begin(), divisors.end());
+  std::string text;
+  for (const auto across : divisors) {
+    text += (text.empty() ? "" : ", ") + std::to_string(across) + " x " + std::to_string(ranks / across);
+  }
+  return text;
+}
+
+void check_grid(PlanPart& part, const Plan& plan, const JacobiOptions& options) {
+  const auto [across, along] = options.grid;
+  if (std::int64_t{across} * along == plan.world_size) return;
+  part.complain("grid", "a grid of " + std::to_string(across) + " x " + std::to_string(along) +
+                            " processes does not fit " + std::to_string(plan.world_size) +
+                            (plan.world_size == 1 ? " rank" : " ranks") + "; these do: " + grids_of(plan.world_size));
+}
+
+void check_transports(PlanPart& part, const Plan& plan) {
+  std::string names;
+  for (const auto& entry : registry()) {
+    if (entry.halos && !entry.test) names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  for (std::size_t i = 0; i < plan.transports.size(); ++i) {
+    const TransportEntry* entry = find_transport(plan.transports[i]);
+    if (entry == nullptr || entry->halos) continue;
+    part.complain_of_plan(PlanPart::place("transports", i),
+                          "`" + plan.transports[i] + "` carries no halos; those that do: " + names);
+  }
+}
+
+}  // namespace
+
+void read_options(PlanPart& part, const Plan& plan, JacobiOptions& options) {
+  part.two("grid", options.grid, 1);
+  part.two("domain", options.domain, std::int64_t{3});
+  part.choice("precision", options.single_precision, {{"double", false}, {"float", true}});
+  part.integer("iterations", options.iterations, std::uint64_t{1});
+  part.positive("tolerance", options.tolerance);
+  part.integer("check_every", options.check_every, std::uint64_t{1});
+  part.boolean("overlap", options.overlap);
+  part.optional_integer("threads", options.threads, 1);
+  if (options.threads.value_or(1) > most_threads) {
+    part.complain("threads", "expected at most " + std::to_string(most_threads) + " threads on each rank");
+  }
+  check_grid(part, plan, options);
+  check_transports(part, plan);
+}
+
+}  // namespace volley::jacobi

@@ -1,0 +1,85 @@
+#include "jacobi/thread_team.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+
+#include "base/errors.hpp"
+#include "host/placement.hpp"
+
+namespace volley::jacobi {
+
+namespace {
+
+// Where the kernel refuses, the scheduler places the thread: that may be slower and gives the same results.
+void stay_on(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cpu), &set);
+  (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+}  // namespace
+
+ThreadPlan plan_threads(const Job& job, const std::optional<int>& wanted) {
+  const RankFacts& self = job.ranks[static_cast<std::size_t>(job.rank)];
+  const auto sharing = std::count_if(job.ranks.begin(), job.ranks.end(), [&](const RankFacts& other) {
+    return other.node == self.node && other.cores == self.cores;
+  });
+  const auto cores = first_threads(self.cores);
+  ThreadPlan plan;
+  plan.threads = wanted.value_or(std::max(1, static_cast<int>(cores.size()) / static_cast<int>(sharing)));
+  if (sharing == 1 && plan.threads <= static_cast<int>(cores.size())) plan.cpus = cores;
+  return plan;
+}
+
+ThreadTeam::ThreadTeam(const ThreadPlan& plan) : barrier_(plan.threads) {
+  try {
+    for (int thread = 1; thread < plan.threads; ++thread) {
+      const int cpu = plan.cpus.empty() ? -1 : plan.cpus[static_cast<std::size_t>(thread)];
+      others_.emplace_back([this, thread, cpu] { serve(thread, cpu); });
+    }
+  } catch (const std::system_error& error) {
+    const int started = size() - 1;
+    for (int missing = size(); missing < plan.threads; ++missing) barrier_.arrive_and_drop();
+    end();
+    throw UnsupportedError("cannot start " + std::to_string(plan.threads) + " threads, only " +
+                           std::to_string(started) + ": " + error.code().message() + "; --threads takes fewer");
+  }
+  // Last, because threads inherit where they may run.
+  if (!plan.cpus.empty()) stay_on(plan.cpus[0]);
+}
+
+ThreadTeam::~ThreadTeam() { end(); }
+
+void ThreadTeam::end() {
+  work_ = nullptr;
+  barrier_.arrive_and_wait();
+  for (auto& thread : others_) thread.join();
+}
+
+void ThreadTeam::run(const std::function<void(int)>& work) {
+  work_ = &work;
+  barrier_.arrive_and_wait();
+  // Also where thread 0 throws: the others still use what the caller holds.
+  struct WaitForAll {
+    std::barrier<>& barrier;
+    ~WaitForAll() { barrier.arrive_and_wait(); }
+  } wait_for_all{barrier_};
+  work(0);
+}
+
+void ThreadTeam::serve(int thread, int cpu) {
+  if (cpu >= 0) stay_on(cpu);
+  for (;;) {
+    barrier_.arrive_and_wait();
+    if (work_ == nullptr) return;
+    (*work_)(thread);
+    barrier_.arrive_and_wait();
+  }
+}
+
+}  // namespace volley::jacobi
