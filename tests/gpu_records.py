@@ -13,7 +13,7 @@ from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, G
 from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
 from volley.run.plan import Plan
 from volley.run.records import Device, End
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 
 MIB = 1 << 20
 RATES = {

@@ -31,7 +31,8 @@ from volley.run.engine import About
 from volley.run.jobs import Site
 from volley.run.plan import Plan
 from volley.run.records import End, Run
-from volley.run.records_file import LineReader, RunLog
+from volley.run.records_file import LineReader
+from volley.run.run_log import RunLog
 from volley.run.show import render
 
 

@@ -20,7 +20,7 @@ from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import Site
 from volley.run.plan import Plan
 from volley.run.records import End
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.run.show import render
 
 HOST = TransportAbout(name="host", summary="MPI", mpi=True, memory="host", halos=True)

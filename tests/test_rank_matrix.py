@@ -16,7 +16,7 @@ from volley.benchmarks.rank_matrix.remeasure import next_job, next_plan
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, kind_of, results
 from volley.run.plan import Plan
 from volley.run.records import End
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.run.show import render
 
 SLOW = {(0, 2): 2.0, (2, 0): 2.0}
@@ -90,7 +90,7 @@ def test_kinds_are_by_socket_then_node() -> None:
 
 def test_rows_become_cases_with_rates() -> None:
     latency, bandwidth = cases(both({}))
-    assert (latency.pattern, latency.size_bytes, latency.firsts) == ("pingpong", 8, (0, 1, 2, 3))
+    assert (latency.row.pattern, latency.row.size_bytes, latency.firsts) == ("pingpong", 8, (0, 1, 2, 3))
     assert latency.times[0, 1] == 1e-6
     assert bandwidth.rate_Bps((3, 1)) == pytest.approx((1 << 20) / 1e-6)
     assert set(latency.kinds.values()) == {"same socket"}
@@ -284,7 +284,7 @@ def test_a_visit_that_the_budget_left_out_is_no_visit() -> None:
 def test_the_golden_example_is_a_matrix_of_four_ranks() -> None:
     logs = golden("rank-matrix")
     assert all(isinstance(row, RankMatrixRow) for log in logs for row in log.records)
-    assert {case.pattern for case in cases(*logs)} == {"pingpong", "stream"}
+    assert {case.row.pattern for case in cases(*logs)} == {"pingpong", "stream"}
     assert all(len(case.times) == 12 for case in cases(*logs))
 
 

@@ -44,13 +44,13 @@ def _value(point: PointResult) -> Iterator[float]:
 
 def _ranks(case: rank_matrix.RankMatrixCase) -> Iterator[tuple[str, float]]:
     for pair, time_s in case.times.items():
-        value = time_s if case.pattern == "pingpong" else case.rate_Bps(pair)
+        value = time_s if case.row.pattern == "pingpong" else case.rate_Bps(pair)
         if value is not None:
-            yield f"{case.transport} {case.size_bytes} {pair[0]} {pair[1]}", value
+            yield f"{case.row.transport} {case.row.size_bytes} {pair[0]} {pair[1]}", value
 
 
 def _gpus(case: gpu_matrix.GpuMatrixCase) -> Iterator[tuple[str, float]]:
     for pair, time_s in case.times.items():
         value = case.rate_Bps(pair) if case.moved_bytes else time_s
         if value is not None:
-            yield f"{case.section.section} {pair[0]} {pair[1]}", value
+            yield f"{case.row.section} {pair[0]} {pair[1]}", value

@@ -21,8 +21,8 @@ def between_gpus() -> Iterator[str]:
     for case in (case for series in results(read_runs(RECORDS, BENCHMARKS)) for case in series.cases):
         apart = _numbers(case, within=False)
         within = _numbers(case, within=True)
-        window = f"{case.window} × {format_size(case.size_bytes)}"
-        cells = [f"`{case.section.section}`", case.name, case.unit, window, _range(apart)]
+        window = f"{case.row.window} × {format_size(case.row.size_bytes)}"
+        cells = [f"`{case.row.section}`", case.name, case.unit, window, _range(apart)]
         yield f"| {' | '.join(cells)} | {format_sig(median(within)) if within else '–'} |"
 
 

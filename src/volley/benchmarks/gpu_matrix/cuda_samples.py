@@ -1,4 +1,4 @@
-"""The sections of the CUDA sample p2pBandwidthLatencyTest, to the character, for who compares with it.
+"""The sections of the CUDA sample p2pBandwidthLatencyTest, to the character, for people who compare with it.
 
 Source of titles and layout: NVIDIA, cuda-samples, Samples/5_Domain_Specific/p2pBandwidthLatencyTest.  GPUs are numbered
 as CUDA numbers them, and a copy within a GPU counts twice, once read and once written, as there.
@@ -32,7 +32,7 @@ _NOTE = (
 
 
 def render(results: Sequence[GpuMatrixResults], out: TextIO) -> list[str]:
-    """Write the sections of every series that has some; return what a reader of them must know besides."""
+    """Write the sections of each series that has GPUs; return remarks about cells without a number."""
     for each in results:
         if each.devices:
             for line in _lines(each):
@@ -47,7 +47,7 @@ def _lines(results: GpuMatrixResults) -> Iterator[str]:
     for index, device in enumerate(results.devices):
         yield f"Device: {index}, {escape_controls(device.name)}, {_pci(device)}"
     yield from _connectivity(results, numbers)
-    cases = {case.section.section: case for case in results.cases}
+    cases = {case.row.section: case for case in results.cases}
     for section, title in _BANDWIDTHS:
         if section in cases:
             yield title

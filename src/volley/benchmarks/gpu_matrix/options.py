@@ -78,7 +78,6 @@ class GpuMatrixOptions(Options):
     output: OutputOptions = output_group(FORMATS)
 
     def __post_init__(self) -> None:
-        """Refuse a GPU that is named twice."""
         for number in self.job.gpus:
             if self.job.gpus.count(number) > 1:
                 raise UserError(f"--gpus: GPU {number} is named twice; name each GPU once")
@@ -90,5 +89,4 @@ class GpuMatrixOptions(Options):
 
     @property
     def sections(self) -> tuple[str, ...]:
-        """The sections to measure."""
         return self.section or (OF_THE_SAMPLE if self.as_the_sample else USUAL)

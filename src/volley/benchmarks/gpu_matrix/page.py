@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -41,7 +42,6 @@ FORMATS = {"cuda-samples": cuda_samples.render}
 
 
 def reports(results: Sequence[GpuMatrixResults]) -> list[Report]:
-    """Return one report a series."""
     return [
         Report(
             heading=_heading(each),
@@ -85,12 +85,12 @@ def _tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
         ("latency in µs", False, "µs"),
         ("bandwidth between host and GPU in GB/s", True, "GB/s"),
     ):
-        these = [case for case in cases if case.unit == unit and case.with_host is with_host]
+        these = [case for case in cases if case.unit == unit and (case.row.ends != "gpus") is with_host]
         if these:
             firsts = sorted({first for case in these for first in case.firsts})
-            groups = [column for case in these for column in common.columns(case, case.name)]
+            columns = [Column(str(second), digits=3, group=case.name) for case in these for second in case.seconds]
             yield Table(
-                columns=[Column("" if with_host else "GPU"), *groups],
+                columns=[Column("" if with_host else "GPU"), *columns],
                 rows=[["host" if first == HOST else str(first), *_row(these, first)] for first in firsts],
                 title=title,
                 legend=[*(line for case in these for line in _kind_lines(case)), _legend(these)],
@@ -99,17 +99,13 @@ def _tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
 
 
 def _row(cases: Sequence[GpuMatrixCase], first: int) -> Iterator[Cell]:
+    """The colour of a number repeats how the pair compares with the best pair of its matrix."""
     for case in cases:
-        for pair in ((first, second) for second in case.seconds):
-            yield common.shown_cell(case, pair, _style(case, pair))
-
-
-def _style(case: GpuMatrixCase, pair: Pair) -> Style:
-    """Colour repeats what the numbers say."""
-    time_s, best_s = case.times.get(pair), case.best_s
-    if time_s is None or best_s is None or pair[0] == pair[1]:
-        return "dim"
-    return next(style for least, style in _HEAT if best_s / time_s >= least)
+        best_s = min((time_s for pair, time_s in case.times.items() if pair[0] != pair[1]), default=0.0)
+        for second in case.seconds:
+            share = best_s / case.times.get((first, second), math.inf)
+            style = next(style for least, style in _HEAT if share >= least)
+            yield common.shown_cell(case, (first, second), "dim" if first == second else style)
 
 
 def _kind_lines(case: GpuMatrixCase) -> Iterator[str]:
@@ -124,16 +120,16 @@ def _kind_lines(case: GpuMatrixCase) -> Iterator[str]:
 def _legend(cases: Sequence[GpuMatrixCase]) -> str:
     """Say what rows and columns are, and what the numbers are of."""
     parts = []
-    if not cases[0].with_host:
+    if cases[0].row.ends == "gpus":
         parts.append("rows: the GPU that drives, columns: the other one; diagonal: within one GPU")
     if cases[0].unit == "GB/s":
-        sizes = sorted({case.size_bytes for case in cases})
+        sizes = sorted({case.row.size_bytes for case in cases})
         parts.append(f"messages of {' and '.join(map(format_size, sizes))}, each byte counted once; GB/s: 10^9 B/s")
     else:
-        parts += [_METRICS[metric] for metric in dict.fromkeys(case.section.metric for case in cases)]
-    if any(case.section.engine == "copy engine" for case in cases):
+        parts += [_METRICS[metric] for metric in dict.fromkeys(case.row.metric for case in cases)]
+    if any(case.row.engine == "copy engine" for case in cases):
         parts.append("CE: copy engine")
-    if any(case.section.engine == "SM" for case in cases):
+    if any(case.row.engine == "SM" for case in cases):
         parts.append("SM: a kernel's loads and stores")
     if all(case.verified for case in cases):
         parts.append("all verified")
@@ -144,7 +140,7 @@ def _legend(cases: Sequence[GpuMatrixCase]) -> str:
 
 
 def _missing(results: GpuMatrixResults) -> Iterator[Note]:
-    """Say what there is none of."""
+    """Say which GPUs, pairs and facts are missing."""
     for reason in results.reasons:
         yield Note("missing", f"no GPU can be used: {reason}; {HINT}")
     if len(results.devices) == 1:
@@ -182,17 +178,17 @@ def _names(pairs: Sequence[Pair]) -> str:
 
 
 def _data(case: GpuMatrixCase, pair: Pair) -> dict[str, Any]:
-    section, data = case.section, common.data_of(case, pair)
+    row, data = case.row, common.data_of(case, pair)
     return {
         **data,
-        "section": section.section,
-        "figure": section.metric,
-        "mover": section.engine,
-        "way": section.operation,
-        "direction": section.direction,
-        "ends": section.ends,
-        "size_bytes": case.size_bytes,
-        "window": case.window,
+        "section": row.section,
+        "figure": row.metric,
+        "mover": row.engine,
+        "way": row.operation,
+        "direction": row.direction,
+        "ends": row.ends,
+        "size_bytes": row.size_bytes,
+        "window": row.window,
         "first": "host" if pair[0] == HOST else pair[0],
         "second": pair[1],
         "peer_access": {True: "on", False: "off", None: None}[data["peer_access"]],

@@ -86,7 +86,6 @@ class GpuMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="g
 
     @property
     def statuses(self) -> Iterator[Status]:
-        """How each measurement ended."""
         return (cell.status for cell in self.cells)
 
     @property

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.matrix.case import MatrixCase, times_of
@@ -28,18 +27,8 @@ WITHIN = "within a GPU"
 class GpuMatrixCase(MatrixCase):
     """One section: one metric between all GPUs, or between them and the host."""
 
-    section: GpuMatrixRow
+    row: GpuMatrixRow
     """One of its rows, for what all have in common."""
-
-    @property
-    def with_host(self) -> bool:
-        """The host is at one end: there is one row, and not one for each GPU."""
-        return self.section.ends != "gpus"
-
-    @cached_property
-    def best_s(self) -> float | None:
-        """The shortest time between two ends."""
-        return min((time_s for pair, time_s in self.times.items() if pair[0] != pair[1]), default=None)
 
 
 @dataclass(frozen=True)
@@ -59,7 +48,6 @@ class GpuMatrixResults:
 
     @property
     def unreachable(self) -> list[Pair]:
-        """The pairs without peer access."""
         return [pair for pair, can in self.access.items() if can is False]
 
 
@@ -128,18 +116,16 @@ def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequen
                 line_rates[pair] = rate
     kinds = {pair: _kind(pair, cell, line_rates.get(pair)) for pair, cell in cells.items()}
     ratios = compare(times_of(cells), kinds)
-    section = rows[0]
+    first = rows[0]
     present = tuple(sorted({end for pair in cells for end in pair if end != HOST}))
     return GpuMatrixCase(
-        name=section.title,
-        section=section,
-        firsts=present if section.ends == "gpus" else (HOST,),
+        name=first.title,
+        row=first,
+        firsts=present if first.ends == "gpus" else (HOST,),
         seconds=present,
-        size_bytes=section.size_bytes,
-        direction=section.direction,
-        window=section.window,
-        moved_bytes=section.moved_bytes,
-        shows_rate=section.metric == "bandwidth",
+        direction=first.direction,
+        moved_bytes=first.moved_bytes,
+        shows_rate=first.metric == "bandwidth",
         cells=cells,
         kinds=kinds,
         line_rates=line_rates,
@@ -153,8 +139,8 @@ def _line_rate(row: GpuMatrixRow, cell: GpuMatrixCell, logs: Sequence[RunLog]) -
     if row.gpu == cell.gpu:
         return None
     route: Route = "direct" if cell.peer_access else "staged"
-    found = (between(route, (row.gpu or cell.gpu, cell.gpu), log.hardware) for log in logs if log.hardware)
-    return next((each for each in found if each), None)
+    ends = (row.gpu or cell.gpu, cell.gpu)
+    return next((rate for log in logs if (rate := between(route, ends, log.hardware))), None)
 
 
 def _kind(pair: Pair, cell: GpuMatrixCell, rate: LineRate | None) -> str:

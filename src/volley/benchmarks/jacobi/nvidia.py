@@ -19,7 +19,7 @@ SHOWN_EVERY = 100
 
 
 def render(results: Sequence[JacobiResults], out: TextIO) -> list[str]:
-    """Write the lines of every solution of every launch that came to its end; there is nothing to add to them."""
+    """Write the lines of each good solution of each launch; return no remarks."""
     for log in (log for each in results for log in each.series.logs):
         for point in log.of(JacobiPoint):
             if point.status == "ok":

@@ -111,7 +111,6 @@ def _table(solutions: Sequence[Solution], processors: str) -> Table:
 
 
 def _meaning(solutions: Sequence[Solution]) -> str:
-    """Say what the columns mean."""
     kinds = {solution.time.kind for solution in solutions if solution.time}
     launches = max(len(solution.points) for solution in solutions)
     over = f"over {launches} launches" if launches > 1 else "of batch means"
@@ -168,7 +167,6 @@ def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
 
 
 def _scaling_table(chain: Sequence[ScalingStep]) -> Table:
-    """One row for each number of processes."""
     one = chain[0]
     size = one.solution.whole if one.kind == "strong" else one.solution.point.domain
     where = "in all" if one.kind == "strong" else "a process"

@@ -29,11 +29,9 @@ class JacobiForecast:
         return f"{record.transport}: {count(record.iterations, 'iteration')}"
 
     def left_s(self, elapsed_s: float) -> float:
-        """Return the seconds that the engine expects to need."""
         return self._left_s
 
     def fraction(self, elapsed_s: float) -> float:
-        """Return how much of the expected time has passed."""
         whole_s = self._elapsed_s + self._left_s
         return min(self._elapsed_s / whole_s, 0.99) if whole_s > 0 else 0.0
 

@@ -21,8 +21,6 @@ from volley.run.records import (
     Version,
 )
 
-_DEFAULT = JacobiOptions
-
 Points = Annotated[int, Meta(ge=FEWEST_POINTS, le=(1 << 31) - 1)]
 """Along x or y of a domain."""
 
@@ -34,17 +32,19 @@ class JacobiPlan(Frozen, frozen=True, kw_only=True):
     domain: Annotated[
         list[Points], Meta(min_length=2, max_length=2, description="points of each process along x and along y.")
     ]
-    precision: Annotated[Literal["double", "float"], Meta(description="8 or 4 bytes a point.")] = _DEFAULT.precision
-    iterations: Annotated[Positive, Meta(description="the most there are.")] = _DEFAULT.iterations
+    precision: Annotated[Literal["double", "float"], Meta(description="8 or 4 bytes a point.")] = (
+        JacobiOptions.precision
+    )
+    iterations: Annotated[Positive, Meta(description="the most there are.")] = JacobiOptions.iterations
     tolerance: Annotated[PositiveNumber, Meta(description="ends when the residual is at most this.")] = (
-        _DEFAULT.tolerance
+        JacobiOptions.tolerance
     )
     check_every: Annotated[Positive, Meta(description="iterations from one residual to the next.")] = (
-        _DEFAULT.check_every
+        JacobiOptions.check_every
     )
     overlap: Annotated[
         bool, Meta(description="points that need no halo are computed while the halos are in transit.")
-    ] = _DEFAULT.overlap
+    ] = JacobiOptions.overlap
     threads: Annotated[Positive | None, Meta(description="of each rank; null: its share of the cores.")] = None
 
 

@@ -61,12 +61,10 @@ class Solution:
 
     @property
     def transport(self) -> str:
-        """The transport of the halos."""
         return self.point.transport
 
     @property
     def ranks(self) -> int:
-        """Processes of the grid."""
         return math.prod(self.point.grid)
 
     @property
@@ -77,7 +75,6 @@ class Solution:
 
     @property
     def residual(self) -> float | None:
-        """The last residual."""
         return self.point.residuals[-1].residual if self.point.residuals else None
 
     @cached_property
@@ -94,7 +91,6 @@ class Solution:
 
     @property
     def iteration_s(self) -> float | None:
-        """Seconds of an iteration in the steady state."""
         return self.time.median if self.time else None
 
     @property
@@ -204,7 +200,6 @@ class JacobiResults:
 
 
 def results(logs: Sequence[RunLog]) -> list[JacobiResults]:
-    """Return the results of each series."""
     return [JacobiResults(each, solutions(each.logs)) for each in series_of(logs)]
 
 
@@ -250,14 +245,14 @@ def scaling_chains(found: Iterable[Solution]) -> list[list[ScalingStep]]:
     kinds: tuple[ScalingKind, ...] = ("strong", "weak")
     chains: list[list[ScalingStep]] = []
     for kind, one in product(kinds, (each for each in measured if each.ranks == 1)):
-        others = [each for each in measured if each.ranks > 1 and _problem(each, kind) == _problem(one, kind)]
+        others = [each for each in measured if each.ranks > 1 and _comparable(each, kind) == _comparable(one, kind)]
         if others:
             chains.append([_step(each, kind, one) for each in (one, *others)])
     return chains
 
 
-def _problem(solution: Solution, kind: ScalingKind) -> tuple[object, ...]:
-    """Return what solutions must have in common."""
+def _comparable(solution: Solution, kind: ScalingKind) -> tuple[object, ...]:
+    """Return what two solutions must have in common to be compared."""
     point, size = solution.point, solution.whole if kind == "strong" else tuple(solution.point.domain)
     return point.transport, point.precision, point.overlap, solution.check_every, point.memory, size
 

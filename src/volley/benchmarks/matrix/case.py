@@ -28,9 +28,7 @@ class MatrixCase:
     """The ends that have a row."""
     seconds: tuple[int, ...]
     """The ends that have a column."""
-    size_bytes: int
     direction: Literal["uni", "bi"] | None
-    window: int | None
     moved_bytes: int | None
     """Bytes that move in the time of a cell, each counted once; ``None``: the time is not that of messages."""
     shows_rate: bool
@@ -50,7 +48,6 @@ class MatrixCase:
 
     @property
     def unit(self) -> str:
-        """The unit of what is shown."""
         return "GB/s" if self.shows_rate else "µs"
 
     @property

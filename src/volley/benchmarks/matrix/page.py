@@ -11,7 +11,7 @@ from volley.benchmarks.matrix.case import MatrixCase
 from volley.benchmarks.matrix.comparable import SUSPECT_FROM, Pair, uneven
 from volley.benchmarks.matrix.records import MatrixCell
 from volley.report.cells import scaled
-from volley.report.model import EMPTY, Cell, Column, Note, Style
+from volley.report.model import EMPTY, Cell, Note, Style
 from volley.run import notes
 from volley.run.series import Series
 from volley.statistics.estimates import median
@@ -28,11 +28,6 @@ Naming = Callable[[Sequence[Pair]], str]
 
 
 # ------------------------------------------------------------------------------------------------------ tables
-
-
-def columns(case: MatrixCase, group: str = "") -> list[Column]:
-    """Return a column for each second end, under a header that they may share."""
-    return [Column(str(second), digits=3, group=group) for second in case.seconds]
 
 
 def shown_cell(case: MatrixCase, pair: Pair, style: Style) -> Cell:

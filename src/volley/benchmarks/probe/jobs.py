@@ -8,7 +8,6 @@ from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, la
 
 
 def jobs(options: ProbeOptions, site: Site) -> Jobs:
-    """Describe the job."""
     ranks = count_ranks(options.job, site, usual=max(site.ranks_given or PAIR, PAIR))
     plan = make_plan("probe", ProbePlan(), job=options.job, ranks=ranks, transports=choose_transports(("all",), site))
     return Jobs(launches(plan, options.job))

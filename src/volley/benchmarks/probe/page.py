@@ -14,7 +14,6 @@ COLUMNS = ("transport", "available", "mpi", "memory", "summary", "reason")
 
 
 def reports(results: Sequence[Series]) -> list[Report]:
-    """Return a page for each series."""
     return [_report(series) for series in results]
 
 

@@ -9,5 +9,4 @@ from volley.run.series import Series, series_of
 
 
 def results(logs: Iterable[RunLog]) -> list[Series]:
-    """Put launches of the same request together."""
     return series_of(logs)

@@ -85,6 +85,5 @@ class RankMatrixOptions(Options):
     output: OutputOptions = output_group()
 
     def __post_init__(self) -> None:
-        """Refuse options that leave nothing to measure."""
         if not self.latency and not self.bandwidth:
             raise UserError("nothing to measure: leave out --latency none or --bandwidth none")

@@ -26,7 +26,6 @@ was measured again, ``blamed`` says whether that flagged it."""
 
 
 def reports(results: Sequence[RankMatrixResults]) -> list[Report]:
-    """Return one report a series."""
     return [
         Report(
             heading=notes.heading(each.series, "matrix"),
@@ -45,14 +44,14 @@ def reports(results: Sequence[RankMatrixResults]) -> list[Report]:
 def _table(case: RankMatrixCase) -> Table:
     """The row's rank is the first of the pair (it sends), the column's the second."""
     slow, red = (f"{(limit - 1) * 100:.0f}" for limit in (SUSPECT_FROM, _RED_FROM))
-    what = "latency" if case.window is None else "bandwidth" if case.shows_rate else "time of a window"
-    both = " of both directions together" if case.direction == "bi" else ""
+    what = "latency" if case.row.window is None else "bandwidth" if case.shows_rate else "time of a window"
+    both = " of both directions together" if case.row.direction == "bi" else ""
     lines = [line for kind in (*KINDS, "unknown") for line in common.kind_line(kind, case, kind, "line rate")]
-    how = "one pair at a time" if case.mode == "isolated" else "all ranks busy"
+    how = "one pair at a time" if case.row.mode == "isolated" else "all ranks busy"
     return Table(
-        columns=[Column("rank"), *common.columns(case)],
+        columns=[Column("rank"), *(Column(str(second), digits=3) for second in case.seconds)],
         rows=[[str(first), *(_cell(case, (first, second)) for second in case.seconds)] for first in case.firsts],
-        title=f"{case.transport}, {format_size(case.size_bytes)}: {what}{both} in {case.unit}, {how}",
+        title=f"{case.row.transport}, {format_size(case.row.size_bytes)}: {what}{both} in {case.unit}, {how}",
         legend=[*lines, _legend(case)],
         colors=f"yellow and red: over {slow} and {red} % slower than comparable pairs; green: faster",
     )
@@ -76,7 +75,7 @@ def _style(case: RankMatrixCase, pair: Pair) -> Style:
 
 def _legend(case: RankMatrixCase) -> str:
     parts = ["rows: first rank, columns: second"]
-    if case.window is None:
+    if case.row.window is None:
         parts.append("latency: half round trip")
     if case.shows_rate:
         parts.append("GB/s: 10^9 B/s")
@@ -124,14 +123,14 @@ def _names(pairs: Sequence[Pair]) -> str:
 
 
 def _data(case: RankMatrixCase, pair: Pair) -> dict[str, Any]:
-    again = case.remeasured.get(pair)
+    row, again = case.row, case.remeasured.get(pair)
     return {
-        "transport": case.transport,
-        "size_bytes": case.size_bytes,
-        "mode": case.mode,
-        "exercise": case.pattern,
-        "direction": case.direction,
-        "window": case.window,
+        "transport": row.transport,
+        "size_bytes": row.size_bytes,
+        "mode": row.mode,
+        "exercise": row.pattern,
+        "direction": row.direction,
+        "window": row.window,
         "first_rank": pair[0],
         "second_rank": pair[1],
         **common.data_of(case, pair),

@@ -72,7 +72,6 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
 
     @property
     def statuses(self) -> Iterator[Status]:
-        """How each measurement ended."""
         return (cell.status for cell in self.cells)
 
     @property

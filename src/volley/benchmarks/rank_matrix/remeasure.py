@@ -73,13 +73,13 @@ def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
         return None
     part = msgspec.structs.replace(
         plan.options,
-        latency_sizes_bytes=sorted({case.size_bytes for case in cases if case.window is None}),
-        bandwidth_sizes_bytes=sorted({case.size_bytes for case in cases if case.window is not None}),
+        latency_sizes_bytes=sorted({case.row.size_bytes for case in cases if case.row.window is None}),
+        bandwidth_sizes_bytes=sorted({case.row.size_bytes for case in cases if case.row.window is not None}),
         pairs=[list(pair) for pair in in_turn(suspects[:most], controls)],
         repeats=repeats,
         samples=False,
     )
-    names = {case.transport for case in cases}
+    names = {case.row.transport for case in cases}
     return msgspec.structs.replace(plan, options=part, transports=[name for name in plan.transports if name in names])
 
 

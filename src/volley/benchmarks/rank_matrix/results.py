@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import msgspec
 
@@ -27,8 +26,6 @@ from volley.units import format_size
 KINDS = ("same socket", "same node", "off node")
 """How near two ranks are, the nearest first."""
 
-_Identity = tuple[str, str, str, str | None, int | None, int]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RankMatrixCase(MatrixCase):
@@ -37,10 +34,8 @@ class RankMatrixCase(MatrixCase):
     A cell of several visits holds their median, and their range in place of an interval.
     """
 
-    transport: str
-    mode: Literal["isolated", "loaded"]
-    pattern: str
-    """What is sent; without a window it is a ping-pong."""
+    row: RankMatrixRow
+    """One of its rows, for what all have in common."""
     remeasured: Mapping[Pair, Remeasurement]
     """The suspects that were measured again."""
 
@@ -59,7 +54,6 @@ def kind_of(one: Rank, other: Rank) -> str:
 
 
 def is_remeasurement(log: RunLog) -> bool:
-    """True for a launch of chosen pairs."""
     options = log.run.plan.options if log.run else None
     return isinstance(options, RankMatrixPlan) and bool(options.pairs)
 
@@ -108,35 +102,36 @@ def cases_of(logs: Sequence[RunLog]) -> tuple[RankMatrixCase, ...]:
     """
     whole = [log for log in logs if not is_remeasurement(log)]
     again = [log for log in logs if is_remeasurement(log)] if whole else []
-    found: dict[_Identity, list[RankMatrixRow]] = {}
+    found: dict[tuple[object, ...], list[RankMatrixRow]] = {}
     for row in (row for log in whole or logs for row in log.of(RankMatrixRow)):
         found.setdefault(_identity(row), []).append(row)
     return tuple(_case(rows, logs, _repetitions(identity, again)) for identity, rows in found.items())
 
 
-def _identity(row: RankMatrixRow) -> _Identity:
-    return (row.transport, row.mode, row.pattern, row.direction, row.window, row.size_bytes)
+def _identity(row: RankMatrixRow) -> tuple[object, ...]:
+    """Return what the rows of a case have in common."""
+    return row.transport, row.mode, row.pattern, row.direction, row.window, row.size_bytes
 
 
-def _repetitions(identity: _Identity, again: Sequence[RunLog]) -> list[dict[Pair, float]]:
-    """Return the least disturbed seconds of each pair in each repetition of the launches that measured again."""
+def _repetitions(identity: tuple[object, ...], again: Sequence[RunLog]) -> list[dict[Pair, float]]:
+    """Return the seconds of each pair in its least disturbed visit, for each repetition of the launches ``again``."""
     found: dict[tuple[int, int], dict[Pair, float]] = {}
     for number, log in enumerate(again):
         for row in (row for row in log.of(RankMatrixRow) if _identity(row) == identity):
             times = found.setdefault((number, row.repeat), {})
-            times.update({(row.rank, cell.rank): time_s for cell in row.cells if (time_s := _least_disturbed_s(cell))})
+            times.update(
+                {(row.rank, cell.rank): time_s for cell in row.cells if (time_s := cell.low_s or cell.median_s)}
+            )
     return list(found.values())
-
-
-def _least_disturbed_s(cell: RankMatrixCell) -> float | None:
-    """The seconds of a visit when it was disturbed least: the lower bound, or without one the median."""
-    return cell.low_s or cell.median_s
 
 
 def _case(
     rows: Sequence[RankMatrixRow], logs: Sequence[RunLog], repetitions: Sequence[Mapping[Pair, float]]
 ) -> RankMatrixCase:
-    """Put the visits of each pair together, and judge the pairs by how long their visits took."""
+    """Put the visits of each pair together, and judge each pair by its least disturbed visits.
+
+    The lower bound of a visit's interval, or without one its median, is its time when it was disturbed least.
+    """
     first = rows[0]
     visits: dict[Pair, list[RankMatrixCell]] = {}
     for row in rows:
@@ -148,7 +143,7 @@ def _case(
     kinds = {pair: kind_of(*known[pair]) if pair in known else "unknown" for pair in visits}
     rates = {pair: _line_rate(first.transport, ranks, logs) for pair, ranks in known.items()}
     times = {
-        pair: [time_s for cell in visits[pair] if (time_s := _least_disturbed_s(cell))] for pair in times_of(cells)
+        pair: [time_s for cell in visits[pair] if (time_s := cell.low_s or cell.median_s)] for pair in times_of(cells)
     }
     ratios = compare({pair: median(each) for pair, each in times.items()}, kinds)
     found = suspects(ratios, compare({pair: min(each) for pair, each in times.items()}, kinds))
@@ -160,12 +155,8 @@ def _case(
         name=f"{first.transport} at {format_size(first.size_bytes)}",
         firsts=ranks,
         seconds=ranks,
-        transport=first.transport,
-        mode=first.mode,
-        pattern=first.pattern,
+        row=first,
         direction=first.direction,
-        window=first.window,
-        size_bytes=first.size_bytes,
         moved_bytes=None if silent else first.moved_bytes,
         shows_rate=not silent and first.window is not None,
         cells=cells,
@@ -178,8 +169,7 @@ def _case(
 
 
 def _line_rate(transport: str, ranks: Sequence[Rank], logs: Sequence[RunLog]) -> LineRate | None:
-    found = (line_rate(transport, ranks, log.hardware) for log in logs if log.hardware)
-    return next((each for each in found if each), None)
+    return next((rate for log in logs if (rate := line_rate(transport, ranks, log.hardware))), None)
 
 
 def _merged(cells: Sequence[RankMatrixCell]) -> RankMatrixCell:
