@@ -312,7 +312,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(reads_first: bool, files: int
 def test_help_is_documentation(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
     assert cli.main([*command, "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    for said in ("Examples:", "Units:", "Exit codes: 0 good; 1", f"volley {' '.join(command)}".strip()):
+    for said in ("Examples:", "Units:", "Exit codes: 0 success; 1", f"volley {' '.join(command)}".strip()):
         assert said in text
 
 
@@ -375,3 +375,22 @@ def python(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, env={**os.environ, **variables}
     )
+
+
+def test_bash_completes_commands_options_and_their_values(volley_command: Path, tmp_path: Path) -> None:
+    """The script is one that bash takes, and it knows what the parser knows."""
+    script = subprocess.run([volley_command, "--show-completion", "bash"], capture_output=True, text=True, check=True)
+    (tmp_path / "completion.sh").write_text(script.stdout, "utf-8")
+    ask = """
+    source "$1"; shift
+    complete=$(complete -p volley); function=${complete#*-F }; function=${function%% *}
+    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+    "$function"; echo "${COMPREPLY[@]}"
+    """
+    for words, expected in (
+        (("volley", "pi"), "pingpong"),
+        (("volley", "pingpong", "--fo"), "--format"),
+        (("volley", "bandwidth", "--direction", ""), "uni bi"),
+    ):
+        command = ["bash", "-c", ask, "bash", tmp_path / "completion.sh", *words]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == expected

@@ -1,4 +1,4 @@
-"""The command line: which commands there are, and how it ends."""
+"""The command line: the list of commands, their dispatch, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ EPILOG = """
 Units: a latency is the half round trip in µs; GB/s are 10^9 bytes a second; sizes are powers of 1024 (64k = 64 KiB =
 65536 bytes). ± is the 95 % confidence interval of the median.
 
-Exit codes: 0 good; 1 a point failed, or the run was aborted; 2 usage error; 3 the machine cannot do it; 130 stopped by
-Ctrl-C.
+Exit codes: 0 success; 1 a point failed, or the run was aborted; 2 usage error; 3 this machine cannot run the request;
+130 stopped by Ctrl-C.
 """
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Writing failed, and not for want of a reader."""
+"""Write errors that are reported in one sentence; a closed pipe is not among them."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A command line that was read."""
+    """A parsed command line."""
 
     command: Command
     options: Any
 
     @property
     def joins(self) -> bool:
-        """True where the ranks of a foreign launcher become engines."""
+        """True if the ranks that a foreign launcher started must exec the engine."""
         return self.command.joins(self.options)
 
     @property
     def gpus(self) -> Sequence[int]:
-        """What ``--gpus`` says."""
+        """The value of ``--gpus``; empty if it was not given."""
         return value_of(self.options, "--gpus") or ()
 
 
 def read(words: Sequence[str]) -> Request | None:
-    """Read a command line; where it asks for help, show it and return ``None``.
+    """Parse a command line.  If it asks for help, print the help and return ``None``.
 
     Raises:
-        UserError: if it makes no sense; the message is one sentence that says where the valid forms stand.
+        UserError: if the command line is invalid; the message is one sentence that points to the valid forms.
     """
     command, rest = _command(words)
     try:
@@ -62,11 +62,16 @@ def read(words: Sequence[str]) -> Request | None:
     except HelpAsked:
         sys.stdout.write(help_text(command, () if command.name else COMMANDS, EPILOG))
         return None
+    if shell := value_of(options, "--show-completion"):
+        from volley.run import completion  # noqa: PLC0415  start-up: shtab takes as long as all other imports
+
+        sys.stdout.write(completion.script((benchmarks.PLAIN, *COMMANDS), shell))
+        return None
     return Request(command, options)
 
 
 def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:
-    """Return the command that is meant, and the words after its name."""
+    """Return the command and the words that follow its name."""
     named = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
     if words and not words[0].startswith("-"):
         if words[0] not in named:
@@ -83,7 +88,7 @@ def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:
 
 
 def _takes_word(words: Sequence[str]) -> bool:
-    """True where the next word is the value of an option."""
+    """True if the next word is the value of an option."""
     takes = {flag for each in benchmarks.PLAIN.declared() if each.option.read for flag in each.option.flags}
     return words[-1] in takes
 
@@ -92,8 +97,8 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
     """Run the command line; return its exit code.  Errors are one sentence on stderr.
 
     Args:
-        words: of the command line; this process's unless given.
-        place: of this process, where a foreign launcher started it as its first rank.
+        words: the words of the command line; default: ``sys.argv[1:]``.
+        place: the rank of this process, if a foreign launcher started it as rank 0.
     """
     request: Request | None = None
 
@@ -103,36 +108,36 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
         return request.command.run(request.options) if request else EXIT_GOOD
 
     code = _guarded(run)
-    if place and place.size != 1 and request and request.joins:  # after the error is said: this ends the job
-        from volley.run import engine  # noqa: PLC0415  start-up: loaded by what ran, or needed for an error only
+    if place and place.size != 1 and request and request.joins:  # after the error message: this ends the job
+        from volley.run import engine  # noqa: PLC0415  start-up: already loaded, or needed only after an error
 
         engine.release()
     return code
 
 
 def _guarded(run: Callable[[], int]) -> int:
-    """Run what returns an exit code; turn errors into a sentence on stderr and their exit code."""
-    from volley.report.ascii_fallback import discard_output  # noqa: PLC0415  start-up: the other ranks do without
+    """Call ``run`` and return its exit code; report an error as one sentence on stderr and return the error's code."""
+    from volley.report.ascii_fallback import discard_output  # noqa: PLC0415  start-up: the other ranks do not need it
 
     try:
         code = run()
         sys.stdout.flush()
     except UserError as error:
-        return _say(str(error), error.exit_code)
+        return _print_error(str(error), error.exit_code)
     except KeyboardInterrupt:
-        return _say("stopped", EXIT_INTERRUPTED)
-    except BrokenPipeError:  # whoever read our output has seen enough (volley show … | head)
+        return _print_error("stopped", EXIT_INTERRUPTED)
+    except BrokenPipeError:  # the reader closed the pipe (volley show … | head)
         discard_output()
         return EXIT_GOOD
     except OSError as error:
         if error.filename is not None or error.errno not in _NO_ROOM:
             raise
         discard_output()
-        return _say(f"cannot write: {error.strerror}; what is shown is cut off", EXIT_MACHINE)
+        return _print_error(f"cannot write: {error.strerror}; the output is incomplete", EXIT_MACHINE)
     return code
 
 
-def _say(sentence: str, exit_code: int) -> int:
-    lines = sentence.splitlines() or [""]  # the errors of a file have a line each
+def _print_error(message: str, exit_code: int) -> int:
+    lines = message.splitlines() or [""]  # the message about a records file has one line for each error
     print("\n".join(map(escape_controls, [f"volley: {lines[0]}", *lines[1:]])), file=sys.stderr)
     return exit_code

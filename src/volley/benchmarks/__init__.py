@@ -1,4 +1,4 @@
-"""The registry of benchmarks.  Each is a room beside this file; nothing else in volley lists them."""
+"""The registry of benchmarks.  Each benchmark is a subpackage; no other file lists them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 from volley.benchmarks import gpu_matrix, jacobi, pingpong, probe, rank_matrix, stream
 from volley.errors import EXIT_GOOD, UserError
+from volley.run import readers
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Command, Options, flag, group
+from volley.run.commandline import Command, Options, flag, group, option
 from volley.run.options import BenchmarkOptions, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.text import join_words
 
@@ -21,24 +22,24 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     jacobi.BENCHMARK,
     probe.BENCHMARK,
 )
-"""In the order of ``volley --help``.  Of those that share a command the last one is meant where nothing decides."""
+"""In the order of ``volley --help``.  If several share a command and nothing decides, the last one is used."""
 
 OVERVIEW = pingpong.BENCHMARK
-"""What plain ``volley`` measures."""
+"""The benchmark that ``volley`` without a command runs."""
 
 
 def named(name: str) -> Benchmark:
-    """Return the benchmark of that name.
+    """Return the benchmark with this name.
 
     Raises:
-        KeyError: if there is none.
+        KeyError: if no benchmark has this name.
     """
     return {benchmark.name: benchmark for benchmark in BENCHMARKS}[name]
 
 
 def measure(benchmark: Benchmark, options: BenchmarkOptions) -> int:
-    """Measure what the options ask for; return the exit code."""
-    from volley.run import session  # noqa: PLC0415  start-up: errors, --help and the other ranks do without
+    """Run the benchmark with these options; return the exit code."""
+    from volley.run import session  # noqa: PLC0415  start-up: errors, --help and the other ranks do not need it
 
     return session.measure(benchmark, options)
 
@@ -48,34 +49,41 @@ OVERVIEW_BUDGET_S = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class OverviewOptions(Options):
-    """What ``volley`` takes without a command."""
+    """The options of ``volley`` without a command."""
 
     sampling: SamplingOptions = group(SamplingOptions, only=("budget",), budget={"default": OVERVIEW_BUDGET_S})
     job: JobOptions = group(JobOptions, only=("hosts", "launcher", "dry_run"))
     output: OutputOptions = output_group(OVERVIEW.formats)
     version: bool = flag(help="Show the version and exit.")
+    completion: str | None = option(
+        "--show-completion",
+        read=readers.choice("bash", "zsh", "fish", "tcsh"),
+        metavar="bash|zsh|fish|tcsh",
+        help='Print the completion script of this shell and exit: eval "$(volley --show-completion bash)".',
+    )
 
 
 def overview_options(asked: OverviewOptions) -> Any:
-    """Return the options of the benchmark that plain ``volley`` measures."""
+    """Return the options of the benchmark that ``volley`` without a command runs."""
     return OVERVIEW.options(sampling=asked.sampling, job=asked.job, output=asked.output)
 
 
 def _overview(asked: OverviewOptions) -> int:
-    if not asked.version:
-        return measure(OVERVIEW, overview_options(asked))
-    from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
+    if asked.version:
+        from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
 
-    print(f"volley {__version__}")
-    return EXIT_GOOD
+        print(f"volley {__version__}")
+        return EXIT_GOOD
+    return measure(OVERVIEW, overview_options(asked))
 
 
 PLAIN = Command(
     name="",
-    help="""How fast do processors and GPUs really talk to each other?
+    help="""Measure how fast processors and GPUs communicate.
 
-    Alone, volley measures what this machine can do within a minute, says what it cannot do and why, and sums up. The
-    commands do one thing each. Started inside a launcher (mpirun -n 2 volley …) it becomes the ranks.""",
+    Without a command, volley measures every available transport of this machine in one minute, names the unavailable
+    ones with the reason, and prints a summary. Inside a launcher (mpirun -n 2 volley …) volley runs as the ranks of
+    that job.""",
     options=(OverviewOptions,),
     run=_overview,
     examples=(
@@ -89,7 +97,7 @@ PLAIN = Command(
 
 
 def commands() -> list[Command]:
-    """Return the commands that measure, in the order of the registry."""
+    """Return the commands of the benchmarks, in the order of the registry."""
     found: dict[str, list[Benchmark]] = {}
     for benchmark in BENCHMARKS:
         found.setdefault(benchmark.command or benchmark.name, []).append(benchmark)
@@ -122,13 +130,13 @@ def _command(name: str, benchmarks: Sequence[Benchmark]) -> Command:
 
 
 def read(words: Sequence[str]) -> tuple[Benchmark, Any]:
-    """Read a command line that measures as ``volley`` itself would, and do nothing.
+    """Parse the command line of a benchmark without running it.
 
     Args:
-        words: without ``volley``.
+        words: the command line without ``volley``.
 
     Raises:
-        UserError: if it makes no sense, or is a command that does not measure.
+        UserError: if the command line is invalid, or its command is not a benchmark.
     """
     if not words or words[0].startswith("-"):
         return OVERVIEW, overview_options(PLAIN.parse(words))
@@ -136,6 +144,6 @@ def read(words: Sequence[str]) -> tuple[Benchmark, Any]:
     command = next((each for each in known if words[0] in (each.name, *each.aliases)), None)
     if command is None:
         names = join_words([each.name for each in known], "or")
-        raise UserError(f"volley {words[0]} measures nothing: a job is for {names}")
+        raise UserError(f"volley {words[0]} measures nothing: use {names}")
     options = command.parse(words[1:], pick=False)
     return next(each for each in BENCHMARKS if each.options is type(options)), options

@@ -229,7 +229,7 @@ class Command:
         parser.add_argument("-h", "--help", action=_Help, nargs=0)
         known = self.declared()
         for each in known:
-            _add(parser, each)
+            add_option(parser, each)
         namespace, others = parser.parse_known_args(list(words))
         if others:
             parser.error(_unknown(others[0], [flag for each in known for flag in each.option.flags]))
@@ -279,17 +279,17 @@ class _Parser(argparse.ArgumentParser):
         raise UserError(f"{said}; see {self.prog} --help")
 
 
-def _add(parser: argparse.ArgumentParser, each: Declared) -> None:
+def add_option(parser: argparse.ArgumentParser, each: Declared) -> argparse.Action:
+    """Let a parser of argparse know an option."""
     own = each.option
     if own.positional:
-        parser.add_argument(own.name, nargs=own.positional, metavar=own.metavar)
-    elif own.read is None:
-        parser.add_argument(*own.flags, dest=own.name, action="store_true")
+        return parser.add_argument(own.name, nargs=own.positional, metavar=own.metavar)
+    if own.read is None:
         if each.default:
             parser.add_argument(f"--no-{own.name.removeprefix('--')}", dest=own.name, action="store_false")
-    else:
-        action = "extend" if own.repeat else "store"
-        parser.add_argument(*own.flags, dest=own.name, action=action, nargs=own.words, metavar=own.metavar or "X")
+        return parser.add_argument(*own.flags, dest=own.name, action="store_true")
+    action = "extend" if own.repeat else "store"
+    return parser.add_argument(*own.flags, dest=own.name, action=action, nargs=own.words, metavar=own.metavar or "X")
 
 
 def _unknown(word: str, known: Sequence[str]) -> str:
