@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from fake_engine import ABOUT, install
 from volley import benchmarks, cli
 from volley.batch import COMMAND, script
-from volley.batch.options import SYSTEMS
 from volley.batch.schedulers import SCHEDULERS
 from volley.errors import UserError
 from volley.run.commandline import value_of
@@ -33,10 +32,6 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(script, "_itself", lambda: ("/v/volley",))
     monkeypatch.setattr(script, "ask_about", lambda _: lambda: msgspec.convert(ABOUT, About))
     return installed
-
-
-def test_every_batch_system_has_an_option_and_every_option_a_batch_system() -> None:
-    assert tuple(SCHEDULERS) == SYSTEMS
 
 
 @pytest.fixture

@@ -7,14 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from volley.batch.schedulers import SCHEDULERS
 from volley.errors import UserError
 from volley.run import readers
 from volley.run.commandline import Options, argument, option
 from volley.run.launchers.launchers import NAMES
 from volley.text import join_words
-
-SYSTEMS = ("slurm", "lsf", "pbs", "age")
-"""The batch systems; ``schedulers`` knows how to write their scripts."""
 
 _JOB, _SCRIPT = "What the job asks for", "What the script does"
 _TIME = re.compile(r"(\d{1,4}):([0-5]\d):([0-5]\d)", re.ASCII)
@@ -63,11 +61,11 @@ class BatchOptions(Options):
     """What the job asks for, and what its script does."""
 
     scheduler: str = option(
-        read=readers.choice(*SYSTEMS),
+        read=readers.choice(*SCHEDULERS),
         default="",
         metavar="NAME",
         panel=_JOB,
-        help=f"The batch system: {join_words(SYSTEMS, 'or')} (Grid Engine).",
+        help=f"The batch system: {join_words(SCHEDULERS, 'or')} (Grid Engine).",
     )
     nodes: int = option(
         read=readers.number(), default=1, metavar="N", panel=_JOB, help="Nodes; the ranks spread over them."
@@ -145,7 +143,7 @@ class BatchOptions(Options):
             UserError: if there is no batch system, or an option of another one.
         """
         if not self.scheduler:
-            raise UserError(f"name the batch system: --scheduler {join_words(SYSTEMS, 'or')}")
+            raise UserError(f"name the batch system: --scheduler {join_words(SCHEDULERS, 'or')}")
         if self.node_resource and self.scheduler != "age":
             raise UserError(f"--node-resource is Grid Engine's: leave it out for {self.scheduler}")
 

@@ -9,19 +9,20 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from volley import benchmarks
 from volley.batch.options import BatchOptions
-from volley.batch.schedulers import SCHEDULERS, JobResources, Scheduler, beginning
+from volley.batch.schedulers import SCHEDULERS
 from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import assemble, read_facts
 from volley.run import engine_path, preflight
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import value_of
-from volley.run.engine import ask_about
+from volley.run.engine import TransportAbout, ask_about
 from volley.run.jobs import Site
 from volley.run.launchers.allocation import Allocation
 from volley.run.launchers.choose import choose
@@ -41,14 +42,53 @@ class JobScript:
 
 
 @dataclass(frozen=True)
-class _Ranks:
-    """The ranks of the job, and what starts them."""
+class JobResources:
+    """What a job asks its batch system for."""
 
-    launcher: Launcher
-    spec: LaunchSpec
-    transports: Sequence[str]
-    on_host: bool
-    """Every buffer is in host memory."""
+    options: BatchOptions
+    ranks: int
+    launcher: str = "none"
+    """What starts the ranks.  LSF gives nodes where that is jsrun, else slots."""
+
+    @property
+    def ranks_per_node(self) -> int:
+        """Ranks of the fullest node."""
+        return -(-self.ranks // self.options.nodes)
+
+    @property
+    def brings_gpus(self) -> bool:
+        """True where GPUs are asked for, or nodes come with them."""
+        return bool(self.options.gpus_per_node or self.options.node_resource or self.launcher == "jsrun")
+
+    @property
+    def submit(self) -> str:
+        """The command that submits the script."""
+        options = self.options
+        group = f"-g {options.account} " if options.account else ""
+        file = shlex.quote(str(options.output)) if options.output else "FILE"
+        return SCHEDULERS[options.scheduler].submit.format(group=group, file=file)
+
+    def values(self) -> dict[str, object]:
+        """Return the fields of a scheduler's directives; those without a value are left out."""
+        options, jsrun = self.options, self.launcher == "jsrun"
+        minutes = -(-options.time // 60)
+        fields = {
+            "job_name": options.job_name,
+            "nodes": options.nodes,
+            "ranks": self.ranks,
+            "ranks_per_node": self.ranks_per_node,
+            "clock": f"{options.time // 3600:02d}:{options.time // 60 % 60:02d}:{options.time % 60:02d}",
+            "clock_minutes": f"{minutes // 60:02d}:{minutes % 60:02d}",
+            "gpus_per_node": options.gpus_per_node,
+            "chunk_gpus": f":ngpus={options.gpus_per_node}" if options.gpus_per_node else "",
+            "account": options.account,
+            "queue": options.queue,
+            "node_resource": options.node_resource,
+            "whole_nodes": options.nodes if jsrun else None,
+            "slots": None if jsrun else self.ranks,
+            "slots_per_node": None if jsrun else self.ranks_per_node,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 def write(options: BatchOptions) -> JobScript:
@@ -66,54 +106,68 @@ def write(options: BatchOptions) -> JobScript:
 
 def _many(benchmark: Benchmark, options: BatchOptions, asked: Any) -> JobScript:
     """Write the script of a job whose ranks a launcher starts."""
-    scheduler = SCHEDULERS[options.scheduler]
-    ranks = _ranks(benchmark, options, asked)
-    resources = JobResources(options, ranks.spec.ranks, ranks.launcher.name)
-    _check_gpus(resources, share=asked.job.share_gpu, used=ranks.spec.gpus)
+    launcher, spec, used = _ranks(benchmark, options, asked)
+    resources = JobResources(options, spec.ranks, launcher.name)
+    needed, gpus = resources.ranks_per_node, options.gpus_per_node
+    share = asked.job.share_gpu
+    if spec.gpus and gpus and gpus < needed and not share:
+        raise UserError(
+            f"{needed} ranks and {gpus} GPU a node: write --gpus-per-node {needed}, or --nodes {spec.ranks}, "
+            "or let ranks share one with --share-gpu after the --"
+        )
     named = value_of(asked, "--transport") or ()
-    notes = [*_no_resources(options), *_other_kind(benchmark, resources, asked, ranks)]
-    if named and ranks.spec.gpus and not resources.brings_gpus:
-        notes.insert(0, _no_gpus(1 if asked.job.share_gpu else resources.ranks_per_node))
-    submit = scheduler.submit(resources, _file(options))
-    lines = _head(scheduler, resources, submit)
-    if (options.start or ("launcher" if ranks.launcher.name == "jsrun" else "volley")) == "volley":
-        return JobScript(_text([*lines, *_volley_starts(ranks, options)]), submit, tuple(notes))
+    notes = _no_resources(options)
+    if named and spec.gpus and not resources.brings_gpus:
+        notes.insert(0, _no_gpus(1 if share else needed))
+    local = [each for each in benchmarks.BENCHMARKS if each.local and each.command == benchmark.command]
+    on_host = all(each.memory == "host" for each in used)
+    if local and on_host and (asked.job.gpus or resources.brings_gpus):
+        notes.append(
+            f"this measures between ranks, through host memory; between the GPUs of a node: {local[0].examples[-1]}"
+        )
+    # The engine's own mpirun by its path, others as the nodes know them.
+    program = str(spec.mpiexec) if launcher.name == spec.family and spec.mpiexec else launcher.program
+    starter = [program, *launcher.words(spec), *spec.extra]
+    if (options.start or ("launcher" if launcher.name == "jsrun" else "volley")) == "volley":
+        return _script(resources, _volley_starts(starter, launcher, options), notes)
     for option, given in (("--launches", asked.job.launches > 1), ("--launcher-arg", asked.job.launcher_arg)):
         if given:
             raise UserError(f"{option} is for a volley that starts its ranks itself: add --start volley before the --")
     risky = preflight.RISKY
-    if risky in ranks.transports and risky not in named:
+    if risky in [each.name for each in used] and risky not in named:
         notes.append(f"inside a launcher {risky} is measured only where it is named: add --transport {risky}")
-    return JobScript(_text([*lines, *_launcher_starts(ranks)]), submit, tuple(notes))
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in launcher.environment(spec).items()]
+    comment = "# the launcher starts volley, which becomes the ranks"
+    return _script(resources, [*exports, comment, shlex.join([*starter, *spec.engine])], notes)
 
 
 def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> JobScript:
     """Write the script of a job without ranks: one process has all GPUs of the node."""
-    scheduler = SCHEDULERS[options.scheduler]
     # With jsrun the script runs on a node without GPUs, and jsrun leads to one that has them.
-    jsrun = LAUNCHERS["jsrun"] if scheduler.launcher == "jsrun" and options.start != "volley" else None
+    on_jsrun = SCHEDULERS[options.scheduler].launcher == "jsrun" and options.start != "volley"
+    jsrun = LAUNCHERS["jsrun"] if on_jsrun else None
     _check_one_process(benchmark, options, asked, jsrun)
     resources = JobResources(options, 1, jsrun.name if jsrun else "none")
-    submit = scheduler.submit(resources, _file(options))
     line, comment = [*_itself(), *options.words], "# one process has all GPUs of the node"
     if jsrun:
         comment = "# the script runs on a node without GPUs: jsrun leads to one that has them"
         line = [jsrun.program, *jsrun.words(LaunchSpec(engine=(), ranks=1, gpus=True)), *line]
     more = " ".join(options.directive).lower()
     notes = []
-    if not (jsrun or options.gpus_per_node or "gpu" in more or "gres" in more or scheduler.name == "age"):
+    if not (jsrun or options.gpus_per_node or "gpu" in more or "gres" in more or options.scheduler == "age"):
         notes.append(_no_gpus("with their number"))
-    if scheduler.name in ("slurm", "pbs") and "excl" not in more and "cpus" not in more:
+    if options.scheduler in ("slurm", "pbs") and "excl" not in more and "cpus" not in more:
         notes.append(
             "one core is asked for, and some GPUs may be far from it: ask for the node with --directive, under Slurm "
             "--directive=--exclusive"
         )
-    lines = [*_head(scheduler, resources, submit), comment, shlex.join(line)]
-    return JobScript(_text(lines), submit, (*notes, *_no_resources(options)))
+    return _script(resources, [comment, shlex.join(line)], [*notes, *_no_resources(options)])
 
 
-def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> _Ranks:
-    """Check the measurement against the engine, as it will be on the nodes."""
+def _ranks(
+    benchmark: Benchmark, options: BatchOptions, asked: Any
+) -> tuple[Launcher, LaunchSpec, list[TransportAbout]]:
+    """Check the measurement against the engine; return the launcher, the ranks, and the transports that they use."""
     if options.ranks and asked.job.ranks not in (None, options.ranks):
         raise UserError(f"--ranks {options.ranks} and, after the --, --ranks {asked.job.ranks}: leave one of them out")
     asked = replace(asked, job=replace(asked.job, ranks=options.ranks or asked.job.ranks))
@@ -123,13 +177,13 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> _Ranks:
     ranks = max(plan.world_size for plan in plans)
     if ranks < options.nodes:
         raise UserError(f"{ranks} ranks do not spread over {options.nodes} nodes: write --nodes {ranks}")
-    names = list(dict.fromkeys(name for plan in plans for name in plan.transports))
+    names = {name for plan in plans for name in plan.transports}
     used = [each for each in about.transports if each.name in names]
     scheduler, stack = SCHEDULERS[options.scheduler], assemble(path, read_facts(path))
-    allocation = Allocation(scheduler.name, options.nodes, ranks)
+    allocation = Allocation(options.scheduler, options.nodes, ranks)
     launcher = choose(scheduler.launcher if options.launcher == "auto" else options.launcher, stack, allocation)
-    if launcher.batch_system not in (None, scheduler.name):
-        raise UserError(f"{launcher.name} is of no use in a job of {scheduler.name}: leave --launcher out")
+    if launcher.batch_system not in (None, options.scheduler):
+        raise UserError(f"{launcher.name} is of no use in a job of {options.scheduler}: leave --launcher out")
     spec = LaunchSpec(
         engine=(*_itself(), *options.words),
         ranks=ranks,
@@ -142,7 +196,7 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> _Ranks:
         variables=stack.environment,
         extra=asked.job.launcher_arg,
     )
-    return _Ranks(launcher, spec, names, on_host=all(each.memory == "host" for each in used))
+    return launcher, spec, used
 
 
 # ---------------------------------------------------------------------------------------------- what is refused
@@ -197,15 +251,6 @@ def _check_one_process(benchmark: Benchmark, options: BatchOptions, asked: Any, 
         raise UserError(f"--gpus names GPU {max(gpus)}, counted from 0: write --gpus-per-node {max(gpus) + 1}")
 
 
-def _check_gpus(resources: JobResources, *, share: bool, used: bool) -> None:
-    gpus, ranks = resources.options.gpus_per_node, resources.ranks_per_node
-    if used and gpus and gpus < ranks and not share:
-        raise UserError(
-            f"{ranks} ranks and {gpus} GPU a node: write --gpus-per-node {ranks}, or --nodes {resources.ranks}, "
-            "or let ranks share one with --share-gpu after the --"
-        )
-
-
 # ------------------------------------------------------------------------------------------------- what is said
 
 
@@ -220,14 +265,6 @@ def _no_resources(options: BatchOptions) -> list[str]:
     return ["nothing but time is asked for: Grid Engine's names are the site's; add e.g. --node-resource rt_AF"]
 
 
-def _other_kind(benchmark: Benchmark, resources: JobResources, asked: Any, ranks: _Ranks) -> list[str]:
-    """Say that GPUs are asked for and none is used, where another benchmark of the same command uses them."""
-    others = [each for each in benchmarks.BENCHMARKS if each.local and each.command == benchmark.command]
-    if not others or not ranks.on_host or not (asked.job.gpus or resources.brings_gpus):
-        return []
-    return [f"this measures between ranks, through host memory; between the GPUs of a node: {others[0].examples[-1]}"]
-
-
 # ------------------------------------------------------------------------------------------ the script's parts
 
 
@@ -239,51 +276,58 @@ def _itself() -> tuple[str, ...]:
     return (sys.executable, "-m", "volley")
 
 
-def _head(scheduler: Scheduler, resources: JobResources, submit: str) -> list[str]:
-    """Return all lines before those that measure: directives, the folder, modules, the engine if one was chosen."""
+def _directives(resources: JobResources) -> list[str]:
+    """Return a line for every directive, the user's last.
+
+    Raises:
+        UserError: if the batch system cannot be asked for this.
+    """
     options = resources.options
-    lines = [*beginning(scheduler, resources), ""]
-    lines += [f"# Written by volley batch; submit with: {submit}"]
-    lines += [scheduler.to_submit_folder] if scheduler.to_submit_folder else []
+    if options.scheduler == "age":
+        if not options.node_resource and options.nodes > 1 and not options.directive:
+            raise UserError(
+                f"Grid Engine's name for {options.nodes} nodes is the site's: write e.g. --node-resource rt_AF, "
+                f"or --directive '-pe mpi {resources.ranks}'"
+            )
+        if options.node_resource and options.gpus_per_node:
+            raise UserError(f"{options.node_resource} brings its GPUs with it: leave --gpus-per-node out")
+        if options.gpus_per_node:
+            raise UserError("Grid Engine's name for GPUs is the site's: write e.g. --directive '-l gpu=2' instead")
+    if options.scheduler == "lsf" and resources.launcher == "jsrun" and options.gpus_per_node:
+        raise UserError(
+            "with jsrun a job has all GPUs of its nodes: leave --gpus-per-node out, or where there is no jsrun "
+            "write --launcher openmpi (to measure between the GPUs of one node: --start volley)"
+        )
+    scheduler, values = SCHEDULERS[options.scheduler], resources.values()
+    lines = []
+    for line in scheduler.directives:
+        with suppress(KeyError):  # a value that the user did not give
+            lines.append(line.format(**values))
+    return [f"{scheduler.prefix} {line}" for line in (*lines, *options.directive)]
+
+
+def _script(resources: JobResources, start: Sequence[str], notes: Sequence[str]) -> JobScript:
+    """Put the script together: directives, the folder, modules, the engine if one was chosen, and the last lines."""
+    options, to_folder = resources.options, SCHEDULERS[resources.options.scheduler].to_submit_folder
+    lines = ["#!/bin/bash", *_directives(resources), ""]
+    lines += [f"# Written by volley batch; submit with: {resources.submit}"]
+    lines += [to_folder] if to_folder else []
     if options.module:
         lines += ["# module is a function of login shells", "command -v module >/dev/null || . /etc/profile"]
         lines += [f"module load {shlex.join(options.module)} || exit"]
     if os.environ.get(engine_path.VARIABLE):
         lines += [f"export {engine_path.VARIABLE}={shlex.quote(engine_path.engine_path())}"]
-    return [*lines, ""]
+    return JobScript("\n".join([*lines, "", *start]) + "\n", resources.submit, tuple(notes))
 
 
-def _file(options: BatchOptions) -> str:
-    return shlex.quote(str(options.output)) if options.output else "FILE"
-
-
-def _text(lines: Sequence[str]) -> str:
-    return "\n".join(lines) + "\n"
-
-
-def _launcher_words(ranks: _Ranks) -> list[str]:
-    """The launcher and its words; the engine's own mpirun by its path, others as the nodes know them."""
-    launcher, spec = ranks.launcher, ranks.spec
-    own = launcher.name == spec.family and spec.mpiexec
-    return [str(spec.mpiexec) if own else launcher.program, *launcher.words(spec), *spec.extra]
-
-
-def _launcher_starts(ranks: _Ranks) -> list[str]:
-    """The launcher starts volley, which becomes the ranks; variables that it hands on are exported before."""
-    exports = [f"export {name}={shlex.quote(value)}" for name, value in ranks.launcher.environment(ranks.spec).items()]
-    line = shlex.join([*_launcher_words(ranks), *ranks.spec.engine])
-    return [*exports, "# the launcher starts volley, which becomes the ranks", line]
-
-
-def _volley_starts(ranks: _Ranks, options: BatchOptions) -> list[str]:
+def _volley_starts(starter: Sequence[str], launcher: Launcher, options: BatchOptions) -> list[str]:
     """Volley starts the launcher: a comment says how, as of now."""
     words = options.words
     command = words[:1] if words and not words[0].startswith("-") else ()
-    added = ["--launcher", ranks.launcher.name]
+    added = ["--launcher", launcher.name]
     added += ["--ranks", str(options.ranks)] if options.ranks and command else []
-    start = shlex.join([*_launcher_words(ranks), engine_path.NAME])
     return [
-        f"# volley then starts the ranks, on the hosts of the job, with: {start}",
+        f"# volley then starts the ranks, on the hosts of the job, with: {shlex.join([*starter, engine_path.NAME])}",
         shlex.join([*_itself(), *command, *added, *words[len(command) :]]),
     ]
 
