@@ -7,6 +7,7 @@
 #include "measure/memory.hpp"
 #include "measure/timing_loop.hpp"
 #include "mpi/text.hpp"
+#include "transport/agreement.hpp"
 
 namespace volley::jacobi {
 
@@ -85,8 +86,8 @@ std::string Halos::open() {
   for (auto& neighbour : neighbours_) {
     const std::size_t capacity = (places_ - 1) * neighbour.stride + neighbour.bytes;
     neighbour.memory = make_memory(entry_.memory);
-    neighbour.buffers = neighbour.memory->reserve(capacity);
     try {
+      agreed_step(neighbour.pair, [&] { neighbour.buffers = neighbour.memory->reserve(capacity); });
       neighbour.transport->open(context_, neighbour.pair, neighbour.buffers, capacity);
       neighbour.transport->open_halo(neighbour.view(place_));
     } catch (const std::exception& failure) {
