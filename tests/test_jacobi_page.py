@@ -30,7 +30,6 @@ def point(**changes: object) -> JacobiPoint:
         overlap=True,
         status="ok",
         threads=1,
-        stores="streaming",
         iterations=101,
         residuals=[
             JacobiResidual(iteration=0, residual=0.25),

@@ -136,8 +136,7 @@ def _about(solution: Solution, processors: str) -> Iterator[str]:
         shares = [f"{part} {100 * share:.1f} %" for part, share in solution.shares.items()]
         yield f"{name}: of the ranks' time {join_words(shares)}"
     if solution.copy_Bps is not None:
-        how = f" with {point.stores} stores" if point.stores else ""
-        how += " by all ranks together" if solution.ranks > 1 else ""
+        how = " by all ranks together" if solution.ranks > 1 else ""
         yield f"{name}: the same field is copied at {format_sig(solution.copy_Bps / 1e9)} GB/s{how}, before and after"
     if solution.first_s is not None:
         halos = ""
@@ -201,7 +200,7 @@ _CSV = (
     "exchange", "topology_x", "topology_y", "domain_x", "domain_y", "precision", "overlap", "memory", "threads",
     "launches", "status", "iterations", "converged", "residue", "deviation", "run_s", "iteration_us",
     "iteration_low_us", "iteration_high_us", "GLUps", "algorithmic_GBps", "compulsory_GBps", "copy_GBps", "of_copy",
-    "stores", "communication_s", *(f"{part}_share" for part in PARTS), *(f"{part}_us" for part in PARTS),
+    "communication_s", *(f"{part}_share" for part in PARTS), *(f"{part}_us" for part in PARTS),
     "first_iteration_us", "cold_exchange_us", "messages_timed", "messages_verified", "field_hash", "reason",
 )  # fmt: skip
 

@@ -105,13 +105,6 @@ class JacobiPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="ja
     ]
     reason: Annotated[str | None, Meta(description="why it failed or was skipped.")] = None
     threads: Annotated[NonNegative, Meta(description="of each rank; the fewest that one has; 0 on a GPU.")] = 0
-    stores: Annotated[
-        Literal["cached", "streaming"] | None,
-        Meta(
-            description="how results are stored: `streaming` goes around the caches; as the faster copy does it. "
-            "null on a GPU."
-        ),
-    ] = None
     iterations: Annotated[NonNegative, Meta(description="done.")] = 0
     converged: Annotated[bool, Meta(description="the residual reached the tolerance.")] = False
     residuals: Annotated[
@@ -129,7 +122,7 @@ class JacobiPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="ja
     copy_s: Annotated[
         list[PositiveSeconds],
         Meta(
-            description="seconds of copying the whole field, all ranks at once with the same stores; before and after."
+            description="seconds of copying the whole field, before and after, all ranks at once, stored as the sweep does."
         ),
     ] = []
     copy_bytes: Annotated[NonNegative, Meta(description="read and written by such a copy, all ranks together.")] = 0
