@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import uuid
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from volley.machine.facts import CudaDevice, CudaFacts
 from volley.machine.isolate import Skip
@@ -131,8 +130,7 @@ def _describe(driver: CudaDriver, index: int, handle: int) -> CudaDevice:
 # ------------------------------------------------------------------------------------------- attributes of a device
 
 
-@dataclass(frozen=True)
-class Attribute:
+class Attribute(NamedTuple):
     """One attribute of a CUDA device: number and name of ``CUdevice_attribute`` (cuda.h), in words, with its unit."""
 
     number: int

@@ -10,7 +10,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -75,6 +75,7 @@ def isolated(
         finally:
             os.close(answers)
             status = _kill(pid, status)
+        printed.seek(0)
         answer: dict[str, Any] = msgspec.json.decode(line) if line else {}
         value = None if answer.get("value") is None else msgspec.convert(answer["value"], type=kind)
         error = answer.get("error") or (f"no answer within {limit_s:g} s" if late else None)
@@ -87,7 +88,7 @@ def isolated(
             error=error,
             skipped=answer.get("skipped"),
             exit=status if error else None,
-            said=_tail(printed) if error else "",
+            said=clean(printed.read())[-_LONGEST_TEXT:] if error else "",
             elapsed_s=round(time.monotonic() - began, 3),
         )
 
@@ -156,8 +157,3 @@ def _kill(pid: int, status: int | None) -> int | None:
         return status
     os.kill(pid, signal.SIGKILL)
     return _wait(pid, _EXIT_S)
-
-
-def _tail(printed: IO[bytes]) -> str:
-    printed.seek(0)
-    return clean(printed.read())[-_LONGEST_TEXT:]

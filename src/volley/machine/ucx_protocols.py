@@ -65,7 +65,8 @@ def parse(lines: Iterable[str]) -> Protocols:
             continue
         about = sends if _SEND.search(table.operation) else rendezvous if _FETCH.search(table.operation) else None
         if about is not None:
-            about.setdefault((_connection_kind(table.connection), _without_devices(table.operation)), table)
+            operation = re.sub(r"cuda/\S+", "cuda", table.operation)  # both ranks do the same, each with its own GPU
+            about.setdefault((_connection_kind(table.connection), operation), table)
     if not sends:
         return Protocols(unknown="UCX printed no table of its sends from GPU memory")
     return Protocols(sends=list(sends.values()), rendezvous=list(rendezvous.values()))
@@ -97,11 +98,6 @@ def of_plan(launch: dict[str, Any]) -> Protocols | None:
 def _connection_kind(connection: str) -> str:
     """Return ``intra-node`` of ``ucp_context_0 intra-node cfg#1``: each rank numbers its own."""
     return connection.rpartition(" cfg")[0].rpartition(" ")[2]
-
-
-def _without_devices(operation: str) -> str:
-    """Return the operation without the GPU's number: both ranks do the same with their own."""
-    return re.sub(r"cuda/\S+", "cuda", operation)
 
 
 def _whole(table: ProtocolTable) -> bool:

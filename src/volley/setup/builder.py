@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from volley.errors import MachineError
-from volley.setup.progress import StepProgress
+from volley.setup import progress
 from volley.setup.recipe import BuildStep
 from volley.setup.sources import download
 from volley.setup.work import Folders, StepError, run_logged, tail
@@ -22,8 +23,8 @@ def finished(step: BuildStep, folders: Folders) -> bool:
     return stamp == step.key and all(path.exists() for path in step.makes)
 
 
-def build(steps: Sequence[BuildStep], folders: Folders, environment: Mapping[str, str], progress: StepProgress) -> None:
-    """Do what is not yet done.
+def build(steps: Sequence[BuildStep], folders: Folders, environment: Mapping[str, str], out: TextIO) -> None:
+    """Do what is not yet done; progress goes to ``out``.
 
     Raises:
         UserError: what stopped a step; the end of its log is in a StepError.
@@ -31,13 +32,13 @@ def build(steps: Sequence[BuildStep], folders: Folders, environment: Mapping[str
     for number, step in enumerate(steps, 1):
         title = f"[{number}/{len(steps)}] {step.title}"
         if finished(step, folders):
-            progress.say(f"{title}: done before")
+            progress.say(out, f"{title}: done before")
             continue
         stamp, log = folders.stamps / step.name, folders.logs / f"{step.name}.log"
         stamp.unlink(missing_ok=True)
-        with progress.step(title):
+        with progress.step(out, title) as tick:
             try:
-                _do(step, log, folders, environment, progress)
+                _do(step, log, folders, environment, tick)
             except OSError as error:
                 where = f" ({error.filename})" if error.filename else ""
                 raise MachineError(f"{step.title}: {error.strerror or error}{where}") from None
@@ -46,7 +47,9 @@ def build(steps: Sequence[BuildStep], folders: Folders, environment: Mapping[str
             shutil.rmtree(step.tree, ignore_errors=True)  # a build tree is of no use any more, and large
 
 
-def _do(step: BuildStep, log: Path, folders: Folders, environment: Mapping[str, str], progress: StepProgress) -> None:
+def _do(
+    step: BuildStep, log: Path, folders: Folders, environment: Mapping[str, str], tick: Callable[[str], None]
+) -> None:
     """Do one step from its beginning."""
     log.write_text(download(*step.download) if step.download else "", encoding="utf-8")
     shutil.rmtree(step.tree, ignore_errors=True)
@@ -59,7 +62,7 @@ def _do(step: BuildStep, log: Path, folders: Folders, environment: Mapping[str, 
         title=step.title,
         environment={**environment, "TMPDIR": str(folders.temporary)},
         folder=step.tree,
-        tick=progress.tick,
+        tick=tick,
     )
     missing = [path for path in step.makes if not path.exists()]
     if missing:

@@ -12,9 +12,8 @@ from volley.errors import EXIT_GOOD, UserError
 from volley.machine.distribution import this_distribution
 from volley.machine.origin import install_command
 from volley.run.launchers.spec import cores
-from volley.setup import builder, checks, cuda, root_script, sources, wheels
+from volley.setup import builder, checks, cuda, progress, root_script, sources, wheels
 from volley.setup.options import SetupOptions
-from volley.setup.progress import StepProgress
 from volley.setup.proof import MpiInstallation, prove, sentences
 from volley.setup.recipe import BuildStep, Ingredients, recipe
 from volley.setup.work import Folders, StepError, build_environment, shown
@@ -50,15 +49,14 @@ def _from_wheels(options: SetupOptions, environment: Mapping[str, str], out: Tex
         return EXIT_GOOD
     if options.prove:
         checks.require({"cc": environment.get("CC")}, environment, this_distribution())
-    progress, folders = StepProgress(out), target.folders
+    folders = target.folders
     folders.make()
     with folders.lock():
-        with progress.step(
-            f"[1/1] {' '.join(wheels.WHEELS[:2])} and companions into {escape_controls(str(target.root))}"
-        ):
-            wheels.install(target, environment, progress.tick)
-        _prove(options, target.mpi, folders, environment, progress)
-    progress.say(wheels.next_step(target))
+        title = f"[1/1] {' '.join(wheels.WHEELS[:2])} and companions into {escape_controls(str(target.root))}"
+        with progress.step(out, title) as tick:
+            wheels.install(target, environment, tick)
+        _prove(options, target.mpi, folders, environment, out)
+    progress.say(out, wheels.next_step(target))
     return EXIT_GOOD
 
 
@@ -85,13 +83,12 @@ def _from_source(options: SetupOptions, environment: Mapping[str, str], out: Tex
     if not all(builder.finished(step, folders) for step in steps):
         checks.writable(prefix, checks.SOURCE_NEED_BYTES)
     folders.make()
-    progress = StepProgress(out)
     with folders.lock():
         # how many compilers run at a time is no part of the recipe: another number repeats nothing
-        builder.build(steps, folders, {**environment, "MAKEFLAGS": f"-j{options.jobs or cores()}"}, progress)
-        _prove(options, MpiInstallation(prefix / "bin"), folders, environment, progress)
-    progress.say(f"to use it: export PATH={quote(str(prefix / 'bin'))}:$PATH")
-    progress.say(f"to measure with it: {install_command(MPI_HOME=str(prefix))}")
+        builder.build(steps, folders, {**environment, "MAKEFLAGS": f"-j{options.jobs or cores()}"}, out)
+        _prove(options, MpiInstallation(prefix / "bin"), folders, environment, out)
+    progress.say(out, f"to use it: export PATH={quote(str(prefix / 'bin'))}:$PATH")
+    progress.say(out, f"to measure with it: {install_command(MPI_HOME=str(prefix))}")
     return EXIT_GOOD
 
 
@@ -128,14 +125,10 @@ def _proof_ahead(options: SetupOptions) -> str:
 
 
 def _prove(
-    options: SetupOptions,
-    mpi: MpiInstallation,
-    folders: Folders,
-    environment: Mapping[str, str],
-    progress: StepProgress,
+    options: SetupOptions, mpi: MpiInstallation, folders: Folders, environment: Mapping[str, str], out: TextIO
 ) -> None:
     if not options.prove:
-        progress.say("not proven, as asked: no transfer was made")
+        progress.say(out, "not proven, as asked: no transfer was made")
         return
     for sentence in sentences(prove(mpi, environment, folders)):
-        progress.say(sentence)
+        progress.say(out, sentence)

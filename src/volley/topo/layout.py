@@ -6,6 +6,7 @@ its parent, so every PCIe link is a vertical line.  NVLinks between two GPUs run
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -55,30 +56,27 @@ class Rect:
         return self.x + self.width
 
 
-@dataclass
+@dataclass(frozen=True)
 class Branch:
     """A PCIe switch, or a NUMA node's root complex, and what hangs on it."""
 
-    path: tuple[str, ...] = ()
-    switches: list[Branch] = field(default_factory=list)
-    gpus: list[PlacedGpu] = field(default_factory=list)
-    nics: list[Nic] = field(default_factory=list)
+    path: tuple[str, ...]
+    switches: Sequence[Branch]
+    """By the lowest GPU below, then by address."""
+    gpus: Sequence[PlacedGpu]
+    nics: Sequence[Nic]
 
+    @property
     def order(self) -> tuple[int, str]:
-        """Sort by the lowest GPU below, then by address."""
-        below = [gpu.number for gpu in self.gpus] + [each.order()[0] for each in self.switches]
-        return min(below, default=1 << 30), self.path[-1] if self.path else ""
+        """The lowest GPU below, and the address of this switch."""
+        below = [gpu.number for gpu in self.gpus] + [each.order[0] for each in self.switches]
+        return min(below, default=1 << 30), self.path[-1]
 
-    def sort(self) -> None:
-        """Sort the switches below, at every depth."""
-        self.switches.sort(key=Branch.order)
-        for each in self.switches:
-            each.sort()
-
+    @property
     def width(self) -> float:
-        """Return the room that it takes, with a gap after it."""
+        """The room that it takes, with a gap after it."""
         devices = len(self.gpus) * (GPU_SIZE[0] + GAP) + len(self.nics) * (NIC_SIZE[0] + GAP)
-        inside = devices + sum(each.width() for each in self.switches)
+        inside = devices + sum(each.width for each in self.switches)
         return max(inside, GPU_SIZE[0] + GAP) if self.path else inside
 
 
@@ -94,22 +92,26 @@ class Lane:
     """Where its words stand free of other lanes; there are none where no place is wide enough."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Layout:
     """All places on the drawing."""
 
     width: float
-    bottom: float
-    """Of what is drawn; the legend comes below."""
-    nodes: Mapping[int | None, Rect]
-    switches: Mapping[tuple[str, ...], Rect]
-    gpus: Mapping[int, Rect]
-    nics: Mapping[str, Rect]
-    lanes: tuple[Lane, ...]
-    fabric: Rect | None
-    """What NVLinks lead to besides GPUs and processors."""
     bus: float | None
     """Height of what joins more than two nodes."""
+    first_row: float
+    """Height of the uppermost switches."""
+    device_row: float
+    """Height of GPUs and network cards."""
+    bottom: float
+    """Of what is drawn; the legend comes below."""
+    nodes: dict[int | None, Rect] = field(default_factory=dict)
+    switches: dict[tuple[str, ...], Rect] = field(default_factory=dict)
+    gpus: dict[int, Rect] = field(default_factory=dict)
+    nics: dict[str, Rect] = field(default_factory=dict)
+    lanes: tuple[Lane, ...] = ()
+    fabric: Rect | None = None
+    """What NVLinks lead to besides GPUs and processors."""
 
     def uplink(self, path: tuple[str, ...]) -> float:
         """Where a switch is joined to what is above: in its middle, or right of its words."""
@@ -124,80 +126,60 @@ class Layout:
 
 def tree(topology: Topology, node: NumaNode) -> Branch:
     """Return what hangs on a NUMA node."""
-    root = Branch()
-    for device in (each for each in topology.devices if each.node == node.number):
-        branch = root
-        for depth in range(len(device.switches)):
-            path = device.switches[: depth + 1]
-            below = next((each for each in branch.switches if each.path == path), None)
-            if below is None:
-                below = Branch(path)
-                branch.switches.append(below)
-            branch = below
-        if isinstance(device, PlacedGpu):
-            branch.gpus.append(device)
-        else:
-            branch.nics.append(device)
-    root.sort()
-    return root
+    return _branch((), [each for each in topology.devices if each.node == node.number])
 
 
-class _Shelf:
-    """Puts boxes side by side, from left to right."""
-
-    def __init__(self, device_row: float, first_row: float) -> None:
-        self.device_row, self.first_row = device_row, first_row
-        self.switches: dict[tuple[str, ...], Rect] = {}
-        self.gpus: dict[int, Rect] = {}
-        self.nics: dict[str, Rect] = {}
-
-    def put(self, branch: Branch, x: float) -> None:
-        """Put all that hangs on a branch, and the branch's own box above it."""
-        if branch.path:
-            y = self.first_row + (len(branch.path) - 1) * (SWITCH_HEIGHT + RISER)
-            self.switches[branch.path] = Rect(x, y, branch.width() - GAP, SWITCH_HEIGHT)
-        for gpu in branch.gpus:
-            self.gpus[gpu.number] = Rect(x, self.device_row, *GPU_SIZE)
-            x += GPU_SIZE[0] + GAP
-        for each in branch.switches:
-            self.put(each, x)
-            x += each.width()
-        for nic in branch.nics:
-            self.nics[nic.address] = Rect(x, self.device_row, *NIC_SIZE)
-            x += NIC_SIZE[0] + GAP
+def _branch(path: tuple[str, ...], devices: Sequence[PlacedGpu | Nic]) -> Branch:
+    """Put devices that are below one switch on it, or on the switches below it."""
+    below: dict[tuple[str, ...], list[PlacedGpu | Nic]] = defaultdict(list)
+    for device in devices:
+        below[device.switches[: len(path) + 1]].append(device)
+    here = below.pop(path, [])
+    switches = sorted((_branch(*each) for each in below.items()), key=lambda each: each.order)
+    gpus = [each for each in here if isinstance(each, PlacedGpu)]
+    return Branch(path, switches, gpus, [each for each in here if isinstance(each, Nic)])
 
 
 def layout_of(topology: Topology, least_width: float = 0.0) -> Layout:
     """Lay a topology out; the drawing is at least so wide."""
     trees = {node.number: tree(topology, node) for node in topology.nodes}
-    widths = {number: max(NODE_WIDTH, branch.width() - GAP) for number, branch in trees.items()}
+    widths = {number: max(NODE_WIDTH, branch.width - GAP) for number, branch in trees.items()}
     whole = 2 * MARGIN + sum(widths.values()) + NODE_GAP * (len(widths) - 1)
     bus = TOP + 12 if len(trees) > 2 else None
     top = TOP + (BUS if bus else 0)
     depth = max((len(each.switches) for each in topology.devices), default=0)
     first_row = top + NODE_HEIGHT + RISER
-    shelf = _Shelf(first_row + depth * (SWITCH_HEIGHT + RISER), first_row)
-    nodes: dict[int | None, Rect] = {}
+    device_row = first_row + depth * (SWITCH_HEIGHT + RISER)
+    bottom = device_row + GPU_SIZE[1] if topology.devices else top + NODE_HEIGHT
+    layout = Layout(max(whole, least_width), bus, first_row, device_row, bottom)
     x = MARGIN + max(0.0, (least_width - whole) / 2)
     for number, branch in trees.items():
-        nodes[number] = Rect(x, top, widths[number], NODE_HEIGHT)
-        shelf.put(branch, x + max(0.0, NODE_WIDTH - (branch.width() - GAP)) / 2)
+        layout.nodes[number] = Rect(x, top, widths[number], NODE_HEIGHT)
+        _put(layout, branch, x + max(0.0, NODE_WIDTH - (branch.width - GAP)) / 2)
         x += widths[number] + NODE_GAP
-    below = shelf.device_row + GPU_SIZE[1] if topology.devices else top + NODE_HEIGHT
-    lanes = _lanes(topology, shelf.gpus, below)
-    bottom = max((lane.points[1][1] for lane in lanes), default=below)
-    fabric = _fabric(topology, shelf.gpus, bottom)
-    return Layout(
-        width=max(whole, least_width),
-        bottom=fabric.bottom if fabric else bottom,
-        nodes=nodes,
-        switches=shelf.switches,
-        gpus=shelf.gpus,
-        nics=shelf.nics,
-        lanes=lanes,
-        fabric=fabric,
-        bus=bus,
-    )
+    layout.lanes = _lanes(topology, layout.gpus, layout.bottom)
+    layout.bottom = max((lane.points[1][1] for lane in layout.lanes), default=layout.bottom)
+    if ends := [layout.gpus[links.gpu] for links in topology.nvlinks if links.end in {"switch", "hidden"}]:
+        left, right = min(box.x for box in ends), max(box.right for box in ends)
+        layout.fabric = Rect(left, layout.bottom + 48, max(right - left, FABRIC_WIDTH), FABRIC_HEIGHT)
+        layout.bottom = layout.fabric.bottom
+    return layout
+
+
+def _put(layout: Layout, branch: Branch, x: float) -> None:
+    """Put all that hangs on a branch side by side, and the branch's own box above it."""
+    if branch.path:
+        y = layout.first_row + (len(branch.path) - 1) * (SWITCH_HEIGHT + RISER)
+        layout.switches[branch.path] = Rect(x, y, branch.width - GAP, SWITCH_HEIGHT)
+    for gpu in branch.gpus:
+        layout.gpus[gpu.number] = Rect(x, layout.device_row, *GPU_SIZE)
+        x += GPU_SIZE[0] + GAP
+    for each in branch.switches:
+        _put(layout, each, x)
+        x += each.width
+    for nic in branch.nics:
+        layout.nics[nic.address] = Rect(x, layout.device_row, *NIC_SIZE)
+        x += NIC_SIZE[0] + GAP
 
 
 # ----------------------------------------------------------------------------------------------------- NVLinks
@@ -247,11 +229,3 @@ def _ports(pair: tuple[int, int], pairs: Sequence[tuple[int, int]], gpus: Mappin
     one, other = pair
     left, right = sorted((port(one, other), port(other, one)))
     return left, right
-
-
-def _fabric(topology: Topology, gpus: Mapping[int, Rect], above: float) -> Rect | None:
-    ends = [gpus[links.gpu] for links in topology.nvlinks if links.end in {"switch", "hidden"}]
-    if not ends:
-        return None
-    left, right = min(box.x for box in ends), max(box.right for box in ends)
-    return Rect(left, above + 48, max(right - left, FABRIC_WIDTH), FABRIC_HEIGHT)

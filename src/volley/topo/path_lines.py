@@ -25,26 +25,21 @@ class HopLine:
     number: Point
 
 
-@dataclass(frozen=True)
-class PathLines:
-    """All that is drawn of a path."""
-
-    lines: tuple[HopLine, ...]
-    buffers: tuple[Rect, ...] = ()
-    """Host memory that the message is written to."""
+Drawn = tuple[list[HopLine], list[Rect]]
+"""The line of every hop, and the buffers in host memory that hold the message."""
 
 
-def lines_of(topology: Topology, layout: Layout, path: MessagePath) -> PathLines:
-    """Find the line of every hop."""
+def lines_of(topology: Topology, layout: Layout, path: MessagePath) -> Drawn:
+    """Find what is drawn of a path."""
     kind = path.hops[0].kind
     if kind == "nvlink":
         points = _over_nvlink(layout, *path.gpus)
         x, y = points[0]
-        return PathLines((HopLine(points, (x, y + 15)),))
+        return [HopLine(points, (x, y + 15))], []
     ends = [gpu for number in path.gpus if (gpu := topology.gpu(number))]
     if kind == "pcie":
         points = _over_pcie(topology, layout, *ends)
-        return PathLines((HopLine(points, _middle(points)),))
+        return [HopLine(points, _middle(points))], []
     return _through_host(topology, layout, path, ends)
 
 
@@ -121,7 +116,7 @@ def _middle(points: tuple[Point, ...]) -> Point:
 # ------------------------------------------------------------------------------------------- through the host
 
 
-def _through_host(topology: Topology, layout: Layout, path: MessagePath, ends: list[PlacedGpu]) -> PathLines:
+def _through_host(topology: Topology, layout: Layout, path: MessagePath, ends: list[PlacedGpu]) -> Drawn:
     memories = [each.number for hop in path.hops for each in (hop.start, hop.end) if each.kind == "memory"]
     first, second = memories[0], memories[-1]
     up = []
@@ -142,13 +137,13 @@ def _through_host(topology: Topology, layout: Layout, path: MessagePath, ends: l
     points = (start, *_across(layout, (first, start), (second, end)), end)
     between = HopLine(points, _middle(points))
     if len(path.hops) == 1:
-        return PathLines((between,), (source, target))
+        return [between], [source, target]
     out = _copy_line(_into(up[0], source))
     back = _copy_line(_into(up[1], target)[::-1], late=True)
-    return PathLines((out, between, back), (source, target))
+    return [out, between, back], [source, target]
 
 
-def _through_segment(layout: Layout, ends: list[PlacedGpu], up: list[list[Point]]) -> PathLines:
+def _through_segment(layout: Layout, ends: list[PlacedGpu], up: list[list[Point]]) -> Drawn:
     """Copy into a segment of the first GPU's node, and out of it from there."""
     node, other = ends[0].node, ends[1].node
     left, right = (points[-1][0] for points in up)
@@ -158,7 +153,7 @@ def _through_segment(layout: Layout, ends: list[PlacedGpu], up: list[list[Point]
     out = _copy_line(_into(up[0], segment, -side))
     across = _across(layout, (node, (x, y)), (other, up[1][-1]))
     back = _copy_line([(x, segment.bottom), (x, y), *across, *up[1][::-1]], late=True)
-    return PathLines((out, back), (segment,))
+    return [out, back], [segment]
 
 
 def _buffer(layout: Layout, node: int | None, x: float) -> Rect:

@@ -128,10 +128,10 @@ def _node(drawing: Drawing, node: NumaNode, layout: Layout) -> None:
 
 
 def _path(drawing: Drawing, topology: Topology, layout: Layout, path: MessagePath) -> None:
-    found = lines_of(topology, layout, path)
-    for buffer in found.buffers:
+    lines, buffers = lines_of(topology, layout, path)
+    for buffer in buffers:
         drawing.box((buffer.x, buffer.y), (buffer.width, buffer.height), "plain")
-    hops = list(zip(path.hops, found.lines, strict=True))
+    hops = list(zip(path.hops, lines, strict=True))
     for hop, line in hops:
         drawing.line(line.points, _COLOURS[hop.kind], 4.5)
     for number, (hop, line) in enumerate(hops, 1):

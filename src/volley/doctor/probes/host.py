@@ -76,7 +76,7 @@ def _compile(found: Program, source: Path, text: str, options: list[str], run: s
     if found.path is None:
         return found
     source.write_text(text, encoding="ascii")
-    error = _failure([found.path, *options, str(source)]) or (_failure([run]) if run else None)
+    error = _run([found.path, *options, str(source)])[1] or (_run([run])[1] if run else None)
     return Program(name=found.name, path=found.path, version=found.version, error=error)
 
 
@@ -85,23 +85,19 @@ def _program(name: str, command: str) -> Program:
     path = shutil.which(command)
     if path is None:
         return Program(name=name)
-    try:
-        done = subprocess.run([path, "--version"], capture_output=True, timeout=_LIMIT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Program(name=name, path=path, error=str(error))
-    lines = [line for line in clean(done.stdout).splitlines() if name != "nvcc" or "release" in line]
-    return Program(name=name, path=path, version=lines[0] if lines else None)
+    said, error = _run([path, "--version"])
+    lines = [line for line in said.splitlines() if name != "nvcc" or "release" in line]
+    return Program(name=name, path=path, version=lines[0] if lines else None, error=error)
 
 
-def _failure(command: list[str]) -> str | None:
-    """Run a command; return what it said if it failed."""
+def _run(command: list[str]) -> tuple[str, str | None]:
+    """Run a command; return what it printed, and why it failed if it did."""
     try:
         done = subprocess.run(command, capture_output=True, timeout=_LIMIT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    if done.returncode == 0:
-        return None
-    return clean(done.stderr)[-_LONGEST_TEXT:] or f"{command[0]} ended with status {done.returncode}"
+        return "", str(error)
+    failure = clean(done.stderr)[-_LONGEST_TEXT:] or f"{command[0]} ended with status {done.returncode}"
+    return clean(done.stdout), failure if done.returncode else None
 
 
 # -------------------------------------------------------------------------------------------------- driver

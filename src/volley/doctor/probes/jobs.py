@@ -201,21 +201,8 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
         reason=None if complete else said or ending.reason(),
         library=run.mpi.library if run and run.mpi else None,
         cuda_query=run.mpi.cuda_query if run and run.mpi else None,
-        ranks=[
-            RankFacts(
-                rank=rank.rank,
-                host=rank.host,
-                node=rank.node,
-                local_rank=rank.local_rank,
-                cores=rank.cores,
-                bound_by=rank.bound_by,
-                device=rank.device,
-            )
-            for rank in (run.ranks if run else [])
-        ],
-        transports=[
-            TransportFacts(transport=e.transport, available=e.available, reason=e.reason) for e in log.transports
-        ],
+        ranks=msgspec.convert(run.ranks if run else [], list[RankFacts], from_attributes=True),
+        transports=msgspec.convert(log.transports, list[TransportFacts], from_attributes=True),
         points=[
             PointFacts(
                 transport=point.transport,
