@@ -19,7 +19,7 @@ class Scheduler:
     directives: tuple[str, ...]
     """A line is left out where the user gave no value for it."""
     launcher: str = "auto"
-    """What starts the ranks where nobody chooses: ``auto`` is the mpirun of the engine's own MPI."""
+    """What starts the ranks where the user chooses nothing: ``auto`` is the mpirun of the engine's own MPI."""
     to_submit_folder: str | None = None
     """The line that goes to the folder that the script was submitted from, where the batch system does not."""
 

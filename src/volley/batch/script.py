@@ -33,7 +33,7 @@ from volley.text import escape_controls
 
 @dataclass(frozen=True)
 class JobScript:
-    """A job script, and what there is to say about it."""
+    """A job script, the command that submits it, and notes about it."""
 
     text: str
     submit: str
@@ -333,7 +333,7 @@ def _volley_starts(starter: Sequence[str], launcher: Launcher, options: BatchOpt
 
 
 def deliver(script: JobScript, output: Path | None) -> None:
-    """Write the script to its file, or print it; what there is to say goes to standard error.
+    """Write the script to its file, or print it; notes go to standard error.
 
     Raises:
         MachineError: if the file cannot be written.

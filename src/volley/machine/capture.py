@@ -28,7 +28,7 @@ _STEERING = (
 )
 """Variables that steer MPI, UCX, CUDA, NCCL or a launcher, by the beginning of their names; no other is captured."""
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|JWT|URI|initial_wdir", re.IGNORECASE)
-"""Of those, names that may hold what nobody else should read."""
+"""Variables with these words in their names may hold secrets and are not captured."""
 
 
 @dataclass(frozen=True)

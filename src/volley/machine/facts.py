@@ -20,7 +20,7 @@ from volley.text import escape_controls
 FACTS_VERSION = 1
 TOPOLOGY_CALL = "ls /sys/devices/system/node; readlink -f /sys/bus/pci/devices/*"
 REQUIREMENT = "/path/to/volley"
-"""What is given to pip where nobody knows where volley came from."""
+"""The argument of pip where the origin of volley is not known."""
 
 T = TypeVar("T")
 

@@ -41,7 +41,7 @@ def read_facts(engine: Path) -> BuildFacts:
     """Read the facts beside ``engine``.
 
     Raises:
-        MachineError: if they are missing or cannot be understood: without them nobody knows which mpirun fits.
+        MachineError: if they are missing or cannot be understood: without them the right mpirun is not known.
     """
     path = engine.with_name("build.json")
     try:

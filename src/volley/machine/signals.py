@@ -9,7 +9,7 @@ FATAL = ("SIGSEGV", "SIGBUS", "SIGABRT")
 
 
 def signal_name(number: int) -> str | None:
-    """Return the name of a signal; ``None`` for a number that is none."""
+    """Return the name of a signal; ``None`` for any other number."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -34,15 +34,15 @@ _INSTALL = {
     "suse": "zypper --non-interactive install",
 }
 _TOOLS = {
-    "debian": "apt-get update\napt-get install -y gcc g++ make perl curl ca-certificates",
-    "rhel": "dnf install -y gcc gcc-c++ make perl curl",
-    "suse": "zypper --non-interactive install gcc gcc-c++ make perl curl",
+    "debian": "gcc g++ make perl curl ca-certificates",
+    "rhel": "gcc gcc-c++ make perl curl",
+    "suse": "gcc gcc-c++ make perl curl",
 }
 _HEADERS = {
-    "debian": 'apt-get install -y dkms "linux-headers-$(uname -r)"',
-    "rhel": "dnf install -y kernel-devel-matched kernel-headers",
-    "old rhel": 'dnf install -y "kernel-devel-$(uname -r)" "kernel-headers-$(uname -r)"',
-    "suse": "zypper --non-interactive install \"kernel-default-devel=$(uname -r | sed 's/-default$//')\"",
+    "debian": 'dkms "linux-headers-$(uname -r)"',
+    "rhel": "kernel-devel-matched kernel-headers",
+    "old rhel": '"kernel-devel-$(uname -r)" "kernel-headers-$(uname -r)"',
+    "suse": "\"kernel-default-devel=$(uname -r | sed 's/-default$//')\"",
 }
 _REPOSITORY = {
     "debian": """\
@@ -129,11 +129,14 @@ def root_script(machine: RootScriptFacts) -> str:
             "see docs.nvidia.com/cuda/cuda-installation-guide-linux"
         )
     system = f"{distribution.id} {distribution.version}".rstrip()
-    parts = [_BEGIN.format(system=system), f"# Compilers and make\n{_TOOLS[distribution.family]}\n"]
+    install = _INSTALL[distribution.family]
+    update = "apt-get update\n" if distribution.family == "debian" else ""
+    tools = _TOOLS[distribution.family]
+    parts = [_BEGIN.format(system=system), f"# Compilers and make\n{update}{install} {tools}\n"]
     if not (machine.driver and machine.gdrdrv):
         old = distribution.family == "rhel" and int(_major(distribution) or 0) < 9
         headers = _HEADERS["old rhel" if old else distribution.family]
-        parts.append(f"# Headers of the running kernel, for modules\n{headers}\n")
+        parts.append(f"# Headers of the running kernel, for modules\n{install} {headers}\n")
     parts += _driver_and_toolkit(machine)
     if machine.gdrdrv:
         parts.append("# GDRCopy's module is loaded (/dev/gdrdrv): nothing to do\n")
