@@ -52,22 +52,22 @@ def alone(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("matrix", "--window", "99999999999"), "--window 99999999999: at most 65536 is possible"),
+        (("matrix", "--window", "99999999999"), "--window 99999999999: the maximum is 65536"),
         (("jacobi", "--grid", "100000", "100000"), "--grid 100000 100000: a job has at most 2147483647"),
         (
             ("jacobi", "--scaling", "strong", "--grid", "2", "1", "--domain", "2147483647", "5"),
             "--scaling strong: 1 process would have 4294967294 × 5 points each",
         ),
-        (("pingpong", "--hosts", "a,b,c"), "--hosts names 3 hosts for 2 ranks: name 2 at most"),
-        (("matrix", "--ranks", "99999999999"), "--ranks 99999999999: at most 2147483647"),
-        (("matrix", "--repeats", "99999999999", "--budget", "9"), "--repeats 99999999999: at most 2147483647"),
-        (("matrix", "--iterations", "99999999999"), "--iterations 99999999999: at most 2147483647"),
-        (("matrix", "--gpus", "0,99999999999"), "--gpus 99999999999: at most 2147483647"),
+        (("pingpong", "--hosts", "a,b,c"), "--hosts names 3 hosts for 2 ranks: name at most 2"),
+        (("matrix", "--ranks", "99999999999"), "--ranks 99999999999: the maximum is 2147483647"),
+        (("matrix", "--repeats", "99999999999", "--budget", "9"), "--repeats 99999999999: the maximum is 2147483647"),
+        (("matrix", "--iterations", "99999999999"), "--iterations 99999999999: the maximum is 2147483647"),
+        (("matrix", "--gpus", "0,99999999999"), "--gpus 99999999999: the maximum is 2147483647"),
         (("matrix", "--point-time", "1e308"), "--point-time: 1e+308 is more than 1e+09 seconds"),
-        (("jacobi", "--threads", "99999999999"), "--threads 99999999999: at most 2147483647"),
-        (("jacobi", "--iterations", "99999999999"), "--iterations 99999999999: at most 2147483647"),
-        (("jacobi", "--grid", "99999999999", "1"), "--grid 99999999999: at most 2147483647"),
-        (("jacobi", "--launches", "99999999999"), "--launches 99999999999: at most 2147483647"),
+        (("jacobi", "--threads", "99999999999"), "--threads 99999999999: the maximum is 2147483647"),
+        (("jacobi", "--iterations", "99999999999"), "--iterations 99999999999: the maximum is 2147483647"),
+        (("jacobi", "--grid", "99999999999", "1"), "--grid 99999999999: the maximum is 2147483647"),
+        (("jacobi", "--launches", "99999999999"), "--launches 99999999999: the maximum is 2147483647"),
     ],
 )
 def test_numbers_that_no_plan_can_hold(volley: Command, words: tuple[str, ...], sentence: str) -> None:
@@ -83,8 +83,8 @@ def test_numbers_that_no_plan_can_hold(volley: Command, words: tuple[str, ...], 
         (("pingpong", "--gpus", "9" * 5000), "is not a list of GPU numbers"),
         (("pingpong", "--hosts", "a" * 70_000), "is not a list of names"),
         (("pingpong", "--point-time", "0"), "--point-time: 0 is not a time"),
-        (("pingpong", "-o", "-"), "--output '-': records go to a file beside the report"),
-        (("pingpong", "-o", ""), "--output '': records go to a file beside the report"),
+        (("pingpong", "-o", "-"), "--output '-': records need a file of their own"),
+        (("pingpong", "-o", ""), "--output '': records need a file of their own"),
         (("doctor", "--timeout", "nan"), "--timeout: nan is not a time"),
         (("doctor", "--timeout", "1e300"), "--timeout: 1e+300 is more than 1e+09 seconds"),
         (("doctor", "--from", ""), "cannot read ''"),
@@ -239,7 +239,7 @@ def test_a_name_of_a_file_may_be_anything(tmp_path: Path) -> None:
     Path(os.fsdecode(file)).write_bytes(b"no records\n")
     code, out, err = alone("show", os.fsdecode(file))
     assert (code, out) == (2, "")
-    assert "\\udcff\\x1b[2J.jsonl holds no volley records" in err
+    assert "\\udcff\\x1b[2J.jsonl contains no volley records" in err
     assert "\x1b" not in err
 
 
@@ -265,7 +265,7 @@ def test_an_output_that_takes_nothing_more(words: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
         code, _, err = alone(*words, stdout=full.fileno())
     assert code == 3
-    assert err == "volley: cannot write: No space left on device; what is shown is cut off\n"
+    assert err == "volley: cannot write: No space left on device; the output is incomplete\n"
 
 
 def test_what_was_measured_is_kept_where_the_report_finds_no_room(volley: Command, tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_what_was_measured_is_kept_where_the_report_finds_no_room(volley: Comman
     assert done.returncode == 3
     assert done.stderr.splitlines()[-2:] == [
         f"records: {records}",
-        "volley: cannot write: No space left on device; what is shown is cut off",
+        "volley: cannot write: No space left on device; the output is incomplete",
     ]
     assert all(log.complete for log in read_runs(records, BENCHMARKS))
 

@@ -316,16 +316,16 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
     [
         (("--scheduler", "cobalt", "--", "pingpong"), "choose slurm, lsf, pbs or age"),
         (("--", "pingpong"), "name the batch system: --scheduler slurm, lsf, pbs or age"),
-        (("--scheduler", "slurm", "--", "pingpng"), "a job is for pingpong, stream, matrix, jacobi or transports"),
+        (("--scheduler", "slurm", "--", "pingpng"), "measures nothing: use pingpong, stream, matrix, jacobi or transports"),
         (("--scheduler", "slurm", "--", "pingpong", "--sizez", "8"), "see volley pingpong --help"),
         (("--scheduler", "slurm", "--", "pingpong", "--sizes", "8x"), "is not a message size"),
         (("--scheduler", "slurm", "--", "pingpong", "-t", "hots"), "did you mean host?"),
-        (("--scheduler", "slurm", "--", "pingpong", "-n", "3"), "pingpong is between 2 ranks, not 3"),
-        (("--scheduler", "slurm", "-n", "4", "--", "stream"), "stream is between 2 ranks, not 4"),
+        (("--scheduler", "slurm", "--", "pingpong", "-n", "3"), "pingpong needs 2 ranks, not 3"),
+        (("--scheduler", "slurm", "-n", "4", "--", "stream"), "stream needs 2 ranks, not 4"),
         (("--scheduler", "slurm", "-n", "4", "--", "transports", "-n", "2"), "leave one of them out"),
         (("--scheduler", "slurm", "--nodes", "3", "--", "pingpong"), "write --nodes 2"),
-        (("--scheduler", "slurm", "--", "show", "x"), "a job is for pingpong, stream, matrix, jacobi or transports"),
-        (("--scheduler", "slurm", "--", "--budget", "9", "pingpong"), "unexpected word 'pingpong'"),
+        (("--scheduler", "slurm", "--", "show", "x"), "measures nothing: use pingpong, stream, matrix, jacobi or transports"),
+        (("--scheduler", "slurm", "--", "--budget", "9", "pingpong"), "unexpected argument 'pingpong'"),
         (("--scheduler", "slurm", "--", "pingpong", "--hosts", "a,b"), "--directive=--nodelist=a,b"),
         (("--scheduler", "slurm", "--", "pingpong", "--dry-run"), "leave it out of a job"),
         (("--scheduler", "slurm", "--", "pingpong", "--launcher", "srun"), "volley batch --launcher srun -- …"),
@@ -362,7 +362,7 @@ def test_an_engine_without_its_other_program_gets_none_either(
 ) -> None:
     stand_in.with_name("volley-engine-local").unlink()
     assert cli.main(["batch", "--scheduler", "slurm", "--", *BETWEEN_GPUS]) == 3
-    assert f"there is no program {stand_in}-local" in capsys.readouterr().err
+    assert f"the program {stand_in}-local, which measures between GPUs, does not exist" in capsys.readouterr().err
 
 
 def test_an_engine_without_cuda_gets_no_job_for_gpus(stand_in: Path, capsys: pytest.CaptureFixture[str]) -> None:

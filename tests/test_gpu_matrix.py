@@ -289,7 +289,7 @@ def test_gpus_or_ranks(
 
 
 def test_options_of_both_are_refused() -> None:
-    with pytest.raises(UserError, match=r"--section and --ranks do not go together: leave out one or the other"):
+    with pytest.raises(UserError, match=r"--section and --ranks cannot be combined: leave out one or the other"):
         matrix("--section", "uni", "--ranks", "2")
 
 

@@ -140,14 +140,14 @@ def test_what_needs_no_ranks_is_said_once(volley: Command, words: tuple[str, ...
 def test_one_rank_or_three_are_refused_and_nobody_hangs(volley: Command, ranks: int) -> None:
     done = volley("pingpong", *FEW, before=volley.mpirun(ranks))
     assert done.code == 2
-    assert f"volley: pingpong is between 2 ranks and this job has {ranks}: start it with -n 2" in done.err
+    assert f"volley: pingpong needs 2 ranks and this job has {ranks}: start it with -n 2" in done.err
     assert done.out == ""
 
 
 def test_one_launch_is_all_that_a_launcher_gives(volley: Command) -> None:
     done = volley("pingpong", *FEW, "--launches", "2", before=volley.mpirun(2))
     assert done.code == 2
-    assert done.err.count("volley: --launches 2: a launcher started this job, and it is one launch") == 1
+    assert done.err.count("volley: --launches 2: a launcher started this job, so only one launch is possible") == 1
 
 
 def test_a_request_without_sense_lets_the_other_ranks_go(volley: Command) -> None:

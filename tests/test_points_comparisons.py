@@ -12,7 +12,8 @@ import pytest
 from example_records import log, pingpong, plan, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong
-from volley.run.records_file import RunLog, read_runs
+from volley.run.records_file import read_runs
+from volley.run.run_log import RunLog
 from volley.run.show import render
 
 RECORDS = Path(__file__).parent.parent / "results" / "h200-x2"

@@ -14,7 +14,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.olcf import line
 from volley.errors import UserError
 from volley.run.records import Sampling
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.run.show import render
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6, 1.006e-6]

@@ -14,7 +14,7 @@ from example_records import run as example_run
 from volley.benchmarks import BENCHMARKS
 from volley.machine.hardware import Gpu, Hardware
 from volley.run.records import Device, Rank
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.run.show import render
 
 MACHINES = Path(__file__).parent / "machines"
@@ -101,7 +101,7 @@ def test_a_run_without_hardware_reads_as_before() -> None:
 
 def test_a_gpu_that_was_slowed_down_or_had_memory_errors_is_named() -> None:
     made = measured(clocks_event_reasons=["idle", "hardware thermal slowdown"])
-    assert "GPU 0 (NVIDIA H200) was slowed down as the run ended: hardware thermal slowdown" in shown(made)
+    assert "GPU 0 (NVIDIA H200) was slowed down at the end of the run: hardware thermal slowdown" in shown(made)
     before, after = machine(H200)
     made.hardware = [before, *changed([after], ecc_uncorrected=2)]
     assert "GPU 1 (NVIDIA H200) had 2 uncorrected memory errors during the run" in shown(made)

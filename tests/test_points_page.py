@@ -11,7 +11,8 @@ from example_records import RECORD_FILES, golden, log, pingpong, plan, stream, t
 from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
 from volley.run.records import Device, End, Mismatch, Sampling
-from volley.run.records_file import RunLog, parse_runs, read_runs
+from volley.run.records_file import parse_runs, read_runs
+from volley.run.run_log import RunLog
 from volley.run.show import render
 from volley.text import mpi_name
 

@@ -11,7 +11,7 @@ import pytest
 from example_records import log, pingpong, plan, transport
 from volley.benchmarks import BENCHMARKS
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, parse
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.run.show import render
 
 TEXT = sorted((Path(__file__).parent / "ucx").glob("composed-*.txt"))[0]

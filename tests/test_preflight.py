@@ -150,14 +150,14 @@ def test_inside_a_launcher_what_cannot_send_to_itself_is_left_out(
     log = the_log(inside_mpirun)
     assert log.run
     assert log.end
-    assert "tried by sending to itself" in log.run.plan.excluded["aware"]
+    assert "in a test where one process sends to itself" in log.run.plan.excluded["aware"]
 
 
 def test_the_weaker_evidence_is_called_that_until_messages_were_measured(
     inside_mpirun: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     measure(inside_mpirun, command="transports")
-    assert "weaker evidence than a message between two ranks" in capsys.readouterr().out
+    assert "This is weaker evidence than a message between two ranks" in capsys.readouterr().out
     measure(inside_mpirun, "-t", "host")
     assert "weaker evidence" not in capsys.readouterr().out
 

@@ -211,7 +211,7 @@ def test_all_errors_of_a_file_are_named_with_their_lines() -> None:
 
 
 def test_a_file_of_something_else_is_refused_with_its_errors() -> None:
-    with pytest.raises(UserError, match=r"letter\.txt holds no volley records") as error:
+    with pytest.raises(UserError, match=r"letter\.txt contains no volley records") as error:
         parse_runs(b"Dear all,\n\nhello\nthere\n", "letter.txt")
     assert "line 1:" in str(error.value)
     assert "line 4:" in str(error.value)
@@ -244,7 +244,9 @@ def test_errors_obey_no_escape_sequence() -> None:
 
 def test_a_newer_file_is_refused_with_a_remedy() -> None:
     newer = encode_line(pingpong([1.0])).replace(b'"version":2', b'"version":3,"news":[1]')
-    with pytest.raises(VersionError, match=r"a newer volley \(records version 3; this one reads 2\): upgrade"):
+    with pytest.raises(
+        VersionError, match=r"a newer volley \(records version 3, this volley reads version 2\): upgrade"
+    ):
         decode_line(newer)
 
 

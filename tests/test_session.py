@@ -106,7 +106,7 @@ def test_ctrl_c_between_launches_shows_and_names_what_was_measured(
     out, err = capsys.readouterr()
     assert [line.split(",")[:2] for line in out.splitlines()[1:]] == [["host", "8"], ["host", "64"]]
     assert err.splitlines()[-2:] == [
-        "volley: stopped by Ctrl-C; what was measured before is complete line by line", f"records: {records}"
+        "volley: stopped by Ctrl-C; the records of all finished measurements are complete", f"records: {records}"
     ]  # fmt: skip
     assert len(read_runs(records)) == 1
 
@@ -212,10 +212,10 @@ def test_an_unknown_transport_names_the_nearest_and_all_but_the_test_transports(
     [
         (3, None, "--ranks 2"),
         (1, None, "not 1"),
-        (4, None, "stream is between 2"),
+        (4, None, "stream needs 2"),
         (None, RankInfo(0, 3, "openmpi"), "this job has 3: start it with -n 2"),
         (None, RankInfo(0, 1, "srun"), "--launcher"),
-        (2, RankInfo(0, 4, "srun"), "inside a job of 4"),
+        (2, RankInfo(0, 4, "srun"), "does not fit this job of 4 ranks"),
     ],
 )
 def test_a_wrong_number_of_ranks_names_the_right_one(ranks: int | None, place: RankInfo | None, words: str) -> None:
@@ -283,7 +283,7 @@ def test_a_local_engine_is_started_alone_and_asked_nothing_before(
 ) -> None:
     monkeypatch.setattr(session, "ask_about", None)
     assert measure(*local, command="matrix") == 3
-    assert "nothing could be measured here" in capsys.readouterr().err
+    assert "no measurement was possible on this machine" in capsys.readouterr().err
     assert (bin_folder / "joined").read_text(encoding="utf-8") == "--plan -"
     assert not (bin_folder / "started").exists()  # mpirun's
 
@@ -301,7 +301,7 @@ def test_a_local_engine_that_is_killed_is_no_launcher(
 ) -> None:
     monkeypatch.setenv("VOLLEY_FAKE", "gpus_lost")
     assert measure(*local, command="matrix") == 1
-    assert "the engine was ended by SIGKILL" in capsys.readouterr().err
+    assert "the engine was killed by SIGKILL" in capsys.readouterr().err
 
 
 def test_a_local_engine_that_does_not_start_hands_on_the_loader_s_words(
@@ -353,7 +353,7 @@ def test_a_broken_line_makes_the_run_incomplete(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: Path
 ) -> None:
     assert fake(monkeypatch, "lossy") == 1
-    assert "no record" in capsys.readouterr().err
+    assert "is not a record" in capsys.readouterr().err
 
 
 def test_a_run_that_was_killed_shows_its_whole_lines(
@@ -441,7 +441,7 @@ def test_nothing_measured_is_exit_code_3_with_the_reason(
     assert fake(monkeypatch, "skipping") == 3
     err = capsys.readouterr().err
     assert "two buffers need more memory than there is" in err
-    assert "volley: nothing could be measured here" in err
+    assert "volley: no measurement was possible on this machine" in err
 
 
 def test_another_library_than_the_build_s_is_said(
@@ -544,7 +544,7 @@ def test_records_find_another_place_where_there_is_no_state_folder(
     monkeypatch.setenv("HOME", str(file / "home"))
     assert measure() == 0
     err = capsys.readouterr().err
-    assert "kept elsewhere" in err
+    assert "records go to another folder" in err
     place = Path(err.splitlines()[-1].removeprefix("records: "))
     (log,) = read_runs(place)
     assert log.complete

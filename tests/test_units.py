@@ -89,9 +89,9 @@ def test_lists_and_ranges(text: str, sizes: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "empty place"),
-        ("8,,16", "empty place"),
-        ("8,", "empty place"),
+        ("", "empty item"),
+        ("8,,16", "empty item"),
+        ("8,", "empty item"),
         ("8:", "is not a message size"),
         (":8", "is not a message size"),
         ("64:8", "write 8:64"),

@@ -1,7 +1,7 @@
-"""The command ``volley``.
+"""The entry point of the command ``volley``.
 
-Started plainly, this is the front.  Started by a launcher as one of several ranks, all but the first read the same
-command line and become the engine, before anything of weight is imported.
+Without a launcher, this process is the front end.  If a launcher starts several ranks of volley, rank 0 is the front
+end.  Every other rank parses the same command line and execs the engine before it imports a slow module.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from volley.run.inside_launcher import RankInfo
 
 
-class _Patient(io.FileIO):
-    """A descriptor that takes everything, also where nobody reads it any more or its disk is full."""
+class _IgnoreWriteErrors(io.FileIO):
+    """A file that ignores write errors, such as a closed pipe or a full disk."""
 
     def write(self, data: Any) -> int:
         try:
@@ -32,16 +32,16 @@ class _Patient(io.FileIO):
 
 
 def _standard_files() -> None:
-    """Give a process that was started with closed descriptors 0 to 2 empty ones: files would take their place."""
+    """Open /dev/null for each closed descriptor of 0 to 2; otherwise the next opened file would get its number."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the lowest number that is free
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  as long as the process
-    # What is only said, progress above all, must not end a measurement.
-    said = io.BufferedWriter(_Patient(2, "w", closefd=False))
-    sys.stderr = io.TextIOWrapper(said, sys.stderr.encoding, "backslashreplace", line_buffering=True)
+    # A progress line that cannot be written must not end a measurement.
+    messages = io.BufferedWriter(_IgnoreWriteErrors(2, "w", closefd=False))
+    sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, "backslashreplace", line_buffering=True)
 
 
 def main() -> int:
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def _follow(place: RankInfo) -> int:
-    """Become the engine where the first rank starts one; what there is to say, the first rank says."""
+    """Exec the engine if rank 0 starts one; rank 0 alone reports errors."""
     from volley import cli  # noqa: PLC0415  start-up: see above
 
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  as long as the process
@@ -71,14 +71,14 @@ def _follow(place: RankInfo) -> int:
 
 def _front(place: RankInfo | None) -> int:
     from volley import cli  # noqa: PLC0415  start-up: see above
-    from volley.report.ascii_fallback import never_fail  # noqa: PLC0415  start-up: the other ranks do without
+    from volley.report.ascii_fallback import never_fail  # noqa: PLC0415  start-up: the other ranks do not need it
 
     never_fail(sys.stdout)
     if place:
-        # Open MPI gives every rank a terminal of its own: what is drawn on stdout would end up in pipes and files.
+        # Open MPI gives every rank its own terminal, so stdout looks like a terminal even if it is a pipe or a file.
         sys.stdout.isatty = lambda: False  # type: ignore[method-assign]
     code = cli.main(place=place)
-    gc.freeze()  # else Python searches all that was imported for cycles before it ends: 20 ms for nothing
+    gc.freeze()  # skips the final search for cycles in all imported modules, which takes 20 ms
     return code
 
 

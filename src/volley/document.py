@@ -1,4 +1,4 @@
-"""What the plan and all records are made of: frozen types, numbers with their limits, versions."""
+"""The base types of the plan and of all records: immutable structs, bounded numbers, format versions."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ Version = Annotated[int, Meta(ge=1)]
 
 
 class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document type: immutable and closed to unknown keys."""
+    """The base of a document type: immutable, rejects unknown keys."""

@@ -1,4 +1,4 @@
-"""Errors that end volley with one sentence on stderr and an exit code of their own."""
+"""Errors that end volley with one sentence on stderr, and the exit codes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ EXIT_FAILED = 1
 EXIT_USAGE = EXIT_REQUEST = 2
 """Usage error."""
 EXIT_MACHINE = 3
-"""The machine cannot do it."""
+"""This machine cannot run the request."""
 EXIT_INTERRUPTED = 130
 """Ctrl-C: 128 + SIGINT, as shells report it."""
 
 
 class UserError(Exception):
-    """A usage error: the message says so in one sentence and names the nearest valid form."""
+    """A usage error: the message is one sentence that names the nearest valid form."""
 
     exit_code: int = EXIT_USAGE
 
 
 class MachineError(UserError):
-    """The request is fine and this machine cannot do it: the message says why."""
+    """A valid request that this machine cannot run: the message says why."""
 
     exit_code: int = EXIT_MACHINE

@@ -1,4 +1,4 @@
-"""Words for people: text from machines made safe to show, and lists and counts as a sentence has them."""
+"""Text helpers: escape control characters, align numbers, join words and count nouns."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _CONTROLS = re.compile(r"[^\t\x20-\x7e\xa0-\U0010ffff]|[\ud800-\udfff]")
 
 
 def escape_controls(text: str) -> str:
-    """Return ``text`` on one line and without anything that a terminal would obey.
+    """Return ``text`` on one line and without control characters.
 
-    Host names, reasons and library versions come from machines (or from a file that somebody sent).  Line breaks
-    and tabs become spaces; every other character that is not printable (escape sequences, C1 controls, overrides of
-    the writing direction, lone surrogates) is shown as its escape, e.g. ``\\x1b``.
+    Host names, reasons and library versions come from machines or from a file that somebody else wrote.  Line breaks
+    and tabs become spaces.  Every other unprintable character (escape sequences, C1 controls, overrides of the writing
+    direction, lone surrogates) is replaced by its escape, e.g. ``\\x1b``.
     """
     if text.isprintable():
         return text
@@ -25,20 +25,20 @@ def escape_controls(text: str) -> str:
 
 
 def clean(text: bytes) -> str:
-    """Return what a program printed as text without NULs, escape sequences and other control characters."""
+    """Decode the output of a program and remove NULs, escape sequences and other control characters."""
     decoded = _ESCAPES.sub("", text.decode("utf-8", "replace"))
     return "\n".join(_CONTROLS.sub("", line).rstrip() for line in decoded.splitlines()).strip()
 
 
 def ascii_json(document: bytes) -> str:
-    """Return JSON with escapes for all that is not ASCII: any locale can write it, and it is the same document."""
+    """Return the same JSON document with every character outside ASCII escaped, so that any locale can print it."""
     return "".join(c if c.isascii() else json.dumps(c)[1:-1] for c in document.decode())
 
 
 def align_decimals(cells: Sequence[str]) -> list[str]:
-    """Pad numbers on the right so that, set flush right, their decimal points stand in one line.
+    """Pad numbers on the right so that their decimal points align when the cells are right-aligned.
 
-    A number may have a tilde before it.  Cells that are no numbers (``FAILED``, a dash, nothing) are left alone.
+    A tilde may precede a number.  Cells without a number (``FAILED``, a dash, nothing) stay as they are.
     """
     tails = [_tail(cell) for cell in cells]
     width = max((tail for tail in tails if tail is not None), default=0)
@@ -46,7 +46,7 @@ def align_decimals(cells: Sequence[str]) -> list[str]:
 
 
 def _tail(cell: str) -> int | None:
-    """Count the characters from the decimal point on; ``None`` for what is no number."""
+    """Count the characters from the decimal point on; ``None`` if the cell is not a number."""
     try:
         float(cell.removeprefix("~"))
     except ValueError:
@@ -56,7 +56,7 @@ def _tail(cell: str) -> int | None:
 
 
 def join_words(words: Iterable[str], last: str = "and") -> str:
-    """Join words as a sentence does: ``a``, ``a and b``, ``a, b and c``."""
+    """Join words for a sentence: ``a``, ``a and b``, ``a, b and c``."""
     listed = list(words)
     if len(listed) < 2:
         return "".join(listed)
@@ -70,5 +70,5 @@ def count(number: int, word: str) -> str:
 
 
 def mpi_name(library: str) -> str:
-    """Shorten what MPI says of itself to its name and version: ``Open MPI v5.0.11, package: …``."""
+    """Return name and version from the text of MPI_Get_library_version: ``Open MPI v5.0.11, package: …``."""
     return " ".join(escape_controls(library.partition(",")[0]).replace("Version:", "").split())[:60]

@@ -1,9 +1,9 @@
-"""Quantities as people write and read them: message sizes, times, numbers, lists of CPUs.
+"""Parse and format quantities: message sizes, times, numbers, lists of CPUs.
 
-Message sizes are written ``8:1Gi``, ``1k,64k,1M``, ``8:1Gi:x4``, ``1Mi:4Mi:+512Ki``.  Prefixes are binary with and
-without the ``i``, in either case: message sizes are powers of two, and the benchmarks that people come from (the OSU
-micro-benchmarks, nccl-tests) read ``64K`` as 65536 bytes.  Rates are another matter: GB/s is 10^9 B/s everywhere in
-volley.
+Examples of message sizes: ``8:1Gi``, ``1k,64k,1M``, ``8:1Gi:x4``, ``1Mi:4Mi:+512Ki``.  Prefixes of sizes are binary,
+with or without the ``i``, in lower or upper case: message sizes are powers of two, and other benchmarks (the OSU
+micro-benchmarks, nccl-tests) also read ``64K`` as 65536 bytes.  Prefixes of rates are decimal: GB/s is 10^9 B/s
+everywhere in volley.
 """
 
 from __future__ import annotations
@@ -17,58 +17,58 @@ VALID_FORMS = (
 )
 
 LARGEST = 1 << 62
-"""Sizes travel as signed 64-bit integers; 4 EiB is the largest power of two in them."""
+"""Sizes are signed 64-bit integers in the plan; 4 EiB is the largest power of two that fits."""
 
 MOST_SIZES = 4096
-"""A guard against a slip such as ``1:1Gi:+1``: no sweep that anybody waits for has more points."""
+"""The limit rejects typing errors such as ``1:1Gi:+1``; a useful sweep has fewer sizes."""
 
 _UNITS = "KMGTPE"
 _SIZE = re.compile(r"(\d+)\s*(?:([kmgtpe])i?)?b?", re.IGNORECASE | re.ASCII)
 
 
 class SizeError(ValueError):
-    """A size that cannot be read; the message is one sentence that names the valid forms."""
+    """An invalid size; the message is one sentence that names the valid forms."""
 
 
 def parse_size(text: str) -> int:
-    """Read one size in bytes: ``8``, ``8 B``, ``64k``, ``64 KiB``, ``1Gi``.
+    """Parse one size and return bytes: ``8``, ``8 B``, ``64k``, ``64 KiB``, ``1Gi``.
 
     Raises:
-        SizeError: if it is no size, is zero, or is larger than 4 EiB.
+        SizeError: if the text is not a size, or the size is zero or larger than 4 EiB.
     """
     matched = _SIZE.fullmatch(text.strip())
     if matched is None:
         raise SizeError(f"{text.strip()!r} is not a message size: write {VALID_FORMS}")
-    # 19 digits hold every size up to LARGEST; longer ones need not become numbers to be refused.
+    # 19 digits hold every size up to LARGEST; longer digit strings are rejected without conversion.
     number = matched[1].lstrip("0")
     power = 1 + _UNITS.index(matched[2].upper()) if matched[2] else 0
     size = int(number or "0") << 10 * power if len(number) <= 19 else LARGEST + 1
     if size == 0:
-        raise SizeError("a message of 0 bytes carries nothing that could be verified: the smallest size is 1")
+        raise SizeError("a message of 0 bytes has no data to verify: the smallest size is 1")
     if size > LARGEST:
         raise SizeError(f"{text.strip()!r} is more than 4Ei, the largest size that fits a 64-bit integer")
     return size
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Read a list of sizes and ranges in bytes, in the order given; a size that comes again is taken once.
+    """Parse a list of sizes and ranges; return bytes in the order given, each size once.
 
     Raises:
-        SizeError: naming the part that cannot be read and the valid forms.
+        SizeError: if a part is invalid; the message names the part and the valid forms.
     """
     sizes: dict[int, None] = {}
     for part in text.split(","):
         if not part.strip():
-            raise SizeError(f"{text!r} has an empty place in its list of sizes: write {VALID_FORMS}")
+            raise SizeError(f"{text!r} has an empty item in its list of sizes: write {VALID_FORMS}")
         for size in _expand(part):
             sizes[size] = None
             if len(sizes) > MOST_SIZES:
-                raise SizeError(f"{text!r} asks for more than {MOST_SIZES} sizes: take larger steps, e.g. 8:1Gi:x4")
+                raise SizeError(f"{text!r} means more than {MOST_SIZES} sizes: use larger steps, e.g. 8:1Gi:x4")
     return tuple(sizes)
 
 
 def _expand(part: str) -> Iterator[int]:
-    """Yield the sizes of one part of the list: a plain size, or a range with its step."""
+    """Yield the sizes of one item of the list: a single size, or a range with its step."""
     first, *rest = part.split(":")
     if not rest:
         yield parse_size(first)
@@ -85,7 +85,7 @@ def _expand(part: str) -> Iterator[int]:
 
 
 def _step(text: str) -> tuple[int, int]:
-    """Read a step: ``x4`` gives (4, 0), ``+64Ki`` gives (1, 65536)."""
+    """Parse a step into a factor and an increment in bytes: ``x4`` gives (4, 0), ``+64Ki`` gives (1, 65536)."""
     step = text.strip()
     if step.startswith("+"):
         return 1, parse_size(step[1:])
@@ -95,7 +95,7 @@ def _step(text: str) -> tuple[int, int]:
 
 
 def format_size(size_bytes: int) -> str:
-    """Return a size for people, exactly: ``8 B``, ``64 KiB``, ``1 GiB``; what no unit divides stays in bytes."""
+    """Format a size exactly: ``8 B``, ``64 KiB``, ``1 GiB``; a size that no unit divides is given in bytes."""
     for power in range(len(_UNITS), 0, -1):
         if size_bytes % (1 << 10 * power) == 0 and size_bytes:
             return f"{size_bytes >> 10 * power} {_UNITS[power - 1]}iB"
@@ -103,26 +103,26 @@ def format_size(size_bytes: int) -> str:
 
 
 def approximate_size(size_bytes: float) -> str:
-    """Return a size that was computed, to three digits in the largest unit that it fills: ``85.4 KiB``."""
+    """Format a computed size with three significant digits in the largest unit up to the size: ``85.4 KiB``."""
     power = next((power for power in range(len(_UNITS), 0, -1) if size_bytes >= 1 << 10 * power), 0)
     return f"{format_sig(size_bytes / (1 << 10 * power), 3)} {_UNITS[power - 1] + 'i' if power else ''}B"
 
 
 def format_sig(value: float, significant: int = 4) -> str:
-    """Return ``value`` with so many significant digits and no exponent: ``0.03142``, ``19.53``, ``178957``.
+    """Format ``value`` with this many significant digits and no exponent: ``0.03142``, ``19.53``, ``178957``.
 
-    Digits before the decimal point are all kept.  Ten decimals are the most: below that lies nothing that a clock sees.
+    All digits before the decimal point are kept.  There are at most ten decimals, which is finer than any clock.
     """
     if value == 0:
         return "0"
     if not math.isfinite(value):
-        return "∞" if value > 0 else "–"  # of times in a file that no machine has measured
+        return "∞" if value > 0 else "–"  # only from a hand-written file: measured times are finite
     exponent = int(f"{abs(value):.{significant - 1}e}".partition("e")[2])
     return f"{value:.{min(10, max(0, significant - 1 - exponent))}f}"
 
 
 def format_duration(seconds: float) -> str:
-    """Return a length of time as one says it: ``8 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    """Format a duration: ``8 s``, ``3 min 20 s``, ``2 h 5 min``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -132,7 +132,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_cpulist(numbers: Iterable[int]) -> str:
-    """Return whole numbers as ``taskset`` and Linux write lists of CPUs: ``0-3,8``."""
+    """Format integers in the CPU list format of Linux and ``taskset``: ``0-3,8``."""
     found: list[list[int]] = []
     for number in sorted(set(numbers)):
         if found and number == found[-1][1] + 1:
@@ -143,9 +143,9 @@ def format_cpulist(numbers: Iterable[int]) -> str:
 
 
 MOST_DIGITS = 18
-"""As many as any number of 64 bits may have; Python refuses to read thousands of them."""
+"""Every number of 18 digits fits into 64 bits; Python rejects numbers of thousands of digits with an exception."""
 
 
 def parse_whole(text: str | None) -> int | None:
-    """Return the number that the digits stand for; ``None`` for all that is no such number, or one beyond 64 bits."""
+    """Parse ASCII digits; ``None`` if the text is anything else or has more than ``MOST_DIGITS`` digits."""
     return int(text) if text and len(text) <= MOST_DIGITS and text.isascii() and text.isdecimal() else None

@@ -98,13 +98,13 @@ def test_srun_starts_volley_which_becomes_the_ranks(volley: Volley) -> None:
 def test_srun_with_three_ranks_is_refused_and_nobody_hangs(volley: Volley) -> None:
     done = volley.run(*REQUEST, before=("srun", "-N", "2", "-n", "3", pmi(volley.engine)))
     assert done.returncode != 0
-    assert done.stderr.count("volley: pingpong is between 2 ranks and this job has 3: start it with -n 2") == 1
+    assert done.stderr.count("volley: pingpong needs 2 ranks and this job has 3: start it with -n 2") == 1
 
 
 def test_srun_that_does_not_speak_to_the_mpi_is_found_out(volley: Volley) -> None:
     done = volley.run(*REQUEST, before=("srun", "-N", "2", "-n", "2", "--mpi=none"))
     assert done.returncode != 0
-    assert "volley: start volley plainly, or with" in done.stderr
+    assert "volley: start volley without a launcher, or with" in done.stderr
 
 
 @pytest.mark.slow

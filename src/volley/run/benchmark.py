@@ -1,13 +1,13 @@
-"""What a benchmark is to the rest of the front: data, and the modules of its room, loaded where they are needed.
+"""The interface between a benchmark and the rest of the front end: a description, and modules loaded on demand.
 
-A room is a folder ``volley/benchmarks/<name>``.  Its ``__init__`` holds ``BENCHMARK`` and imports nothing but its
-``options``; the other modules are loaded here and nowhere else:
+Each benchmark is a subpackage ``volley/benchmarks/<name>``.  Its ``__init__`` defines ``BENCHMARK`` and imports only
+its ``options``.  Only this file imports its other modules:
 
 - ``records``: ``PLAN``, the type of ``plan.options``; ``RECORDS``, a tuple of its record types;
 - ``jobs``: ``jobs(options, site) -> Jobs``;
 - ``progress``: ``forecast(plan) -> Forecast``;
-- ``results``: ``results(logs) -> list``, the numbers of each series of launches;
-- ``page``: ``reports(results) -> list[Report]``; ``FORMATS``, renderers of its special formats by name.
+- ``results``: ``results(logs) -> list``, one result object for each series of launches;
+- ``page``: ``reports(results) -> list[Report]``; ``FORMATS``, the renderers of its special formats by name.
 """
 
 from __future__ import annotations
@@ -30,28 +30,29 @@ class Benchmark:
     """One benchmark."""
 
     name: str
-    """Its room, its name in plans, and that of its command where ``command`` is empty."""
+    """The name of its subpackage, its name in plans, and the name of its command unless ``command`` is set."""
     help: str
     """One line, then paragraphs."""
     options: type[Any]
-    """Its dataclass of options (``volley.run.commandline.Options``), with ``job`` and ``output``."""
+    """The dataclass of its options (``volley.run.commandline.Options``), with the fields ``job`` and ``output``."""
     examples: tuple[str, ...]
     command: str = ""
-    """Where it is not the name.  Benchmarks with the same command share it: the options that are given decide."""
+    """The name of the command, if it differs from ``name``.  Benchmarks may share a command: then the given options
+    decide which one runs."""
     aliases: tuple[str, ...] = ()
     formats: Mapping[str, str] = field(default_factory=dict)
-    """Special formats, each with a few words about it."""
+    """Special formats by name, each with a short description."""
     local: bool = False
-    """One process has all GPUs: no launcher, no MPI."""
+    """One process uses all GPUs, without a launcher and without MPI."""
     computes: bool = False
-    """Ranks compute with several threads: they share the cores out instead of taking one each."""
+    """Ranks compute with several threads: each rank gets its share of the cores instead of one core."""
     hint: str = ""
-    """What to do where this machine cannot: ``volley matrix --transport host measures between ranks``."""
+    """The alternative on an unsuitable machine: ``volley matrix --transport host measures between ranks``."""
     suits: Callable[[], bool] = lambda: True
-    """Where several share a command and the options do not decide: whether this machine is one for it."""
+    """True if this machine suits the benchmark.  Asked if several share a command and the options do not decide."""
 
     def load_pages(self) -> None:
-        """Load what turns records into pages."""
+        """Import the modules that turn records into reports."""
         self._module("results")
         self._module("page")
 
@@ -65,7 +66,7 @@ class Benchmark:
 
     @property
     def record_types(self) -> tuple[Any, ...]:
-        """The types of its records."""
+        """The types of the benchmark's records."""
         types: tuple[Any, ...] = self._module("records").RECORDS
         return types
 
@@ -73,23 +74,23 @@ class Benchmark:
         """Describe the jobs that these options ask for.
 
         Raises:
-            UserError: if they make no sense here.
+            UserError: if the options do not fit the job, the engine or the machine.
         """
         jobs: Jobs = self._module("jobs").jobs(options, site)
         return jobs
 
     def forecast(self, plan: Plan) -> Forecast:
-        """Return what tells those who wait how long it takes."""
+        """Return the object that predicts the remaining time of a run."""
         forecast: Forecast = self._module("progress").forecast(plan)
         return forecast
 
     def results(self, logs: Sequence[RunLog]) -> list[Any]:
-        """Turn the records of its runs into numbers, one object a series of launches."""
+        """Compute results from the records of its runs, one result object for each series of launches."""
         found: list[Any] = self._module("results").results(logs)
         return found
 
     def reports(self, results: Sequence[Any]) -> list[Report]:
-        """Turn the numbers into pages."""
+        """Return one report for each result object."""
         found: list[Report] = self._module("page").reports(results)
         return found
 

@@ -1,9 +1,9 @@
-"""From a dataclass of options to a command: its parser, its help, and an instance of the dataclass.
+"""Derive a command's parser and help from a dataclass of options, and return an instance of the dataclass.
 
-Each field of an :class:`Options` class is declared once, with :func:`option`, :func:`flag` or :func:`argument`: how it
-is written, its help, its panel, its default and the function that reads it.  :func:`group` puts one Options class into
-another.  An instance knows in ``given`` which of its fields the command line set.  The parser is argparse: it takes a
-sixth of the time that Typer and Cyclopts take to load (docs/decisions).
+Each field of an :class:`Options` class is declared once, with :func:`option`, :func:`flag` or :func:`argument`: its
+flags, help, panel, default and reader function.  :func:`group` includes one Options class in another.  The field
+``given`` of an instance holds the names of the fields that the command line set.  The parser is argparse: Typer and
+Cyclopts take six times as long to load (docs/decisions).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from volley.errors import UserError
 from volley.text import escape_controls, join_words
 
 Reader = Callable[[str, Sequence[str]], Any]
-"""From the name of an option and the words that were given for it to its value; raises UserError."""
+"""Takes the name of an option and its words, returns the value; raises UserError."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,25 +31,25 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """How one field is written on the command line."""
+    """The command-line option of one field."""
 
     flags: tuple[str, ...] = ()
-    """``("--sizes", "-s")``; empty: the field's name with dashes."""
+    """``("--sizes", "-s")``; if empty, the flag is the field's name with dashes."""
     help: str = ""
     panel: str = ""
     metavar: str = ""
     read: Reader | None = None
-    """``None``: a flag, which takes no word."""
+    """``None`` for a flag, which takes no value."""
     shown: str | None = None
-    """What the help says of the default; ``None``: the default itself."""
+    """The text of the default in the help; ``None``: the default value."""
     words: int = 1
     repeat: bool = False
-    """May be given several times; ``read`` gets all words."""
+    """The option may be given several times; ``read`` gets all words."""
     positional: str | None = None
-    """argparse's ``nargs`` of an argument that is no option."""
+    """argparse's ``nargs`` of a positional argument; ``None`` for an option."""
 
     def named(self, field_name: str) -> Option:
-        """Return it with its flags, where those follow from the field's name."""
+        """Return the option with its flags, derived from the field's name if none are declared."""
         if self.flags:
             return self
         return dataclasses.replace(self, flags=(f"--{field_name.replace('_', '-')}",))
@@ -61,17 +61,17 @@ class Option:
 
 
 def option(*flags: str, read: Reader, default: Any = None, **about: Any) -> Any:
-    """Declare a field that takes words: ``sizes: tuple[int, ...] = option("--sizes", "-s", read=…, help=…)``."""
+    """Declare an option with a value: ``sizes: tuple[int, ...] = option("--sizes", "-s", read=…, help=…)``."""
     return field(default=default, metadata={"option": Option(flags=flags, read=read, **about)})
 
 
 def flag(*flags: str, default: bool = False, **about: Any) -> Any:
-    """Declare a field that is switched on by its option, or off by ``--no-…`` where it is on by default."""
+    """Declare a flag: the option sets it to true; if the default is true, ``--no-…`` sets it to false."""
     return field(default=default, metadata={"option": Option(flags=flags, **about)})
 
 
 def argument(metavar: str, *, positional: str = "+", help: str = "", default: Any = ()) -> Any:  # noqa: A002
-    """Declare the words that belong to no option; ``positional`` is argparse's ``nargs``."""
+    """Declare the positional arguments; ``positional`` is argparse's ``nargs``."""
     own = Option(metavar=metavar, positional=positional, help=help, read=lambda _, words: tuple(words))
     return field(default=default, metadata={"option": own})
 
@@ -79,13 +79,13 @@ def argument(metavar: str, *, positional: str = "+", help: str = "", default: An
 def group(
     options: type[Options], *, only: Sequence[str] = (), without: Sequence[str] = (), **changes: Mapping[str, Any]
 ) -> Any:
-    """Declare a field that holds another Options class, whose options become options of the command.
+    """Declare a field that holds another Options class; the command gets the options of that class.
 
     Args:
         options: the class.
-        only: its fields that the command has; the others keep their defaults.
-        without: the same, by those that it has not.
-        changes: by field, what is different in this command: ``default`` and what :class:`Option` has.
+        only: the fields that become options of the command; the others keep their defaults.
+        without: the fields that do not become options; an alternative to ``only``.
+        changes: what differs in this command, by field name: ``default`` and fields of :class:`Option`.
     """
     defaults = {name: change["default"] for name, change in changes.items() if "default" in change}
     here = {
@@ -105,16 +105,16 @@ def group(
 
 @dataclass(frozen=True)
 class Declared:
-    """An option of a command: where its value goes, how it is written, what it is otherwise."""
+    """An option of a command: the path of its field, its declaration and its default."""
 
     place: str
-    """``sizes``, or ``job.ranks`` of a group."""
+    """The path of the field: ``sizes``, or ``job.ranks`` in a group."""
     option: Option
     default: Any
 
     @property
     def default_text(self) -> str:
-        """What the help says of the default."""
+        """The text of the default in the help."""
         if self.option.shown is not None:
             return self.option.shown
         if self.default is True:
@@ -127,7 +127,7 @@ class Declared:
 
 
 def declared(options: type[Options]) -> Iterator[Declared]:
-    """Yield the options of a class, those of its groups included, in their order."""
+    """Yield the options of a class and of its groups, in the order of their fields."""
     for each in dataclasses.fields(options):
         own = each.metadata
         if "group" in own:
@@ -140,7 +140,7 @@ def declared(options: type[Options]) -> Iterator[Declared]:
 
 
 def _build(options: type[Options], values: Mapping[str, Any]) -> Options:
-    """Make an instance from the values that were given, by place."""
+    """Make an instance from the given values, by path of the field."""
     plain = {place: value for place, value in values.items() if "." not in place}
     for each in dataclasses.fields(options):
         if "group" not in each.metadata:
@@ -154,7 +154,7 @@ def _build(options: type[Options], values: Mapping[str, Any]) -> Options:
 
 
 def value_of(options: Any, name: str) -> Any:
-    """Return the value of an option by its long form, e.g. ``--gpus``; ``None`` where there is no such option."""
+    """Return the value of an option by its long form, e.g. ``--gpus``; ``None`` if the command has no such option."""
     for each in declared(type(options)):
         if each.option.name == name:
             found: Any = options
@@ -169,28 +169,28 @@ def value_of(options: Any, name: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command: what it is called, what it takes, what it does."""
+    """A command: its name, options and function."""
 
     name: str
     help: str
-    """One line, and paragraphs after it."""
+    """One line, then paragraphs."""
     options: tuple[type[Options], ...]
-    """Usually one.  Of several, the options that are given decide which is meant, and ``pick`` where they do not."""
+    """Usually one class.  If there are several, the given options decide which one is used, else ``pick``."""
     run: Callable[[Any], int]
-    """Takes an instance and returns the exit code.  What is slow to import it imports itself."""
+    """Takes an instance and returns the exit code.  It imports slow modules itself."""
     examples: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     pick: Callable[[Sequence[type[Options]]], type[Options]] = lambda types: types[-1]
     joins: Callable[[Any], bool] = lambda _: False
-    """Tells whether these options make the ranks of a foreign launcher engines."""
+    """True if, with these options, the ranks that a foreign launcher started must exec the engine."""
 
     @property
     def title(self) -> str:
-        """How it is called: ``volley topo``; ``volley`` alone has no name."""
+        """The command as typed: ``volley topo``, or ``volley`` for the command without a name."""
         return f"volley {self.name}".strip()
 
     def declared(self) -> list[Declared]:
-        """Return all options, each once."""
+        """Return the options of all classes, each once."""
         found: dict[str, Declared] = {}
         for options in self.options:
             for each in declared(options):
@@ -198,11 +198,11 @@ class Command:
         return list(found.values())
 
     def parse(self, words: Sequence[str], *, pick: bool = True) -> Any:
-        """Read the words after the command's name.
+        """Parse the words after the command's name.
 
         Args:
-            words: of the command line.
-            pick: ask ``pick`` which options are meant where the words do not tell; else the last are.
+            words: the words of the command line.
+            pick: call ``pick`` if several classes accept the words; otherwise the last class is used.
 
         Raises:
             UserError: naming the option, what is wrong, and the nearest valid form.
@@ -224,7 +224,7 @@ class Command:
         return found[self.pick(list(found)) if pick and len(found) > 1 else list(found)[-1]]
 
     def _given(self, words: Sequence[str]) -> dict[str, Any]:
-        """Return what was given, by the option's name: a truth value of a flag, else a list of words."""
+        """Return the given options by name: a truth value for a flag, else a list of words."""
         parser = _Parser(self.title)
         parser.add_argument("-h", "--help", action=_Help, nargs=0)
         known = self.declared()
@@ -236,11 +236,11 @@ class Command:
         return vars(namespace)
 
     def _conflict(self, given: Mapping[str, Any]) -> str:
-        """Say which options do not go together."""
+        """Return the error message for options that cannot be combined."""
         first, *others = (
             [name for name in given if name not in _names(options)] or list(given) for options in reversed(self.options)
         )
-        return f"{join_words(first)} and {join_words(others[0])} do not go together: leave out one or the other"
+        return f"{join_words(first)} and {join_words(others[0])} cannot be combined: leave out one or the other"
 
 
 def _names(options: type[Options]) -> set[str]:
@@ -248,7 +248,7 @@ def _names(options: type[Options]) -> set[str]:
 
 
 def _read(options: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of what was given, by place."""
+    """Return the values of the given options, by path of the field."""
     values = {}
     for each in declared(options):
         name = each.option.name
@@ -259,7 +259,7 @@ def _read(options: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class HelpAsked(Exception):  # noqa: N818  it is no error
-    """The words hold ``--help``."""
+    """The command line contains ``--help``."""
 
 
 class _Help(argparse.Action):
@@ -268,19 +268,19 @@ class _Help(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence, and leaves what is not given out of the result."""
+    """Raises an error as one sentence; its result holds only the given options."""
 
     def __init__(self, title: str) -> None:
         super().__init__(prog=title, add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
 
     def error(self, message: str) -> NoReturn:
-        said = escape_controls(message).removeprefix("argument ").rstrip(".")
-        said = said.replace("expected 1 argument", "a value is missing; write -X as --option=-X")
-        raise UserError(f"{said}; see {self.prog} --help")
+        text = escape_controls(message).removeprefix("argument ").rstrip(".")
+        text = text.replace("expected 1 argument", "a value is missing; write -X as --option=-X")
+        raise UserError(f"{text}; see {self.prog} --help")
 
 
 def add_option(parser: argparse.ArgumentParser, each: Declared) -> argparse.Action:
-    """Let a parser of argparse know an option."""
+    """Add an option to an argparse parser."""
     own = each.option
     if own.positional:
         return parser.add_argument(own.name, nargs=own.positional, metavar=own.metavar)
@@ -293,10 +293,10 @@ def add_option(parser: argparse.ArgumentParser, each: Declared) -> argparse.Acti
 
 
 def _unknown(word: str, known: Sequence[str]) -> str:
-    """Say what a word that nobody knows might have been."""
+    """Return the error message for an unknown word, with the closest option."""
     if not word.startswith("-"):
-        return f"unexpected word {word!r}"
-    import difflib  # noqa: PLC0415  start-up: only who errs needs it
+        return f"unexpected argument {word!r}"
+    import difflib  # noqa: PLC0415  start-up: only needed after an error
 
     flag_ = word.partition("=")[0]
     near = difflib.get_close_matches(flag_, known, n=1)
@@ -306,14 +306,14 @@ def _unknown(word: str, known: Sequence[str]) -> str:
 # ----------------------------------------------------------------------------------------------------- the help
 
 _WIDEST = 100
-"""Columns of text that the eye follows."""
+"""Columns of text that are still easy to read."""
 _NARROWEST = 60
 _INDENT = 28
-"""Where the help of an option begins."""
+"""The column at which the help of an option begins."""
 
 
 def written(each: Declared) -> str:
-    """Return how an option is written: ``-s, --sizes SIZES``."""
+    """Return the usage of an option: ``-s, --sizes SIZES``."""
     own = each.option
     if own.positional:
         return own.metavar
@@ -324,7 +324,7 @@ def written(each: Declared) -> str:
 
 
 def panels(command: Command) -> dict[str, list[Declared]]:
-    """Return the options of a command by panel."""
+    """Group the options of a command by panel."""
     found: dict[str, list[Declared]] = {}
     for each in command.declared():
         found.setdefault(each.option.panel, []).append(each)
@@ -332,7 +332,7 @@ def panels(command: Command) -> dict[str, list[Declared]]:
 
 
 def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = "") -> str:
-    """Return the help of a command as plain text; ``commands`` are those that ``volley`` alone lists."""
+    """Return the help of a command as plain text; ``commands`` are listed in the help of ``volley`` itself."""
     import shutil  # noqa: PLC0415  start-up: only for the help
     import textwrap  # noqa: PLC0415
 

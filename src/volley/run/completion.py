@@ -1,4 +1,4 @@
-"""The completion script of a shell: shtab writes it from the declarations that the parser uses."""
+"""The shell completion script: shtab generates it from the same declarations as the parser."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from volley.run.commandline import Command, add_option
 
 
 def script(commands: Sequence[Command], shell: str) -> str:
-    """Return the script of one shell.
+    """Return the script for one shell.
 
     Args:
-        commands: those that ``volley --help`` lists, and ``volley`` itself, whose name is empty.
+        commands: the commands of ``volley --help``, and ``volley`` itself, whose name is empty.
         shell: ``bash``, ``zsh``, ``fish`` or ``tcsh``.
     """
     root = argparse.ArgumentParser(prog="volley")

@@ -1,4 +1,4 @@
-"""The engine as seen from the front: what it is made of, and a running job of it whose records arrive one by one."""
+"""The engine as the front end sees it: its ``--about`` facts, and a running job whose records arrive one by one."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from volley.run.plan import Plan
 from volley.run.run_log import RecordError
 from volley.text import clean
 
-_SAYS = "volley-engine: "
+_PREFIX = "volley-engine: "
 _MOST_LINES = 400
 _LONGEST_TAG = 20
-"""Characters that a launcher may put before a line, such as ``[1,0]<stderr>: ``."""
+"""Characters that a launcher may write before a line, such as ``[1,0]<stderr>: ``."""
 _RELEASE_S = 20.0
 _ABOUT_S = 60.0
-"""An engine that says nothing of itself for so long hangs in the libraries that it loads."""
+"""An engine that does not answer ``--about`` within this time hangs in a library that it loads."""
 _GRACE_S = 5.0
-"""How long a launcher that was asked to stop may take, before it is killed: mpirun and srun give their ranks up to
-1 s and 2 s between SIGTERM and SIGKILL."""
+"""The time between SIGTERM and SIGKILL for a launcher: mpirun and srun themselves give their ranks up to 1 s and 2 s
+between these signals."""
 
 
 class TransportAbout(msgspec.Struct, frozen=True):
-    """A transport that an engine carries."""
+    """A transport of the engine, from ``--about``."""
 
     name: str
     summary: str
@@ -44,11 +44,11 @@ class TransportAbout(msgspec.Struct, frozen=True):
     memory: str
     test: bool = False
     halos: bool = False
-    """It carries halos, too."""
+    """The transport can also exchange halos."""
 
 
 class About(msgspec.Struct, frozen=True):
-    """What an engine says of itself without starting MPI."""
+    """The answer of ``volley-engine --about``, which does not start MPI."""
 
     version: str = ""
     mpi_built: str = ""
@@ -58,12 +58,12 @@ class About(msgspec.Struct, frozen=True):
 
 
 def ask_about(engine: Path) -> Callable[[], About]:
-    """Ask an engine what it is made of; call what comes back for the answer.
+    """Start ``volley-engine --about`` and return a function that waits for the answer.
 
-    The engine loads its MPI to answer, which takes a while that need not be waited out.
+    The engine loads its MPI library before it answers; the caller can do other work in the meantime.
 
     Raises:
-        MachineError: if it does not start; the message holds the loader's own words.
+        MachineError: if the engine does not start; the message contains the text of the dynamic loader.
     """
     try:
         asked = subprocess.Popen(
@@ -82,8 +82,8 @@ def ask_about(engine: Path) -> Callable[[], About]:
         try:
             return msgspec.json.decode(out, type=About)
         except msgspec.MsgspecError:
-            said = clean(err) or f"it ended with status {asked.returncode} and said nothing"
-            raise MachineError(f"the engine {engine} does not start: {said}") from None
+            text = clean(err) or f"it ended with status {asked.returncode} and no message"
+            raise MachineError(f"the engine {engine} does not start: {text}") from None
 
     return answer
 
@@ -93,42 +93,42 @@ class Ending:
     """How a job ended."""
 
     status: int
-    """The launcher's exit status; negative: it was ended by that signal."""
+    """The launcher's exit status; negative: the number of the signal that killed it."""
     sentences: tuple[str, ...]
-    """What the engine's ranks said on stderr, each once, without their prefix."""
+    """The messages of the engine's ranks on stderr, each once, without their prefix."""
     others: tuple[str, ...]
-    """What else was printed, by MPI or the launcher; the last lines, where there were many."""
+    """All other text, from MPI or the launcher; only the last lines if there are many."""
     program: str = "the launcher"
-    """Whose status that is."""
+    """The program that returned the status."""
 
     def reason(self) -> str:
-        """Say why the job ended in one sentence, as well as anybody knows."""
+        """Return the most likely reason for the end of the job, as one sentence."""
         if self.sentences:
             return "; ".join(self.sentences)
         if self.status < 0:
-            return f"{self.program} was ended by {signal_name(-self.status) or f'signal {-self.status}'}"
+            return f"{self.program} was killed by {signal_name(-self.status) or f'signal {-self.status}'}"
         name = signal_name(self.status - 128)
         return f"the job ended with status {self.status}{f' ({name})' if name else ''}"
 
 
-# ------------------------------------------------------------------------------------------------- being stopped
+# ------------------------------------------------------------------------------------------------------- signals
 
 
 class Stop:
-    """The one flag that stops a session: Ctrl-C, SIGTERM or SIGHUP sets it, in every phase.
+    """The flag that stops a session: Ctrl-C, SIGTERM or SIGHUP sets it, in every phase.
 
-    The first signal asks the job that runs to stop, a second one kills it.  Use it as a context manager around
-    everything that measures.
+    The first signal asks the running job to stop; the second signal kills it.  Use it as a context manager around
+    all measurements.
     """
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        """The signal that asked volley to stop; ``None`` while nobody has."""
+        """The signal that asked volley to stop; ``None`` if there was none."""
         self._process: EngineProcess | None = None
         self._handlers: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Stop:
-        """Take the signals; those that are ignored (``nohup``) stay so, and none can be had beside the main thread."""
+        """Install the handlers, in the main thread only; a signal that is ignored (``nohup``) stays ignored."""
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) != signal.SIG_IGN:
@@ -137,10 +137,10 @@ class Stop:
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._handlers.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: it was not Python's
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: not a Python handler
 
     def watch(self, process: EngineProcess | None) -> None:
-        """Hand the signals on to this job from now on."""
+        """Forward the signals to this job from now on."""
         self._process = process
         if process and self.signal is not None:
             process.stop()
@@ -154,13 +154,13 @@ class Stop:
 
 
 class EngineProcess:
-    """A job of the engine: give it a plan, iterate over its ``records``, then ask for its ``ending``.
+    """A running job of the engine: send it a plan, iterate over its ``records``, then read its ``ending``.
 
-    Without a plan its ranks start, find each other and wait, and none of them measures anything.  So what is done
-    between the start and :meth:`records` takes the time that MPI and CUDA need anyway, and disturbs no measurement.
+    Until the plan arrives, the ranks initialise MPI and CUDA and then wait.  Work between the start and
+    :meth:`records` therefore overlaps with that initialisation and disturbs no measurement.
 
-    A job that is asked to stop ends by itself; the iteration goes on until the last record that was written has been
-    read, so that nothing that was measured is lost.
+    A job that is asked to stop ends by itself.  The iteration continues until the last record is read, so that no
+    result is lost.
     """
 
     def __init__(
@@ -175,18 +175,18 @@ class EngineProcess:
         """Start the job.
 
         Args:
-            command: the launcher's command line, or the engine alone where a foreign launcher made this process a rank.
-            environment: the whole environment of the command.
-            stop: who asks the job to stop.
-            own_session: keep the terminal's signals from the job, so that Ctrl-C reaches it through volley only.
-                Off inside a foreign launcher, which ends its ranks as a process group.
-            most_lines: how much of MPI's and the launcher's text is kept, the last lines of it.
+            command: the launcher's command line, or the engine's if a foreign launcher started this process as a rank.
+            environment: the complete environment of the command.
+            stop: the flag that stops the job.
+            own_session: start the job in its own session, so that Ctrl-C reaches it only through volley.  False inside
+                a foreign launcher, which ends its ranks as a process group.
+            most_lines: how many of the last lines of MPI's and the launcher's text are kept.
 
         Raises:
             MachineError: if the command does not start.
         """
         self.losses: list[str] = []
-        """Sentences about lines that should have been records and are not."""
+        """Messages about lines that should be records but cannot be decoded."""
         self._sentences: dict[str, None] = {}
         self._others: deque[str] = deque(maxlen=most_lines)
         self._own_session = own_session
@@ -221,7 +221,7 @@ class EngineProcess:
         if kind is not None:
             self.kill()
         with contextlib.suppress(BrokenPipeError):
-            self._stdin.close()  # a job that was given no plan waits for one
+            self._stdin.close()  # a job without a plan waits for one
         self._process.wait()
         self._listener.join(timeout=_GRACE_S)
         self._stop.watch(None)
@@ -229,58 +229,58 @@ class EngineProcess:
 
     @property
     def ending(self) -> Ending:
-        """How it ended; ask after leaving the ``with`` block."""
+        """How the job ended; valid after the ``with`` block."""
         return Ending(self._process.wait(), tuple(self._sentences), tuple(self._others), self._program)
 
-    # -------------------------------------------------------------------------------------- what it says
+    # -------------------------------------------------------------------------------------------- output
 
     def lines(self, plan: Plan) -> Iterator[bytes]:
-        """Hand the plan over, and yield each line of standard output that looks like a record."""
-        # A job that ends without reading says why by its exit status and on stderr.
+        """Send the plan and yield each line of standard output that begins like a record."""
+        # A job that ends before it reads the plan explains itself by its exit status and on stderr.
         with contextlib.suppress(BrokenPipeError), self._stdin:
             self._stdin.write(msgspec.json.encode(plan) + b"\n")
         while line := self._stdout.readline():
             if line.startswith(b"{"):
                 yield line
-            else:  # text on stdout is somebody's message (hydra prints there)
-                self._hear(line)
+            else:  # a message of another program: hydra prints to stdout
+                self._keep_text(line)
 
     def records(self, plan: Plan, read: Callable[[bytes], Any]) -> Iterator[tuple[bytes, Any]]:
-        """Hand the plan over, and yield each line and what ``read`` makes of it as they arrive, to the last."""
+        """Send the plan and yield each line together with the record that ``read`` decodes from it."""
         for line in self.lines(plan):
             try:
                 record = read(line)
             except RecordError as error:
-                if line.endswith(b"\n"):  # without it the line was cut, with the job
-                    self.losses.append(f"a line from the engine is no record: {error}")
+                if line.endswith(b"\n"):  # a line without a line feed was cut when the job ended
+                    self.losses.append(f"a line from the engine is not a record: {error}")
             else:
                 yield line, record
 
     def _listen(self, stderr: IO[bytes]) -> None:
         with stderr:
             for line in stderr:
-                self._hear(line)
+                self._keep_text(line)
 
-    def _hear(self, line: bytes) -> None:
-        """Keep a line of text, the engine's own sentences apart from everybody else's."""
+    def _keep_text(self, line: bytes) -> None:
+        """Keep a line of text, the engine's messages separate from all others."""
         text = clean(line)
-        before, says, sentence = text.partition(_SAYS)
-        if says and len(before) <= _LONGEST_TAG:
+        before, prefix, sentence = text.partition(_PREFIX)
+        if prefix and len(before) <= _LONGEST_TAG:
             self._sentences[sentence] = None
         elif text:
             self._others.append(text)
 
-    # ------------------------------------------------------------------------------------ how it is stopped
+    # ---------------------------------------------------------------------------------------------- end
 
     def stop(self) -> None:
-        """Ask the job to stop, and kill it where it does not."""
+        """Ask the job to stop, and kill it if it still runs after ``_GRACE_S``."""
         self._process.terminate()
         timer = threading.Timer(_GRACE_S, self.kill)
         timer.daemon = True
         timer.start()
 
     def kill(self) -> None:
-        """End the job for good: its whole session where it is ours, as launchers give ranks process groups."""
+        """Kill the job: every process of its session if it has its own, because launchers use process groups."""
         if self._process.poll() is not None:
             return
         if self._own_session:
@@ -296,7 +296,7 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
 
 
 def _session(leader: int) -> list[int]:
-    """Return the processes of a session, but for its leader."""
+    """Return the process ids of a session, except its leader."""
     found = []
     for entry in os.scandir("/proc"):
         with contextlib.suppress(ValueError, OSError):
@@ -312,16 +312,16 @@ _joined = False
 
 
 def note_joined() -> None:
-    """Take note that a child of this process has joined the foreign job: the other ranks have met it."""
-    global _joined  # noqa: PLW0603  whether this process has joined the foreign job is a fact of the whole process
+    """Remember that a child of this process joined the foreign job as rank 0."""
+    global _joined  # noqa: PLW0603  the state belongs to the whole process
     _joined = True
 
 
 def release() -> None:
-    """Let the other ranks of a foreign job go, if nothing has been started for them to meet.
+    """End the other ranks of a foreign job if rank 0 failed before it started an engine.
 
-    They are in MPI_Init, waiting for the first rank, which found something to complain about: hydra and srun would let
-    them wait for ever.  An engine without a plan makes all ranks leave together, with exit code 2.
+    The other ranks wait for rank 0 in MPI_Init; hydra and srun would let them wait for ever.  This function starts an
+    engine with an empty plan as rank 0: all ranks then leave together, with exit code 2.
     """
     if _joined:
         return
@@ -331,4 +331,4 @@ def release() -> None:
             command, close_fds=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=_RELEASE_S, check=False
         )
     except (UserError, OSError, subprocess.TimeoutExpired):
-        return  # nobody follows an engine that does not start
+        return  # without an engine, the other ranks did not start one either

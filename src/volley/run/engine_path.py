@@ -1,7 +1,7 @@
-"""Where the engine is.
+"""Find the engine.
 
-Nothing but ``os`` is imported here at the top: a rank that only makes way for the engine passes through this module,
-and every millisecond of it is start-up time of the job.
+This module imports only ``os`` and light modules at the top: a rank that execs the engine loads it first, and every
+millisecond is start-up time of the job.
 """
 
 # pathlib takes longer to import than all of this
@@ -18,24 +18,24 @@ VARIABLE = "VOLLEY_ENGINE"
 DISTRIBUTION = "volley-bench"
 NAME = "volley-engine"
 LOCAL_NAME = "volley-engine-local"
-"""The engine's other program, for the GPUs of one machine: it needs no MPI.  It lies beside the first."""
+"""The engine program for the GPUs of one machine, without MPI; it is in the same folder as ``NAME``."""
 
 
 def engine_path() -> str:
     """Return the path of the engine.
 
-    The environment variable ``VOLLEY_ENGINE`` wins.  Then comes the ``bin`` folder of this package, where a wheel puts
-    the engine, and then the list of installed files: in an editable install this file lies in ``src/`` and the engine
+    The order is: the environment variable ``VOLLEY_ENGINE``; the ``bin`` folder of this package, where a wheel installs
+    the engine; the list of installed files, because in an editable install this file is in ``src/`` and the engine is
     in ``site-packages``.
 
     Raises:
-        UserError: if ``VOLLEY_ENGINE`` names no program.
+        UserError: if ``VOLLEY_ENGINE`` is not an executable file.
         MachineError: if there is no engine.
     """
     chosen = os.environ.get(VARIABLE)
     if chosen:
         if not _is_program(chosen):
-            raise UserError(f"{VARIABLE}={chosen} is no program; set it to the path of a {NAME}, or unset it")
+            raise UserError(f"{VARIABLE}={chosen} is not a program; set it to the path of a {NAME}, or unset it")
         return os.path.abspath(chosen)
     beside = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin", NAME)
     found = beside if _is_program(beside) else _installed()
@@ -45,21 +45,21 @@ def engine_path() -> str:
 
 
 def local_engine_path() -> str:
-    """Return the path of the engine that has all GPUs of a machine.
+    """Return the path of the engine program for the GPUs of one machine.
 
     Raises:
-        UserError: if ``VOLLEY_ENGINE`` names no program.
-        MachineError: if there is no engine, or the other one alone.
+        UserError: if ``VOLLEY_ENGINE`` is not an executable file.
+        MachineError: if this program, or the engine itself, does not exist.
     """
     path = os.path.join(os.path.dirname(engine_path()), LOCAL_NAME)
     if not _is_program(path):
         how = f"point {VARIABLE} to an engine that has both" if os.environ.get(VARIABLE) else _install()
-        raise MachineError(f"there is no program {path}, which measures between GPUs: {how}")
+        raise MachineError(f"the program {path}, which measures between GPUs, does not exist: {how}")
     return path
 
 
 def _install() -> str:
-    from volley.machine.origin import install_command  # noqa: PLC0415  start-up: only where the engine is missing
+    from volley.machine.origin import install_command  # noqa: PLC0415  start-up: only if the engine is missing
 
     return install_command()
 
@@ -69,5 +69,5 @@ def _is_program(path: str) -> bool:
 
 
 def _installed() -> str | None:
-    """Look for the engine among the files that the distribution installed."""
+    """Look for the engine in the distribution's list of installed files."""
     return installed_file(DISTRIBUTION, f"{PACKAGE}/bin/{NAME}")

@@ -1,7 +1,7 @@
-"""Inside a launcher: notice that somebody started this process as one rank of a job, and become that rank.
+"""Inside a launcher: detect that this process was started as one rank of a job, and join that job.
 
-``mpirun -n 2 volley …`` starts volley twice.  The first rank keeps Python, and the engine is its child; the
-others read the same command line and turn into the engine.  So only light modules are imported here.
+``mpirun -n 2 volley …`` starts volley twice.  Rank 0 stays in Python and starts the engine as its child process; the
+other ranks parse the same command line and exec the engine.  Therefore only light modules are imported here.
 """
 
 # pathlib is not among the light modules
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FIRST_SPECIAL_STEP = 4294967280
 """Slurm numbers its batch, extern and interactive steps from the top of 32 bits downwards (slurm.h: SLURM_BATCH_SCRIPT,
-SLURM_EXTERN_CONT, SLURM_INTERACTIVE_STEP): in those, Slurm started a shell and no ranks."""
+SLURM_EXTERN_CONT, SLURM_INTERACTIVE_STEP): in these steps Slurm started a shell, not ranks."""
 
 _VARIABLES = ("PMIX_", "PMI_", "PMI2_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "MPI_LOCAL", "HYDI_", "HYDRA_", "PRTE_")
 _OMPI_JOB = ("OMPI_MCA_ess", "OMPI_MCA_orte_", "OMPI_MCA_pmix", "OMPI_MCA_num_procs", "OMPI_MCA_mpi_oversubscribe")
@@ -28,24 +28,24 @@ _STEP = ("SLURM_STEP_", "SLURM_STEPID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_
 
 
 class RankInfo:
-    """This process's place in a job that somebody else started."""
+    """The rank of this process in a job that a foreign launcher started."""
 
     __slots__ = ("launcher", "rank", "size")
 
     def __init__(self, rank: int, size: int | None, launcher: str) -> None:
         self.rank = rank
         self.size = size
-        """Ranks of the job; ``None`` where the launcher does not say."""
+        """The number of ranks of the job; ``None`` if the launcher does not tell."""
         self.launcher = launcher
-        """``openmpi``, ``mpich``, ``srun``, ``jsrun``, or ``pmix`` and ``pmi`` for others that speak these."""
+        """``openmpi``, ``mpich``, ``srun``, ``jsrun``, or ``pmix`` and ``pmi`` for others with these protocols."""
 
 
 def rank_info(environment: Mapping[str, str]) -> RankInfo | None:
-    """Return this process's place in a foreign job; ``None`` where nobody started ranks.
+    """Return the rank of this process in a foreign job; ``None`` if no launcher started it as a rank.
 
-    The variables are read from the most telling to the least.  A step of Slurm comes before PMIX_RANK and PMI_RANK,
-    because an interactive step may carry those too, and its shell is no rank.  SLURM_PROCID alone says nothing: batch
-    scripts have it.
+    The most specific variables are read first.  A Slurm step comes before PMIX_RANK and PMI_RANK, because an
+    interactive step may set them too, and its shell is not a rank.  SLURM_PROCID alone is no evidence: batch scripts
+    have it too.
     """
     for launcher, rank_name, size_name, also in (
         ("jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", None),
@@ -69,23 +69,23 @@ def rank_info(environment: Mapping[str, str]) -> RankInfo | None:
 
 
 def mismatch(launcher: str, family: str) -> bool:
-    """True when a job's mpirun belongs to another MPI than the engine's.
+    """True if the mpirun that started the job belongs to another MPI than the engine's.
 
-    Open MPI's mpirun speaks PMIx and MPICH's hydra PMI-1: the ranks would not find each other, each a job of its own
-    (Open MPI), or end at once with "unsupported PMI version PMIx" (MPICH).  Other launchers may speak either; with
-    those the engine counts its ranks.
+    Open MPI's mpirun uses PMIx and MPICH's hydra uses PMI-1.  With the wrong one, each rank is a job of one rank
+    (Open MPI), or ends at once with "unsupported PMI version PMIx" (MPICH).  Other launchers may support both; there
+    the engine checks the number of ranks.
     """
     return (launcher, family) in (("mpich", "openmpi"), ("openmpi", "mpich"))
 
 
 def exec_engine(place: RankInfo, gpus: Sequence[int]) -> None:
-    """Turn this process into the engine of a rank that is not the first.
+    """Replace this process, a rank other than 0, by the engine.
 
-    Returns only where the launcher does not fit the engine: the first rank says so.
+    The function returns only if the launcher does not fit the engine; rank 0 reports that.
 
     Args:
-        place: of this process.
-        gpus: of the ranks, in their order; empty: one a rank.
+        place: the rank of this process.
+        gpus: the GPU of each rank, in the order of the ranks; empty: one GPU for each rank.
     """
     engine = engine_path()
     if mismatch(place.launcher, str(_build_facts(engine).get("mpi_family"))):
@@ -95,8 +95,8 @@ def exec_engine(place: RankInfo, gpus: Sequence[int]) -> None:
 
 
 def _build_facts(engine: str) -> dict[str, object]:
-    """Return the build facts beside an engine; empty where there are none that can be read."""
-    import json  # noqa: PLC0415  start-up: most processes find out that they are no rank
+    """Return the build facts (``build.json``) beside an engine; empty if there is no readable file."""
+    import json  # noqa: PLC0415  start-up: only needed by ranks
 
     try:
         with open(os.path.join(os.path.dirname(engine), "build.json"), encoding="utf-8") as file:
@@ -107,12 +107,12 @@ def _build_facts(engine: str) -> dict[str, object]:
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without what makes a process a rank of somebody's job, to start a job of our own in it.
+    """Return the environment without the variables of a foreign launcher, so that volley can start its own job in it.
 
-    What the allocation is (SLURM_JOB_ID and its like) stays: launchers need it.
+    The variables of the allocation (SLURM_JOB_ID and others) stay: launchers need them.
     """
     gone = (*_VARIABLES, *_OMPI_JOB, *_STEP)
-    # Outside of any job these are the user's own; inside one nobody can tell them from the launcher's.
+    # Outside a job these are the user's settings; inside a job they cannot be told from the launcher's.
     settings = () if rank_info(environment) else ("PMIX_MCA_", "PRTE_MCA_")
     return {
         name: value for name, value in environment.items() if not name.startswith(gone) or name.startswith(settings)

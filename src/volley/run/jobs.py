@@ -1,4 +1,4 @@
-"""Jobs: immutable descriptions of one start of all ranks each, and what a benchmark needs to describe its own."""
+"""Jobs: an immutable description of each launch, and functions with which a benchmark describes its jobs."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from volley.run.run_log import RunLog
 
 PAIR = 2
-"""Ranks of a benchmark that is between two."""
+"""The number of ranks of a benchmark between two ranks."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """What is known before the jobs are described: the engine, and where this process runs."""
+    """What is known before the jobs are described: the engine, the foreign job and the allocation."""
 
     about: About
     position: RankInfo | None = None
-    """This process's place in a job that a foreign launcher started."""
+    """The rank of this process, if a foreign launcher started it."""
     allocation: Allocation | None = None
 
     @property
     def ranks_given(self) -> int | None:
-        """Ranks of the foreign job, or that a batch system was asked for; ``None`` where nobody says."""
+        """The number of ranks of the foreign job or of the allocation; ``None`` if unknown."""
         if self.position and self.position.size:
             return self.position.size
         return self.allocation.ranks if self.allocation else None
@@ -42,15 +42,15 @@ class Site:
 
 @dataclass(frozen=True)
 class Job:
-    """One start of all ranks."""
+    """One launch: all ranks are started once."""
 
     plan: Plan
     note: str | None = None
-    """What to say before it starts."""
+    """A message to show before the job starts."""
 
 
 def nothing_more(logs: Sequence[RunLog], say: Callable[[str], None]) -> Job | None:  # noqa: ARG001
-    """Need no job that depends on what was measured."""
+    """Return no further job: the default of ``Jobs.next_job``."""
     return None
 
 
@@ -59,18 +59,18 @@ class Jobs:
     """All jobs of a session."""
 
     planned: tuple[Job, ...]
-    """Known before anything is measured, repeated launches one by one.  They run in this order."""
+    """The jobs that are known before the first launch, in order; a repeated launch is listed each time."""
     next_job: Callable[[Sequence[RunLog], Callable[[str], None]], Job | None] = nothing_more
-    """Asked again and again after the planned ones, with the logs of all launches so far and a function that shows a
-    sentence.  It returns one more job, or ``None``."""
+    """Called repeatedly after the planned jobs, with the logs of all launches so far and a function that shows a
+    message.  It returns one more job, or ``None``."""
     note: str | None = None
-    """What to say before anything is measured."""
+    """A message to show before the first launch."""
     hardware: bool = True
     """Read the GPUs through NVML before and after each launch that uses them."""
 
 
 def launches(plan: Plan, job: JobOptions) -> tuple[Job, ...]:
-    """Return the same job as many times as launches are asked for."""
+    """Return the job, repeated ``--launches`` times."""
     return (Job(plan),) * job.launches
 
 
@@ -87,16 +87,16 @@ def make_plan(
     sampling: SamplingOptions | None = None,
     verify: bool | None = None,
 ) -> Plan:
-    """Write down what to measure.
+    """Return a plan.
 
     Args:
-        benchmark: its name.
-        part: its own part, a struct.
+        benchmark: the name of the benchmark.
+        part: ``plan.options``, a struct of the benchmark's own type.
         job: how the ranks are started.
-        ranks: their number.
-        transports: by name.
-        sampling: ``None`` where the benchmark has no such options; the plan's defaults then.
-        verify: overrules that of ``sampling``.
+        ranks: the number of ranks.
+        transports: the names of the transports.
+        sampling: ``None`` if the benchmark has no such options: then the plan's defaults are used.
+        verify: overrides ``sampling.verify`` unless ``None``.
     """
     asked = sampling or SamplingOptions()
     return Plan(
@@ -113,33 +113,33 @@ def make_plan(
 
 
 def sampling_part(asked: SamplingOptions) -> Sampling:
-    """Return adaptive sampling, or fixed where ``--warmup`` or ``--iterations`` is given; the two do not mix.
+    """Return fixed sampling if ``--warmup`` or ``--iterations`` is given, else adaptive sampling.
 
     Raises:
-        UserError: if options of both are given.
+        UserError: if options of both modes are given.
     """
     if not asked.given & {"warmup", "iterations"}:
         return Sampling(ci=asked.ci, point_time_s=asked.point_time, tail=asked.tail)
     mixed = [name for name in ("ci", "point_time", "tail") if name in asked.given]
     if mixed:
         raise UserError(
-            f"--{mixed[0].replace('_', '-')} belongs to adaptive sampling, --warmup and --iterations to a fixed batch: "
-            "leave one of them out"
+            f"--{mixed[0].replace('_', '-')} is for adaptive sampling, --warmup and --iterations are for fixed "
+            "sampling: use one or the other"
         )
     return Sampling(mode="fixed", warmup=asked.warmup, iterations=asked.iterations)
 
 
 def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] = (), halos: bool = False) -> list[str]:
-    """Turn what was asked for into names from the engine's registry, in the order asked for.
+    """Resolve the value of ``--transport`` to names of the engine's registry, in the order given.
 
     Args:
-        asked: names; the name of a family (``staged``) stands for its members, ``all`` for all but test transports.
-        site: knows the engine.
-        usual: where nothing is asked for; empty: all that carry data, without test transports.
-        halos: only transports that carry halos will do.
+        asked: names; a family (``staged``) stands for its members, ``all`` for all except test transports.
+        site: the site; ``about`` lists the engine's transports.
+        usual: the default if ``asked`` is empty; if also empty, all transports that send data, without test transports.
+        halos: accept only transports that can exchange halos.
 
     Raises:
-        UserError: naming the nearest name, and all of them.
+        UserError: if a name is unknown; the message suggests the closest name and lists all.
     """
     known = [each for each in site.about.transports if each.halos or not halos]
     real = [each.name for each in known if not each.test]
@@ -149,7 +149,7 @@ def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] 
         family = [member for member in names if member.startswith(name + "/")]
         found = real if name == "all" else [name] if name in names else family
         if not found and halos and name in [each.name for each in site.about.transports]:
-            raise UserError(f"--transport: {name} carries no halos; those that do: {join_words(real)}")
+            raise UserError(f"--transport: {name} cannot exchange halos; these can: {join_words(real)}")
         if not found:
             raise UserError(_unknown(name, real))
         chosen.update(dict.fromkeys(found))
@@ -157,51 +157,51 @@ def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] 
 
 
 def _unknown(name: str, valid: Sequence[str]) -> str:
-    import difflib  # noqa: PLC0415  start-up: only who errs needs it
+    import difflib  # noqa: PLC0415  start-up: only needed after an error
 
     near = difflib.get_close_matches(name.lower(), [*valid, "all"], n=1)
     guess = f"; did you mean {near[0]}?" if near else ";"
-    known = f"this engine has {join_words(valid)} (all for every one)"
+    known = f"this engine has {join_words(valid)} (write all for all of them)"
     return f"there is no transport {escape_controls(name)!r}{guess} {known}"
 
 
 def count_ranks(job: JobOptions, site: Site, *, usual: int) -> int:
-    """Return how many ranks the job has or will have; ``usual`` where nobody names a number.
+    """Return the number of ranks of the foreign job or of ``--ranks``, else ``usual``.
 
     Raises:
-        UserError: if what was asked for does not fit the foreign job, or the hosts.
+        UserError: if ``--ranks`` does not fit the foreign job, or if there are more hosts than ranks.
     """
     size = site.position.size if site.position else None
     if size and job.ranks not in (None, size):
         raise UserError(
-            f"--ranks {job.ranks} was asked for inside a job of {size}: leave --ranks out, or start {job.ranks} ranks"
+            f"--ranks {job.ranks} does not fit this job of {size} ranks: leave --ranks out, or start {job.ranks} ranks"
         )
     ranks = size or job.ranks or usual
     if len(set(job.hosts)) > ranks:
         named = count(len(set(job.hosts)), "host")
-        raise UserError(f"--hosts names {named} for {count(ranks, 'rank')}: name {ranks} at most")
+        raise UserError(f"--hosts names {named} for {count(ranks, 'rank')}: name at most {ranks}")
     return ranks
 
 
 def count_pair(job: JobOptions, site: Site, title: str) -> int:
-    """Return the ranks of a benchmark that is between two of them.
+    """Return the number of ranks of a benchmark between two ranks: 2.
 
     Raises:
-        UserError: if another number is asked for, or the foreign job has another.
+        UserError: if ``--ranks`` or the foreign job has another number of ranks.
     """
     ranks = count_ranks(job, site, usual=PAIR)
     if ranks == PAIR:
         return ranks
     if site.position:
         raise UserError(
-            f"{title} is between {PAIR} ranks and this job has {ranks}: start it with -n {PAIR}, "
-            "or let volley start a job of its own with --launcher openmpi, mpich, srun or jsrun"
+            f"{title} needs {PAIR} ranks and this job has {ranks}: start it with -n {PAIR}, "
+            "or let volley start its own job with --launcher openmpi, mpich, srun or jsrun"
         )
-    raise UserError(f"{title} is between {PAIR} ranks, not {ranks}: leave --ranks out, or write --ranks {PAIR}")
+    raise UserError(f"{title} needs {PAIR} ranks, not {ranks}: leave --ranks out, or write --ranks {PAIR}")
 
 
 def utf8(value: Any) -> Any:
-    """Escape what is no UTF-8, such as an odd byte in a path: a plan is UTF-8."""
+    """Escape bytes that are not UTF-8, e.g. in a path: a plan is UTF-8."""
     if isinstance(value, Mapping):
         return {name: utf8(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -210,5 +210,5 @@ def utf8(value: Any) -> Any:
 
 
 def with_launch(plan: Plan, launch: Mapping[str, Any]) -> Plan:
-    """Return the plan with what is known of the launch."""
+    """Return the plan with the facts about its launch."""
     return msgspec.structs.replace(plan, launch=utf8(dict(launch)))

@@ -1,4 +1,4 @@
-"""What a report says of any series of runs: its heading, and what broke, is missing or was slowed down."""
+"""The parts of a report that all benchmarks share: the heading, and notes on errors, missing parts and slow GPUs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from volley.text import count, join_words, mpi_name
 from volley.units import format_cpulist
 
 MOST_RANKS = 8
-"""So many ranks of a node have their places named; more are counted."""
+"""The heading names the cores and GPUs of at most this many ranks of a node; it counts the others."""
 
 _BINDERS = {"engine": "bound by volley", "launcher": "bound by the launcher", "nobody": "not bound"}
 
@@ -22,16 +22,16 @@ _SLOWED_BY = (
     "hardware thermal slowdown",
     "hardware power brake",
 )
-"""Reasons that hold clocks below what was asked for because of power or heat; an idle GPU's low clocks are no news."""
+"""NVML's reasons for reduced clocks because of power or heat; the low clocks of an idle GPU are not reported."""
 
 
 def heading(series: Series, command: str, *more: str) -> list[str]:
-    """Return the lines that describe a series: what was measured, then where.
+    """Return the heading of a series: first what was measured, then one line for each node.
 
     Args:
         series: the runs.
-        command: what people call the benchmark.
-        more: what follows it in the first line, e.g. the only transport.
+        command: the name of the command.
+        more: text after it in the first line, e.g. the only transport.
     """
     run = series.run
     if run is None:
@@ -48,7 +48,7 @@ def heading(series: Series, command: str, *more: str) -> list[str]:
 
 
 def _places(ranks: list[Rank]) -> Iterator[str]:
-    """One line a node: its processor, and the cores and GPU of each rank on it."""
+    """Yield one line for each node: its processor, and the cores and the GPU of each of its ranks."""
     nodes: dict[tuple[int, str], list[Rank]] = {}
     for rank in ranks:
         nodes.setdefault((rank.node, rank.host), []).append(rank)
@@ -66,14 +66,14 @@ def _place(rank: Rank) -> str:
 
 
 def not_mpi(transport: Transport | None) -> str:
-    """Return what must be said of a transport that stands beside MPI."""
+    """Return a mark for a transport that does not use MPI."""
     if transport is None or transport.mpi:
         return ""
     return " (sends nothing)" if transport.memory == "none" else " (not MPI)"
 
 
 def incomplete(series: Series) -> Iterator[Note]:
-    """Say which launches cannot be read, were aborted or ended early."""
+    """Report launches with unreadable lines, and launches that were aborted or ended early."""
     for number, log in enumerate(series.logs, start=1):
         which = f"launch {number} of {len(series.logs)}" if len(series.logs) > 1 else "this run"
         for problem in log.problems:
@@ -90,7 +90,7 @@ def incomplete(series: Series) -> Iterator[Note]:
 
 
 def unavailable(series: Series) -> Iterator[Note]:
-    """Say which transports cannot be used; transports with the same reason share a sentence."""
+    """Report the unavailable transports; transports with the same reason share a note."""
     by_reason: dict[str, list[Transport]] = {}
     for transport in series.transports.values():
         if not transport.available:
@@ -104,43 +104,43 @@ def unavailable(series: Series) -> Iterator[Note]:
 
 
 def weakly_tested(series: Series, measured: set[str]) -> Iterator[Note]:
-    """Say which transports count as available on weaker evidence than a message between two ranks.
+    """Report transports that were tried only by a message of a process to itself, and not measured.
 
     Args:
         series: the runs.
-        measured: transports that measurements have shown to work.
+        measured: transports with a successful measurement.
     """
     tried = series.plan.launch.get("tried_alone") if series.plan else None
     for name, transport in series.transports.items():
         if isinstance(tried, list) and name in tried and transport.available and name not in measured:
             yield Note(
                 "missing",
-                f"{name} counts as available because a process could send GPU memory to itself: weaker evidence than a "
-                "message between two ranks, which inside a launcher would end the job if it failed",
+                f"{name} is listed as available because a process could send GPU memory to itself. This is weaker "
+                "evidence than a message between two ranks; inside a launcher, a failed message would end the job",
             )
 
 
 def slowed(series: Series) -> Iterator[Note]:
-    """Say which GPUs were held back by power or heat as a run ended, and which had memory errors."""
-    said: dict[str, None] = {}
+    """Report GPUs whose clocks were reduced by power or heat at the end of a run, and GPUs with memory errors."""
+    texts: dict[str, None] = {}
     for log in series.logs:
         before = {gpu.uuid: gpu for record in log.hardware if record.when == "before" for gpu in record.gpus}
         for gpu in (gpu for record in log.hardware if record.when == "after" for gpu in record.gpus):
             name = f"GPU {gpu.index} ({gpu.name or gpu.uuid})"
             reasons = [reason for reason in gpu.clocks_event_reasons or () if reason in _SLOWED_BY]
             if reasons:
-                said[f"{name} was slowed down as the run ended: {join_words(reasons)}"] = None
+                texts[f"{name} was slowed down at the end of the run: {join_words(reasons)}"] = None
             was = before.get(gpu.uuid)
             errors = (gpu.ecc_uncorrected or 0) - (was.ecc_uncorrected or 0 if was else 0)
             if was and errors > 0:
-                said[f"{name} had {errors} uncorrected memory errors during the run: do not trust this GPU"] = None
-    yield from (Note("warning", text) for text in said)
+                texts[f"{name} had {errors} uncorrected memory errors during the run: do not trust this GPU"] = None
+    yield from (Note("warning", text) for text in texts)
 
 
 def unverified(series: Series) -> Iterator[Note]:
-    """Say that nothing was verified; to be asked only where something was measured."""
+    """Report that nothing was verified; call it only if something was measured."""
     if series.plan and not series.plan.verify:
         yield Note(
             "warning",
-            "nothing was verified: leave out --no-verify to have every number stand for data that arrived",
+            "nothing was verified: without --no-verify, volley checks the data of every sample",
         )

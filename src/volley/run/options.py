@@ -1,4 +1,4 @@
-"""The groups of options that several commands share, each declared once."""
+"""The option groups that several commands share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from volley.text import join_words
 
 WHAT, HOW, WHERE, OUTPUT = "What to measure", "How to measure", "Where to run", "Output"
 FORMATS = ("table", "csv", "json")
-"""Every benchmark has these."""
+"""The formats of every benchmark."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingOptions(Options):
-    """When samples are enough, and whether they are verified."""
+    """How many samples to take, and whether to verify them."""
 
     ci: float = option(
         read=readers.percentage,
@@ -27,40 +27,42 @@ class SamplingOptions(Options):
         shown="1%",
         metavar="PERCENT",
         panel=HOW,
-        help="Take samples until the 95 % confidence interval of the median is within ± this much of it.",
+        help="Take samples until the 95 % confidence interval of the median is within ± this percentage.",
     )
     point_time: float = option(
         read=readers.seconds,
         default=1.0,
         metavar="SECONDS",
         panel=HOW,
-        help="Go on to the next size after this time a point, also where the confidence interval is still wider.",
+        help="Time limit for each point, even if the confidence interval is still wider.",
     )
-    tail: bool = flag(panel=HOW, help="Time every exchange by itself and show percentiles; costs the clock's time.")
+    tail: bool = flag(
+        panel=HOW, help="Time every exchange separately and show percentiles; each time includes a clock reading."
+    )
     warmup: int = option(
         read=readers.number(least=0),
         default=5,
-        shown="5 where --iterations is given",
+        shown="5 with --iterations",
         metavar="N",
         panel=HOW,
-        help="Fixed sampling, as the tutorial's: this many untimed exchanges, then --iterations timed in one batch.",
+        help="Fixed sampling, as in the tutorial: this many untimed exchanges, then one timed batch of --iterations.",
     )
     iterations: int = option(
         read=readers.number(),
         default=50,
-        shown="50 where --warmup is given",
+        shown="50 with --warmup",
         metavar="N",
         panel=HOW,
-        help="Fixed sampling: this many exchanges, timed as one batch.",
+        help="Fixed sampling: this many exchanges in one timed batch.",
     )
     budget: float | None = option(
         read=readers.seconds,
         metavar="SECONDS",
         panel=HOW,
-        help="Start no further point after this time; the rest is shown as skipped.",
+        help="Start no further point after this time; the remaining points are shown as skipped.",
     )
     verify: bool = flag(
-        default=True, panel=HOW, help="Check the last message of every sample, byte for byte, outside the timed region."
+        default=True, panel=HOW, help="Check the last message of every sample byte for byte, outside the timed region."
     )
 
 
@@ -73,7 +75,7 @@ class JobOptions(Options):
         default=1,
         metavar="N",
         panel=HOW,
-        help="Repeat the whole launch; from 6 on the interval is that of the launches' medians.",
+        help="Repeat the launch; with 6 or more, the confidence interval is over the medians of the launches.",
     )
     ranks: int | None = option(
         "--ranks", "-n", read=readers.number(), shown="2", metavar="N", panel=WHERE, help="Ranks to start."
@@ -81,18 +83,18 @@ class JobOptions(Options):
     hosts: tuple[str, ...] = option(
         read=readers.names,
         default=(),
-        shown="this one, or the allocation's",
+        shown="this host, or those of the allocation",
         metavar="HOST,…",
         panel=WHERE,
-        help="Hosts of the ranks, in their order.",
+        help="Hosts of the ranks, in the order of the ranks.",
     )
     gpus: tuple[int, ...] = option(
         read=readers.numbers,
         default=(),
-        shown="one a rank",
+        shown="one for each rank",
         metavar="N,…",
         panel=WHERE,
-        help="GPUs of the ranks, in their order.",
+        help="GPUs of the ranks, in the order of the ranks.",
     )
     share_gpu: bool = flag(panel=WHERE, help="Allow two ranks on one GPU; the records say so.")
     launcher: str = option(
@@ -100,7 +102,7 @@ class JobOptions(Options):
         default="auto",
         metavar="NAME",
         panel=WHERE,
-        help=f"What starts the ranks: {join_words(NAMES, 'or')}.",
+        help=f"Launcher of the ranks: {join_words(NAMES, 'or')}.",
     )
     launcher_arg: tuple[str, ...] = option(
         read=readers.texts,
@@ -108,16 +110,16 @@ class JobOptions(Options):
         repeat=True,
         metavar="WORD",
         panel=WHERE,
-        help="One more word for the launcher's command line, e.g. --launcher-arg=--mca; may be repeated.",
+        help="Additional word for the launcher's command line, e.g. --launcher-arg=--mca; may be repeated.",
     )
     watchdog: float = option(
         read=readers.seconds,
         default=60.0,
         metavar="SECONDS",
         panel=WHERE,
-        help="Abort after this long without progress, and say where the job hangs.",
+        help="Abort after this time without progress, and show where the job hangs.",
     )
-    dry_run: bool = flag(panel=WHERE, help="Show the plan and the launcher's command; start nothing.")
+    dry_run: bool = flag(panel=WHERE, help="Show the plan and the launcher's command without starting it.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,10 +130,10 @@ class OutputOptions(Options):
         "--output",
         "-o",
         read=readers.new_file,
-        shown="a new file in the state folder, which is named at the end",
+        shown="a new file in the state folder, shown at the end",
         metavar="FILE",
         panel=OUTPUT,
-        help="Keep the records here (JSON Lines; volley show reads them).",
+        help="File for the records (JSON Lines; volley show reads them).",
     )
     format: str = option(
         "--format",
@@ -140,27 +142,27 @@ class OutputOptions(Options):
         default="table",
         metavar="NAME",
         panel=OUTPUT,
-        help=f"{join_words(FORMATS, 'or')}. With any but table, standard output carries data only.",
+        help=f"{join_words(FORMATS, 'or')}. Except with table, standard output holds only data.",
     )
 
 
 def format_change(special: Mapping[str, str]) -> dict[str, Any]:
-    """Return what differs in ``--format`` where there are special formats: their names, and what each is."""
+    """Return the changes of ``--format`` for a benchmark with special formats: their names and descriptions."""
     names = (*FORMATS, *special)
     explained = "; ".join(f"{name}: {text}" for name, text in special.items())
     return {
         "read": readers.choice(*names),
-        "help": f"{join_words(names, 'or')}; {explained}. With any but table, standard output carries data only.",
+        "help": f"{join_words(names, 'or')}; {explained}. Except with table, standard output holds only data.",
     }
 
 
 def output_group(special: Mapping[str, str] | None = None) -> Any:
-    """Declare the field ``output`` of a benchmark's options, with its special formats."""
+    """Declare the field ``output`` of a benchmark's options, with the names and descriptions of special formats."""
     return group(OutputOptions, format=format_change(special)) if special else group(OutputOptions)
 
 
 class BenchmarkOptions(Protocol):
-    """What the options of every benchmark have."""
+    """The fields that the options of every benchmark have."""
 
     @property
     def job(self) -> JobOptions:

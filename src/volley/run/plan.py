@@ -1,4 +1,4 @@
-"""The plan: one JSON document that says what to measure.  This is the part that all benchmarks have in common."""
+"""The plan: one JSON document that describes what to measure.  This module defines the part of all benchmarks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Preflight: a transport whose failure is a crash is tried in a job of its own.
+"""Preflight: try a transport whose failure is a crash in a separate job.
 
-An MPI that is not CUDA-aware does not refuse a device pointer: it reads it as host memory and ends in SIGSEGV. So
-``aware`` is tried first between two ranks that have nothing to lose; what MPI says of itself is not asked.
+An MPI that is not CUDA-aware does not reject a device pointer: it reads it as host memory and ends with SIGSEGV.  So
+``aware`` is first tried in a small job of two ranks.  The self-report of MPI is not used as evidence.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from volley.run.plan import Plan, Sampling
 
 RISKY = "aware"
 SIZES = [8, 1 << 20]
-"""One message that UCX sends eagerly and one that it sends by rendezvous: they take different ways."""
+"""One message that UCX sends eagerly and one that it sends by rendezvous, on different paths."""
 
 WATCHDOG_S = 20.0
 
@@ -31,52 +31,52 @@ _MOST_LINES = 10_000
 
 
 SELF_SEND = "self_send"
-"""The engine's benchmark of one rank that sends to itself: no command shows it."""
+"""The engine's benchmark of one rank that sends to itself; no command offers it."""
 
 
 class SelfSendPlan(Frozen, frozen=True, kw_only=True):
-    """One rank sends to itself: whether MPI takes device memory inside a launcher, where no second rank can start."""
+    """One rank sends to itself: a test of MPI on device memory inside a launcher, where no second rank can start."""
 
     sizes_bytes: list[Positive]
 
 
 @dataclass(frozen=True)
 class Preflight:
-    """What came of it."""
+    """The result of the preflight."""
 
     excluded: dict[str, str] = field(default_factory=dict)
-    """What must not be opened, and why."""
+    """Transports that must not be opened, with the reason."""
     protocols: Protocols | None = None
-    """What UCX said it does; ``None`` where nothing was sent."""
+    """UCX's protocols for GPU memory; ``None`` if nothing was sent."""
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """What the records of a small job say."""
+    """The result of the small job, from its records."""
 
     ended: bool
-    """It came to its last record."""
+    """The job wrote its last record."""
     sent: bool
     """A message arrived."""
     refused: str | None
-    """Why the engine itself does not use the transport."""
+    """The engine's reason for not using the transport; ``None`` if it used it."""
     ending: Ending
 
 
 def between_two(
     plan: Plan, command: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
 ) -> Preflight:
-    """Send between the first two ranks of a job like the one that will be measured, and let UCX tell how it sends.
+    """Send between the first two ranks of a job like the measured one, with UCX's protocol tables switched on.
 
-    UCX treats single sends and many in flight in different ways, so both are sent.  The tables that UCX prints are
-    asked for here and not in the job that is measured, which stays as it was.
+    UCX treats single sends and many sends in flight differently, so both are tried.  The measured job runs without
+    these tables, so that they cannot disturb it.
 
     Args:
         plan: the plan that will be measured.
         command: the launcher's command line, the same as for the measurement.
-        environment: the whole environment of that command.
-        stack: what the job runs on, for the reason.
-        stop: who asks to stop.
+        environment: the complete environment of that command.
+        stack: the software stack of the job, for the reason.
+        stop: the flag that stops the session.
     """
     options = {"latency_sizes_bytes": SIZES, "bandwidth_sizes_bytes": SIZES, "window": 2, "pairs": [[0, 1]]}
     small = Plan(
@@ -93,24 +93,24 @@ def between_two(
     if stop.signal is not None:
         return Preflight()
     if not tried.ended:
-        found = f"tried in a job of its own, MPI on a device pointer failed: {_cause(tried.ending)}"
+        found = f"in a separate test job, MPI failed on a device pointer: {_cause(tried.ending)}"
         return Preflight({RISKY: f"{found}; {_remedy(stack)}"})
     if not tried.sent:
-        return Preflight()  # the engine itself says why it cannot be used
+        return Preflight()  # the records of the measured job give the engine's reason
     return Preflight(protocols=ucx_protocols.parse(tried.ending.others))
 
 
 def to_itself(engine: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop) -> Preflight:
-    """Try it inside a foreign launcher, where no second rank can be started: one process sends to itself.
+    """Try MPI on device memory inside a foreign launcher, where no second rank can start: one process sends to itself.
 
-    That is the weaker evidence: a device pointer that MPI takes for host memory ends this process as it would end two,
-    but how MPI reaches the other GPU is not tried.
+    This is weaker evidence than a message between two ranks: an MPI that is not CUDA-aware crashes here too, but the
+    path to the other GPU is not tried.
 
     Args:
         engine: the engine with its arguments, without a launcher.
-        environment: this rank's environment without what makes it a rank.
-        stack: what the job runs on, for the reason.
-        stop: who asks to stop.
+        environment: this rank's environment without the variables of the launcher.
+        stack: the software stack of the job, for the reason.
+        stop: the flag that stops the session.
     """
     small = Plan(
         benchmark=SELF_SEND,
@@ -123,15 +123,15 @@ def to_itself(engine: Sequence[str], environment: Mapping[str, str], stack: Stac
     if stop.signal is not None:
         return Preflight()
     if not tried.ended:
-        found = f"tried by sending to itself, MPI on a device pointer failed: {_cause(tried.ending)}"
-        if stack.mca or stack.environment:  # a launcher started the ranks without what volley would have given them
-            return Preflight({RISKY: f"{found}; start volley plainly, without a launcher: it uses a CUDA-aware MPI"})
+        found = f"in a test where one process sends to itself, MPI failed on a device pointer: {_cause(tried.ending)}"
+        if stack.mca or stack.environment:  # the launcher started the ranks without the settings that volley would add
+            return Preflight({RISKY: f"{found}; start volley without a launcher: then it uses a CUDA-aware MPI"})
         return Preflight({RISKY: f"{found}; {_remedy(stack)}"})
     return Preflight({} if tried.refused is None else {RISKY: tried.refused})
 
 
 def _try(plan: Plan, command: Sequence[str], environment: Mapping[str, str], stop: Stop) -> _Tried:
-    """Run a small job and read in its records only what matters here."""
+    """Run a small job and return what its records show."""
     found: list[dict[str, Any]] = []
     with EngineProcess(command, environment, stop, most_lines=_MOST_LINES) as process:
         for line in process.lines(plan):
@@ -148,13 +148,13 @@ def _try(plan: Plan, command: Sequence[str], environment: Mapping[str, str], sto
 
 
 def _cause(ending: Ending) -> str:
-    """Name the signal where the launcher's text does; its exit status is not that of the rank."""
+    """Return the signal named in the launcher's text: the launcher's exit status is not that of the rank."""
     name = fatal_signal("\n".join(ending.others))
     return f"{name} in MPI_Send or MPI_Recv" if name else ending.reason()
 
 
 def _remedy(stack: Stack) -> str:
-    """Say what would make this MPI CUDA-aware."""
+    """Return how to get a CUDA-aware MPI."""
     from volley.machine.origin import ELLIPSIS, install_command  # noqa: PLC0415  start-up: only after a crash
 
     if stack.mca or stack.environment:

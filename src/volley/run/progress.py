@@ -1,6 +1,6 @@
-"""Progress while a run measures: a bar that is drawn when a record arrives, or plain lines.
+"""The progress display of a run: a bar that is updated when a record arrives, or plain lines.
 
-Nothing is drawn between records: a refreshing thread would compete with rank 0 for its core, and be measured.
+Nothing is drawn between records: a refresh thread would compete with rank 0 for its core and disturb the measurement.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 LINES_EVERY_S = 10.0
-"""Where there is no bar, records that are no results give a line about this often."""
+"""Without a bar, records that are not results are shown at most this often."""
 
 
 class Progress:
-    """Shows how far a measurement is; use it as a context manager around all launches.
+    """Shows the progress of a measurement; use it as a context manager around all launches.
 
-    On a terminal a bar is drawn, and wiped out at the end.  Where standard output is no terminal, each result gives one
-    line on standard error.
+    On a terminal it draws a bar and removes it at the end.  If standard output is not a terminal, it prints one line on
+    standard error for each result.
     """
 
     def __init__(
         self, format_name: str = "table", *, launches: int = 1, out: TextIO | None = None, err: TextIO | None = None
     ) -> None:
-        """Prepare; nothing is shown yet.
+        """Prepare the display; nothing is shown yet.
 
         Args:
-            format_name: the format of the results; the bar keeps off standard output where that is for programs.
+            format_name: the format of the results; the bar uses standard output only with ``table``.
             launches: how often ``begin`` will be called.
-            out: standard output unless given.
-            err: standard error unless given.
+            out: default: standard output.
+            err: default: standard error.
         """
         out, self._err = out or sys.stdout, err or sys.stderr
         self._launches = launches
@@ -65,13 +65,13 @@ class Progress:
             self._bar = None
 
     def begin(self, forecast: Forecast, ranks: int) -> None:
-        """Take note that a launch of so many ranks starts; the first one makes the bar."""
+        """Start the display of a launch of this many ranks; the first launch creates the bar."""
         if self._launch == 0 and self._screen is not None:
             self._bar = _bar(self._screen)
             if self._bar is not None:
                 self._bar.start()
         self._launch += 1
-        self._launches = max(self._launches, self._launch)  # launches that depend on results come on top
+        self._launches = max(self._launches, self._launch)  # further launches may follow from results
         self._forecast = forecast
         self._begun = time.monotonic()
         if self._bar is not None:
@@ -81,7 +81,7 @@ class Progress:
             self._bar.refresh()
 
     def on_record(self, record: Any) -> None:
-        """Take note of a record that has arrived, and draw."""
+        """Process a record that has arrived and update the display."""
         if self._forecast is None:
             return
         if isinstance(record, Transport):
@@ -100,9 +100,9 @@ class Progress:
         self._draw(f"{self._which()}{escape_controls(text)}", *self._outlook(now - self._begun))
 
     def note(self, text: str) -> None:
-        """Show a sentence that is no result, above the bar or as a line of its own."""
+        """Show a message, above the bar or as a separate line."""
         if self._bar is not None:
-            from rich.text import Text  # noqa: PLC0415  start-up: loaded for the bar already
+            from rich.text import Text  # noqa: PLC0415  start-up: already loaded for the bar
 
             self._bar.console.print(Text(escape_controls(text)), soft_wrap=True)
         else:
@@ -117,7 +117,7 @@ class Progress:
         self._bar.refresh()
 
     def _outlook(self, elapsed_s: float) -> tuple[float, float]:
-        """Return the fraction done and the seconds left, over all launches, the next ones like this."""
+        """Return finished fraction and remaining seconds over all launches; later launches count like this one."""
         assert self._forecast is not None
         left_s = self._forecast.left_s(elapsed_s)
         fraction = (self._launch - 1 + self._forecast.fraction(elapsed_s)) / self._launches
@@ -131,7 +131,7 @@ class Progress:
 
 
 def _bar(screen: TextIO) -> Bar | None:
-    """A bar that draws only when it is told to; ``None`` for a terminal that cannot wipe out what it shows."""
+    """Return a bar without automatic refresh; ``None`` for a terminal that cannot erase lines."""
     from rich.console import Console  # noqa: PLC0415  start-up: only terminals need it
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn  # noqa: PLC0415
     from rich.progress import Progress as RichProgress  # noqa: PLC0415
@@ -140,7 +140,7 @@ def _bar(screen: TextIO) -> Bar | None:
     console = Console(file=screen, highlight=False, markup=False, emoji=False)
     if not console.is_terminal or console.is_dumb_terminal:
         return None
-    # What has a fixed length comes first, so that a narrow terminal cuts the text and not the time.
+    # Columns of fixed width come first, so that a narrow terminal truncates the text and not the time.
     return RichProgress(
         BarColumn(bar_width=16),
         TaskProgressColumn(),

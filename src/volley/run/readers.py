@@ -1,4 +1,4 @@
-"""How the words of options become values; what is wrong is said with the option's name and a valid form."""
+"""Reader functions of options: from words to values.  An error names the option and a valid form."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from volley.text import join_words
 from volley.units import SizeError, parse_sizes, parse_whole
 
 LONGEST_NAME = 255
-"""Of a host: RFC 1123 has no longer one."""
+"""The longest host name by RFC 1123."""
 
 LONGEST_S = 1e9
-"""Thirty years: what is longer was meant to be something else, and clocks count nanoseconds in 64 bits."""
+"""Thirty years: a longer time is a typing error, and clocks count nanoseconds in 64 bits."""
 
 LARGEST_COUNT = (1 << 31) - 1
-"""The engine counts in 32 bits where it can."""
+"""The engine uses 32-bit integers for counts."""
 
 
 def text(_option: str, words: Sequence[str]) -> str:
-    """Take the last word as it is."""
+    """Return the last word unchanged."""
     return words[-1]
 
 
 def texts(_option: str, words: Sequence[str]) -> tuple[str, ...]:
-    """Take all words as they are, of an option that may be repeated."""
+    """Return all words of a repeatable option unchanged."""
     return tuple(words)
 
 
 def number(least: int = 1, most: int = LARGEST_COUNT) -> Callable[[str, Sequence[str]], int]:
-    """Read a whole number between two bounds."""
+    """Return a reader of an integer between two bounds."""
 
     def read(option: str, words: Sequence[str]) -> int:
         return _number(option, words[-1], least, most)
@@ -40,7 +40,7 @@ def number(least: int = 1, most: int = LARGEST_COUNT) -> Callable[[str, Sequence
 
 
 def pair(least: int = 1, most: int = LARGEST_COUNT) -> Callable[[str, Sequence[str]], tuple[int, int]]:
-    """Read two whole numbers, of an option with two words."""
+    """Return a reader of two integers, for an option with two words."""
 
     def read(option: str, words: Sequence[str]) -> tuple[int, int]:
         first, second = (_number(option, word, least, most) for word in words)
@@ -54,14 +54,14 @@ def _number(option: str, word: str, least: int, most: int) -> int:
         raise UserError(f"{option}: {word!r} is not a whole number: write e.g. {option} {max(least, 2)}")
     value = int(word)
     if value < least:
-        raise UserError(f"{option} {value}: at least {least} is needed")
+        raise UserError(f"{option} {value}: the minimum is {least}")
     if value > most:
-        raise UserError(f"{option} {value}: at most {most} is possible")
+        raise UserError(f"{option} {value}: the maximum is {most}")
     return value
 
 
 def choice(*choices: str) -> Callable[[str, Sequence[str]], str]:
-    """Read one of several words."""
+    """Return a reader of one of several words."""
 
     def read(option: str, words: Sequence[str]) -> str:
         if words[-1] not in choices:
@@ -82,9 +82,9 @@ def seconds(option: str, words: Sequence[str]) -> float:
 
 
 def percentage(option: str, words: Sequence[str]) -> float:
-    """Return the fraction that a percentage is.
+    """Read a percentage and return it as a fraction.
 
-    The sign may be left out of a number from 0.1 on: a plain 0.01 could be a fraction.
+    The percent sign is optional for numbers from 0.1 on: 0.01 without it could be a fraction.
     """
     number_, sign, rest = words[-1].strip().lstrip("±").partition("%")
     fraction = _float(number_) / 100
@@ -109,13 +109,13 @@ def _float(word: str) -> float:
 
 
 def names(option: str, words: Sequence[str]) -> tuple[str, ...]:
-    """Split lists of names at their commas.  Names become words of a command line: none may look like an option."""
+    """Split comma-separated names.  Names become words of a command line, so none may look like an option."""
     listed = ",".join(words)
     found = tuple(name.strip() for name in listed.split(","))
     for name in found:
         odd = any(c.isspace() or not c.isprintable() for c in name)
         if not name or odd or name.startswith("-") or len(name) > LONGEST_NAME:
-            raise UserError(f"{option}: {listed!r} is not a list of names; write them with commas between, e.g. a,b")
+            raise UserError(f"{option}: {listed!r} is not a list of names; separate names by commas, e.g. a,b")
     return found
 
 
@@ -128,7 +128,7 @@ def sizes(option: str, words: Sequence[str]) -> tuple[int, ...]:
 
 
 def numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
-    """Read a list of numbers of GPUs."""
+    """Read a list of GPU numbers."""
     parts = [part.strip() for part in words[-1].split(",")]
     if any(parse_whole(part) is None for part in parts):
         raise UserError(f"{option}: {words[-1]!r} is not a list of GPU numbers: write e.g. {option} 0,1")
@@ -136,7 +136,7 @@ def numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
 
 
 def new_file(option: str, words: Sequence[str]) -> Path:
-    """Read the name of a file to write.  Standard output has the report; an empty name was meant to be one."""
+    """Read the name of a file to write.  Standard output is reserved for the report."""
     if words[-1] in ("", "-"):
-        raise UserError(f"{option} {words[-1]!r}: records go to a file beside the report: name it, e.g. -o link.jsonl")
+        raise UserError(f"{option} {words[-1]!r}: records need a file of their own: name it, e.g. -o link.jsonl")
     return Path(words[-1])

@@ -1,7 +1,7 @@
-"""The records that every run has, and the types that the records of all benchmarks are made of.
+"""The records of every run, and the types shared by the records of all benchmarks.
 
-The records of a benchmark stand in its room (``volley.benchmarks.<name>.records``).  Every quantity is in SI units and
-carries its unit in its name (``_s`` seconds, ``_bytes`` bytes).  A number that does not exist is ``null``, never NaN.
+The records of a benchmark are in ``volley.benchmarks.<name>.records``.  Every quantity is in SI units and has its unit
+in its name (``_s`` seconds, ``_bytes`` bytes).  A missing number is ``null``, never NaN.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ __all__ = [
 Status = Literal["ok", "failed", "skipped"]
 EndedBy = Literal["ci", "time", "few", "fixed", "failure"]
 Visits = Annotated[
-    list[Positive], Meta(description="samples of each visit (a burst of samples on one transport), in their order.")
+    list[Positive], Meta(description="number of samples of each visit (a burst of samples on one transport), in order.")
 ]
 
 
@@ -71,11 +71,11 @@ class Mismatch(Frozen, frozen=True, kw_only=True):
     offset_bytes: Annotated[int, Meta(description="from the start of the message; negative or ≥ size: a guard byte.")]
     expected: Annotated[NonNegative, Meta(le=255)]
     found: Annotated[NonNegative, Meta(le=255)]
-    wrong_bytes: Annotated[Positive, Meta(description="how many bytes are wrong in all.")]
+    wrong_bytes: Annotated[Positive, Meta(description="total number of wrong bytes.")]
 
 
 class EngineFacts(Frozen, frozen=True, kw_only=True):
-    """What the engine was built from."""
+    """The libraries that the engine was built with."""
 
     version: str
     mpi_built: Annotated[str | None, Meta(description="MPI library that the engine was compiled against; null: none.")]
@@ -84,31 +84,31 @@ class EngineFacts(Frozen, frozen=True, kw_only=True):
 
 
 class MpiFacts(Frozen, frozen=True, kw_only=True):
-    """What MPI says of itself at run time."""
+    """The self-report of MPI at run time."""
 
     library: Annotated[str, Meta(description="first line of MPI_Get_library_version.")]
     standard: Annotated[str, Meta(description="MPI_Get_version, as `major.minor`.")]
     cuda_query: Annotated[
-        bool | None, Meta(description="MPIX_Query_cuda_support where it exists; reported, never trusted.")
+        bool | None, Meta(description="MPIX_Query_cuda_support where it exists; recorded, never relied on.")
     ] = None
 
 
 class Rank(Frozen, frozen=True, kw_only=True):
-    """Where a rank runs."""
+    """The placement of a rank."""
 
     rank: NonNegative
     host: str
-    node: Annotated[NonNegative, Meta(description="number of the node, counted by first rank on it.")]
+    node: Annotated[NonNegative, Meta(description="number of the node; nodes are numbered by their lowest rank.")]
     local_rank: NonNegative
     pid: NonNegative
-    cores: Annotated[list[NonNegative], Meta(description="logical CPUs that the rank may run on while it measures.")]
+    cores: Annotated[list[NonNegative], Meta(description="logical CPUs on which the rank may run.")]
     sockets: Annotated[
-        list[NonNegative], Meta(description="processors (physical packages) of those CPUs; empty where not known.")
+        list[NonNegative], Meta(description="processors (physical packages) of those CPUs; empty if unknown.")
     ] = []
-    bound_by: Annotated[Literal["engine", "launcher", "nobody"], Meta(description="who restricted it to those CPUs.")]
+    bound_by: Annotated[Literal["engine", "launcher", "nobody"], Meta(description="what restricted it to those CPUs.")]
     cpu: Annotated[str, Meta(description="processor model, from /proc/cpuinfo.")]
     memory_available_bytes: Annotated[
-        NonNegative, Meta(description="the smaller of MemAvailable and what the control group leaves, at the start.")
+        NonNegative, Meta(description="the smaller of MemAvailable and the control group's limit, at the start.")
     ]
     device: Device | None = None
 
@@ -127,28 +127,28 @@ class Run(Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
     version: Version = RECORD_VERSION
     started_at: Annotated[str, Meta(description="UTC, ISO 8601.")]
     engine: EngineFacts
-    mpi: Annotated[MpiFacts | None, Meta(description="null: no MPI takes part.")]
+    mpi: Annotated[MpiFacts | None, Meta(description="null: the run uses no MPI.")]
     clock: Clock
     ranks: list[Rank]
     environment: Annotated[
         dict[str, str],
-        Meta(description="first rank's variables that steer MPI, UCX, NCCL, CUDA or the launcher."),
+        Meta(description="rank 0's variables that configure MPI, UCX, NCCL, CUDA or the launcher."),
     ]
     plan: Plan
 
 
 class Transport(Frozen, frozen=True, kw_only=True, tag_field="record", tag="transport"):
-    """One transport of the plan: what it is, and whether this job can use it."""
+    """One transport of the plan: its description, and whether this job can use it."""
 
     version: Version = RECORD_VERSION
     transport: str
-    summary: Annotated[str, Meta(description="what moves the bytes, in a few words.")]
+    summary: Annotated[str, Meta(description="short description of what moves the bytes.")]
     mpi: Annotated[bool, Meta(description="the message's bytes travel through MPI.")]
     memory: Annotated[Literal["none", "host", "device"], Meta(description="where the message's buffers are.")]
     available: bool
-    reason: Annotated[str | None, Meta(description="why not, when it is not available.")] = None
+    reason: Annotated[str | None, Meta(description="why the transport is unavailable.")] = None
     facts: Annotated[
-        dict[str, Any], Meta(description="what the transport settled on, e.g. chunk sizes; depends on the transport.")
+        dict[str, Any], Meta(description="the transport's choices, e.g. chunk sizes; keys depend on the transport.")
     ] = {}
 
 
@@ -158,7 +158,7 @@ class End(Frozen, frozen=True, kw_only=True, tag_field="record", tag="end"):
     version: Version = RECORD_VERSION
     status: Annotated[
         Literal["complete", "failed", "stopped"],
-        Meta(description="`failed`: at least one point failed; `stopped`: asked to stop before the last point."),
+        Meta(description="`failed`: at least one point failed; `stopped`: stopped by a signal before the last point."),
     ]
     reason: str | None = None
     points_ok: NonNegative = 0
@@ -168,4 +168,4 @@ class End(Frozen, frozen=True, kw_only=True, tag_field="record", tag="end"):
 
 
 COMMON = (Run, Transport, Hardware, End)
-"""The records that every run may have, whatever its benchmark."""
+"""The record types that are independent of the benchmark."""

@@ -1,7 +1,7 @@
-"""Reading and writing records: one JSON object a line, one or more runs a file.
+"""Read and write records files: one JSON object per line, one or more runs per file.
 
-A run begins with its ``run`` record and ends with its ``end`` record.  A file that was cut anywhere, by a crash or a
-full disk, still gives its whole lines; the run that it was cut in is marked incomplete.
+A run begins with its ``run`` record and ends with its ``end`` record.  If a crash or a full disk truncated a file, its
+complete lines can still be read; the truncated run is marked incomplete.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ _MOST_SHOWN = 20
 
 
 class VersionError(RecordError):
-    """A record or plan of a version that this volley does not know."""
+    """A record or plan of another format version."""
 
 
 # ---------------------------------------------------------------------------------------------------- one line
 
 
 def encode_line(record: Any) -> bytes:
-    """Return the record as one line of JSON with its line feed."""
+    """Return the record as one line of JSON with a line feed."""
     return _ENCODER.encode(record) + b"\n"
 
 
 @cache
 def _decoder(types: tuple[Any, ...]) -> msgspec.json.Decoder[Any]:
-    """Return what reads a record of these types; to make it takes 10 ms, once."""
-    return msgspec.json.Decoder(Union[types])  # noqa: UP007  they are known at run time only
+    """Return a decoder of these record types; cached, because its construction takes 10 ms."""
+    return msgspec.json.Decoder(Union[types])  # noqa: UP007  the types are known only at run time
 
 
 class LineReader:
-    """Reads the records of some benchmarks."""
+    """Decodes lines into records of the given benchmarks."""
 
     def __init__(self, benchmarks: Sequence[Benchmark]) -> None:
         """Load the record types of the benchmarks."""
@@ -56,11 +56,11 @@ class LineReader:
         self._plan_types = {benchmark.name: benchmark.plan_type for benchmark in benchmarks}
 
     def __call__(self, line: bytes) -> Any:
-        """Read one line.
+        """Decode one line.
 
         Raises:
-            VersionError: if a newer (or an unknown) version wrote it.
-            RecordError: if it is no record; the message gives the JSON path of what is wrong.
+            VersionError: if the record or its plan has another format version.
+            RecordError: if the line is not a valid record; the message gives the JSON path of the error.
         """
         try:
             record = self._decoder.decode(line)
@@ -76,7 +76,7 @@ class LineReader:
         return self._with_options(record) if isinstance(record, Run) else record
 
     def _with_options(self, run: Run) -> Run:
-        """Give the plan's options the type of their benchmark."""
+        """Convert the plan's options to the type of its benchmark."""
         type_ = self._plan_types.get(run.plan.benchmark)
         if type_ is None:
             name = escape_controls(run.plan.benchmark)
@@ -90,7 +90,7 @@ class LineReader:
 
 
 def _loosely(line: bytes) -> Any:
-    """Return whatever JSON the line holds, to look for its version; ``None`` where it holds none."""
+    """Decode any JSON, to look for its version; ``None`` if the line is not JSON."""
     try:
         return msgspec.json.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -98,7 +98,7 @@ def _loosely(line: bytes) -> Any:
 
 
 def _refuse_versions(document: Any) -> None:
-    """Raise a VersionError if the document says that it is of a version other than this volley's."""
+    """Raise a VersionError if the document has another format version."""
     if not isinstance(document, dict):
         return
     plan = document.get("plan")
@@ -109,7 +109,7 @@ def _refuse_versions(document: Any) -> None:
         if isinstance(version, int) and version != known:
             age, remedy = ("a newer", "upgrade volley to read it") if version > known else ("an older", "measure again")
             raise VersionError(
-                f"this was written by {age} volley ({name} version {version}; this one reads {known}): {remedy}"
+                f"written by {age} volley ({name} version {version}, this volley reads version {known}): {remedy}"
             )
 
 
@@ -117,13 +117,13 @@ def _refuse_versions(document: Any) -> None:
 
 
 def parse_runs(data: bytes, benchmarks: Sequence[Benchmark], name: str = "records") -> list[RunLog]:
-    """Read the runs that ``data`` holds; ``name`` stands for it in messages.
+    """Read the runs in ``data``; messages call it ``name``.
 
-    Lines that cannot be read are left out and named in the ``problems`` of the run they stand in.  A last line that
-    lacks its line feed and cannot be read was cut: that makes the run incomplete and is no problem of its own.
+    Invalid lines are left out and listed in the ``problems`` of their run.  An invalid last line without a line feed
+    was truncated: it makes the run incomplete and is not listed.
 
     Raises:
-        UserError: if there is no record in it, or if any line is of an unknown version; all such lines are named.
+        UserError: if there is no record, or if a line has another format version; the message lists all such lines.
     """
     read = LineReader(benchmarks)
     logs: list[RunLog] = []
@@ -139,7 +139,7 @@ def parse_runs(data: bytes, benchmarks: Sequence[Benchmark], name: str = "record
             refused.append(f"line {number}: {error}")
             continue
         except RecordError as error:
-            if number < len(lines):  # the last one was cut
+            if number < len(lines):  # else it is the last line and truncated
                 _current(logs).problems.append(f"line {number}: {error}")
             continue
         records += 1
@@ -155,21 +155,21 @@ def parse_runs(data: bytes, benchmarks: Sequence[Benchmark], name: str = "record
 
 
 def _current(logs: list[RunLog]) -> RunLog:
-    """Return the run that is being read; one without a ``run`` record where none has begun."""
+    """Return the run that is being read; a new one without a ``run`` record if none has begun."""
     if not logs:
         logs.append(RunLog())
     return logs[-1]
 
 
 def _refusal(name: str, refused: list[str], problems: list[str], data: bytes) -> str:
-    """Say why nothing of a file can be shown, with all its errors."""
+    """Return the error message for a file that cannot be shown, with all errors in it."""
     shown = escape_controls(name)
     if not data.strip():
         return f"{shown} is empty: no records were written to it"
-    errors = refused or problems or ["it ends within its first line"]
+    errors = refused or problems or ["the file ends within its first line"]
     first = "\n  ".join(errors[:_MOST_SHOWN])
     more = f"\n  and {count(len(errors) - _MOST_SHOWN, 'line')} more" if len(errors) > _MOST_SHOWN else ""
-    what = "holds records that this volley cannot read" if refused else "holds no volley records"
+    what = "contains records that this volley cannot read" if refused else "contains no volley records"
     return f"{shown} {what}:\n  {first}{more}"
 
 
@@ -177,7 +177,7 @@ def read_runs(path: Path | str, benchmarks: Sequence[Benchmark]) -> list[RunLog]
     """Read the runs of a file; ``-`` stands for standard input.
 
     Raises:
-        UserError: if the file cannot be opened, holds no records, or was written by another version of volley.
+        UserError: if the file cannot be opened, contains no records, or has another format version.
     """
     if str(path) == "-":
         return parse_runs(sys.stdin.buffer.read(), benchmarks, "standard input")
@@ -192,23 +192,23 @@ def read_runs(path: Path | str, benchmarks: Sequence[Benchmark]) -> list[RunLog]
 
 
 class Writer:
-    """A records file, opened before anything is measured and written line by line.
+    """A records file, opened before the first launch and written line by line.
 
-    A write that fails is remembered and ends the writing; the run goes on, because its records are in memory too.
+    After a failed write nothing more is written.  The run continues, because its records are also in memory.
     """
 
     def __init__(self, path: Path | None, descriptor: int, note: str | None = None) -> None:
         self.path = path
-        """Where the records are; ``None`` where no place could be found for them."""
+        """The path of the file; ``None`` if no file could be opened."""
         self.note = note
-        """What to say about the place, if it is not the one that was expected."""
+        """A message about the path, if it is not the default."""
         self.trouble: str | None = None if path else note
-        """Why records are missing from the file."""
+        """Why records are missing from the file; ``None`` if all are written."""
         self._descriptor = descriptor
         self._written = 0
 
     def write(self, line: bytes) -> None:
-        """Append one whole line; an earlier file of that name is emptied by the first."""
+        """Append one complete line; the first call truncates an existing file of that name."""
         if self.trouble:
             return
         try:
@@ -219,8 +219,8 @@ class Writer:
                 rest = rest[os.write(self._descriptor, rest) :]
             self._written += len(line)
         except OSError as error:
-            taken = f"{escape_controls(str(self.path))} took {self._written} bytes of records and no more"
-            self.trouble = f"{taken}: {error.strerror}"
+            part = f"cannot write more than {self._written} bytes of records to {escape_controls(str(self.path))}"
+            self.trouble = f"{part}: {error.strerror}"
             self._drop_cut_line()
 
     def _drop_cut_line(self) -> None:
@@ -228,24 +228,24 @@ class Writer:
             os.ftruncate(self._descriptor, self._written)
 
     def close(self) -> None:
-        """Close the file; one that nothing was written to does not stay behind."""
+        """Close the file; delete it if nothing was written."""
         if self.path is None:
             return
-        made_for_nothing = not self._written and os.fstat(self._descriptor).st_size == 0
+        unused = not self._written and os.fstat(self._descriptor).st_size == 0
         os.close(self._descriptor)
-        if made_for_nothing and self.path.is_file():
+        if unused and self.path.is_file():
             with contextlib.suppress(OSError):
                 self.path.unlink()
 
     def last_line(self) -> str | None:
-        """Say where the records are; ``None`` where there were none to keep."""
+        """Return the line that names the records file; ``None`` if there were no records."""
         if self._written:
             return f"records: {escape_controls(str(self.path))}"
         return "no records were kept" if self.trouble else None
 
 
 def _empty(descriptor: int) -> None:
-    """Forget what the file held; pipes and devices hold nothing."""
+    """Truncate the file; pipes and devices cannot be truncated."""
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
 
@@ -273,29 +273,29 @@ def open_writer(output: Path | None, benchmark: str) -> Writer:
             refusals.append(f"{escape_controls(str(folder))}: {error.strerror}")
             continue
         return Writer(path, descriptor, _moved(refusals))
-    return Writer(None, -1, f"no folder takes them ({'; '.join(refusals)}); name a file with -o")
+    return Writer(None, -1, f"no folder for records is writable ({'; '.join(refusals)}); name a file with -o")
 
 
 def _moved(refusals: list[str]) -> str | None:
-    return f"records are kept elsewhere, because of {'; '.join(refusals)}" if refusals else None
+    return f"records go to another folder, because of an error: {'; '.join(refusals)}" if refusals else None
 
 
 def _folders() -> Iterator[Path]:
-    """The folders for records, best first: the state folder of the XDG specification, then a temporary one."""
+    """Yield the folders for records, best first: the state folder of the XDG specification, then a temporary one."""
     state = os.environ.get("XDG_STATE_HOME", "")
     if state.startswith("/"):
         yield Path(state, "volley")
-    with contextlib.suppress(RuntimeError):  # nobody knows where home is
+    with contextlib.suppress(RuntimeError):  # the home folder is unknown
         yield Path.home() / ".local" / "state" / "volley"
-    from tempfile import mkdtemp  # noqa: PLC0415  start-up: hardly ever needed
+    from tempfile import mkdtemp  # noqa: PLC0415  start-up: rarely needed
 
     with contextlib.suppress(OSError):
-        # A folder of one's own, as others could prepare a file of a known name in a shared one.
+        # A private folder: in a shared one, another user could create a file with the expected name first.
         yield Path(mkdtemp(prefix="volley-"))
 
 
 def _new_file(folder: Path, benchmark: str) -> tuple[Path, int]:
-    """Make a file named by local time and benchmark; a number is added where another run began in the same second."""
+    """Create a file named by local time and benchmark, with a number if another run began in the same second."""
     stem = f"{time.strftime('%Y-%m-%dT%H-%M-%S')}-{benchmark}"
     for number in range(1, 1000):
         path = folder / (f"{stem}.jsonl" if number == 1 else f"{stem}-{number}.jsonl")

@@ -12,27 +12,27 @@ Of = TypeVar("Of")
 
 
 class RecordError(UserError):
-    """A line that is no record of this version; the message says what is wrong with it."""
+    """A line that is not a valid record of this version; the message gives the error."""
 
 
 @dataclass
 class RunLog:
-    """All records of one run, in the order in which they were written."""
+    """All records of one run, in the order of the file."""
 
     run: Run | None = None
-    """Its ``plan.options`` is a struct of the benchmark's own type."""
+    """``run.plan.options`` is a struct of the benchmark's own type."""
     transports: list[Transport] = field(default_factory=list)
     records: list[Any] = field(default_factory=list)
-    """The benchmark's own."""
+    """The records of the benchmark."""
     end: End | None = None
     hardware: list[Hardware] = field(default_factory=list)
-    """What the front read of the GPUs, before and after; empty where it read nothing."""
+    """The state of the GPUs before and after the run, read by the front end; empty if it read none."""
     problems: list[str] = field(default_factory=list)
-    """Sentences about lines that could not be read, with their line numbers where they come from a file."""
+    """Messages about invalid lines, with line numbers if they come from a file."""
 
     @property
     def complete(self) -> bool:
-        """True when the run has its first and its last record and every line between could be read."""
+        """True if the run has its first and its last record and every line is valid."""
         return self.run is not None and self.end is not None and not self.problems
 
     def of(self, kind: type[Of]) -> list[Of]:
@@ -41,7 +41,7 @@ class RunLog:
 
     @property
     def statuses(self) -> list[Status]:
-        """How each measurement ended: of a record by itself (``status``), or of its parts (``statuses``)."""
+        """The status of each measurement, from a record (``status``) or from its parts (``statuses``)."""
         found: list[Status] = []
         for record in self.records:
             if hasattr(record, "statuses"):
@@ -54,14 +54,13 @@ class RunLog:
         """Append a record of this run.
 
         Raises:
-            RecordError: if the record does not belong where it comes; it is kept all the same, unless it would take
-                the place of an earlier one.
+            RecordError: if the record is out of place.  It is added anyway, unless it would replace an earlier one.
         """
         kind = record.__struct_config__.tag
         late = self.end is not None
         if isinstance(record, Run):
             if self.run is not None:
-                raise RecordError("a second run record within one run")
+                raise RecordError("a second run record in one run")
             self.run = record
         elif isinstance(record, Transport):
             self.transports.append(record)
@@ -69,7 +68,7 @@ class RunLog:
             self.hardware.append(record)
         elif isinstance(record, End):
             if late:
-                raise RecordError("a second end record within one run")
+                raise RecordError("a second end record in one run")
             self.end = record
         else:
             self.records.append(record)
@@ -79,7 +78,7 @@ class RunLog:
             raise RecordError(f"a {kind} record before any run record")
 
     def take(self, record: Any) -> None:
-        """Append a record as :meth:`add` does; one that does not belong where it comes is a problem of the run."""
+        """Append a record like :meth:`add`; list an error in ``problems``."""
         try:
             self.add(record)
         except RecordError as error:

@@ -1,4 +1,4 @@
-"""Launches that repeat each other: what every benchmark asks of the runs of one request."""
+"""Series of launches: runs of the same request on the same machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Series:
 
     @cached_property
     def run(self) -> Run | None:
-        """The record that describes the first launch; ``None`` where no launch has one."""
+        """The first ``run`` record; ``None`` if no launch has one."""
         return next((log.run for log in self.logs if log.run), None)
 
     @property
@@ -32,7 +32,7 @@ class Series:
 
     @cached_property
     def transports(self) -> dict[str, Transport]:
-        """The transports by name; one that some launch could not use counts as unavailable."""
+        """The transports by name; a transport is unavailable if any launch could not use it."""
         found: dict[str, Transport] = {}
         for transport in (transport for log in self.logs for transport in log.transports):
             known = found.get(transport.transport)
@@ -41,7 +41,7 @@ class Series:
         return found
 
     def describe_runs(self) -> list[dict[str, Any]]:
-        """Return what the records say of each launch, without its results, for JSON."""
+        """Return the common records of each launch, without results, for JSON."""
         return [
             {
                 "complete": log.complete,
@@ -56,7 +56,7 @@ class Series:
 
 
 def _same_place(log: RunLog, first: RunLog) -> bool:
-    """Same hosts, MPI and engine."""
+    """True if both launches have the same hosts, MPI library and engine version."""
     places = [
         (tuple(rank.host for rank in run.ranks), run.mpi and run.mpi.library, run.engine.version)
         for run in (log.run, first.run)
@@ -72,11 +72,11 @@ def same_request(log: RunLog, first: RunLog) -> bool:
 
 
 def series_of(logs: Iterable[RunLog], belongs: Callable[[RunLog, RunLog], bool] = same_request) -> list[Series]:
-    """Put launches of the same request on the same machine together, in order of appearance.
+    """Group launches of the same request on the same machine, in order of appearance.
 
     Args:
         logs: the launches.
-        belongs: whether a launch, the first argument, belongs to a series that began with the second one.
+        belongs: returns true if the first launch belongs to the series that began with the second one.
     """
     groups: list[list[RunLog]] = []
     for log in logs:

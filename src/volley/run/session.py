@@ -1,6 +1,6 @@
-"""A session: one command line that measures, from the checked options to the exit code.
+"""A session: one command that measures, from the parsed options to the exit code.
 
-It is a loop over immutable jobs with one flag that stops it.
+A session is a loop over immutable jobs; one flag stops it.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from volley.text import ascii_json, escape_controls
 
 
 def measure(benchmark: Benchmark, options: BenchmarkOptions) -> int:
-    """Measure what was asked for, keep and show it, and return the exit code.
+    """Run the benchmark, save and show its results, and return the exit code.
 
     Raises:
-        UserError: if the request makes no sense, or this machine cannot do it; nothing was measured then.
+        UserError: if the options are invalid or this machine cannot run the benchmark; then nothing was measured.
     """
     session = prepare(benchmark, options)
     return session.show_only() if options.job.dry_run else session.run()
 
 
 def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
-    """Check the options against engine and machine, and describe the jobs; only the engine's ``--about`` is started.
+    """Check the options against engine and machine and describe the jobs; this starts only ``volley-engine --about``.
 
     Raises:
-        UserError: if the request makes no sense, or this machine cannot do it.
+        UserError: if the options are invalid or this machine cannot run the benchmark.
     """
     position = inside_launcher.rank_info(os.environ) if options.job.launcher == "auto" else None
     granted = allocation(os.environ)
@@ -68,7 +68,7 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
         path = Path(engine_path.engine_path())
         answer = ask_about(path)
         try:
-            _load_pages(benchmark)  # the engine loads its MPI meanwhile
+            _load_pages(benchmark)  # while the engine loads its MPI library
             stack = assemble(path, read_facts(path))
         finally:
             about = answer()
@@ -81,27 +81,27 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
 
 @dataclass
 class Session:
-    """The jobs of a command line, and what has come of them so far."""
+    """The jobs of one command and their results so far."""
 
     benchmark: Benchmark
     options: BenchmarkOptions
     jobs: Jobs
     site: Site
     path: Path
-    """Of the engine."""
+    """The path of the engine."""
     stack: Stack
     starts: dict[int, Start] = field(default_factory=dict)
-    """By number of ranks."""
+    """How to start a job, by its number of ranks."""
     logs: list[RunLog] = field(default_factory=list)
     outcomes: list[RunOutcome] = field(default_factory=list)
 
     # ---------------------------------------------------------------------------------------- how jobs start
 
     def start_for(self, plan: Plan) -> Start:
-        """Return how a job of this plan is started.
+        """Return how to start a job with this plan.
 
         Raises:
-            UserError: if it cannot be.
+            UserError: if the job cannot be started.
         """
         job = self.options.job
         if self.benchmark.local:
@@ -121,7 +121,7 @@ class Session:
         )
 
     def _complete(self, plan: Plan, tried: Preflight | None = None) -> Plan:
-        """Write into a plan how its job is started, and what the preflight found."""
+        """Return the plan with the facts about its launch and the result of the preflight."""
         start = self.starts[plan.world_size]
         granted = self.site.allocation
         launch: dict[str, Any] = {**start.facts(self.stack), "allocation": granted.facts() if granted else None}
@@ -134,7 +134,7 @@ class Session:
         return with_launch(msgspec.structs.replace(plan, excluded=tried.excluded), launch)
 
     def show_only(self) -> int:
-        """Print each plan, and on stderr the command line that would measure it."""
+        """Print each plan, and on stderr the command line that would run it."""
         shown: list[Plan] = []
         for plan in (self._complete(job.plan) for job in self.jobs.planned):
             if plan in shown:  # a repeated launch
@@ -150,7 +150,7 @@ class Session:
     # -------------------------------------------------------------------------------------------- the session
 
     def run(self) -> int:
-        """Launch, keep, show; return the exit code."""
+        """Run all jobs, save and show the results; return the exit code."""
         writer = open_writer(self.options.output.output, self.benchmark.command or self.benchmark.name)
         try:
             with (
@@ -164,18 +164,18 @@ class Session:
             writer.close()
         try:
             if any(log.run or log.statuses for log in self.logs):
-                from volley.run import show  # noqa: PLC0415  start-up: loaded above already
+                from volley.run import show  # noqa: PLC0415  start-up: already loaded
 
                 show.render(self.logs, (self.benchmark,), self.options.output.format, sys.stdout)
                 sys.stdout.flush()
-        except BrokenPipeError:  # who read it has seen enough; what became of the measurement is said all the same
+        except BrokenPipeError:  # the reader closed the pipe
             discard_output()
-        finally:  # also where nobody reads the report, or it finds no room
-            code = self._say(writer)
+        finally:  # also if the report could not be written
+            code = self._print_outcomes(writer)
         return code
 
     def _launch_all(self, writer: Writer, progress: Progress, stop: Stop) -> None:
-        """Start one job after another until there are no more, or one ends the session."""
+        """Run one job after another until none is left or one ends the session."""
         for note in (writer.note if writer.path else None, self.jobs.note):
             if note:
                 progress.note(note)
@@ -188,7 +188,7 @@ class Session:
             try:
                 self.starts.setdefault(job.plan.world_size, self.start_for(job.plan))
                 outcome = self._launch(self._complete(job.plan, tried), writer, progress, stop)
-            except UserError as error:  # what was measured before is shown all the same
+            except UserError as error:  # earlier results are still shown
                 outcome = RunOutcome(error.exit_code, (f"volley: {error}",), ends_session=True)
             self.outcomes.append(outcome)
             if outcome.ends_session:
@@ -200,26 +200,26 @@ class Session:
             yield job
 
     def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:
-        """Find out in a job of its own whether MPI takes device memory: where it does not, it crashes."""
+        """Test in a separate job whether MPI accepts device memory: an MPI that does not crashes."""
         plans = [job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR]
         plan = next((plan for plan in plans if preflight.RISKY in plan.transports), None)
         if plan is None or not has_driver():
             return None
         start = self.starts[plan.world_size]
         if start.inside_launcher:
-            progress.note("trying MPI on device memory: a process of its own sends to itself")
+            progress.note("testing MPI on device memory: a separate process sends to itself")
             environment = inside_launcher.scrubbed(start.environment)
             return preflight.to_itself(start.tokens, environment, self.stack, stop)
-        progress.note("trying MPI on device memory in a job of its own")
+        progress.note("testing MPI on device memory in a separate job")
         return preflight.between_two(plan, start.tokens, start.environment, self.stack, stop)
 
     def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
-        """Run the job once; its records go to the file, to memory and to the screen as they come."""
+        """Run one job; each record goes to the file, to memory and to the progress display as it arrives."""
         start = self.starts[plan.world_size]
         log = RunLog()
         with EngineProcess(start.tokens, start.environment, stop, own_session=not start.inside_launcher) as process:
             self.logs.append(log)
-            # MPI and CUDA take longer to start than this; no rank measures before it has the plan.
+            # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
             read = LineReader((self.benchmark,))
             before = self._hardware(plan, "before")
             _load_pages(self.benchmark)
@@ -237,27 +237,27 @@ class Session:
         log.problems += process.losses
         if stop.signal is not None:
             return stopped(stop.signal)
-        if log.end is None:  # aborted: what became of the GPUs is worth knowing all the same
+        if log.end is None:  # aborted: the state of the GPUs may explain why
             _keep_hardware(self._hardware(plan, "after", log.run), log, writer)
         named = value_of(self.options, "--transport") or ()
         return judge(log, process.ending, self.benchmark, named, start.hint)
 
     def _hardware(self, plan: Plan, when: Literal["before", "after"], run: Run | None = None) -> Hardware | None:
-        """Read the GPUs of this node: all of them before it is known which ones the ranks use."""
+        """Read the GPUs of this node; before the run all of them, because the GPUs of the ranks are not known yet."""
         on_gpus = {each.name for each in self.site.about.transports if each.memory == "device"}
         wanted = self.jobs.hardware and (self.benchmark.local or not on_gpus.isdisjoint(plan.transports))
         if not wanted or not has_driver() or (when == "after" and run is None):
             return None
-        from volley.machine import nvml  # noqa: PLC0415  start-up: only where GPUs are used
+        from volley.machine import nvml  # noqa: PLC0415  start-up: only if GPUs are used
 
         return nvml.read(when, _uuids(run) if run and not self.benchmark.local else None)
 
-    def _say(self, writer: Writer) -> int:
-        """Say on stderr how it ended, last of all where the records are; return the exit code."""
+    def _print_outcomes(self, writer: Writer) -> int:
+        """Print the messages of all outcomes and the path of the records on stderr; return the exit code."""
         codes = [outcome.code for outcome in self.outcomes]
         lines = list(dict.fromkeys(line for outcome in self.outcomes for line in outcome.lines))
         if writer.trouble:
-            lines.append(f"volley: {writer.trouble}; what is shown above was kept in memory only")
+            lines.append(f"volley: {writer.trouble}; the results above are not saved")
             codes.append(EXIT_MACHINE)
         for line in (*lines, writer.last_line()):
             if line is not None:
@@ -266,26 +266,26 @@ class Session:
 
 
 def _load_pages(benchmark: Benchmark) -> None:
-    """Load what shows results, while somebody else is waited for: afterwards it would disturb the ranks."""
+    """Import the report modules before the ranks measure: a later import would disturb them."""
     from volley.run import show  # noqa: F401, PLC0415  start-up: the engine starts first
 
     benchmark.load_pages()
 
 
 def _narrowed(hardware: Hardware, run: Run, benchmark: Benchmark) -> Hardware:
-    """Leave out the GPUs that no rank uses; a local engine has all of them."""
-    from volley.machine import nvml  # noqa: PLC0415  start-up: loaded already by what read the hardware
+    """Return the record without the GPUs that no rank uses; a local engine uses all of them."""
+    from volley.machine import nvml  # noqa: PLC0415  start-up: already loaded
 
     return hardware if benchmark.local else nvml.of(hardware, _uuids(run))
 
 
 def _uuids(run: Run) -> set[str]:
-    """The GPUs that the ranks use."""
+    """Return the UUIDs of the GPUs that the ranks use."""
     return {rank.device.uuid for rank in run.ranks if rank.device}
 
 
 def _keep_hardware(hardware: Hardware | None, log: RunLog, writer: Writer) -> None:
-    """Put a record of the front's own between the engine's; a run without GPUs has nothing to say."""
+    """Save a hardware record of the front end among the engine's records; a run without GPUs has none."""
     if hardware is None or log.run is None or not _uuids(log.run):
         return
     writer.write(encode_line(hardware))
@@ -293,7 +293,7 @@ def _keep_hardware(hardware: Hardware | None, log: RunLog, writer: Writer) -> No
 
 
 def _other_library(run: Run) -> str | None:
-    """Say when the MPI that answers is of another major or minor version than the one of the build."""
+    """Return a message if the MPI library at run time has another major or minor version than at build time."""
     if run.mpi is None or run.engine.mpi_built is None:
         return None
     version = run.engine.mpi_built.split()[-1]

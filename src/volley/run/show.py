@@ -1,4 +1,4 @@
-"""From runs to pages in any format: each benchmark makes its own, and the renderers know none of them."""
+"""Show runs in any format: each benchmark makes reports, and the renderers are independent of benchmarks."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def render(
     """Show runs on ``out``.
 
     Args:
-        logs: the runs, in order; launches of the same request are shown as one.
-        benchmarks: all that the runs may be of.
+        logs: the runs, in order; launches of the same request are shown together.
+        benchmarks: the benchmarks to which the runs may belong.
         format_name: ``table``, ``csv``, ``json``, or a special format of the runs' benchmark.
-        out: where the data goes.
-        color: table only; ``None`` decides by whether ``out`` is a terminal (and by NO_COLOR).
-        err: where the other formats write what must be known besides; standard error unless given.
+        out: the output file.
+        color: table only; ``None``: in colour if ``out`` is a terminal and NO_COLOR is not set.
+        err: the file for notes that the other formats do not contain; default: standard error.
 
     Raises:
         UserError: if the format is unknown or cannot show these runs.
@@ -57,12 +57,12 @@ def render(
 
 
 def reports_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> list[Report]:
-    """Return the pages of runs."""
+    """Return the reports of runs."""
     return [report for benchmark, results in results_of(logs, benchmarks) for report in benchmark.reports(results)]
 
 
 def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> list[tuple[Benchmark, list[Any]]]:
-    """Return the results of each benchmark, one object a series, in order of appearance."""
+    """Return the results of each benchmark, one result object for each series, in order of appearance."""
     groups: dict[str, list[RunLog]] = {}
     for log in logs:
         groups.setdefault(_benchmark_of(log, benchmarks).name, []).append(log)
@@ -70,7 +70,7 @@ def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> list[
 
 
 def _benchmark_of(log: RunLog, benchmarks: Sequence[Benchmark]) -> Benchmark:
-    """What a run was: as its plan says or, where that is lost, as its records show."""
+    """Return the benchmark of a run, from its plan or, without a run record, from the types of its records."""
     types = {type(record) for record in log.records}
     for benchmark in benchmarks:
         if log.run.plan.benchmark == benchmark.name if log.run else types & set(benchmark.record_types):

@@ -1,4 +1,4 @@
-"""How this process starts its job: as a rank of a foreign job, through a launcher of its own choice, or alone."""
+"""How to start a job: as rank 0 of a foreign job, with a launcher, or as a single process."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from volley.run.options import JobOptions
 
 @dataclass(frozen=True)
 class Start:
-    """How this process starts its job."""
+    """How to start a job."""
 
     launcher: str
     tokens: tuple[str, ...]
     added: Mapping[str, str]
-    """Variables added to the environment, for the record and for people."""
+    """Variables added to the environment; shown and recorded."""
     environment: Mapping[str, str]
-    """The whole environment."""
+    """The complete environment."""
     inside_launcher: bool = False
-    """A foreign launcher made this process a rank: the engine joins that job."""
+    """A foreign launcher started this process as a rank: the engine joins that job."""
     hint: str | None = None
-    """How to start such a job when this way does not work; ``None`` where this is already the engine's own mpirun."""
+    """Another way to start the job if this one fails; ``None`` if this is already the engine's own mpirun."""
 
     def facts(self, stack: Stack) -> dict[str, Any]:
-        """Return what the run record says about the launch."""
+        """Return the facts about the launch for the run record."""
         return {
             "launcher": self.launcher,
             "command": list(self.tokens),
@@ -46,7 +46,7 @@ class Start:
         }
 
     def line(self) -> str:
-        """Return the command line as one would type it."""
+        """Return the command line as typed in a shell."""
         import shlex  # noqa: PLC0415  start-up: only --dry-run shows it
 
         return shlex.join([*(f"{name}={value}" for name, value in self.added.items()), *self.tokens])
@@ -58,25 +58,25 @@ def _gpu_words(job: JobOptions) -> tuple[str, ...]:
 
 def _hint(stack: Stack, ranks: int) -> str:
     mpiexec = str(stack.mpiexec) if stack.mpiexec else "the mpirun of that MPI"
-    return f"start volley plainly, or with {mpiexec} -n {ranks} volley"
+    return f"start volley without a launcher, or with {mpiexec} -n {ranks} volley"
 
 
 def join_launcher(job: JobOptions, path: Path, stack: Stack, place: RankInfo) -> Start:
-    """Be the first rank of somebody else's job: its binding is kept, and its environment.
+    """Return how to start the engine as rank 0 of a foreign job, with the job's binding and environment.
 
     Raises:
-        UserError: if that job is of another MPI, or several launches are asked for.
+        UserError: if the job belongs to another MPI, or if ``--launches`` is larger than 1.
     """
     hint = _hint(stack, place.size or PAIR)
     if inside_launcher.mismatch(place.launcher, stack.built.mpi_family):
         raise UserError(
-            f"the engine is linked to {stack.describe()}, and a launcher of another MPI started this job: its ranks "
-            f"would not find each other; {hint}"
+            f"the engine is linked to {stack.describe()}, and a launcher of another MPI started this job: the ranks "
+            f"could not communicate; {hint}"
         )
     if job.launches > 1:
         raise UserError(
-            f"--launches {job.launches}: a launcher started this job, and it is one launch; leave --launches out, "
-            "or let volley start jobs of its own, outside of the launcher"
+            f"--launches {job.launches}: a launcher started this job, so only one launch is possible; leave --launches "
+            "out, or start volley without a launcher"
         )
     tokens = (str(path), "--plan", "-", *_gpu_words(job))
     return Start(place.launcher, tokens, {}, dict(os.environ), inside_launcher=True, hint=hint)
@@ -92,19 +92,19 @@ def start_launcher(
     on_gpus: Sequence[TransportAbout],
     share_cores: bool,
 ) -> Start:
-    """Put together the command line of a job of our own.
+    """Return how to start the ranks with a launcher.
 
     Args:
         job: the options.
-        path: of the engine.
-        stack: what the engine runs on.
-        ranks: of this job.
-        granted: by a batch system.
+        path: the path of the engine.
+        stack: the software stack of the engine.
+        ranks: the number of ranks.
+        granted: the allocation of a batch system.
         on_gpus: the job's transports on GPU memory.
-        share_cores: each rank gets its share of the cores, not one.
+        share_cores: give each rank its share of the cores instead of one core.
 
     Raises:
-        UserError: if the launcher that was asked for cannot start it.
+        UserError: if the chosen launcher cannot start the job.
         MachineError: if there is no launcher.
     """
     launcher = choose(job.launcher, stack, granted)
@@ -133,5 +133,5 @@ def start_launcher(
 
 
 def start_alone(path: Path) -> Start:
-    """Start one process that is the whole job, without a launcher and without MPI."""
+    """Return how to start a job of one process, without a launcher and without MPI."""
     return Start("none", (str(path), "--plan", "-"), {}, inside_launcher.scrubbed(os.environ))

@@ -9,7 +9,7 @@ from volley.benchmarks.points.results import results
 from volley.run.forecast import FEWEST_EXCHANGES, Done, SizeForecast
 from volley.run.plan import Plan
 from volley.run.records import Transport
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
 from volley.units import format_sig, format_size
 

@@ -15,7 +15,7 @@ from typing import Literal
 from volley.benchmarks.points.records import Direction, PointRecord
 from volley.machine.line_rate import LineRate, line_rate
 from volley.run.records import Mismatch, Transport
-from volley.run.records_file import RunLog
+from volley.run.run_log import RunLog
 from volley.run.series import Series, series_of
 from volley.statistics.crossovers import Crossover, crossovers, half_bandwidth
 from volley.statistics.estimates import FEWEST, Estimate, across_launches, drift, estimate, median, outliers, percentile

@@ -1,1 +1,1 @@
-"""The launchers, the allocation they find, and the choice between them."""
+"""Launchers, allocations of batch systems, and the choice of a launcher."""

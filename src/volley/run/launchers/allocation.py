@@ -1,7 +1,6 @@
-"""What a batch system has given to this shell: hosts, slots for ranks on them, ranks and GPUs.
+"""The allocation that a batch system granted: hosts, slots for ranks, ranks and GPUs.
 
-Everything here is read from variables and files that a batch system wrote: data, of which what cannot be understood
-counts as not said.
+Everything is read from variables and files of the batch system; invalid values are ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from volley.units import parse_whole
 
 @dataclass(frozen=True)
 class Allocation:
-    """Nodes of a batch system's job."""
+    """The nodes that a batch system granted to this job."""
 
     kind: str
     """``slurm``, ``lsf``, ``pbs`` or ``age``."""
@@ -26,14 +25,14 @@ class Allocation:
     slots: int
     """Ranks that the batch system expects; mpirun refuses more unless told to."""
     hosts: Mapping[str, int] = field(default_factory=dict)
-    """Slots by host, in the batch system's order; empty where it does not say them."""
+    """Slots by host, in the batch system's order; empty if unknown."""
     ranks: int | None = None
-    """Ranks that the job was asked for with a number of its own (sbatch -n); ``None`` where only slots are known."""
+    """The number of ranks given at submission (sbatch -n); ``None`` if only slots are known."""
     gpus_per_node: int | None = None
-    """GPUs granted on this node; ``None`` where the batch system does not say."""
+    """GPUs granted on this node; ``None`` if unknown."""
 
     def facts(self) -> dict[str, Any]:
-        """Return it as JSON for the plan's ``launch``."""
+        """Return the allocation as JSON for the plan's ``launch``."""
         return {
             "scheduler": self.kind,
             "nodes": self.nodes,
@@ -44,7 +43,7 @@ class Allocation:
 
 
 def allocation(environment: Mapping[str, str]) -> Allocation | None:
-    """Return the allocation that this process runs in; ``None`` on a machine of one's own."""
+    """Return the allocation in which this process runs; ``None`` outside a batch system."""
     for read in (_slurm, _lsf, _pbs, _age):
         found = read(environment)
         if found is not None:
@@ -69,7 +68,7 @@ def _slurm(environment: Mapping[str, str]) -> Allocation | None:
 
 
 def _slurm_hosts(environment: Mapping[str, str], tasks: list[tuple[int, int]]) -> dict[str, int]:
-    """Give every host of the list its tasks; nothing where the two do not fit."""
+    """Return the number of tasks by host; empty if the two variables do not fit together."""
     try:
         hosts = expand(environment.get("SLURM_JOB_NODELIST", ""))
     except HostListError:
@@ -119,7 +118,7 @@ def _age(environment: Mapping[str, str]) -> Allocation | None:
 
 
 def _counted(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, int]]:
-    """Yield the hosts whose slots are a number."""
+    """Yield the hosts whose slot count is a number."""
     for host, slots in pairs:
         number = parse_whole(slots)
         if number is not None:
@@ -127,7 +126,7 @@ def _counted(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, int]]:
 
 
 def _from_hosts(kind: str, pairs: Iterable[tuple[str, int]], gpus: int | None) -> Allocation:
-    """Add up the slots of each host; what is no word of a command line is no host."""
+    """Add up the slots of each host; names that are unsafe on a command line are ignored."""
     hosts: dict[str, int] = {}
     for host, slots in pairs:
         if host.isprintable() and not host.startswith("-") and "," not in host:
@@ -136,7 +135,7 @@ def _from_hosts(kind: str, pairs: Iterable[tuple[str, int]], gpus: int | None) -
 
 
 def _visible(environment: Mapping[str, str]) -> int | None:
-    """Count the GPUs that CUDA may use, where a batch system narrowed them down."""
+    """Count the GPUs in CUDA_VISIBLE_DEVICES; ``None`` if it is not set."""
     text = environment.get("CUDA_VISIBLE_DEVICES")
     if text is None:
         return None
@@ -145,12 +144,12 @@ def _visible(environment: Mapping[str, str]) -> int | None:
 
 
 def _length(text: str | None) -> int | None:
-    """Count the items of a list with commas."""
+    """Count the items of a comma-separated list."""
     return len(text.split(",")) if text else None
 
 
 def _lines(path: str | None) -> list[str]:
-    """Return the lines of a file that have something on them; none of a file that cannot be read."""
+    """Return the non-empty lines of a file; none if it cannot be read."""
     try:
         text = Path(path or "").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Which launcher starts the job, and the command line that it is started with."""
+"""Choose the launcher of a job and assemble its command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from volley.run.launchers.spec import LaunchSpec
 
 @dataclass(frozen=True)
 class LaunchCommand:
-    """A launcher's command line and the variables added to the environment it is started in."""
+    """A launcher's command line and the variables added to its environment."""
 
     launcher: str
     tokens: tuple[str, ...]
@@ -24,11 +24,11 @@ class LaunchCommand:
 def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
     """Choose a launcher; ``asked`` is a name, or ``auto``.
 
-    The rule of ``auto``: jsrun in an LSF allocation that has it (there it is the only way onto the nodes); else the
-    mpirun of the engine's own MPI, which knows how to use an allocation; else srun in a Slurm allocation.
+    ``auto`` means: jsrun in an LSF allocation that has it (there it is the only way to start ranks on the nodes); else
+    the mpirun of the engine's own MPI, which can use an allocation; else srun in a Slurm allocation.
 
     Raises:
-        UserError: if the launcher asked for cannot start this engine.
+        UserError: if the named launcher cannot start this engine.
         MachineError: if there is no launcher.
     """
     family = stack.built.mpi_family
@@ -51,15 +51,15 @@ def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
         return LAUNCHERS["srun"]
     raise MachineError(
         f"no launcher for {stack.describe()}: its mpirun was not found, and there is no allocation with srun or jsrun; "
-        "start volley as the ranks themselves, e.g. mpirun -n 2 volley"
+        "start volley inside a launcher, e.g. mpirun -n 2 volley"
     )
 
 
 def command(launcher: Launcher, spec: LaunchSpec) -> LaunchCommand:
-    """Put the command line together: program, the launcher's words, the user's, the engine.
+    """Return the command line: the launcher's program, its arguments, the user's arguments, the engine.
 
     Raises:
-        MachineError: if the launcher's program is not there.
+        MachineError: if the launcher's program is not on PATH.
     """
     tokens = (program(launcher, spec.mpiexec, spec.family), *launcher.words(spec), *spec.extra, *spec.engine)
     return LaunchCommand(launcher.name, tokens, launcher.environment(spec))
@@ -72,14 +72,16 @@ def _on_path(name: str) -> str | None:
 
 
 def program(launcher: Launcher, mpiexec: Path | None, family: str) -> str:
-    """Return the launcher's program: the path of the engine's own mpirun, or what PATH has under its name.
+    """Return the launcher's program: the path of the engine's own mpirun, or the program on PATH.
 
     Raises:
-        MachineError: if PATH has none.
+        MachineError: if the program is not on PATH.
     """
     if launcher.name == family and mpiexec:
         return str(mpiexec)
     found = _on_path(launcher.program)
     if found is None:
-        raise MachineError(f"{launcher.program} is not on PATH; leave --launcher out, or load the module that has it")
+        raise MachineError(
+            f"{launcher.program} is not on PATH; leave --launcher out, or load the environment module that provides it"
+        )
     return str(Path(found).absolute())

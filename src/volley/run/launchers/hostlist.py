@@ -1,4 +1,4 @@
-"""Slurm's short form of a list of hosts: ``n[1-3,07-09],login1``."""
+"""Expand Slurm's host list format: ``n[1-3,07-09],login1``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 MOST_HOSTS = 65536
-"""A list comes from the environment, and ``n[0-999999999]`` is short: no machine has so many nodes."""
+"""The limit protects against a short list from the environment that expands to very many hosts."""
 
 _ITEM = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _PART = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
@@ -15,21 +15,21 @@ _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 
 
 class HostListError(ValueError):
-    """The text is no list of hosts."""
+    """The text is not a host list."""
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Return the hosts of a list in their order.
+    """Return the hosts of a list in order.
 
-    Numbers keep the width of the range's first: ``n[08-10]`` is n08, n09, n10.  Several brackets in one name count like
-    digits, the last the fastest.
+    Numbers keep the width of the first number of their range: ``n[08-10]`` is n08, n09, n10.  With several brackets in
+    one name, the last one varies fastest.
 
     Raises:
-        HostListError: if the text is no such list, or stands for more than MOST_HOSTS.
+        HostListError: if the text is not a host list, or expands to more than MOST_HOSTS hosts.
     """
     items = _ITEM.findall(text)
     if ",".join(items) != text or not items:
-        raise HostListError(f"{text!r} is no list of hosts")
+        raise HostListError(f"{text!r} is not a host list")
     found = tuple(itertools.islice((host for item in items for host in _hosts(item)), MOST_HOSTS + 1))
     if len(found) > MOST_HOSTS:
         raise HostListError(f"more than {MOST_HOSTS} hosts")
@@ -37,18 +37,18 @@ def expand(text: str) -> tuple[str, ...]:
 
 
 def _hosts(item: str) -> Iterator[str]:
-    """Yield the hosts of one item: fixed text and brackets in turn."""
+    """Yield the hosts of one item, which consists of plain text and brackets."""
     parts = [_numbers(inside) if fixed == "" else [fixed] for inside, fixed in _PART.findall(item)]
     return map("".join, itertools.product(*parts))
 
 
 def _numbers(inside: str) -> list[str]:
-    """Return the numbers of one bracket, as text of their width."""
+    """Return the numbers of one bracket as text, padded to their width."""
     numbers: list[str] = []
     for part in inside.split(","):
         match = _RANGE.fullmatch(part)
         if match is None:
-            raise HostListError(f"[{inside}] is no list of numbers")
+            raise HostListError(f"[{inside}] is not a list of numbers")
         first, last = match[1], match[2] or match[1]
         if int(last) - int(first) >= MOST_HOSTS:
             raise HostListError(f"more than {MOST_HOSTS} hosts")

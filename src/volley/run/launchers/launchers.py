@@ -1,6 +1,6 @@
-"""The launchers: what each adds to a command line, as a list of words (never a shell string).
+"""The launchers and their arguments, as lists of words (never a shell string).
 
-A new launcher costs a class of a few lines, its place in ``LAUNCHERS`` and a test of its exact command line.
+A new launcher needs a class of a few lines, an entry in ``LAUNCHERS`` and a test of its exact command line.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING
 
 from volley.errors import UserError
 
-if TYPE_CHECKING:  # start-up: the names of the launchers are needed before anything is started
+if TYPE_CHECKING:  # start-up: every command line needs the names of the launchers
     from volley.run.launchers.spec import LaunchSpec
 
 
 class Launcher(ABC):
-    """Starts ranks; a launcher is its name, its program and its words."""
+    """A program that starts ranks."""
 
     name: str
     program: str
-    """What to look for on PATH; the mpirun that belongs to the engine's MPI is known by its path."""
+    """The name of the program on PATH; the path of the engine's own mpirun is known."""
     title: str
-    """What people call it."""
+    """The name in messages."""
     mpi_family: str | None = None
-    """The MPI that it belongs to; ``None`` where it starts the ranks of any."""
+    """The MPI to which it belongs; ``None`` if it starts the ranks of any MPI."""
     batch_system: str | None = None
-    """The only batch system that has it; ``None`` where it works in any."""
+    """The only batch system that has it; ``None`` if it works in any."""
 
     @abstractmethod
     def words(self, spec: LaunchSpec) -> list[str]:
         """Return the launcher's own arguments, without the program and without the engine."""
 
     def environment(self, spec: LaunchSpec) -> dict[str, str]:  # noqa: ARG002
-        """Return the variables that the launcher needs beyond those it inherits."""
+        """Return the variables that the launcher needs in addition to the inherited ones."""
         return {}
 
 
@@ -44,8 +44,8 @@ class OpenMPI(Launcher):
 
     def words(self, spec: LaunchSpec) -> list[str]:
         words = ["-n", str(spec.ranks), "--bind-to", "none"]
-        # mpirun asks Slurm in any build, other batch systems only where it was built with their libraries; without
-        # their hosts it would start all ranks here.
+        # Every mpirun can query Slurm, but other batch systems only if it was built with their libraries.  Without
+        # --host such an mpirun would start all ranks on this node.
         unknown = spec.nodes > 1 and spec.allocation and spec.allocation.kind != "slurm"
         hosts = spec.hosts or (spec.allocated if unknown else ())
         if hosts:
@@ -65,7 +65,7 @@ class OpenMPI(Launcher):
 
 
 def _without_ofi(spec: LaunchSpec) -> dict[str, str]:
-    """Leave out OFI, which probes fabrics for a second, where all ranks share a host; the user's choice wins."""
+    """Exclude OFI on a single host, because it probes fabrics for a second; a choice of the user has priority."""
     if spec.nodes > 1:
         return {}
     chosen = {*spec.extra, *(name.removeprefix("OMPI_MCA_") for name in spec.environment)}
@@ -73,7 +73,7 @@ def _without_ofi(spec: LaunchSpec) -> dict[str, str]:
 
 
 class MPICH(Launcher):
-    """MPICH's hydra, which binds nothing unless asked."""
+    """MPICH's hydra, which does not bind ranks by default."""
 
     name, program, title = "mpich", "mpiexec", "MPICH's mpiexec"
     mpi_family = "mpich"
@@ -88,13 +88,13 @@ class MPICH(Launcher):
 
 
 class Srun(Launcher):
-    """Slurm's srun.  No GPUs per task: that would hide the peer's GPU from each rank."""
+    """Slurm's srun.  GPUs per task are not requested: each rank would not see the GPU of the other rank."""
 
     name, program, title = "srun", "srun", "srun"
     batch_system = "slurm"
 
     def words(self, spec: LaunchSpec) -> list[str]:
-        # How srun must speak to the ranks of an MPI: with the wrong one they are as many jobs of one rank each.
+        # The PMI version must fit the MPI: with the wrong one, each rank is a job of one rank.
         pmi = {"openmpi": ["--mpi=pmix"], "mpich": ["--mpi=pmi2"]}.get(spec.family, [])
         words = [*pmi, f"--ntasks={spec.ranks}", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
         words += [f"--nodes={spec.nodes}"] if spec.hosts or spec.allocation else []
@@ -102,11 +102,11 @@ class Srun(Launcher):
         return words + (["--overcommit"] if spec.oversubscribed and spec.allocation else [])
 
     def environment(self, spec: LaunchSpec) -> dict[str, str]:
-        return dict(spec.variables)  # srun hands its own environment on; --export would split values at commas
+        return dict(spec.variables)  # srun passes on its environment; --export would split values at commas
 
 
 class Jsrun(Launcher):
-    """jsrun of IBM's CSM: one resource set a node, so that each rank sees all GPUs of its node."""
+    """jsrun of IBM's CSM: one resource set per node, so that each rank sees all GPUs of its node."""
 
     name, program, title = "jsrun", "jsrun", "jsrun"
     batch_system = "lsf"
@@ -122,6 +122,6 @@ class Jsrun(Launcher):
 
 
 LAUNCHERS: dict[str, Launcher] = {launcher.name: launcher for launcher in (OpenMPI(), MPICH(), Srun(), Jsrun())}
-"""By name, in the order in which people read of them."""
+"""The launchers by name, in the order of the help."""
 NAMES = ("auto", *LAUNCHERS)
-"""What ``--launcher`` takes."""
+"""The values of ``--launcher``."""

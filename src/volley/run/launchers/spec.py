@@ -1,4 +1,4 @@
-"""What a launcher is asked to start, whichever it is."""
+"""The description of the ranks that a launcher must start."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _CPUS = Path("/sys/devices/system/cpu")
 
 
 def home(environment: Mapping[str, str]) -> str | None:
-    """Return the user's home folder where ``HOME`` does not name it, as in a job of cron; ``/`` where nobody does."""
+    """Return the user's home folder if ``HOME`` is not set, e.g. in a cron job; ``/`` if it is unknown."""
     if environment.get("HOME"):
         return None
-    import pwd  # noqa: PLC0415  start-up: hardly ever
+    import pwd  # noqa: PLC0415  start-up: rarely needed
 
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
@@ -26,7 +26,7 @@ def home(environment: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """What a launcher must know to start the ranks of one job."""
+    """The ranks of one job, independent of the launcher."""
 
     engine: tuple[str, ...]
     """The program of every rank, with its arguments."""
@@ -36,25 +36,25 @@ class LaunchSpec:
     mpiexec: Path | None = None
     """That MPI's own mpirun."""
     hosts: tuple[str, ...] = ()
-    """Hosts to spread the ranks over; empty: this machine, or the allocation's."""
+    """The hosts of the ranks; empty: this host, or those of the allocation."""
     allocation: Allocation | None = None
     cores: int = 1
     """Cores of this machine that ranks may use."""
     root: bool = False
     home: str | None = None
-    """The user's home folder, where the environment does not name it."""
+    """The user's home folder, if the environment does not name it."""
     gpus: bool = False
-    """GPUs are used, through MPI or beside it."""
+    """The job uses GPUs."""
     device_buffers: bool = False
-    """Buffers in GPU memory are handed to MPI."""
+    """The job passes buffers in GPU memory to MPI."""
     mca: Mapping[str, str] = field(default_factory=dict)
     """Open MPI parameters that the software stack needs."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Variables that the software stack needs in every rank, and in no launcher."""
+    """Variables that the software stack needs in every rank, but not in the launcher."""
     extra: tuple[str, ...] = ()
-    """The user's own arguments of the launcher."""
+    """Additional arguments of the launcher from the user."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """The environment that the launcher will be started in."""
+    """The environment of the launcher."""
 
     @property
     def allocated(self) -> tuple[str, ...]:
@@ -63,20 +63,20 @@ class LaunchSpec:
 
     @property
     def nodes(self) -> int:
-        """Nodes that the ranks spread over."""
+        """The number of nodes of the ranks."""
         if self.hosts:
             return len(set(self.hosts))
         return min(self.ranks, self.allocation.nodes) if self.allocation else 1
 
     @property
     def ranks_per_node(self) -> int:
-        """Ranks of the fullest node."""
+        """The largest number of ranks on a node."""
         return -(-self.ranks // self.nodes)
 
     @property
     def oversubscribed(self) -> bool:
-        """More ranks than slots, as launchers count them: named hosts have as many as are asked for, unless a batch
-        system says how many there are."""
+        """True if there are more ranks than slots, as launchers count them: hosts from ``--hosts`` have enough slots
+        unless a batch system defines their number."""
         if not self.hosts:
             return self.ranks > (self.allocation.slots if self.allocation else self.cores)
         granted = self.allocation.hosts if self.allocation else {}
@@ -86,7 +86,7 @@ class LaunchSpec:
 
 
 def cores() -> int:
-    """Count the cores (not hardware threads) that this process may run on, as Open MPI counts its slots.
+    """Count the cores (not hardware threads) on which this process may run, as Open MPI counts its slots.
 
     Source: Linux, ``/sys/devices/system/cpu/cpuN/topology/thread_siblings_list``, the same for all threads of a core.
     """
