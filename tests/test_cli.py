@@ -99,9 +99,9 @@ def test_every_option_of_ping_pong_arrives(ask: Ask, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["stream", "bandwidth"])
 def test_a_stream_has_a_window_and_a_direction(ask: Ask, asked: Asked, command: str) -> None:
     options = ask(command)
-    assert (options.flood.window, options.flood.direction) == (64, "uni")
+    assert (options.windows.window, options.windows.direction) == (64, "uni")
     options = ask(command, "--direction", "bi", "--window", "8")
-    assert (asked[-1][0], options.flood.window, options.flood.direction) == ("stream", 8, "bi")
+    assert (asked[-1][0], options.windows.window, options.windows.direction) == ("stream", 8, "bi")
 
 
 def test_transports_are_a_probe(asked: Asked) -> None:

@@ -156,13 +156,13 @@ def test_a_nan_ends_it_and_says_where_and_when(volley: Command, precision: str, 
     ("arguments", "said"),
     [
         (("--grid", "2", "2", "--ranks", "6"), "write --grid 1 6, 2 3, 3 2 or 6 1, or start 4 ranks"),
-        (("--grid", "0", "2"), "at least 1 is needed"),
+        (("--grid", "0", "2"), "the minimum is 1"),
         (("--domain", "2", "8"), "e.g. --domain 3 8"),
-        (("--domain", "8", str(1 << 31)), "at most 2147483647"),
+        (("--domain", "8", str(1 << 31)), "the maximum is 2147483647"),
         (("--precision", "half"), "choose double or float"),
         (("--tolerance", "0"), "above 0"),
         (("--tolerance", "nan"), "above 0"),
-        (("--transport", "null"), "null carries no halos; those that do: host"),
+        (("--transport", "null"), "null cannot exchange halos; these can: host"),
         (("--transport", "hots"), "did you mean host?"),
         (("--format", "olcf"), "there is no 'olcf'"),
     ],
@@ -192,7 +192,7 @@ def test_the_engine_refuses_the_same(engine: Path) -> None:
     for place in ("grid: a grid", "domain", "precision", "tolerance", "threads", "more"):
         assert f"plan: $.options.{place}" in done.err
     assert "these do: 1 x 6, 2 x 3, 3 x 2, 6 x 1" in done.err
-    assert "`null` carries no halos; those that do: host" in done.err
+    assert "`null` cannot exchange halos; these can: host" in done.err
 
 
 # ------------------------------------------------------------------------------------------- placement

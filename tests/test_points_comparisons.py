@@ -57,7 +57,7 @@ def test_speedups_of_the_h200s_fit_80_columns_and_start_and_end_as_measured() ->
     assert table[1].split() == ["host", "pinned", "pipelined", "shared*", "aware", "peer*", "device*", "nccl*"]
     assert table[4].split() == ["8", "B", "62.8", "1.25", "1.20", "1.28", "~0.988", "2.43", "24.7", "2.70"]
     assert table[31].split() == ["1", "GiB", "2.09", "1.71", "3.56", "21.6", "158", "159", "143", "148"]
-    assert table[32].startswith("×: how many times as fast as staged/pageable; ~: the CIs overlap")
+    assert table[32].startswith("×: speed-up over staged/pageable; ~: the CIs overlap")
     assert table[32].endswith("* not MPI")
 
 
@@ -81,7 +81,7 @@ nccl*                6.90   325     2.14 MiB       9.2   34      1 MiB  poor
 def test_the_lines_of_the_h200s_and_how_well_they_fit() -> None:
     text = shown(*h200("pingpong-all"))
     assert below(text, r" +t\(n\) = α")[:13] == LINES.splitlines()
-    assert "poor: off by more than 25 % somewhere" in text
+    assert "poor: off by more than 25 % at some size" in text
 
 
 FINDINGS = """\
@@ -103,7 +103,7 @@ def test_the_crossovers_of_the_h200s() -> None:
 def test_streams_of_the_h200s_have_speedups_and_no_line() -> None:
     for name in ("stream-uni", "stream-bi"):
         text = shown(*h200(name))
-        assert "×: how many times as fast as staged/pageable" in text
+        assert "×: speed-up over staged/pageable" in text
         assert "α" not in text
         assert "where nothing is sent" not in text  # of a stream of nothing there is no latency to tell
     assert "aware overtakes staged/pinned and staged/pipelined again from 8 KiB" in shown(*h200("stream-uni"))
@@ -127,7 +127,7 @@ def test_a_poor_line_is_not_worth_a_sentence() -> None:
 def test_a_curve_without_a_line_is_a_dash_beside_the_others() -> None:
     text = shown(log(*points("host", 1e-6, 1e9), *points("aware", 1e-6, 1e9)[:3]))
     assert re.search(r"^aware +– +–$", "\n".join(below(text, "transport")), re.MULTILINE)
-    assert "–: the sizes measured do not show both terms" in text
+    assert "–: the measured sizes do not determine both terms" in text
 
 
 def test_too_few_sizes_add_no_table_and_no_sentence() -> None:

@@ -158,7 +158,7 @@ def test_many_reasons_are_not_all_repeated() -> None:
     points = [pingpong(size=1 << n, status="skipped", reason=f"needs {n}") for n in range(30, 35)]
     text = shown([log(*points)])
     assert text.count("needs") == 3
-    assert "host skipped 8 GiB and 16 GiB too" in text
+    assert "host also skipped 8 GiB and 16 GiB, for other reasons" in text
 
 
 def test_unavailable_transports_are_named_with_their_reason() -> None:
@@ -224,7 +224,7 @@ def test_nothing_verified_is_told() -> None:
 def test_the_fewest_observations_are_marked() -> None:
     text = shown([log(pingpong([1e-6, 1.1e-6])), log(pingpong([1.2e-6, 1.3e-6]))])
     assert rows(text)[0][2].startswith("(")
-    assert "range of fewer than 6 launches, which have no 95 % CI" in text
+    assert "range of fewer than 6 launches, too few for a 95 % CI" in text
 
 
 def test_one_batch_has_no_interval() -> None:
@@ -290,7 +290,7 @@ def test_the_fastest_transport_is_told_by_size_and_changes_only_where_intervals_
 def test_findings_sum_up_each_transport() -> None:
     text = shown(golden("pingpong-host"))
     assert re.search(r"^host: 0\.33\d µs at 8 B, peak 19\.\d GB/s at 1 MiB, N½ 49\.\d KiB$", text, re.MULTILINE)
-    assert re.search(r"^null: .* where nothing is sent", text, re.MULTILINE)
+    assert re.search(r"^null: .*: this transport sends nothing$", text, re.MULTILINE)
 
 
 def test_an_interval_not_reached_says_what_to_do_with_the_options_in_use() -> None:
@@ -386,7 +386,7 @@ def test_a_probe_lists_the_transports() -> None:
     text = shown(golden("probe"))
     assert re.search(r"^host\s+✓\s+MPI on host memory", text, re.MULTILINE)
     assert re.search(r"^aware\s+no\s+MPI on device pointers", text, re.MULTILINE)
-    assert "usable here: null and host" in text
+    assert "available: null and host" in text
     assert "no NVIDIA driver" in text
 
 

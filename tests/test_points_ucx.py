@@ -42,7 +42,7 @@ INVERTED = {8: 15.6, 2048: 18.2, 4096: 7.7, 65536: 8.3, 1 << 20: 11.4}
 def test_a_small_message_that_takes_longer_is_explained() -> None:
     text = shown(measured(composed(), INVERTED))
     assert (
-        f"UCX sends up to 2304 B by {EAGER} through host memory (sysv/memory); larger ones by {READ} (cuda_ipc/cuda)"
+        f"UCX sends up to 2304 B by {EAGER} through host memory (sysv/memory); larger sizes by {READ} (cuda_ipc/cuda)"
     ) in text
     assert "8 B in 15.6 µs but 4 KiB in 7.70 µs; UCX_RNDV_THRESH=8 makes" in text
 

@@ -241,7 +241,7 @@ void wrong_options_are_complaints() {
   EXPECT(complaints(R"({"grid": [2147483647, 2147483647], "domain": [3, 3]})", most).find("does not fit") !=
          std::string::npos);
   EXPECT(complaints(R"({"grid": [2147483647, 1], "domain": [2147483647, 2147483647]})", most).empty());
-  EXPECT(complaints(options(""), 2, {"host", "null"}).find("$.transports[1]: `null` carries no halos") !=
+  EXPECT(complaints(options(""), 2, {"host", "null"}).find("$.transports[1]: `null` cannot exchange halos") !=
          std::string::npos);
 }
 

@@ -127,7 +127,7 @@ void a_matrix_says_what_it_lacks() {
 void a_transport_without_halos_is_named() {
   EXPECT(tells(reading_of(R"({"plan": 2, "benchmark": "jacobi", "transports": ["host", "null"],
       "options": {"grid": [2, 1], "domain": [9, 9]}})"),
-               "$.transports[1]: `null` carries no halos; those that do: host"));
+               "$.transports[1]: `null` cannot exchange halos; these can: host"));
 }
 
 void what_a_plan_says_is_quoted_in_one_line() {

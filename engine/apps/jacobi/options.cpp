@@ -46,7 +46,7 @@ void check_transports(PlanPart& part, const Plan& plan) {
     const TransportEntry* entry = find_transport(plan.transports[i]);
     if (entry == nullptr || entry->halos) continue;
     part.complain_of_plan(PlanPart::place("transports", i),
-                          "`" + plan.transports[i] + "` carries no halos; those that do: " + names);
+                          "`" + plan.transports[i] + "` cannot exchange halos; these can: " + names);
   }
 }
 

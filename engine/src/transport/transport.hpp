@@ -44,7 +44,7 @@ class Transport : public Driver {
   // halo n + 1, and the neighbour sent that after it had read halo n: nobody overwrites what is still being read.
 
   // Makes ready for halos as long as this view, anywhere in the first `capacity` bytes of the buffers. After open().
-  virtual void open_halo(const View&) { throw std::logic_error("this transport carries no halos"); }
+  virtual void open_halo(const View&) { throw std::logic_error("this transport cannot exchange halos"); }
   // Whether start() and finish() move something.
   [[nodiscard]] virtual bool host_driven() const { return true; }
   // Whether what leave() and arrive() enqueue are copies to and from messages in host memory.

@@ -1,1 +1,1 @@
-"""What people and programs read: a model of tables, notes and data, and renderers that know no benchmark."""
+"""Reports: a model of tables, notes and data, and renderers that are independent of benchmarks."""

@@ -1,4 +1,4 @@
-"""A text file that never fails on a character: what it cannot encode is replaced."""
+"""A text file that replaces characters it cannot encode."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ codecs.register_error("volley.ascii", _ascii_like)
 
 
 def never_fail(out: TextIO) -> None:
-    """Let a file replace what it cannot encode: for what others write to it, such as the help."""
+    """Configure a file to replace characters that it cannot encode."""
     if isinstance(out, io.TextIOWrapper):
         out.reconfigure(errors="volley.ascii")
 
 
 def discard_output() -> None:
-    """Let standard output go nowhere from now on: Python flushes it at its end, which would fail once more."""
+    """Redirect standard output to /dev/null: Python flushes it at exit, which would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class AsciiFallback:
-    """Writes to another file, and replaces the few characters beyond ASCII that volley uses where it must.
+    """Writes to another file and replaces characters that the file cannot encode.
 
-    Machines without a UTF-8 locale are common among batch jobs, and a result must not be lost to a micro sign.
+    Batch jobs often have no UTF-8 locale, and a micro sign must not cause the loss of a result.
     """
 
     def __init__(self, out: TextIO) -> None:
@@ -55,7 +55,7 @@ class AsciiFallback:
         self.encoding = out.encoding or "utf-8"
 
     def write(self, text: str) -> int:
-        """Write the text, with replacements where they are needed."""
+        """Write the text, with replacements if necessary."""
         try:
             text.encode(self.encoding)
         except UnicodeEncodeError:
@@ -67,7 +67,7 @@ class AsciiFallback:
         self._out.flush()
 
     def isatty(self) -> bool:
-        """Tell whether the other file is a terminal."""
+        """Return whether the other file is a terminal."""
         return self._out.isatty()
 
     def fileno(self) -> int:

@@ -1,4 +1,4 @@
-"""Cells that the pages of several benchmarks have."""
+"""Cells shared by the reports of several benchmarks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from volley.statistics.estimates import Estimate
 
 
 def scaled(value: float | None, factor: float) -> float | None:
-    """Return a number in another unit; ``None`` where there is none."""
+    """Multiply a number by a factor, e.g. to convert its unit; ``None`` stays ``None``."""
     return None if value is None else value * factor
 
 
 def plus_minus(time: Estimate | None) -> Cell:
-    """Return the half width in per cent, to a tenth; in parentheses if it is the range of too few observations."""
+    """Return the half width in per cent with one decimal; in parentheses if it is a range of too few observations."""
     if time is None or time.kind == "single":
         return Cell()
     per_cent = time.half_width * 100

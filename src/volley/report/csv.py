@@ -1,4 +1,4 @@
-"""Comma-separated values: one row a result, in the columns that its benchmark promises."""
+"""Comma-separated values: one row per result, with the columns of its benchmark."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from volley.text import escape_controls
 
 
 def render(reports: Sequence[Report], out: TextIO) -> None:
-    """Write the results of all reports below one header.
+    """Write the results of all reports under one header.
 
     Raises:
-        UserError: if they do not have the same columns.
+        UserError: if the reports have different columns.
     """
     columns = list(dict.fromkeys(tuple(report.data.columns) for report in reports))
     if len(columns) > 1:
-        raise UserError("these runs have different CSV columns: show each benchmark by itself, or choose json")
+        raise UserError("these runs have different CSV columns: show each benchmark separately, or use json")
     writer = csv.writer(out, lineterminator="\n")
     for header in columns:
         writer.writerow(header)
@@ -28,7 +28,7 @@ def render(reports: Sequence[Report], out: TextIO) -> None:
 
 
 def _text(value: Any) -> str:
-    """Nine significant digits: a clock has fewer.  Nothing where there is no value."""
+    """Format a value; numbers have nine significant digits, more than any clock; no value is empty."""
     if value is None:
         return ""
     if isinstance(value, bool):

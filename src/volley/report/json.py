@@ -1,4 +1,4 @@
-"""One JSON document: what the records say of the runs, without their samples, and the results."""
+"""One JSON document: the common records of the runs, without samples, and the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REPORT_VERSION = 2
 
 
 def render(reports: Sequence[Report], out: TextIO) -> None:
-    """Write the document, indented; ASCII only: a terminal obeys none of it, and any locale can write it."""
+    """Write the document, indented and in ASCII, so that it has no control characters and suits any locale."""
     document = {
         "report": REPORT_VERSION,
         "series": [{"runs": report.runs, "data": report.data.rows, **report.extra} for report in reports],
@@ -24,7 +24,7 @@ def render(reports: Sequence[Report], out: TextIO) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """Plain data without what JSON cannot hold: a rate over next to no time is null."""
+    """Return plain data with ``None`` for numbers that JSON cannot represent (infinity, NaN)."""
     if isinstance(value, dict):
         return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

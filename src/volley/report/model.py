@@ -1,8 +1,8 @@
-"""What a report is made of: tables, notes and data of one series of runs, whatever was measured.
+"""The model of a report: tables, notes and data of one series of runs, for any benchmark.
 
-The page of a benchmark (``volley.benchmarks.<name>.page``) turns its results into a :class:`Report`; the renderers
-(``report.terminal``, ``report.csv``, ``report.json``) show any report.  Pages hand on text as it came: the renderers
-replace what a terminal would obey, so that no page has to remember it.
+The module ``volley.benchmarks.<name>.page`` turns the results of a benchmark into a :class:`Report`; the renderers
+(``report.terminal``, ``report.csv``, ``report.json``) show any report.  A report contains text unchanged; the renderers
+escape control characters.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 Align = Literal["left", "right"]
 Style = Literal["", "good", "warning", "bad", "error", "dim"]
-"""What a colour says of a cell; the words beside it say the same.  ``bad`` is a poor number, ``error`` no number."""
+"""The meaning of a cell's colour; the text always expresses it too.  ``bad``: a poor number; ``error``: no number."""
 
 Level = Literal["error", "missing", "finding", "warning"]
 Value = float | int | bool | str | None
@@ -21,57 +21,57 @@ Value = float | int | bool | str | None
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table for people."""
+    """A column of a table."""
 
     title: str = ""
-    """The header; each line of it is a line of the header."""
+    """The header, of one or more lines."""
     unit: str = ""
     """The last line of the header."""
     digits: int = 4
-    """Significant digits of floating-point numbers; whole numbers are shown as they are."""
+    """Significant digits of floating-point numbers; integers are shown in full."""
     align: Align = "right"
     group: str = ""
-    """A header that this column shares with its neighbours.  Columns of one group are never torn apart; where a table
-    is wider than the screen, other columns may continue below."""
+    """A header that this column shares with its neighbours.  If a table is wider than the screen, columns continue
+    below; the columns of one group stay together."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value with what must be said of it besides."""
+    """A value with its style and an optional text."""
 
     value: Value = None
     """In the unit of its column.  ``None`` is shown as a dash, a truth value as a tick or ``no``."""
     style: Style = ""
     text: str | None = None
-    """What is shown instead of the value."""
+    """Shown instead of the value, unless ``None``."""
 
 
 EMPTY = Cell(text="")
-"""A place where nothing was asked for."""
+"""A cell for a measurement that was not requested."""
 
 Row = Sequence[Cell | Value]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table for people.  Its first column names the rows and is repeated where the table continues below."""
+    """A table.  Its first column names the rows and is repeated if columns continue below."""
 
     columns: Sequence[Column]
     rows: Sequence[Row]
-    """Each has a cell for each column."""
+    """Each row has one cell for each column."""
     title: str = ""
     legend: Sequence[str] = ()
     """Lines below the table."""
     colors: str = ""
-    """What the colours of the cells mean: one more line of the legend, shown where there are colours."""
+    """The meaning of the cells' colours: an additional line of the legend, shown only with colours."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """One sentence for people; ``level`` decides its colour, and the words say the same without it.
+    """A message below the tables; ``level`` determines its colour.
 
-    ``error``: data was wrong or a run broke off; ``missing``: something was not measured; ``finding``: what the numbers
-    show; ``warning``: why a number is worth less than it seems.  All but findings are shown with every format.
+    ``error``: data was wrong or a run was aborted; ``missing``: something was not measured; ``finding``: a conclusion
+    from the numbers; ``warning``: a reason to doubt a number.  All but findings are shown with every format.
     """
 
     level: Level
@@ -80,26 +80,26 @@ class Note:
 
 @dataclass(frozen=True)
 class Data:
-    """The results for programs: one row a result, keys with their units, e.g. ``latency_us``."""
+    """The results for programs: one row per result; keys contain the unit, e.g. ``latency_us``."""
 
     columns: Sequence[str] = ()
-    """What CSV shows of each row, in this order: a promise to scripts."""
+    """The columns of CSV, in this order: a stable interface for scripts."""
     rows: Sequence[Mapping[str, Any]] = ()
-    """JSON shows them whole.  Values that are no :data:`Value` (lists, dictionaries, structs) are for JSON alone, but
-    for lists of numbers, which CSV joins with dashes (``ranks``: ``0-1``)."""
+    """JSON contains the complete rows.  Values other than :data:`Value` (dictionaries, structs) are for JSON only; CSV
+    joins lists of numbers with dashes (``ranks``: ``0-1``)."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What one series of runs has shown: launches of the same request."""
+    """The results of one series: launches of the same request."""
 
     heading: Sequence[str]
-    """What was measured, then where."""
+    """First what was measured, then where."""
     tables: Sequence[Table] = ()
     notes: Sequence[Note] = ()
-    """The most important ones first."""
+    """In order of importance."""
     data: Data = field(default_factory=Data)
     runs: Sequence[Any] = ()
-    """What the records say of each launch, its samples left out; JSON only."""
+    """The common records of each launch, without samples; JSON only."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """More for programs, by name; JSON only."""
+    """Additional data by name; JSON only."""

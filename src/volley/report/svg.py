@@ -1,7 +1,6 @@
-"""Pictures as SVG: boxes, arrows and labels.
+"""SVG drawings: boxes, arrows and labels.
 
-A drawing has a background of its own and names no font that must be fetched, so a picture looks the same on light and
-dark pages.
+A drawing has its own background and uses no external font, so that it looks the same on light and dark pages.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ Point = tuple[float, float]
 
 INK, MUTED, LINE, FAINT = "#1f2328", "#57606a", "#c8d1da", "#f3f5f7"
 WIRE, MPI, COPY = "#15803d", "#c2410c", "#1d4ed8"
-"""Arrows: over NVLink or a fabric, through MPI, a copy between a device and its host."""
+"""Colours of arrows: NVLink or a fabric, MPI, a copy between a device and its host."""
 FILLS = {
     "gpu": ("#e8f5dc", "#5b8f22"),
     "host": ("#e4edfc", "#3b6fc0"),
@@ -27,7 +26,7 @@ FILLS = {
     "fabric": ("#e6f4ea", "#15803d"),
 }
 LETTER = 0.56
-"""Width of a letter of Helvetica or Arial on average, in font sizes; a little more than it is."""
+"""Average width of a letter of Helvetica or Arial in units of the font size, slightly overestimated."""
 _HEAD = (
     '<marker id="{name}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="13" markerHeight="13" '
     'markerUnits="userSpaceOnUse" orient="auto-start-reverse"><path d="M0 0 10 5 0 10z" fill="{colour}"/></marker>'
@@ -35,19 +34,19 @@ _HEAD = (
 
 
 def width_of(words: str, size: float) -> float:
-    """Return how wide a line of text is at most, or nearly so: no font is at hand to ask."""
+    """Estimate the width of a line of text from above, without font metrics."""
     return len(words) * size * LETTER
 
 
 def shortened(words: str, size: float, width: float) -> str:
-    """Return the words, cut with an ellipsis where they are wider than ``width``."""
+    """Return the words, truncated with an ellipsis if they are wider than ``width``."""
     most = int(width / (size * LETTER))
     return words if len(words) <= most else words[: max(0, most - 1)].rstrip() + "…"
 
 
 @dataclass
 class Drawing:
-    """One picture."""
+    """An SVG drawing."""
 
     width: int
     height: int
@@ -58,7 +57,7 @@ class Drawing:
     def text(
         self, at: Point, words: str, size: int = 14, colour: str = INK, anchor: str = "middle", *, bold: bool = False
     ) -> None:
-        """Write one line; ``at`` is the middle (or start, or end) of its height."""
+        """Write one line; ``at`` is its middle, start or end (see ``anchor``), at half of its height."""
         weight = ' font-weight="600"' if bold else ""
         self.parts.append(
             f'<text x="{at[0]:g}" y="{at[1] + 0.35 * size:g}" font-size="{size}" fill="{colour}" '
@@ -87,7 +86,7 @@ class Drawing:
     def line(
         self, points: Sequence[Point], colour: str, width: float = 2.5, dashed: bool = False, head: str = "end"
     ) -> None:
-        """Draw a line through points, with an arrow head at its ``end``, at ``both`` ends or none."""
+        """Draw a line through points, with an arrow head at its ``end``, at ``both`` ends, or without one."""
         name = f"head{colour[1:]}"
         if head and colour not in self.colours:
             self.colours.append(colour)
@@ -108,7 +107,7 @@ class Drawing:
         self.text(at, words, 12, "#ffffff", bold=True)
 
     def svg(self) -> str:
-        """Return the picture."""
+        """Return the drawing as text."""
         markers = "".join(_HEAD.format(name=f"head{colour[1:]}", colour=colour) for colour in self.colours)
         body = "\n".join(self.parts)
         return (

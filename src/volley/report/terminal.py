@@ -1,4 +1,4 @@
-"""Reports for people: headings, align_decimals tables as wide as there is room, and notes."""
+"""Render reports as text for a terminal: headings, tables that fit the width, and notes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ WIDTH_WITHOUT_TERMINAL = 120
 """Tables are at most this wide in a file or a pipe, unless COLUMNS says otherwise."""
 
 GAP = 2
-"""Blanks between columns: one of padding and the box's divider, a blank too."""
+"""Blanks between columns: one of padding, and the box's divider, which is also a blank."""
 
 _RULE = "    \n    \n ── \n    \n    \n    \n    \n    \n"
-"""A box (rich.box) of nothing but the line under the header."""
+"""A box (rich.box) with only the line under the header."""
 
 _STYLES: dict[Style, str] = {
     "": "",
@@ -41,9 +41,9 @@ def render(reports: Sequence[Report], out: TextIO, *, color: bool | None = None)
     """Write each report as heading, tables and notes.
 
     Args:
-        reports: in order.
-        out: where to.
-        color: ``None`` decides by whether ``out`` is a terminal (and by NO_COLOR).
+        reports: the reports, in order.
+        out: the output file.
+        color: ``None``: in colour if ``out`` is a terminal and NO_COLOR is not set.
     """
     console = _console(out, color)
     for number, report in enumerate(reports):
@@ -60,13 +60,13 @@ def render(reports: Sequence[Report], out: TextIO, *, color: bool | None = None)
 
 
 def print_notes(notes: Iterable[Note], remarks: Iterable[str], err: TextIO) -> None:
-    """Write what must be known beside data for programs: all notes but findings, then what a format says itself."""
+    """Write the remarks of a format and all notes except findings: the data on standard output lacks them."""
     for line in (*remarks, *(note.text for note in notes if note.level != "finding")):
         print(f"volley: {escape_controls(line)}", file=cast(TextIO, AsciiFallback(err)))
 
 
 def _console(out: TextIO, color: bool | None) -> Console:
-    """A console that neither marks up nor highlights what it is given, as wide as there is room."""
+    """Return a console without markup and highlighting."""
     console = Console(
         file=cast(IO[str], AsciiFallback(out)),
         force_terminal=color,
@@ -81,7 +81,7 @@ def _console(out: TextIO, color: bool | None) -> Console:
 
 
 def _print_line(console: Console, text: str, style: str) -> None:
-    """Print a sentence: wrapped on a terminal, in one line elsewhere so that it can be searched for."""
+    """Print a line of text: wrapped on a terminal, unwrapped elsewhere so that it can be searched for."""
     console.print(Text(escape_controls(text), style=style), soft_wrap=not console.is_terminal)
 
 
@@ -89,7 +89,7 @@ def _print_line(console: Console, text: str, style: str) -> None:
 
 
 class _Strip:
-    """Columns that stay together, with the header that they share."""
+    """Columns that stay together, with their common header."""
 
     def __init__(self, columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> None:
         self.title = escape_controls(columns[0].group)
@@ -102,13 +102,13 @@ class _Strip:
         if self.title:  # one more blank between groups, and room for the title
             self.widths[0] += max(GAP, len(self.title) - self.width + GAP)
         self.headers = [
-            "\n".join(_set(line, column, width) for line in header)
+            "\n".join(_pad(line, column, width) for line in header)
             for header, column, width in zip(headers, columns, self.widths, strict=True)
         ]
-        # Set flush here: Rich would strip the blanks that keep decimal points in line.
+        # Pad here: Rich would strip the blanks that align the decimal points.
         self.cells = [
             [
-                Text(_set(text, column, width), style=_style(cell))
+                Text(_pad(text, column, width), style=_style(cell))
                 for text, cell in zip(these_texts, these_cells, strict=True)
             ]
             for these_texts, these_cells, column, width in zip(texts, cells, columns, self.widths, strict=True)
@@ -116,12 +116,12 @@ class _Strip:
 
     @property
     def width(self) -> int:
-        """Characters that the columns take, with the gap before each."""
+        """Width of the columns in characters, with the gap before each."""
         return sum(width + GAP for width in self.widths)
 
 
 def _print_table(console: Console, table: Table) -> None:
-    """Print as many columns side by side as fit, and the rest below, each block with the names of the rows."""
+    """Print as many columns as fit side by side and the others below; each block repeats the names of the rows."""
     cells = list(zip(*(_cells(row) for row in table.rows), strict=True)) or [() for _ in table.columns]
     columns = list(zip(table.columns, cells, strict=True))
     names = _Strip([table.columns[0]], [cells[0]])
@@ -144,14 +144,14 @@ def _cells(row: Row) -> list[Cell]:
 
 
 def _strips(columns: Sequence[tuple[Column, Sequence[Cell]]]) -> list[_Strip]:
-    """Put neighbours of the same group together; a column without a group is alone."""
+    """Join adjacent columns of the same group; a column without a group stays alone."""
     keyed = groupby(enumerate(columns), key=lambda numbered: numbered[1][0].group or numbered[0])
     together = [[column for _, column in these] for _, these in keyed]
     return [_Strip([column for column, _ in these], [cells for _, cells in these]) for these in together]
 
 
 def _blocks(strips: Iterable[_Strip], room: int) -> list[list[_Strip]]:
-    """Each block has one strip at least; a table of nothing but names is one block of none."""
+    """Distribute strips over blocks that fit; each block has at least one strip, unless there are none."""
     blocks: list[list[_Strip]] = []
     for strip in strips:
         if blocks and sum(other.width for other in blocks[-1]) + strip.width <= room:
@@ -162,7 +162,7 @@ def _blocks(strips: Iterable[_Strip], room: int) -> list[list[_Strip]]:
 
 
 def _print_block(console: Console, strips: Sequence[_Strip], rows: int) -> None:
-    """Print a table that must not be squeezed: a terminal that is too narrow breaks its lines and loses no number."""
+    """Print a table without shrinking columns: a terminal that is too narrow wraps lines, but shows all numbers."""
     encodable = console.encoding.startswith("utf")
     rule = Box(_RULE if encodable else _RULE.replace("─", "-"), ascii=not encodable)
     table = RichTable(box=rule, pad_edge=False, padding=(0, GAP - 1, 0, 0), show_edge=False, header_style="bold")
@@ -182,7 +182,7 @@ def _header(column: Column) -> list[str]:
     return [line for line in (*lines, column.unit) if line]
 
 
-def _set(text: str, column: Column, width: int) -> str:
+def _pad(text: str, column: Column, width: int) -> str:
     return text.ljust(width) if column.align == "left" else text.rjust(width)
 
 

@@ -1,1 +1,1 @@
-"""Statistics of samples and curves: pure functions of plain numbers."""
+"""Statistics of samples and curves: pure functions of numbers."""

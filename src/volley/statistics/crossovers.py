@@ -1,7 +1,7 @@
-"""Where one curve over the message sizes overtakes another, and from which size on a curve reaches half of its rate.
+"""Crossovers between curves over message sizes, and N½, the size at which a curve reaches half of its peak rate.
 
-A curve holds an estimate of the time at each size.  One curve leads another at a size where their 95 % intervals are
-apart; where they overlap, or where either has no interval, none leads.
+A curve is an estimate of the time at each size.  One of two curves is faster at a size if their 95 % intervals are
+disjoint; if they overlap, or if either has no interval, neither is.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Curve = Mapping[int, Estimate]
 
 @dataclass(frozen=True)
 class Crossover:
-    """A size from which on the other of two curves is the faster one; intervals are apart on both sides."""
+    """A size at which the order of two curves changes; on both sides the intervals are disjoint."""
 
     faster: str
     slower: str
     last_bytes: int
-    """The largest size below at which ``slower`` was still the faster one."""
+    """The largest smaller size at which ``slower`` was faster than ``faster``."""
     from_bytes: int
-    """The first size at which ``faster`` is."""
+    """The first size at which ``faster`` is faster."""
     final: bool
-    """True where no larger size turns it round again."""
+    """True if there is no crossover at a larger size."""
     again: bool
-    """True where ``faster`` was the faster one already below some smaller crossover."""
+    """True if there was a crossover at a smaller size."""
 
 
 def crossovers(curves: Mapping[str, Curve]) -> list[Crossover]:
@@ -53,19 +53,19 @@ def _between(first: str, second: str, curves: Mapping[str, Curve]) -> Iterator[C
 
 
 def apart(fast: Estimate, slow: Estimate) -> bool:
-    """Return whether ``fast`` is below ``slow`` with its whole 95 % interval."""
+    """Return whether the 95 % interval of ``fast`` is entirely below that of ``slow``."""
     return fast.kind == slow.kind == "ci" and fast.high < slow.low
 
 
 def half_bandwidth(sizes_bytes: Sequence[int], rates: Sequence[float]) -> float | None:
-    """Return N½: the size, in bytes, at which a curve first reaches half of its largest measured rate.
+    """Return N½: the size in bytes at which a curve first reaches half of its largest measured rate.
 
-    Between the sizes below and above, size and rate are interpolated on logarithmic scales.  ``None`` where the
-    smallest size reaches it already, or where there are too few sizes to interpolate between (``FEWEST_SIZES``).
+    Size and rate are interpolated on logarithmic scales between neighbouring sizes.  The result is ``None`` if the
+    smallest size already reaches half of the rate, or if there are fewer than ``FEWEST_SIZES`` sizes.
 
     Args:
-        sizes_bytes: rising.
-        rates: one a size, in any unit.
+        sizes_bytes: message sizes in increasing order.
+        rates: one rate per size, in any unit.
     """
     if len(rates) < FEWEST_SIZES:
         return None

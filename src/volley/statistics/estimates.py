@@ -1,9 +1,9 @@
 """Medians of samples and their confidence intervals by order statistics.
 
-Nothing here assumes a distribution.  The interval of the median is bounded by two of the samples themselves: the
-number of samples below the true median is Binomial(n, 1/2), so the r-th smallest and the r-th largest sample bracket
-it with probability 1 - 2 P(Binomial(n, 1/2) < r) at least (W. J. Conover, Practical Nonparametric Statistics, 3.2).
-The engine's stopping rule uses the same interval.
+No distribution is assumed.  Two of the samples bound the interval of the median: the number of samples below the true
+median is Binomial(n, 1/2), so the r-th smallest and the r-th largest sample bracket the median with a probability of at
+least 1 - 2 P(Binomial(n, 1/2) < r) (W. J. Conover, Practical Nonparametric Statistics, 3.2).  The engine's stopping
+rule uses the same interval.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Literal
 CONFIDENCE = 0.95
 
 FEWEST = 6
-"""The fewest samples that have an interval: their smallest and largest cover the median with 1 - 2 / 2^6 = 96.9 %,
-whereas those of five cover it with 93.8 % only."""
+"""The smallest number of samples with a 95 % interval: their range covers the median with 1 - 2 / 2^6 = 96.9 %; the
+range of five samples covers it with only 93.8 %."""
 
 OUTLIER_DEVIATIONS = 14.826
 """A sample further from the median than this many median absolute deviations is an outlier: ten standard deviations,
@@ -37,22 +37,22 @@ class Estimate:
     high: float
     count: int
     kind: Kind
-    """``ci``: confidence interval of 95 % at least; ``range``: smallest to largest, too few for one; ``single``: 1."""
+    """``ci``: 95 % confidence interval; ``range``: range of too few observations; ``single``: one observation."""
 
     @property
     def half_width(self) -> float:
-        """Distance from the median to the further bound, as a fraction of the median."""
+        """Distance from the median to the farther bound, as a fraction of the median."""
         return max(self.high - self.median, self.median - self.low) / self.median
 
 
 def median(samples: Sequence[float]) -> float:
-    """Return the middle of the sorted samples, the mean of the middle two where their number is even.
+    """Return the middle of the sorted samples, or the mean of the middle two if their number is even.
 
     Raises:
         ValueError: if there are no samples.
     """
     if not samples:
-        raise ValueError("no samples, no median")
+        raise ValueError("the median of no samples does not exist")
     ordered = sorted(samples)
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
@@ -60,8 +60,8 @@ def median(samples: Sequence[float]) -> float:
 
 @lru_cache(maxsize=1024)
 def interval_rank(count: int, tail: float = (1 - CONFIDENCE) / 2) -> int:
-    """Return the largest r with P(Binomial(count, 1/2) < r) <= tail; 0 where there is none (2.5 %: fewer than six)."""
-    # Twelve standard deviations below the middle the sum is under 1e-30, so it can start there: O(sqrt(count)).
+    """Return the largest r with P(Binomial(count, 1/2) < r) <= tail; 0 if there is none (2.5 %: fewer than six)."""
+    # The sum up to twelve standard deviations below the middle is under 1e-30 and is skipped: O(sqrt(count)).
     start = max(0, count // 2 - math.ceil(6 * math.sqrt(count)))
     log_all = math.lgamma(count + 1) - count * math.log(2)
     below = 0.0
@@ -73,7 +73,7 @@ def interval_rank(count: int, tail: float = (1 - CONFIDENCE) / 2) -> int:
 
 
 def estimate(observations: Sequence[float]) -> Estimate:
-    """Return the median with its 95 % interval; with fewer than six observations their range instead.
+    """Return the median with its 95 % interval, or with the range of fewer than six observations.
 
     Raises:
         ValueError: if there are no observations.
@@ -88,10 +88,10 @@ def estimate(observations: Sequence[float]) -> Estimate:
 
 
 def across_launches(launches: Sequence[Sequence[float]]) -> Estimate:
-    """Return the estimate over launches: the median of each launch is one observation.
+    """Return the estimate over launches; the median of each launch is one observation.
 
-    Samples of one launch share its placement of pages, its cores and its clock, so they do not tell what another
-    launch would give; only launches do.  One launch alone is estimated from its samples.
+    The samples of one launch share the placement of pages, the cores and the clock frequency, so only several launches
+    show the variation between launches.  A single launch is estimated from its samples.
     """
     if len(launches) == 1:
         return estimate(launches[0])
@@ -99,27 +99,27 @@ def across_launches(launches: Sequence[Sequence[float]]) -> Estimate:
 
 
 def percentile(samples: Sequence[float], fraction: float) -> float | None:
-    """Return the nearest-rank percentile; ``None`` where fewer than one sample is expected beyond it."""
+    """Return the nearest-rank percentile; ``None`` if fewer than one sample is expected beyond it."""
     if len(samples) * (1 - fraction) < 1 - 1e-9:
         return None
     return sorted(samples)[max(0, math.ceil(fraction * len(samples) - 1e-9) - 1)]
 
 
 def outliers(samples: Sequence[float]) -> int:
-    """Count the samples that lie far above the median (``OUTLIER_DEVIATIONS``): something interrupted the ranks."""
+    """Count the samples far above the median (``OUTLIER_DEVIATIONS``), which indicate interruptions."""
     if not samples:
         return 0
     middle = median(samples)
     deviation = median([abs(sample - middle) for sample in samples])
-    # Where most samples are equal (a coarse clock) the deviation is zero and a relative step takes its place.
+    # If most samples are equal (a coarse clock), the deviation is zero; then a relative minimum is used.
     limit = middle + OUTLIER_DEVIATIONS * max(deviation, 1e-3 * middle)
     return sum(sample > limit for sample in samples)
 
 
 def drift(samples: Sequence[float]) -> float:
-    """Return by how much the last third of the samples differs from the first, as a fraction of the first.
+    """Return the change of the median from the first to the last third of the samples, as a fraction of the first.
 
-    Zero where the 95 % intervals of the two thirds overlap, or where there are too few samples to have both.
+    The result is zero if the 95 % intervals of the two thirds overlap, or if there are too few samples for them.
     """
     third = len(samples) // 3
     if third < FEWEST:

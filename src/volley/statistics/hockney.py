@@ -1,13 +1,12 @@
-"""Hockney's line through a curve of times, and how well it fits.
+"""Hockney's model fitted to the times of a curve, and the quality of the fit.
 
 A message of n bytes takes t(n) = α + n/β: a latency and an asymptotic bandwidth (R. W. Hockney, The communication
 challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20 (1994) 389-398).  At N½ = α·β both terms are
 equal, and a message moves at half of β.
 
-Of all such lines this is the one with the least mean relative deviation, Σ |t(n)/measured - 1|: an 8-byte message
-counts as much as one of 1 GiB, and because deviations are not squared the line follows the larger part of a curve
-that changes its protocol, instead of passing between the parts (P. Bloomfield and W. L. Steiger, Least Absolute
-Deviations, 1983).  What the line does not follow shows in the deviations.
+The fit minimises the mean relative deviation, Σ |t(n)/measured - 1|: an 8-byte message counts as much as one of 1 GiB.
+Deviations are not squared, so if a curve changes its protocol, the line follows the larger part of the curve instead
+of passing between the parts (P. Bloomfield and W. L. Steiger, Least Absolute Deviations, 1983).
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from dataclasses import dataclass
 from volley.statistics.estimates import median
 
 FEWEST_SIZES = 5
-"""Two of the points lie on such a line.  From five sizes on the median deviation is that of a point that need not."""
+"""Two points always lie on the fitted line.  From five sizes on, the median deviation belongs to another point."""
 
 POOR = 0.25
-"""A line that is off by more than this somewhere fits poorly.  At N½ each of its terms is half of the time, so a
-quarter of the time is half of a term: α or 1/β might as well be half as large, or half as large again."""
+"""A fit is poor if a deviation exceeds this.  At N½ each term is half of the time, so a quarter of the time is half of
+a term: α or 1/β may be wrong by 50 %."""
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _STEPS = 110
-"""Golden sections: 0.618^110 = 1e-23 of the first bracket.  That bracket is up to 1e6 times the slope that is sought
-(8 B to 1 GiB), and a double resolves 1e-16 of it."""
+"""Steps of the golden-section search: 0.618^110 = 1e-23 of the first bracket.  The bracket is up to 1e6 times the
+wanted slope (8 B to 1 GiB), and a double resolves 1e-16 of it."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +35,16 @@ class Fit:
     """Hockney's line: t(n) = ``latency_s`` + n / ``bandwidth_Bps``."""
 
     latency_s: float
-    """α: what a message of no bytes would take."""
+    """α: the time of a message of 0 bytes."""
     bandwidth_Bps: float  # noqa: N815  B/s
-    """β: what a message without end would reach."""
+    """β: the bandwidth of an infinitely long message."""
     median_deviation: float
     """Median over the sizes of abs(t(n) / measured - 1)."""
     worst_deviation: float
-    """t(n) / measured - 1 where it is furthest from zero; negative: the message takes longer than the line says."""
+    """t(n) / measured - 1 with the largest magnitude; negative: the message takes longer than the line predicts."""
     worst_size_bytes: int
     sizes: int
-    """How many message sizes were fitted."""
+    """The number of fitted message sizes."""
 
     @property
     def half_bandwidth_bytes(self) -> float:
@@ -54,21 +53,21 @@ class Fit:
 
     @property
     def poor(self) -> bool:
-        """True where the line is off by more than ``POOR`` at some size: then it does not stand for the curve."""
+        """True if a deviation exceeds ``POOR``: then the line does not describe the curve."""
         return abs(self.worst_deviation) > POOR
 
     def time_s(self, size_bytes: float) -> float:
-        """Return what the line says of a message, in seconds."""
+        """Return the predicted time of a message in seconds."""
         return self.latency_s + size_bytes / self.bandwidth_Bps
 
 
 def fit(sizes_bytes: Sequence[int], times_s: Sequence[float]) -> Fit | str:
-    """Fit the line to one time a size; where the sizes cannot tell both its terms, return the reason instead.
+    """Fit the line to one time per size; return the reason if the sizes do not determine both terms.
 
-    A term is told by the sizes at which it is the larger one, so N½ must lie between the smallest and the largest.
+    A term is determined by the sizes at which it dominates, so N½ must lie between the smallest and the largest size.
     """
     if len(set(sizes_bytes)) < FEWEST_SIZES:
-        return f"{FEWEST_SIZES} sizes are the fewest that show how well a line fits"
+        return f"a fit needs at least {FEWEST_SIZES} sizes"
     latency, slope = _line(sizes_bytes, times_s)
     if latency > slope * max(sizes_bytes):
         return "latency is the larger part of every time: larger messages would show the bandwidth"
@@ -82,10 +81,10 @@ def fit(sizes_bytes: Sequence[int], times_s: Sequence[float]) -> Fit | str:
 def _line(sizes: Sequence[int], times: Sequence[float]) -> tuple[float, float]:
     """Return α >= 0 and 1/β >= 0 with the least mean relative deviation.
 
-    For a given slope the best α is a weighted median, and what is left is a convex function of the slope alone, so that
-    golden sections find its least value.
+    For a given slope, the best α is a weighted median; the remaining deviation is a convex function of the slope, and a
+    golden-section search finds its minimum.
     """
-    # A line with α >= 0 passes through measured points only if it is no steeper than the steepest ray to one of them.
+    # With α >= 0, the best line is at most as steep as the steepest ray from the origin to a measured point.
     low, high = 0.0, max(t / n for n, t in zip(sizes, times, strict=True))
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = _deviation(left, sizes, times), _deviation(right, sizes, times)
@@ -103,13 +102,13 @@ def _line(sizes: Sequence[int], times: Sequence[float]) -> tuple[float, float]:
 
 
 def _deviation(slope: float, sizes: Sequence[int], times: Sequence[float]) -> float:
-    """The sum of relative deviations of the best line of this slope."""
+    """Return the sum of relative deviations of the best line with this slope."""
     latency = _latency(slope, sizes, times)
     return sum(abs((latency + n * slope) / t - 1) for n, t in zip(sizes, times, strict=True))
 
 
 def _latency(slope: float, sizes: Sequence[int], times: Sequence[float]) -> float:
-    """The α >= 0 with the least sum of relative deviations: the median of t - n·slope with weights 1/t."""
+    """Return the α >= 0 with the least sum of relative deviations: the median of t - n·slope with weights 1/t."""
     rests = sorted((t - n * slope, 1 / t) for n, t in zip(sizes, times, strict=True))
     half, below = sum(weight for _, weight in rests) / 2, 0.0
     for rest, weight in rests:

@@ -1,4 +1,4 @@
-"""Messages there and back between two ranks."""
+"""The ping-pong: round trips of a message between two ranks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from volley.run.benchmark import Benchmark
 
 BENCHMARK = Benchmark(
     name="pingpong",
-    help="Measure a message there and back between two ranks: latency, and bandwidth of one message at a time.",
+    help="Measure round trips between two ranks: latency, and bandwidth of one message at a time.",
     options=PingPongOptions,
     examples=(
         "volley pingpong",

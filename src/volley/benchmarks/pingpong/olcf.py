@@ -1,6 +1,6 @@
-"""The line of the OLCF ping-pong tutorial, to the character, for scripts and people who compare with it.
+"""The exact output line of the OLCF ping-pong tutorial, for comparison with its results.
 
-Its GB/s divide by 2^30 (everywhere else in volley GB/s means 10^9 B/s), and its time is the half round trip.
+Its GB is 2^30 bytes (everywhere else in volley GB/s means 10^9 B/s), and its time is the half round trip.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def line(size_bytes: int, half_round_trip_s: float) -> str:
 
 
 def render_olcf(results: Sequence[PointSeries], out: TextIO) -> list[str]:
-    """Write one line a point, transport after transport.
+    """Write one line for each point, transport by transport.
 
     Returns:
-        What a reader of the lines must know besides.
+        Notes that the lines do not contain.
     """
     timed = [point for result in results for point in result.points if point.time]
     for point in timed:
@@ -38,4 +38,4 @@ def render_olcf(results: Sequence[PointSeries], out: TextIO) -> list[str]:
     shown = [escape_controls(name) for name in by_transport(point for point in timed if point.rate)]
     silent = [escape_controls(name) for name in by_transport(point for point in timed if not point.rate)]
     notes = [f"the lines belong to {join_words(shown)}, in this order"] if len(shown) > 1 else []
-    return [*notes, *(f"no lines for {name}: it sends nothing" for name in silent)]
+    return [*notes, *(f"no lines for {name}: this transport sends nothing" for name in silent)]

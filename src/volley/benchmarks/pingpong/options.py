@@ -8,12 +8,12 @@ from volley.benchmarks.points.options import PointOptions
 from volley.run.commandline import Options, group
 from volley.run.options import JobOptions, OutputOptions, SamplingOptions, output_group
 
-FORMATS = {"olcf": "the ping-pong tutorial's line, with its GB of 2^30 bytes"}
+FORMATS = {"olcf": "the output line of the OLCF ping-pong tutorial, with a GB of 2^30 bytes"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PingPongOptions(Options):
-    """What ``volley pingpong`` takes."""
+    """The options of ``volley pingpong``."""
 
     points: PointOptions = group(PointOptions)
     sampling: SamplingOptions = group(SamplingOptions)

@@ -1,4 +1,4 @@
-"""A ping-pong for people and programs."""
+"""The reports of a ping-pong."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _side_by_side(_point: PointResult, plan: Plan | None) -> Sequence[PointColum
 
 
 def _about(_point: PointResult, plan: Plan | None, kinds: set[str]) -> str:
-    """Say what a latency is the average of: each sample is the mean of a batch of exchanges, except under --tail."""
+    """Describe the latency: each sample is the mean of a batch of exchanges, except with --tail."""
     if plan and plan.sampling.mode == "fixed" and kinds == {"single"}:
         average = f"mean of one batch of {plan.sampling.iterations}"
     else:
@@ -61,7 +61,7 @@ SPEC = PageSpec(
 
 
 def reports(results: Sequence[PointSeries]) -> list[Report]:
-    """Return a page for each series."""
+    """Return one report for each series."""
     return [report(result, SPEC) for result in results]
 
 

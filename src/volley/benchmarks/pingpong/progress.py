@@ -1,4 +1,4 @@
-"""How far a ping-pong is."""
+"""The progress of a ping-pong."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from volley.run.records import Frozen, NonNegative, Positive, PositiveSeconds, S
 
 
 class PingPongPlan(Frozen, frozen=True, kw_only=True):
-    """Which messages go there and back."""
+    """The messages of a ping-pong."""
 
     sizes_bytes: Annotated[list[Positive], Meta(min_length=1, description="message sizes, in this order.")]
     fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size, as the tutorial does.")] = (
@@ -24,21 +24,21 @@ class PingPong(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="
     """One point of a ping-pong: a message size on one transport between two ranks."""
 
     half_round_trip_s: Annotated[
-        list[PositiveSeconds], Meta(description="one entry a sample: elapsed / (2 · exchanges_per_sample).")
+        list[PositiveSeconds], Meta(description="one entry per sample: elapsed / (2 · exchanges_per_sample).")
     ] = []
     exchanges_per_sample: Annotated[NonNegative, Meta(description="k: round trips in one timed batch.")] = 0
     cold_half_round_trip_s: Annotated[
-        Seconds | None, Meta(description="the first exchange of fresh buffers; null where they were used before.")
+        Seconds | None, Meta(description="half of the first round trip on fresh buffers; null if used before.")
     ] = None
 
     @property
     def times_s(self) -> Sequence[float]:
-        """Half round trips: seconds, one a sample."""
+        """Half round trips in seconds, one per sample."""
         return self.half_round_trip_s
 
     @property
     def cold_s(self) -> float | None:
-        """Half the first round trip of fresh buffers, in seconds."""
+        """Half of the first round trip on fresh buffers, in seconds."""
         return self.cold_half_round_trip_s
 
 

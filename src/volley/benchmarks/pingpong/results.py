@@ -1,4 +1,4 @@
-"""From the samples of ping-pongs to numbers."""
+"""The results of ping-pongs: those of all benchmarks of points."""
 
 from volley.benchmarks.points.results import results
 

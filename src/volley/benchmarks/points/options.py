@@ -1,4 +1,4 @@
-"""The options that several benchmarks of messages have, each declared once."""
+"""The options that several benchmarks of messages share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from volley.run.options import HOW, WHAT
 from volley.units import VALID_FORMS, parse_sizes
 
 MOST_IN_FLIGHT = 1 << 16
-"""MPI keeps a request for each message of a window, and a billion of them need more memory than a node has."""
+"""MPI needs a request for each message of a window; a billion requests would exceed the memory of a node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PointOptions(Options):
-    """Which messages go over which transports."""
+    """Message sizes, transports and buffers."""
 
     transport: tuple[str, ...] = option(
         "--transport",
@@ -24,10 +24,10 @@ class PointOptions(Options):
         read=readers.names,
         repeat=True,
         default=(),
-        shown="those that carry data",
+        shown="all that send data",
         metavar="NAME,…",
         panel=WHAT,
-        help="Transports to compare, separated by commas; all: every one there is (volley transports lists them).",
+        help="Transports to compare, separated by commas; all: every transport (see volley transports).",
     )
     sizes: tuple[int, ...] = option(
         "--sizes",
@@ -37,21 +37,21 @@ class PointOptions(Options):
         shown="8:1Gi",
         metavar="SIZES",
         panel=WHAT,
-        help=f"Message sizes in bytes: {VALID_FORMS}. k, M, G mean the same as Ki, Mi, Gi: powers of 1024.",
+        help=f"Message sizes in bytes: {VALID_FORMS}. k, M, G are the same as Ki, Mi, Gi: powers of 1024.",
     )
-    fresh_buffers: bool = flag(panel=HOW, help="Allocate new buffers for every size, as the tutorial does.")
+    fresh_buffers: bool = flag(panel=HOW, help="Allocate new buffers for every size, as in the tutorial.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WindowOptions(Options):
-    """How many messages are in flight, and which way they go."""
+    """The number of messages in flight and their direction."""
 
     direction: Literal["uni", "bi"] = option(
         read=readers.choice("uni", "bi"),
         default="uni",
         metavar="uni|bi",
         panel=WHAT,
-        help="uni: the first rank sends; bi: both send at once, and each direction and the total are shown.",
+        help="uni: the first rank sends; bi: both ranks send at once; the table shows each direction and the total.",
     )
     window: int = option(
         read=readers.number(most=MOST_IN_FLIGHT),

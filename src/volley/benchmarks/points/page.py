@@ -1,6 +1,4 @@
-"""Points for people and programs: a row a size, and below the table speed-ups and a line through each curve."""
-
-# GB/s keeps its capital letters in names.
+"""The report of points: a table with one row per size, speed-ups, and a fitted line for each curve."""
 
 from __future__ import annotations
 
@@ -30,12 +28,12 @@ from volley.statistics.hockney import POOR, Fit
 from volley.units import approximate_size, format_sig, format_size
 
 NOT_MPI = "*"
-"""Marks a transport beside MPI where its full label would take too much room."""
+"""Marks a transport that does not use MPI if there is no space for the words."""
 
 
 @dataclass(frozen=True)
 class PointColumn:
-    """One column: its two lines of header and what stands in its cells where a point has numbers."""
+    """A column: the two lines of its header and the value of a measured point."""
 
     title: str
     unit: str
@@ -44,22 +42,22 @@ class PointColumn:
 
 @dataclass(frozen=True)
 class PageSpec:
-    """What the pages of two benchmarks of points differ in."""
+    """The differences between the reports of two benchmarks of points."""
 
     command: str
-    """What people call the benchmark."""
+    """The name of the command."""
     ucx_operation: str
-    """How UCX's tables name the calls that it makes."""
+    """The name of the benchmark's MPI calls in UCX's tables."""
     alone: Callable[[PointResult, Plan | None], Sequence[PointColumn]]
-    """The columns where only one transport is shown."""
+    """The columns if the table has one transport."""
     side_by_side: Callable[[PointResult, Plan | None], Sequence[PointColumn]]
-    """Those of each of several transports."""
+    """The columns of each transport if the table has several."""
     about: Callable[[PointResult, Plan | None, set[str]], str]
-    """What the numbers are, for the legend, from any point, the plan and the kinds of bounds."""
+    """Returns the definition of the numbers for the legend, from any point, the plan and the kinds of bounds."""
 
 
 def _verified(point: PointResult) -> Cell | bool | None:
-    """A tick for checked data; a dash where nothing is sent."""
+    """Return true for verified data, ``None`` if the transport sends nothing."""
     return None if point.rate is None else point.verified
 
 
@@ -70,9 +68,9 @@ VERIFIED = PointColumn("verified", "", _verified)
 
 
 def report(result: PointSeries, spec: PageSpec) -> Report:
-    """Return the page of one series."""
+    """Return the report of one series."""
     names = by_transport(result.points)
-    alone = tuple(names) if len(names) == 1 else ()  # several are named in the table
+    alone = tuple(names) if len(names) == 1 else ()  # the table names several transports
     found = [table for points in tables(result.points) for table in _tables(points, result, spec)]
     return Report(
         heading=heading(result.series, spec.command, *alone),
@@ -114,7 +112,7 @@ def _points(points: list[PointResult], result: PointSeries, spec: PageSpec) -> T
 
 
 def _cell(point: PointResult | None, column: PointColumn, *, first: bool) -> Cell:
-    """A point without numbers says so in its first column and in ``verified``; colour repeats what words say."""
+    """Return the cell of a point; a point without numbers has its status in the first column and in ``verified``."""
     if point is None:
         return EMPTY
     if point.time is None:
@@ -131,7 +129,7 @@ def _cell(point: PointResult | None, column: PointColumn, *, first: bool) -> Cel
 def _legend(
     points: list[PointResult], plan: Plan | None, columns: Sequence[PointColumn], spec: PageSpec, *, alone: bool
 ) -> list[str]:
-    """Say what the columns mean, as far as they are there."""
+    """Explain the columns of the table."""
     kinds: set[str] = {point.time.kind for point in points if point.time}
     if not kinds:
         return []
@@ -142,7 +140,7 @@ def _legend(
         parts.append(f"±: 95 % confidence interval (CI) of the median{f' over {launches} launches' * (launches > 1)}")
     if bounded and "range" in kinds:
         of = "launches" if launches > 1 else "samples"
-        parts.append(f"(±): range of fewer than {FEWEST} {of}, which have no 95 % CI")
+        parts.append(f"(±): range of fewer than {FEWEST} {of}, too few for a 95 % CI")
     if any(column.unit == "GB/s" for column in columns):
         parts.append("GB/s: 10^9 B/s")
     checked = {point.verified for point in points if point.time and point.rate}
@@ -160,24 +158,24 @@ def _mark(name: str, result: PointSeries) -> str:
 
 
 def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table]:
-    """The speed-ups of one table: a row a size, a column a transport; nothing where there are none."""
+    """Yield the speed-ups of one table, with one row per size and one column per transport, if there are any."""
     found = {(point.transport, point.size_bytes): point.speedup for point in points if point.speedup}
     if not found:
         return
     sizes, names = sorted({size for _, size in found}), list(dict.fromkeys(name for name, _ in found))
-    # A name with a variant takes two lines: ``staged/`` and ``pinned``.
+    # A name with a variant has two lines: ``staged/`` and ``pinned``.
     columns = [Column(name.replace("/", "/\n", 1) + _mark(name, result), "×") for name in names]
     rows = [[Cell(format_size(size)), *(_factor(found.get((name, size))) for name in names)] for size in sizes]
-    legend = [f"×: how many times as fast as {baseline(points)}"]
+    legend = [f"×: speed-up over {baseline(points)}"]
     if not all(one.shown for one in found.values()):
-        legend.append("~: the CIs overlap, neither is shown to be faster")
+        legend.append("~: the CIs overlap, so the difference is not significant")
     if any(_mark(name, result) for name in names):
         legend.append(f"{NOT_MPI} not MPI")
     yield Table([Column("size"), *columns], rows, legend=["; ".join(legend)])
 
 
 def _factor(speedup: Speedup | None) -> Cell:
-    """A tilde stands before what may as well be 1."""
+    """Return the cell of a speed-up, with a tilde if it does not differ significantly from 1."""
     if speedup is None:
         return EMPTY
     shown = format_sig(speedup.ratio, 3)
@@ -185,7 +183,7 @@ def _factor(speedup: Speedup | None) -> Cell:
 
 
 def _lines(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table]:
-    """The line through each curve of one table, a row a transport.  A single one is told in a sentence instead."""
+    """Yield the fitted lines of one table, one row per transport.  A single line is described in a note instead."""
     found = curves(points)
     lines = [curve.fit for curve in found]
     if len(found) < 2 or not any(lines):
@@ -201,11 +199,11 @@ def _lines(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table
         Column(group="off by"),
     ]
     marks = [_mark(curve.transport, result) for curve in found]
-    legend = ["line of the least mean relative deviation; N½ = α·β"]
+    legend = ["line with the least mean relative deviation; N½ = α·β"]
     if any(fit and fit.poor for fit in lines):
-        legend.append(f"poor: off by more than {POOR * 100:g} % somewhere, so α and β do not stand for the whole curve")
+        legend.append(f"poor: off by more than {POOR * 100:g} % at some size, so α and β do not describe the curve")
     if None in lines:
-        legend.append("–: the sizes measured do not show both terms")
+        legend.append("–: the measured sizes do not determine both terms")
     if any(marks):
         legend.append(f"{NOT_MPI} not MPI")
     rows = [_line(curve, mark) for curve, mark in zip(found, marks, strict=True)]
@@ -238,20 +236,20 @@ COLUMNS = (
     "bandwidth_high_GBps", "forward_GBps", "backward_GBps", "messages_timed", "messages_verified", "ended_by",
     "cold_us", *_PERCENTILES, "reason", "speedup", "speedup_low", "speedup_high", "speedup_over",
 )  # fmt: skip
-"""The first nine and their order are a promise.  ``cold_us`` is half the first round trip of fresh buffers, or the
-first window.  ``interval`` says what the bounds are: a 95 % confidence interval (``ci``), the ``range`` of too few
-observations, or a ``single`` one."""
+"""The first nine columns and their order are a stable interface.  ``cold_us`` is half of the first round trip on fresh
+buffers, or the first window.  ``interval`` is the kind of the bounds: a 95 % confidence interval (``ci``), the
+``range`` of too few observations, or a ``single`` observation."""
 
 
 _AS_THEY_ARE = (
     "transport", "size_bytes", "samples", "verified", "status", "reason", "mismatch", "benchmark", "direction",
     "window", "ranks", "launches", "messages_timed", "messages_verified", "ended_by", "of_line_rate",
 )  # fmt: skip
-"""What a row has of a point without another unit."""
+"""Fields of a point that a row takes over without conversion."""
 
 
 def _row(point: PointResult) -> dict[str, Any]:
-    """One point for programs; what has no number is ``None``."""
+    """Return the data row of one point; missing numbers are ``None``."""
     time, latency, rate, speedup = point.time, point.latency, point.rate, point.speedup
     return {
         **{name: getattr(point, name) for name in _AS_THEY_ARE},
@@ -279,12 +277,12 @@ def _row(point: PointResult) -> dict[str, Any]:
 
 
 def _identity(point: PointResult) -> dict[str, Any]:
-    """What the points of one table have in common."""
+    """Return the common fields of the points of one table."""
     return {name: getattr(point, name) for name in ("benchmark", "ranks", "direction", "window")}
 
 
 def _curves(points: Sequence[PointResult]) -> Iterator[dict[str, Any]]:
-    """The line through each curve with how well it fits, or the reason why there is none."""
+    """Yield the fitted line of each curve with its deviations, or the reason why there is none."""
     for curve in curves(points):
         yield {
             **_identity(points[0]),

@@ -1,4 +1,4 @@
-"""How far a sweep over message sizes is."""
+"""The progress of a sweep over message sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from volley.units import format_sig, format_size
 
 
 class PointForecast(SizeForecast):
-    """Counts points, and says what each has shown."""
+    """Counts points and summarises each."""
 
     def __init__(self, plan: Plan, sizes_bytes: Sequence[int]) -> None:
         sampling = plan.sampling
@@ -24,12 +24,12 @@ class PointForecast(SizeForecast):
         self._transports: list[Transport] = []
 
     def note(self, transport: Transport) -> None:
-        """Take note of a transport: one may have no buffers, and so no bandwidth."""
+        """Keep the transport record: a transport without buffers has no bandwidth."""
         super().note(transport)
         self._transports.append(transport)
 
     def add(self, record: PointRecord) -> str:
-        """Count a point and say what it has shown: ``host 64 KiB: 3.41 µs, 19.2 GB/s``."""
+        """Count a point and return its summary: ``host 64 KiB: 3.41 µs, 19.2 GB/s``."""
         done = None
         if record.times_s:
             _, window = record.flow
@@ -37,9 +37,9 @@ class PointForecast(SizeForecast):
             exchange_s = median(record.times_s) * there_and_back
             done = Done(record.size_bytes, record.elapsed_s, exchange_s, window or there_and_back)
         self.count(record.transport, record.size_bytes, done)
-        return self._in_short(record)
+        return self._summary(record)
 
-    def _in_short(self, record: PointRecord) -> str:
+    def _summary(self, record: PointRecord) -> str:
         name = f"{record.transport} {format_size(record.size_bytes)}"
         if record.status != "ok":
             why = f": {record.reason}" if record.reason else ""

@@ -1,4 +1,4 @@
-"""What the records of all points have in common."""
+"""The common fields of all records of points."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
     ]
     size_bytes: Positive
     status: Annotated[
-        Status, Meta(description="`failed`: a checked message was wrong; `skipped`: not measured; both say the reason.")
+        Status, Meta(description="`failed`: a checked message was wrong; `skipped`: not measured; see `reason`.")
     ]
     reason: Annotated[str | None, Meta(description="why it failed or was skipped.")] = None
     visits: Annotated[
         list[Positive], Meta(description="samples of each visit, in order; their sum is the number of samples.")
     ] = []
     empty_sample_s: Annotated[
-        Seconds | None, Meta(description="median length of a sample with k = 0: clock and call overhead.")
+        Seconds | None, Meta(description="median time of a sample with k = 0: clock and call overhead.")
     ] = None
     ended_by: Annotated[
         EndedBy | None,
         Meta(
-            description="`ci` reached; `time` up; `few`: six samples of an exchange over 50 ms; "
-            "`fixed` number asked for; `failure`."
+            description="`ci`: CI reached; `time`: time limit; `few`: six samples of an exchange over 50 ms; "
+            "`fixed`: fixed sampling; `failure`: wrong data."
         ),
     ] = None
     messages_timed: Annotated[NonNegative, Meta(description="messages inside timed batches, both directions.")] = 0
@@ -57,25 +57,25 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
 
     @property
     def statuses(self) -> tuple[Status, ...]:
-        """How each measurement ended."""
+        """The status of each measurement in this record."""
         return (self.status,)
 
     @property
     def times_s(self) -> Sequence[float]:
-        """The series that the point is judged by: seconds, one a sample."""
+        """The times of the point in seconds, one per sample."""
         raise NotImplementedError
 
     @property
     def each_way_s(self) -> tuple[Sequence[float], Sequence[float]] | None:
-        """Where both ranks send at once: the seconds of each direction."""
+        """If both ranks send at once, the times of each direction in seconds; else ``None``."""
         return None
 
     @property
     def cold_s(self) -> float | None:
-        """The same seconds of the first exchange of fresh buffers."""
+        """The time of the first exchange on fresh buffers in seconds, defined as in ``times_s``."""
         raise NotImplementedError
 
     @property
     def flow(self) -> tuple[Direction | None, int | None]:
-        """The direction and the window, where there are any."""
+        """The direction and the window; ``None`` if the benchmark has none."""
         return None, None

@@ -1,4 +1,4 @@
-"""The notes below a table of points: what failed, what is missing, what stands out, and what to do about it."""
+"""The notes below a table of points: failures, missing points, findings, warnings and advice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from volley.text import join_words
 from volley.units import approximate_size, format_sig, format_size
 
 _MOST_REASONS = 3
-"""Skipped sizes of one transport are told apart by reason up to this many reasons."""
+"""The notes list at most this many reasons for the skipped sizes of one transport."""
 
 _MEMORY = {"host": "host", "device": "GPU"}
 
@@ -33,7 +33,7 @@ def remarks(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
 
     Args:
         result: the series.
-        ucx_operation: how UCX's tables name the calls that the benchmark makes.
+        ucx_operation: the name of the benchmark's MPI calls in UCX's tables.
     """
     series, points = result.series, result.points
     measured = [point for point in points if point.time and point.rate]
@@ -57,7 +57,7 @@ def remarks(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
 
 
 def failure(point: PointResult) -> str:
-    """Say why a point failed: the reason in the record, and the first wrong byte."""
+    """Return why a point failed: the reason in the record, and the first wrong byte."""
     reason = point.reason or "no reason is recorded"
     wrong = point.mismatch
     if wrong is None:
@@ -80,32 +80,32 @@ def _skipped(points: Sequence[PointResult]) -> Iterator[str]:
             yield f"{transport} skipped {size_range(sizes)}: {reason}"
         rest = [size for sizes in list(reasons.values())[_MOST_REASONS:] for size in sizes]
         if rest:
-            yield f"{transport} skipped {size_range(rest)} too, each for a reason of its own (--format csv)"
+            yield f"{transport} also skipped {size_range(rest)}, for other reasons (see --format csv)"
 
 
 def size_range(sizes: Sequence[int]) -> str:
-    """Name sizes: up to three by name, more by their ends: ``5 sizes from 64 MiB to 1 GiB``."""
+    """List up to three sizes; describe more by their range: ``5 sizes from 64 MiB to 1 GiB``."""
     if len(sizes) <= 3:
         return join_words(format_size(size) for size in sizes)
     return f"{len(sizes)} sizes from {format_size(min(sizes))} to {format_size(max(sizes))}"
 
 
-# ---------------------------------------------------------------------------------------- what stands out
+# ----------------------------------------------------------------------------------------------- findings
 
 
 def _findings(result: PointSeries, measured: Sequence[PointResult]) -> Iterator[str]:
     for transport, points in by_transport(point for point in result.points if point.time).items():
-        if points[0].latency or any(point.rate for point in points):  # else windows of nothing
-            yield f"{transport}: {_in_short(points)}"
+        if points[0].latency or any(point.rate for point in points):  # else windows without data
+            yield f"{transport}: {_summary(points)}"
     for points in tables(measured):
         found = curves(points)
-        if len(found) == 1 and found[0].fit and not found[0].fit.poor:  # join_words have a table
+        if len(found) == 1 and found[0].fit and not found[0].fit.poor:  # several lines have a table
             yield f"{found[0].transport}: {_line(found[0].fit)}"
         yield from _races(points, result)
     yield from _line_rates(measured)
 
 
-def _in_short(points: Sequence[PointResult]) -> str:
+def _summary(points: Sequence[PointResult]) -> str:
     """Sum up the points of one transport: ``17.1 µs at 8 B, peak 388 GB/s at 256 MiB, 81 % of line rate, N½ 3 MiB``."""
     first = points[0]
     best = max(points, key=lambda point: point.bandwidth_Bps or 0)
@@ -113,7 +113,7 @@ def _in_short(points: Sequence[PointResult]) -> str:
     if first.latency:
         parts.append(f"{format_sig(first.latency.median * 1e6, 3)} µs at {format_size(first.size_bytes)}")
     if best.bandwidth_Bps is None:
-        return f"{parts[0]}, where nothing is sent: the cost of the measuring itself"
+        return f"{parts[0]}, the overhead of the measurement: this transport sends nothing"
     both = " in both directions together" if best.direction == "bi" else ""
     parts.append(f"peak {format_sig(best.bandwidth_Bps / 1e9, 3)} GB/s at {format_size(best.size_bytes)}{both}")
     if best.of_line_rate is not None:
@@ -125,7 +125,7 @@ def _in_short(points: Sequence[PointResult]) -> str:
 
 
 def _line(fit: Fit) -> str:
-    """Say which line goes through a curve, and how well."""
+    """Describe the fitted line of a curve and its deviations."""
     line = f"{format_sig(fit.latency_s * 1e6, 3)} µs + n / ({format_sig(fit.bandwidth_Bps / 1e9, 3)} GB/s)"
     median, worst = (format_sig(abs(off) * 100, 2) for off in (fit.median_deviation, fit.worst_deviation))
     return (
@@ -135,35 +135,35 @@ def _line(fit: Fit) -> str:
 
 
 def _line_rates(points: Sequence[PointResult]) -> Iterator[str]:
-    """Say what the line rates are and of what they are made."""
+    """Name the line rates and their sources."""
     found: dict[str, dict[str, None]] = {}
     for point in points:
         if point.line_rate:
             found.setdefault(point.line_rate.describe(), {})[point.transport] = None
     if found:
         each = (f"{what} for {join_words(names)}" for what, names in found.items())
-        yield f"line rate in each direction: {'; '.join(each)} (packet overhead not taken off)"
+        yield f"line rate in each direction: {'; '.join(each)} (packet overhead not subtracted)"
 
 
 def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
-    """Compare the transports of one table that serve the same need: messages in host memory, or in GPU memory."""
+    """Compare the transports of one table with messages in the same kind of memory: host or GPU."""
     kinds: dict[str | None, list[PointResult]] = {}
     for point in points:
         transport = result.transports.get(point.transport)
         kinds.setdefault(transport.memory if transport else None, []).append(point)
     if all(len(by_transport(those)) == 1 for those in kinds.values()):
-        kinds = {None: list(points)}  # one of each kind: to compare them is what was asked for
+        kinds = {None: list(points)}  # one transport of each kind: the user wants to compare these
     for memory, those in kinds.items():
         where = f" between buffers in {_MEMORY[memory]} memory" if memory in _MEMORY and len(kinds) > 1 else ""
         transports = len(by_transport(those))
         if transports > 1:
             yield f"fastest{where}: {_fastest(those)}"
-        if transports > 2:  # of two, the lead has told it
+        if transports > 2:  # with two, the note on the fastest says it all
             yield from _overtaking(those)
 
 
 def _fastest(points: Sequence[PointResult]) -> str:
-    """Say which transport is the fastest from which size on.  A lead changes only where the intervals are apart."""
+    """Name the fastest transport by size.  The fastest changes only if the confidence intervals are disjoint."""
     leads: list[tuple[str, int]] = []
     for size in sorted({point.size_bytes for point in points}):
         here = {point.transport: point for point in points if point.size_bytes == size}
@@ -177,7 +177,7 @@ def _fastest(points: Sequence[PointResult]) -> str:
 
 
 def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:
-    """Say for each transport which others it overtakes for good, and from which sizes on."""
+    """Name for each transport the others that it overtakes permanently, and the sizes."""
     found: dict[str, dict[tuple[int, bool], list[str]]] = {}
     for one in sorted(overtakes(points), key=lambda one: one.from_bytes):
         if one.final:
@@ -205,7 +205,7 @@ def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
 
 
 def _worth_saying(point: PointResult) -> Iterator[Remark]:
-    """Leave out what only explains a CI that was not reached: one warning a point is enough."""
+    """Omit drift and outliers if the CI was not reached: one warning per point is enough."""
     return (remark for remark in point.remarks if not point.missed or remark.kind not in ("drift", "outliers"))
 
 
@@ -222,12 +222,12 @@ def _wide(hits: Hits, plan: Plan) -> str:
     aim, time_s = plan.sampling.ci * 100, plan.sampling.point_time_s
     return (
         f"CI of ±{aim:g} % not reached within {time_s:g} s at {_sizes(hits)} (worst: ±{_worst(hits)}): "
-        f"quiet the machine, allow more time with --point-time {5 * time_s:g}, or widen --ci"
+        f"reduce other load on the machine, allow more time with --point-time {5 * time_s:g}, or widen --ci"
     )
 
 
 def _few(hits: Hits, plan: Plan) -> Iterator[str]:
-    """Say for all transports together where the fewest samples were not enough for the CI that was asked for."""
+    """Report for all transports together the points whose minimum number of samples did not reach the CI."""
     if not hits:
         return
     where = "; ".join(
@@ -246,13 +246,13 @@ def _few(hits: Hits, plan: Plan) -> Iterator[str]:
 
 def _drift(hits: Hits, _plan: Plan) -> str:
     return (
-        f"the samples drifted at {_sizes(hits)} (worst: {_worst(hits)}): clocks or neighbours are changing; "
+        f"the samples drifted at {_sizes(hits)} (worst: {_worst(hits)}): clock frequencies or other load changed; "
         f"repeat with --launches {FEWEST} for a CI that includes this"
     )
 
 
 def _outliers(hits: Hits, _plan: Plan) -> str:
-    shown = ", and --tail shows how long the interruptions are" if hits[0][0].latency else ""
+    shown = "; --tail shows the length of the interruptions" if hits[0][0].latency else ""
     return (
         f"many samples were interrupted at {_sizes(hits)} (worst: {_worst(hits)}): other work shares these cores; "
         f"the median is robust to this{shown}"
@@ -260,7 +260,7 @@ def _outliers(hits: Hits, _plan: Plan) -> str:
 
 
 def _partly(hits: Hits, _plan: Plan) -> str:
-    return f"not every launch measured {_sizes(hits)}: those rows are from fewer launches"
+    return f"not every launch measured {_sizes(hits)}: these rows use fewer launches"
 
 
 _WARNINGS: dict[str, Callable[[Hits, Plan], str]] = {

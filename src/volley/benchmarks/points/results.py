@@ -1,4 +1,4 @@
-"""From the samples of points to the numbers that reports show: one result a point, over all launches of a series.
+"""Compute the results of points from their samples: one result per point, over all launches of a series.
 
 All quantities are in SI units: seconds and bytes per second.  docs/method derives them.
 """
@@ -25,31 +25,31 @@ TAIL_FRACTIONS = {"p90": 0.90, "p99": 0.99, "p99.9": 0.999}
 """The percentiles shown under ``--tail``, where a sample is one exchange."""
 
 DRIFT_WORTH = 2.0
-"""A drift is worth a remark if it is more than this many times the CI asked for: then the first and the last samples
+"""A drift is reported if it is larger than this multiple of the requested CI: then the first and the last samples
 cannot both lie within the CI of the median."""
 
 OUTLIERS_WORTH = 0.05
-"""Outliers are worth a remark if they are more than this share of a point's samples; fewer hardly move the median."""
+"""Outliers are reported if they are more than this fraction of a point's samples; fewer hardly move the median."""
 
 BASELINE = "staged/pageable"
-"""What speed-ups are over: blocking copies of whole messages through pageable host memory, as the OLCF tutorial does
-it."""
+"""The baseline of speed-ups: blocking copies of whole messages through pageable host memory, as in the OLCF
+tutorial."""
 
 
 @dataclass(frozen=True)
 class Remark:
-    """Something about a point that a reader should know; ``points.remarks`` makes sentences of them."""
+    """A property of a point's samples that a note reports (``points.remarks``)."""
 
     kind: Literal["wide", "few", "drift", "outliers", "partly"]
     value: float
-    """``wide``: half width of the CI when the time was up; ``few``: half width of the fewest samples; ``drift``: last
-    third against first; ``outliers``: share of the samples; ``partly``: launches that lack the point.  Fractions,
-    except for the last."""
+    """``wide``: half width of the CI at the time limit; ``few``: half width of the CI of the minimum number of samples;
+    ``drift``: change from the first to the last third; ``outliers``: fraction of the samples; ``partly``: number of
+    launches without the point.  All but the last are fractions."""
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Bytes per second, with the bounds that follow from those of the time."""
+    """Bytes per second, with bounds from those of the time."""
 
     median_Bps: float
     low_Bps: float
@@ -57,25 +57,25 @@ class Rate:
 
     @classmethod
     def of(cls, moved_bytes: int, time: Estimate) -> Rate:
-        """Divide.  Order statistics survive it: the slowest time is the lowest rate."""
+        """Divide bytes by times; the longest time gives the lowest rate."""
         return cls(moved_bytes / time.median, moved_bytes / time.high, moved_bytes / time.low)
 
 
 @dataclass(frozen=True)
 class Speedup:
-    """How many times as fast as the baseline a point is, at the same message size."""
+    """The speed-up of a point over the baseline at the same message size."""
 
     over: str
-    """The baseline: the transport that the others are compared with."""
+    """The name of the baseline."""
     ratio: float
     """The baseline's time / this time."""
     low: float | None
     high: float | None
-    """Bounds from both 95 % CIs, at least 90 % sure together; ``None`` where either point has no CI."""
+    """Bounds from both 95 % CIs, with at least 90 % confidence; ``None`` if either point has no CI."""
 
     @property
     def shown(self) -> bool:
-        """False where the CIs overlap: then which of the two is faster has not been shown."""
+        """False if the CIs overlap: then the difference is not significant."""
         return self.low is None or self.high is None or not self.low <= 1 <= self.high
 
 
@@ -90,15 +90,15 @@ class PointResult:
     status: Literal["ok", "failed", "skipped"]
     direction: Direction | None = None
     window: int | None = None
-    """``None``: a message goes there and back, and half of that is its latency."""
+    """``None``: a round trip of one message; half of it is the latency."""
     reason: str | None = None
     mismatch: Mismatch | None = None
     time: Estimate | None = None
-    """Half round trip, or one window; for ``bi`` the slower direction of each sample."""
+    """Half round trip, or one window; for ``bi`` the slower direction of each sample.  In seconds."""
     forward_Bps: float | None = None
     backward_Bps: float | None = None
     rate: Rate | None = None
-    """Size / half round trip, or that of a window; for ``bi`` the total.  ``None``: nothing is sent."""
+    """Bytes per half round trip or per window; for ``bi`` the total.  ``None`` if the transport sends nothing."""
     tail_s: Mapping[str, float] = field(default_factory=dict)
     launches: int = 0
     samples: int = 0
@@ -108,13 +108,13 @@ class PointResult:
     cold_s: float | None = None
     remarks: tuple[Remark, ...] = ()
     speedup: Speedup | None = None
-    """Over the baseline (``baseline``); ``None`` where there is none, or where either point has no numbers."""
+    """Over the baseline (``baseline``); ``None`` if there is none or either point has no numbers."""
     line_rate: LineRate | None = None
-    """``None`` where it is not known."""
+    """``None`` if unknown."""
 
     @property
     def latency(self) -> Estimate | None:
-        """Half round trip; ``None`` where messages go one way in windows."""
+        """Half round trip; ``None`` for windows."""
         return self.time if self.window is None else None
 
     @property
@@ -134,18 +134,18 @@ class PointResult:
 
     @property
     def missed(self) -> bool:
-        """The CI that was asked for was not reached."""
+        """True if the requested CI was not reached."""
         return any(remark.kind in ("wide", "few") for remark in self.remarks)
 
     @property
     def verified(self) -> bool | None:
-        """True: messages were checked and were right.  False: unchecked or wrong.  ``None``: skipped."""
+        """True: messages were checked and correct.  False: not checked, or wrong.  ``None``: skipped."""
         return None if self.status == "skipped" else self.status == "ok" and self.messages_verified > 0
 
 
 @dataclass(frozen=True)
 class PointSeries:
-    """Launches of the same request, and what they measured together."""
+    """Launches of the same request and their joint results."""
 
     series: Series
     points: tuple[PointResult, ...]
@@ -157,7 +157,7 @@ class PointSeries:
 
 
 def results(logs: Iterable[RunLog]) -> list[PointSeries]:
-    """Put launches of the same request together and summarise their points."""
+    """Group launches of the same request and compute the results of their points."""
     return [_result(series) for series in series_of(logs)]
 
 
@@ -166,7 +166,7 @@ def _result(series: Series) -> PointSeries:
 
 
 def tables(points: Iterable[PointResult]) -> list[list[PointResult]]:
-    """Put points together that can be compared, in order of appearance: by benchmark, ranks, direction and window."""
+    """Group comparable points by benchmark, ranks, direction and window, in order of appearance."""
     found: dict[tuple[object, ...], list[PointResult]] = {}
     for point in points:
         found.setdefault((point.benchmark, point.ranks, point.direction, point.window), []).append(point)
@@ -174,7 +174,7 @@ def tables(points: Iterable[PointResult]) -> list[list[PointResult]]:
 
 
 def by_transport(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
-    """The points of each transport, in order of appearance."""
+    """Group points by transport, in order of appearance."""
     found: dict[str, list[PointResult]] = {}
     for point in points:
         found.setdefault(point.transport, []).append(point)
@@ -182,16 +182,13 @@ def by_transport(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
 
 
 def baseline(points: Iterable[PointResult]) -> str | None:
-    """Return what the others are compared with: the tutorial's way through the host, or the first such way.
-
-    ``None`` where nothing is staged through the host.
-    """
+    """Return the baseline of speed-ups: ``BASELINE``, or else the first staged transport; ``None`` without one."""
     staged = [point.transport for point in points if point.rate and point.transport.startswith("staged/")]
     return BASELINE if BASELINE in staged else next(iter(staged), None)
 
 
 def _compared(points: list[PointResult]) -> list[PointResult]:
-    """Add to the points of one table how many times as fast as the baseline they are."""
+    """Add the speed-up over the baseline to the points of one table."""
     over = baseline(points)
     times = {point.size_bytes: point.time for point in points if point.transport == over}
     return [replace(point, speedup=_speedup(point, over, times.get(point.size_bytes))) for point in points]
@@ -207,7 +204,7 @@ def _speedup(point: PointResult, over: str | None, slow: Estimate | None) -> Spe
 
 
 def _line_rate(point: PointResult, series: Series) -> LineRate | None:
-    """The line rate of a point, from the first launch whose records tell."""
+    """Return the line rate of a point from the first launch with sufficient records."""
     found = (
         line_rate(point.transport, [rank for rank in log.run.ranks if rank.rank in point.ranks], log.hardware)
         for log in series.logs
@@ -220,7 +217,7 @@ def _line_rate(point: PointResult, series: Series) -> LineRate | None:
 
 
 def summarise(series: Series) -> list[PointResult]:
-    """Summarise the points of launches that repeat each other: by transport, then by size."""
+    """Summarise the points of all launches of a series, ordered by transport and size."""
     found: dict[tuple[object, ...], list[PointRecord]] = {}
     for point in (point for log in series.logs for point in log.of(PointRecord)):
         identity = (type(point), point.transport, tuple(point.ranks), point.size_bytes, point.flow)
@@ -232,7 +229,7 @@ def summarise(series: Series) -> list[PointResult]:
 
 def _summary(points: list[PointRecord], series: Series) -> PointResult:
     first = points[0]
-    # One launch that failed makes the point failed; it is skipped only where every launch skipped it.
+    # The point failed if it failed in any launch; it is skipped only if every launch skipped it.
     deciding = min(points, key=lambda point: ("failed", "ok", "skipped").index(point.status))
     status = deciding.status
     measured = [point for point in points if point.status == "ok" and point.times_s]
@@ -255,7 +252,7 @@ def _summary(points: list[PointRecord], series: Series) -> PointResult:
     )
     if status != "ok" or not measured:
         return facts
-    # A failed point never shows a number, so everything below belongs to good points only.
+    # A failed point never shows a number.
     return _with_numbers(facts, measured, series)
 
 
@@ -267,7 +264,7 @@ def _with_numbers(facts: PointResult, measured: list[PointRecord], series: Serie
     one_way = facts.size_bytes * (facts.window or 1)
     transport = series.transports.get(facts.transport)
     forward = backward = rate = None
-    if transport is None or transport.memory != "none":  # else it has no buffers, and no bandwidth to speak of
+    if transport is None or transport.memory != "none":  # else it has no buffers and no bandwidth
         both_ways = [point.each_way_s for point in measured if point.each_way_s]
         rate = Rate.of(2 * one_way if both_ways else one_way, time)
         if both_ways:
@@ -288,14 +285,14 @@ def _with_numbers(facts: PointResult, measured: list[PointRecord], series: Serie
 
 
 def _tail(measured: list[PointRecord]) -> dict[str, float]:
-    """The percentiles over all samples, and the longest."""
+    """Return the percentiles of all samples, and the maximum."""
     samples = [sample for point in measured for sample in point.times_s]
     found = {name: percentile(samples, fraction) for name, fraction in TAIL_FRACTIONS.items()}
     return {**{name: value for name, value in found.items() if value is not None}, "max": max(samples)}
 
 
 def _remarks(measured: list[PointRecord], ci: float) -> Iterator[Remark]:
-    """What the samples of each launch say about the measurement; ``ci`` is what adaptive sampling aimed at."""
+    """Yield remarks on the quality of the samples; ``ci`` is the requested CI."""
     launches = [point.times_s for point in measured]
     wide, few = (_widest(measured, ended_by) for ended_by in ("time", "few"))
     if len(measured) >= FEWEST:  # the launches have a CI of their own
@@ -314,7 +311,7 @@ def _remarks(measured: list[PointRecord], ci: float) -> Iterator[Remark]:
 
 
 def _widest(measured: list[PointRecord], ended_by: str) -> float:
-    """The largest half width of a launch among those that ended so; 0 where none did."""
+    """Return the largest half width of the CIs of launches that ended in this way; 0 without such launches."""
     ended = (point for point in measured if point.ended_by == ended_by)
     return max((estimate(point.times_s).half_width for point in ended), default=0.0)
 
@@ -331,16 +328,16 @@ class TransportCurve:
     reason: str | None
     """Why there is no fit."""
     half_bandwidth_bytes: float | None
-    """N½ as measured, whatever the fit says."""
+    """The measured N½, independent of the fit."""
 
 
 def curves(points: Sequence[PointResult]) -> list[TransportCurve]:
-    """Return the curve of each transport of one table; what sends nothing has no bandwidth and no curve."""
+    """Return the curve of each transport of one table; a transport that sends nothing has no curve."""
     return [_curve(name, those) for name, those in _with_rates(points).items()]
 
 
 def _curve(name: str, points: Sequence[PointResult]) -> TransportCurve:
-    line: Fit | str = "windows have no latency"
+    line: Fit | str = "a stream has no latency"
     sizes = [point.size_bytes for point in points]
     if all(point.latency for point in points):
         line = fit(sizes, [point.time.median for point in points if point.time])
@@ -360,6 +357,6 @@ def overtakes(points: Sequence[PointResult]) -> list[Crossover]:
 
 
 def _with_rates(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
-    """The points of each transport that have a bandwidth, by size."""
+    """Return the points with a bandwidth by transport, sorted by size."""
     found = by_transport(point for point in points if point.rate)
     return {name: sorted(those, key=lambda point: point.size_bytes) for name, those in found.items()}

@@ -1,4 +1,4 @@
-"""Why a small message may take longer than a larger one: UCX's protocols beside the latencies."""
+"""Relate latencies to UCX's protocols, which explain why a small message may take longer than a larger one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _HOST_MEMORY = re.compile(r"^\w+/memory$")
 
 
 def sentences(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> Iterator[str]:
-    """Say how UCX sends GPU memory, and where its change of protocol shows in the latencies.
+    """Describe UCX's protocols for GPU memory, and changes of protocol that are visible in the latencies.
 
     Args:
         measured: points with a time and a rate.
-        plan: holds UCX's protocols, if they were asked for.
-        operation: how UCX's tables name the calls that were measured.
+        plan: contains UCX's protocols if the preflight recorded them.
+        operation: the name of the measured MPI calls in UCX's tables.
     """
     points = [point for point in measured if point.transport == _AWARE]
     protocols = of_plan(plan.launch) if plan and points else None
@@ -38,14 +38,14 @@ def sentences(measured: Sequence[PointResult], plan: Plan | None, operation: str
 
 
 def _table_of(protocols: Protocols, operation: str) -> ProtocolTable | None:
-    """The table of an operation to the other rank; ``None`` where it cannot be told which one that is."""
+    """Return the table of an operation to the other rank; ``None`` if it is ambiguous."""
     others = [table for table in protocols.sends if " self " not in f" {table.connection} "]
     called = [table for table in others if operation in table.operation]
     return called[0] if len(called) == 1 else others[0] if len(others) == 1 else None
 
 
 def _merged(ranges: Sequence[SizeRange]) -> list[SizeRange]:
-    """Put neighbours together that differ in no word."""
+    """Merge adjacent ranges with the same protocol and lanes."""
     merged: list[SizeRange] = []
     for each in ranges:
         last = merged[-1] if merged else None
@@ -62,17 +62,17 @@ def _within(each: SizeRange, points: Sequence[PointResult]) -> list[PointResult]
 
 
 def _rendezvous_lanes(protocols: Protocols) -> str | None:
-    """The lanes that carry the data of a rendezvous, from the side that moves it; the sender only estimates them."""
+    """Return the lanes of a rendezvous as the side that moves the data reports them; the sender only estimates them."""
     lanes = {each.lanes for table in protocols.rendezvous for each in table.ranges if each.lanes}
     return lanes.pop() if len(lanes) == 1 else None
 
 
 def _range(each: SizeRange, ranges: Sequence[SizeRange], rendezvous: str | None) -> str:
-    """Say one range: ``up to 2304 B by eager copy-in copy-out through host memory (sysv/memory)``."""
+    """Describe one range: ``up to 2304 B by eager copy-in copy-out through host memory (sysv/memory)``."""
     if len(ranges) == 1:
         sizes = "every size"
     elif each is ranges[-1]:
-        sizes = "larger ones"
+        sizes = "larger sizes"
     else:
         sizes = f"up to {format_size(each.last_bytes or 0)}"
     lanes = rendezvous if _is_rendezvous(each) and each.estimated and rendezvous else each.lanes
@@ -85,7 +85,7 @@ def _is_rendezvous(each: SizeRange) -> bool:
 
 
 def _inverted(lower: SizeRange, upper: SizeRange, points: Sequence[PointResult]) -> Iterator[str]:
-    """Say it where a message below the boundary takes longer than one above, interval against interval."""
+    """Report if a message below the boundary takes significantly longer than one above it."""
     slower = [
         (small, large)
         for small in _within(lower, points)
@@ -102,8 +102,8 @@ def _inverted(lower: SizeRange, upper: SizeRange, points: Sequence[PointResult])
     ]
     advice = ""
     if not _is_rendezvous(lower) and _is_rendezvous(upper):
-        advice = "; UCX_RNDV_THRESH=8 makes UCX take the rendezvous for small messages too"
+        advice = "; UCX_RNDV_THRESH=8 makes UCX use rendezvous for small messages too"
     yield (
-        f"{_AWARE}: small messages take longer than larger ones because UCX sends them another way: "
+        f"{_AWARE}: small messages take longer than larger ones because UCX uses another protocol for them: "
         f"{' but '.join(times)}{advice}"
     )

@@ -1,4 +1,4 @@
-"""Which transports work between the ranks of a job: nothing is measured."""
+"""The probe: which transports work between the ranks of a job.  It measures nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from volley.run.benchmark import Benchmark
 BENCHMARK = Benchmark(
     name="probe",
     command="transports",
-    help="List every transport, whether it works between these ranks, and why not.",
+    help="List all transports: which ones are available between these ranks, and why the others are not.",
     options=ProbeOptions,
     examples=(
         "volley transports",

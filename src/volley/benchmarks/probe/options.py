@@ -10,7 +10,7 @@ from volley.run.options import JobOptions, OutputOptions, output_group
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeOptions(Options):
-    """What ``volley transports`` takes."""
+    """The options of ``volley transports``."""
 
     job: JobOptions = group(JobOptions, without=("launches",))
     output: OutputOptions = output_group()

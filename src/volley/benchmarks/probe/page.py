@@ -1,4 +1,4 @@
-"""What a machine can use, for people and programs."""
+"""The report of ``volley transports``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _report(series: Series) -> Report:
             ]
             for each in transports
         ],
-        legend=[f"usable here: {usable}"],
+        legend=[f"available: {usable}"],
     )
     return Report(
         heading=notes.heading(series, "transports"),

@@ -1,4 +1,4 @@
-"""A probe is over in no time."""
+"""The progress of a probe, which has one step."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from volley.run.plan import Plan
 
 
 def forecast(plan: Plan) -> Forecast:
-    """Expect one step, whose end is that of the run."""
+    """Expect one step."""
     return StepForecast(1)

@@ -1,4 +1,4 @@
-"""The plan of a probe; its results are the ``transport`` records that every run has."""
+"""The plan of a probe; its results are the common ``transport`` records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which transports worked: the ``transport`` records of each series."""
+"""The results of a probe: the ``transport`` records of each series."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
         mode=options.mode,
         latency_sizes_bytes=list(options.latency),
         bandwidth_sizes_bytes=list(options.bandwidth),
-        window=options.flood.window,
-        direction=options.flood.direction,
+        window=options.windows.window,
+        direction=options.windows.direction,
         repeats=options.repeats,
         samples=options.samples,
     )

@@ -54,7 +54,7 @@ class RankMatrixOptions(Options):
         panel=WHAT,
         help="isolated: one pair at a time; loaded: the rounds of a round robin, in which all ranks are busy.",
     )
-    flood: WindowOptions = group(WindowOptions)
+    windows: WindowOptions = group(WindowOptions)
     repeats: int = option(
         read=readers.number(),
         default=3,

@@ -1,4 +1,4 @@
-"""A flood of messages between two ranks, many in flight."""
+"""The stream: many messages in flight between two ranks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from volley.run.benchmark import Benchmark
 
 BENCHMARK = Benchmark(
     name="stream",
-    help="Measure a flood of messages with many in flight: the bandwidth of a link, one way or both.",
+    help="Measure bandwidth with many messages in flight between two ranks, in one direction or in both.",
     options=StreamOptions,
     examples=(
         "volley stream",

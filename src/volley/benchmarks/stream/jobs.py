@@ -16,8 +16,8 @@ def jobs(options: StreamOptions, site: Site) -> Jobs:
     part = StreamPlan(
         sizes_bytes=list(options.points.sizes),
         fresh_buffers=options.points.fresh_buffers,
-        window=options.flood.window,
-        direction="bi" if options.flood.direction == "bi" else "uni",
+        window=options.windows.window,
+        direction="bi" if options.windows.direction == "bi" else "uni",
     )
     plan = make_plan(
         "stream",

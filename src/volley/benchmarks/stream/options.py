@@ -10,15 +10,15 @@ from volley.run.options import JobOptions, OutputOptions, SamplingOptions, outpu
 from volley.units import parse_sizes
 
 SIZES = "8:64Mi"
-"""64 in flight make 4 GiB a window: larger messages take long and show no more."""
+"""A window of 64 messages of 64 MiB is 4 GiB: larger messages take long and add no information."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions(Options):
-    """What ``volley stream`` takes."""
+    """The options of ``volley stream``."""
 
     points: PointOptions = group(PointOptions, sizes={"default": parse_sizes(SIZES), "shown": SIZES})
-    flood: WindowOptions = group(WindowOptions)
+    windows: WindowOptions = group(WindowOptions)
     sampling: SamplingOptions = group(SamplingOptions, without=("tail",))
     job: JobOptions = group(JobOptions)
     output: OutputOptions = output_group()

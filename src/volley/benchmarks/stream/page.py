@@ -1,4 +1,4 @@
-"""A windowed stream for people and programs."""
+"""The reports of a windowed stream."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SPEC = PageSpec(
 
 
 def reports(results: Sequence[PointSeries]) -> list[Report]:
-    """Return a page for each series."""
+    """Return one report for each series."""
     return [report(result, SPEC) for result in results]
 
 

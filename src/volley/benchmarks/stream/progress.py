@@ -1,4 +1,4 @@
-"""How far a windowed stream is."""
+"""The progress of a windowed stream."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ WINDOW = "messages in flight before one acknowledgement."
 
 
 class StreamPlan(Frozen, frozen=True, kw_only=True):
-    """How many messages of which sizes flood the link."""
+    """The messages of a windowed stream."""
 
     sizes_bytes: Annotated[list[Positive], Meta(min_length=1, description="message sizes, in this order.")]
     fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size.")] = False
@@ -31,7 +31,7 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
     forward_s: Annotated[
         list[PositiveSeconds],
         Meta(
-            description="one entry a sample: seconds for one window from the first to the second rank, acknowledgement "
+            description="one entry per sample: time of one window from the first to the second rank, acknowledgement "
             "included; `uni` is timed by the sender, `bi` by the receiver."
         ),
     ] = []
@@ -40,24 +40,24 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
     ] = []
     windows_per_sample: Annotated[NonNegative, Meta(description="k: windows in one timed batch.")] = 0
     cold_window_s: Annotated[
-        Seconds | None, Meta(description="the first window of fresh buffers; null where they were used before.")
+        Seconds | None, Meta(description="the first window on fresh buffers; null if the buffers were used before.")
     ] = None
 
     @property
     def times_s(self) -> Sequence[float]:
-        """Windows: seconds, one a sample; of the slower direction where both ranks send."""
+        """Times of a window in seconds, one per sample; for ``bi`` those of the slower direction."""
         if self.direction == "bi":
             return [max(pair) for pair in zip(self.forward_s, self.backward_s, strict=False)]
         return self.forward_s
 
     @property
     def each_way_s(self) -> tuple[Sequence[float], Sequence[float]] | None:
-        """Where both ranks send at once: the seconds of each direction."""
+        """For ``bi``, the times of each direction in seconds."""
         return (self.forward_s, self.backward_s) if self.direction == "bi" else None
 
     @property
     def cold_s(self) -> float | None:
-        """The first window of fresh buffers, in seconds."""
+        """The first window on fresh buffers, in seconds."""
         return self.cold_window_s
 
     @property
