@@ -30,30 +30,31 @@ HEAD = """\
 
 <!-- Written by `make docs` from results/h200-*/peers.jsonl. -->
 
-The same thing measured by volley and by the program that people use for it, one launch beside the other on one machine.
-`make bench-peers PEERS=DIR` does it again, with programs that you built into DIR; the records are of machines with
-[two]({two}) and with [four]({four}) GPUs.
+This page compares volley with established programs that measure the same quantity, launched in turn on one machine.
+`make bench-peers PEERS=DIR` repeats the comparison with programs that you built into DIR. The records are from machines
+with [two]({two}) and with [four]({four}) GPUs.
 """
 
 HOW = """\
-## How it is done
+## Method
 
 - Programs and volley are launched in turn: a round launches each once, every second round begins with the other
-  program, and rounds go through the whole table, so that a drift meets all alike.
-- A ratio is volley's number over the other's in the same round. The table shows the median over rounds and its 95 %
-  interval, or with fewer than six rounds the range
+  program, and rounds go through the whole table, so that a drift affects all programs.
+- A ratio is volley's number divided by the other program's number in the same round. The table shows the median over
+  rounds and its 95 % interval, or the range of fewer than six rounds
   ([method](method/README.md#the-confidence-interval-of-the-median)). The two columns before it are medians over all
-  launches of each, whose quotient need not be the median of the ratios.
-  "in the median": the interval reaches beyond what is asked.
-- Programs with ranks are started by the launcher, in the environment and on the cores of volley's own ranks: the same
-  MPI, the same UCX, the same variables. The others start as they are.
-- volley verifies what it measures, and each of its own numbers is the median of its samples. Against the tutorial's
-  CUDA-aware program it samples as the tutorial does: 5 exchanges to warm up, one batch of 50, fresh buffers.
-- The gigabyte of OSU's benchmarks takes fewer iterations than they would choose (`-i`, in the records); up to 64 KiB
-  they run as they are.
-- Each window of volley's stream ends when the other side has acknowledged all of it; osu_bibw acknowledges nothing,
-  so its windows overlap. The two are shown beside each other and nothing is asked.
-- nvbandwidth gives a number for each direction: of two GPUs the larger one counts, of the host's links the smaller.
+  launches of each program; their quotient may differ from the median of the ratios.
+  "in the median": the median meets the requirement, but the interval exceeds it.
+- The launcher starts programs with ranks in the environment and on the cores of volley's ranks: the same
+  MPI, the same UCX, the same variables. The other programs start without changes.
+- volley verifies the data, and each of its numbers is the median of its samples. In the comparison with the tutorial's
+  CUDA-aware program it samples like the tutorial: 5 exchanges to warm up, one batch of 50, fresh buffers.
+- OSU's benchmarks run fewer iterations than their default for 1 GiB (`-i`, in the records); up to 64 KiB they use
+  their defaults.
+- Each window of volley's stream ends with an acknowledgement of the whole window; osu_bibw has no acknowledgement,
+  so its windows overlap. The table shows both numbers without a requirement.
+- nvbandwidth prints a number for each direction: the table uses the larger one between two GPUs, and the smaller one
+  for links to the host.
 - nccl-tests queues 20 exchanges and waits once; so does volley's stream with a window of 20.
 """
 
@@ -152,7 +153,7 @@ def line(row: Row, found: Seen) -> str:
 
 def table(sessions: list[Session]) -> Iterator[str]:
     """Yield the table: every row of every comparison, measured or not."""
-    yield "| what | beside | asked | volley | the other | seen | launches | reached |"
+    yield "| quantity | compared with | required | volley | the other | measured | launches | met |"
     yield "| --- | --- | --- | --: | --: | --- | --: | --- |"
     for comparison in TABLE:
         for row in comparison.rows:
