@@ -204,7 +204,7 @@ def watchdog(plan: Plan) -> int:
 
 
 def refuses(_plan: Plan) -> int:
-    sys.stderr.write("volley-engine: this job has 1 rank, the plan wants 2\n")
+    sys.stderr.write("volley-engine: this job has 1 rank, the plan needs 2\n")
     return 2
 
 

@@ -132,7 +132,7 @@ def test_an_engine_that_does_not_start_is_a_finding(tmp_path: Path, monkeypatch:
     [
         ("good", True, None),
         ("cut", False, "SIGKILL"),
-        ("refuses", False, "this job has 1 rank, the plan wants 2"),
+        ("refuses", False, "this job has 1 rank, the plan needs 2"),
         ("failing", False, "the job ended with status 1"),
         ("lossy", True, None),
         ("headless", False, "before any run record"),

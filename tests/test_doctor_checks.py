@@ -305,7 +305,7 @@ def test_the_copy_that_captured_the_facts_is_installed_again(requirement: str, a
 
 
 def test_ranks_that_do_not_find_each_other() -> None:
-    said = "this job has 1 rank, the plan wants 2"
+    said = "this job has 1 rank, the plan needs 2"
     job = parts.launch("", [], complete=False, reason=said, status=2, wanted_ranks=2, launcher="srun")
     found = finding("launcher", launcher=job)
     assert found.status == "broken"

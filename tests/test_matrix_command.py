@@ -93,7 +93,7 @@ def test_inside_a_launcher_all_its_ranks_take_part(volley: Command) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--ranks", "1"), "a matrix is between 2 ranks at least, not 1: write --ranks 2 or more"),
+        (("--ranks", "1"), "a matrix needs at least 2 ranks, not 1: write --ranks 2 or more"),
         (("--ranks", "2000"), "3998000 pairs of 2000 ranks would take about"),
         (("--mode", "busy"), "--mode: there is no 'busy'; choose isolated or loaded"),
         (("--latency", "none", "--bandwidth", "none"), "nothing to measure"),

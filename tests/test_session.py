@@ -389,7 +389,7 @@ def test_an_engine_that_refuses_is_quoted(
     assert fake(monkeypatch, behaviour, "--launches", "3") == code
     out, err = capsys.readouterr()
     assert out == ""
-    assert ("the plan wants 2" in err) == (behaviour == "refuses")
+    assert ("the plan needs 2" in err) == (behaviour == "refuses")
     assert ("no memory left" in err) == (behaviour == "unable")
     assert not list(kept.iterdir())
 

@@ -25,20 +25,20 @@ class UsageError : public std::runtime_error {
  public:
   explicit UsageError(std::vector<std::string> sentences);
   explicit UsageError(std::string sentence) : UsageError(std::vector<std::string>{std::move(sentence)}) {}
-  // The sentences as the programs say them, each behind "volley-engine: " but the first.
+  // The messages as the programs print them; all but the first begin with "volley-engine: ".
   [[nodiscard]] std::string lines() const;
 
  private:
   std::vector<std::string> sentences_;
 };
 
-// A refusal that every rank throws alike: the first rank says it for all, and the job ends without an abort.
+// A usage error that all ranks throw together: rank 0 prints it once, and the job ends without MPI_Abort.
 class AgreedUsageError : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-// The machine cannot do what was asked, and why.
+// This machine cannot run the plan; the message says why.
 class UnsupportedError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -29,7 +29,7 @@ std::vector<int> parse_gpus(std::string_view text) {
 
 const char* usage(Program program) {
   if (program == Program::local) {
-    return "volley-engine-local: measures between the GPUs of this machine what a plan asks for, without MPI, and\n"
+    return "volley-engine-local: runs the plan of a benchmark between the GPUs of this machine, without MPI, and\n"
            "writes records (JSON Lines)\n"
            "\n"
            "  volley-engine-local --plan FILE|- [--records FILE|-]\n"
@@ -38,14 +38,14 @@ const char* usage(Program program) {
            "One process has all GPUs: start it plainly.\n"
            "Exit codes: 0 good, 1 a cell failed, 2 usage error, 3 the machine cannot, 4 no progress.\n";
   }
-  return "volley-engine: measures what a plan asks for and writes records (JSON Lines)\n"
+  return "volley-engine: runs the plan of a benchmark and writes records (JSON Lines)\n"
          "\n"
          "  volley-engine --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1] [--follower]\n"
          "  volley-engine --check --plan FILE|-     validate a plan: one line for each error\n"
          "  volley-engine --about                   what this engine was built from, as JSON\n"
          "\n"
          "Start it with the mpirun of the MPI it was built with; every rank gets the same arguments,\n"
-         "the first rank reads the plan. What is measured between GPUs of one process: volley-engine-local.\n"
+         "the first rank reads the plan. For the GPUs of one process: volley-engine-local.\n"
          "Exit codes: 0 good, 1 a point failed, 2 usage error, 3 the machine cannot, 4 no progress.\n";
 }
 

@@ -42,7 +42,7 @@ void PairBenchmark::read(PlanPart& options, const Plan& plan) {
 Exit PairBenchmark::run(const Run& run) {
   const auto pair = make_group(*run.context, {0, 1});
   if (!pair) return Exit::good;  // a rank that the plan has no work for
-  run.watchdog.enter("finding out which transports can be used");
+  run.watchdog.enter("checking which transports are available");
   TransportSet transports(*run.context, *pair, run.plan);
   if (!sizes_bytes_.empty()) transports.open(fresh_buffers_ ? std::vector{sizes_bytes_[0]} : sizes_bytes_);
   transports.write_records(run.records);

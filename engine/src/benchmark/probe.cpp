@@ -11,7 +11,7 @@ class Probe final : public Benchmark {
   void read(PlanPart&, const Plan&) override {}
 
   Exit run(const Run& run) override {
-    run.watchdog.enter("finding out which transports can be used");
+    run.watchdog.enter("checking which transports are available");
     if (run.job.size < 2) return alone(run);
     const auto pair = make_group(*run.context, {0, 1});
     if (!pair) return Exit::good;

@@ -21,7 +21,7 @@ BackoffWait::BackoffWait(const Context& context, Watchdog& watchdog)
       watchdog_(watchdog),
       longest_us_(std::min(looks_apart_us * context.local_size, longest_nap_us)) {}
 
-// Naps grow with the time waited, so that none of them delays the rank by much more than it has waited already.
+// The sleep time grows with the time waited, so that a sleep never delays the rank much longer than it has waited.
 template <class Done>
 void BackoffWait::until(Done done) const {
   // The first look may only have made the progress that the second one sees.

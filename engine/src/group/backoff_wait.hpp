@@ -1,5 +1,5 @@
-// Waiting that leaves the core to others: MPI's own waiting polls, and on a machine with more ranks than cores the
-// ranks that wait would take time from the pair that is measured.
+// Waiting that yields the core: MPI polls while it waits, and if there are more ranks than cores, waiting ranks would
+// take time from the pair that measures.
 #pragma once
 
 #include <mpi.h>
@@ -21,7 +21,7 @@ class BackoffWait {
   // The text that `source` sends under `tag`.
   [[nodiscard]] std::string receive(int source, int tag) const;
 
-  // Every rank of the world has come here. Collective over the world.
+  // A barrier. Collective over the world.
   void barrier() const;
 
   // Returns when the request is complete.

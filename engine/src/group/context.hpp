@@ -1,4 +1,4 @@
-// Who takes part and where: ranks, nodes, devices, placement. Made once after MPI_Init, then passed, never global.
+// The ranks of the job, their nodes, devices and placement. Made once after MPI_Init, then passed, never global.
 #pragma once
 
 #include <optional>

@@ -13,8 +13,8 @@ namespace volley {
 
 namespace {
 
-// Variables that steer MPI, UCX, NCCL, CUDA or the launcher; everything else in the environment is nobody's business,
-// and neither is the folder that Open MPI notes as its own.
+// Variables that configure MPI, UCX, NCCL, CUDA or the launcher. Other variables are private and not recorded,
+// nor is the working folder in Open MPI's variables.
 constexpr auto steering = std::to_array<std::string_view>(
     {"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_", "MPICH_", "MPIR_CVAR_", "FI_", "I_MPI_", "MV2_", "NCCL_", "CUDA_",
      "NVIDIA_VISIBLE_DEVICES", "SLURM_JOB_ID", "SLURM_STEP_ID", "LSB_JOBID", "LD_PRELOAD", "LD_LIBRARY_PATH"});

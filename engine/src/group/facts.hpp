@@ -1,4 +1,4 @@
-// Facts of the job as JSON: what ranks tell each other, and what the run record says.
+// Facts of the job as JSON: those exchanged between ranks, and the run record.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Endpoints that take part in something together: ranks, or GPUs of one process.
+// A group of endpoints: ranks, or GPUs of one process.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,7 @@ std::string cpu_model() {
   return "unknown";
 }
 
-// Who, if anybody, restricted this process: compared with every CPU that is online.
+// Whether this process is restricted: its CPUs are compared with all CPUs that are online.
 std::string binder(const Placement& placement, const std::vector<int>& cores) {
   if (placement.bound) return "engine";
   const auto online = sysconf(_SC_NPROCESSORS_ONLN);

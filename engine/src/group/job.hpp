@@ -28,13 +28,13 @@ struct RankFacts {
   std::optional<gpu::Device> device;
 };
 
-// Whether both have a device, and it is one.
+// True if both have the same device.
 [[nodiscard]] bool same_device(const RankFacts& one, const RankFacts& other);
 
 // The first two ranks of a node that the engine bound to one core.
 [[nodiscard]] std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>& ranks);
 
-// What was settled before MPI_Init; confirmed by `make_context`.
+// The placement determined before MPI_Init; `make_context` checks it.
 struct Placement {
   int local_rank = 0;
   bool bound = false;
@@ -58,7 +58,7 @@ struct Job {
 // This process as a rank of `job` on node number `node`.
 [[nodiscard]] RankFacts facts_of(const Job& job, const Placement& placement, int node);
 
-// This process is the whole job. It is placed nowhere, and makes no device current.
+// A job of this process alone. It binds no cores and makes no device current.
 [[nodiscard]] Job make_local_job();
 
 }  // namespace volley

@@ -1,4 +1,4 @@
-// Who meets whom in a round-robin tournament.
+// Pairs of ranks by rounds (round-robin scheduling).
 #pragma once
 
 namespace volley {

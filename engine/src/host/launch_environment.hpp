@@ -1,4 +1,4 @@
-// What the launcher's variables tell this process before MPI_Init.
+// The launcher's environment variables, read before MPI_Init.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct LaunchEnvironment {
 [[nodiscard]] LaunchEnvironment launch_environment();
 
 // The tasks of node number `node` in Slurm's list of them, e.g. "2(x3),1": three nodes of two, then one of one
-// (srun(1), SLURM_STEP_TASKS_PER_NODE). None where the list does not say.
+// (srun(1), SLURM_STEP_TASKS_PER_NODE). None if the list is too short or invalid.
 [[nodiscard]] std::optional<int> tasks_on_node(std::string_view list, int node);
 
 }  // namespace volley

@@ -11,8 +11,8 @@
 
 namespace volley {
 
-// Bytes that this process can still take: the smaller of MemAvailable and what every control group above it leaves
-// (version 1 and 2). Never MemTotal: a machine may grow its memory, and a container may not have it all.
+// Bytes that this process can still allocate: the smaller of MemAvailable and the limits of its control groups
+// (version 1 and 2). Not MemTotal: a container may use only a part of it.
 // `root` is "/" outside tests.
 [[nodiscard]] std::uint64_t available_memory_bytes(const std::string& root = "/");
 
@@ -45,9 +45,9 @@ class Memory : public Verifier {
  public:
   // Two buffers for messages of up to `capacity` bytes, page aligned, untouched. Replaces earlier ones.
   virtual Buffers reserve(std::size_t capacity) = 0;
-  // Gives the buffers back. Whoever mapped them elsewhere must have let go before.
+  // Frees the buffers. All other mappings of them must be closed before.
   virtual void release() = 0;
-  // Bytes of this memory that this rank can still take.
+  // Bytes of this memory that this rank can still allocate.
   [[nodiscard]] virtual std::uint64_t available() const = 0;
   // Copies to host memory.
   virtual void read(std::byte* host, const std::byte* from, std::size_t bytes) = 0;

@@ -1,4 +1,4 @@
-// Where this process runs: known and settled before MPI_Init, confirmed by MPI afterwards.
+// The placement of this process: determined before MPI_Init, checked against MPI afterwards.
 #pragma once
 
 #include <string>
@@ -18,19 +18,19 @@ namespace volley {
 // Parses the kernel's list format, e.g. "0-3,8".
 [[nodiscard]] std::vector<int> parse_cpu_list(const std::string& text);
 
-// The CPUs near the device at this PCI address, as far as the kernel knows any.
+// The CPUs near the device at this PCI address; empty if the kernel does not know them.
 [[nodiscard]] std::vector<int> cpus_near(const std::string& pci);
 
-// What each rank of a node has of the node's cores when all are dealt out: one, or with `share` an equal number. None
-// is dealt twice. `near` has the CPUs near each local rank's device: first every rank, in order, takes what there is
-// of them, then what is left. Empty where there are fewer cores than ranks.
+// Distributes the cores of a node over its ranks: one core for each rank, or with `share` an equal number. No core is
+// given twice. `near` has the CPUs near the device of each local rank: each rank, in order, first gets cores among
+// these, then remaining ones. Empty if there are fewer cores than ranks.
 [[nodiscard]] std::vector<std::vector<int>> deal_cores(const std::vector<int>& cores,
                                                        const std::vector<std::vector<int>>& near, bool share);
 
 // Restricts this process to what deal_cores gives local rank `local_rank` of the first hardware threads that it may
-// run on. Every rank of the node deals by itself, and comes to the same where `near` and the allowed CPUs are the same.
-// Returns false, and changes nothing, when there are fewer cores than ranks: an oversubscribed machine is better served
-// by the scheduler.
+// run on. Every rank of the node computes this separately; the results agree if `near` and the allowed CPUs are equal.
+// Returns false and changes nothing if there are fewer cores than ranks: then the scheduler of the system distributes
+// the ranks better.
 bool bind_to_cores(int local_rank, const std::vector<std::vector<int>>& near, bool share);
 
 }  // namespace volley

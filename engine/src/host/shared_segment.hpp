@@ -10,8 +10,8 @@ class SharedSegment {
  public:
   SharedSegment() = default;
 
-  // A new segment under a name that nothing else has, all zero, with all its room reserved: /dev/shm being too small
-  // is found out here and not by a bus error at the first touch. Throws std::runtime_error that says so.
+  // Creates a segment with a unique name, filled with zeros and with all its memory reserved: if /dev/shm is too small,
+  // this throws std::runtime_error, instead of a bus error at the first access.
   [[nodiscard]] static SharedSegment create(std::size_t bytes);
 
   // The segment that another process created under that name.

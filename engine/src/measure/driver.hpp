@@ -1,4 +1,4 @@
-// What the timing loop asks of whatever moves messages.
+// The interface between the timing loop and a transport.
 #pragma once
 
 #include <cstddef>
@@ -30,12 +30,12 @@ struct View {
 };
 
 // Moves messages between two endpoints. `round_trips` and `windows` are what is timed: they return when the data is
-// usable. All else happens outside the timed region.
+// usable. Everything else happens outside the timed region.
 class Driver {
  public:
   virtual ~Driver() = default;
 
-  // Makes ready for messages of this view, e.g. builds a datatype.
+  // Prepares for messages of this view, e.g. builds a datatype.
   virtual void prepare(const View& view) = 0;
 
   // `exchanges` round trips: the first endpoint sends and then receives, the second the other way round. The answer

@@ -1,4 +1,4 @@
-// What the two ends of a pair tell each other outside the timed region.
+// Communication between the two ends of a pair outside the timed region.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ class PairControl {
   [[nodiscard]] int peer() const { return peer_; }
   [[nodiscard]] const std::array<int, 2>& ids() const { return ids_; }
 
-  // Both have done with their buffers. The first says so; the second answers as it enters the batch, and the first
-  // starts its clock when it hears that.
+  // Both ends have finished with their buffers. The first end sends a message; the second answers when it enters the
+  // batch, and the first end starts its clock when the answer arrives.
   virtual void ready() = 0;
 
   // `count` bytes of one end, the first (0) or the second (1), at both.
@@ -42,7 +42,7 @@ class PairControl {
   int peer_;
 };
 
-// One process has both ends: there is nobody to tell.
+// One process has both ends, so no communication is necessary.
 class LocalControl final : public PairControl {
  public:
   LocalControl(int first, int second) : PairControl({first, second}, 0, 0) {}

@@ -16,11 +16,11 @@ constexpr double overhead_share = 0.005;
 constexpr int most_samples_a_visit = 10;
 // A block of glibc's malloc begins this far behind a page boundary when it has pages of its own.
 constexpr std::size_t malloc_header_bytes = 16;
-// With one exchange a sample, percentiles are asked for: fewer samples than this have no 99th.
+// Percentiles (one exchange per sample) need at least this many samples for the 99th.
 constexpr std::size_t tail_samples = 1000;
 
-// Of several messages the last is another one: a batch that stops before it is caught. A message that is alone must
-// have moved anyway, for its place was poisoned.
+// The last of several messages differs from the others, so a batch that stops early is detected. A single message needs
+// no such difference, because its receive buffer was poisoned.
 View varied(View view, std::uint64_t count) {
   view.last_offset = count > 1 ? last_offset_bytes : 0;
   return view;
@@ -44,7 +44,7 @@ void Sampler::measure(std::vector<Series>& all) {
   }
   for (int round = 0; std::any_of(all.begin(), all.end(), is_open); ++round) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      // Another transport goes first in every round: a drift of the machine meets all alike.
+      // Each round starts with another transport: a drift of the machine affects all of them.
       Series& series = all[(i + static_cast<std::size_t>(round)) % all.size()];
       if (series.open()) visit(series);
     }
@@ -96,7 +96,7 @@ void Sampler::calibrate(Series& series) {
     step.count_s = std::max(elapsed_s, 1e-9) / static_cast<double>(step.count);
     const double ideal = std::min(target_s / step.count_s, static_cast<double>(workload_.most_counts));
     const auto wanted = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(ideal)));
-    // A short batch tells little of a long one: grow at most sixteenfold at a time.
+    // A short batch predicts a long one poorly: grow at most sixteenfold at a time.
     step.done = wanted <= 2 * step.count;
     step.count = step.done ? wanted : std::min(wanted, 16 * step.count);
     step = control_.shared(step);
@@ -105,7 +105,7 @@ void Sampler::calibrate(Series& series) {
   series.count_s = step.count_s;
 }
 
-// An interruption must not pass for a slow exchange: the shortest of up to ten batches, of fewer where they last.
+// An interruption must not look like a slow exchange: take the shortest of up to ten batches, fewer if they are long.
 double Sampler::shortest_batch_s(Series& series, std::uint64_t count) {
   double shortest_s = std::numeric_limits<double>::infinity();
   double spent_s = 0;
@@ -161,8 +161,8 @@ void Sampler::visit(Series& series) {
 }
 
 // The tutorial's measurement: `warmup` exchanges, then one clock pair around `iterations`, one buffer both ways.
-// One buffer cannot show that the way back moved anything, for the answer is what was sent: one more exchange
-// between separate buffers, outside the timing, shows that.
+// With one buffer, the answer equals the sent message and does not prove that the way back moved data: one more
+// exchange between separate buffers, outside the timing, proves it.
 void Sampler::fixed_batch(Series& series) {
   const std::uint64_t iterations = sampling_.iterations;
   std::uint64_t warmup = sampling_.warmup;
@@ -276,7 +276,7 @@ void Sampler::check_message(Series& series, const std::byte* message, const Cont
   series.mismatch = found;
 }
 
-// At the end of a round: the first rank hears what the second found, decides which points end, and tells it.
+// At the end of a round: the second rank reports to the first, which decides which points end and sends the decision.
 void Sampler::end_round(std::vector<Series>& all, int rounds) {
   for (auto& series : all) {
     if (!series.open()) continue;

@@ -13,7 +13,7 @@
 
 namespace volley {
 
-// What reading the clock twice takes, in seconds: a timed batch of nothing.
+// The time of two clock readings in seconds: an empty timed batch.
 [[nodiscard]] double clock_read_s();
 
 class Sampler {
@@ -60,7 +60,7 @@ class Sampler {
 
   const Series* latest_ = nullptr;  // whose message was exchanged last
 
-  // What the last message size of a series came to.
+  // The results of the previous message size of a series.
   struct Calibration {
     std::size_t bytes;
     std::uint64_t count;

@@ -1,4 +1,4 @@
-// One series of samples: a transport (or a GPU matrix's cell) at one message size, what was found and how far it is.
+// One series of samples: a transport (or a cell of a GPU matrix) at one message size, its results and its progress.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Series {
   View view;
   bool fresh = false;  // its buffers have never been used: the first exchange is cold
 
-  // What was found. Times are seconds of one count divided by the workload's divisor.
+  // Results. Times are seconds of one count divided by the workload's divisor.
   std::string skipped;                // why, when it was
   std::vector<double> rank0_samples;  // timed by the first rank
   std::vector<double> rank1_samples;  // timed by the second rank, where it times
@@ -35,7 +35,7 @@ struct Series {
   EndedBy ended_by = EndedBy::open;
   double elapsed_s = 0;
 
-  // How far it is.
+  // Progress.
   std::uint64_t repetition = 0;          // of the pattern
   double count_s = 0;                    // what one count takes, about; the same number on both ranks
   std::size_t next_look = 0;             // samples at which the interval is computed next

@@ -1,4 +1,4 @@
-// Ends the process when a region makes no progress. Uses no MPI: a hung MPI cannot be asked for help.
+// Ends the process if a region makes no progress. It does not call MPI, because MPI itself may hang.
 #pragma once
 
 #include <atomic>

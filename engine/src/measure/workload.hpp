@@ -1,4 +1,4 @@
-// What is timed, and how much time a measurement gives to being sure.
+// What is timed, and the limits of sampling.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 namespace volley {
 
 struct SamplingLimits {
-  // A sample is at least this long: what its first exchange pays for buffers that were just rewritten does not show.
+  // The minimum length of a sample: then the extra cost of the first exchange on rewritten buffers is negligible.
   double sample_s = 1e-3;
   // Batches of nothing, whose median is the empty sample.
   int empty_samples = 31;
   // A visit takes about this long: several samples of a short exchange, two of a long one.
   double visit_s = 5e-3;
-  // The time that finding out how long a batch takes may take itself, and the fewest batches of a short exchange.
+  // The time limit for estimating the length of a batch, and the minimum number of batches of a short exchange.
   double calibration_s = 20e-3;
   int calibration_batches = 5;
   // An exchange longer than this needs only as many samples as an interval of the median needs, and its buffers are
@@ -32,7 +32,7 @@ struct Workload {
   double divisor;                         // seconds of one count are divided by this: 2 gives the half round trip
   bool second_times;                      // the second rank times what it receives as well
   bool one_buffer;                        // a fixed batch uses one buffer both ways, as the tutorial does
-  // Of a sample. An exchange that costs the first rank nothing at all (`null`) must not make one of endless length.
+  // Limit for a sample: without it, an exchange that takes no time (`null`) would never reach the minimum length.
   std::uint64_t most_counts = std::uint64_t{1} << 22;
   SamplingLimits limits = {};
 };

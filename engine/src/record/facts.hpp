@@ -1,5 +1,5 @@
-// What a transport tells of itself: names and plain values. Transports know nothing of JSON, whose header would make up
-// most of the time that each of their files takes to compile.
+// Facts about a transport: names and plain values. Transports do not include the JSON header, which would
+// dominate the compile time of each of their files.
 #pragma once
 
 #include <concepts>

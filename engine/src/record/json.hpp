@@ -1,4 +1,4 @@
-// The JSON type of the seam: keys stay in the order in which they are written.
+// The JSON type of plans and records: keys keep their order.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace volley {
 
 using Json = nlohmann::ordered_json;
 
-// A document that nobody writes by hand and that would take too much stack to write again.
+// A document with too many levels for the recursive writer.
 class TooDeep : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -45,7 +45,7 @@ Output::~Output() {
 }
 
 void Output::line(const std::string& text) {
-  // Not before there is something to write: a plan that is refused costs nobody the records of another run.
+  // Truncate only before the first record: a rejected plan must not delete the records of another run.
   if (std::exchange(replaces_, false)) static_cast<void>(ftruncate(descriptor_, 0));  // a pipe has nothing to cut
   const std::string whole = text + "\n";
   for (std::string_view rest = whole; !rest.empty();) {

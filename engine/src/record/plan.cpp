@@ -13,7 +13,7 @@ namespace volley {
 
 namespace {
 
-// A complaint may quote what a plan says: one line, and not a page of it.
+// Error messages quote at most one line of the plan.
 std::string readable(const std::string& text) {
   constexpr std::size_t longest = 600;
   std::string shown = text.size() > longest ? text.substr(0, longest) + " ..." : text;
@@ -33,7 +33,7 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// A plan of another version cannot be judged key by key.
+// The keys of a plan with another version are unknown, so only the version is checked.
 std::string wrong_version(const Json& document) {
   if (!document.is_object()) return "plan: $: expected an object";
   const auto found = document.find("plan");

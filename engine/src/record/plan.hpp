@@ -38,7 +38,7 @@ struct Plan {
   std::string document;  // the plan's text as it came, for the run record
 };
 
-// What a plan may name, and who reads its options.
+// The names that a plan may contain, and the reader of its options.
 struct PlanReader {
   std::vector<std::string> benchmarks;
   std::vector<std::string> transports;

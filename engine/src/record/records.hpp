@@ -1,4 +1,4 @@
-// The records of a run: counted, so that the last one can say how it ended.
+// The records of a run, with counts of points for the end record.
 #pragma once
 
 #include <string>
@@ -38,7 +38,7 @@ class Records {
 // The plan's time budget is used up.
 [[nodiscard]] bool budget_used(const Plan& plan, const Records& records);
 
-// That in words, for what is left out.
+// The reason for skipped points after the budget is used up.
 [[nodiscard]] std::string budget_reason(const Plan& plan);
 
 }  // namespace volley

@@ -45,7 +45,7 @@ std::vector<RankPair> pairs_of(const Work& work) {
 }
 
 Json meet(Work& work, const RankPair& ends) {
-  work.run.watchdog.enter("finding out which transports ranks " + std::to_string(ends[0]) + " and " +
+  work.run.watchdog.enter("checking the transports between ranks " + std::to_string(ends[0]) + " and " +
                           std::to_string(ends[1]) + " can use");
   return PairMeasurement(work.run, work.cases, work.options.samples, ends).isolated();
 }
@@ -125,11 +125,11 @@ std::vector<Half> halves_of(const Work& work) {
 
 Json measure_half(Work& work, const RankPair& ends) {
   if (ends == nobody) {
-    work.run.watchdog.enter("resting while the others measure");
+    work.run.watchdog.enter("waiting while other ranks measure");
     idle_round(work.cells(), work.backoff);
     return {};
   }
-  work.run.watchdog.enter("a round in which it meets rank " +
+  work.run.watchdog.enter("a round of measurements with rank " +
                           std::to_string(ends[0] == work.context.rank ? ends[1] : ends[0]));
   return PairMeasurement(work.run, work.cases, work.options.samples, ends).loaded(work.backoff);
 }
@@ -196,7 +196,7 @@ class RankMatrix final : public Benchmark {
     options.list("pairs", options_.pairs, "two different ranks", is_pair);
     options.integer("repeats", options_.repeats, 1);
     options.boolean("samples", options_.samples);
-    if (plan.world_size < 2) options.complain_of_plan("world_size", "a matrix is between at least 2 ranks, found 1");
+    if (plan.world_size < 2) options.complain_of_plan("world_size", "a matrix needs at least 2 ranks, found 1");
     if (options_.latency_sizes_bytes.empty() && options_.bandwidth_sizes_bytes.empty()) {
       options.complain("", "expected at least one size in `latency_sizes_bytes` or `bandwidth_sizes_bytes`");
     }

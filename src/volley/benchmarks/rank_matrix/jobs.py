@@ -37,7 +37,7 @@ def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
     usual = max(allocated or len(options.job.hosts) or min(cores(), MOST_USUAL_RANKS), PAIR)
     ranks = count_ranks(options.job, site, usual=usual)
     if ranks < PAIR:
-        raise UserError(f"a matrix is between {PAIR} ranks at least, not {ranks}: write --ranks {PAIR} or more")
+        raise UserError(f"a matrix needs at least {PAIR} ranks, not {ranks}: write --ranks {PAIR} or more")
     part = RankMatrixPlan(
         mode=options.mode,
         latency_sizes_bytes=list(options.latency),
