@@ -88,8 +88,8 @@ def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None
         text = "; ".join(ending.others or ending.sentences) or f"status {ending.status}"
         line = f"volley: the engine does not start: {escape_controls(text)}"
         return RunOutcome(EXIT_MACHINE, (line,), ends_session=True)
-    lines = _with_launcher_text(f"the run was aborted: {ending.reason()}", ending)
-    return RunOutcome(EXIT_FAILED, lines, ends_session=True)
+    explained = _with_launcher_text(f"the run was aborted: {ending.reason()}", ending)
+    return RunOutcome(EXIT_FAILED, explained, ends_session=True)
 
 
 def _with_launcher_text(sentence: str, ending: Ending) -> tuple[str, ...]:
