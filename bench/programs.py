@@ -30,7 +30,8 @@ from volley.run import engine
 from volley.run.jobs import PAIR
 from volley.run.plan import Plan
 from volley.run.records import Run
-from volley.run.records_file import RunLog, parse_runs
+from volley.run.records_file import parse_runs
+from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
 
 HERE = Path(__file__).parent

@@ -24,8 +24,12 @@ STEERING = (
 
 
 def scrubbed(**settings: str) -> dict[str, str]:
-    """The environment without what would steer a build or a loader, and with ``settings``."""
-    return {name: value for name, value in os.environ.items() if name not in STEERING} | settings
+    """The environment without what would steer a build or a loader, and with ``settings``.
+
+    uv trusts the certificates of the system, as pip does.
+    """
+    kept = {name: value for name, value in os.environ.items() if name not in STEERING}
+    return kept | {"UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"} | settings
 
 
 def run(command: Sequence[str | Path], **settings: Any) -> str:

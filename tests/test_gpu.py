@@ -12,7 +12,8 @@ from volley.benchmarks.gpu_matrix.options import OF_THE_SAMPLE, SECTIONS
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.jacobi.records import JacobiPoint
 from volley.machine.driver import has_driver
-from volley.run.records_file import RunLog, read_runs
+from volley.run.records_file import read_runs
+from volley.run.run_log import RunLog
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not has_driver(), reason="there is no NVIDIA driver here")]
 

@@ -112,9 +112,7 @@ def test_the_report_ends_with_it() -> None:
 
 def on_devices(exchange_s: float, pack_s: float, second: float, name: str) -> RunLog:
     parts = JacobiParts(interior_s=1.0, edges_s=0.1, pack_s=pack_s, exchange_s=exchange_s, reduction_s=0.01)
-    return solved(
-        (2, 2), (100, 100), second, transport=name, memory="device", threads=0, parts=[parts] * 4
-    )
+    return solved((2, 2), (100, 100), second, transport=name, memory="device", threads=0, parts=[parts] * 4)
 
 
 @pytest.mark.parametrize(

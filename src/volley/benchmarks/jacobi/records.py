@@ -122,7 +122,7 @@ class JacobiPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="ja
     copy_s: Annotated[
         list[PositiveSeconds],
         Meta(
-            description="seconds of copying the whole field, before and after, all ranks at once, stored as the sweep does."
+            description="seconds of copying the field, before and after, all ranks at once, stored as the sweep does."
         ),
     ] = []
     copy_bytes: Annotated[NonNegative, Meta(description="read and written by such a copy, all ranks together.")] = 0
