@@ -1,5 +1,5 @@
 // Failures: statuses become exceptions that say which call failed where; those of MPI in check_mpi.hpp, those of CUDA
-// in gpu/check_cuda.cuh.
+// in gpu/check.cuh.
 //
 // Throw anywhere; main.cpp and main_local.cpp alone end the program, and main.cpp has the only MPI_Abort.
 #pragma once

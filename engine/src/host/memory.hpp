@@ -24,13 +24,13 @@ enum class MemoryKind { none, host, device };
 [[nodiscard]] const char* name_of(MemoryKind kind);
 
 // Two message buffers, each with room for guards on both sides, and where the last message of a batch begins further
-// behind than the others for that; see measure/pattern.hpp.
+// behind than the others for that; see host/pattern.hpp.
 struct Buffers {
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
 };
 
-// Writes and checks the contents of messages, where the data is; see measure/pattern.hpp.
+// Writes and checks the contents of messages, where the data is; see host/pattern.hpp.
 class Verifier {
  public:
   virtual ~Verifier() = default;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO, cast
 
 from volley.errors import UserError
@@ -14,6 +14,9 @@ from volley.run.benchmark import Benchmark
 from volley.run.options import FORMATS
 from volley.run.run_log import RunLog
 from volley.text import join_words
+
+DATA_RENDERERS: dict[str, Callable[[Sequence[Report], TextIO], None]] = {"csv": csv.render, "json": json.render}
+"""The formats for programs, each for every benchmark."""
 
 
 def render(
@@ -47,10 +50,8 @@ def render(
         return
     safe = cast(TextIO, AsciiFallback(out))
     remarks: list[str] = []
-    if format_name == "csv":
-        csv.render(reports, safe)
-    elif format_name == "json":
-        json.render(reports, safe)
+    if format_name in DATA_RENDERERS:
+        DATA_RENDERERS[format_name](reports, safe)
     else:
         remarks = [line for benchmark, results in found for line in benchmark.render(format_name, results, safe)]
     terminal.print_notes([note for report in reports for note in report.notes], remarks, err or sys.stderr)

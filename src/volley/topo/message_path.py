@@ -97,14 +97,15 @@ def path_of(topology: Topology, transport: str, numbers: Sequence[int] | None) -
     if transport not in TRANSPORTS:
         null = ": it moves nothing" if transport == "null" else ""
         raise UserError(f"--transport: {transport!r} has no path to draw{null}; name {join_words(TRANSPORTS, 'or')}")
-    if transport == "host" and not topology.gpus and numbers is None:
+    family = transport.partition("/")[0]
+    if family == "host" and not topology.gpus and numbers is None:
         memory = Location("memory", topology.nodes[0].number)
         return MessagePath(transport, (), (_mpi(memory, memory),))
     one, other = _pair(topology, transport, numbers)
     pair = (one.number, other.number)
-    if transport == "host":
+    if family == "host":
         return MessagePath(transport, pair, (_mpi(Location("memory", one.node), Location("memory", other.node)),))
-    if transport.startswith("staged"):
+    if family == "staged":
         return MessagePath(transport, pair, _staged(topology, transport, one, other))
     reached = topology.reaches(*pair)
     if reached is None:

@@ -27,7 +27,7 @@ namespace {
 // To start a thread takes as long as to look at a message of a few megabytes.
 constexpr std::size_t bytes_worth_a_thread = std::size_t{8} << 20;
 
-// The seed is that of the direction there; the lowest bit tells the directions apart (measure/pattern.hpp).
+// The seed is that of the direction there; the lowest bit tells the directions apart (host/pattern.hpp).
 Contents of_route(const Contents& there, const Route& route) { return {there.seed ^ route.number, there.first_word}; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What is measured between the GPUs of a node: each section is one matrix. They are data; docs/method.md says what each
+// What is measured between the GPUs of a node: each section is one matrix. They are data; docs/method says what each
 // number means.
 #pragma once
 

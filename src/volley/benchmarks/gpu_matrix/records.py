@@ -12,7 +12,7 @@ from volley.run.records import RECORD_VERSION, Device, Frozen, NonNegative, Posi
 
 
 class GpuMatrixPlan(Frozen, frozen=True, kw_only=True):
-    """What is measured between the GPUs of this machine (docs/method.md)."""
+    """What is measured between the GPUs of this machine (docs/method/gpu-matrix.md)."""
 
     sections: Annotated[list[str], Meta(min_length=1, description="their names; measured in the engine's order.")]
     gpus: Annotated[list[NonNegative], Meta(description="CUDA's numbers; empty: all that CUDA shows.")] = []

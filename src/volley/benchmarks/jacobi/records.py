@@ -127,7 +127,7 @@ class JacobiPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="ja
     ] = []
     copy_bytes: Annotated[NonNegative, Meta(description="read and written by such a copy, all ranks together.")] = 0
     field_hash: Annotated[
-        str | None, Meta(description="of all points bit by bit, the same whatever the grid; docs/method.md.")
+        str | None, Meta(description="of all points bit by bit, the same whatever the grid; docs/method/jacobi.md.")
     ] = None
     deviation: Annotated[
         Number | None, Meta(description="largest difference of a point from the exact solution of the equation.")
