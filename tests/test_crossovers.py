@@ -7,16 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from volley.statistics.crossovers import Crossover, crossovers, half_bandwidth
-from volley.statistics.estimates import Estimate
+from volley.statistics.estimates import Estimate, Kind
+from volley.statistics.launches import Repeated
 
 SIZES = [8 << 2 * step for step in range(8)]
 
 
-def found(first: list[float], second: list[float], kind: str = "ci") -> list[Crossover]:
-    """The crossovers of two curves, each ±0.3 %."""
+def found(first: list[float], second: list[float], kind: Kind = "within") -> list[Crossover]:
+    """The crossovers of two curves of one launch, each ±0.3 %."""
     curves = {
         name: {
-            size: Estimate(time, 0.997 * time, 1.003 * time, 7, kind)  # type: ignore[arg-type]
+            size: Repeated({1: time}, Estimate(time, 0.997 * time, 1.003 * time, 7, kind))
             for size, time in zip(SIZES, times, strict=False)
         }
         for name, times in (("a", first), ("b", second))
@@ -51,6 +52,19 @@ def test_each_turn_is_told_and_the_last_one_is_final() -> None:
 
 def test_curves_without_an_interval_overtake_nobody() -> None:
     assert found([1, 4], [2, 2], kind="single") == []
+
+
+def test_a_ratio_that_is_steady_within_launches_leads_where_the_times_overlap() -> None:
+    slow_and_fast = [1.0, 1.3, 0.9, 1.2, 1.1, 1.4]
+    curves = {
+        name: {
+            size: Repeated.of({launch: [time * factor[step]] for launch, time in enumerate(slow_and_fast)})
+            for step, size in enumerate(SIZES[:2])
+        }
+        for name, factor in (("a", (1.0, 1.05)), ("b", (1.05, 1.0)))
+    }
+    (one,) = crossovers(curves)
+    assert (one.faster, one.from_bytes) == ("b", SIZES[1])
 
 
 def test_sizes_that_only_one_of_them_has_do_not_count() -> None:

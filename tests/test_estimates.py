@@ -85,18 +85,6 @@ def test_half_width_is_that_of_the_further_bound() -> None:
     assert stats.Estimate(10.0, 6.0, 11.0, 6, "ci").half_width == pytest.approx(0.4)
 
 
-def test_each_launch_is_one_observation() -> None:
-    launches = [[1.0 * n, 1.1 * n, 0.9 * n] for n in range(1, 7)]
-    found = stats.across_launches(launches)
-    assert (found.median, found.low, found.high, found.count, found.kind) == (3.5, 1.0, 6.0, 6, "ci")
-    assert stats.across_launches(launches[:5]).kind == "range"
-
-
-def test_one_launch_is_estimated_from_its_samples() -> None:
-    samples = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    assert stats.across_launches([samples]) == stats.estimate(samples)
-
-
 def test_percentiles_are_samples_and_need_one_beyond_them() -> None:
     samples = [float(n) for n in range(1, 101)]
     assert stats.percentile(samples, 0.90) == 90.0

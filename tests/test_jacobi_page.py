@@ -121,7 +121,7 @@ def test_the_table() -> None:
     out, _ = rendered([log(point())], "table")
     assert "2 × 2 processes of 4096 × 4096 points, 8192 × 8192 in all, double, 1 thread each, overlap on" in out
     (row,) = [line for line in out.splitlines() if line.startswith("host  ")]
-    assert row.split() == ["host", "0.002397", "25.00", "<0.1", "2.683", "42.93", "399.8", "✓"]
+    assert row.split() == ["host", "0.002397", "25.00", "(<0.1)", "2.683", "42.93", "399.8", "✓"]
     assert "host: 101 iterations in 3.000 s, the first included; the tolerance was not reached" in out
     assert "interior 80.0 %, edges 8.0 %, pack 4.0 %, exchange 4.0 % and reduction 4.0 %" in out
 

@@ -45,7 +45,7 @@ def test_a_ping_pong_row() -> None:
     assert row["samples"] == "7"
     assert [float(row[name]) for name in ("latency_us", "latency_low_us", "latency_high_us")] == [1.003, 1.0, 1.006]
     assert float(row["bandwidth_GBps"]) == pytest.approx(1 / 1.003)
-    assert (row["verified"], row["status"], row["interval"], row["ranks"]) == ("yes", "ok", "ci", "0-1")
+    assert (row["verified"], row["status"], row["interval"], row["ranks"]) == ("yes", "ok", "within", "0-1")
 
 
 def test_a_stream_row_has_rates_and_no_latency() -> None:

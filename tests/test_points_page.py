@@ -57,8 +57,8 @@ def test_one_transport_shows_every_column() -> None:
     text = shown([log(pingpong(SAMPLES, size=1 << 20))])
     assert rows(text) == [["1_MiB", "1.003", "0.3", "1045", "7", "✓"]]
     header = text[: RULE.search(text).start()].splitlines()[-2:]  # type: ignore[union-attr]
-    assert header[0].split() == ["latency", "bandwidth"]
-    assert header[1].split() == ["size", "µs", "±", "%", "GB/s", "samples", "verified"]
+    assert header[0].split() == ["latency", "spread", "bandwidth"]
+    assert header[1].split() == ["size", "µs", "%", "GB/s", "samples", "verified"]
 
 
 def test_decimal_points_of_a_column_stand_in_one_line() -> None:
@@ -86,7 +86,7 @@ def test_transports_stand_side_by_side_in_one_row_a_size() -> None:
     assert "all verified" in text
 
 
-@pytest.mark.parametrize(("columns", "blocks"), [(60, 3), (80, 2), (250, 1)])
+@pytest.mark.parametrize(("columns", "blocks"), [(60, 3), (80, 3), (250, 1)])
 def test_transports_that_do_not_fit_go_into_further_blocks(
     monkeypatch: pytest.MonkeyPatch, columns: int, blocks: int
 ) -> None:
@@ -224,7 +224,7 @@ def test_nothing_verified_is_told() -> None:
 def test_the_fewest_observations_are_marked() -> None:
     text = shown([log(pingpong([1e-6, 1.1e-6])), log(pingpong([1.2e-6, 1.3e-6]))])
     assert rows(text)[0][2].startswith("(")
-    assert "range of fewer than 6 launches, too few for a 95 % CI" in text
+    assert "range of fewer than 3 launches, too few for a 95 % CI" in text
 
 
 def test_one_batch_has_no_interval() -> None:
@@ -282,9 +282,46 @@ def test_the_fastest_transport_is_told_by_size_and_changes_only_where_intervals_
         sizes = (8, 64, 512)
         return [pingpong([m * s for s in SAMPLES], size, name) for size, m in zip(sizes, microseconds, strict=True)]
 
-    assert "fastest: a from 8 B, b from 512 B" in shown([log(*points("a", 1, 1.001, 9), *points("b", 2, 1, 3))])
-    assert "fastest: a at every size" in shown([log(*points("a", 1, 1, 3), *points("b", 2, 1.001, 3.001))])
+    assert "fastest, within one launch: a from 8 B, b from 512 B" in shown(
+        [log(*points("a", 1, 1.001, 9), *points("b", 2, 1, 3))]
+    )
+    assert "fastest, within one launch: a at every size" in shown(
+        [log(*points("a", 1, 1, 3), *points("b", 2, 1.001, 3.001))]
+    )
     assert "fastest" not in shown([log(*points("a", 1, 1, 1))])
+
+
+def test_transports_that_none_is_shown_to_beat_share_the_first_place() -> None:
+    text = shown([log(*(pingpong(SAMPLES, size, name) for size in (8, 64) for name in ("a", "b")))])
+    assert "fastest, within one launch: a or b at every size (or: the difference is not significant)" in text
+
+
+def test_single_samples_and_two_launches_name_no_fastest() -> None:
+    one = log(*(pingpong([time], 8, name) for name, time in (("a", 1e-6), ("b", 9e-6))))
+    for logs in ([one], [one, one]):
+        assert "not shown: there is no 95 % CI, repeat with --launches 6" in shown(logs)
+
+
+def test_verdicts_over_launches_follow_the_ratios_within_each() -> None:
+    launches = [
+        log(*(pingpong([time * speed] * 6, 8, name) for name, time in (("a", 1.05e-6), ("b", 1e-6))))
+        for speed in (1.0, 1.4, 0.9, 1.2, 1.1, 1.3)
+    ]
+    text = shown(launches)
+    assert "fastest: b at every size" in text
+    assert "over 6 launches" in text
+    assert "spread" not in text
+
+
+def test_groups_of_launches_are_told_with_their_values_and_shares() -> None:
+    text = shown([log(pingpong([time] * 6)) for time in [0.35e-6] * 9 + [0.11e-6] * 3])
+    assert "host: the launches fall into groups: 8 B 0.110 µs in 3 of 12 launches, 0.350 µs in 9" in text
+
+
+def test_one_launch_has_a_spread_and_no_plus_minus() -> None:
+    text = shown([log(pingpong(SAMPLES))])
+    assert "±" not in text
+    assert "spread: 95 % confidence interval (CI) of the median within one launch; other launches may differ" in text
 
 
 def test_findings_sum_up_each_transport() -> None:
@@ -316,7 +353,7 @@ def test_few_samples_that_missed_the_interval_are_one_sentence_for_all_transport
         render([one], BENCHMARKS, format_name, io.StringIO(), err=err)
         assert err.getvalue().splitlines()[-1] == f"volley: {said}"
     apart = [log(pingpong([time * (1 + launch / 10) for time in wide], ended_by="few")) for launch in range(7)]
-    assert "repeat with --launches 14 for" in shown(apart)
+    assert "not reached with 7 launches at 8 B" in shown(apart)
 
 
 def test_drift_interruptions_and_missing_launches_are_warned_of() -> None:

@@ -11,7 +11,6 @@ from example_records import golden, log, pingpong, plan, stream, transport
 from volley.benchmarks.pingpong.records import PingPong
 from volley.benchmarks.points.results import PointResult, PointSeries, baseline, curves, results, tables
 from volley.run.records import Mismatch, Sampling
-from volley.statistics.estimates import FEWEST
 
 SIX = [1.0e-6, 1.1e-6, 1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6]
 
@@ -96,10 +95,29 @@ def test_launches_of_one_plan_are_one_series_whatever_their_launch_facts() -> No
     assert (point.time.low, point.time.high) == pytest.approx((1e-6, 6e-6))
 
 
-def test_few_launches_have_a_range_only() -> None:
-    point = only(*(log(pingpong([1e-6 * (number + 1)] * 9)) for number in range(5)))
+@pytest.mark.parametrize(("count", "kind"), [(1, "within"), (2, "range"), (3, "ci")])
+def test_an_interval_over_launches_needs_three_of_them(count: int, kind: str) -> None:
+    point = only(*(log(pingpong([1e-6 * (number + 1)] * 9)) for number in range(count)))
     assert point.time is not None
-    assert point.time.kind == "range"
+    assert point.time.kind == kind
+
+
+def test_a_speedup_over_launches_is_formed_within_each() -> None:
+    factors = [1.0, 1.5, 0.8, 1.2, 0.9, 1.1]
+    launches = [
+        log(pingpong([4e-6 * each] * 6, name="staged/pageable"), pingpong([2e-6 * each] * 6, name="aware"))
+        for each in factors
+    ]
+    found = of(results(launches)[0], "aware").speedup
+    assert found is not None
+    assert found.bounds == pytest.approx((2.0, 2.0))
+    assert (found.estimate.count, found.estimate.kind, found.shown) == (6, "ci", True)
+
+
+def test_launches_that_fall_into_groups_are_told_apart() -> None:
+    times = [0.35e-6] * 9 + [0.11e-6] * 3
+    point = only(*(log(pingpong([time] * 6)) for time in times))
+    assert [(group.median, group.launches[0]) for group in point.groups] == [(0.11e-6, 10), (0.35e-6, 1)]
 
 
 def test_other_plans_are_other_series() -> None:
@@ -148,9 +166,14 @@ def test_launches_that_agree_settle_what_the_samples_of_each_did_not(
     ended_by: Literal["few", "time"], kind: str
 ) -> None:
     wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
-    launches = [log(pingpong(wide, ended_by=ended_by)) for _ in range(FEWEST)]
-    assert remarks(only(*launches[1:]))[kind] == pytest.approx(1 / 11)
+    launches = [log(pingpong(wide, ended_by=ended_by)) for _ in range(3)]
+    assert remarks(only(*launches[:1]))[kind] == pytest.approx(1 / 11)
     assert remarks(only(*launches)) == {}
+
+
+def test_launches_that_differ_by_more_than_asked_say_so_however_well_each_was_sampled() -> None:
+    launches = [log(pingpong([1e-6 * (1 + number / 10)] * 9)) for number in range(6)]
+    assert remarks(only(*launches))["wide"] == pytest.approx(0.2)
 
 
 def test_drift_is_remarked_from_twice_the_interval_on() -> None:
@@ -228,8 +251,9 @@ def test_a_speedup_is_over_staged_pageable_and_bounded_by_both_intervals() -> No
     one = series(*points("host", 1e-6), *points("staged/pinned", 4e-6), *points("staged/pageable", 8e-6))
     found = of(one, "host").speedup
     assert found is not None
-    assert (found.over, found.ratio) == ("staged/pageable", pytest.approx(8))
-    assert (found.low, found.high) == pytest.approx((8 * 0.997 / 1.003, 8 * 1.003 / 0.997))
+    assert (found.over, found.estimate.median) == ("staged/pageable", pytest.approx(8))
+    assert found.bounds == pytest.approx((8 * 0.997 / 1.003, 8 * 1.003 / 0.997))
+    assert found.estimate.kind == "within"
     assert found.shown
     assert of(one, "staged/pageable").speedup is None
 
@@ -238,7 +262,7 @@ def test_without_pageable_the_first_staged_transport_is_the_baseline() -> None:
     one = series(*points("host", 1e-6), *points("staged/pinned", 4e-6), *points("staged/pipelined", 2e-6))
     found = of(one, "staged/pipelined").speedup
     assert found is not None
-    assert (found.over, found.ratio) == ("staged/pinned", pytest.approx(2))
+    assert (found.over, found.estimate.median) == ("staged/pinned", pytest.approx(2))
 
 
 def test_a_baseline_that_measured_nothing_is_none() -> None:
@@ -278,14 +302,14 @@ def test_single_observations_have_a_ratio_without_bounds() -> None:
     one = series(pingpong([8e-6], 8, "staged/pageable"), pingpong([2e-6], 8, "aware"))
     found = of(one, "aware").speedup
     assert found is not None
-    assert (found.ratio, found.low, found.high) == (pytest.approx(4), None, None)
+    assert (found.estimate.median, found.bounds, found.shown) == (pytest.approx(4), None, False)
 
 
 def test_streams_are_compared_by_their_bandwidth() -> None:
     slow = stream([4.0] * 6, [8.0] * 6, transport="staged/pageable")
     found = of(series(slow, stream([2.0] * 6, [1.0] * 6, transport="aware")), "aware").speedup
     assert found is not None
-    assert found.ratio == pytest.approx(4)
+    assert found.estimate.median == pytest.approx(4)
 
 
 def test_tables_keep_what_cannot_be_compared_apart() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from volley.report.model import Cell
-from volley.statistics.estimates import Estimate
+from volley.statistics.estimates import Estimate, Kind
 
 
 def scaled(value: float | None, factor: float) -> float | None:
@@ -12,9 +12,18 @@ def scaled(value: float | None, factor: float) -> float | None:
 
 
 def plus_minus(time: Estimate | None) -> Cell:
-    """Return the half width in per cent with one decimal; in parentheses if it is a range of too few observations."""
+    """Return the half width of a CI over launches in per cent with one decimal; other bounds are in parentheses."""
+    return _half_width(time, "ci")
+
+
+def spread(time: Estimate | None) -> Cell:
+    """Return the half width of the CI within one launch, in the same way."""
+    return _half_width(time, "within")
+
+
+def _half_width(time: Estimate | None, plain: Kind) -> Cell:
     if time is None or time.kind == "single":
         return Cell()
     per_cent = time.half_width * 100
     shown = f"{per_cent:.1f}" if per_cent >= 0.05 else "<0.1"
-    return Cell(per_cent, text=shown if time.kind == "ci" else f"({shown})")
+    return Cell(per_cent, text=shown if time.kind == plain else f"({shown})")

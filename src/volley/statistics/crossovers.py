@@ -1,7 +1,8 @@
 """Crossovers between curves over message sizes, and N½, the size at which a curve reaches half of its peak rate.
 
-A curve is an estimate of the time at each size.  One of two curves is faster at a size if their 95 % intervals are
-disjoint; if they overlap, or if either has no interval, neither is.
+A curve holds the times of the launches at each size.  One of two curves is faster at a size if the whole 95 % interval
+of the ratio of their times, formed within each launch, lies on one side of 1; if it includes 1, or if there is no
+interval, neither is.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from volley.statistics.estimates import Estimate
 from volley.statistics.hockney import FEWEST_SIZES
+from volley.statistics.launches import Repeated, ratio, shown_above_one
 
-Curve = Mapping[int, Estimate]
+Curve = Mapping[int, Repeated]
 """Seconds by message size in bytes."""
 
 
 @dataclass(frozen=True)
 class Crossover:
-    """A size at which the order of two curves changes; on both sides the intervals are disjoint."""
+    """A size at which the order of two curves changes; on both sides the difference is significant."""
 
     faster: str
     slower: str
@@ -43,18 +44,13 @@ def _between(first: str, second: str, curves: Mapping[str, Curve]) -> Iterator[C
     one, other = curves[first], curves[second]
     leads: list[tuple[int, str]] = []
     for size in sorted(one.keys() & other.keys()):
-        if apart(one[size], other[size]):
+        if shown_above_one(ratio(other[size], one[size])):
             leads.append((size, first))
-        elif apart(other[size], one[size]):
+        elif shown_above_one(ratio(one[size], other[size])):
             leads.append((size, second))
     changes = [(before, after) for before, after in pairwise(leads) if before[1] != after[1]]
     for number, ((last_bytes, slower), (from_bytes, faster)) in enumerate(changes, start=1):
         yield Crossover(faster, slower, last_bytes, from_bytes, final=number == len(changes), again=number > 1)
-
-
-def apart(fast: Estimate, slow: Estimate) -> bool:
-    """Return whether the 95 % interval of ``fast`` is entirely below that of ``slow``."""
-    return fast.kind == slow.kind == "ci" and fast.high < slow.low
 
 
 def half_bandwidth(sizes_bytes: Sequence[int], rates: Sequence[float]) -> float | None:

@@ -1,4 +1,6 @@
-"""Medians of samples and their confidence intervals by order statistics.
+"""Medians of independent observations, such as the samples of one launch, and their confidence intervals.
+
+``statistics.launches`` has the estimates over several launches.
 
 No distribution is assumed.  Two of the samples bound the interval of the median: the number of samples below the true
 median is Binomial(n, 1/2), so the r-th smallest and the r-th largest sample bracket the median with a probability of at
@@ -25,7 +27,7 @@ OUTLIER_DEVIATIONS = 14.826
 which are 1.4826 of them in a normal distribution; the threshold of hyperfine (sharkdp/hyperfine,
 src/outlier_detection.rs), after Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993."""
 
-Kind = Literal["ci", "range", "single"]
+Kind = Literal["ci", "within", "range", "single"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Estimate:
     high: float
     count: int
     kind: Kind
-    """``ci``: 95 % confidence interval; ``range``: range of too few observations; ``single``: one observation."""
+    """``ci``: 95 % confidence interval; ``within``: one of the samples of a single launch, which holds only within it;
+    ``range``: range of too few observations; ``single``: one observation."""
 
     @property
     def half_width(self) -> float:
@@ -85,17 +88,6 @@ def estimate(observations: Sequence[float]) -> Estimate:
     if rank > 0:
         return Estimate(middle, ordered[rank - 1], ordered[-rank], count, "ci")
     return Estimate(middle, ordered[0], ordered[-1], count, "range" if count > 1 else "single")
-
-
-def across_launches(launches: Sequence[Sequence[float]]) -> Estimate:
-    """Return the estimate over launches; the median of each launch is one observation.
-
-    The samples of one launch share the placement of pages, the cores and the clock frequency, so only several launches
-    show the variation between launches.  A single launch is estimated from its samples.
-    """
-    if len(launches) == 1:
-        return estimate(launches[0])
-    return estimate([median(samples) for samples in launches])
 
 
 def percentile(samples: Sequence[float], fraction: float) -> float | None:

@@ -16,6 +16,7 @@ from volley.run import notes
 from volley.run.records import Status
 from volley.run.series import Series
 from volley.statistics.estimates import FEWEST
+from volley.statistics.launches import FEWEST_LAUNCHES
 from volley.text import count, join_words
 from volley.units import format_sig
 
@@ -113,10 +114,12 @@ def _table(solutions: Sequence[Solution], processors: str) -> Table:
 def _meaning(solutions: Sequence[Solution]) -> str:
     kinds = {solution.time.kind for solution in solutions if solution.time}
     launches = max(len(solution.points) for solution in solutions)
-    over = f"over {launches} launches" if launches > 1 else "of batch means"
-    parts = [f"±: 95 % confidence interval of the median {over}"] if "ci" in kinds else []
+    parts = [f"±: 95 % confidence interval (CI) of the median over {launches} launches"] if "ci" in kinds else []
+    if "within" in kinds:
+        parts.append("(±): 95 % CI of the median of batch means within one launch; other launches may differ by more")
     if "range" in kinds:
-        parts.append(f"(±): range of fewer than {FEWEST} {'launches' if launches > 1 else 'batches'}")
+        fewer = f"{FEWEST_LAUNCHES} launches" if launches > 1 else f"{FEWEST} batches"
+        parts.append(f"(±): range of fewer than {fewer}")
     compulsory = f"compulsory: {solutions[0].compulsory_bytes} B an update, 10^9 B/s"
     return "; ".join([*parts, "updates: 10^9 points a second", compulsory])
 

@@ -18,7 +18,8 @@ from typing import Literal
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
 from volley.run.run_log import RunLog
 from volley.run.series import Series, series_of
-from volley.statistics.estimates import Estimate, across_launches, median
+from volley.statistics.estimates import Estimate, median
+from volley.statistics.launches import over_launches
 
 FLOPS = 5
 """Floating-point operations an update, as NVIDIA's example counts them: three additions, a multiplication and the
@@ -87,7 +88,7 @@ class Solution:
             [elapsed_s / many for elapsed_s, many in zip(point.batch_s, point.batch_iterations, strict=True)]
             for point in self.measured
         ]
-        return across_launches([each[1:] or each for each in means]) if means else None
+        return over_launches([each[1:] or each for each in means]) if means else None
 
     @property
     def iteration_s(self) -> float | None:

@@ -16,15 +16,17 @@ from volley.benchmarks.points.results import (
     baseline,
     by_transport,
     curves,
+    one_launch,
     overtakes,
     tables,
 )
-from volley.report.cells import plus_minus, scaled
+from volley.report.cells import plus_minus, scaled, spread
 from volley.report.model import EMPTY, Cell, Column, Data, Report, Row, Table
 from volley.run.notes import heading, not_mpi
 from volley.run.plan import Plan
 from volley.statistics.estimates import FEWEST
 from volley.statistics.hockney import POOR, Fit
+from volley.statistics.launches import FEWEST_LAUNCHES, FIRST_LOOK
 from volley.units import approximate_size, format_sig, format_size
 
 NOT_MPI = "*"
@@ -62,6 +64,8 @@ def _verified(point: PointResult) -> Cell | bool | None:
 
 
 PLUS_MINUS = PointColumn("", "± %", lambda point: plus_minus(point.time))
+SPREAD = PointColumn("spread", "%", lambda point: spread(point.time))
+"""Takes the place of ± where there is one launch: what another launch would find is not known."""
 BANDWIDTH = PointColumn("bandwidth", "GB/s", lambda point: scaled(point.bandwidth_Bps, 1e-9))
 SAMPLES = PointColumn("samples", "", lambda point: point.samples)
 VERIFIED = PointColumn("verified", "", _verified)
@@ -99,7 +103,9 @@ def _tables(points: list[PointResult], result: PointSeries, spec: PageSpec) -> I
 def _points(points: list[PointResult], result: PointSeries, spec: PageSpec) -> Table:
     plan, names = result.series.plan, by_transport(points)
     alone = len(names) == 1
-    columns = (spec.alone if alone else spec.side_by_side)(points[0], plan)
+    columns = list((spec.alone if alone else spec.side_by_side)(points[0], plan))
+    if PLUS_MINUS in columns and one_launch(points):
+        columns[columns.index(PLUS_MINUS)] = SPREAD
     sizes = sorted({point.size_bytes for point in points})
     rows: list[list[Cell]] = [[Cell(format_size(size))] for size in sizes]
     for those in names.values():
@@ -133,14 +139,19 @@ def _legend(
     kinds: set[str] = {point.time.kind for point in points if point.time}
     if not kinds:
         return []
-    bounded = PLUS_MINUS in columns
     launches = max(point.launches for point in points)
     parts = [spec.about(points[0], plan, kinds)]
-    if bounded and "ci" in kinds:
-        parts.append(f"±: 95 % confidence interval (CI) of the median{f' over {launches} launches' * (launches > 1)}")
-    if bounded and "range" in kinds:
-        of = "launches" if launches > 1 else "samples"
-        parts.append(f"(±): range of fewer than {FEWEST} {of}, too few for a 95 % CI")
+    if PLUS_MINUS in columns and "ci" in kinds:
+        parts.append(f"±: 95 % confidence interval (CI) of the median over {launches} launches")
+    if PLUS_MINUS in columns and kinds & {"range", "within"}:
+        parts.append(f"(±): range of fewer than {FEWEST_LAUNCHES} launches, too few for a 95 % CI")
+    if SPREAD in columns and "within" in kinds:
+        parts.append(
+            "spread: 95 % confidence interval (CI) of the median within one launch; other launches may differ by more, "
+            f"--launches {FIRST_LOOK} shows by how much"
+        )
+    if SPREAD in columns and "range" in kinds:
+        parts.append(f"(spread): range of fewer than {FEWEST} samples, too few for a 95 % CI")
     if any(column.unit == "GB/s" for column in columns):
         parts.append("GB/s: 10^9 B/s")
     checked = {point.verified for point in points if point.time and point.rate}
@@ -166,9 +177,9 @@ def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Ta
     # A name with a variant has two lines: ``staged/`` and ``pinned``.
     columns = [Column(name.replace("/", "/\n", 1) + _mark(name, result), "×") for name in names]
     rows = [[Cell(format_size(size)), *(_factor(found.get((name, size))) for name in names)] for size in sizes]
-    legend = [f"×: speed-up over {baseline(points)}"]
+    legend = [f"×: speed-up over {baseline(points)}{' within one launch' * one_launch(points)}"]
     if not all(one.shown for one in found.values()):
-        legend.append("~: the CIs overlap, so the difference is not significant")
+        legend.append("~: the difference is not significant")
     if any(_mark(name, result) for name in names):
         legend.append(f"{NOT_MPI} not MPI")
     yield Table([Column("size"), *columns], rows, legend=["; ".join(legend)])
@@ -178,8 +189,9 @@ def _factor(speedup: Speedup | None) -> Cell:
     """Return the cell of a speed-up, with a tilde if it does not differ significantly from 1."""
     if speedup is None:
         return EMPTY
-    shown = format_sig(speedup.ratio, 3)
-    return Cell(speedup.ratio, text=shown) if speedup.shown else Cell(speedup.ratio, "dim", f"~{shown}")
+    ratio = speedup.estimate.median
+    shown = format_sig(ratio, 3)
+    return Cell(ratio, text=shown) if speedup.shown else Cell(ratio, "dim", f"~{shown}")
 
 
 def _lines(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table]:
@@ -235,10 +247,12 @@ COLUMNS = (
     "verified", "status", "benchmark", "direction", "window", "ranks", "launches", "interval", "bandwidth_low_GBps",
     "bandwidth_high_GBps", "forward_GBps", "backward_GBps", "messages_timed", "messages_verified", "ended_by",
     "cold_us", *_PERCENTILES, "reason", "speedup", "speedup_low", "speedup_high", "speedup_over",
+    "speedup_interval",
 )  # fmt: skip
 """The first nine columns and their order are a stable interface.  ``cold_us`` is half of the first round trip on fresh
-buffers, or the first window.  ``interval`` is the kind of the bounds: a 95 % confidence interval (``ci``), the
-``range`` of too few observations, or a ``single`` observation."""
+buffers, or the first window.  ``interval`` is the kind of the bounds: a 95 % confidence interval over launches
+(``ci``), one that holds only ``within`` the single launch, the ``range`` of too few observations, or a ``single``
+observation."""
 
 
 _AS_THEY_ARE = (
@@ -268,10 +282,12 @@ def _row(point: PointResult) -> dict[str, Any]:
         "line_rate_GBps": scaled(point.line_rate_Bps, 1e-9),
         "cold_us": scaled(point.cold_s, 1e6),
         **{key: scaled(point.tail_s.get(name), 1e6) for key, name in _PERCENTILES.items()},
-        "speedup": speedup and speedup.ratio,
-        "speedup_low": speedup and speedup.low,
-        "speedup_high": speedup and speedup.high,
+        "speedup": speedup and speedup.estimate.median,
+        "speedup_low": speedup and speedup.bounds and speedup.bounds[0],
+        "speedup_high": speedup and speedup.bounds and speedup.bounds[1],
         "speedup_over": speedup and speedup.over,
+        "speedup_interval": speedup and speedup.estimate.kind,
+        "groups": [{"time_us": group.median * 1e6, "launches": group.launches} for group in point.groups],
         "remarks": point.remarks,
     }
 

@@ -18,8 +18,9 @@ from volley.run.records import Mismatch, Transport
 from volley.run.run_log import RunLog
 from volley.run.series import Series, series_of
 from volley.statistics.crossovers import Crossover, crossovers, half_bandwidth
-from volley.statistics.estimates import FEWEST, Estimate, across_launches, drift, estimate, median, outliers, percentile
+from volley.statistics.estimates import Estimate, drift, median, outliers, percentile
 from volley.statistics.hockney import Fit, fit
+from volley.statistics.launches import Group, Repeated, groups, over_launches, ratio, shown_above_one
 
 TAIL_FRACTIONS = {"p90": 0.90, "p99": 0.99, "p99.9": 0.999}
 """The percentiles shown under ``--tail``, where a sample is one exchange."""
@@ -42,9 +43,10 @@ class Remark:
 
     kind: Literal["wide", "few", "drift", "outliers", "partly"]
     value: float
-    """``wide``: half width of the CI at the time limit; ``few``: half width of the CI of the minimum number of samples;
-    ``drift``: change from the first to the last third; ``outliers``: fraction of the samples; ``partly``: number of
-    launches without the point.  All but the last are fractions."""
+    """``wide``: half width of the CI over launches, or of the CI within a single launch at the time limit; ``few``: half
+    width of the CI of the minimum number of samples of a single launch; ``drift``: change from the first to the last
+    third; ``outliers``: fraction of the samples; ``partly``: number of launches without the point.  All but the last
+    are fractions."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +69,18 @@ class Speedup:
 
     over: str
     """The name of the baseline."""
-    ratio: float
-    """The baseline's time / this time."""
-    low: float | None
-    high: float | None
-    """Bounds from both 95 % CIs, with at least 90 % confidence; ``None`` if either point has no CI."""
+    estimate: Estimate
+    """The baseline's time / this time, formed within each launch."""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The interval; ``None`` if there are too few launches or samples for one."""
+        return (self.estimate.low, self.estimate.high) if self.estimate.kind in ("ci", "within") else None
 
     @property
     def shown(self) -> bool:
-        """False if the CIs overlap: then the difference is not significant."""
-        return self.low is None or self.high is None or not self.low <= 1 <= self.high
+        """True if the difference is significant: the whole interval of the ratio lies on one side of 1."""
+        return self.bounds is not None and not self.bounds[0] <= 1 <= self.bounds[1]
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,8 @@ class PointResult:
     """``None``: a round trip of one message; half of it is the latency."""
     reason: str | None = None
     mismatch: Mismatch | None = None
-    time: Estimate | None = None
-    """Half round trip, or one window; for ``bi`` the slower direction of each sample.  In seconds."""
+    repeated: Repeated | None = None
+    """Half round trip, or one window, of each launch; for ``bi`` the slower direction of each sample.  In seconds."""
     forward_Bps: float | None = None
     backward_Bps: float | None = None
     rate: Rate | None = None
@@ -111,6 +115,16 @@ class PointResult:
     """Over the baseline (``baseline``); ``None`` if there is none or either point has no numbers."""
     line_rate: LineRate | None = None
     """``None`` if unknown."""
+
+    @property
+    def time(self) -> Estimate | None:
+        """Seconds, over all launches; of the samples if there is one launch."""
+        return self.repeated.estimate if self.repeated else None
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups into which the launches fall; empty if they form one."""
+        return groups(self.repeated.medians) if self.repeated else ()
 
     @property
     def latency(self) -> Estimate | None:
@@ -181,6 +195,11 @@ def by_transport(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
     return found
 
 
+def one_launch(points: Iterable[PointResult]) -> bool:
+    """Return whether no point was measured in more than one launch; then verdicts hold only within it."""
+    return max((point.launches for point in points), default=0) <= 1
+
+
 def baseline(points: Iterable[PointResult]) -> str | None:
     """Return the baseline of speed-ups: ``BASELINE``, or else the first staged transport; ``None`` without one."""
     staged = [point.transport for point in points if point.rate and point.transport.startswith("staged/")]
@@ -190,17 +209,21 @@ def baseline(points: Iterable[PointResult]) -> str | None:
 def _compared(points: list[PointResult]) -> list[PointResult]:
     """Add the speed-up over the baseline to the points of one table."""
     over = baseline(points)
-    times = {point.size_bytes: point.time for point in points if point.transport == over}
+    times = {point.size_bytes: point.repeated for point in points if point.transport == over}
     return [replace(point, speedup=_speedup(point, over, times.get(point.size_bytes))) for point in points]
 
 
-def _speedup(point: PointResult, over: str | None, slow: Estimate | None) -> Speedup | None:
-    fast = point.time
+def _speedup(point: PointResult, over: str | None, slow: Repeated | None) -> Speedup | None:
+    fast = point.repeated
     if over is None or point.transport == over or slow is None or fast is None or point.rate is None:
         return None
-    bounded = fast.kind == slow.kind == "ci"
-    low, high = (slow.low / fast.high, slow.high / fast.low) if bounded else (None, None)
-    return Speedup(over, slow.median / fast.median, low, high)
+    found = ratio(slow, fast)
+    return Speedup(over, found) if found else None
+
+
+def shown_faster(fast: PointResult, slow: PointResult) -> bool:
+    """Return whether one point takes significantly less time than another, compared within each launch."""
+    return bool(fast.repeated and slow.repeated and shown_above_one(ratio(slow.repeated, fast.repeated)))
 
 
 def _line_rate(point: PointResult, series: Series) -> LineRate | None:
@@ -218,21 +241,23 @@ def _line_rate(point: PointResult, series: Series) -> LineRate | None:
 
 def summarise(series: Series) -> list[PointResult]:
     """Summarise the points of all launches of a series, ordered by transport and size."""
-    found: dict[tuple[object, ...], list[PointRecord]] = {}
-    for point in (point for log in series.logs for point in log.of(PointRecord)):
-        identity = (type(point), point.transport, tuple(point.ranks), point.size_bytes, point.flow)
-        found.setdefault(identity, []).append(point)
+    found: dict[tuple[object, ...], dict[int, PointRecord]] = {}
+    for launch, log in enumerate(series.logs, start=1):
+        for point in log.of(PointRecord):
+            identity = (type(point), point.transport, tuple(point.ranks), point.size_bytes, point.flow)
+            found.setdefault(identity, {})[launch] = point
     order = {name: number for number, name in enumerate(series.transports)}
     summaries = [_summary(points, series) for points in found.values()]
     return sorted(summaries, key=lambda point: (order.get(point.transport, len(order)), point.size_bytes))
 
 
-def _summary(points: list[PointRecord], series: Series) -> PointResult:
+def _summary(by_launch: Mapping[int, PointRecord], series: Series) -> PointResult:
+    points = list(by_launch.values())
     first = points[0]
     # The point failed if it failed in any launch; it is skipped only if every launch skipped it.
     deciding = min(points, key=lambda point: ("failed", "ok", "skipped").index(point.status))
     status = deciding.status
-    measured = [point for point in points if point.status == "ok" and point.times_s]
+    measured = {launch: point for launch, point in by_launch.items() if point.status == "ok" and point.times_s}
     direction, window = first.flow
     facts = PointResult(
         benchmark=str(first.__struct_config__.tag),
@@ -247,7 +272,7 @@ def _summary(points: list[PointRecord], series: Series) -> PointResult:
         messages_timed=sum(point.messages_timed for point in points),
         messages_verified=sum(point.messages_verified for point in points),
         launches=len(measured),
-        samples=sum(len(point.times_s) for point in measured),
+        samples=sum(len(point.times_s) for point in measured.values()),
         ended_by=deciding.ended_by,
     )
     if status != "ok" or not measured:
@@ -256,10 +281,11 @@ def _summary(points: list[PointRecord], series: Series) -> PointResult:
     return _with_numbers(facts, measured, series)
 
 
-def _with_numbers(facts: PointResult, measured: list[PointRecord], series: Series) -> PointResult:
+def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], series: Series) -> PointResult:
     """Add times, rates and remarks."""
     sampling = series.plan.sampling if series.plan else None
-    time = across_launches([point.times_s for point in measured])
+    repeated = Repeated.of({launch: point.times_s for launch, point in by_launch.items()})
+    time, measured = repeated.estimate, list(by_launch.values())
     colds = [point.cold_s for point in measured if point.cold_s is not None]
     one_way = facts.size_bytes * (facts.window or 1)
     transport = series.transports.get(facts.transport)
@@ -268,18 +294,18 @@ def _with_numbers(facts: PointResult, measured: list[PointRecord], series: Serie
         both_ways = [point.each_way_s for point in measured if point.each_way_s]
         rate = Rate.of(2 * one_way if both_ways else one_way, time)
         if both_ways:
-            forward, backward = (one_way / across_launches(times).median for times in zip(*both_ways, strict=True))
+            forward, backward = (one_way / over_launches(times).median for times in zip(*both_ways, strict=True))
     partly = len(series.logs) - len(measured)
     ci = sampling.ci if sampling and sampling.mode == "adaptive" else None
     return replace(
         facts,
-        time=time,
+        repeated=repeated,
         rate=rate,
         forward_Bps=forward,
         backward_Bps=backward,
         cold_s=median(colds) if colds else None,
         tail_s=_tail(measured) if sampling and sampling.tail else {},
-        remarks=(*(_remarks(measured, ci) if ci else ()), *([Remark("partly", partly)] if partly else ())),
+        remarks=(*(_remarks(measured, time, ci) if ci else ()), *([Remark("partly", partly)] if partly else ())),
         line_rate=_line_rate(facts, series),
     )
 
@@ -291,29 +317,19 @@ def _tail(measured: list[PointRecord]) -> dict[str, float]:
     return {**{name: value for name, value in found.items() if value is not None}, "max": max(samples)}
 
 
-def _remarks(measured: list[PointRecord], ci: float) -> Iterator[Remark]:
-    """Yield remarks on the quality of the samples; ``ci`` is the requested CI."""
+def _remarks(measured: list[PointRecord], time: Estimate, ci: float) -> Iterator[Remark]:
+    """Yield remarks on the quality of the launches and their samples; ``ci`` is the requested CI."""
     launches = [point.times_s for point in measured]
-    wide, few = (_widest(measured, ended_by) for ended_by in ("time", "few"))
-    if len(measured) >= FEWEST:  # the launches have a CI of their own
-        over_launches = across_launches(launches).half_width
-        wide, few = (over_launches if width else 0.0 for width in (wide, few))
-    if wide > ci:
-        yield Remark("wide", wide)
-    if few > ci:
-        yield Remark("few", few)
+    if time.half_width > ci and (len(measured) > 1 or measured[0].ended_by == "time"):
+        yield Remark("wide", time.half_width)
+    elif time.half_width > ci and measured[0].ended_by == "few":
+        yield Remark("few", time.half_width)
     drifted = max((drift(times) for times in launches), key=abs)
     if abs(drifted) > DRIFT_WORTH * ci:
         yield Remark("drift", drifted)
     share = max(outliers(times) / len(times) for times in launches)
     if share > OUTLIERS_WORTH:
         yield Remark("outliers", share)
-
-
-def _widest(measured: list[PointRecord], ended_by: str) -> float:
-    """Return the largest half width of the CIs of launches that ended in this way; 0 without such launches."""
-    ended = (point for point in measured if point.ended_by == ended_by)
-    return max((estimate(point.times_s).half_width for point in ended), default=0.0)
 
 
 # ------------------------------------------------------------------------------------------------------- curves
@@ -350,7 +366,7 @@ def overtakes(points: Sequence[PointResult]) -> list[Crossover]:
     """Return every crossover between the transports of one table, pair by pair, then by size."""
     return crossovers(
         {
-            name: {point.size_bytes: point.time for point in those if point.time}
+            name: {point.size_bytes: point.repeated for point in those if point.repeated}
             for name, those in _with_rates(points).items()
         }
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from volley.benchmarks.points.results import PointResult
+from volley.benchmarks.points.results import PointResult, shown_faster
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange, of_plan
 from volley.run.plan import Plan
 from volley.units import format_sig, format_size
@@ -90,7 +90,7 @@ def _inverted(lower: SizeRange, upper: SizeRange, points: Sequence[PointResult])
         (small, large)
         for small in _within(lower, points)
         for large in _within(upper, points)
-        if small.latency and large.latency and small.latency.low > large.latency.high
+        if small.latency and large.latency and shown_faster(large, small)
     ]
     if not slower:
         return

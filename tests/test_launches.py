@@ -1,0 +1,208 @@
+"""The interval over launches, ratios within launches, groups of launches."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from volley.statistics.estimates import Estimate, estimate
+from volley.statistics.launches import (
+    FIRST_LOOK,
+    NOMINAL,
+    Repeated,
+    enough,
+    groups,
+    of_observations,
+    over_launches,
+    ratio,
+    shown_above_one,
+)
+
+TIMES = st.floats(1e-9, 1e3)
+SIX = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5]
+
+
+def repeated(*medians: float, first: int = 1) -> Repeated:
+    return Repeated.of({launch: [value] for launch, value in enumerate(medians, start=first)})
+
+
+# ------------------------------------------------------------------------------------------------ intervals
+
+
+def test_each_launch_is_one_observation() -> None:
+    launches = [[1.0 * n, 1.1 * n, 0.9 * n] for n in range(1, 7)]
+    found = over_launches(launches)
+    assert (found.median, found.low, found.high, found.count, found.kind) == (3.5, 1.0, 6.0, 6, "ci")
+
+
+def test_one_launch_has_the_interval_of_its_samples_and_does_not_call_it_one_over_launches() -> None:
+    assert over_launches([SIX]) == replace(estimate(SIX), kind="within")
+    assert over_launches([SIX[:5]]) == estimate(SIX[:5])
+    assert over_launches([[1.0]]).kind == "single"
+
+
+def test_two_launches_have_no_interval() -> None:
+    assert of_observations([1.0, 2.0]) == Estimate(1.5, 1.0, 2.0, 2, "range")
+
+
+@pytest.mark.parametrize(("count", "part"), [(3, 1.5), (4, 0.4), (5, 0.125)])
+def test_the_range_of_few_launches_is_widened_on_a_logarithmic_scale(count: int, part: float) -> None:
+    found = of_observations([2.0 ** (step / (count - 1)) for step in range(count)])
+    assert found.kind == "ci"
+    assert (math.log2(found.low), math.log2(found.high)) == (pytest.approx(-part), pytest.approx(1 + part))
+
+
+def test_from_seven_launches_on_the_bounds_lie_between_two_of_them() -> None:
+    found = of_observations([float(number) for number in range(1, 9)])
+    assert 1 < found.low < 2
+    assert 7 < found.high < 8
+
+
+@pytest.mark.parametrize("count", [6, 7, 8, 9, 10, 12, 20, 45])
+def test_of_independent_launches_the_interval_covers_what_it_is_made_for(count: int) -> None:
+    """Of normal and of two-sided exponential logarithms: 4,000 draws are known to within 0.9 %."""
+    draw = random.Random(count)
+    for once in (lambda: draw.gauss(0, 1), lambda: draw.choice((-1, 1)) * draw.expovariate(1)):
+        hits = 0
+        for _ in range(4000):
+            found = of_observations([math.exp(once()) for _ in range(count)])
+            hits += found.low <= 1 <= found.high
+        assert hits / 4000 == pytest.approx(NOMINAL, abs=0.012)
+
+
+@pytest.mark.parametrize(("count", "least"), [(3, 0.95), (4, 0.95), (5, 0.95)])
+def test_of_few_independent_launches_it_covers_95_per_cent(count: int, least: float) -> None:
+    draw = random.Random(count)
+    hits = 0
+    for _ in range(4000):
+        found = of_observations([math.exp(draw.gauss(0, 1)) for _ in range(count)])
+        hits += found.low <= 1 <= found.high
+    assert hits / 4000 >= least
+
+
+@given(st.lists(TIMES, min_size=1, max_size=50))
+def test_bounds_enclose_the_median(observations: list[float]) -> None:
+    found = of_observations(observations)
+    assert found.low <= found.median <= found.high
+    assert found.count == len(observations)
+
+
+@given(TIMES, st.integers(3, 30))
+def test_equal_launches_have_an_interval_without_width(time: float, count: int) -> None:
+    found = of_observations([time] * count)
+    assert (found.low, found.high) == (time, time)
+
+
+# --------------------------------------------------------------------------------------------------- ratios
+
+
+def test_a_ratio_is_formed_launch_by_launch() -> None:
+    speeds = [1.0, 2.0, 3.0, 0.5, 1.5, 2.5]
+    found = ratio(repeated(*(2.2 * each for each in speeds)), repeated(*speeds))
+    assert found is not None
+    assert (found.median, found.low, found.high) == pytest.approx((2.2, 2.2, 2.2))
+    assert (found.count, found.kind) == (6, "ci")
+
+
+def test_launches_that_lack_one_of_the_two_do_not_count() -> None:
+    found = ratio(repeated(2.0, 2.0, 9.0), repeated(1.0, 1.0))
+    assert found is not None
+    assert (found.median, found.count, found.kind) == (2.0, 2, "range")
+    assert ratio(repeated(1.0), repeated(1.0, first=2)) is None
+
+
+def test_a_ratio_within_one_launch_has_the_bounds_of_both_intervals() -> None:
+    slow, fast = Repeated.of({1: [2 * each for each in SIX]}), Repeated.of({1: SIX})
+    found = ratio(slow, fast)
+    assert found is not None
+    assert (found.median, found.low, found.high) == pytest.approx((2.0, 2 * 1.0 / 1.5, 2 * 1.5 / 1.0))
+    assert found.kind == "within"
+
+
+def test_a_ratio_of_single_samples_shows_nothing() -> None:
+    found = ratio(repeated(9.0), repeated(1.0))
+    assert found is not None
+    assert found.kind == "single"
+    assert not shown_above_one(found)
+
+
+def test_two_launches_show_nothing_and_three_may() -> None:
+    assert not shown_above_one(ratio(repeated(9.0, 9.1), repeated(1.0, 1.0)))
+    assert shown_above_one(ratio(repeated(9.0, 9.1, 9.2), repeated(1.0, 1.0, 1.0)))
+
+
+@given(st.lists(st.tuples(st.floats(1e-6, 1e3), st.floats(1e-6, 1e3)), min_size=1, max_size=12))
+def test_the_ratio_the_other_way_round_is_the_reciprocal(pairs: list[tuple[float, float]]) -> None:
+    one, other = repeated(*(pair[0] for pair in pairs)), repeated(*(pair[1] for pair in pairs))
+    there, back = ratio(one, other), ratio(other, one)
+    assert there is not None
+    assert back is not None
+    assert (1 / back.high, 1 / back.median, 1 / back.low) == pytest.approx((there.low, there.median, there.high))
+    assert not (shown_above_one(there) and shown_above_one(back))
+
+
+# --------------------------------------------------------------------------------------------------- groups
+
+
+def numbered(*medians: float) -> dict[int, float]:
+    return dict(enumerate(medians, start=1))
+
+
+def test_two_states_of_a_machine_are_told_with_their_launches() -> None:
+    draw = random.Random(1)
+    fast, slow = (0.11, 0.11, 0.112, 0.109), [0.35 * math.exp(draw.gauss(0, 0.03)) for _ in range(36)]
+    low, high = groups(numbered(*slow[:10], *fast, *slow[10:]))
+    assert low.launches == (11, 12, 13, 14)
+    assert low.median == 0.11
+    assert len(high.launches) == 36
+    assert high.median == pytest.approx(0.35, rel=0.03)
+
+
+def test_three_states_are_three_groups() -> None:
+    found = groups(numbered(*(level * (1 + step / 1000) for level in (1, 1.2, 10) for step in range(6))))
+    assert [round(group.median, 1) for group in found] == [1.0, 1.2, 10.0]
+
+
+def test_one_launch_apart_is_no_group() -> None:
+    assert groups(numbered(*[1.0] * 9, 5.0)) == ()
+
+
+def test_few_launches_and_small_differences_are_no_groups() -> None:
+    assert groups(numbered(1.0, 1.0, 2.0, 2.0, 2.0)) == ()
+    assert groups(numbered(*[1.0] * 10, *[1.04] * 10)) == ()
+    assert len(groups(numbered(*[1.0] * 10, *[1.06] * 10))) == 2
+
+
+@given(st.dictionaries(st.integers(1, 99), TIMES, max_size=40))
+def test_groups_share_the_launches_out_in_rising_order(medians: dict[int, float]) -> None:
+    found = groups(medians)
+    assert len(found) != 1
+    assert not found or sorted(launch for group in found for launch in group.launches) == sorted(medians)
+    for lower, upper in zip(found, found[1:], strict=False):
+        assert max(medians[launch] for launch in lower.launches) < min(medians[launch] for launch in upper.launches)
+
+
+# ----------------------------------------------------------------------------------------- when to stop launching
+
+
+def over(count: int, half_width: float) -> Estimate:
+    return Estimate(1.0, 1 - half_width, 1 + half_width, count, "ci")
+
+
+def test_a_run_goes_on_until_every_interval_is_as_narrow_as_asked() -> None:
+    assert enough([over(6, 0.009), over(6, 0.005)], 0.01)
+    assert not enough([over(6, 0.01), over(6, 0.011)], 0.01)
+
+
+def test_it_does_not_look_before_the_first_look_and_not_at_intervals_within_a_launch() -> None:
+    assert not enough([over(FIRST_LOOK - 1, 0.0)], 0.01)
+    assert not enough([replace(over(60, 0.0), kind="within")], 0.01)
+
+
+def test_no_result_is_not_enough() -> None:
+    assert not enough([], 0.01)
