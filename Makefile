@@ -4,6 +4,7 @@
 # make lint       style and types;  make format puts the style right
 # make bench      volley against its peers' methods
 # make bench-peers PEERS=DIR   volley beside other programs that you built into DIR, on GPUs (BENCH="--only links --budget 300")
+# make coverage   docs/method/coverage.md: how often intervals hold and verdicts are wrong, on recorded launches
 # make docs       generated files: schema/, docs/cli.md, docs/records.md, the figures that pages take from records and code
 # make pictures   docs/pictures/
 # make clean      remove what the build made;  make distclean removes the environments too
@@ -43,7 +44,7 @@ ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
   $(shell find cmake build_backend engine/src engine/apps engine/CMakeLists.txt engine/build.json.in -type f ! -name '*.pyc')
 FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
-.PHONY: run install test test-gpu ctest lint format bench bench-peers docs pictures clean distclean FORCE
+.PHONY: run install test test-gpu ctest lint format bench bench-peers coverage docs pictures clean distclean FORCE
 
 run: $(INSTALLED)
 	@$(VENV)/bin/volley $(ARGS)
@@ -142,6 +143,9 @@ bench: $(INSTALLED)
 bench-peers: $(INSTALLED)
 	@[ -d "$(PEERS)" ] || { echo "say where the other programs are: make bench-peers PEERS=DIR" >&2; exit 1; }
 	PYTHONPATH=bench $(VENV)/bin/python -m peers measure "$(PEERS)" -o build/peers.jsonl $(BENCH)
+
+coverage: $(INSTALLED)
+	PYTHONPATH=src $(VENV)/bin/python bench/coverage.py
 
 docs: $(INSTALLED)
 	PYTHONPATH=src $(VENV)/bin/python docs/make/generate.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -183,7 +184,7 @@ def test_groups_share_the_launches_out_in_rising_order(medians: dict[int, float]
     found = groups(medians)
     assert len(found) != 1
     assert not found or sorted(launch for group in found for launch in group.launches) == sorted(medians)
-    for lower, upper in zip(found, found[1:], strict=False):
+    for lower, upper in pairwise(found):
         assert max(medians[launch] for launch in lower.launches) < min(medians[launch] for launch in upper.launches)
 
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 from volley.statistics.estimates import median
@@ -75,9 +76,8 @@ def differences(first: Mapping[Key, Sequence[float]], second: Mapping[Key, Seque
     shapes = {(len(first[key]), len(second[key])) for key in keys}
     if len(shapes) > 1:
         raise ValueError("results have different numbers of launches")
-    here, there = shapes.pop()
-    deals = _deals(here, here + there)
-    columns = [_statistics([math.log(time) for time in (*first[key], *second[key])], deals) for key in keys]
+    ((here, _),) = shapes
+    columns = [_statistics([math.log(time) for time in (*first[key], *second[key])], here) for key in keys]
     largest = sorted(max(column) for column in zip(*columns, strict=True))
     return [
         Difference(key, median(second[key]) / median(first[key]), _share_above(column[0], largest))
@@ -94,10 +94,18 @@ def _deals(part: int, whole: int) -> tuple[tuple[int, ...], ...]:
     return (tuple(range(part)), *(tuple(draw.sample(range(whole), part)) for _ in range(MOST_DEALS - 1)))
 
 
-def _statistics(times: Sequence[float], deals: Sequence[tuple[int, ...]]) -> list[float]:
-    """Student's t without its sign, but for a constant factor: the difference of the means over the spread within."""
+@lru_cache(maxsize=64)
+def _pickers(part: int, whole: int) -> tuple[Callable[[Sequence[float]], Sequence[float]], ...]:
+    """Functions that pick the launches of each deal out of a list; one launch alone is a deal of its own."""
+    return tuple(
+        itemgetter(*deal) if part > 1 else itemgetter(slice(deal[0], deal[0] + 1)) for deal in _deals(part, whole)
+    )
+
+
+def _statistics(times: Sequence[float], part: int) -> list[float]:
+    """For each deal Student's t without its sign, but for a constant factor: the difference of the means over the
+    spread within the runs; ``part`` of the times belong to the first one."""
     count = len(times)
-    part = len(deals[0])
     middle = sum(times) / count
     off = [time - middle for time in times]
     squares = sum(each * each for each in off)
@@ -105,8 +113,8 @@ def _statistics(times: Sequence[float], deals: Sequence[tuple[int, ...]]) -> lis
     # Equal times leave nothing but rounding within the runs: a billionth of the time counts as none.
     least = count * 1e-18
     found = []
-    for deal in deals:
-        total = sum(off[number] for number in deal)
+    for picked in _pickers(part, count):
+        total = sum(picked(off))
         found.append(abs(total) * both / math.sqrt(max(squares - total * total * both, least)))
     return found
 
