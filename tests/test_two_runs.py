@@ -49,14 +49,20 @@ def test_a_change_of_less_than_one_per_cent_is_none() -> None:
     assert large.shown
 
 
-def test_four_launches_of_each_run_cannot_show_a_difference_and_five_can() -> None:
-    assert not comparable(4, 4)
-    assert comparable(5, 5)
+def test_five_launches_of_each_run_cannot_show_a_difference_and_six_can() -> None:
+    assert not comparable(5, 5)
+    assert comparable(6, 6)
     assert comparable(4, 8)
-    before = {8: [1.0, 1.01, 1.02, 1.03]}
-    (four,) = differences(before, {8: [9 * time for time in before[8]]})
-    assert four.probability == pytest.approx(2 / math.comb(8, 4))
-    assert not four.shown
+    before = {8: [1.0, 1.01, 1.02, 1.03, 1.04]}
+    (five,) = differences(before, {8: [9 * time for time in before[8]]})
+    assert five.probability == pytest.approx(2 / math.comb(10, 5))
+    assert not five.shown
+
+
+def test_an_outlying_launch_does_not_hide_a_change() -> None:
+    before = {8: [1.0, 1.001, 1.002, 1.003, 1.004, 1.005, 1.006, 3.0]}
+    (found,) = differences(before, {8: [1.05 * time for time in before[8]]})
+    assert found.shown
 
 
 def test_many_launches_are_dealt_out_by_lot_and_alike_each_time() -> None:

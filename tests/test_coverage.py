@@ -1,0 +1,104 @@
+"""The committed page of ``make coverage``: lines of it are computed again, and what they say is enough."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from volley.statistics.launches import of_observations
+
+
+def tool() -> ModuleType:
+    """bench/coverage.py, under a name that no installed package has."""
+    spec = importlib.util.spec_from_file_location("bench_coverage", Path(__file__).parents[1] / "bench" / "coverage.py")
+    assert spec
+    assert spec.loader
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+coverage = tool()
+PAGE = coverage.PAGE.read_text("utf-8")
+MACHINES = {machine.name: machine for machine in coverage.machines()}
+H200 = MACHINES["h200-x2"]
+
+
+def lines(title: str, machine: str = "h200-x2") -> list[list[str]]:
+    """The cells of a table of coverage, below the titles of its machine and of its part."""
+    part = PAGE[PAGE.index(f"## {machine}") :]
+    part = part[part.index(f"### {title}") :]
+    table = part[part.index("| launches") :].split("\n\n")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+def test_there_are_launches_enough_to_draw_from() -> None:
+    assert H200.launches == 44
+    assert len(H200.medians) == 90
+    assert len(H200.ratios) == 81
+
+
+def test_lines_of_the_page_are_what_the_records_give() -> None:
+    three = coverage.coverage_line(H200.medians, "h200-x2 times", "3", coverage.fixed(3), 3)
+    assert three in PAGE
+    assert coverage.within_line(H200) in PAGE
+    assert coverage.groups_line(8) in PAGE
+
+
+@pytest.mark.slow
+def test_a_line_about_two_runs_is_what_the_records_give() -> None:
+    assert coverage.two_runs_line(H200, 6, together=True) in PAGE
+
+
+@pytest.mark.parametrize("title", ["Times", "Ratios within a launch"])
+def test_the_printed_interval_covers_what_it_says(title: str) -> None:
+    several = [cells for cells in lines(title) if not cells[0].startswith("1,")]
+    assert len(several) == len(list(coverage.rules()))
+    for cells in several:
+        assert 93 <= float(cells[3].removesuffix(" %")) <= 99, cells
+        assert float(cells[4].removesuffix(" %")) >= 90, cells
+        assert cells[5].startswith("0 of"), cells
+
+
+def test_sweeps_are_seldom_called_different_and_planted_changes_are_found() -> None:
+    rows = lines("Two runs of the same thing")
+    assert len(rows) == 2 * len(coverage.COMPARED)
+    for cells in rows:
+        alarms, sweeps = (int(number) for number in re.findall(r"\d+", cells[2])[:2])
+        found, planted = (int(number) for number in re.findall(r"\d+", cells[4]))
+        assert alarms <= 0.05 * sweeps, cells
+        assert found >= 0.95 * planted, cells
+
+
+# ------------------------------------------------------------------------------------------------ the tool itself
+
+
+def test_a_run_stops_at_the_first_look_that_is_narrow_enough() -> None:
+    steady = [1.0, 1.001, 0.999, 1.0, 1.001, 0.999, *[5.0] * 6]
+    assert coverage.until(0.01)(steady) == of_observations(steady[:6])
+    restless = [1.0, 2.0] * 6
+    assert coverage.until(0.01)(restless).count == 12
+
+
+def test_an_interval_that_misses_is_counted() -> None:
+    times = {("host", 8): [1.0] * 30 + [2.0] * 14}
+    found = coverage.covered(times, lambda run: of_observations([3.0] * len(run)), 6, "", together=True)
+    assert (found.all, found.below) == (0.0, 1)
+    assert coverage.covered(times, coverage.fixed(6), 6, "", together=True).shares["host", 8] == pytest.approx(30 / 39)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_two_runs_have_no_launch_in_common(together: bool) -> None:
+    machine = coverage.Machine("", {("host", 8): [float(number) for number in range(44)]}, {})
+    draw = random.Random(1)
+    for _ in range(100):
+        one, other = (run["host", 8] for run in coverage._two(draw, machine, 10, together=together))
+        assert len({*one, *other}) == 20
+        if together:
+            assert list(one) == [one[0] + step for step in range(10)]
