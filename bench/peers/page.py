@@ -42,7 +42,7 @@ HOW = """\
   program, and rounds go through the whole table, so that a drift affects all programs.
 - A ratio is volley's number divided by the other program's number in the same round. The table shows the median over
   rounds and its 95 % interval, or the range of fewer than six rounds
-  ([method](method/README.md#the-confidence-interval-of-the-median)). The two columns before it are medians over all
+  ([method](method/README.md#what-an-interval-means)). The two columns before it are medians over all
   launches of each program; their quotient may differ from the median of the ratios.
   "in the median": the median meets the requirement, but the interval exceeds it.
 - The launcher starts programs with ranks in the environment and on the cores of volley's ranks: the same

@@ -72,16 +72,16 @@ def over_staging() -> Iterator[str]:
     ratios = []
     for size in RATIOS:
         found = points["aware"][size].speedup
-        if found and found.low and found.high:
-            bounds = f"{three_digits(found.low)}–{three_digits(found.high)}"
+        if found and found.bounds:
+            bounds = "–".join(three_digits(bound) for bound in found.bounds)
             as_fast = "" if ratios else f" as fast as `{found.over}`"
-            ratios.append(f"{three_digits(found.ratio)} ({bounds}) times{as_fast} at {format_size(size)}")
+            ratios.append(f"{three_digits(found.estimate.median)} ({bounds}) times{as_fast} at {format_size(size)}")
     overtaken = [
         one.from_bytes
         for one in overtakes([point for here in points.values() for point in here.values()])
         if one.final and one.faster == "aware" and one.slower.startswith("staged/")
     ]
     yield (
-        f"So `aware` is {join_words(ratios)}; in parentheses what the 95 % intervals of both leave. From "
+        f"So `aware` is {join_words(ratios)}; in parentheses what the 95 % intervals of both, within that launch, leave. From "
         f"{format_size(max(overtaken))} on it is faster than every `staged` variant."
     )

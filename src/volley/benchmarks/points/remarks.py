@@ -277,8 +277,8 @@ def _few(hits: Hits, plan: Plan) -> Iterator[str]:
     worst, remark = max(hits, key=lambda hit: hit[1].value)
     yield (
         f"only {FEWEST} samples (exchange > 50 ms), CI still wider than ±{plan.sampling.ci * 100:g} %: {where} "
-        f"(worst: ±{remark.value * 100:.1f} %, {place(worst)}): repeat with --launches {FIRST_LOOK} for a CI over launches, "
-        "or widen --ci"
+        f"(worst: ±{remark.value * 100:.1f} %, {place(worst)}): repeat with --launches {FIRST_LOOK} for a CI over "
+        "launches, or widen --ci"
     )
 
 
