@@ -82,6 +82,6 @@ def over_staging() -> Iterator[str]:
         if one.final and one.faster == "aware" and one.slower.startswith("staged/")
     ]
     yield (
-        f"So `aware` is {join_words(ratios)}; in parentheses what the 95 % intervals of both, within that launch, leave. From "
-        f"{format_size(max(overtaken))} on it is faster than every `staged` variant."
+        f"So `aware` is {join_words(ratios)}; in parentheses what the 95 % intervals of both, within that launch, "
+        f"leave. From {format_size(max(overtaken))} on it is faster than every `staged` variant."
     )

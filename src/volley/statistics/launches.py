@@ -38,7 +38,7 @@ FEWEST_LAUNCHES = min(WIDENED)
 
 FIRST_LOOK = 6
 """A run looks at its intervals from this number of launches on (``enough``).  Looks at three or four launches would
-stop where these happen to be close together: coverage over all rows fell to 93 %."""
+stop where these happen to be close together: of launches that followed each other, coverage fell to 93 %."""
 
 GROUPS_FROM = 6
 """The fewest launches in which groups are looked for: fewer fall into two halves by chance too often."""
@@ -164,9 +164,9 @@ def groups(medians: Mapping[int, float]) -> tuple[Group, ...]:
 
     On a logarithmic scale launches are two groups where the widest gap between neighbours, with ``SMALLEST_GROUP`` of
     them on either side, is more than 1 + 300 / n² times as wide as either side, and more than ``GROUPS_APART``.  Each
-    side is looked at again.  The factor (9.3 for six launches, 1.75 for 20) was fitted to simulated launches so that
-    fewer than one in five hundred points of one group are called two, whatever their distribution: normal, Laplace,
-    uniform or exponential (docs/method/coverage.md).
+    side is looked at again.  The factor (9.3 for six launches, 1.75 for 20) was fitted to simulated launches: of one
+    group, at most one point in five hundred is called two if logarithms are normal, Laplace or uniform, and one in two
+    hundred if they are exponential (docs/method/coverage.md).
     """
     ordered = sorted(medians, key=lambda launch: medians[launch])
     parts = _split(ordered, medians)
