@@ -212,7 +212,7 @@ def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:
 
 
 def _groups(points: Sequence[PointResult]) -> Iterator[str]:
-    """Say where the launches fall into groups, with the values and shares of each."""
+    """Report the groups into which launches fall, with their values and numbers of launches."""
     for transport, those in by_transport(point for point in points if point.groups).items():
         where = [f"{format_size(point.size_bytes)} {_shares(point)}" for point in those[:_MOST_GROUPS]]
         rest = [point.size_bytes for point in those[_MOST_GROUPS:]]
@@ -221,7 +221,7 @@ def _groups(points: Sequence[PointResult]) -> Iterator[str]:
 
 
 def _shares(point: PointResult) -> str:
-    """The groups of one point: ``0.110 µs in 4 of 40 launches, 0.350 µs in 36``."""
+    """Describe the groups of one point: ``0.110 µs in 4 of 40 launches, 0.350 µs in 36``."""
     shares = [f"{format_sig(each.median * 1e6, 3)} µs in {len(each.launches)}" for each in point.groups]
     return ", ".join([f"{shares[0]} of {point.launches} launches", *shares[1:]])
 

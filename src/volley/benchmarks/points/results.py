@@ -43,10 +43,10 @@ class Remark:
 
     kind: Literal["wide", "few", "drift", "outliers", "partly"]
     value: float
-    """``wide``: half width of the CI over launches, or of the CI within a single launch at the time limit; ``few``: half
-    width of the CI of the minimum number of samples of a single launch; ``drift``: change from the first to the last
-    third; ``outliers``: fraction of the samples; ``partly``: number of launches without the point.  All but the last
-    are fractions."""
+    """``wide``: half width of the CI over launches, or within a single launch at the time limit; ``few``: half width of
+    the CI of the minimum number of samples of a single launch; ``drift``: change from the first to the last third;
+    ``outliers``: fraction of the samples; ``partly``: number of launches without the point.  All but the last are
+    fractions."""
 
 
 @dataclass(frozen=True)
