@@ -14,8 +14,9 @@ from installations import CHECKOUT, QUICK, Installation, new_environment, pip_wh
 
 
 def pytest_sessionstart() -> None:
-    """Whoever started us in the background may have had us ignore Ctrl-C, and our children with us."""
+    """A shell that starts tests in the background, or nohup, makes them and their children ignore these signals."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -133,7 +133,7 @@ def test_json_has_every_cell() -> None:
     uni = [row for row in series["data"] if row["section"] == "uni"]
     assert [(row["first"], row["second"]) for row in uni] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert uni[1]["bandwidth_GBps"] == pytest.approx(394)
-    assert uni[1]["of_ceiling"] == pytest.approx(394 / 478.116, rel=1e-3)
+    assert uni[1]["of_line_rate"] == pytest.approx(394 / 478.116, rel=1e-3)
     assert [row["first"] for row in series["data"] if row["section"] == "host-to-gpu"] == ["host", "host"]
     assert series["gpus"][0]["device"]["uuid"] == made.uuid(0)
 
@@ -417,7 +417,8 @@ def test_an_engine_that_lacks_its_other_program(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path)))
     (tmp_path / "volley-engine-local").unlink()
     with pytest.raises(
-        MachineError, match=r"no program .*/volley-engine-local, which measures between GPUs: point VOLLEY_ENGINE"
+        MachineError,
+        match=r"the program .*/volley-engine-local, which measures between GPUs, does not exist: point VOLLEY_ENGINE",
     ):
         engine_path.local_engine_path()
 

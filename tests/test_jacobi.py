@@ -207,7 +207,7 @@ def test_the_grid_follows_the_ranks_of_a_foreign_launcher(volley: Command) -> No
 def test_formats(volley: Command) -> None:
     base = (*words((2, 1)), "--iterations", "120")
     (row,) = csv.DictReader(io.StringIO(volley(*base, "--format", "csv").out))
-    assert (row["exchange"], row["status"], row["iterations"]) == ("host", "ok", "120")
+    assert (row["transport"], row["status"], row["iterations"]) == ("host", "ok", "120")
     document = json.loads(volley(*base, "--format", "json").out)
     (solution,) = document["series"][0]["data"]
     assert solution["field_hash"] == row["field_hash"]

@@ -26,7 +26,7 @@ def test_every_pair_of_four_ranks_is_measured_and_verified(volley: Command, mode
     done = volley("matrix", "--ranks", "4", "--mode", mode, "--no-retest", "--format", "csv", *FEW)
     assert done.code == 0, done.err
     found = list(csv.DictReader(io.StringIO(done.out)))
-    pairs = [(int(row["first_rank"]), int(row["second_rank"])) for row in found if row["exercise"] == "pingpong"]
+    pairs = [(int(row["first_rank"]), int(row["second_rank"])) for row in found if row["pattern"] == "pingpong"]
     assert pairs == sorted((a, b) for a in range(4) for b in range(4) if a != b)
     assert {(row["status"], row["mode"]) for row in found} == {("ok", mode)}
     assert all(float(row["time_us"]) > 0 for row in found)

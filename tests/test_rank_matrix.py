@@ -245,7 +245,7 @@ def test_csv_has_a_row_a_pair() -> None:
     found = list(csv.DictReader(io.StringIO(out)))
     assert len(found) == 24
     slow = next(row for row in found if (row["first_rank"], row["second_rank"]) == ("0", "2"))
-    assert (slow["transport"], slow["kind"], slow["time_us"], slow["blamed"]) == ("host", "same socket", "2", "yes")
+    assert (slow["transport"], slow["kind"], slow["time_us"], slow["flagged"]) == ("host", "same socket", "2", "yes")
     assert float(slow["ratio_again"]) == 2
     assert found[-1]["bandwidth_GBps"] == "1048.576"
     assert err == ""
@@ -254,10 +254,10 @@ def test_csv_has_a_row_a_pair() -> None:
 def test_json_has_the_same_and_more() -> None:
     log = both(SLOW)
     (series,) = json.loads(shown(rounds(log, SLOW), "json")[0])["series"]
-    pairs = {(row["exercise"], row["first_rank"], row["second_rank"]): row for row in series["data"]}
+    pairs = {(row["pattern"], row["first_rank"], row["second_rank"]): row for row in series["data"]}
     slow = pairs["pingpong", 0, 2]
     assert slow["time_us"] == pytest.approx(2)
-    assert (slow["blamed"], slow["comparable_pairs"], slow["ratio_again"]) == (True, 10, 2.0)
+    assert (slow["flagged"], slow["comparable_pairs"], slow["ratio_again"]) == (True, 10, 2.0)
     assert pairs["stream", 0, 1]["bandwidth_GBps"] == pytest.approx((1 << 20) / 1e-6 / 1e9)
 
 

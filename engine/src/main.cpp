@@ -40,7 +40,7 @@ constexpr std::array benchmarks{
     BenchmarkEntry{"self_send", make_self_send},
 };
 
-// What the handlers below need to know of the run that broke off.
+// What the handlers below need to know of the run that ended early.
 struct Session {
   std::optional<Output> output;
   std::optional<Records> records;

@@ -194,7 +194,7 @@ def test_volley_outlives_the_ranks_that_srun_ends(volley: Volley) -> None:
     done = volley.run(*hanging, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
     assert done.returncode == 1
     said = done.stderr.splitlines()
-    assert any(line.startswith("volley: the run broke off: ") and "made no progress for 3 s" in line for line in said)
+    assert any(line.startswith("volley: the run was aborted: ") and "made no progress for 3 s" in line for line in said)
     assert any(line.startswith("records: ") for line in said)
     assert one_on_each_node(volley.records(complete=False))
 

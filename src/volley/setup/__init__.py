@@ -20,7 +20,7 @@ COMMAND = Command(
     help="""
     Get a CUDA-aware MPI in the cheapest way that works here, and prove it by a transfer.
 
-    No root is needed. What was finished before is not done again; a step that broke off is started over. Each step has
+    No root is needed. What was finished before is not done again; an interrupted step starts again. Each step has
     a log in PREFIX/.volley-setup/logs; the end of it is shown when the step fails.
     """,
     options=(SetupOptions,),

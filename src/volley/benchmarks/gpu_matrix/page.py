@@ -24,8 +24,8 @@ _COLORS = "green: from {:.0f} % of the best pair, yellow: below {:.0f} %, red: b
 )
 
 _COLUMNS = (
-    "section", "figure", "mover", "way", "direction", "size_bytes", "window", "first", "second", "peer_access",
-    "status", "samples", "time_us", "time_low_us", "time_high_us", "bandwidth_GBps", "of_ceiling", "ratio",
+    "section", "metric", "engine", "operation", "direction", "size_bytes", "window", "first", "second", "peer_access",
+    "status", "samples", "time_us", "time_low_us", "time_high_us", "bandwidth_GBps", "of_line_rate", "ratio",
     "messages_verified", "reason",
 )  # fmt: skip
 """``time_us`` is the time of the metric (docs/method), ``ratio`` that time over the median of comparable pairs."""
@@ -182,9 +182,9 @@ def _data(case: GpuMatrixCase, pair: Pair) -> dict[str, Any]:
     return {
         **data,
         "section": row.section,
-        "figure": row.metric,
-        "mover": row.engine,
-        "way": row.operation,
+        "metric": row.metric,
+        "engine": row.engine,
+        "operation": row.operation,
         "direction": row.direction,
         "ends": row.ends,
         "size_bytes": row.size_bytes,

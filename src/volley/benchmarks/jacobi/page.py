@@ -200,8 +200,8 @@ def _scaling_table(chain: Sequence[ScalingStep]) -> Table:
 
 
 _CSV = (
-    "exchange", "topology_x", "topology_y", "domain_x", "domain_y", "precision", "overlap", "memory", "threads",
-    "launches", "status", "iterations", "converged", "residue", "deviation", "run_s", "iteration_us",
+    "transport", "grid_x", "grid_y", "domain_x", "domain_y", "precision", "overlap", "memory", "threads",
+    "launches", "status", "iterations", "converged", "residual", "deviation", "run_s", "iteration_us",
     "iteration_low_us", "iteration_high_us", "GLUps", "algorithmic_GBps", "compulsory_GBps", "copy_GBps", "of_copy",
     "communication_s", *(f"{part}_share" for part in PARTS), *(f"{part}_us" for part in PARTS),
     "first_iteration_us", "cold_exchange_us", "messages_timed", "messages_verified", "field_hash", "reason",
@@ -217,15 +217,15 @@ def _data(solution: Solution) -> dict[str, Any]:
     time, updates = solution.time, solution.updates_per_s
     point = {name: value for name, value in asdict(solution.point).items() if name not in _LEFT_OUT}
     return {
-        "exchange": solution.transport,
-        "topology_x": solution.point.grid[0],
-        "topology_y": solution.point.grid[1],
+        "transport": solution.transport,
+        "grid_x": solution.point.grid[0],
+        "grid_y": solution.point.grid[1],
         "domain_x": solution.point.domain[0],
         "domain_y": solution.point.domain[1],
         **point,
         "check_every": solution.check_every,
         "launches": len(solution.points),
-        "residue": solution.residual,
+        "residual": solution.residual,
         "run_s": solution.run_s,
         "iteration_us": scaled(solution.iteration_s, 1e6),
         "iteration_low_us": time and time.low * 1e6,

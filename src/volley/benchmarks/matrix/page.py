@@ -165,7 +165,7 @@ _LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "gpu", "rank"
 def data_of(case: MatrixCase, pair: Pair) -> dict[str, Any]:
     """Return the part of a row for programs that all matrices have.
 
-    ``ratio`` is the time over the median of comparable pairs, ``of_ceiling`` the bandwidth over the line rate.
+    ``ratio`` is the time over the median of comparable pairs, ``of_line_rate`` the bandwidth over the line rate.
     """
     cell, compared = case.cells[pair], case.ratios.get(pair)
     return {
@@ -175,7 +175,7 @@ def data_of(case: MatrixCase, pair: Pair) -> dict[str, Any]:
         "time_low_us": scaled(cell.low_s, 1e6),
         "time_high_us": scaled(cell.high_s, 1e6),
         "bandwidth_GBps": scaled(case.rate_Bps(pair), 1e-9),
-        "of_ceiling": case.of_line_rate(pair),
+        "of_line_rate": case.of_line_rate(pair),
         "ratio": compared and compared.ratio,
         "comparable_pairs": compared and compared.comparable,
     }

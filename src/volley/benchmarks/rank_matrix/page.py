@@ -16,13 +16,13 @@ _RED_FROM = 1.25
 """From this ratio on a pair is red: a quarter more time is no matter of placement within a socket."""
 
 _COLUMNS = (
-    "transport", "size_bytes", "mode", "exercise", "direction", "window", "first_rank", "second_rank", "kind", "status",
-    "samples", "time_us", "time_low_us", "time_high_us", "bandwidth_GBps", "of_ceiling", "ratio", "ratio_again",
-    "ratio_again_low", "blamed", "reason",
+    "transport", "size_bytes", "mode", "pattern", "direction", "window", "first_rank", "second_rank", "kind", "status",
+    "samples", "time_us", "time_low_us", "time_high_us", "bandwidth_GBps", "of_line_rate", "ratio", "ratio_again",
+    "ratio_again_low", "flagged", "reason",
 )  # fmt: skip
 """``time_us`` is half a round trip of a ping-pong, or else a window, the median over the visits; its bounds are
 their range, those of a single visit its 95 % interval.  ``ratio_again`` is the ratio to the controls where the pair
-was measured again, ``blamed`` says whether that flagged it."""
+was measured again, ``flagged`` says whether that flagged it."""
 
 
 def reports(results: Sequence[RankMatrixResults]) -> list[Report]:
@@ -128,7 +128,7 @@ def _data(case: RankMatrixCase, pair: Pair) -> dict[str, Any]:
         "transport": row.transport,
         "size_bytes": row.size_bytes,
         "mode": row.mode,
-        "exercise": row.pattern,
+        "pattern": row.pattern,
         "direction": row.direction,
         "window": row.window,
         "first_rank": pair[0],
@@ -137,5 +137,5 @@ def _data(case: RankMatrixCase, pair: Pair) -> dict[str, Any]:
         "ratio_again": again and again.again.median,
         "ratio_again_low": again and again.again.low,
         "ratio_again_high": again and again.again.high,
-        "blamed": again and again.flagged,
+        "flagged": again and again.flagged,
     }
