@@ -17,7 +17,6 @@
 #include "group/context.hpp"
 #include "group/facts.hpp"
 #include "host/launch_environment.hpp"
-#include "jacobi/benchmark.hpp"
 #include "measure/sampler.hpp"
 #include "mpi/check.hpp"
 #include "mpi/facts.hpp"
@@ -27,7 +26,7 @@
 
 namespace volley {
 
-BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_probe, make_self_send;
+BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_jacobi, make_probe, make_self_send;
 
 namespace {
 

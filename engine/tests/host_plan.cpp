@@ -8,11 +8,10 @@
 #include "base/errors.hpp"
 #include "benchmark/benchmark.hpp"
 #include "check_test.hpp"
-#include "jacobi/benchmark.hpp"
 #include "transport/registry.hpp"
 
 namespace volley {
-BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_gpu_matrix, make_probe, make_self_send;
+BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_gpu_matrix, make_jacobi, make_probe, make_self_send;
 }  // namespace volley
 
 using namespace volley;

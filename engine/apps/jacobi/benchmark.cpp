@@ -1,5 +1,4 @@
-#include "jacobi/benchmark.hpp"
-
+// The benchmark `jacobi`: Laplace's equation on a grid of processes, with the halos of each transport of the plan.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
 #include "jacobi/solution.hpp"
 #include "measure/memory.hpp"

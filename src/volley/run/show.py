@@ -57,11 +57,6 @@ def render(
     terminal.print_notes([note for report in reports for note in report.notes], remarks, err or sys.stderr)
 
 
-def reports_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> list[Report]:
-    """Return the reports of runs."""
-    return [report for benchmark, results in results_of(logs, benchmarks) for report in benchmark.reports(results)]
-
-
 def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> list[tuple[Benchmark, list[Any]]]:
     """Return the results of each benchmark, one result object for each series, in order of appearance."""
     groups: dict[str, list[RunLog]] = {}
