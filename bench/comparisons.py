@@ -20,14 +20,15 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 # median, ours and theirs alike.
 REPEATS = 21
 SHORT_AND_LONG = (8, 64 * KIB)
+DOUBLINGS = tuple(1 << power for power in range(3, 27))
 REPEATED = [size for size in SHORT_AND_LONG for _ in range(REPEATS)]
 
 
-def fixed(*sizes: int) -> Plan:
+def fixed(*sizes: int, transport: str = "host") -> Plan:
     """The tutorial's own sampling: 5 exchanges to warm up, one batch of 50, one fresh buffer."""
     sampling = Sampling(mode="fixed", warmup=5, iterations=50)
     part = PingPongPlan(sizes_bytes=list(sizes), fresh_buffers=True)
-    return Plan(benchmark="pingpong", transports=["host"], options=part, sampling=sampling)
+    return Plan(benchmark="pingpong", transports=[transport], options=part, sampling=sampling)
 
 
 def adaptive(*sizes: int) -> Plan:

@@ -18,30 +18,40 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.points.records import PointRecord
-from volley.benchmarks.points.results import BASELINE
+from volley.benchmarks.shared.points.records import PointRecord
+from volley.benchmarks.shared.points.results import BASELINE
 from volley.run.records_file import parse_runs
+from volley.run.repeated_launches import MOST_LAUNCHES
 from volley.statistics.estimates import Estimate, estimate, median
-from volley.statistics.launches import FIRST_LOOK, enough, groups, of_observations
-from volley.statistics.two_runs import LEVEL, SMALLEST, differences
+from volley.statistics.group_facts import LEVEL as FACTS_LEVEL
+from volley.statistics.group_facts import telling
+from volley.statistics.launches import FIRST_LOOK, Group, enough, groups, of_observations
+from volley.statistics.two_runs import LEVEL, PAIRED_LEVEL, SMALLEST, Difference, differences
 from volley.units import format_size
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "method" / "coverage.md"
 RUNS = 1000
 """Simulated for each point of a line of a table: a share is known to within 0.7 % (one standard deviation)."""
-DRAWS = 40
-"""Pairs of runs for each line of the table of two runs: 400 sweeps of ten transports."""
+DRAWS = 120
+"""Pairs of runs for each line of the table of two runs."""
+SENDS_NOTHING = "null"
+"""``volley compare`` leaves this transport out."""
 SIMULATED = 10000
 """Points of one group for each cell of the table of groups."""
-MOST = 12
-"""A run that goes on until its interval is as asked ends after so many launches."""
+NAMED = 2000
+"""Points with two groups for each cell of the table of facts."""
+MOST = MOST_LAUNCHES
+"""A run that goes on until its interval is as asked ends after so many launches; its time does not depend on what it
+finds, so that where that ends the run, the lines of a fixed number hold."""
 FIXED = (3, 4, 5, 6, 8, 10, 12)
 ASKED = (0.01, 0.03, 0.1)
-COMPARED = (6, 8, 10)
+SLOW = 1.05
+"""A visit is slow if its fixed piece of work took more than so many times the fastest one."""
 PLANTED = 0.05
 
 Key = tuple[str, int]
@@ -65,13 +75,11 @@ class Machine:
 
     @property
     def ratios(self) -> Observed:
-        """The time of the baseline over that of each other transport, launch by launch."""
-        names = dict.fromkeys(name for name, _ in self.medians)
-        over = BASELINE if BASELINE in names else next(iter(names))
+        """The time of the baseline over that of each other transport, launch by launch; none without the baseline."""
         return {
-            (name, size): [slow / fast for slow, fast in zip(self.medians[over, size], times, strict=True)]
+            (name, size): [slow / fast for slow, fast in zip(self.medians[BASELINE, size], times, strict=True)]
             for (name, size), times in self.medians.items()
-            if name != over
+            if name != BASELINE and (BASELINE, size) in self.medians
         }
 
 
@@ -93,6 +101,38 @@ def _machine(path: Path) -> Machine:
         {key: [median(samples) for samples in those] for key, those in whole.items()},
         {key: [estimate(samples) for samples in those] for key, those in whole.items()},
     )
+
+
+def real_runs(path: Path) -> list[Observed]:
+    """Read the runs of a file, each with the medians of its launches.
+
+    Every run had the same budget, and each of its launches what was left of that: where it rises, another run begins.
+    """
+    runs: list[dict[Key, list[float]]] = []
+    left_s = 0.0
+    for log in parse_runs(gzip.decompress(path.read_bytes()), BENCHMARKS, path.name):
+        budget_s = (log.run and log.run.plan.budget_s) or 0.0
+        if budget_s > left_s:
+            runs.append({})
+        left_s = budget_s
+        for point in log.of(PointRecord):
+            runs[-1].setdefault((point.transport, point.size_bytes), []).append(median(point.times_s))
+    return runs
+
+
+def real_lines(runs: Sequence[Observed]) -> Iterator[str]:
+    """How often the intervals of real runs held the median over the launches of all of them: a line a point."""
+    held_of_all = 0
+    for key in runs[0]:
+        true = median([time for run in runs for time in run[key]])
+        found = [of_observations(run[key]) for run in runs]
+        held = sum(each.kind == "ci" and each.low <= true <= each.high for each in found)
+        held_of_all += held
+        launches = sum(each.count for each in found) / len(found)
+        width = median([each.half_width for each in found])
+        cells = (f"`{key[0]}`", format_size(key[1]), f"{launches:.1f}", f"±{width * 100:.1f} %")
+        yield f"| {' | '.join(cells)} | {held} of {len(runs)} |"
+    yield f"| all | | | | {held_of_all / len(runs) / len(runs[0]) * 100:.1f} % |"
 
 
 # ------------------------------------------------------------------------------------------------- simulated runs
@@ -221,70 +261,98 @@ def point_table(machine: Machine, what: str, rule: Rule, most: int) -> Iterator[
 # ------------------------------------------------------------------------------------------------------- two runs
 
 
-def two_runs_line(machine: Machine, count: int, *, together: bool) -> str:
-    """One line of the table of two runs: false alarms, and how often a planted change is found."""
-    draw = random.Random(f"{machine.name} two runs {count} {together}")
-    names = list(dict.fromkeys(name for name, _ in machine.medians))
-    sweeps = alarms = tables = wrong = planted = seen = planted_in_table = seen_in_table = 0
+@dataclass(frozen=True)
+class Comparing:
+    """How two runs are compared in a line of the table."""
+
+    first: int
+    second: int
+    """Launches of each."""
+    paired: bool = False
+    """Launches of both take turns, as with --live."""
+
+    def __str__(self) -> str:
+        return f"{self.first} pairs" if self.paired else f"{self.first} and {self.second}"
+
+
+COMPARED = (
+    *(Comparing(count, count) for count in (6, 8, 10)),
+    Comparing(6, 20),
+    *(Comparing(count, count, paired=True) for count in (8, 10, 12)),
+)
+
+
+def two_runs_line(machine: Machine, how: Comparing, *, together: bool) -> str:
+    """One line of the table of two runs: false alarms, how often a planted change is found, how intervals hold."""
+    draw = random.Random(f"{machine.name} two runs {how} {together}")
+    sent = {key: times for key, times in machine.medians.items() if key[0] != SENDS_NOTHING}
+    alarms = planted = seen = held = points = 0
     for _ in range(DRAWS):
-        first, second = _two(draw, machine, count, together=together)
-        tables += 1
-        wrong += _differ(first, second)
-        allowed = [name for name in names if _allows(first, name) and _allows(second, name)]
-        for name in names:
-            sweeps += 1
-            alarms += _differ(_only(first, name), _only(second, name))
-        for name in allowed:
-            planted += 1
-            seen += _differ(_only(first, name), _only(_plant(second, name), name))
+        first, second = _two(draw, sent, machine.launches, how, together=together)
+        found = _compared(first, second, how)
+        alarms += any(each.changed for each in found)
+        held += sum(each.ratio.low <= 1 <= each.ratio.high for each in found)
+        points += len(found)
+        allowed = sorted(_allowed(first, second, found, how))
         if allowed:
             name = draw.choice(allowed)
-            planted_in_table += 1
-            seen_in_table += _differ(first, _plant(second, name), name)
-    how = "one after the other" if together else "drawn"
+            planted += 1
+            seen += any(each.changed and each.key[0] == name for each in _compared(first, _plant(second, name), how))
     cells = (
-        f"{count} and {count}",
-        how,
-        f"{alarms} of {sweeps} ({alarms / sweeps * 100:.1f} %)",
-        f"{wrong} of {tables}",
+        str(how),
+        "one after the other" if together else "drawn",
+        f"{alarms} of {DRAWS}",
         f"{seen} of {planted}",
-        f"{seen_in_table} of {planted_in_table}",
+        f"{held / points * 100:.1f} %",
     )
     return f"| {' | '.join(cells)} |"
 
 
-def _two(draw: random.Random, machine: Machine, count: int, *, together: bool) -> tuple[Observed, Observed]:
+def _two(
+    draw: random.Random, medians: Observed, launches: int, how: Comparing, *, together: bool
+) -> tuple[Observed, Observed]:
     """Two runs that have no launch in common."""
-    whole = range(machine.launches)
-    if together:
-        starts = sorted(draw.sample(range(len(whole) - 2 * count + 2), 2))
-        places = [list(whole[start : start + count]) for start in (starts[0], starts[1] + count - 1)]
-        draw.shuffle(places)
+    counts = [how.first, how.second]
+    if not together:
+        drawn = draw.sample(range(launches), sum(counts))
+        places = [drawn[: counts[0]], drawn[counts[0] :]]
+    elif how.paired:
+        start = draw.randrange(launches - sum(counts) + 1)
+        pairs = [(start + 2 * pair, start + 2 * pair + 1) for pair in range(counts[0])]
+        ordered = [draw.sample(pair, 2) for pair in pairs]  # as with --live
+        places = [[pair[side] for pair in ordered] for side in (0, 1)]
     else:
-        drawn = draw.sample(whole, 2 * count)
-        places = [drawn[:count], drawn[count:]]
-    one, other = (
-        {key: [times[place] for place in those] for key, times in machine.medians.items()} for those in places
-    )
+        order = draw.sample((0, 1), 2)
+        starts = sorted(draw.sample(range(launches - sum(counts) + 2), 2))
+        starts[1] += counts[order[0]] - 1
+        places = [[], []]
+        for side, start in zip(order, starts, strict=True):
+            places[side] = list(range(start, start + counts[side]))
+    one, other = ({key: [times[place] for place in those] for key, times in medians.items()} for those in places)
     return one, other
 
 
-def _only(run: Observed, name: str) -> Observed:
-    return {key: times for key, times in run.items() if key[0] == name}
+def _compared(first: Observed, second: Observed, how: Comparing) -> list[Difference[Key]]:
+    numbered = ({key: dict(enumerate(times)) for key, times in run.items()} for run in (first, second))
+    return differences(*numbered, paired=how.paired)
 
 
 def _plant(run: Observed, name: str) -> Observed:
     return {key: [(1 + PLANTED) * time for time in times] if key[0] == name else times for key, times in run.items()}
 
 
-def _allows(run: Observed, name: str) -> bool:
-    """Whether the interval of some size is narrow enough to tell the change: half of it on each side at most."""
-    return any(of_observations(times).half_width <= PLANTED / 2 for times in _only(run, name).values())
+def _allowed(first: Observed, second: Observed, found: Sequence[Difference[Key]], how: Comparing) -> set[str]:
+    """The transports with a size whose interval is narrow enough to tell the change: half of it on each side at most.
 
-
-def _differ(first: Observed, second: Observed, name: str | None = None) -> bool:
-    """Whether the runs are called different, in some point of a transport where one is named."""
-    return any(each.shown for each in differences(first, second) if name in (None, each.key[0]))
+    Of pairs it is the interval of the ratio, else those of both runs.
+    """
+    if how.paired:
+        return {each.key[0] for each in found if each.ratio.half_width <= PLANTED / 2}
+    narrow = (
+        {name for (name, _), times in run.items() if of_observations(times).half_width <= PLANTED / 2}
+        for run in (first, second)
+    )
+    return set.intersection(*narrow)
 
 
 # ----------------------------------------------------------------------------------------------------------- groups
@@ -308,6 +376,77 @@ def groups_line(count: int) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def facts_line(first: int, second: int) -> str:
+    """How often facts that have nothing to do with two groups are said to tell them apart."""
+    cells = [f"{first} and {second}"]
+    for facts, stretches in ((6, 0), (20, 0), (6, 2), (6, 3)):
+        draw = random.Random(f"facts {first} {second} {facts} {stretches}")
+        found = sum(bool(telling(*_unrelated(draw, (first, second), facts, stretches))) for _ in range(NAMED))
+        cells.append(f"{found / NAMED * 100:.1f} %")
+    return f"| {' | '.join(cells)} |"
+
+
+def _unrelated(
+    draw: random.Random, sizes: tuple[int, int], facts: int, stretches: int
+) -> tuple[tuple[Group, Group], dict[int, dict[int, float]]]:
+    """Two groups of launches, any or in so many stretches of them, and facts that have nothing to do with them."""
+    launches = list(range(sum(sizes)))
+    if stretches == 0:
+        draw.shuffle(launches)
+    begin = draw.randint(1, sizes[1] - 1) if stretches == 3 else 0
+    first, second = launches[begin : begin + sizes[0]], [*launches[:begin], *launches[begin + sizes[0] :]]
+    found = {}
+    for fact in range(facts):
+        steps = [draw.gauss(0, 1) for _ in launches]
+        found[fact] = dict(enumerate(accumulate(steps) if stretches else steps))
+    return (Group(1.0, tuple(first)), Group(2.0, tuple(second))), found
+
+
+# ----------------------------------------------------------------------------------------------------- fixed work
+
+
+def recorded_with_work() -> list[Path]:
+    """Recordings in which each visit timed the fixed piece of work."""
+    return [path for path in sorted(ROOT.glob("results/*/launches*.jsonl.gz")) if b'"work_s":[' in _unpacked(path)]
+
+
+def _unpacked(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()).replace(b'"work_s":[]', b"")
+
+
+def work_lines(path: Path) -> Iterator[str]:
+    """What a run of six launches would print if it used the fixed piece of work: not at all, or in one of two ways."""
+    points: dict[Key, list[PointRecord]] = {}
+    for log in parse_runs(_unpacked(path), BENCHMARKS, path.name):
+        for point in log.of(PointRecord):
+            points.setdefault((point.transport, point.size_bytes), []).append(point)
+    for (transport, size), those in points.items():
+        fastest = min(min(point.work_s) for point in those)
+        cells = [
+            path.parent.name,
+            path.name.removesuffix(".jsonl.gz"),
+            f"`{transport}`",
+            format_size(size),
+            str(len(those)),
+        ]
+        for times in (
+            [median(point.times_s) for point in those],
+            [median(point.times_s) / median(point.work_s) * fastest for point in those],
+            [median(_of_fast_visits(point, fastest)) for point in those],
+        ):
+            found = covered({("", 0): times}, fixed(FIRST_LOOK), FIRST_LOOK, f"work {path.name} {size}", together=False)
+            cells.append(f"±{found.half_width * 100:.1f} %, {found.all * 100:.0f} %")
+        yield f"| {' | '.join(cells)} |"
+
+
+def _of_fast_visits(point: PointRecord, fastest: float) -> list[float]:
+    """The samples of visits whose work took at most ``SLOW`` times the fastest; of the best visit if there is none."""
+    limit = max(SLOW * fastest, min(point.work_s))
+    ends = list(accumulate(point.visits))
+    visits = zip([0, *ends], ends, point.work_s, strict=False)
+    return [sample for begin, end, work in visits if work <= limit for sample in point.times_s[begin:end]]
+
+
 # ------------------------------------------------------------------------------------------------------------ page
 
 _HEAD = """\
@@ -329,6 +468,17 @@ def page(found: Sequence[Machine]) -> Iterator[str]:
     )
     for machine in found:
         yield from _machine_part(machine)
+    for path in sorted(ROOT.glob("results/*/runs.jsonl.gz")):
+        runs = real_runs(path)
+        yield from ("", f"## {path.parent.name}: {len(runs)} real runs", "")
+        yield (
+            "One run after the other, each with the launches that its time allowed. An interval holds if the median "
+            "over the launches of all runs lies in it."
+        )
+        yield ""
+        yield "| transport | size | launches of a run, in the mean | half width, in the median | intervals that hold |"
+        yield "| --- | ---: | ---: | ---: | ---: |"
+        yield from real_lines(runs)
     yield from ("", "## Groups of launches", "")
     yield (
         f"How often launches of one group are called two, of {SIMULATED:,} simulated points each. The logarithms of "
@@ -338,6 +488,28 @@ def page(found: Sequence[Machine]) -> Iterator[str]:
     yield f"| launches | {' | '.join(SHAPES)} |"
     yield f"| ---: |{' ---: |' * len(SHAPES)}"
     yield from (groups_line(count) for count in (6, 8, 10, 12, 20, 40))
+    yield from ("", "## Facts that tell groups apart", "")
+    yield (
+        f"How often some fact is said to tell two groups apart where none has to do with them, of {NAMED:,} simulated "
+        f"points each; {FACTS_LEVEL * 100:g} % are allowed. Drawn: the groups are any launches, and the facts of each "
+        "are independent. In two or three stretches: launches of a group follow each other, and every fact is a random "
+        "walk, as of a machine that drifts ([group_facts.py](../../src/volley/statistics/group_facts.py))."
+    )
+    yield ""
+    yield "| launches | of 6 facts, drawn | of 20, drawn | of 6, in two stretches | of 6, in three |"
+    yield "| ---: | ---: | ---: | ---: | ---: |"
+    yield from (facts_line(*sizes) for sizes in ((4, 8), (6, 6), (3, 17), (10, 10), (4, 36), (20, 20)))
+    yield from ("", "## Whether the fixed work helps the estimate", "")
+    yield (
+        "Half width in the median, and coverage, of runs of six launches drawn from recordings in which each visit "
+        "timed a fixed piece of work: with times as they are; with the time of each launch divided by that of its "
+        f"work; without the visits whose work took more than {SLOW:g} times the fastest."
+    )
+    yield ""
+    yield "| machine | recording | transport | size | launches | as it is | divided by the work | without slow visits |"
+    yield "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |"
+    for path in recorded_with_work():
+        yield from work_lines(path)
 
 
 def _machine_part(machine: Machine) -> Iterator[str]:
@@ -349,26 +521,30 @@ def _machine_part(machine: Machine) -> Iterator[str]:
     for name, rule, most in rules():
         if name in ("3", str(FIRST_LOOK)) or "3 %" in name:
             yield from (*point_table(machine, name, rule, most), "")
-    yield from ("### Ratios within a launch", "", f"The time of `{BASELINE}` over that of each other transport.", "")
-    yield _HEAD
-    for name, rule, most in rules():
-        yield coverage_line(machine.ratios, f"{machine.name} ratios", name, rule, most)
-    yield from ("", "### Two runs of the same thing", "")
+    if machine.ratios:
+        yield from ("### Ratios within a launch", "", f"The time of `{BASELINE}` over that of each other transport.")
+        yield from ("", _HEAD)
+        for name, rule, most in rules():
+            yield coverage_line(machine.ratios, f"{machine.name} ratios", name, rule, most)
+        yield ""
+    yield from ("### Two runs of the same thing", "")
     yield (
-        f"Two runs differ in a point if at most {LEVEL * 100:g} % of the ways to deal their launches out show as much "
-        f"in any point of the sweep, and the medians differ by {SMALLEST * 100:g} % at least "
-        "([two_runs.py](../../src/volley/statistics/two_runs.py)). A sweep is one transport at every size, a table "
-        f"all transports. A change of {PLANTED * 100:g} % is planted in one transport of the second run, where the "
-        f"interval of some size is within ±{PLANTED * 50:g} % in both runs."
+        f"A result changed if at most {LEVEL * 100:g} % of the ways to deal the launches out ({PAIRED_LEVEL * 100:g} % "
+        "of pairs) show as much in any result of the sweep, its interval excludes 1, and the ratio is off by "
+        f"{SMALLEST * 100:g} % at least ([two_runs.py](../../src/volley/statistics/two_runs.py)). A sweep is all "
+        f"transports that send something, at every size; it is called different if any result is. A change of "
+        f"{PLANTED * 100:g} % is planted in one transport of the second run, where the interval of some size is within "
+        f"±{PLANTED * 50:g} % in both runs, or that of the ratio within pairs. The interval of a ratio holds if it "
+        "contains 1. Pairs are launches that followed each other, in an order that was drawn, as with `--live`."
     )
     yield from (
         "",
-        "| launches | runs | sweeps called different | tables | changes found in the sweep | in the table |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
+        "| launches | runs | sweeps called different | planted changes found | intervals that hold |",
+        "| --- | --- | ---: | ---: | ---: |",
     )
-    for count in COMPARED:
+    for how in COMPARED:
         for together in (False, True):
-            yield two_runs_line(machine, count, together=together)
+            yield two_runs_line(machine, how, together=together)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -71,7 +71,7 @@ def peak(ranks: int) -> tuple[int, int]:
             "0",
             "--repeats",
             "1",
-            "--no-retest",
+            "--no-remeasure",
         ]
         tokens = [*VOLLEY, "matrix", *words, "--budget", str(LAUNCH_TIMEOUT_S), "-o", str(records)]
         pids: list[int] = []

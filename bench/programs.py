@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -24,8 +25,8 @@ import msgspec
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPongPlan
-from volley.benchmarks.points.records import PointRecord
 from volley.benchmarks.rank_matrix.records import RankMatrixPlan
+from volley.benchmarks.shared.points.records import PointRecord
 from volley.run import engine
 from volley.run.jobs import PAIR
 from volley.run.plan import Plan
@@ -35,11 +36,12 @@ from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
 
 HERE = Path(__file__).parent
-PEERS = ("tutorial", "peer_latency", "peer_bandwidth")
+PEERS = ("tutorial", "plain_loops", "peer_latency", "peer_bandwidth")
 LAUNCH_TIMEOUT_S = 600
 POLL_S = 0.01
 VOLLEY = (sys.executable, "-m", "volley")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+TUTORIAL_LINE = re.compile(r"Transfer size \(B\):\s*(\d+), Transfer Time \(s\):\s*([\d.]+),")
 
 
 class BenchError(Exception):
@@ -137,15 +139,23 @@ class Bench:
 
     def peer(self, name: str, *options: str, sizes: Iterable[int] = ()) -> Launch:
         """Launch a comparison program on the engine's cores."""
-        places = " ".join(",".join(map(str, each)) for each in self.rank_cores)
-        tokens = (str(HERE / "on_cores.sh"), places, str(self.peers / name), *options, *map(str, sizes))
-        started = time.perf_counter()
-        output = _finish(self.starter.start(tokens, subprocess.DEVNULL), name)
-        wall_s = time.perf_counter() - started
+        output, wall_s = self._on_cores(name, *options, *map(str, sizes))
         announced, *lines = [json.loads(line) for line in output.splitlines() if line.startswith(b"{")]
         if announced["cores"] != self.rank_cores:
             raise BenchError(f"{name} ran on cores {announced['cores']}, the engine on {self.rank_cores}")
         return Launch(wall_s, _medians((line["size_bytes"], _value(line)) for line in lines), lines)
+
+    def example(self, name: str, largest_bytes: int) -> Launch:
+        """Launch a program of examples/ on the engine's cores; it prints the tutorial's lines."""
+        output, wall_s = self._on_cores(name, str(largest_bytes))
+        return Launch(wall_s, {int(size): float(seconds) for size, seconds in TUTORIAL_LINE.findall(output.decode())})
+
+    def _on_cores(self, name: str, *words: str) -> tuple[bytes, float]:
+        places = " ".join(",".join(map(str, each)) for each in self.rank_cores)
+        tokens = (str(HERE / "on_cores.sh"), places, str(self.peers / name), *words)
+        started = time.perf_counter()
+        output = _finish(self.starter.start(tokens, subprocess.DEVNULL), name)
+        return output, time.perf_counter() - started
 
 
 def prepare(folder: Path) -> Bench:
@@ -183,14 +193,38 @@ def account(starter: Starter, ranks: int = PAIR) -> Run:
 
 def build_peers(mpirun: Path, folder: Path) -> None:
     """Compile the comparison programs with the mpicc beside that mpirun, as optimised as the engine."""
-    # mpirun → mpicc, and Debian's mpirun.openmpi → mpicc.openmpi
-    kind, dot, flavour = mpirun.name.partition(".")
-    if kind not in ("mpirun", "mpiexec"):
-        raise BenchError(f"volley starts its jobs with {mpirun} here, which tells nothing about the MPI: no mpicc")
     folder.mkdir(parents=True, exist_ok=True)
     for name in PEERS:
-        tokens = [str(mpirun.with_name("mpicc" + dot + flavour)), "-std=gnu17", "-O3", "-Wall", "-Wextra"]
-        subprocess.run([*tokens, "-o", str(folder / name), str(HERE / f"{name}.c")], check=True)
+        compile_c(mpirun, HERE / f"{name}.c", folder / name)
+
+
+def compile_c(mpirun: Path, source: Path, program: Path) -> None:
+    """Compile a C program with the mpicc beside that mpirun."""
+    tokens = [beside(mpirun, "mpicc"), "-std=gnu17", "-O3", "-Wall", "-Wextra"]
+    subprocess.run([*tokens, "-o", str(program), str(source)], check=True)
+
+
+def compile_cuda(mpirun: Path, source: Path, program: Path) -> None:
+    """Compile a CUDA program with an nvcc and the mpicxx beside that mpirun.
+
+    Raises:
+        BenchError: if there is no nvcc, neither on PATH nor in the environment that builds volley.
+    """
+    wheels = (HERE.parent / "build/env").glob("lib/python3*/site-packages/nvidia/cu*/bin/nvcc")
+    nvcc = shutil.which("nvcc") or next(iter(sorted(map(str, wheels))), None)
+    if nvcc is None:
+        raise BenchError("there is no nvcc on PATH or in build/env")
+    libraries = Path(nvcc).parents[1] / "lib"  # where the wheels have the runtime, and nvcc 13.0 does not look
+    tokens = [nvcc, "-ccbin", beside(mpirun, "mpicxx"), "-O3", f"-L{libraries}"]
+    subprocess.run([*tokens, "-o", str(program), str(source)], check=True)
+
+
+def beside(mpirun: Path, name: str) -> str:
+    """Return the program of that name of the same MPI: mpirun → mpicc, and Debian's mpirun.openmpi → mpicc.openmpi."""
+    kind, dot, flavour = mpirun.name.partition(".")
+    if kind not in ("mpirun", "mpiexec"):
+        raise BenchError(f"volley starts its jobs with {mpirun} here, which tells nothing about the MPI: no {name}")
+    return str(mpirun.with_name(name + dot + flavour))
 
 
 def _finish(process: subprocess.Popen[bytes], name: str, stdin: bytes | None = None) -> bytes:

@@ -12,15 +12,19 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
 from comparisons import COMPARISONS, GIB, MIB, Finding, adaptive, compare, flood
+from examples import examples
 from jacobi import jacobi
+from known_wire import DELAYS_S, RATES_BPS, NotHereError, WireSeen, known_wires, summary
+from launching import launching
 from matrix_memory import matrix_memory
+from plain_loops import plain_loops
 from programs import Bench, BenchError, prepare
 from sweeps import Width, launch_sweeps, narrower
 
@@ -52,6 +56,7 @@ class Result:
     machine: Machine
     findings: list[Finding]
     widths: list[Width]
+    wires: list[WireSeen] = field(default_factory=list)
 
 
 def start_up(bench: Bench, launches: int | None) -> list[Finding]:
@@ -97,7 +102,10 @@ PARTS: dict[str, Callable[[Bench, int | None], list[Finding]]] = {
     "start-up": start_up,
     "memory": peak_memory,
     "numbers": single_numbers,
+    "plain-loops": plain_loops,
+    "examples": examples,
     "jacobi": jacobi,
+    "launching": launching,
     "matrix": matrix_memory,
 }
 
@@ -106,7 +114,7 @@ def measure(bench: Bench, parts: list[str], launches: int | None) -> Result:
     """Carry out the parts, and print each as soon as it is known."""
     result = Result(machine_of(bench), [], [])
     for name in parts:
-        found = PARTS[name](bench, launches) if name in PARTS else sweeps(bench, launches, result)
+        found = WITH_TABLES[name](bench, launches, result) if name in WITH_TABLES else PARTS[name](bench, launches)
         result.findings += found
         for finding in found:
             print(one_line(finding), flush=True)
@@ -118,6 +126,19 @@ def sweeps(bench: Bench, launches: int | None, result: Result) -> list[Finding]:
     both = launch_sweeps(bench, launches)
     result.widths = both.widths()
     return [*both.times(), both.empty_share(), *narrower(result.widths)]
+
+
+def wire(_bench: Bench, _launches: int | None, result: Result) -> list[Finding]:
+    """Compare wires as they are set with what volley measures; the whole grid goes into the result."""
+    try:
+        result.wires = list(known_wires())
+    except NotHereError as reason:
+        print(f"known wire: not measured, {reason}")
+        return []
+    return summary(result.wires)
+
+
+WITH_TABLES: dict[str, Callable[[Bench, int | None, Result], list[Finding]]] = {"wire": wire, "sweeps": sweeps}
 
 
 def machine_of(bench: Bench) -> Machine:
@@ -191,7 +212,27 @@ def markdown(result: Result) -> str:
         lines.append(
             f"| {format_size(width.size_bytes)} | " + " | ".join(format_sig(100 * share, 2) for share in shares) + " |"
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *grid(result.wires)]) + "\n"
+
+
+def grid(wires: list[WireSeen]) -> Iterator[str]:
+    """Yield the table of wires: what each added to the delay of 8 B, and its goodput."""
+    if not wires:
+        return
+    yield from (
+        "",
+        "A wire of known delay and rate. Each field: half round trip of 8 B beyond the delay and the time that",
+    )
+    yield from (
+        "which its frame of 98 B holds the wire; goodput of a stream as a share of that of full TCP segments.",
+        "",
+    )
+    yield f"| delay | {' | '.join(f'{rate / 1e6:g} Mbit/s' for rate in RATES_BPS)} |"
+    yield f"| --- |{' --: |' * len(RATES_BPS)}"
+    for delay in DELAYS_S:
+        row = [wire for wire in wires if wire.delay_s == delay]
+        fields = [f"{wire.added_s * 1e6:+.0f} µs; {wire.goodput_share:.4f}" for wire in row]
+        yield f"| {delay * 1e6:g} µs | {' | '.join(fields)} |"
 
 
 def stem_of(machine: Machine) -> str:
@@ -202,7 +243,7 @@ def stem_of(machine: Machine) -> str:
 
 def main() -> int:
     """Parse the options and run."""
-    names = [*PARTS, "sweeps"]
+    names = [*PARTS, *WITH_TABLES]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--part", action="append", choices=names, help="only this part; may be repeated")
     parser.add_argument("--launches", type=int, help="launches of each side, instead of each part's own number")

@@ -20,10 +20,10 @@ from itertools import permutations
 from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.matrix.comparable import Pair, compare, in_turn, suspects
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.options import RankMatrixOptions
 from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixRow
+from volley.benchmarks.shared.matrix.comparable_pairs import Pair, compare, in_turn, suspects
 from volley.run.records_file import read_runs
 from volley.statistics.estimates import median
 

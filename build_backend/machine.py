@@ -117,8 +117,33 @@ def wheel_file(distribution: str, ending: str) -> Path | None:
 
 
 def cuda_wanted() -> bool:
-    """``VOLLEY_CUDA=OFF`` leaves CUDA out."""
-    return os.environ.get("VOLLEY_CUDA", "AUTO").upper() not in ("OFF", "0", "FALSE", "NO")
+    """Whether to build GPU code: as ``VOLLEY_CUDA`` says; else where a driver, an nvcc or the user asks for it.
+
+    GPU code takes longer to compile than all the rest, and a machine without a driver cannot use it.
+    """
+    said = os.environ.get("VOLLEY_CUDA", "").upper() or "AUTO"
+    if said == "AUTO":
+        return bool(os.environ.get("VOLLEY_CUDA_ARCHITECTURES") or has_driver() or system_nvcc())
+    return said not in ("OFF", "0", "FALSE", "NO")
+
+
+def has_driver() -> bool:
+    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
+
+
+def gpu_architectures() -> list[str]:
+    """The architectures of this machine's GPUs, e.g. ``["90"]``; empty where they are not known."""
+    try:
+        said = subprocess.run(
+            ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return sorted({major + minor for major, minor in re.findall(r"^(\d+)\.(\d)$", said, re.MULTILINE)}, key=int)
 
 
 def build_requirements() -> list[str]:
@@ -149,13 +174,14 @@ def paths() -> dict[str, str]:
         )
     compiler = mpicc or wheel_mpicc
     assert compiler is not None
-    nvcc = system_nvcc() or wheel_file("nvidia-cuda-nvcc", "/bin/nvcc")
+    nvcc = (system_nvcc() or wheel_file("nvidia-cuda-nvcc", "/bin/nvcc")) if cuda_wanted() else None
     json = None if system_has_json() else wheel_file("nlohmann-json", "include/nlohmann/json.hpp")
     return {
         "VOLLEY_MPI_SOURCE": "system" if mpicc else "wheel",
         "VOLLEY_MPICC": str(compiler),
         "VOLLEY_MPIEXEC": str(launcher_of(compiler) or ""),
         "VOLLEY_NVCC": str(nvcc or ""),
+        "VOLLEY_GPUS_HERE": " ".join(gpu_architectures()) if nvcc else "",
         "VOLLEY_JSON_INCLUDE": str(json.parent.parent) if json else "",
     }
 

@@ -6,15 +6,30 @@
 set(VOLLEY_CUDA_VERSION "")
 set(VOLLEY_CUDA_CODE "")
 
-# Architectures to compile for. Machine code for each generation from 7.0 to 12.0 that this nvcc knows (CUDA 13 dropped
+# Architectures to compile for: those asked for; else those of this machine's GPUs, with PTX for newer ones; else all.
+# All: machine code for each generation from 7.0 to 12.0 that this nvcc knows (CUDA 13 dropped
 # 7.0). PTX, for GPUs newer than these, where their driver is sure to take it: that of a release's first minor version,
 # which every driver of the release accepts, and that of an nvcc older than Blackwell, whose drivers are newer.
 function(volley_cuda_architectures nvcc version out)
-  if(VOLLEY_CUDA_ARCHITECTURES)
+  if(VOLLEY_CUDA_ARCHITECTURES AND NOT VOLLEY_CUDA_ARCHITECTURES STREQUAL "all")
     set(${out} "${VOLLEY_CUDA_ARCHITECTURES}" PARENT_SCOPE)
     return()
   endif()
   execute_process(COMMAND ${nvcc} --list-gpu-code OUTPUT_VARIABLE known COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT VOLLEY_CUDA_ARCHITECTURES)
+    string(REPLACE " " ";" here "${VOLLEY_GPUS_HERE}")
+    set(missing ${here})
+    list(FILTER missing EXCLUDE REGEX "^$")
+    foreach(architecture IN LISTS here)
+      if(known MATCHES "sm_${architecture}[\r\n]")
+        list(REMOVE_ITEM missing ${architecture})
+      endif()
+    endforeach()
+    if(here AND NOT missing)
+      set(${out} "${here}" PARENT_SCOPE)
+      return()
+    endif()
+  endif()
   set(architectures "")
   # Machine code of a major version runs on every later minor one: 8.0's on 8.6 and 8.9, 10.0's on 10.3.
   foreach(architecture 70 75 80 90 100 120)
@@ -51,8 +66,9 @@ endif()
 
 if(VOLLEY_CUDA)
   if(NOT VOLLEY_NVCC)
-    message(${cuda_missing} "CUDA: none, there is no nvcc (from a toolkit on PATH, or the nvidia-cuda-nvcc wheel); "
-                            "the engine is built without its GPU transports")
+    message(${cuda_missing} "CUDA: none, there is no nvcc (from a toolkit on PATH, or the nvidia-cuda-nvcc wheel, which "
+                            "a machine without a driver gets with VOLLEY_CUDA=ON); the engine is built without its GPU "
+                            "transports")
   else()
     execute_process(COMMAND ${VOLLEY_NVCC} --version OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
     string(REGEX MATCH "release ([0-9]+\\.[0-9]+)" said "${said}")

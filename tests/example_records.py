@@ -10,8 +10,8 @@ import msgspec
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong, PingPongPlan
-from volley.benchmarks.points.records import PointRecord
 from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixPlan, RankMatrixRow
+from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.stream.records import StreamPlan, StreamPoint
 from volley.run.plan import Plan
 from volley.run.records import Clock, End, EngineFacts, MpiFacts, Rank, Run, Transport

@@ -125,6 +125,13 @@ class FakeNvml:
     def nvmlDeviceGetTemperature(self, gpu: Gpu, _sensor: int) -> int:
         return _given(gpu.temperature_c)
 
+    def nvmlDeviceGetPcieReplayCounter(self, gpu: Gpu) -> int:
+        return _given(gpu.pcie_replays)
+
+    def nvmlDeviceGetViolationStatus(self, gpu: Gpu, which: int) -> SimpleNamespace:
+        seconds = _given((gpu.power_slowdown_s, gpu.thermal_slowdown_s)[which])
+        return SimpleNamespace(violationTime=round(seconds * 1e9))
+
     def nvmlDeviceGetMigMode(self, gpu: Gpu) -> list[int]:
         return [int(_given(gpu.mig)), 0]
 
@@ -154,6 +161,11 @@ class FakeNvml:
 
     def nvmlDeviceGetNvLinkRemotePciInfo(self, gpu: Gpu, number: int) -> SimpleNamespace:
         return SimpleNamespace(busId=f"0000{_given(self._link(gpu, number).remote_pci)}".upper())
+
+    def nvmlDeviceGetNvLinkErrorCounter(self, gpu: Gpu, number: int, counter: int) -> int:
+        kinds = {each: kind for kind, each in reader._LINK_ERRORS.items()}
+        whole = _given(_given(gpu.nvlink_errors).get(kinds[counter]))
+        return whole if number == _given(gpu.nvlinks)[0].link else 0  # all of them are of the first link
 
     def nvmlDeviceGetFieldValues(self, gpu: Gpu, fields: list[tuple[int, int]]) -> list[SimpleNamespace]:
         def value(field: int, link: int) -> SimpleNamespace:

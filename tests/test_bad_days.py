@@ -162,10 +162,10 @@ def test_records_that_cannot_be_written_are_shown_all_the_same(volley: Command) 
     assert "No space left on device" in done.err
 
 
-def when_measured(volley: Command, records: Path, act: Callable[[int], None]) -> Any:
+def when_measured(volley: Command, records: Path, act: Callable[[int], None], **variables: str) -> Any:
     """Start a sweep that nobody waits for, and ``act`` on its process once a few points are in the records."""
     words = ("--sizes", "8:8k:+8", "--point-time", "0.1", "--ci", "0.0001%")
-    process = volley.start("pingpong", *words, "--format", "csv", "-o", str(records))
+    process = volley.start("pingpong", *words, "--format", "csv", "-o", str(records), **variables)
     deadline = time.monotonic() + 60
     while not records.exists() or records.read_bytes().count(b'"record":"pingpong"') < 3:
         assert process.poll() is None, process.communicate()
@@ -229,3 +229,88 @@ def test_a_killed_rank_leaves_what_was_measured(volley: Command, tmp_path: Path,
     assert "volley: the run was aborted" in done.err
     assert "Killed" in done.err  # the launcher's words: the engine could not say anything
     assert all_gone(killed)
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> dict[str, str]:
+    """Variables that put the temporary files of the launcher and of its ranks into a folder of the test."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    return {"TMPDIR": str(folder), "OMPI_MCA_btl_sm_backing_directory": str(folder)}
+
+
+def left_behind(scratch: dict[str, str]) -> list[str]:
+    """What is in that folder, once the launcher had time to clean up."""
+    deadline = time.monotonic() + 10
+    while found := [entry.name for entry in Path(scratch["TMPDIR"]).iterdir()]:
+        if time.monotonic() > deadline:
+            return found
+        time.sleep(0.05)
+    return []
+
+
+def test_nothing_outlives_a_front_end_that_was_killed(volley: Command, tmp_path: Path, scratch: dict[str, str]) -> None:
+    records = tmp_path / "out.jsonl"
+    done = when_measured(volley, records, lambda pid: os.kill(pid, signal.SIGKILL), **scratch)
+    assert done.code == -signal.SIGKILL
+    assert all_gone(ranks_of(records))
+    assert left_behind(scratch) == []
+    assert volley("show", str(records), "--format", "csv").out.splitlines()[1].startswith("host,8,")
+
+
+def test_ranks_do_not_outlive_their_launcher(volley: Command, tmp_path: Path) -> None:
+    records = tmp_path / "out.jsonl"
+
+    def kill(_pid: int) -> None:
+        launcher = Path(f"/proc/{ranks_of(records)[0]}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]
+        os.kill(int(launcher), signal.SIGKILL)
+
+    done = when_measured(volley, records, kill)
+    assert done.code == 1
+    assert "INCOMPLETE" in done.err
+    assert all_gone(ranks_of(records))
+
+
+def test_a_second_ctrl_c_ends_a_rank_that_hangs_and_leaves_nothing(
+    volley: Command, tmp_path: Path, scratch: dict[str, str]
+) -> None:
+    records = tmp_path / "out.jsonl"
+    words = ("--transport", "host,hang", "--sizes", "8", "--iterations", "5", "--watchdog", "600")
+    process = volley.start("pingpong", *words, "-o", str(records), **scratch)
+    deadline = time.monotonic() + 60
+    while not records.exists() or records.read_bytes().count(b'"record":"transport"') < 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "nothing began"
+        time.sleep(0.05)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    assert finish(process).code == 130
+    assert all_gone(ranks_of(records))
+    assert left_behind(scratch) == []
+
+
+def test_a_second_run_does_not_write_into_the_records_of_the_first(volley: Command, tmp_path: Path) -> None:
+    records = tmp_path / "out.jsonl"
+    refused = []
+
+    def begin_another(pid: int) -> None:
+        refused.append(volley("pingpong", *FEW, "-o", str(records)))
+        os.kill(pid, signal.SIGINT)
+
+    when_measured(volley, records, begin_another)
+    assert [done.code for done in refused] == [2]
+    assert f"another volley is writing its records to {records}: wait for it" in refused[0].err
+    (log,) = read_runs(records, BENCHMARKS)
+    assert not log.problems
+    assert volley("pingpong", *FEW, "-o", str(records)).code == 0
+
+
+def test_secrets_among_the_variables_are_not_recorded(volley: Command) -> None:
+    secrets = {"CUDA_API_KEY": "hunter2", "UCX_TOKEN": "hunter2", "NCCL_password": "hunter2"}
+    done = volley("pingpong", *FEW, UCX_LOG_LEVEL="error", **secrets)
+    assert done.code == 0, done.err
+    (log,) = done.records
+    assert log.run is not None
+    assert log.run.environment["UCX_LOG_LEVEL"] == "error"
+    assert not secrets.keys() & log.run.environment.keys()

@@ -24,6 +24,7 @@ from the_command import Command, finish
 from volley import __main__, cli
 from volley.benchmarks import BENCHMARKS
 from volley.machine.isolate import isolated
+from volley.run.launchers.allocation import allocation
 from volley.run.records_file import read_runs
 
 MACHINES = Path(__file__).parent / "machines"
@@ -38,7 +39,7 @@ def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
 def alone(
     *words: str, stdout: int | None = subprocess.PIPE, closed: Sequence[int] = (), **variables: str
 ) -> tuple[int, str, str]:
-    """The command line in a process of its own, with some descriptors closed."""
+    """The command line in a separate process, with some descriptors closed."""
     shell = " ".join(["exec", '"$@"', *(f"{number}>&-" for number in closed)])
     command = ["/bin/sh", "-c", shell, "sh", sys.executable, "-m", "volley", *words]
     environment = {**os.environ, **variables}
@@ -92,8 +93,8 @@ def test_numbers_that_no_plan_can_hold(volley: Command, words: tuple[str, ...], 
         (("topo", "--from", str(MACHINES / "h200x4" / "facts.json"), "--transport", ""), "'' has no path to draw"),
         (("show", ""), "cannot read ''"),
         (("show", "-", "-"), "standard input can be read once: write - once"),
-        (("setup", "--prefix", "", "--dry-run"), "--prefix '' names no folder"),
-        (("setup", "--prefix", "p", "--cuda", "", "--dry-run"), "--cuda '' names no folder"),
+        (("setup", "--prefix", "", "--dry-run"), "--prefix '' is not a folder"),
+        (("setup", "--prefix", "p", "--cuda", "", "--dry-run"), "--cuda '' is not a folder"),
     ],
 )
 def test_what_is_empty_endless_or_no_number_is_not_left_out(
@@ -104,6 +105,44 @@ def test_what_is_empty_endless_or_no_number_is_not_left_out(
     assert out == ""
     assert sentence in err
     assert len(err.splitlines()) == 1
+
+
+def test_a_very_long_word_is_quoted_in_part(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["pingpong", "--sizes", "8" * 70_000]) == 2
+    err = capsys.readouterr().err
+    assert len(err) < 5000
+    assert err.startswith("volley: --sizes: '888")
+    assert "… 888" in err.replace("8" * 100, "")
+
+
+def test_a_home_of_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["setup", "--prefix", "~nosuch/mpi", "--dry-run"]) == 2
+    assert "--prefix: '~nosuch/mpi' begins with the home folder of nobody" in capsys.readouterr().err
+    assert cli.main(["setup", "--prefix", "/x", "--source", "ucx=~nosuch/ucx.tar.gz", "--dry-run"]) == 2
+    assert "'~nosuch/ucx.tar.gz' begins with the home folder of nobody" in capsys.readouterr().err
+
+
+def test_a_working_folder_that_was_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert cli.main(["setup", "--prefix", "mpi", "--dry-run"]) == 2
+    assert "'mpi' is relative to the working folder, which was deleted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), FileNotFoundError(2, "No such file", "/x\x1b")])
+def test_whatever_the_system_refuses_is_a_sentence(
+    error: OSError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("volley.run.records_file.read_runs", lambda *_: (_ for _ in ()).throw(error))
+    assert cli.main(["show", "x"]) == 3
+    err = capsys.readouterr().err
+    assert err.startswith("volley: cannot continue: ")
+    assert len(err.splitlines()) == 1
+    assert "\x1b" not in err
 
 
 def test_a_long_wait_for_a_probe_is_none_that_the_system_refuses() -> None:
@@ -243,6 +282,17 @@ def test_a_name_of_a_file_may_be_anything(tmp_path: Path) -> None:
     assert "\x1b" not in err
 
 
+def test_a_file_without_an_end_is_not_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("volley.run.records_file.MOST_BYTES", 1 << 22)
+    for words in (["show", "/dev/full"], ["doctor", "--from", "/dev/zero"], ["topo", "--from", "/dev/zero"]):
+        assert cli.main(words) == 2
+        err = capsys.readouterr().err
+        assert f"cannot read {words[-1]}: it holds more than " in err
+    assert allocation({"PBS_JOBID": "1", "PBS_NODEFILE": "/dev/zero"}) == allocation({"PBS_JOBID": "1"})
+
+
 # ---------------------------------------------------------------------------------------------------- outputs
 
 
@@ -270,7 +320,18 @@ def test_an_output_that_takes_nothing_more(words: tuple[str, ...]) -> None:
 
 def test_what_was_measured_is_kept_where_the_report_finds_no_room(volley: Command, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
-    words = ("matrix", "--latency", "8", "--bandwidth", "none", "--iterations", "3", "--no-retest", "-o", str(records))
+    words = (
+        "matrix",
+        "--latency",
+        "8",
+        "--bandwidth",
+        "none",
+        "--iterations",
+        "3",
+        "--no-remeasure",
+        "-o",
+        str(records),
+    )
     with Path("/dev/full").open("wb") as full:
         command = [str(volley.volley), *words]
         done = subprocess.run(
@@ -319,6 +380,33 @@ def test_help_is_shown_in_any_encoding(words: tuple[str, ...], encoding: str) ->
     assert "Usage: volley" in out
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", str(EXAMPLES / "rank-matrix.jsonl")),
+        ("show", str(EXAMPLES / "failed.jsonl")),
+        ("show", str(EXAMPLES / "failed.jsonl"), "--format", "json"),
+        ("doctor", *FROM),
+        ("topo", *FROM),
+        ("--help",),
+    ],
+)
+def test_a_reader_that_has_seen_enough_changes_no_exit_code(words: tuple[str, ...]) -> None:
+    code, _, err = alone(*words)
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        assert alone(*words, stdout=writing)[::2] == (code, err)
+    finally:
+        os.close(writing)
+
+
+@pytest.mark.parametrize("width", ["0", "1"])
+def test_a_width_in_which_nothing_fits_hides_nothing(width: str) -> None:
+    for words in (("show", str(EXAMPLES / "failed.jsonl")), ("doctor", *FROM)):
+        assert alone(*words, COLUMNS=width) == alone(*words, COLUMNS="40")
+
+
 def test_an_odd_width_is_no_width() -> None:
     assert alone("doctor", *FROM, COLUMNS="abc") == alone("doctor", *FROM, COLUMNS="")
 
@@ -356,6 +444,13 @@ def test_ctrl_c_before_the_command_line_is_read(
         pytest.fail("Ctrl-C is not caught")
     assert code == 130
     assert capsys.readouterr().err == "volley: stopped\n"
+
+
+def test_ctrl_c_while_modules_load_is_a_sentence() -> None:
+    """Whenever it comes after the interpreter itself has started."""
+    program = "import os, signal, volley.__main__; os.kill(os.getpid(), signal.SIGINT)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "volley: stopped\n")
 
 
 def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Command, tmp_path: Path) -> None:

@@ -87,6 +87,40 @@ srun --mpi=pmix --ntasks=2 --cpu-bind=none --input=0 --kill-on-bad-exit=1 --node
 """
 
 
+INTERACTIVE = {
+    "slurm": "salloc --job-name=volley --nodes=2 --ntasks=2 --ntasks-per-node=1 --time=00:15:00 --account=abc",
+    "lsf": "bsub -Is -J volley -nnodes 2 -W 00:15 -P abc bash -l",
+    "pbs": "qsub -I -N volley -l select=2:ncpus=1:mpiprocs=1 -l place=scatter -l walltime=00:15:00 -A abc",
+    "age": "qrsh -g abc -N volley -l rt_AF=2 -l h_rt=00:15:00",
+}
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_interactive_jobs(write: Write, scheduler: str) -> None:
+    resource = ("--node-resource", "rt_AF") if scheduler == "age" else ()
+    options = (
+        "--scheduler",
+        scheduler,
+        "--nodes",
+        "2",
+        "--account",
+        "abc",
+        *resource,
+        "--module",
+        "gcc",
+        "--interactive",
+    )
+    lines = write(*options, "--", "pingpong", "-t", "host").splitlines()
+    assert lines[:3] == [INTERACTIVE[scheduler], "", "# In the shell that it opens:"]
+    assert "module load gcc" in lines
+    assert "|| exit" not in " ".join(lines)
+    assert lines[-1].endswith("/v/volley pingpong -t host" if scheduler == "lsf" else "-t host")
+
+
+def test_an_interactive_job_has_no_script(refused: Write) -> None:
+    assert "--interactive writes no script" in refused("--scheduler", "slurm", "--interactive", "-o", "job.sh")
+
+
 def test_slurm(write: Write) -> None:
     asked = ("--nodes", "2", "--gpus-per-node", "4", "--account", "abc", "--partition", "gpu")
     more = ("--directive=--exclusive", "--module", "gcc", "--module", "cuda/12")
@@ -215,7 +249,7 @@ def test_what_a_job_lacks_is_said(with_cuda: None, stand_in: Path) -> None:
     assert notes("slurm", *BETWEEN_GPUS, asked=("--directive=--qos=debug",)) == (gpus, core)
     whole = ("--directive=--gres=gpu:2", "--directive=--exclusive")
     assert notes("slurm", *BETWEEN_GPUS, asked=whole) == ()
-    assert [note for note in notes("age", "pingpong") if "nothing but time is asked for" in note]
+    assert [note for note in notes("age", "pingpong") if "the job requests only time" in note]
     assert len(notes("age", *BETWEEN_GPUS)) == 1
     assert notes("lsf", *BETWEEN_GPUS) == notes("slurm", "matrix") == ()
     with_gpus = notes("slurm", "matrix", asked=("--gpus-per-node", "2"))
@@ -410,7 +444,7 @@ def test_a_script_goes_to_its_file(stand_in: Path, tmp_path: Path, capsys: pytes
     assert "cannot write" in capsys.readouterr().err
 
 
-NO_GPUS = "volley: no GPUs are asked for, and on many sites none will be there: add --gpus-per-node 2"
+NO_GPUS = "volley: the job requests no GPUs, and on many sites it will have none: add --gpus-per-node 2"
 NOT_TRIED = "volley: inside a launcher staged/pinned is measured only where it is named: add --transport staged/pinned"
 
 

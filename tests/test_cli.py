@@ -68,7 +68,7 @@ def test_plain_volley_is_the_overview_within_a_minute(asked: Asked) -> None:
     ((name, options),) = asked
     assert name == "pingpong"
     assert options.sampling.budget == 60.0
-    assert len(options.points.sizes) == 28
+    assert len(options.points.sizes) == 7
 
 
 def test_ping_pong_has_the_tutorials_sizes_and_adaptive_sampling(ask: Ask) -> None:
@@ -199,7 +199,6 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
         (("pingpong", "-o"), "--output/-o: a value is missing"),
         (("matrix", "--section", "uni", "--ranks", "4"), "--section and --ranks cannot be combined"),
         (("frobnicate",), "; the commands are pingpong, stream, matrix, jacobi, transports"),
-        (("show",), "see volley show --help"),
         (("-f", "csv", "pingpong"), "write -f after the command: volley pingpong -f …"),
         (("--budget", "5", "stream"), "write --budget after the command"),
         (("\x1b[31mred",), "\\x1b[31mred"),
@@ -293,8 +292,7 @@ def test_show_of_a_line_that_cannot_be_read_is_1(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize("reads_first", [True, False])
 @pytest.mark.parametrize("files", [1, 3])  # less and more than a pipe's buffer
 def test_a_reader_that_has_seen_enough_is_no_error(reads_first: bool, files: int) -> None:
-    script = "import sys; from volley.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", script, "show", *[str(EXAMPLES / "launches.jsonl")] * files, "-f", "json"]
+    command = [sys.executable, "-m", "volley", "show", *[str(EXAMPLES / "launches.jsonl")] * files, "-f", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -325,7 +323,7 @@ def test_the_version_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 LATER = (
     *("msgspec", "numpy", "rich", "pynvml", "subprocess", "importlib.metadata"),
-    *("volley.run.session", "volley.run.engine", "volley.run.plan", "volley.run.records_file", "volley.run.show"),
+    *("volley.run.session", "volley.run.engine", "volley.run.plan", "volley.run.records_file", "volley.run.render"),
     *("volley.statistics.estimates", "volley.machine.nvml", "volley.report.terminal"),
     *(f"volley.benchmarks.pingpong.{module}" for module in ("records", "jobs", "progress", "results", "page")),
     *("volley.batch.script", "volley.doctor.command", "volley.setup.command", "volley.topo.command"),
@@ -353,7 +351,8 @@ from volley import cli
 from volley.run import engine, session
 
 def loaded():
-    return [name in sys.modules for name in ("volley.report.terminal", "volley.benchmarks.pingpong.page", "rich.table")]
+    names = ("volley.report.terminal", "volley.benchmarks.pingpong.page", "rich.console")
+    return [name in sys.modules for name in names]
 
 def records(process, plan, read, really=engine.EngineProcess.records):
     assert all(loaded()), loaded()

@@ -8,9 +8,11 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from example_records import pingpong
 from volley.statistics.launches import of_observations
 
 
@@ -49,11 +51,14 @@ def test_lines_of_the_page_are_what_the_records_give() -> None:
     assert three in PAGE
     assert coverage.within_line(H200) in PAGE
     assert coverage.groups_line(8) in PAGE
+    assert coverage.facts_line(4, 8) in PAGE
+    assert all(line in PAGE for path in coverage.recorded_with_work() for line in coverage.work_lines(path))
 
 
 @pytest.mark.slow
-def test_a_line_about_two_runs_is_what_the_records_give() -> None:
-    assert coverage.two_runs_line(H200, 6, together=True) in PAGE
+@pytest.mark.parametrize("how", [coverage.COMPARED[0], coverage.COMPARED[-1]], ids=str)
+def test_a_line_about_two_runs_is_what_the_records_give(how: Any) -> None:
+    assert coverage.two_runs_line(H200, how, together=True) in PAGE
 
 
 @pytest.mark.parametrize("title", ["Times", "Ratios within a launch"])
@@ -70,8 +75,9 @@ def test_sweeps_are_seldom_called_different_and_planted_changes_are_found() -> N
     rows = lines("Two runs of the same thing")
     assert len(rows) == 2 * len(coverage.COMPARED)
     for cells in rows:
-        alarms, sweeps = (int(number) for number in re.findall(r"\d+", cells[2])[:2])
-        found, planted = (int(number) for number in re.findall(r"\d+", cells[4]))
+        alarms, sweeps = (int(number) for number in re.findall(r"\d+", cells[2]))
+        found, planted = (int(number) for number in re.findall(r"\d+", cells[3]))
+        assert sweeps >= 100
         assert alarms <= 0.05 * sweeps, cells
         assert found >= 0.95 * planted, cells
 
@@ -93,12 +99,21 @@ def test_an_interval_that_misses_is_counted() -> None:
     assert coverage.covered(times, coverage.fixed(6), 6, "", together=True).shares["host", 8] == pytest.approx(30 / 39)
 
 
+def test_samples_of_slow_visits_are_left_out() -> None:
+    point = pingpong([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], visits=[2, 1, 3], work_s=[6.0e-6, 9.0e-6, 6.2e-6])
+    assert coverage._of_fast_visits(point, 6.0e-6) == [1.0, 2.0, 4.0, 5.0, 6.0]
+    assert coverage._of_fast_visits(point, 1.0e-6) == [1.0, 2.0]
+
+
 @pytest.mark.parametrize("together", [False, True])
-def test_two_runs_have_no_launch_in_common(together: bool) -> None:
-    machine = coverage.Machine("", {("host", 8): [float(number) for number in range(44)]}, {})
+@pytest.mark.parametrize("how", coverage.COMPARED, ids=str)
+def test_two_runs_have_no_launch_in_common(how: Any, together: bool) -> None:
+    medians = {("host", 8): [float(number) for number in range(44)]}
     draw = random.Random(1)
     for _ in range(100):
-        one, other = (run["host", 8] for run in coverage._two(draw, machine, 10, together=together))
-        assert len({*one, *other}) == 20
-        if together:
-            assert list(one) == [one[0] + step for step in range(10)]
+        one, other = (run["host", 8] for run in coverage._two(draw, medians, 44, how, together=together))
+        assert len({*one, *other}) == how.first + how.second
+        if together and how.paired:
+            assert all(abs(first - second) == 1 for first, second in zip(one, other, strict=True))
+        elif together:
+            assert list(one) == [one[0] + step for step in range(how.first)]

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fake_engine import install
@@ -283,6 +284,9 @@ def test_the_home_folder_is_not_named() -> None:
     assert hidden.stack.value.mpiexec == "~/bin/mpirun"
     assert without_home(facts, "/") == facts
     assert without_home(facts, "/opt/vol") == facts  # another folder, which only begins alike
+    paths = {"LD_LIBRARY_PATH": "/home/al:/home/alice/x:/mnt/home/al/y:/home/al+b:/home/al/é:/home/alé"}
+    shown = without_home(msgspec.structs.replace(facts, environment=paths), "/home/al").environment
+    assert shown["LD_LIBRARY_PATH"] == "~:/home/alice/x:/mnt/home/al/y:/home/al+b:~/é:/home/alé"
 
 
 def test_the_other_ranks_know_when_a_child_has_met_them(monkeypatch: pytest.MonkeyPatch) -> None:

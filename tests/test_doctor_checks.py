@@ -13,6 +13,7 @@ import pytest
 from volley.doctor.findings import Finding
 from volley.doctor.registry import diagnose
 from volley.machine import facts as f
+from volley.machine.hardware import Settings
 
 sys.path.insert(0, str(Path(__file__).parent / "machines"))
 
@@ -99,7 +100,7 @@ DOWN = [
             "GPUs",
             {"driver": changed(BASE.driver, nodes=OTHER_JOBS), "environment": SLURM, "cuda": ONE},
             "good",
-            "1 of 2 GPUs: all that this job was given",
+            "1 of 2 GPUs: all GPUs of this job",
             "",
         ),
         ("driver age", {"stack": changed(BASE.stack, cuda_built=None)}, "not tested", "built without CUDA", ""),
@@ -112,7 +113,7 @@ DOWN = [
             },
             "broken",
             "MISMATCH (803)",
-            "reboot",
+            "restart the machine",
         ),
         (
             "GPUs",
@@ -174,7 +175,7 @@ DOWN = [
         ("NVLink", {"nvml": parts.skipped("nvidia-ml-py is not installed")}, "not tested", "nvidia-ml-py", ""),
         ("PCIe", {"pcie_load": parts.pcie(2, None, None)}, "not tested", "virtual machine", ""),
         ("PCIe", {"pcie_load": parts.pcie(2, 4)}, "warning", "0000:00:04.0 at PCIe 4.0 ×16 of 5.0 ×16", "slot"),
-        ("IOMMU", {"iommu": parts.iommu(units=["dmar0"], types=["identity"])}, "good", "passes", ""),
+        ("IOMMU", {"iommu": parts.iommu(units=["dmar0"], types=["identity"])}, "good", "does not translate", ""),
         (
             "ACS",
             {"iommu": parts.iommu(readable=False), "system": parts.system("rocky9")},
@@ -228,7 +229,7 @@ DOWN = [
                 )
             },
             "broken",
-            "a mapping fails",
+            "it cannot map GPU memory",
             "modprobe gdrdrv",
         ),
         ("UCX transfer", {"ucx_transfer": parts.ucx_transfer("host")}, "good", "host memory", ""),
@@ -342,3 +343,41 @@ def test_a_driver_is_installed_as_the_distribution_does(name: str, words: str) -
     assert finding("driver", **changes).remedy.startswith(words)
     as_root = {**changes, "system": parts.system(name, root=True)}
     assert finding("driver", **as_root).remedy.startswith(words.removeprefix("sudo "))
+
+
+# ------------------------------------------------------------------------ how fast the CPUs and GPUs run
+
+
+def test_powersave_is_a_warning_where_it_is_the_lowest_clock() -> None:
+    slow = Settings(host="h", clock_driver="acpi-cpufreq", governors={"performance": "0-3", "powersave": "4-7"})
+    found = finding("CPU clock", settings=parts.tried(slow))
+    assert (found.status, found.said) == ("warning", "CPU 4-7 is held at its lowest clock")
+    assert "cpupower frequency-set -g performance" in found.remedy
+    found = finding("CPU clock", settings=parts.tried(msgspec.structs.replace(slow, clock_driver="intel_pstate")))
+    assert (found.status, found.said) == (
+        "good",
+        "performance on CPU 0-3 and powersave on CPU 4-7 (intel_pstate)",
+    )
+    assert finding("CPU clock", settings=parts.tried(Settings(host="h"))).status == "not applicable"
+
+
+@pytest.mark.parametrize(("cpus", "status"), [(None, "good"), (2.0, "good"), (1.5, "warning"), (0.25, "warning")])
+def test_a_quota_below_two_cpus_is_a_warning(cpus: float | None, status: str) -> None:
+    settings = parts.tried(Settings(host="h", quota_cpus=cpus))
+    found = finding("CPU quota", settings=settings)
+    assert found.status == status
+    if status == "warning":
+        assert "CPUQuota" in found.remedy
+        assert finding("CPU quota", settings=settings, system=DOCKER).remedy == "docker run --cpus=2"
+
+
+@pytest.mark.parametrize(
+    ("reasons", "status"),
+    [(None, "not tested"), ([], "good"), (["idle"], "good"), (["idle", "hardware power brake"], "warning")],
+)
+def test_clocks_that_power_or_heat_holds_down_are_a_warning(reasons: list[str] | None, status: str) -> None:
+    devices = [f.NvmlDevice(index=0), f.NvmlDevice(index=1, clocks_event_reasons=reasons)]
+    found = finding("GPU clocks", nvml=changed(BASE.nvml, devices=devices))
+    assert found.status == status
+    if status == "warning":
+        assert found.said == "clocks are held down, GPU 1: hardware power brake"

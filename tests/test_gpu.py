@@ -11,7 +11,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.gpu_matrix.options import OF_THE_SAMPLE, SECTIONS
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.jacobi.records import JacobiPoint
-from volley.machine.driver import has_driver
+from volley.machine.nvidia_driver import has_driver
 from volley.run.records_file import read_runs
 from volley.run.run_log import RunLog
 
@@ -43,9 +43,9 @@ def measured(volley: Command, *words: str) -> RunLog:
 @pytest.mark.parametrize(
     "words",
     [
-        ("pingpong", "--point-time", "0.1"),
-        ("stream", "--point-time", "0.1"),
-        ("stream", "--direction", "bi", "--point-time", "0.1"),
+        ("pingpong", "--point-time", "0.1", "--launches", "1"),
+        ("stream", "--point-time", "0.1", "--launches", "1"),
+        ("stream", "--direction", "bi", "--point-time", "0.1", "--launches", "1"),
         ("pingpong", "--iterations", "3"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,8 @@ from volley.run.jobs import Site
 from volley.run.plan import Plan
 from volley.run.records import End, Run
 from volley.run.records_file import LineReader
+from volley.run.render import render
 from volley.run.run_log import RunLog
-from volley.run.show import render
 
 
 def shown(log: RunLog, format_name: str = "table") -> str:
@@ -57,19 +58,20 @@ def with_rows(section: str, rows: list[GpuMatrixRow], count: int = 4) -> RunLog:
     return made.log(count, [section], changed={section: rows})
 
 
+def summary(text: str, name: str) -> list[str]:
+    """The cells of a row of the summary."""
+    (row,) = re.findall(rf"^{re.escape(name)}  +(.*)$", text, re.MULTILINE)
+    return str(row).split()
+
+
 def test_every_section_has_its_numbers_and_its_share_of_the_line_rate() -> None:
     text = shown(made.log())
-    assert (
-        "CE write, peer access on: 12 pairs, median 394, 394 GB/s, 82 % of the line rate of 478.1 GB/s over NVLink"
-        in text
-    )
-    assert "CE write both ways, peer access on: 12 pairs, median 783, 783 GB/s, 82 % of twice the line rate" in text
-    assert (
-        "CE write, peer access off: 12 pairs, median 38.0, 38.0 GB/s, 60 % of the line rate of 63.02 GB/s over PCIe"
-        in text
-    )
-    assert "host to GPU: 4 pairs, median 55.5, 55.5 GB/s, 88 % of the line rate of 63.02 GB/s over PCIe" in text
-    assert "SM load: 12 pairs, median 0.830, 0.830 µs" in text
+    assert summary(text, "CE write, peer access on") == ["12", "394", "394", "394", "GB/s", "82", "%"]
+    assert summary(text, "CE write both ways, peer access on") == ["12", "783", "783", "783", "GB/s", "82", "%"]
+    assert summary(text, "CE write, peer access off") == ["12", "38.0", "38.0", "38.0", "GB/s", "60", "%"]
+    assert summary(text, "host to GPU") == ["4", "55.5", "55.5", "55.5", "GB/s", "88", "%"]
+    assert summary(text, "SM load") == ["12", "0.830", "0.830", "0.830", "µs"]
+    assert "line: part of the line rate of 63.02 GB/s over PCIe" in text
     assert text.count("all verified") == 3
     assert "FAILED" not in text
 
@@ -108,8 +110,8 @@ def test_pairs_with_and_without_peer_access_are_of_different_kinds() -> None:
     log = made.log(4, ["uni", "load"], links=0, access=access)
     text = shown(log)
     assert "no peer access is possible: 8 pairs" in text
-    assert "CE write, peer access on: 4 pairs, median 394" in text
-    assert "CE write, peer access on: 8 pairs, median 38.0" in text
+    assert summary(text, "CE write, peer access on (peer access, PCIe 5.0 x16)")[:2] == ["4", "394"]
+    assert summary(text, "CE write, peer access on (through the host, PCIe 5.0 x16)")[:2] == ["8", "38.0"]
     assert "SM load skipped 8 pairs: there is no peer access between the two" in text
     assert "comparable links" not in text
     assert {cell["peer_access"] for cell in csv.DictReader(io.StringIO(data(log, "csv")))} == {"on", "off", ""}
@@ -122,7 +124,7 @@ def test_a_failed_cell_shows_no_number_and_its_reason() -> None:
     assert (
         "FAILED: CE write both ways, peer access on, GPU 1 → 0: the data differs from what was sent in 1 of 8" in text
     )
-    assert "CE write both ways, peer access on: 11 pairs" in text
+    assert summary(text, "CE write both ways, peer access on")[0] == "11"
     (cell,) = [row for row in csv.DictReader(io.StringIO(data(log, "csv"))) if row["status"] == "failed"]
     assert (cell["first"], cell["second"], cell["time_us"], cell["bandwidth_GBps"]) == ("1", "0", "", "")
 
@@ -164,13 +166,17 @@ def test_without_gpus_the_reason_is_given() -> None:
     assert f"no GPU can be used: CUDA sees no device; {options.HINT}" in shown(log)
 
 
-@pytest.mark.parametrize("can_access", [[], [[True]], [[True, True, True]] * 3])
-def test_access_of_another_shape_than_the_gpus_is_said(can_access: list[list[bool]]) -> None:
+@pytest.mark.parametrize("can_access", [[[True]], [[True, True, True]] * 3])
+def test_access_of_another_shape_than_the_gpus_is_refused(can_access: list[list[bool]]) -> None:
+    with pytest.raises(ValueError, match="`can_access` has not one row and one column for each of `devices`"):
+        msgspec.structs.replace(made.log(2, ["uni"]).records[0], can_access=can_access)
+
+
+def test_unknown_access_is_said() -> None:
     log = made.log(2, ["uni"])
-    log.records[0] = msgspec.structs.replace(log.records[0], can_access=can_access)
-    known = len(can_access) > 2
-    assert ("does not say for every pair whether peer access is possible" in shown(log)) is not known
-    assert ("Device=0 CAN Access Peer Device=1" in shown(log, "cuda-samples")) is known
+    log.records[0] = msgspec.structs.replace(log.records[0], can_access=[])
+    assert "does not say for every pair of GPUs whether peer access is possible" in shown(log)
+    assert "Device=0 CAN Access Peer Device=1" not in shown(log, "cuda-samples")
 
 
 def test_a_run_that_was_aborted_is_shown() -> None:
@@ -268,7 +274,7 @@ def matrix(*words: str) -> Any:
         (["--launcher-arg=-v"], {}, True, RankMatrixOptions),
         (["--warmup", "0"], {}, True, RankMatrixOptions),
         (["--repeats", "3"], {}, True, RankMatrixOptions),
-        (["--no-retest"], {}, True, RankMatrixOptions),
+        (["--no-remeasure"], {}, True, RankMatrixOptions),
         ([], INSIDE, True, RankMatrixOptions),
         ([], {**INSIDE, "OMPI_COMM_WORLD_SIZE": "1"}, True, GpuMatrixOptions),
         (["--section", "uni"], INSIDE, True, GpuMatrixOptions),
@@ -314,6 +320,7 @@ def test_the_format_of_the_sample_is_quick(monkeypatch: pytest.MonkeyPatch) -> N
     quick, usual = (planned(asked("--format", name), monkeypatch) for name in ("cuda-samples", "table"))
     assert (quick.options.quick, usual.options.quick) == (True, False)
     assert quick.sampling.point_time_s < usual.sampling.point_time_s
+    assert quick.sampling.min_visits == 1
     chosen = planned(asked("--format", "cuda-samples", "--point-time", "0.5"), monkeypatch)
     assert chosen.sampling.point_time_s == 0.5
 

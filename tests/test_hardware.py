@@ -79,6 +79,16 @@ def without_reasons(record: Hardware) -> list[Gpu]:
     return [msgspec.structs.replace(gpu, unread={}) for gpu in record.gpus]
 
 
+def test_what_the_driver_counts_is_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = {"nvlink_errors": {"replay": 3, "CRC": 0}, "pcie_replays": 2, "power_slowdown_s": 1.5}
+    (before, _) = changed(machine(H200), **counts)
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(before))
+    for gpu in nvml.read("before").gpus:
+        assert {name: getattr(gpu, name) for name in counts} == counts
+        assert gpu.thermal_slowdown_s is None
+        assert {"nvlink_errors", "thermal_slowdown_s"} <= set(gpu.unread)
+
+
 def test_only_the_gpus_that_are_used_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     before = machine(T4)[0]
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(before))
@@ -280,7 +290,7 @@ def gpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def measure(output: Path, transport: str) -> int:
-    words = ["pingpong", "-t", transport, "--sizes", "8", "-o", str(output), "--format", "csv"]
+    words = ["pingpong", "-t", transport, "--sizes", "8", "--launches", "1", "-o", str(output), "--format", "csv"]
     return measure_benchmark(*read_command(words))
 
 

@@ -39,6 +39,9 @@ STEP = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_S
         ({"JSM_NAMESPACE_RANK": "1", "JSM_NAMESPACE_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}, (1, 2, "jsrun")),
         ({"PMIX_RANK": "3"}, (3, None, "pmix")),
         ({"PMI_RANK": "3", "PMI_SIZE": "4"}, (3, 4, "pmi")),
+        ({"FLUX_TASK_LOCAL_ID": "1", "PMI_RANK": "3", "PMI_SIZE": "4"}, (3, 4, "pmi")),
+        ({"MV2_COMM_WORLD_RANK": "1", "MV2_COMM_WORLD_SIZE": "2"}, (1, 2, "pmi")),
+        ({"PALS_RANKID": "1"}, (1, None, "pmi")),
         ({"PMI_RANK": "", "OMPI_COMM_WORLD_RANK": "x"}, None),
         ({"OMPI_COMM_WORLD_RANK": "9" * 5000}, None),
     ],
@@ -52,6 +55,7 @@ def test_a_scrubbed_environment_is_nobody_s_rank_and_keeps_what_the_user_set() -
     mine = {"PATH": "/bin", "OMPI_MCA_btl": "tcp,self", "UCX_TLS": "tcp", "SLURM_JOB_ID": "7", "SLURM_NTASKS": "2"}
     theirs = {**STEP, "PMIX_RANK": "0", "PMIX_NAMESPACE": "x", "OMPI_COMM_WORLD_RANK": "0", "PMI_FD": "9"}
     theirs |= {"OMPI_MCA_ess_base_jobid": "1", "OMPI_MCA_orte_launch": "1", "MPI_LOCALNRANKS": "2"}
+    theirs |= {"FLUX_TASK_LOCAL_ID": "1", "PALS_LOCAL_RANKID": "1", "MV2_COMM_WORLD_LOCAL_RANK": "1"}
     del theirs["SLURM_JOB_ID"]
     assert scrubbed({**mine, **theirs}) == mine
 

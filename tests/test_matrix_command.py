@@ -23,7 +23,7 @@ def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
 
 @pytest.mark.parametrize("mode", ["isolated", "loaded"])
 def test_every_pair_of_four_ranks_is_measured_and_verified(volley: Command, mode: str) -> None:
-    done = volley("matrix", "--ranks", "4", "--mode", mode, "--no-retest", "--format", "csv", *FEW)
+    done = volley("matrix", "--ranks", "4", "--mode", mode, "--no-remeasure", "--format", "csv", *FEW)
     assert done.code == 0, done.err
     found = list(csv.DictReader(io.StringIO(done.out)))
     pairs = [(int(row["first_rank"]), int(row["second_rank"])) for row in found if row["pattern"] == "pingpong"]
@@ -38,8 +38,8 @@ def test_every_pair_of_four_ranks_is_measured_and_verified(volley: Command, mode
 
 
 def test_an_odd_number_of_ranks_takes_part_as_well(volley: Command) -> None:
-    done = volley("matrix", "--ranks", "3", "--mode", "loaded", "--no-retest", "--latency", "8", "--bandwidth", "none",
-                  "--iterations", "3", "--samples", "--format", "json")  # fmt: skip
+    done = volley("matrix", "--ranks", "3", "--mode", "loaded", "--no-remeasure", "--latency", "8",
+                  "--bandwidth", "none", "--iterations", "3", "--samples", "--format", "json")  # fmt: skip
     assert done.code == 0, done.err
     (series,) = json.loads(done.out)["series"]
     assert [row["status"] for row in series["data"]] == ["ok"] * 6
@@ -48,7 +48,7 @@ def test_an_odd_number_of_ranks_takes_part_as_well(volley: Command) -> None:
 
 
 def test_wrong_data_fails_its_cells_and_no_others(volley: Command) -> None:
-    done = volley("matrix", "--ranks", "3", "--transport", "corrupt,host", "--no-retest", *FEW)
+    done = volley("matrix", "--ranks", "3", "--transport", "corrupt,host", "--no-remeasure", *FEW)
     assert done.code == 1
     assert "FAILED: corrupt at 8 B, rank 0 → 1: the message that rank" in done.out
     (log,) = done.records
@@ -82,6 +82,16 @@ def test_what_a_budget_leaves_out_is_skipped(volley: Command) -> None:
     done = volley("matrix", "--ranks", "3", "--budget", "1e-9", *FEW)
     assert done.code == 3
     assert "skipped rank 0 → 1, 0 → 2, 1 → 0, 1 → 2, 2 → 0, 2 → 1: the time budget of 1e-09 s was used up" in done.out
+
+
+@pytest.mark.parametrize("mode", ["isolated", "loaded"])
+def test_a_budget_ends_the_repetitions(volley: Command, mode: str) -> None:
+    words = ("--ranks", "2", "--mode", mode, "--repeats", "2147483647", "--budget", "0.3", "--latency", "8")
+    done = volley("matrix", *words, "--bandwidth", "none", "--iterations", "3", "--format", "csv")
+    (log,) = done.records
+    assert log.complete
+    skipped = [row for row in log.of(RankMatrixRow) if "skipped" in row.statuses]
+    assert len(skipped) <= 2  # of the repetition that was under way
 
 
 def test_inside_a_launcher_all_its_ranks_take_part(volley: Command) -> None:

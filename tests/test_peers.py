@@ -178,7 +178,7 @@ def test_a_check_that_failed_is_an_error() -> None:
 def test_own_records_are_figures() -> None:
     samples = [1e-6] * 7
     found = figures([log(pingpong(samples, 8, "host"), pingpong([], 16, "host", status="failed", reason="example"))])
-    assert found == {"host 8": 1e-6, "settled": 0.5}
+    assert found == {"host 8": 1e-6, "settled": 0.5, "work s": 1.0}
     moved = figures([log(stream(samples, samples, 1024))])["host 1024"]
     assert moved == pytest.approx(2 * 64 * 1024 / 1e-6)
     cells = figures(golden("rank-matrix"))
@@ -240,6 +240,13 @@ def test_what_goes_wrong_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     outcome = here(tmp_path).launch(alone(program(tmp_path, "program", script)))
     assert outcome.reason == reason
     assert outcome.reading.figures == {}
+
+
+def test_the_time_of_the_work_begins_with_its_first_line(tmp_path: Path) -> None:
+    name = program(tmp_path, "works", 'sleep 0.3; echo "Work"; sleep 0.1; echo \'{"first": 1}\'')
+    outcome = here(tmp_path).launch(Command("key", name, (), readers.copy_engine, "alone", begins="Work"))
+    assert outcome.reading.figures["first"] == 1
+    assert 0.1 <= outcome.reading.figures["work s"] <= outcome.wall_s - 0.3
 
 
 def test_figures_before_a_crash_count(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import pytest
 from example_records import log, pingpong, plan, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong
+from volley.report.terminal import Details
 from volley.run.records_file import read_runs
+from volley.run.render import render
 from volley.run.run_log import RunLog
-from volley.run.show import render
 
 RECORDS = Path(__file__).parent.parent / "results" / "h200-x2"
 SPREAD = [0.997, 0.998, 0.999, 1.0, 1.001, 1.002, 1.003]
@@ -28,7 +29,8 @@ def h200(name: str) -> tuple[RunLog, ...]:
 
 def shown(*logs: RunLog) -> str:
     out = io.StringIO()
-    render(list(logs), BENCHMARKS, "table", out)
+    for details in (Details(full=True), Details(fit=True), Details(notes=True)):
+        render(list(logs), BENCHMARKS, "table", out, details=details)
     return out.getvalue()
 
 
@@ -178,6 +180,7 @@ def test_a_stream_that_knows_ascii_only_gets_ascii() -> None:
         BENCHMARKS,
         "table",
         out,
+        details=Details(fit=True),
     )
     out.flush()
     text = raw.getvalue().decode("ascii")

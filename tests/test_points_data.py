@@ -14,8 +14,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.olcf import line
 from volley.errors import UserError
 from volley.run.records import Sampling
+from volley.run.render import render
 from volley.run.run_log import RunLog
-from volley.run.show import render
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6, 1.006e-6]
 PROMISED = "transport,size_bytes,samples,latency_us,latency_low_us,latency_high_us,bandwidth_GBps,verified,status"

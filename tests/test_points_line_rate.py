@@ -14,8 +14,8 @@ from example_records import run as example_run
 from volley.benchmarks import BENCHMARKS
 from volley.machine.hardware import Gpu, Hardware
 from volley.run.records import Device, Rank
+from volley.run.render import render
 from volley.run.run_log import RunLog
-from volley.run.show import render
 
 MACHINES = Path(__file__).parent / "machines"
 H200 = "composed-2xh200-nv18"

@@ -12,8 +12,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
 from volley.run.records import Device, End, Mismatch, Sampling
 from volley.run.records_file import parse_runs, read_runs
+from volley.run.render import render
 from volley.run.run_log import RunLog
-from volley.run.show import render
 from volley.text import mpi_name
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6, 1.006e-6]
@@ -259,7 +259,7 @@ def test_text_from_machines_is_neither_obeyed_nor_marked_up() -> None:
 
 def test_the_heading_names_machine_mpi_and_placement() -> None:
     text = shown(golden("pingpong-host"))
-    assert "volley pingpong · Open MPI v5.0.11 · launched by openmpi · 2026-01-02T03:04:05Z" in text
+    assert "volley pingpong · Open MPI v5.0.11 · launched by openmpi · one launch · 2026-01-02T03:04:05Z" in text
     assert "rank 0 on core 0 and rank 1 on core 1, bound by volley" in text
 
 
@@ -334,7 +334,8 @@ def test_an_interval_not_reached_says_what_to_do_with_the_options_in_use() -> No
     wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
     slow = plan(sampling=Sampling(point_time_s=2.0))
     text = shown([log(pingpong(wide, ended_by="time"), the_plan=slow)])
-    assert "host: CI of ±1 % not reached within 2 s at 8 B (worst: ±9.1 % at 8 B)" in text
+    assert "host: the samples of one launch spread by more than 1 % after 2 s at 8 B (worst: 9.1 % at 8 B)" in text
+    assert "±" not in text
     assert "--point-time 10" in text
 
 
@@ -344,8 +345,9 @@ def test_few_samples_that_missed_the_interval_are_one_sentence_for_all_transport
     points = [pingpong(wide, size, name, ended_by="few") for size in (64, 128) for name in ("host", "aware")]
     one = log(*points, pingpong(wider, 256, "aware", ended_by="few"), pingpong([1.0] * 6, 512, ended_by="few"))
     said = (
-        "only 6 samples (exchange > 50 ms), CI still wider than ±1 %: host at 64 B and 128 B; aware at 64 B, 128 B and "
-        "256 B (worst: ±23.1 %, aware at 256 B): repeat with --launches 6 for a CI over launches, or widen --ci"
+        "only 6 samples (exchange > 50 ms), which spread by more than 1 %: host at 64 B and 128 B; aware at 64 B, "
+        "128 B and 256 B (worst: 23.1 %, aware at 256 B): repeat with --launches 6 for a CI over launches, or widen "
+        "--ci"
     )
     assert shown([one]).splitlines()[-1] == said
     for format_name in ("csv", "json", "olcf"):
@@ -368,7 +370,7 @@ def test_drift_interruptions_and_missing_launches_are_warned_of() -> None:
 def test_one_warning_a_point_is_enough() -> None:
     wild = [1e-6 * (1 + number / 10) for number in range(30)]
     text = shown([log(pingpong(wild, ended_by="time"))])
-    assert "CI of ±1 % not reached" in text
+    assert "the samples of one launch spread by more than 1 %" in text
     assert "drifted" not in text
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from example_records import golden, log, pingpong, plan, stream, transport
 from volley.benchmarks.pingpong.records import PingPong
-from volley.benchmarks.points.results import PointResult, PointSeries, baseline, curves, results, tables
+from volley.benchmarks.shared.points.results import PointResult, PointSeries, baseline, curves, results, tables
 from volley.run.records import Mismatch, Sampling
 
 SIX = [1.0e-6, 1.1e-6, 1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6]

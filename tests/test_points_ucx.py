@@ -11,8 +11,8 @@ import pytest
 from example_records import log, pingpong, plan, transport
 from volley.benchmarks import BENCHMARKS
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, parse
+from volley.run.render import render
 from volley.run.run_log import RunLog
-from volley.run.show import render
 
 TEXT = sorted((Path(__file__).parent / "ucx").glob("composed-*.txt"))[0]
 EAGER = "eager copy-in copy-out"

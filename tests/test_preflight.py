@@ -1,4 +1,4 @@
-"""What may crash is tried in a job of its own, and left out of the measurement when it does."""
+"""What may crash is tried in a separate job, and left out of the measurement when it does."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ def found(monkeypatch: pytest.MonkeyPatch, result: Preflight) -> list[Plan]:
 
 def measure(output: Path, *words: str, command: str = "pingpong") -> int:
     sizes = ("--sizes", "8") if command == "pingpong" else ()
+    if command == "pingpong" and "--launches" not in words:
+        words = (*words, "--launches", "1")
     return measure_benchmark(*read_command([command, *sizes, "-o", str(output), *words]))
 
 

@@ -12,8 +12,9 @@ from example_records import golden, pingpong, plan, run, stream, transport
 from volley.benchmarks import named
 from volley.benchmarks.jacobi.progress import JacobiForecast
 from volley.benchmarks.jacobi.records import JacobiProgress
-from volley.benchmarks.points.progress import PointForecast
+from volley.benchmarks.shared.points.progress import PointForecast
 from volley.run.forecast import Forecast
+from volley.run.jobs import LaunchCount
 from volley.run.plan import Plan
 from volley.run.progress import Progress
 from volley.run.records import Sampling
@@ -46,7 +47,7 @@ def sweep(*sizes: int, **changes: object) -> PointForecast:
 
 
 def follow(logs: list[RunLog], format_name: str, out: io.StringIO, err: io.StringIO) -> None:
-    with Progress(format_name, launches=len(logs), out=out, err=err) as progress:
+    with Progress(format_name, LaunchCount(len(logs), len(logs)), out=out, err=err) as progress:
         for log in logs:
             assert log.run is not None
             progress.begin(forecast(log.run.plan), log.run.plan.world_size)
@@ -58,7 +59,22 @@ def follow(logs: list[RunLog], format_name: str, out: io.StringIO, err: io.Strin
 # --------------------------------------------------------------------------------------------- plain lines
 
 
-def test_without_a_terminal_each_point_is_a_line_on_stderr() -> None:
+@pytest.fixture
+def every_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a terminal, show a line for each record."""
+    monkeypatch.setattr("volley.run.progress.LINES_EVERY_S", 0.0)
+
+
+def test_without_a_terminal_there_is_a_line_every_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(0, 1000, 4))
+    monkeypatch.setattr("volley.run.progress.time.monotonic", lambda: float(next(seconds)))
+    err = io.StringIO()
+    follow(golden("pingpong-host"), "table", io.StringIO(), err)  # ten points, four seconds apart
+    assert len(err.getvalue().splitlines()) == 3
+
+
+@pytest.mark.usefixtures("every_record")
+def test_without_a_terminal_points_are_lines_on_stderr() -> None:
     out, err = io.StringIO(), io.StringIO()
     follow(golden("pingpong-host"), "table", out, err)
     lines = err.getvalue().splitlines()
@@ -69,6 +85,7 @@ def test_without_a_terminal_each_point_is_a_line_on_stderr() -> None:
     assert lines[-1].endswith("(100 %, done)")
 
 
+@pytest.mark.usefixtures("every_record")
 def test_failed_and_skipped_points_say_why() -> None:
     err = io.StringIO()
     follow(golden("failed"), "table", io.StringIO(), err)
@@ -79,12 +96,14 @@ def test_failed_and_skipped_points_say_why() -> None:
     assert "host 8 GiB: skipped: needs 16 GiB" in err.getvalue()
 
 
+@pytest.mark.usefixtures("every_record")
 def test_a_stream_shows_its_bandwidth() -> None:
     err = io.StringIO()
     follow(golden("stream-bi"), "table", io.StringIO(), err)
     assert re.match(r"volley: host 8 B: 0\.07\d+ GB/s \(", err.getvalue())
 
 
+@pytest.mark.usefixtures("every_record")
 def test_launches_are_numbered_and_make_up_one_whole() -> None:
     err = io.StringIO()
     follow(golden("launches"), "table", io.StringIO(), err)
@@ -93,6 +112,22 @@ def test_launches_are_numbered_and_make_up_one_whole() -> None:
     assert "(17 %" in lines[1]
     assert lines[-1].startswith("volley: launch 6 of 6: host 64 KiB")
     assert lines[-1].endswith("(100 %, done)")
+
+
+@pytest.mark.usefixtures("every_record")
+def test_launches_that_fit_the_time_make_up_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sizes of two seconds each in a launch; seven launches fit 30 s."""
+    seconds = iter(range(100))
+    monkeypatch.setattr("volley.run.progress.time.monotonic", lambda: 2.0 * next(seconds))
+    err = io.StringIO()
+    with Progress(launches=LaunchCount(3, 12, 30.0), out=io.StringIO(), err=err) as progress:
+        progress.begin(sweep(8, 16), 2)
+        for size in (8, 16):
+            progress.on_record(pingpong([1e-6] * 6, size=size, elapsed_s=2.0))
+    first, second = err.getvalue().splitlines()
+    assert first.startswith("volley: launch 1 of ≤ 12: host 8 B")
+    assert "about 26 s left" in first  # 2 s of this launch, and six of 4 s
+    assert "(14 %, about 24 s left)" in second
 
 
 def test_notes_are_lines_without_escape_sequences() -> None:
@@ -142,6 +177,7 @@ def test_the_bar_is_drawn_on_stdout_where_only_that_is_a_terminal() -> None:
     assert err.getvalue() == ""
 
 
+@pytest.mark.usefixtures("every_record")
 @pytest.mark.parametrize("format_name", ["csv", "json", "olcf"])
 def test_data_on_stdout_is_never_drawn_into(format_name: str) -> None:
     out, err = Terminal(), io.StringIO()
@@ -179,6 +215,7 @@ def test_text_from_a_machine_is_harmless_in_the_bar() -> None:
     assert "[red]x\\x1b[2J" in out.getvalue()
 
 
+@pytest.mark.usefixtures("every_record")
 def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     out, err = Terminal(), io.StringIO()
@@ -268,14 +305,14 @@ def test_streams_are_foreseen_too() -> None:
 # ------------------------------------------------------------------------------------------- a long solution
 
 
-def test_a_long_solution_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("volley.run.progress.LINES_EVERY_S", 0.0)
+@pytest.mark.usefixtures("every_record")
+def test_a_long_solution_says_what_is_left() -> None:
     err = io.StringIO()
     record = JacobiProgress(transport="aware", iterations=120, elapsed_s=20.0, left_s=60.0)
-    with Progress(out=io.StringIO(), err=err, launches=2) as progress:
+    with Progress(launches=LaunchCount(2, 2), out=io.StringIO(), err=err) as progress:
         progress.begin(JacobiForecast(), 2)
         progress.on_record(record)
-    assert err.getvalue() == "volley: launch 1 of 2: aware: 120 iterations (12 %, 2 min 0 s left)\n"
+    assert err.getvalue() == "volley: launch 1 of 2: aware: 120 iterations (12 %, about 2 min 0 s left)\n"
 
 
 def test_its_lines_do_not_crowd() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -14,10 +15,11 @@ from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixRow
 from volley.benchmarks.rank_matrix.remeasure import next_job, next_plan
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, kind_of, results
+from volley.report.terminal import Details
 from volley.run.plan import Plan
 from volley.run.records import End
+from volley.run.render import render
 from volley.run.run_log import RunLog
-from volley.run.show import render
 
 SLOW = {(0, 2): 2.0, (2, 0): 2.0}
 
@@ -219,7 +221,7 @@ def test_the_table_is_aligned_and_says_its_units() -> None:
     assert table[0].split() == ["rank", "0", "1", "2", "3"]
     assert table[3].split() == ["1", "12.3", "·", "1.00", "1.00"]
     assert len({line.index(".", line.index(" ")) for line in table[3:6]}) == 1  # decimal points in one line
-    assert "same socket: 12 pairs, median 1.00, 1.00 to 12.3 µs" in out
+    assert re.search(r"^host at 8 B +12 +1.00 +1.00 +12.3 +µs$", out, re.MULTILINE)
     assert "host, 1 MiB: bandwidth in GB/s, one pair at a time" in out
     assert "all verified" in out
 
@@ -234,9 +236,18 @@ def test_colour_is_not_needed() -> None:
 
 def test_a_wide_matrix_is_broken_into_blocks_that_lose_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    out, _ = shown([matrix_log(20, rows(20))])
+    out, _ = shown([matrix_log(20, rows(20))], details=Details(full=True))
     assert max(map(len, (line for line in out.splitlines() if line.strip()[:1].isdigit()))) <= 60
     assert out.count("1.00") >= 20 * 19
+
+
+def test_a_large_matrix_is_its_summary_and_its_slow_pairs() -> None:
+    out, _ = shown([matrix_log(20, rows(20, slow={(3, 5): 2.0}))])
+    assert len(out.splitlines()) <= 20
+    assert re.search(r"^host at 8 B +380 +1.00 +1.00 +2.00 +µs$", out, re.MULTILINE)
+    assert re.search(r"^  SLOW +host at 8 B: rank 3 → 5 took 2.00 times as long", out, re.MULTILINE)
+    fine, _ = shown([matrix_log(20, rows(20))])
+    assert "  OK      no pair is slower than comparable pairs" in fine
 
 
 def test_csv_has_a_row_a_pair() -> None:
@@ -293,7 +304,9 @@ def test_the_golden_example_is_a_matrix_of_four_ranks() -> None:
 
 def said_next(logs: list[RunLog], *, inside_launcher: bool = False) -> tuple[bool, list[str]]:
     said: list[str] = []
-    job = next_job(logs, said.append, inside_launcher=inside_launcher)
+    job = next_job(
+        logs, sum(log.end.elapsed_s for log in logs if log.end), said.append, inside_launcher=inside_launcher
+    )
     return job is not None, said + ([job.note] if job and job.note else [])
 
 

@@ -16,8 +16,8 @@ from volley.benchmarks import BENCHMARKS, named
 from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
 from volley.benchmarks.jacobi.records import JacobiPoint
 from volley.benchmarks.pingpong.records import PingPong
-from volley.benchmarks.points.records import PointRecord
 from volley.benchmarks.rank_matrix.records import RankMatrixRow
+from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.stream.records import StreamPoint
 from volley.errors import UserError
 from volley.run import records_file
@@ -89,6 +89,7 @@ def test_golden_records_are_plausible(path: Path) -> None:
                 assert sum(point.visits) == len(point.forward_s)
                 ways = 2 if point.direction == "bi" else 1
                 assert point.messages_timed == ways * point.window * point.windows_per_sample * len(point.forward_s)
+            assert len(point.work_s) in (0, len(point.visits))
             assert point.messages_verified <= point.messages_timed
             assert (point.reason is None) == (point.status == "ok")
         for row in one.of(RankMatrixRow):

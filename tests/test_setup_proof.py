@@ -10,7 +10,7 @@ import pytest
 
 from volley.setup.proof import MpiInstallation, prove
 from volley.setup.wheels import environment_at
-from volley.setup.work import Folders, StepError
+from volley.setup.workspace import Folders, StepError
 
 MPI = environment_at(None).mpi
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import io
 import os
@@ -20,12 +21,12 @@ import pytest
 import fake_sources as fake
 from volley.errors import MachineError, UserError
 from volley.machine.distribution import Distribution, distribution
-from volley.setup import builder, checks, sources
+from volley.setup import builder, checks, progress, sources
 from volley.setup.command import run
 from volley.setup.cuda import find
 from volley.setup.options import SetupOptions
 from volley.setup.sources import ChecksumError, Source, parse
-from volley.setup.work import Folders, StepError
+from volley.setup.workspace import Folders, StepError
 
 
 class Place:
@@ -217,7 +218,7 @@ def test_a_signal_ends_the_build_with_all_its_processes(place: Place, number: si
 def test_only_one_set_up_at_a_time_works_in_a_prefix(place: Place) -> None:
     folders = Folders(place.prefix)
     folders.make()
-    with folders.lock(), pytest.raises(UserError, match="another volley setup is at work"):
+    with folders.lock(), pytest.raises(UserError, match="another volley setup is working"):
         place()
     place()
 
@@ -323,11 +324,54 @@ def test_a_download_with_a_wrong_sum_never_gets_its_name(place: Place, server: _
     assert [path.suffix for path in (place.prefix / ".volley-setup/downloads").iterdir()] == [".part"]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"\x00\xff\x1b[2J\r\n",
+        b"HTTP/1.1 2\x1b0 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"a" * 70_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 200 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 302 \x1b[2J\r\nLocation: http://[::1\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: gopher://x\r\n\r\n",
+        b"HTTP/1.1 500 \x1b[31m\r\n\r\n",
+    ],
+)
+def test_a_server_that_talks_nonsense_is_a_sentence(place: Place, said: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer_all() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    asker, _ = listening.accept()
+                    with asker:
+                        asker.recv(1 << 16)
+                        asker.sendall(said)
+
+        threading.Thread(target=answer_all, daemon=True).start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/ucx.tar.gz"
+        with pytest.raises(MachineError):
+            place(source=[f"ucx={url}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+        listening.shutdown(socket.SHUT_RDWR)
+    assert not (place.prefix / ".volley-setup/downloads/ucx.tar.gz").exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://[::1/x.tar", "http://a b/x.tar", "http://x:port/x.tar", "http:///", "file:///no/such", "http://\x00/x"],
+)
+def test_a_url_that_is_none_is_a_sentence(place: Place, url: str) -> None:
+    with pytest.raises(MachineError):
+        place(source=[f"ucx={url}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+
+
 @pytest.mark.parametrize("cut", ["the length", "a chunk"])
 def test_a_download_that_is_cut_short_is_said_and_begun_anew(place: Place, server: _Server, cut: str) -> None:
     server.cut = cut
     wanted = served(place, server, "ucx.tar.gz")
-    with pytest.raises(MachineError, match=r"ucx\.tar\.gz was cut short; run the same command again"):
+    with pytest.raises(MachineError, match=r"ucx\.tar\.gz ended too early; run the same command again"):
         place(source=wanted, without=["gdrcopy"])
     assert place.builds("ucx") == 0
     server.cut = ""
@@ -378,7 +422,7 @@ def test_a_prefix_without_permission_is_refused_before_anything_is_made(
 
 
 def test_a_prefix_below_a_file_is_refused(place: Place) -> None:
-    with pytest.raises(MachineError, match="is no folder"):
+    with pytest.raises(MachineError, match="is not a folder"):
         place(prefix=place.ucx / "mpi")
 
 
@@ -407,7 +451,7 @@ def test_missing_programs_are_named_with_their_packages(place: Place) -> None:
 
 @pytest.mark.parametrize("prefix", ["/tmp/two words", "/tmp/a;b", "/tmp/$HOME"])
 def test_a_path_that_make_cannot_take_is_refused(place: Place, prefix: str) -> None:
-    with pytest.raises(UserError, match="make cannot build into"):
+    with pytest.raises(UserError, match="make cannot build in"):
         place(prefix=Path(prefix))
 
 
@@ -645,3 +689,13 @@ def test_stamps_are_not_trusted_when_they_cannot_be_read(place: Place) -> None:
     (place.prefix / ".volley-setup/stamps/ucx").write_bytes(b"\xff\xfe")
     place()
     assert place.all_builds() == [1, 2, 1]
+
+
+def test_brackets_in_a_path_are_no_markup_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.step(out, "into p[/x]y") as tick:
+        tick("[red]a line of the log[/]")
+    assert "into p[/x]y · " in out.getvalue()
+    assert "[red]a line of the log[/]" in out.getvalue()

@@ -15,11 +15,11 @@ import fake_sources as fake
 from fake_engine import install as install_engine
 from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import UCX_LIBRARIES
-from volley.machine.origin import install_command
+from volley.machine.reinstall import install_command
 from volley.setup import COMMAND, checks, wheels
 from volley.setup.command import run
 from volley.setup.options import SetupOptions
-from volley.setup.work import StepError
+from volley.setup.workspace import StepError
 
 PIP = """#!{python}
 # A Python of another environment: it notes what it is asked for, and "pip install" lays an MPI there.
@@ -193,7 +193,7 @@ def test_an_engine_that_is_linked_to_another_mpi_is_mentioned(
     [("--source", "ucx=deb:ucx"), ("--without=gdrcopy",), ("--cuda", "wheels"), ("--configure=ucx=--x",), ("-j1",)],
 )
 def test_an_option_of_the_source_route_chooses_it(words: tuple[str, ...]) -> None:
-    with pytest.raises(UserError, match="the source route needs a place"):
+    with pytest.raises(UserError, match="the source route needs a folder"):
         COMMAND.run(COMMAND.parse(words))
     with pytest.raises(UserError, match="belongs to the source route"):
         COMMAND.parse(("--route", "wheels", *words))
@@ -203,8 +203,8 @@ def test_an_option_of_the_source_route_chooses_it(words: tuple[str, ...]) -> Non
     ("words", "complaint"),
     [
         (("--route", "conda"), "--route: there is no 'conda'; choose auto, wheels or source"),
-        (("--prefix", ""), "--prefix '' names no folder"),
-        (("--cuda", ""), "--cuda '' names no folder"),
+        (("--prefix", ""), "--prefix '' is not a folder"),
+        (("--cuda", ""), "--cuda '' is not a folder"),
     ],
 )
 def test_options_that_make_no_sense(words: tuple[str, ...], complaint: str) -> None:

@@ -66,7 +66,7 @@ def test_a_terminal_that_is_closed_while_points_are_measured(volley: Command) ->
 
 
 def test_ctrl_c_while_the_report_is_written(volley: Command) -> None:
-    process = volley.start("pingpong", "--sizes", SIZES, "--format", "csv")
+    process = volley.start("pingpong", "--sizes", SIZES, "--launches", "1", "--format", "csv")
     assert process.stdout is not None
     first = process.stdout.read(1)  # the report has begun, and nobody reads on
     process.send_signal(signal.SIGINT)

@@ -9,9 +9,9 @@ import slow_pair_rates
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.benchmarks.matrix import comparable
-from volley.benchmarks.matrix.comparable import Pair, PairRatio
 from volley.benchmarks.rank_matrix import slow_pairs
+from volley.benchmarks.shared.matrix import comparable_pairs
+from volley.benchmarks.shared.matrix.comparable_pairs import Pair, PairRatio
 from volley.statistics import estimates
 
 
@@ -25,13 +25,13 @@ def one_kind(times: dict[Pair, float]) -> dict[Pair, str]:
 
 
 def suspects(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> list[Pair]:
-    found = comparable.compare(times, kinds or one_kind(times))
-    return [each.pair for each in comparable.suspects(found, found)]
+    found = comparable_pairs.compare(times, kinds or one_kind(times))
+    return [each.pair for each in comparable_pairs.suspects(found, found)]
 
 
 def test_a_pair_is_compared_with_others_but_not_with_its_opposite_direction() -> None:
     times = of(4, r0_2=2.0, r2_0=3.0)
-    found = comparable.compare(times, one_kind(times))
+    found = comparable_pairs.compare(times, one_kind(times))
     assert found[0, 2] == PairRatio((0, 2), "same node", 2.0, 10)
     assert found[2, 0] == PairRatio((2, 0), "same node", 3.0, 10)
     assert found[1, 3].ratio == 1.0
@@ -44,17 +44,17 @@ def test_the_ratio_is_that_to_the_median_of_the_others(ranks: int, dice: random.
         for pair in permutations(range(ranks), 2)
         if dice.random() < 0.8
     }
-    for pair, compared in comparable.compare(times, one_kind(times)).items():
+    for pair, compared in comparable_pairs.compare(times, one_kind(times)).items():
         others = [time for other, time in times.items() if set(other) != set(pair)]
         assert compared.ratio == pytest.approx(times[pair] / estimates.median(others))
-        assert compared.comparable == len(others) >= comparable.FEWEST_COMPARABLE
+        assert compared.comparable == len(others) >= comparable_pairs.FEWEST_COMPARABLE
 
 
 def test_too_few_comparable_pairs_are_not_judged() -> None:
-    assert comparable.compare(of(2, r0_1=9.0), one_kind(of(2))) == {}
+    assert comparable_pairs.compare(of(2, r0_1=9.0), one_kind(of(2))) == {}
     times = of(4)
     kinds = {pair: "off node" if set(pair) == {0, 1} else "same node" for pair in times}
-    assert set(comparable.compare(times, kinds)) == set(times) - {(0, 1), (1, 0)}
+    assert set(comparable_pairs.compare(times, kinds)) == set(times) - {(0, 1), (1, 0)}
 
 
 def test_kinds_are_judged_apart() -> None:
@@ -69,16 +69,16 @@ def test_slow_pairs_are_suspects_the_slowest_first() -> None:
 
 def test_slow_in_its_best_visit_is_a_suspect_too() -> None:
     usual, best = of(4, r0_2=1.02), of(4, r0_2=1.08, r1_3=1.02)
-    ratios = (comparable.compare(times, one_kind(times)) for times in (usual, best))
-    found = comparable.suspects(*ratios)
+    ratios = (comparable_pairs.compare(times, one_kind(times)) for times in (usual, best))
+    found = comparable_pairs.suspects(*ratios)
     assert found == [PairRatio((0, 2), "same node", pytest.approx(1.02), 10)]
 
 
 def test_a_lucky_pair_does_not_hide_a_slow_one() -> None:
     """One disturbed twice and one that is slow in its best visit: both are looked at, and the others are not."""
     usual, best = of(5, r0_2=9.0, r1_3=1.1, r3_1=1.1), of(5, r1_3=1.1, r3_1=1.1)
-    ratios = (comparable.compare(times, one_kind(times)) for times in (usual, best))
-    found = comparable.suspects(*ratios)
+    ratios = (comparable_pairs.compare(times, one_kind(times)) for times in (usual, best))
+    found = comparable_pairs.suspects(*ratios)
     assert [each.pair for each in found] == [(1, 3), (0, 2), (3, 1)]
 
 
@@ -86,7 +86,7 @@ def test_no_more_are_suspects_than_can_be_measured_again() -> None:
     slow = {f"r0_{b}": 2.0 + b / 10 for b in range(1, 40)}
     assert len(suspects(of(16, **slow))) == 15
     more = {f"r{a}_{b}": 2.0 for b in (1, 2) for a in range(4, 16)}
-    assert len(suspects(of(16, **slow, **more))) == comparable.MOST_SUSPECTS
+    assert len(suspects(of(16, **slow, **more))) == comparable_pairs.MOST_SUSPECTS
     many = {f"r{a}_{b}": 2.0 for a in range(3) for b in range(3, 40)}
     assert len(suspects(of(40, **many))) == 111  # fewer than an eighth of 1560
 
@@ -94,20 +94,20 @@ def test_no_more_are_suspects_than_can_be_measured_again() -> None:
 def test_where_a_kind_is_made_of_several_none_is_odd() -> None:
     times = {(a, b): 1.3 if a // 4 == b // 4 else 1.0 for a, b in permutations(range(8), 2)}
     assert suspects(times) == []
-    assert comparable.uneven(comparable.compare(times, one_kind(times))) == {"same node": 24}
+    assert comparable_pairs.uneven(comparable_pairs.compare(times, one_kind(times))) == {"same node": 24}
     times[0, 2] = 5.0  # stands out from both sorts
     assert suspects(times) == [(0, 2)]
 
 
 def test_an_even_kind_is_not_called_uneven() -> None:
     times = of(4, r0_2=2.0, r2_0=2.0)
-    assert comparable.uneven(comparable.compare(times, one_kind(times))) == {}
+    assert comparable_pairs.uneven(comparable_pairs.compare(times, one_kind(times))) == {}
 
 
 def test_controls_are_the_most_usual_of_the_suspects_kinds() -> None:
     times = of(4, r0_2=2.0, r2_0=1.01, r1_3=0.9)
-    found = comparable.compare(times, one_kind(times))
-    chosen = slow_pairs.controls(found, comparable.suspects(found, found))
+    found = comparable_pairs.compare(times, one_kind(times))
+    chosen = slow_pairs.controls(found, comparable_pairs.suspects(found, found))
     assert len(chosen) == slow_pairs.CONTROLS
     assert not {(0, 2), (2, 0), (1, 3)} & {each.pair for each in chosen}
     assert slow_pairs.controls(found, []) == []

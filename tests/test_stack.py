@@ -9,8 +9,7 @@ import pytest
 
 from fake_engine import install
 from volley.errors import MachineError, UserError
-from volley.machine import installed as installed_files
-from volley.machine import mpi_stack
+from volley.machine import installed_files, mpi_stack
 from volley.machine.mpi_stack import BuildFacts, Stack, assemble, read_facts
 from volley.run import engine_path
 from volley.run.launchers.launchers import LAUNCHERS

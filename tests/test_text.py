@@ -24,10 +24,12 @@ def test_escape_sequences_are_shown_and_not_obeyed() -> None:
 
 
 def test_decimal_points_stand_in_one_line() -> None:
-    cells = [cell.rjust(12) for cell in align_decimals(["0.3300", "19.53", "~1.05", "178957", "FAILED", "–", ""])]
+    given = ["0.3300", "19.53", "~1.05", "178957", "2.5?", "19?", "FAILED", "–", ""]
+    cells = [cell.rjust(12) for cell in align_decimals(given)]
     points = {cell.index(".") for cell in cells[:3]}
     assert points == {len(cells[3].rstrip())}
-    assert [cell.strip() for cell in cells[4:]] == ["FAILED", "–", ""]
+    assert points == {cells[4].index("."), cells[5].index("?")}
+    assert [cell.strip() for cell in cells[6:]] == ["FAILED", "–", ""]
 
 
 def test_words() -> None:

@@ -149,7 +149,7 @@ def test_any_probe_may_be_lost(name: str, lost: str) -> None:
         assert "cores and PCIe switches are missing (lost on purpose)" in found.remarks
     if lost == "cuda" and found.gpus:
         assert found.peers is None
-        assert any("who reaches whose memory is not known" in remark for remark in found.remarks)
+        assert any("peer access is unknown" in remark for remark in found.remarks)
 
 
 # ------------------------------------------------------------------------------------------------------- paths
@@ -200,8 +200,8 @@ def test_what_is_crossed_is_said_with_its_rate() -> None:
         ("no-gpu", "aware", None, MachineError, "there is no GPU"),
         ("no-gpu", "host", (0, 1), MachineError, "there is no GPU"),
         ("t4x4", "aware", (0, 4), UserError, "there is no GPU 4; this machine has 0, 1, 2 and 3"),
-        ("t4x4", "aware", (1, 1), UserError, "write two numbers, e.g. 0,1"),
-        ("t4x4", "aware", (0, 1, 2), UserError, "write two numbers, e.g. 0,1"),
+        ("t4x4", "aware", (1, 1), UserError, "needs two different GPUs, e.g. --gpus 0,1"),
+        ("t4x4", "aware", (0, 1, 2), UserError, "needs two different GPUs, e.g. --gpus 0,1"),
         ("t4x4", "null", (0, 1), UserError, "it moves nothing"),
         ("t4x4", "awere", (0, 1), UserError, "'awere' has no path to draw"),
     ],
@@ -357,7 +357,7 @@ def test_a_machine_without_a_gpu_shows_its_processors_and_cards() -> None:
         "  socket 0, NUMA node 0: cores 0-1, 16 GiB of memory",
         "    NIC  eth0  0000:00:03.0",
         "",
-        "there is no GPU that CUDA, NVML or the PCI bus shows",
+        "neither CUDA, NVML nor the PCI bus shows a GPU",
     ]
 
 
@@ -397,12 +397,12 @@ def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--gpus", "0,1"), 2, "name its --transport too"),
+        (("--gpus", "0,1"), 2, "--gpus needs --transport"),
         (("--transport", "aware", "--gpus", "0,9"), 2, "there is no GPU 9"),
         (("--transport", "aware", "--gpus", "a"), 2, "not a list of GPU numbers"),
         (("--transport", "peer", "--gpus", "0,2"), 3, "no peer access"),
         (("-o", "topo.png"), 2, "name it topo.svg"),
-        (("-o", "-", "--json"), 2, "both want standard output"),
+        (("-o", "-", "--json"), 2, "both write to standard output"),
         (("-o", "/no/such/folder/topo.svg"), 2, "cannot write"),
     ],
 )

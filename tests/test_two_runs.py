@@ -1,4 +1,4 @@
-"""Whether two runs differ: false alarms over a whole sweep, and changes that are found."""
+"""Whether two runs differ: ratios and their intervals, false alarms over a whole sweep, and changes that are found."""
 
 from __future__ import annotations
 
@@ -7,20 +7,32 @@ import random
 
 import pytest
 
-from volley.statistics.two_runs import LEVEL, comparable, differences
+from volley.statistics.two_runs import LEVEL, can_decide, differences, fewest_to_decide, ratio_of, ratio_of_pairs
 
 SIZES = range(28)
+Run = dict[int, dict[int, float]]
 
 
-def run(draw: random.Random, launches: int, factor: float = 1.0) -> dict[int, list[float]]:
+def run(draw: random.Random, launches: int, factor: float = 1.0) -> Run:
     """A sweep whose launches are slow or fast at every size alike."""
     speeds = [draw.gauss(0, 0.01) for _ in range(launches)]
-    return {size: [factor * math.exp(speed + draw.gauss(0, 0.01)) for speed in speeds] for size in SIZES}
+    return {
+        size: {launch: factor * math.exp(speed + draw.gauss(0, 0.01)) for launch, speed in enumerate(speeds)}
+        for size in SIZES
+    }
+
+
+def slower(times: dict[int, float], factor: float) -> dict[int, float]:
+    return {launch: factor * time for launch, time in times.items()}
+
+
+def numbered(*times: float) -> dict[int, float]:
+    return dict(enumerate(times))
 
 
 def test_a_run_does_not_differ_from_itself() -> None:
     one = run(random.Random(1), 6)
-    assert all(not each.shown and each.ratio == 1 for each in differences(one, one))
+    assert all(not each.changed and each.ratio.median == 1 for each in differences(one, one))
 
 
 def test_equal_runs_are_seldom_called_different() -> None:
@@ -28,48 +40,76 @@ def test_equal_runs_are_seldom_called_different() -> None:
     sweeps = [differences(run(draw, 6), run(draw, 6)) for _ in range(80)]
     alarms = sum(any(each.probability <= 0.05 for each in sweep) for sweep in sweeps)
     assert alarms <= 10  # 0.05 of 80 are 4; 11 and more have a probability of 0.2 %
-    assert sum(any(each.shown for each in sweep) for sweep in sweeps) <= 3
+    assert sum(any(each.changed for each in sweep) for sweep in sweeps) <= 3
+
+
+def test_equal_pairs_are_seldom_called_different() -> None:
+    draw = random.Random(8)
+    sweeps = [differences(run(draw, 8), run(draw, 8), paired=True) for _ in range(80)]
+    assert sum(any(each.changed for each in sweep) for sweep in sweeps) <= 5
 
 
 def test_a_change_of_one_result_is_found_and_named() -> None:
     draw = random.Random(3)
     before, after = run(draw, 6), run(draw, 6)
-    after[7] = [1.2 * time for time in after[7]]
-    shown = [each for each in differences(before, after) if each.shown]
+    after[7] = slower(after[7], 1.2)
+    shown = [each for each in differences(before, after) if each.changed]
     assert [each.key for each in shown] == [7]
-    assert shown[0].ratio == pytest.approx(1.2, rel=0.05)
+    assert shown[0].ratio.median == pytest.approx(1.2, rel=0.05)
+
+
+def test_a_drift_that_both_of_a_pair_share_hides_no_change() -> None:
+    draw = random.Random(6)
+    drift = [math.exp(0.05 * launch) for launch in range(8)]
+    before = {0: {launch: drift[launch] * math.exp(draw.gauss(0, 0.003)) for launch in range(8)}}
+    after = {0: {launch: 1.05 * drift[launch] * math.exp(draw.gauss(0, 0.003)) for launch in range(8)}}
+    (apart,) = differences(before, after)
+    (paired,) = differences(before, after, paired=True)
+    assert not apart.changed
+    assert paired.changed
+    assert paired.ratio.median == pytest.approx(1.05, rel=0.01)
 
 
 def test_a_change_of_less_than_one_per_cent_is_none() -> None:
-    before = {8: [1.0, 1.0001, 1.0002, 1.0003, 1.0004, 1.0005]}
-    (small,) = differences(before, {8: [1.005 * time for time in before[8]]})
+    before = {8: numbered(1.0, 1.0001, 1.0002, 1.0003, 1.0004, 1.0005)}
+    (small,) = differences(before, {8: slower(before[8], 1.005)})
     assert small.probability <= LEVEL
-    assert not small.shown
-    (large,) = differences(before, {8: [1.02 * time for time in before[8]]})
-    assert large.shown
+    assert not small.changed
+    (large,) = differences(before, {8: slower(before[8], 1.02)})
+    assert large.changed
 
 
-def test_five_launches_of_each_run_cannot_show_a_difference_and_six_can() -> None:
-    assert not comparable(5, 5)
-    assert comparable(6, 6)
-    assert comparable(4, 8)
-    before = {8: [1.0, 1.01, 1.02, 1.03, 1.04]}
-    (five,) = differences(before, {8: [9 * time for time in before[8]]})
+def test_five_launches_of_each_run_cannot_show_a_change_and_six_can() -> None:
+    assert not can_decide(5, 5)
+    assert can_decide(6, 6)
+    assert can_decide(4, 8)
+    assert not can_decide(6, 6, paired=True)
+    assert can_decide(7, 7, paired=True)
+    assert (fewest_to_decide(), fewest_to_decide(paired=True)) == (6, 7)
+    before = {8: numbered(1.0, 1.01, 1.02, 1.03, 1.04)}
+    (five,) = differences(before, {8: slower(before[8], 9)})
     assert five.probability == pytest.approx(2 / math.comb(10, 5))
-    assert not five.shown
+    assert not five.changed
 
 
-def test_an_outlying_launch_does_not_hide_a_change() -> None:
-    before = {8: [1.0, 1.001, 1.002, 1.003, 1.004, 1.005, 1.006, 3.0]}
-    (found,) = differences(before, {8: [1.05 * time for time in before[8]]})
-    assert found.shown
+def test_outlying_launches_do_not_hide_a_change() -> None:
+    before = {8: numbered(1.0, 1.001, 1.002, 1.003, 1.004, 1.005, 1.006, 3.0)}
+    (found,) = differences(before, {8: slower(before[8], 1.05)})
+    assert found.changed
+
+
+def test_a_change_is_found_where_one_run_has_more_launches() -> None:
+    draw = random.Random(7)
+    (found, *_) = differences(run(draw, 6), run(draw, 20, 1.1))
+    assert found.changed
 
 
 def test_many_launches_are_dealt_out_by_lot_and_alike_each_time() -> None:
     draw = random.Random(4)
-    before, after = run(draw, 12), run(draw, 9, 1.05)
-    assert differences(before, after) == differences(before, after)
-    assert all(each.shown for each in differences(before, after))
+    before, after = run(draw, 12), run(draw, 12, 1.05)
+    for paired in (False, True):
+        assert differences(before, after, paired=paired) == differences(before, after, paired=paired)
+        assert all(each.changed for each in differences(before, after, paired=paired))
 
 
 def test_only_what_both_runs_have_is_compared() -> None:
@@ -80,6 +120,53 @@ def test_only_what_both_runs_have_is_compared() -> None:
     assert differences({}, after) == []
 
 
-def test_results_with_different_numbers_of_launches_are_refused() -> None:
-    with pytest.raises(ValueError, match="numbers of launches"):
-        differences({1: [1.0] * 6, 2: [1.0] * 5}, {1: [1.0] * 6, 2: [1.0] * 6})
+def test_results_of_different_launches_share_the_false_alarms() -> None:
+    draw = random.Random(9)
+    before, after = run(draw, 6), run(draw, 6)
+    del after[7][3]
+    found = {each.key: each for each in differences(before, after)}
+    assert set(found) == set(SIZES)
+    assert {each.level for each in found.values()} == {LEVEL / 2}
+
+
+def test_pairs_without_a_partner_are_left_out() -> None:
+    before, after = {0: numbered(1.0, 1.0, 1.0)}, {0: {0: 2.0, 2: 2.0, 5: 9.0}}
+    (found,) = differences(before, after, paired=True)
+    assert (found.ratio.count, found.ratio.median) == (2, pytest.approx(2.0))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "rank"),
+    # Critical values of Mann and Whitney's U, two-sided 5 %, plus one: Hollander, Wolfe and Chicken, table A.6.
+    [(6, 6, 6), (5, 5, 3), (4, 4, 1), (8, 8, 14), (10, 10, 24), (6, 10, 12), (20, 20, 128)],
+)
+def test_the_interval_of_a_ratio_has_the_published_ranks(first: int, second: int, rank: int) -> None:
+    ones = [1.0] * first
+    others = [math.exp(number) for number in range(second)]
+    found = ratio_of(ones, others)
+    ratios = sorted(math.log(other) for other in others for _ in ones)
+    assert found.kind == "ci"
+    assert math.log(found.low) == pytest.approx(ratios[rank - 1])
+    assert math.log(found.high) == pytest.approx(ratios[-rank])
+
+
+def test_large_runs_have_nearly_exact_ranks() -> None:
+    draw = random.Random(10)
+    first, second = ([math.exp(draw.gauss(0, 0.01)) for _ in range(40)] for _ in range(2))
+    found = ratio_of(first, second)
+    # Of two normal samples of 40, the shift is known to ± 1.96 · σ · sqrt(2 / 40), but for a few per cent.
+    assert math.log(found.high / found.low) == pytest.approx(2 * 1.96 * 0.01 * math.sqrt(2 / 40), rel=0.3)
+
+
+def test_too_few_launches_have_no_interval() -> None:
+    assert ratio_of([1.0], [2.0]).kind == "single"
+    assert ratio_of([1.0, 1.1, 1.2], [2.0, 2.1, 2.2]).kind == "range"
+    assert ratio_of_pairs([1.0, 1.0], [2.0, 2.0]).kind == "range"
+
+
+def test_the_ratio_the_other_way_round_is_the_reciprocal() -> None:
+    draw = random.Random(11)
+    first, second = ([math.exp(draw.gauss(0, 0.1)) for _ in range(7)] for _ in range(2))
+    for compare in (ratio_of, ratio_of_pairs):
+        there, back = compare(first, second), compare(second, first)
+        assert (there.median, there.low, there.high) == pytest.approx((1 / back.median, 1 / back.high, 1 / back.low))

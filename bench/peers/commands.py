@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from programs import HERE, VOLLEY, BenchError, Starter
 
@@ -41,6 +42,8 @@ class Command:
     start: Literal["ranks", "alone", "on cores"] = "ranks"
     """``ranks``: two, by the launcher, in the environment and on the cores of volley's own; ``alone``: as it is;
     ``on cores``: alone, with the first core of each rank as its last words."""
+    begins: str | None = None
+    """What the first line of its work begins with; then ``work s`` is the time from that line to its end."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,9 @@ class Place:
             places = " ".join(",".join(map(str, rank.cores)) for rank in self.run.ranks)
             tokens = [*self.starter.words, str(HERE / "on_cores.sh"), places, *tokens]
             environment |= self.starter.environment
-        ended = finished(tokens, environment)
+        if command.begins:  # its lines come when it prints them
+            tokens = ["stdbuf", "-oL", *tokens]
+        ended = finished(tokens, environment, command.begins)
         reason = ended.reason(0)
         if reason:  # where somebody keeps the programs is nobody's business
             reason = reason.replace(f"{self.programs}/", "")
@@ -108,6 +113,8 @@ class Place:
             reading = command.read(ended.output)
         except ValueError as error:
             return Outcome(ended.wall_s, Reading(), reason or f"its output: {error}")
+        if ended.work_s is not None:
+            reading.figures["work s"] = ended.work_s
         if not reading.figures and reason is None:
             reason = "it printed nothing that is known"
         return Outcome(ended.wall_s, reading, reason)
@@ -123,6 +130,8 @@ class Ended:
     """Lines of standard error that say something."""
     how: str | None
     """How it ended, where that was not well."""
+    work_s: float | None = None
+    """From the line where its work began to its end."""
 
     def reason(self, line: int) -> str | None:
         """Return why it failed, with the line of standard error that tells most: a program's first, volley's last."""
@@ -131,20 +140,46 @@ class Ended:
         return f"{self.how}: {self.errors[line]}" if self.errors else self.how
 
 
-def finished(tokens: Sequence[str], environment: dict[str, str]) -> Ended:
-    """Run a command to its end."""
+def finished(tokens: Sequence[str], environment: dict[str, str], begins: str | None = None) -> Ended:
+    """Run a command to its end; ``begins`` is what the line begins with where its work does."""
     started = time.perf_counter()
     pipe = subprocess.PIPE
     with subprocess.Popen(
         tokens, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
     ) as process:
+        assert process.stdout
+        output = _Output(process.stdout, begins)
+        process.stdout = None  # the thread reads it
         try:
-            output, errors = process.communicate(timeout=LAUNCH_TIMEOUT_S)
+            _, errors = process.communicate(timeout=LAUNCH_TIMEOUT_S)
             how = _how(process.returncode)
         except subprocess.TimeoutExpired:
-            (output, errors), how = _stopped(process), f"it took longer than {LAUNCH_TIMEOUT_S} s"
+            errors, how = _stopped(process), f"it took longer than {LAUNCH_TIMEOUT_S} s"
+        ended = time.perf_counter()
+        output.join()
     said = [line.strip() for line in engine.clean(errors).splitlines() if any(map(str.isalpha, line))]
-    return Ended(time.perf_counter() - started, output.decode("utf-8", "replace"), said, how)
+    work_s = ended - output.began if output.began else None
+    return Ended(ended - started, b"".join(output.lines).decode("utf-8", "replace"), said, how, work_s)
+
+
+class _Output(threading.Thread):
+    """Reads what a command prints, and when the line came that begins with ``begins``."""
+
+    def __init__(self, stream: IO[bytes], begins: str | None) -> None:
+        super().__init__(daemon=True)
+        self._stream = stream
+        self._begins = begins
+        self.lines: list[bytes] = []
+        self.began: float | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Read to the end."""
+        with self._stream:
+            for line in self._stream:
+                self.lines.append(line)
+                if self._begins and self.began is None and line.startswith(self._begins.encode()):
+                    self.began = time.perf_counter()
 
 
 def _how(status: int) -> str | None:
@@ -153,12 +188,12 @@ def _how(status: int) -> str | None:
     return f"it ended by {signal.Signals(-status).name}" if status < 0 else f"it ended with status {status}"
 
 
-def _stopped(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """End a launcher that takes too long, its ranks with it, and return what it had printed."""
+def _stopped(process: subprocess.Popen[bytes]) -> bytes:
+    """End a launcher that takes too long, its ranks with it, and return what it printed on standard error."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         os.killpg(process.pid, number)
         try:
-            return process.communicate(timeout=TERM_S)
+            return process.communicate(timeout=TERM_S)[1]
         except subprocess.TimeoutExpired:
             continue
     raise BenchError(f"process {process.pid} cannot be ended")

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from volley.benchmarks.gpu_matrix import results as gpu_matrix
 from volley.benchmarks.jacobi.results import scaling_chains, solutions
-from volley.benchmarks.points.results import PointResult, results
 from volley.benchmarks.rank_matrix import results as rank_matrix
+from volley.benchmarks.shared.points.results import PointResult, results
 from volley.run.run_log import RunLog
 
 
@@ -18,7 +18,8 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     FIRST SECOND`` the same of a pair of ranks; ``SECTION FIRST SECOND`` that of a pair of GPUs; ``TRANSPORT
     updates`` the lattice updates per second of a solution, that of the largest grid where there are several;
     ``TRANSPORT beyond`` the seconds that its iteration took beyond an equal share of one process's.
-    ``settled`` is the share of points whose interval came to what was asked for.  What is not ``ok`` has no figure.
+    ``work s`` is the time from the start of measuring to the end of the last run.  ``settled`` is the share of points
+    whose interval came to what was asked for.  What is not ``ok`` has no figure.
     """
     points = [point for series in results(logs) for point in series.points]
     found = {f"{point.transport} {point.size_bytes}": value for point in points for value in _value(point)}
@@ -31,6 +32,8 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
             found[f"{each.transport} updates"] = each.overall_updates_per_s
     for chain in scaling_chains(solved):
         found[f"{chain[-1].solution.transport} beyond"] = chain[-1].beyond_s
+    if logs and logs[-1].end:
+        found["work s"] = logs[-1].end.elapsed_s
     if points:
         found["settled"] = sum(point.status == "ok" and point.ended_by == "ci" for point in points) / len(points)
     return found

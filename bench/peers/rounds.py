@@ -17,8 +17,8 @@ from pathlib import Path
 from programs import BenchError, account, read_starter
 
 from volley.machine import nvml
-from volley.machine.driver import has_driver
 from volley.machine.mpi_stack import assemble, read_facts
+from volley.machine.nvidia_driver import has_driver
 from volley.run.engine_path import engine_path
 from volley.run.jobs import PAIR
 from volley.text import mpi_name

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from figures import RECORDS, three_digits
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.points.results import PointResult, PointSeries, overtakes, results
+from volley.benchmarks.shared.points.results import PointResult, PointSeries, overtakes, results
 from volley.run.records_file import read_runs
 from volley.text import join_words
 from volley.units import format_size

@@ -1,28 +1,24 @@
 """The numbers of the tutorial: our records of two H200s, and the tables that the ping-pong tutorial publishes.
 
-``published.csv`` holds half round trips in seconds from the results of "MPI Ping Pong to Demonstrate CUDA-Aware MPI"
-(https://github.com/olcf-tutorials/MPI_ping_pong), which Summit gave, and from a copy of it whose tables come from a
-system with NVLink3 that it does not name.
+The tutorial's results are the references ``summit`` and ``nvlink3`` (``volley references``).
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from volley import references
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.points.results import results
+from volley.benchmarks.shared.points.results import results
 from volley.run.records_file import read_runs
+from volley.units import parse_size
 
 DOCS = Path(__file__).parents[1]
 RECORDS = DOCS.parent / "results/h200-x2/pingpong-all.jsonl"
-PUBLISHED = Path(__file__).with_name("published.csv")
 
 SUMMIT, NVLINK3, H200 = "Summit", "NVLink3 system", "2 × H200"
-VERSIONS = {"cpu": "CPU", "staged": "CUDA-staged", "aware": "CUDA-aware"}
-"""The three programs of the tutorial."""
 SAME_WAY = {"host": "CPU", "staged/pageable": "CUDA-staged", "aware": "CUDA-aware"}
 """Our transports that move the bytes as one of them does."""
 
@@ -46,12 +42,10 @@ class Curve:
 
 def published() -> list[Curve]:
     """Return the tutorials' curves: Summit's three, then those of the NVLink3 system."""
-    with PUBLISHED.open(encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines))
     return [
-        Curve(machine, name, {int(row["size_bytes"]): float(row[f"{column}_{version}_s"]) for row in rows})
-        for column, machine in (("summit", SUMMIT), ("nvlink3", NVLINK3))
-        for version, name in VERSIONS.items()
+        Curve(machine, SAME_WAY[table.series], {parse_size(at): seconds for at, seconds in table.figures.items()})
+        for name, machine in (("summit", SUMMIT), ("nvlink3", NVLINK3))
+        for table in references.published()[name].tables
     ]
 
 

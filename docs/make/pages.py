@@ -18,7 +18,8 @@ from pathlib import Path
 
 from between_gpus import between_gpus
 from every_way import every_way, every_way_run, over_staging
-from figures import DOCS, H200, NVLINK3, SUMMIT, Curve, find, measured, published, three_digits
+from example_programs import printed_line, program_aware, program_clock, program_cpu, program_staged
+from figures import DOCS, H200, NVLINK3, SUMMIT, find, measured, published, three_digits
 from jacobi_on_gpus import jacobi_on_gpus
 from lines import aware_line, poor_lines
 from noise import least_disturbed
@@ -99,16 +100,6 @@ def three_machines() -> Iterator[str]:
         )
 
 
-def printed_line() -> Iterator[str]:
-    """Yield some of our records in the tutorial's words."""
-    from volley.benchmarks.pingpong.olcf import line  # noqa: PLC0415  the page needs it, the pictures do not
-
-    aware: Curve = find(H200, "aware")
-    yield "```text"
-    yield from (line(size, aware.half_round_trip_s[size]).rstrip("\n") for size in (8, 4096, 1 << 20, 1 << 30))
-    yield "```"
-
-
 def _us(seconds: float) -> str:
     return three_digits(seconds * 1e6)
 
@@ -126,6 +117,10 @@ FIGURES: dict[str, Callable[[], Iterator[str]]] = {
         the_wire,
         three_machines,
         printed_line,
+        program_clock,
+        program_cpu,
+        program_staged,
+        program_aware,
         between_gpus,
         jacobi_on_gpus,
         every_way_run,

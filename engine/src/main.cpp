@@ -11,16 +11,16 @@
 #include <iostream>
 #include <optional>
 
-#include "base/options.hpp"
+#include "base/command_line.hpp"
 #include "benchmark/about.hpp"
 #include "benchmark/benchmark.hpp"
 #include "group/context.hpp"
-#include "group/facts.hpp"
+#include "group/run_record.hpp"
 #include "host/launch_environment.hpp"
 #include "measure/sampler.hpp"
 #include "mpi/check.hpp"
-#include "mpi/facts.hpp"
-#include "mpi/text.hpp"
+#include "mpi/collectives.hpp"
+#include "mpi/version.hpp"
 #include "record/output.hpp"
 #include "transport/registry.hpp"
 
@@ -86,6 +86,15 @@ PlanReading shared_plan(const Options& options, const Context& context) {
   return reading;
 }
 
+// What the system did to each rank. Collective over the job.
+Json shared_usage(const Context& context, const Usage& mine) {
+  Json all = Json::array();
+  for (const auto& text : mpi::all_gather(line_of(to_json(mine, context.rank)), context.world.get())) {
+    all.push_back(json_from(text));
+  }
+  return all;
+}
+
 int measure(const Options& options, Session& session) {
   session.output.emplace(Output::claim(options.records));
   const Placement placement = place(options);
@@ -101,10 +110,13 @@ int measure(const Options& options, Session& session) {
     check_world(options, context, plan.world_size);
     benchmark->check(context);
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
-    Watchdog watchdog("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s);
+    Watchdog watchdog("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s,
+                      launch_environment().local_rank.has_value());
     session.records->write(run_record(context, plan, clock_read_s(), mpi_built(), to_json(mpi_facts())));
+    const auto& cpus = context.ranks[static_cast<std::size_t>(context.rank)].cores;
+    const Usage before = usage_now(cpus);
     code = benchmark->run({context, &context, plan, *session.records, watchdog});
-    session.records->end("");
+    session.records->end("", shared_usage(context, usage_now(cpus) - before));
   }
   VOLLEY_MPI(MPI_Finalize());
   return static_cast<int>(code);

@@ -7,11 +7,11 @@
 #include <iostream>
 #include <optional>
 
+#include "base/command_line.hpp"
 #include "base/errors.hpp"
-#include "base/options.hpp"
 #include "benchmark/benchmark.hpp"
-#include "group/facts.hpp"
 #include "group/job.hpp"
+#include "group/run_record.hpp"
 #include "measure/sampler.hpp"
 #include "record/output.hpp"
 #include "record/records.hpp"
@@ -40,8 +40,10 @@ Exit measure(const Options& options, Output& output, std::optional<Records>& rec
   benchmark->check(job);
   records.emplace(&output);
   records->write(run_record(job, plan, clock_read_s(), std::nullopt, nullptr));
+  const auto& cpus = job.ranks.front().cores;
+  const Usage before = usage_now(cpus);
   const Exit code = benchmark->run({job, nullptr, plan, *records, watchdog});
-  records->end("");
+  records->end("", Json::array({to_json(usage_now(cpus) - before, 0)}));
   return code;
 }
 

@@ -1,9 +1,9 @@
 // On a GPU: its field is the CPU's bit for bit, whatever the domain's sides; a NaN anywhere is seen and found.
-#include "check_test.hpp"
+#include "expect.hpp"
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
 #include "gpu/gpu.hpp"
-#include "gpu/launch.cuh"
+#include "gpu/kernel_launch.cuh"
 #include "jacobi/device/device_field.cuh"
 #include "jacobi/device/interior_sweep.cuh"
 #include "jacobi/solver.hpp"

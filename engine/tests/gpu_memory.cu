@@ -1,5 +1,5 @@
 // On a GPU: what the kernels write is what the host would write, and every flipped byte is found where it is.
-#include "check_test.hpp"
+#include "expect.hpp"
 #include "gpu/copy.cuh"
 #include "gpu/gpu.hpp"
 #include "host/memory.hpp"

@@ -1,7 +1,7 @@
 // The staged transports' pipeline between two threads, over a segment that both have mapped: host memory plays the
 // devices, and copies that end later than they are begun play the copy engines.
-#include "check_test.hpp"
-#include "group/facts.hpp"
+#include "expect.hpp"
+#include "group/run_record.hpp"
 #include "host/memory.hpp"
 #include "host/shared_segment.hpp"
 #include "transport/staged/chunk_pipeline.hpp"
@@ -86,7 +86,7 @@ using TestPipeline = ChunkPipeline<WatchedSegment, LateCopies>;
 struct Case {
   std::size_t bytes;
   ChunkLayout layout;
-  int messages;  // in one run
+  std::uint64_t messages;  // in one run, each with a place of its own
 };
 
 // Sizes and layouts in an order in which the ring is divided anew while the other side may still be emptying it.
@@ -103,29 +103,35 @@ std::vector<Case> cases() {
 // One side: sends its messages and receives the other's, all at once or in turn as in a ping-pong.
 void side(SharedSegment& segment, int self, std::latch& ready) {
   auto memory = make_host_memory();
-  const Buffers buffers = memory->reserve(std::size_t{1} << 18);
+  const Buffers buffers = memory->reserve(std::size_t{1} << 19);
   TestPipeline pipeline;
   pipeline.carrier().open(segment.data(), ring_bytes, self);
   ready.arrive_and_wait();
   std::uint64_t repetition = 0;
   for (const auto& [bytes, layout, messages] : cases()) {
-    const View view{buffers.send, buffers.recv, bytes};
-    const auto peer = static_cast<std::uint64_t>(1 - self);
+    const View view{buffers.send, buffers.recv, bytes, 0, (bytes / guard_bytes + 3) * guard_bytes};
+    const auto seed = [&, bytes = bytes](int direction, std::uint64_t message) {
+      return seed_of({bytes, static_cast<std::uint64_t>(direction), repetition + message});
+    };
     for (const bool in_turn : {false, true}) {
-      ++repetition;
-      memory->fill(view.send, bytes, seed_of({bytes, static_cast<std::uint64_t>(self), repetition}));
-      memory->poison(view.recv, bytes, seed_of({bytes, peer, repetition}));
+      repetition += messages;
+      for (std::uint64_t i = 0; i < messages; ++i) {
+        memory->fill(view.message(i).send, bytes, seed(self, i));
+        memory->poison(view.message(i).recv, bytes, seed(1 - self, i));
+      }
       pipeline.prepare(bytes, layout);
-      for (int message = 0; message < messages; ++message) {
-        if (!in_turn || self == 0) pipeline.add_send(view);
-        else pipeline.add_recv(view);
+      for (std::uint64_t i = 0; i < messages; ++i) {
+        if (!in_turn || self == 0) pipeline.add_send(view.message(i));
+        else pipeline.add_recv(view.message(i));
         if (in_turn) pipeline.run();
-        if (!in_turn || self == 0) pipeline.add_recv(view);
-        else pipeline.add_send(view);
+        if (!in_turn || self == 0) pipeline.add_recv(view.message(i));
+        else pipeline.add_send(view.message(i));
         if (in_turn) pipeline.run();
       }
       pipeline.run();
-      EXPECT(!memory->check(view.recv, bytes, seed_of({bytes, peer, repetition})));
+      for (std::uint64_t i = 0; i < messages; ++i) {
+        EXPECT(!memory->check(view.message(i).recv, bytes, seed(1 - self, i)));
+      }
     }
   }
   pipeline.clear();

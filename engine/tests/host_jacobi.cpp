@@ -1,8 +1,8 @@
 // The parts of the Jacobi solver that need one process: the arithmetic, the shares of threads, the exact solution.
-#include "check_test.hpp"
+#include "expect.hpp"
 #include "jacobi/host_field.hpp"
 #include "jacobi/options.hpp"
-#include "jacobi/residuals.hpp"
+#include "jacobi/residual_history.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -226,14 +226,19 @@ std::string complaints(const std::string& text, int world_size, const std::vecto
 
 void wrong_options_are_complaints() {
   const auto options = [](const std::string& more) { return R"({"grid": [1, 2], "domain": [3, 3])" + more + "}"; };
-  EXPECT(complaints(options(R"(, "check_every": 9223372036854775807)"), 2).empty());
+  EXPECT(complaints(options(R"(, "check_every": 2147483647)"), 2).empty());
   for (const char* key : {"iterations", "check_every", "tolerance", "threads"}) {
     for (const char* value : {"0", "-1", "\"1\""}) {
       const std::string text = options(", \"" + std::string(key) + "\": " + value);
       EXPECT(complaints(text, 2).find("$.options." + std::string(key)) != std::string::npos);
     }
   }
-  EXPECT(complaints(options(R"(, "threads": 2147483647)"), 2).find("at most 65536") != std::string::npos);
+  for (const char* value : {"2147483648", "9223372036854775807", "18446744073709551615", "18446744073709551616"}) {
+    const std::string text = options(", \"check_every\": " + std::string(value));
+    EXPECT(complaints(text, 2).find("$.options.check_every: expected a whole number from 1 to 2147483647") !=
+           std::string::npos);
+  }
+  EXPECT(complaints(options(R"(, "threads": 2147483647)"), 2).find("from 1 to 65536") != std::string::npos);
   EXPECT(complaints(R"({"grid": [0, 2], "domain": [3, -3]})", 2).find("$.options.domain") != std::string::npos);
   EXPECT(complaints(options(""), 6).find("1 x 6, 2 x 3, 3 x 2, 6 x 1") != std::string::npos);
   const int most = std::numeric_limits<int>::max();  // a prime

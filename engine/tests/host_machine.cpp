@@ -1,9 +1,10 @@
 // Reading the machine: CPU lists, binding, and memory limits of control groups (replayed from a made-up root).
-#include "check_test.hpp"
+#include "expect.hpp"
 #include "group/context.hpp"
 #include "host/launch_environment.hpp"
 #include "host/memory.hpp"
 #include "host/placement.hpp"
+#include "host/usage.hpp"
 
 #include <array>
 #include <cstdlib>
@@ -35,7 +36,8 @@ class Root {
     std::filesystem::create_directories((path_ / name).parent_path());
     std::ofstream(path_ / name) << text;
   }
-  [[nodiscard]] std::uint64_t available() const { return available_memory_bytes(path_.string() + "/"); }
+  [[nodiscard]] std::uint64_t available() const { return available_memory_bytes(path()); }
+  [[nodiscard]] std::string path() const { return path_.string() + "/"; }
 
  private:
   std::filesystem::path path_;
@@ -68,11 +70,57 @@ void version_1_groups_count_too() {
   EXPECT(root.available() == 650000);
 }
 
+void stolen_time_is_that_of_the_rank_s_cpus() {
+  const Root root;
+  root.write("proc/stat",
+             "cpu  9 9 9 9 9 9 9 9 9 9\n"
+             "cpu0 1 2 3 4 5 6 7 80 9 9\n"
+             "cpu1 0 0 0 0 0 0 0 1000 0 0\n"
+             "cpu2 10 0 0 0 0 0 0 3 10 0\n"
+             "intr 5\n");
+  const Usage usage = usage_now({0, 2}, root.path());
+  EXPECT(usage.steal_ticks == 83);
+  EXPECT(usage.total_ticks == 108 + 13);  // without those of guests, which are counted as user's already
+  root.write("proc/stat", "cpu  9 9 9\n");
+  EXPECT(usage_now({0}, root.path()).total_ticks == 0);
+}
+
+void a_thread_s_usage_is_counted() {
+  const Usage before = usage_now(allowed_cpus());
+  constexpr std::size_t pages = 100;
+  std::vector<char> touched(pages * 4096, 'x');
+  EXPECT(touched.back() == 'x');
+  for (int i = 0; i < 5; ++i) usleep(1000);
+  const Usage used = usage_now(allowed_cpus()) - before;
+  EXPECT(used.voluntary_switches >= 5);
+  EXPECT(used.minor_faults >= pages / 2);
+  EXPECT(used.elapsed_s >= 5e-3 && used.cpu_s >= 0);
+}
+
 void cpu_lists() {
   EXPECT((parse_cpu_list("0-3,8,10-11\n") == std::vector<int>{0, 1, 2, 3, 8, 10, 11}));
   EXPECT((parse_cpu_list("5") == std::vector<int>{5}));
   EXPECT(parse_cpu_list("").empty());
   EXPECT(parse_cpu_list("nonsense").empty());
+}
+
+void masks_have_room_for_any_cpu() {
+  const std::vector<int> cpus{0, 63, 64, 1023, 1024, 5000};
+  const CpuMask mask = mask_of(cpus);
+  EXPECT(mask.size() == 5000 / 64 + 1 && mask[0] == (1UL | 1UL << 63) && mask[1] == 1);
+  EXPECT(cpus_in(mask) == cpus);
+  EXPECT(cpus_in(mask_of({})).empty());
+  EXPECT(!allowed_cpus().empty());
+}
+
+void ranks_take_devices_in_turn() {
+  gpu::Presence four;
+  four.devices = 4;
+  Options chosen;
+  EXPECT(device_of(5, chosen, four) == 1);
+  chosen.gpus = {3, 2};
+  EXPECT(device_of(0, chosen, four) == 3 && device_of(3, chosen, four) == 2);
+  EXPECT(!device_of(0, chosen, gpu::Presence{}));
 }
 
 void cpus_without_siblings_are_cores() {
@@ -144,6 +192,17 @@ void launchers_are_understood() {
   EXPECT(launch_environment().local_rank == 3);
 }
 
+void launchers_with_variables_of_their_own_are_understood() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_LOCAL_RANK", "SLURM_LOCALID"}) unsetenv(name);
+  for (const char* name : {"MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "PALS_LOCAL_RANKID", "FLUX_TASK_LOCAL_ID",
+                           "JSM_NAMESPACE_LOCAL_RANK", "PMI_LOCAL_RANK"}) {
+    EXPECT(!launch_environment().local_rank);
+    setenv(name, "5", 1);
+    EXPECT(launch_environment().local_rank == 5);
+    unsetenv(name);
+  }
+}
+
 void tasks_of_a_node_are_read_from_slurms_list() {
   EXPECT(tasks_on_node("4", 0) == 4);
   EXPECT(tasks_on_node("2(x3),1", 0) == 2);
@@ -185,7 +244,11 @@ int main() {
   memory_without_limits_is_mem_available();
   the_tightest_group_counts();
   version_1_groups_count_too();
+  stolen_time_is_that_of_the_rank_s_cpus();
+  a_thread_s_usage_is_counted();
   cpu_lists();
+  masks_have_room_for_any_cpu();
+  ranks_take_devices_in_turn();
   cpus_without_siblings_are_cores();
   each_rank_has_a_core_near_its_device();
   who_finds_no_near_core_takes_none_from_others();
@@ -194,6 +257,7 @@ int main() {
   a_core_that_two_ranks_have_is_noticed();
   ranks_on_one_device_are_told_by_host_and_uuid();
   launchers_are_understood();
+  launchers_with_variables_of_their_own_are_understood();
   tasks_of_a_node_are_read_from_slurms_list();
   ranks_of_a_step_are_known();
   return test::finish();

@@ -1,7 +1,7 @@
 // Records go out whole; descriptor 1 is nobody's; a full disk is told.
+#include "base/command_line.hpp"
 #include "base/errors.hpp"
-#include "base/options.hpp"
-#include "check_test.hpp"
+#include "expect.hpp"
 #include "record/output.hpp"
 #include "record/records.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "base/errors.hpp"
 #include "benchmark/benchmark.hpp"
-#include "check_test.hpp"
+#include "expect.hpp"
 #include "transport/registry.hpp"
 
 namespace volley {

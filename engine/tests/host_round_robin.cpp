@@ -1,5 +1,5 @@
 // The tournament of a loaded matrix: each two ranks meet once, and nobody has two opponents.
-#include "check_test.hpp"
+#include "expect.hpp"
 #include "group/round_robin.hpp"
 
 #include <set>

@@ -1,5 +1,5 @@
 // Segments that two processes map: the same memory, no name left behind, and a sentence where there is no room.
-#include "check_test.hpp"
+#include "expect.hpp"
 #include "host/shared_segment.hpp"
 
 #include <csignal>

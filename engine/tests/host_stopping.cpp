@@ -1,5 +1,5 @@
 // The interval of the median: the published ranks, and coverage of at least 95 % on skewed data.
-#include "check_test.hpp"
+#include "expect.hpp"
 #include "measure/stopping.hpp"
 
 #include <cmath>

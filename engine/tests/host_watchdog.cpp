@@ -1,7 +1,7 @@
 // The watchdog ends a process that stands still, and leaves alone one that was expected to be away for long. Each case
 // is a process of its own.
 #include "base/errors.hpp"
-#include "check_test.hpp"
+#include "expect.hpp"
 #include "measure/watchdog.hpp"
 
 #include <sys/wait.h>

@@ -1,9 +1,9 @@
 // At 1, 2 and 4 ranks: what one rank cannot do is known to all ranks of its group, and nobody waits.
-#include "check_test.hpp"
-#include "transport/agreement.hpp"
+#include "expect.hpp"
+#include "transport/agreed_failure.hpp"
+#include "transport/availability.hpp"
 #include "transport/pair_segment.hpp"
 #include "transport/registry.hpp"
-#include "transport/resources.hpp"
 
 #include <mpi.h>
 

@@ -1,5 +1,5 @@
 // At 1, 2 and 4 ranks: every grid, thread count and kind of overlap gives the same field bit for bit; a NaN stops it.
-#include "check_test.hpp"
+#include "expect.hpp"
 #include "jacobi/host_solver.hpp"
 #include "transport/registry.hpp"
 

@@ -1,6 +1,6 @@
 // At 2 and 4 ranks: whole matrices, isolated and loaded, from plan to records.
 #include "benchmark/benchmark.hpp"
-#include "check_test.hpp"
+#include "expect.hpp"
 #include "group/context.hpp"
 #include "record/output.hpp"
 

@@ -11,6 +11,7 @@ import io
 import os
 import sys
 
+from volley import interrupts
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, UserError
 from volley.run import inside_launcher
 
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
     from volley.run.inside_launcher import RankInfo
 
 
-class _IgnoreWriteErrors(io.FileIO):
-    """A file that ignores write errors, such as a closed pipe or a full disk."""
+class _Forgiving(io.FileIO):
+    """A standard file that drops what it cannot write because of certain errors."""
+
+    def __init__(self, number: int, forgiven: type[OSError]) -> None:
+        super().__init__(number, "w", closefd=False)
+        self._forgiven = forgiven
 
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
-        except OSError:
+        except self._forgiven:
             return len(data)
 
 
@@ -40,12 +45,16 @@ def _standard_files() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the lowest number that is free
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  as long as the process
     # A progress line that cannot be written must not end a measurement.
-    messages = io.BufferedWriter(_IgnoreWriteErrors(2, "w", closefd=False))
+    messages = io.BufferedWriter(_Forgiving(2, OSError))
     sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, "backslashreplace", line_buffering=True)
+    # Nor does a reader that has seen enough (volley … | head) change how the command ends.
+    results = io.BufferedWriter(_Forgiving(1, BrokenPipeError))
+    sys.stdout = io.TextIOWrapper(results, sys.stdout.encoding, sys.stdout.errors, line_buffering=results.isatty())
 
 
 def main() -> int:
     """Run the command line and return the exit code."""
+    interrupts.hand_over()
     _standard_files()
     place = inside_launcher.rank_info(os.environ)
     try:

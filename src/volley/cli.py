@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from volley import batch, benchmarks, doctor, setup, show, topo
+from volley import batch, benchmarks, compare, doctor, report_file, setup, show, topo
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
 from volley.run.commandline import Command, HelpAsked, help_text, value_of
 from volley.run.inside_launcher import RankInfo
@@ -16,20 +16,26 @@ from volley.text import escape_controls, join_words
 
 COMMANDS = (
     *benchmarks.commands(),
-    *(tool.COMMAND for tool in (show, batch, doctor, topo, setup)),
+    show.COMMAND,
+    report_file.COMMAND,
+    *compare.COMMANDS,
+    *(tool.COMMAND for tool in (batch, doctor, topo, setup)),
 )
 """In the order of ``volley --help``."""
 
 EPILOG = """
 Units: a latency is the half round trip in µs; GB/s are 10^9 bytes a second; sizes are powers of 1024 (64k = 64 KiB =
-65536 bytes). ± is the 95 % confidence interval of the median.
+65536 bytes). ± is the 95 % confidence interval of the median over launches.
 
 Exit codes: 0 success; 1 a point failed, or the run was aborted; 2 usage error; 3 this machine cannot run the request;
 130 stopped by Ctrl-C.
 """
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Write errors that are reported in one sentence; a closed pipe is not among them."""
+"""Errors of a standard output that has no room."""
+
+_LONGEST_LINE = 4000
+"""Characters of a line of an error message: a list of all transports fits."""
 
 
 @dataclass(frozen=True)
@@ -126,18 +132,25 @@ def _guarded(run: Callable[[], int]) -> int:
         return _print_error(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _print_error("stopped", EXIT_INTERRUPTED)
-    except BrokenPipeError:  # the reader closed the pipe (volley show … | head)
-        discard_output()
-        return EXIT_GOOD
     except OSError as error:
-        if error.filename is not None or error.errno not in _NO_ROOM:
-            raise
-        discard_output()
-        return _print_error(f"cannot write: {error.strerror}; the output is incomplete", EXIT_MACHINE)
+        if error.filename is None and error.errno in _NO_ROOM:
+            discard_output()
+            return _print_error(f"cannot write: {error.strerror}; the output is incomplete", EXIT_MACHINE)
+        about = f"{error.filename}: " if error.filename else ""
+        return _print_error(f"cannot continue: {about}{error.strerror or error}", EXIT_MACHINE)
+    except MemoryError:
+        return _print_error("this machine has no memory left for volley", EXIT_MACHINE)
     return code
 
 
 def _print_error(message: str, exit_code: int) -> int:
     lines = message.splitlines() or [""]  # the message about a records file has one line for each error
-    print("\n".join(map(escape_controls, [f"volley: {lines[0]}", *lines[1:]])), file=sys.stderr)
+    print("\n".join(map(_readable, [f"volley: {lines[0]}", *lines[1:]])), file=sys.stderr)
     return exit_code
+
+
+def _readable(line: str) -> str:
+    """Return the line without control characters; of a very long one, which quotes a long word, both ends."""
+    escaped = escape_controls(line)
+    half = _LONGEST_LINE // 2
+    return escaped if len(escaped) <= _LONGEST_LINE else f"{escaped[:half]} … {escaped[-half:]}"

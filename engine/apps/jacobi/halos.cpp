@@ -6,8 +6,8 @@
 
 #include "measure/memory.hpp"
 #include "measure/timing_loop.hpp"
-#include "mpi/text.hpp"
-#include "transport/agreement.hpp"
+#include "mpi/collectives.hpp"
+#include "transport/agreed_failure.hpp"
 
 namespace volley::jacobi {
 

@@ -60,10 +60,7 @@ void read_options(PlanPart& part, const Plan& plan, JacobiOptions& options) {
   part.positive("tolerance", options.tolerance);
   part.integer("check_every", options.check_every, std::uint64_t{1});
   part.boolean("overlap", options.overlap);
-  part.optional_integer("threads", options.threads, 1);
-  if (options.threads.value_or(1) > most_threads) {
-    part.complain("threads", "expected at most " + std::to_string(most_threads) + " threads on each rank");
-  }
+  part.optional_integer("threads", options.threads, 1, most_threads);
   check_grid(part, plan, options);
   check_transports(part, plan);
 }

@@ -10,7 +10,7 @@
 #include "jacobi/grid.hpp"
 #include "jacobi/halos.hpp"
 #include "jacobi/options.hpp"
-#include "jacobi/residuals.hpp"
+#include "jacobi/residual_history.hpp"
 
 namespace volley::jacobi {
 
@@ -68,7 +68,7 @@ class Solver {
 // `halos` carries points of the plan's precision, in the solver's kind of memory.
 [[nodiscard]] std::unique_ptr<Solver> make_host_solver(const Context& context, const JacobiOptions& options,
                                                        const Grid& grid, Halos& halos);
-// On the current device. device/*.cu answer where the build has CUDA, device/absent.cpp where it has not.
+// On the current device. device/*.cu answer where the build has CUDA, device/without_cuda.cpp where it has not.
 [[nodiscard]] std::unique_ptr<Solver> make_device_solver(const Context& context, const JacobiOptions& options,
                                                          const Grid& grid, Halos& halos);
 

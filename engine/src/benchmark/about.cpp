@@ -1,7 +1,7 @@
 #include "benchmark/about.hpp"
 
 #include "benchmark/gpu_matrix/section.hpp"
-#include "group/facts.hpp"
+#include "group/run_record.hpp"
 
 namespace volley {
 

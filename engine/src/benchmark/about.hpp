@@ -5,7 +5,7 @@
 #include <string>
 
 #include "record/json.hpp"
-#include "transport/entry.hpp"
+#include "transport/transport_entry.hpp"
 
 namespace volley {
 

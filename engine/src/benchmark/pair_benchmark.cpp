@@ -2,7 +2,7 @@
 
 #include "group/mpi_control.hpp"
 #include "measure/sampler.hpp"
-#include "mpi/text.hpp"
+#include "mpi/collectives.hpp"
 
 namespace volley {
 

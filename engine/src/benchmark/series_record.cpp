@@ -72,6 +72,7 @@ Json point_record(const char* record, const Group& pair, const Series& series, c
                 {"reason", reason_of(series)}};
   whole.update(own);
   whole["visits"] = series.visits;
+  whole["work_s"] = series.work_s;
   whole["empty_sample_s"] = optional_json(series.empty_s);
   add_end(whole, series);
   whole["mismatch"] = series.mismatch ? to_json(*series.mismatch) : Json(nullptr);
@@ -92,6 +93,7 @@ Json matrix_cell(const Series& series, bool samples) {
                {"samples", times.size()},
                {"samples_s", kept ? times : std::vector<double>{}},
                {"visits", kept ? series.visits : std::vector<std::uint64_t>{}},
+               {"work_s", kept ? series.work_s : std::vector<double>{}},
                {"count_per_sample", series.count}};
   add_end(cell, series);
   return cell;

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "measure/memory.hpp"
-#include "transport/agreement.hpp"
-#include "transport/resources.hpp"
+#include "measure/workload.hpp"
+#include "transport/agreed_failure.hpp"
+#include "transport/availability.hpp"
 
 namespace volley {
 
@@ -50,7 +51,8 @@ Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, boo
   series.name = candidate.entry->name;
   series.memory = candidate.entry->memory;
   series.driver = candidate.transport.get();
-  series.verifier = verify ? arena.memory.get() : nullptr;
+  (verify ? series.verifier : series.writer) = arena.memory.get();
+  series.room_bytes = arena.capacity;
   series.view = {arena.buffers.send, arena.buffers.recv, bytes};
   series.skipped = candidate.reason.empty() ? too_large(candidate, bytes) : candidate.reason;
   return series;
@@ -59,13 +61,14 @@ Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, boo
 void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
   for (auto& [kind, arena] : arenas_) {
     if (!arena.memory) continue;
-    std::uint64_t capacity = 0;
+    std::uint64_t capacity = std::min<std::uint64_t>(checked_bytes, arena.share_bytes / 4);
     for (const auto size : sizes) {
       if (bytes_of_buffers(size) <= arena.share_bytes) capacity = std::max(capacity, size);
     }
     std::string problem;
     try {
       agreed_step(pair_, [&] { arena.buffers = arena.memory->reserve(capacity); });
+      arena.capacity = capacity;
     } catch (const std::runtime_error& failure) {
       problem = std::string("buffers for its messages cannot be allocated: ") + failure.what();
     }

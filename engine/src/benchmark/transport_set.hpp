@@ -30,6 +30,7 @@ struct Arena {
   std::unique_ptr<Memory> memory;  // null for MemoryKind::none
   std::uint64_t share_bytes = 0;   // what each rank may take of it, agreed by both
   Buffers buffers;
+  std::size_t capacity = 0;  // of each buffer
 };
 
 class TransportSet {

@@ -1,5 +1,6 @@
 // What the engine asks of CUDA in files that any C++ compiler reads. gpu/*.cu answer where the build has CUDA,
-// gpu/absent.cpp where it has not. This folder alone calls CUDA's host interface; kernels stand where they are used.
+// gpu/without_cuda.cpp where it has not. This folder alone calls CUDA's host interface; kernels stand where they are
+// used.
 #pragma once
 
 #include <cstdint>

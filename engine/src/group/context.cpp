@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "group/facts.hpp"
+#include "group/run_record.hpp"
 #include "host/placement.hpp"
-#include "mpi/text.hpp"
+#include "mpi/collectives.hpp"
 
 namespace volley {
 
@@ -44,7 +44,7 @@ int place_of(int rank, const std::vector<int>& ranks) {
 
 }  // namespace
 
-Context make_context(const Options& options, const Placement& placement) {
+Context make_context(const Options& options, Placement placement) {
   if (placement.problem) std::rethrow_exception(placement.problem);
   Context context;
   context.world = returning_errors(Communicator::duplicate(MPI_COMM_WORLD));
@@ -54,8 +54,11 @@ Context make_context(const Options& options, const Placement& placement) {
   const Communicator node = Communicator::node_of(context.world.get());
   context.local_rank = node.rank();
   context.local_size = node.size();
-  if (options.bind && context.local_rank != placement.local_rank) {
-    throw UsageError("the launcher's variables call this process local rank " + std::to_string(placement.local_rank) +
+  if (!placement.local_rank) {
+    choose_device(placement, options, context.local_rank);
+    placement.device_chosen_late = placement.device.has_value();
+  } else if (options.bind && context.local_rank != *placement.local_rank) {
+    throw UsageError("the launcher's variables call this process local rank " + std::to_string(*placement.local_rank) +
                      ", MPI says " + std::to_string(context.local_rank) + ": start it without --bind");
   }
 

@@ -14,8 +14,9 @@ struct Context : Job {
   Communicator world;  // for agreements; never inside a timed region
 };
 
-// Gathers every rank's facts. Collective over MPI_COMM_WORLD.
-[[nodiscard]] Context make_context(const Options& options, const Placement& placement);
+// Gathers every rank's facts. Where the launcher said no local rank, the device is chosen here, by MPI's. Collective
+// over MPI_COMM_WORLD.
+[[nodiscard]] Context make_context(const Options& options, Placement placement);
 
 // A group and the communicators that only its ranks use.
 struct RankGroup : Group {

@@ -38,20 +38,13 @@ std::string binder(const Placement& placement, const std::vector<int>& cores) {
   return static_cast<long>(cores.size()) < online ? "launcher" : "nobody";
 }
 
-// The device of a local rank: as --gpus says, else the tutorial's local rank % devices. None where CUDA sees none.
-std::optional<int> chosen_device(const Options& options, const gpu::Presence& gpus, int local_rank) {
-  if (gpus.devices == 0) return std::nullopt;
-  if (options.gpus.empty()) return local_rank % gpus.devices;
-  return options.gpus[static_cast<std::size_t>(local_rank) % options.gpus.size()];
-}
-
 // The CPUs near the device of each rank of this node. Each rank can say it of all, since all choose by one rule.
 std::vector<std::vector<int>> cpus_near_ranks(const Options& options, const gpu::Presence& gpus, int ranks) {
   std::vector<std::vector<int>> of_device;
   for (int device = 0; device < gpus.devices; ++device) of_device.push_back(cpus_near(gpu::describe(device).pci));
   std::vector<std::vector<int>> of_rank;
   for (int rank = 0; rank < ranks; ++rank) {
-    const auto device = chosen_device(options, gpus, rank);
+    const auto device = device_of(rank, options, gpus);
     const bool seen = device && *device < gpus.devices;
     of_rank.push_back(seen ? of_device[static_cast<std::size_t>(*device)] : std::vector<int>{});
   }
@@ -60,23 +53,33 @@ std::vector<std::vector<int>> cpus_near_ranks(const Options& options, const gpu:
 
 void settle(const Options& options, Placement& placement) {
   const LaunchEnvironment launcher = launch_environment();
-  placement.local_rank = launcher.local_rank.value_or(0);
+  placement.local_rank = launcher.local_rank;
   placement.gpus = gpu::presence();
-  const auto device = chosen_device(options, placement.gpus, placement.local_rank);
-  if (device && *device >= placement.gpus.devices) {
-    throw UsageError("--gpus asks for device " + std::to_string(*device) + ", but CUDA sees " +
-                     std::to_string(placement.gpus.devices) +
-                     " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others");
-  }
   if (options.bind && launcher.local_rank && launcher.local_size) {
     const auto near = cpus_near_ranks(options, placement.gpus, *launcher.local_size);
-    placement.bound = bind_to_cores(placement.local_rank, near, options.share);
+    placement.bound = bind_to_cores(*launcher.local_rank, near, options.share);
   }
-  placement.device = device;
-  if (device) gpu::select(*device);
+  if (launcher.local_rank) choose_device(placement, options, *launcher.local_rank);
 }
 
 }  // namespace
+
+std::optional<int> device_of(int local_rank, const Options& options, const gpu::Presence& gpus) {
+  if (gpus.devices == 0) return std::nullopt;
+  if (options.gpus.empty()) return local_rank % gpus.devices;
+  return options.gpus[static_cast<std::size_t>(local_rank) % options.gpus.size()];
+}
+
+void choose_device(Placement& placement, const Options& options, int local_rank) {
+  placement.device = device_of(local_rank, options, placement.gpus);
+  if (!placement.device) return;
+  if (*placement.device >= placement.gpus.devices) {
+    throw UsageError("--gpus asks for device " + std::to_string(*placement.device) + ", but CUDA sees " +
+                     std::to_string(placement.gpus.devices) +
+                     " here, counted from 0; CUDA_VISIBLE_DEVICES may hide others");
+  }
+  gpu::select(*placement.device);
+}
 
 Placement place(const Options& options) {
   Placement placement;
@@ -117,6 +120,7 @@ RankFacts facts_of(const Job& job, const Placement& placement, int node) {
   facts.cpu = cpu_model();
   facts.memory_available_bytes = available_memory_bytes();
   if (placement.device) facts.device = gpu::describe(*placement.device);
+  facts.device_chosen_late = placement.device_chosen_late;
   return facts;
 }
 

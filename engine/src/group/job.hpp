@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/options.hpp"
+#include "base/command_line.hpp"
 #include "gpu/gpu.hpp"
 
 namespace volley {
@@ -26,6 +26,7 @@ struct RankFacts {
   std::string cpu;
   std::uint64_t memory_available_bytes = 0;
   std::optional<gpu::Device> device;
+  bool device_chosen_late = false;  // after MPI_Init, since no variable of the launcher said the local rank
 };
 
 // True if both have the same device.
@@ -36,15 +37,22 @@ struct RankFacts {
 
 // The placement determined before MPI_Init; `make_context` checks it.
 struct Placement {
-  int local_rank = 0;
+  std::optional<int> local_rank;  // as far as the launcher says
   bool bound = false;
   gpu::Presence gpus;
-  std::optional<int> device;   // device of this rank
+  std::optional<int> device;  // device of this rank
+  bool device_chosen_late = false;
   std::exception_ptr problem;  // what went wrong; thrown after MPI_Init, where the whole job can be ended
 };
 
 // Chooses this process's cores (when asked to bind) and device from the launcher's variables. Before MPI_Init.
 [[nodiscard]] Placement place(const Options& options);
+
+// The device of a local rank: as --gpus says, else the tutorial's local rank % devices. None where CUDA sees none.
+[[nodiscard]] std::optional<int> device_of(int local_rank, const Options& options, const gpu::Presence& gpus);
+
+// Makes the device of this local rank the current one.
+void choose_device(Placement& placement, const Options& options, int local_rank);
 
 struct Job {
   int rank = 0;

@@ -32,19 +32,22 @@ std::optional<int> local_size_by_slurm() {
 }
 
 std::optional<int> local_size() {
-  const auto by_mpirun = number_from({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});
+  const auto by_mpirun =
+      number_from({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE", "PALS_LOCAL_SIZE"});
   const auto known = by_mpirun ? by_mpirun : local_size_by_slurm();
-  return known ? known : number_from({"JSM_NAMESPACE_LOCAL_SIZE"});
+  return known ? known : number_from({"JSM_NAMESPACE_LOCAL_SIZE", "PMI_LOCAL_SIZE"});
 }
 
 }  // namespace
 
 LaunchEnvironment launch_environment() {
   return {
-      .local_rank = number_from({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "PMIX_LOCAL_RANK",
-                                 "JSM_NAMESPACE_LOCAL_RANK"}),
+      .local_rank = number_from({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK",
+                                 "PALS_LOCAL_RANKID", "FLUX_TASK_LOCAL_ID", "SLURM_LOCALID", "PMIX_LOCAL_RANK",
+                                 "JSM_NAMESPACE_LOCAL_RANK", "PMI_LOCAL_RANK"}),
       .local_size = local_size(),
-      .world_size = number_from({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "JSM_NAMESPACE_SIZE"}),
+      .world_size = number_from({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "FLUX_JOB_SIZE",
+                                 "SLURM_STEP_NUM_TASKS", "JSM_NAMESPACE_SIZE"}),
   };
 }
 

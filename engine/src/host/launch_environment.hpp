@@ -13,7 +13,7 @@ struct LaunchEnvironment {
   std::optional<int> world_size;
 };
 
-// Reads the variables of Open MPI, MPICH (hydra), Slurm, PMIx and LSF's jsrun, in that order.
+// Reads the variables of Open MPI, MPICH (hydra), MVAPICH, PALS, Flux, Slurm, PMIx, LSF's jsrun and PMI, in that order.
 [[nodiscard]] LaunchEnvironment launch_environment();
 
 // The tasks of node number `node` in Slurm's list of them, e.g. "2(x3),1": three nodes of two, then one of one

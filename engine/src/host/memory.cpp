@@ -73,12 +73,13 @@ std::uint64_t control_group_room(const std::string& root) {
 }
 
 constexpr std::size_t page_bytes = 4096;
+static_assert(guard_bytes <= page_bytes && fill_room_bytes <= page_bytes);
 
 class HostMemory final : public Memory {
  public:
   Buffers reserve(std::size_t capacity) override {
     release();
-    // One page in front for the guard keeps the message page aligned; the guard behind needs less than a page.
+    // One page in front for the guard keeps the message page aligned; a guard or a fill behind needs less than a page.
     const std::size_t block = page_bytes + capacity + page_bytes;
     send_ = Mapping(block);
     recv_ = Mapping(block);

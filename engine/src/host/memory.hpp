@@ -23,8 +23,8 @@ enum class MemoryKind { none, host, device };
 
 [[nodiscard]] const char* name_of(MemoryKind kind);
 
-// Two message buffers, each with room for guards on both sides, and where the last message of a batch begins further
-// behind than the others for that; see host/pattern.hpp.
+// Two message buffers. Each has room for a guard on both sides, and behind the message for the last message of a batch,
+// which begins further back than the others; see host/pattern.hpp.
 struct Buffers {
   std::byte* send = nullptr;
   std::byte* recv = nullptr;

@@ -37,15 +37,10 @@ struct Stamp {
 [[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t tag_of(std::uint64_t seed) { return seed & 0xFF; }
 [[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t base_of(std::uint64_t seed) { return seed & ~std::uint64_t{0xFF}; }
 
-// Messages of one base and different tags differ in every byte: those of 128 repetitions, there and back. A rank that
-// gets back what it sent, or still holds the message before, is caught for certain.
-[[nodiscard]] constexpr bool differ_in_every_byte(std::uint64_t a, std::uint64_t b) {
-  return base_of(a) == base_of(b) && tag_of(a) != tag_of(b);
-}
-
 // Word w of the message (8 bytes, little endian): an arithmetic sequence with the golden-ratio step, so that every
 // word of a message differs from every other one and a message that arrives shifted is as wrong as one that does not;
-// the tag goes into each of its bytes. The same formula runs on the GPU.
+// the tag goes into each of its bytes. So messages of one base and different tags differ in every byte, there and back:
+// a rank that gets back what it sent is caught for certain. The same formula runs on the GPU.
 inline constexpr std::uint64_t pattern_step = 0x9E3779B97F4A7C15ULL;
 [[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t pattern_word(std::uint64_t seed, std::uint64_t word) {
   return (base_of(seed) + word * pattern_step) ^ (tag_of(seed) * 0x0101010101010101ULL);
@@ -68,13 +63,25 @@ struct Contents {
   std::uint64_t first_word;
 };
 
-// Where the last message of a batch begins in a send buffer that holds so much more: behind its first 8 words. Its
-// contents are the words from there on, and none is equal to the one in its place in the messages before: the lowest
-// byte of each differs, since 8 * pattern_step is no multiple of 256.
-inline constexpr std::uint64_t last_first_word = 8;
-inline constexpr std::size_t last_offset_bytes = last_first_word * sizeof(std::uint64_t);
-static_assert((last_first_word * pattern_step) % 256 != 0);
-static_assert(last_offset_bytes <= guard_bytes, "arenas have so much room behind a message");
+// One fill of a send buffer holds several messages: message number m begins behind the first m * message_step_words
+// words. Number 0 is what a batch sends; its last message has a number of its own in each sample, and is what is
+// checked. No byte of a message is equal to the one in its place in another message of the fill: the difference of
+// their words has neither a byte 0x00 nor a byte 0xFF, so that no carry from the byte below makes two bytes equal.
+inline constexpr std::uint64_t message_step_words = 8;
+inline constexpr std::size_t message_step_bytes = message_step_words * sizeof(std::uint64_t);
+inline constexpr std::uint64_t last_messages_per_fill = 16;
+// Bytes of a fill behind the first message. Arenas have so much room there.
+inline constexpr std::size_t fill_room_bytes = last_messages_per_fill * message_step_bytes;
+
+[[nodiscard]] constexpr bool messages_differ_in_every_byte() {
+  for (std::uint64_t apart = 1; apart <= last_messages_per_fill; ++apart) {
+    for (std::uint64_t rest = apart * message_step_words * pattern_step, i = 0; i < 8; ++i, rest >>= 8) {
+      if ((rest & 0xFF) == 0x00 || (rest & 0xFF) == 0xFF) return false;
+    }
+  }
+  return true;
+}
+static_assert(messages_differ_in_every_byte());
 
 // The first wrong byte, and how many are wrong in all.
 struct Mismatch {

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <fstream>
 
@@ -11,6 +12,8 @@
 namespace volley {
 
 namespace {
+
+constexpr std::size_t bits_of_a_word = 8 * sizeof(CpuMask::value_type);
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
@@ -23,15 +26,33 @@ bool has(const std::vector<int>& cpus, int cpu) { return std::find(cpus.begin(),
 
 }  // namespace
 
-std::vector<int> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  check_system(sched_getaffinity(0, sizeof set, &set) == 0, "sched_getaffinity");
+CpuMask mask_of(const std::vector<int>& cpus) {
+  CpuMask mask;
+  for (const int cpu : cpus) {
+    const auto word = static_cast<std::size_t>(cpu) / bits_of_a_word;
+    if (word >= mask.size()) mask.resize(word + 1);
+    mask[word] |= 1UL << static_cast<std::size_t>(cpu) % bits_of_a_word;
+  }
+  return mask;
+}
+
+std::vector<int> cpus_in(const CpuMask& mask) {
   std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  for (std::size_t cpu = 0; cpu < mask.size() * bits_of_a_word; ++cpu) {
+    if ((mask[cpu / bits_of_a_word] >> cpu % bits_of_a_word & 1) != 0) cpus.push_back(static_cast<int>(cpu));
   }
   return cpus;
+}
+
+std::vector<int> allowed_cpus() {
+  // The kernel refuses a mask that is shorter than its own, and does not say how long its own is.
+  constexpr std::size_t longest = 1UL << 16;
+  CpuMask mask(CPU_SETSIZE / bits_of_a_word);
+  while (sched_getaffinity(0, mask.size() * sizeof mask[0], reinterpret_cast<cpu_set_t*>(mask.data())) != 0) {
+    check_system(errno == EINVAL && mask.size() < longest, "sched_getaffinity");
+    mask.resize(2 * mask.size());
+  }
+  return cpus_in(mask);
 }
 
 std::vector<int> sockets_of(const std::vector<int>& cpus) {
@@ -101,10 +122,9 @@ std::vector<std::vector<int>> deal_cores(const std::vector<int>& cores, const st
 bool bind_to_cores(int local_rank, const std::vector<std::vector<int>>& near, bool share) {
   const auto dealt = deal_cores(first_threads(allowed_cpus()), near, share);
   if (static_cast<std::size_t>(local_rank) >= dealt.size()) return false;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int cpu : dealt[static_cast<std::size_t>(local_rank)]) CPU_SET(static_cast<std::size_t>(cpu), &set);
-  check_system(sched_setaffinity(0, sizeof set, &set) == 0, "sched_setaffinity");
+  const CpuMask mask = mask_of(dealt[static_cast<std::size_t>(local_rank)]);
+  check_system(sched_setaffinity(0, mask.size() * sizeof mask[0], reinterpret_cast<const cpu_set_t*>(mask.data())) == 0,
+               "sched_setaffinity");
   return true;
 }
 

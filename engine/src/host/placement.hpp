@@ -6,6 +6,12 @@
 
 namespace volley {
 
+// CPUs as bits of words, as sched_getaffinity(2) has them. A cpu_set_t has no room for more than 1,024.
+using CpuMask = std::vector<unsigned long>;
+
+[[nodiscard]] CpuMask mask_of(const std::vector<int>& cpus);
+[[nodiscard]] std::vector<int> cpus_in(const CpuMask& mask);
+
 // Logical CPUs that this process may run on now.
 [[nodiscard]] std::vector<int> allowed_cpus();
 

@@ -25,8 +25,14 @@ struct View {
   // The last message of a call (or those of its last window) leaves from so far behind `send`: its contents differ from
   // all before it, and only they are what the receiver's check expects.
   std::size_t last_offset = 0;
+  // Bytes from one message of a batch or window to the next, in both buffers. 0 in what is timed: all have one place.
+  std::size_t stride = 0;
 
-  [[nodiscard]] View last() const { return {send + last_offset, recv, bytes, 0}; }
+  [[nodiscard]] View last() const { return {send + last_offset, recv, bytes, 0, stride}; }
+  // Message number `i` of a batch of round trips, or of a window.
+  [[nodiscard]] View message(std::uint64_t i) const {
+    return {send + i * stride, recv + i * stride, bytes, last_offset, stride};
+  }
 };
 
 // Moves messages between two endpoints. `round_trips` and `windows` are what is timed: they return when the data is

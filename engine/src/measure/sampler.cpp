@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "measure/fixed_work.hpp"
 #include "measure/stopping.hpp"
 #include "measure/timing_loop.hpp"
 
@@ -13,18 +14,12 @@ namespace {
 
 // Clock and call overhead (the empty sample) may be this share of a sample at most.
 constexpr double overhead_share = 0.005;
+constexpr int fewest_samples_a_visit = 2;
 constexpr int most_samples_a_visit = 10;
 // A block of glibc's malloc begins this far behind a page boundary when it has pages of its own.
 constexpr std::size_t malloc_header_bytes = 16;
 // Percentiles (one exchange per sample) need at least this many samples for the 99th.
 constexpr std::size_t tail_samples = 1000;
-
-// The last of several messages differs from the others, so a batch that stops early is detected. A single message needs
-// no such difference, because its receive buffer was poisoned.
-View varied(View view, std::uint64_t count) {
-  view.last_offset = count > 1 ? last_offset_bytes : 0;
-  return view;
-}
 
 }  // namespace
 
@@ -50,6 +45,9 @@ void Sampler::measure(std::vector<Series>& all) {
     }
     end_round(all, round + 1);
   }
+  for (auto& series : all) {
+    if (series.skipped.empty() && series.ended_by != EndedBy::failure) check_every_message(series);
+  }
   for (const auto& series : all) {
     if (series.count > 0) last_[series.name] = {series.view.bytes, series.count, series.count_s};
   }
@@ -59,18 +57,25 @@ void Sampler::begin(Series& series) {
   const auto begun = Clock::now();
   watch(series);
   series.driver->prepare(series.view);
+  if (series.writer != nullptr) {
+    series.writer->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.self()));
+  }
   std::vector<double> empty;
   for (int i = 0; i < workload_.limits.empty_samples; ++i) empty.push_back(batch(series, series.view, 0));
   series.empty_s = median(empty);
   if (!sampling_.fixed) {
-    if (series.fresh) series.cold_s = sample(series, 0, 1) / workload_.divisor;
+    if (series.fresh) {
+      renew(series, 0);
+      static_cast<void>(sample(series, 1));
+    }
     if (!known_already(series)) calibrate(series);
   }
   series.elapsed_s += seconds_since(begun);
 }
 
-// Where one exchange of a smaller message makes a sample, one of this makes one too, and takes as much longer. Where
-// the most that a sample may hold were held by one of the same message (between two others), they are again.
+// Uses what the message size before has shown, where that saves the calibration. If one exchange of a smaller message
+// was long enough for a sample, one of this message is too, and its time grows with the size. If a sample of the same
+// size, between two other ends, held the largest number of exchanges, this one does too.
 bool Sampler::known_already(Series& series) {
   const auto found = last_.find(series.name);
   if (found == last_.end() || sampling_.tail) return false;
@@ -100,9 +105,9 @@ void Sampler::calibrate(Series& series) {
     step.done = wanted <= 2 * step.count;
     step.count = step.done ? wanted : std::min(wanted, 16 * step.count);
     step = control_.shared(step);
+    series.count_s = step.count_s;
   }
   series.count = step.count;
-  series.count_s = step.count_s;
 }
 
 // An interruption must not look like a slow exchange: take the shortest of up to ten batches, fewer if they are long.
@@ -126,17 +131,21 @@ double Sampler::shortest_batch_s(Series& series, std::uint64_t count) {
 
 bool Sampler::lasting(const Series& series) const { return series.count_s > workload_.limits.lasting_exchange_s; }
 
-// Samples of one visit. However few the visits, an interval of the median must exist after the last of them.
+// Samples of one visit: in three visits as many as an interval of the median needs.
 int Sampler::burst(const Series& series) const {
-  const int visits = sampling_.min_visits;
-  const int fewest = (static_cast<int>(fewest_samples) + visits - 1) / visits;
-  if (lasting(series)) return fewest;
+  if (lasting(series)) return fewest_samples_a_visit;
   const int most = sampling_.tail ? 10 * most_samples_a_visit : most_samples_a_visit;
   const double sample_s = series.count_s * static_cast<double>(series.count);
-  return std::max(fewest, static_cast<int>(std::min<double>(most, workload_.limits.visit_s / sample_s)));
+  return std::max(fewest_samples_a_visit,
+                  static_cast<int>(std::min<double>(most, workload_.limits.visit_s / sample_s)));
 }
 
-// Other transports were visited since this one began.
+std::uint64_t Sampler::settling(const Series& series) const {
+  const double most = 2 * workload_.limits.visit_s / series.count_s;
+  return static_cast<std::uint64_t>(std::clamp<double>(most, 1, workload_.limits.settling_exchanges));
+}
+
+// Tells the watchdog which series is measured from now on.
 void Sampler::watch(const Series& series) {
   watchdog_.enter("transport " + series.name + ", pair " + std::to_string(control_.ids()[0]) + "-" +
                   std::to_string(control_.ids()[1]) + ", " + std::to_string(series.view.bytes) + " B, " +
@@ -146,43 +155,44 @@ void Sampler::watch(const Series& series) {
 void Sampler::visit(Series& series) {
   const auto begun = Clock::now();
   watch(series);
+  if (control_.leads()) series.work_s.push_back(fixed_work_s());
   if (sampling_.fixed) {
     fixed_batch(series);
     series.visits.push_back(1);
   } else {
     const int samples = burst(series);
+    const bool settled = lasting(series) && latest_ == &series && series.repetition > 0;
     for (int i = 0; i < samples; ++i) {
-      const bool follows = lasting(series) && latest_ == &series && series.repetition > 0;
-      record(series, follows ? next_sample(series) : sample(series, 1, series.count), series.count);
+      if ((i == 0 && !settled) || series.message == last_messages_per_fill) renew(series, settling(series));
+      record(series, sample(series, series.count), series.count);
     }
     series.visits.push_back(static_cast<std::uint64_t>(samples));
   }
   series.elapsed_s += seconds_since(begun);
 }
 
-// The tutorial's measurement: `warmup` exchanges, then one clock pair around `iterations`, one buffer both ways.
-// With one buffer, the answer equals the sent message and does not prove that the way back moved data: one more
-// exchange between separate buffers, outside the timing, proves it.
+// The tutorial's measurement: `warmup` exchanges, then one clock pair around `iterations`. Without any warm-up the
+// first exchange has a clock pair of its own; see first_batch().
 void Sampler::fixed_batch(Series& series) {
-  const std::uint64_t iterations = sampling_.iterations;
-  std::uint64_t warmup = sampling_.warmup;
-  series.count = iterations;
-  if (!workload_.one_buffer) {
-    record(series, sample(series, warmup, iterations), iterations);
+  series.count = sampling_.iterations;
+  if (workload_.one_buffer) {
+    one_buffer_batch(series);
     return;
   }
+  renew(series, sampling_.warmup);
+  record(series, sample(series, sampling_.iterations), sampling_.iterations);
+}
+
+// One buffer both ways. Then the answer equals the message that was sent, and proves neither that the way back moved
+// data nor that more than one exchange was made: two more between separate buffers, outside the timing, prove it.
+void Sampler::one_buffer_batch(Series& series) {
   // malloc, from which the tutorial's buffer comes, puts its header in front of a block.
   std::byte* const place = series.view.send + (series.memory == MemoryKind::host ? malloc_header_bytes : 0);
   const View one{place, place, series.view.bytes};
-  if (series.fresh && warmup > 0) {
+  if (sampling_.warmup > 0) {
     control_.ready();
-    series.cold_s = batch(series, one, 1) / workload_.divisor;
-    --warmup;
+    first_batch(series, one, sampling_.warmup);
   }
-  control_.ready();
-  const double warm_s = batch(series, one, warmup) / static_cast<double>(std::max<std::uint64_t>(warmup, 1));
-  series.count_s = std::max(warm_s, workload_.divisor * series.cold_s.value_or(0));
-
   ++series.repetition;
   const std::uint64_t sent = seed(series, 0);
   if (series.verifier != nullptr) {
@@ -190,42 +200,47 @@ void Sampler::fixed_batch(Series& series) {
     if (control_.leads()) series.verifier->fill(one.send, one.bytes, sent);
   }
   control_.ready();
-  record(series, batch(series, one, iterations), iterations);
+  const bool warm = sampling_.warmup > 0;
+  record(series, warm ? batch(series, one, series.count) : first_batch(series, one, series.count), series.count);
   if (series.verifier == nullptr) return;
   check_message(series, one.recv, sent);
   series.messages_verified += 1;
-  sample(series, 0, 1);
+  renew(series, 0);
+  sample(series, std::min<std::uint64_t>(series.count, 2));
 }
 
-// One sample: fresh contents, untimed exchanges that bring caches into the state of the steady exchange, poison on
-// the receive side, the timed batch, and the check of its last message. Returns the seconds of the batch.
-double Sampler::sample(Series& series, std::uint64_t untimed, std::uint64_t count) {
+// Fills the send buffer, and exchanges its first message untimed, which brings caches into the state of the steady
+// exchange. Samples do not write the send buffer: their times would be those of a message that left the caches of its
+// writer, as only the first few exchanges of many do.
+void Sampler::renew(Series& series, std::uint64_t untimed) {
   ++series.repetition;
-  write_contents(series);
-  const View view = varied(series.view, count);
-  if (untimed > 0) {
-    control_.ready();
-    batch(series, view, untimed);
+  series.message = 0;
+  if (series.verifier != nullptr) {
+    series.verifier->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.self()));
   }
-  write_poison(series, view);
+  if (untimed == 0) return;
   control_.ready();
-  const double elapsed_s = batch(series, view, count);
+  timed_batch(series, series.view, untimed);
+}
+
+// One sample: poison on the receive side, the timed batch, and the check of its last message, which differs from all
+// others since the fill. Returns the seconds of the batch.
+double Sampler::sample(Series& series, std::uint64_t count) {
+  // A message before this one, wrong in every byte, stands for the poison of an exchange that lasts.
+  const bool wrong_already = lasting(series) && latest_ == &series && series.message > 0 && count == 1;
+  ++series.message;
+  View view = series.view;
+  view.last_offset = series.message * message_step_bytes;
+  if (!wrong_already) write_poison(series, view);
+  control_.ready();
+  const double elapsed_s = timed_batch(series, view, count);
   check_contents(series, view);
   return elapsed_s;
 }
 
-// One more sample right behind the last one of the same series, of an exchange whose buffers are far larger than what a
-// cache would keep: no untimed exchange, and the message before, wrong in every byte, stands for the poison.
-double Sampler::next_sample(Series& series) {
-  const std::uint64_t before = seed(series, control_.peer());
-  ++series.repetition;
-  write_contents(series);
-  const View view = varied(series.view, series.count);
-  if (!differ_in_every_byte(before, seed(series, control_.peer())) || series.count > 1) write_poison(series, view);
-  control_.ready();
-  const double elapsed_s = batch(series, view, series.count);
-  check_contents(series, view);
-  return elapsed_s;
+// A batch of a series of which something is known, or the first one.
+double Sampler::timed_batch(Series& series, const View& view, std::uint64_t count) {
+  return series.count_s > 0 ? batch(series, view, count) : first_batch(series, view, count);
 }
 
 double Sampler::batch(Series& series, const View& view, std::uint64_t count) {
@@ -235,6 +250,19 @@ double Sampler::batch(Series& series, const View& view, std::uint64_t count) {
   const double elapsed_s = timed([&](std::uint64_t n) { workload_.run(*series.driver, view, n); }, count);
   series.driver->disarm();
   return elapsed_s;
+}
+
+// A batch of which nothing is known yet. Its first exchange is timed alone, so that the watchdog knows how long the
+// others may take; on fresh buffers that one is cold. Returns the seconds of both parts.
+double Sampler::first_batch(Series& series, const View& view, std::uint64_t count) {
+  const View before_last{view.send, view.recv, view.bytes};
+  series.count_s = batch(series, count > 1 ? before_last : view, 1);
+  const double first_s = series.count_s;
+  if (series.fresh && !series.cold_s) series.cold_s = first_s / workload_.divisor;
+  if (count == 1) return first_s;
+  const double others_s = batch(series, view, count - 1);
+  series.count_s = others_s / static_cast<double>(count - 1);
+  return first_s + others_s;
 }
 
 void Sampler::record(Series& series, double elapsed_s, std::uint64_t count) {
@@ -248,25 +276,61 @@ std::uint64_t Sampler::seed(const Series& series, int direction) const {
   return seed_of({series.view.bytes, static_cast<std::uint64_t>(direction), series.repetition});
 }
 
-void Sampler::write_contents(Series& series) {
-  if (series.verifier == nullptr) return;
-  series.verifier->fill(series.view.send, series.view.bytes + last_offset_bytes, seed(series, control_.self()));
-}
-
-Contents Sampler::expected(const Series& series, const View& view) const {
-  return {seed(series, control_.peer()), view.last_offset == 0 ? 0 : last_first_word};
+Contents Sampler::expected(const Series& series) const {
+  return {seed(series, control_.peer()), series.message * message_step_words};
 }
 
 void Sampler::write_poison(Series& series, const View& view) {
   if (series.verifier == nullptr || !receives()) return;
-  series.verifier->poison(view.recv, view.bytes, expected(series, view));
+  series.verifier->poison(view.recv, view.bytes, expected(series));
 }
 
 void Sampler::check_contents(Series& series, const View& view) {
   if (series.verifier == nullptr) return;
   for (const auto moved : workload_.messages) series.messages_verified += moved > 0 ? 1 : 0;
-  if (!receives()) return;
-  check_message(series, view.recv, expected(series, view));
+  if (receives()) check_message(series, view.recv, expected(series));
+}
+
+// Batches in which every message differs from the others, has a place of its own, and is checked: in a sample each
+// message overwrites the one before it, and one that is lost does not show. Behind the last sample, outside the timing.
+// Where the buffers have no room for all messages, fewer are in flight together; where they have room for one, the
+// samples have checked as much.
+void Sampler::check_every_message(Series& series) {
+  if (series.verifier == nullptr || series.room_bytes == 0 || !workload_.run_messages) return;
+  View view = series.view;
+  view.stride = (view.bytes + guard_bytes - 1) / guard_bytes * guard_bytes + 2 * guard_bytes;
+  const std::uint64_t places = series.room_bytes / view.stride;
+  auto left = std::min<std::uint64_t>(checked_bytes / view.bytes, workload_.most_messages);
+  if (std::min(places, left) < 2) return;
+  const auto begun = Clock::now();
+  watch(series);
+  for (std::uint64_t messages = 0; left > 0; left -= messages) {
+    messages = std::min(left, places);
+    check_batch(series, view, messages);
+  }
+  collect_from_second(series);
+  if (series.mismatch) series.ended_by = EndedBy::failure;
+  series.elapsed_s += seconds_since(begun);
+}
+
+void Sampler::check_batch(Series& series, const View& view, std::uint64_t messages) {
+  const std::uint64_t before = series.repetition;
+  series.message = 0;
+  const auto each = [&](auto visit) {
+    for (std::uint64_t i = 0; i < messages; ++i) {
+      series.repetition = before + 1 + i;
+      visit(view.message(i));
+    }
+  };
+  each([&](const View& message) {
+    series.verifier->fill(message.send, message.bytes, seed(series, control_.self()));
+    write_poison(series, message);
+  });
+  control_.ready();
+  watchdog_.progress(10 * series.count_s * static_cast<double>(messages));
+  latest_ = &series;
+  workload_.run_messages(*series.driver, view, messages);
+  each([&](const View& message) { check_contents(series, message); });
 }
 
 void Sampler::check_message(Series& series, const std::byte* message, const Contents& expected) {
@@ -282,6 +346,7 @@ void Sampler::end_round(std::vector<Series>& all, int rounds) {
     if (!series.open()) continue;
     watchdog_.progress();
     collect_from_second(series);
+    series.count_s = control_.shared(control_.leads() ? shortest_count_s(series) : 0.0);
     series.ended_by = control_.shared(control_.leads() ? judged(series, rounds) : EndedBy::open);
   }
 }
@@ -298,6 +363,13 @@ void Sampler::collect_from_second(Series& series) {
   control_.share(series.rank1_samples.data() + series.rank1_samples_sent,
                  (found.samples - series.rank1_samples_sent) * sizeof(double), 1);
   series.rank1_samples_sent = found.samples;
+}
+
+// Where calibration was interrupted, the samples show that the exchange is shorter.
+double Sampler::shortest_count_s(const Series& series) const {
+  double shortest_s = series.count_s;
+  for (const double sample_s : series.rank0_samples) shortest_s = std::min(shortest_s, sample_s * workload_.divisor);
+  return shortest_s;
 }
 
 EndedBy Sampler::judged(Series& series, int rounds) const {

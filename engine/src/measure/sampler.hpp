@@ -33,24 +33,30 @@ class Sampler {
   void visit(Series& series);
   void watch(const Series& series);
   void fixed_batch(Series& series);
+  void one_buffer_batch(Series& series);
   void end_round(std::vector<Series>& all, int rounds);
 
-  double sample(Series& series, std::uint64_t untimed, std::uint64_t count);
-  double next_sample(Series& series);
+  void renew(Series& series, std::uint64_t untimed);
+  double sample(Series& series, std::uint64_t count);
+  double timed_batch(Series& series, const View& view, std::uint64_t count);
   double batch(Series& series, const View& view, std::uint64_t count);
+  double first_batch(Series& series, const View& view, std::uint64_t count);
   void record(Series& series, double elapsed_s, std::uint64_t count);
 
-  void write_contents(Series& series);
   void write_poison(Series& series, const View& view);
   void check_contents(Series& series, const View& view);
+  void check_every_message(Series& series);
+  void check_batch(Series& series, const View& view, std::uint64_t messages);
   void check_message(Series& series, const std::byte* message, const Contents& expected);
-  [[nodiscard]] Contents expected(const Series& series, const View& view) const;
+  [[nodiscard]] Contents expected(const Series& series) const;
   [[nodiscard]] bool receives() const { return workload_.messages[static_cast<std::size_t>(control_.peer())] > 0; }
 
   void collect_from_second(Series& series);
+  [[nodiscard]] double shortest_count_s(const Series& series) const;
   [[nodiscard]] EndedBy judged(Series& series, int rounds) const;
   [[nodiscard]] std::uint64_t seed(const Series& series, int direction) const;
   [[nodiscard]] bool lasting(const Series& series) const;
+  [[nodiscard]] std::uint64_t settling(const Series& series) const;
   [[nodiscard]] int burst(const Series& series) const;
 
   PairControl& control_;

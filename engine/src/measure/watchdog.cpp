@@ -10,10 +10,13 @@
 
 namespace volley {
 
-Watchdog::Watchdog(std::string who, double timeout_s)
-    : who_(std::move(who)), timeout_s_(timeout_s), start_(Clock::now()), deadline_s_(timeout_s), thread_([this] {
-        watch();
-      }) {}
+Watchdog::Watchdog(std::string who, double timeout_s, bool launched)
+    : who_(std::move(who)),
+      timeout_s_(timeout_s),
+      launcher_(launched ? getppid() : 0),
+      start_(Clock::now()),
+      deadline_s_(timeout_s),
+      thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -43,6 +46,7 @@ void Watchdog::watch() {
   double since_s = 0;  // when progress was last seen: up to a nap after it was made
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, nap, [this] { return done_; })) {
+    if (launcher_ != 0 && getppid() != launcher_) _exit(static_cast<int>(Exit::failed));
     const double now_s = seconds_since(start_);
     const double deadline_s = deadline_s_.load(std::memory_order_relaxed);
     if (std::exchange(seen_s, deadline_s) != deadline_s) since_s = now_s;

@@ -1,5 +1,8 @@
-// Ends the process if a region makes no progress. It does not call MPI, because MPI itself may hang.
+// Ends the process if a region makes no progress, or if the launcher that started it is gone: then nobody reads its
+// records. It does not call MPI, because MPI itself may hang.
 #pragma once
+
+#include <sys/types.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -13,8 +16,8 @@ namespace volley {
 
 class Watchdog {
  public:
-  // `who` begins the sentence, e.g. "rank 1 of 2".
-  Watchdog(std::string who, double timeout_s);
+  // `who` begins the sentence, e.g. "rank 1 of 2". `launched`: the parent process is that of a launcher.
+  Watchdog(std::string who, double timeout_s, bool launched = false);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -29,6 +32,7 @@ class Watchdog {
 
   const std::string who_;
   const double timeout_s_;
+  const pid_t launcher_;  // 0: none
   const Clock::time_point start_;
   // Seconds from the start. One value: of two the watcher could see the one before and the other after progress.
   std::atomic<double> deadline_s_;

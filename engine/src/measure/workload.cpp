@@ -8,7 +8,9 @@ Workload round_trip_workload() {
           .messages = {1, 1},
           .divisor = 2,
           .second_times = false,
-          .one_buffer = true};
+          .one_buffer = true,
+          .run_messages = [](Driver& driver, const View& view, std::uint64_t n) { driver.round_trips(view, n); },
+          .most_messages = 16};
 }
 
 Workload window_workload(const Window& window) {
@@ -20,7 +22,10 @@ Workload window_workload(const Window& window) {
       .messages = {messages, both ? messages : 0},
       .divisor = 1,
       .second_times = both,
-      .one_buffer = false};
+      .one_buffer = false,
+      .run_messages = [window](Driver& driver, const View& view,
+                               std::uint64_t n) { driver.windows(view, 1, {static_cast<int>(n), window.direction}); },
+      .most_messages = messages};
 }
 
 }  // namespace volley

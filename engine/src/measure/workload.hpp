@@ -9,6 +9,10 @@
 
 namespace volley {
 
+// Messages with a place each, which are compared one by one behind the samples, move about this much in each direction.
+// Buffers are at least as long.
+inline constexpr std::size_t checked_bytes = std::size_t{16} << 20;
+
 struct SamplingLimits {
   // The minimum length of a sample: then the extra cost of the first exchange on rewritten buffers is negligible.
   double sample_s = 1e-3;
@@ -16,6 +20,9 @@ struct SamplingLimits {
   int empty_samples = 31;
   // A visit takes about this long: several samples of a short exchange, two of a long one.
   double visit_s = 5e-3;
+  // Untimed exchanges after a fill, fewer if they take longer than two visits. A message that was just written lies in
+  // the caches of its writer; caches of the reader that are large enough for it have it after about so many.
+  int settling_exchanges = 8;
   // The time limit for estimating the length of a batch, and the minimum number of batches of a short exchange.
   double calibration_s = 20e-3;
   int calibration_batches = 5;
@@ -32,6 +39,9 @@ struct Workload {
   double divisor;                         // seconds of one count are divided by this: 2 gives the half round trip
   bool second_times;                      // the second rank times what it receives as well
   bool one_buffer;                        // a fixed batch uses one buffer both ways, as the tutorial does
+  // A batch of so many messages each way, of which those of a window are in flight together; none: not separable.
+  std::function<void(Driver&, const View&, std::uint64_t messages)> run_messages = {};
+  std::uint64_t most_messages = 0;  // of such a batch
   // Limit for a sample: without it, an exchange that takes no time (`null`) would never reach the minimum length.
   std::uint64_t most_counts = std::uint64_t{1} << 22;
   SamplingLimits limits = {};

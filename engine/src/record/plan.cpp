@@ -46,7 +46,7 @@ std::string wrong_version(const Json& document) {
 void read_sampling(PlanPart& part, Sampling& sampling) {
   part.choice("mode", sampling.fixed, {{"adaptive", false}, {"fixed", true}});
   part.positive("ci", sampling.ci, 1.0);
-  part.positive("point_time_s", sampling.point_time_s);
+  part.seconds("point_time_s", sampling.point_time_s);
   part.integer("min_visits", sampling.min_visits, 1);
   part.integer("warmup", sampling.warmup, std::uint64_t{0});
   part.integer("iterations", sampling.iterations, std::uint64_t{1});
@@ -81,8 +81,8 @@ void read_into(Plan& plan, const PlanReader& reader, PlanPart& part) {
   part.object("sampling", [&](PlanPart& sampling) { read_sampling(sampling, plan.sampling); });
   part.boolean("verify", plan.verify);
   part.boolean("share_device", plan.share_device);
-  part.optional_positive("budget_s", plan.budget_s);
-  part.positive("watchdog_s", plan.watchdog_s);
+  part.optional_seconds("budget_s", plan.budget_s);
+  part.seconds("watchdog_s", plan.watchdog_s);
   part.any_object("launch");
   if (plan.benchmark.empty()) part.any_object("options");
   else part.object("options", [&](PlanPart& options) { reader.read_options(options, plan); });
@@ -122,7 +122,7 @@ std::vector<std::string> read_plan(const std::string& text, const PlanReader& re
   } catch (const TooDeep& error) {
     return {"plan: " + std::string(error.what())};
   }
-  if (const auto complaint = wrong_version(document); !complaint.empty()) return {complaint};
+  if (const auto complaint = wrong_version(document); !complaint.empty()) return {readable(complaint)};
   plan.document = text;
   PlanPart::Errors errors;
   PlanPart whole(document, "$", errors);

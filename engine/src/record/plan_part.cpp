@@ -30,11 +30,11 @@ void PlanPart::positive(const char* key, double& target, double most) {
   complain(key, expected.str() + ", found " + shown(*value));
 }
 
-void PlanPart::optional_positive(const char* key, std::optional<double>& target) {
+void PlanPart::optional_seconds(const char* key, std::optional<double>& target) {
   const Json* value = find(key);
   if (value == nullptr || value->is_null()) return;
   target.emplace(0);
-  positive(key, *target);
+  seconds(key, *target);
 }
 
 void PlanPart::names(const char* key, std::vector<std::string>& target, const char* expected) {

@@ -21,28 +21,36 @@ class PlanPart {
   using Errors = std::vector<std::string>;
   using Fits = bool (*)(const Json& value);
 
+  // The bounds of counts and times; src/volley/document.py has the same.
+  static constexpr int largest_count = std::numeric_limits<std::int32_t>::max();
+  static constexpr double longest_s = 1e9;
+
   PlanPart(const Json& node, std::string path, Errors& errors);
 
   void boolean(const char* key, bool& target);
   // A number above 0 and at most `most`.
   void positive(const char* key, double& target, double most = std::numeric_limits<double>::infinity());
-  void optional_positive(const char* key, std::optional<double>& target);
+  void seconds(const char* key, double& target) { positive(key, target, longest_s); }
+  void optional_seconds(const char* key, std::optional<double>& target);
 
+  // A whole number between two bounds.
   template <class Number>
-  void integer(const char* key, Number& target, Number least) {
+  void integer(const char* key, Number& target, Number least, Number most = largest_count) {
     const Json* value = find(key);
     if (value == nullptr) return;
-    const bool fits = value->is_number_integer() && *value >= least &&
-                      (!value->is_number_unsigned() || value->get<std::uint64_t>() <= most<Number>());
-    if (fits) target = value->get<Number>();
-    else complain(key, "expected a whole number of at least " + std::to_string(least) + ", found " + shown(*value));
+    if (value->is_number_integer() && *value >= least && *value <= most) {
+      target = value->get<Number>();
+    } else {
+      complain(key, "expected a whole number from " + std::to_string(least) + " to " + std::to_string(most) +
+                        ", found " + shown(*value));
+    }
   }
   template <class Number>
-  void optional_integer(const char* key, std::optional<Number>& target, Number least) {
+  void optional_integer(const char* key, std::optional<Number>& target, Number least, Number most = largest_count) {
     const Json* value = find(key);
     if (value == nullptr || value->is_null()) return;
     target.emplace(least);
-    integer(key, *target, least);
+    integer(key, *target, least, most);
   }
 
   // A list of two whole numbers, which must be there.
@@ -51,9 +59,7 @@ class PlanPart {
     const std::string expected = "two whole numbers of at least " + std::to_string(least);
     const Json* value = required(key, expected);
     if (value == nullptr) return;
-    const auto fits = [&](const Json& v) {
-      return v.is_number_integer() && v >= least && v <= std::numeric_limits<std::int32_t>::max();
-    };
+    const auto fits = [&](const Json& v) { return v.is_number_integer() && v >= least && v <= largest_count; };
     if (value->is_array() && value->size() == 2 && fits((*value)[0]) && fits((*value)[1])) {
       target = {(*value)[0].get<Number>(), (*value)[1].get<Number>()};
     } else {
@@ -117,11 +123,6 @@ class PlanPart {
  private:
   static std::string shown(const Json& value);
   const Json* find(const char* key);
-  template <class Number>
-  static constexpr std::uint64_t most() {
-    return static_cast<std::uint64_t>(std::numeric_limits<Number>::max());
-  }
-
   const Json& node_;
   std::string path_;
   Errors& errors_;

@@ -18,7 +18,7 @@ void Records::count(const std::string& status) {
   (status == "ok" ? ok_ : status == "failed" ? failed_ : skipped_) += 1;
 }
 
-void Records::end(const std::string& trouble) {
+void Records::end(const std::string& trouble, const Json& usage) {
   write({{"record", "end"},
          {"version", record_version},
          {"status", failed_ > 0 || !trouble.empty() ? "failed" : "complete"},
@@ -26,7 +26,8 @@ void Records::end(const std::string& trouble) {
          {"points_ok", ok_},
          {"points_failed", failed_},
          {"points_skipped", skipped_},
-         {"elapsed_s", elapsed_s()}});
+         {"elapsed_s", elapsed_s()},
+         {"usage", usage}});
 }
 
 void Records::end_in_trouble(const std::string& trouble) noexcept {

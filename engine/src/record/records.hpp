@@ -20,8 +20,8 @@ class Records {
   void write_point(const Json& record);
   // One more point, or cell of a matrix, has this status.
   void count(const std::string& status);
-  // The last record. `trouble` is what ended the run early, empty when nothing did.
-  void end(const std::string& trouble);
+  // The last record: `trouble` is what ended the run early, empty when nothing did; `usage` is that of every rank.
+  void end(const std::string& trouble, const Json& usage = Json::array());
   // The same where the trouble may be the output itself: a record that cannot be written is left out.
   void end_in_trouble(const std::string& trouble) noexcept;
   [[nodiscard]] bool failed() const { return failed_ > 0; }

@@ -7,9 +7,9 @@
 
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
-#include "gpu/launch.cuh"
+#include "gpu/kernel_launch.cuh"
 #include "gpu/streams.cuh"
-#include "transport/agreement.hpp"
+#include "transport/agreed_failure.hpp"
 #include "transport/device_kernels.cuh"
 #include "transport/peer_memory.cuh"
 
@@ -28,7 +28,7 @@ constexpr std::uint64_t timeout_ns = 10'000'000'000;
 // ... and longer for much data: no link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
 constexpr std::uint64_t timeout_ns_per_byte = 1;
 
-static_assert(last_offset_bytes % sizeof(uint4) == 0, "the last message is aligned as the others are");
+static_assert(message_step_bytes % sizeof(uint4) == 0, "the last message is aligned as the others are");
 
 // A block's share of a long message, at least: one vector of 16 bytes for each of 256 threads.
 constexpr std::size_t least_share_bytes = 4096;
@@ -103,14 +103,10 @@ class DeviceTransport final : public Transport {
     VOLLEY_MPI(MPI_Barrier(control_));  // the other rank's first message comes after this
   }
 
+  // Exchanges with a place each have a launch each: their kernels know one place.
   void round_trips(const View& view, std::uint64_t exchanges) override {
-    const Launch launch = launch_of(view, exchanges, 1);
-    if (view.bytes > device::short_bytes) {
-      launch_together(device::long_round_trips, long_shape(view.bytes, most_blocks_), launch);
-    } else {
-      launch_short(launch);
-    }
-    complete(launch);
+    if (view.stride == 0) return exchange(view, exchanges);
+    for (std::uint64_t i = 0; i < exchanges; ++i) exchange(view.message(i), 1);
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
@@ -172,12 +168,23 @@ class DeviceTransport final : public Transport {
     return {report(), &inbox()->gave_up, &inbox_there()->gave_up, nanoseconds};
   }
 
+  void exchange(const View& view, std::uint64_t exchanges) {
+    const Launch launch = launch_of(view, exchanges, 1);
+    if (view.bytes > device::short_bytes) {
+      launch_together(device::long_round_trips, long_shape(view.bytes, most_blocks_), launch);
+    } else {
+      launch_short(launch);
+    }
+    complete(launch);
+  }
+
   [[nodiscard]] Launch launch_of(const View& view, std::uint64_t count, int window_messages) const {
     return {.send = view.send,
             .recv = view.recv,
             .recv_there = buffers_.opposite(view.recv),
             .bytes = view.bytes,
             .last_offset = view.last_offset,
+            .stride = view.stride,
             .inbox = inbox(),
             .inbox_there = inbox_there(),
             .last = last_,
@@ -204,7 +211,7 @@ class DeviceTransport final : public Transport {
     last.send += all.last_offset;
     last.last += before.count;
     last.count = 1;
-    launch_alone(kernel, shape, before);
+    if (before.count > 0) launch_alone(kernel, shape, before);
     launch_alone(kernel, shape, last);
   }
 

@@ -53,6 +53,7 @@ struct Launch {
   std::byte* recv_there;  // the other rank's recv, mapped here
   std::uint64_t bytes;
   std::uint64_t last_offset;  // the last long message (or window) leaves from so far behind `send`
+  std::uint64_t stride;       // from one message of a window to the next, in all three places
   Inbox* inbox;
   Inbox* inbox_there;
   std::uint64_t last;   // number of the last message (or window) of earlier launches
@@ -216,16 +217,18 @@ __device__ inline bool await_acknowledgement(const Launch& launch, std::uint64_t
   return __syncthreads_and(good);
 }
 
-// The messages of a window are stored one after the other, all the long way, to the one place, and announced together:
-// their contents are equal, so their order does not matter. The first block of the receiver acknowledges the window
-// when it has all of it; only then does the sender begin the next.
+// The messages of a window are stored one after the other, all the long way, and announced together. Their order does
+// not matter: they have one place and equal contents, or a place each. The first block of the receiver acknowledges the
+// window when it has all of it; only then does the sender begin the next.
 static __global__ void __launch_bounds__(most_threads, 1) exchange_windows(const Launch launch) {
   for (std::uint64_t window = 1; window <= launch.count; ++window) {
     const std::uint64_t number = launch.last + window;
     if (launch.sends) {
       const std::byte* const from = window < launch.count ? launch.send : launch.send + launch.last_offset;
-      for (int message = 0; message < launch.window_messages; ++message)
-        copy_bytes(from, launch.recv_there, launch.bytes);
+      for (int message = 0; message < launch.window_messages; ++message) {
+        const std::uint64_t place = static_cast<std::uint64_t>(message) * launch.stride;
+        copy_bytes(from + place, launch.recv_there + place, launch.bytes);
+      }
       announce(launch, number);
     }
     if (launch.receives && blockIdx.x == 0) {

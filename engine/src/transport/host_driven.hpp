@@ -35,13 +35,13 @@ class HostDriven : public Transport {
     const View last = view.last();
     if (leads_) {
       for (std::uint64_t i = 1; i <= exchanges; ++i) {
-        channel_.send(i < exchanges ? view : last);
-        channel_.recv(view);
+        channel_.send((i < exchanges ? view : last).message(i - 1));
+        channel_.recv(view.message(i - 1));
       }
     } else {
       for (std::uint64_t i = 1; i <= exchanges; ++i) {
-        channel_.recv(view);
-        channel_.send(i < exchanges ? view : last);
+        channel_.recv(view.message(i - 1));
+        channel_.send((i < exchanges ? view : last).message(i - 1));
       }
     }
   }
@@ -51,12 +51,14 @@ class HostDriven : public Transport {
     const bool sends = leads_ || both;
     const bool receives = !leads_ || both;
     const View last = view.last();
+    const auto messages = static_cast<std::uint64_t>(window.messages);
     for (std::uint64_t i = 1; i <= count; ++i) {
       if (receives) {
-        for (int message = 0; message < window.messages; ++message) channel_.start_recv(view);
+        for (std::uint64_t n = 0; n < messages; ++n) channel_.start_recv(view.message(n));
       }
       if (sends) {
-        for (int message = 0; message < window.messages; ++message) channel_.start_send(i < count ? view : last);
+        const View& from = i < count ? view : last;
+        for (std::uint64_t n = 0; n < messages; ++n) channel_.start_send(from.message(n));
       }
       channel_.finish();
       if (receives) channel_.acknowledge();

@@ -3,8 +3,8 @@
 
 #include "gpu/buffers.cuh"
 #include "gpu/streams.cuh"
-#include "mpi/text.hpp"
-#include "transport/agreement.hpp"
+#include "mpi/collectives.hpp"
+#include "transport/agreed_failure.hpp"
 #include "transport/nccl_library.hpp"
 #include "transport/transport.hpp"
 
@@ -57,12 +57,13 @@ class NcclTransport final : public Transport {
   // receives has ended, all blocks of it, and the whole message is in its place. The host looks once, at the end.
   void round_trips(const View& view, std::uint64_t exchanges) override {
     for (std::uint64_t i = 1; i <= exchanges; ++i) {
-      const std::byte* const from = i < exchanges ? view.send : view.last().send;
+      const std::byte* const from = (i < exchanges ? view : view.last()).message(i - 1).send;
+      std::byte* const to = view.message(i - 1).recv;
       if (leads_) {
         send(from, view.bytes);
-        recv(view.recv, view.bytes);
+        recv(to, view.bytes);
       } else {
-        recv(view.recv, view.bytes);
+        recv(to, view.bytes);
         send(from, view.bytes);
       }
     }
@@ -75,11 +76,11 @@ class NcclTransport final : public Transport {
     const bool sends = leads_ || both;
     const bool receives = !leads_ || both;
     for (std::uint64_t i = 1; i <= count; ++i) {
-      const std::byte* const from = i < count ? view.send : view.last().send;
+      const View from = i < count ? view : view.last();
       begin_group();
-      for (int message = 0; message < window.messages; ++message) {
-        if (sends) send(from, view.bytes);
-        if (receives) recv(view.recv, view.bytes);
+      for (std::uint64_t n = 0; n < static_cast<std::uint64_t>(window.messages); ++n) {
+        if (sends) send(from.message(n).send, view.bytes);
+        if (receives) recv(view.message(n).recv, view.bytes);
       }
       end_group();
       begin_group();

@@ -1,7 +1,7 @@
 #include "transport/pair_segment.hpp"
 
-#include "mpi/text.hpp"
-#include "transport/agreement.hpp"
+#include "mpi/collectives.hpp"
+#include "transport/agreed_failure.hpp"
 
 namespace volley {
 

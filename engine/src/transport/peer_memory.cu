@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "transport/agreement.hpp"
+#include "transport/agreed_failure.hpp"
 #include "transport/pair_segment.hpp"
 
 namespace volley {

@@ -6,22 +6,26 @@ namespace volley {
 
 // Each transport's own file defines its maker.
 using Maker = std::unique_ptr<Transport>();
-Maker make_host, make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_aware,
-    make_peer, make_device, make_nccl, make_null;
-Maker make_corrupt_device, make_corrupt, make_early, make_echo, make_nan, make_hang, make_unopened, make_delay;
+Maker make_host, make_null;
+#if VOLLEY_WITH_CUDA
+Maker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_aware, make_peer,
+    make_device, make_nccl, make_corrupt_device;
+#else  // listed with the reason of gpu/without_cuda.cpp, and never opened
+constexpr Maker *make_staged_pageable = make_null, *make_staged_pinned = make_null, *make_staged_pipelined = make_null,
+                *make_staged_shared = make_null, *make_aware = make_null, *make_peer = make_null,
+                *make_device = make_null, *make_nccl = make_null, *make_corrupt_device = make_null;
+#endif
+Maker make_corrupt, make_early, make_lose, make_swap, make_echo, make_nan, make_hang, make_unopened, make_delay;
 
 namespace {
 
 constexpr auto none = MemoryKind::none;
 constexpr auto host = MemoryKind::host;
-#if VOLLEY_WITH_CUDA
 constexpr auto device = MemoryKind::device;
-#endif
 
 // name, what moves the bytes, through MPI?, memory, test?, halos?, maker
 constexpr TransportEntry entries[] = {
     {"host", "MPI, host memory", true, host, false, true, make_host},
-#if VOLLEY_WITH_CUDA
     {"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", true, device, false, false,
      make_staged_pageable},
     {"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, whole messages", true, device, false, true,
@@ -34,10 +38,12 @@ constexpr TransportEntry entries[] = {
     {"device", "GPU kernels store into peer memory", false, device, false, true, make_device},
     {"nccl", "ncclSend and ncclRecv", false, device, false, true, make_nccl},
     {"corrupt-device", "test: staged/pinned with one bit flipped", true, device, true, true, make_corrupt_device},
-#endif
     {"null", "nothing: the harness's own overhead", false, none, false, false, make_null},
     {"corrupt", "test: host with one bit flipped", true, host, true, true, make_corrupt},
     {"early", "test: of each batch only the first exchange", true, host, true, false, make_early},
+    {"lose", "test: host, and the third message of each batch or window is lost", true, host, true, false, make_lose},
+    {"swap", "test: host, and two messages of each batch or window arrive in each other's place", true, host, true,
+     false, make_swap},
     {"echo", "test: moves nothing, hands back what was sent", false, host, true, true, make_echo},
     {"nan", "test: host, and a halo of NaNs", true, host, true, true, make_nan},
     {"hang", "test: host, and the second rank stops", true, host, true, false, make_hang},

@@ -4,8 +4,8 @@
 #include <span>
 #include <string_view>
 
-#include "transport/entry.hpp"
 #include "transport/transport.hpp"
+#include "transport/transport_entry.hpp"
 
 namespace volley {
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from volley.batch.schedulers import SCHEDULERS
 from volley.errors import UserError
-from volley.run import readers
-from volley.run.commandline import Options, argument, option
+from volley.run import option_values
+from volley.run.commandline import Options, argument, flag, option
 from volley.run.launchers.launchers import NAMES
 from volley.text import join_words
 
@@ -26,7 +26,7 @@ def _time(name: str, words: Sequence[str]) -> int:
     match = _TIME.fullmatch(words[-1])
     hours, minutes, seconds = map(int, match.groups()) if match else (0, 0, 0)
     if not hours + minutes + seconds:
-        raise UserError(f"{name}: {words[-1]!r} is no time for a job: write HH:MM:SS, e.g. 00:15:00")
+        raise UserError(f"{name}: {words[-1]!r} is not a time limit: write HH:MM:SS, e.g. 00:15:00")
     return hours * 3600 + minutes * 60 + seconds
 
 
@@ -52,29 +52,29 @@ def _modules(name: str, words: Sequence[str]) -> tuple[str, ...]:
 
 def _directives(name: str, words: Sequence[str]) -> tuple[str, ...]:
     if not all(directive.strip() for directive in words):
-        raise UserError(f"{name}: '' is no directive; write what the batch system reads, e.g. --exclusive")
+        raise UserError(f"{name}: '' is not a directive; write it as the batch system reads it, e.g. --exclusive")
     return tuple(words)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions(Options):
-    """What the job asks for, and what its script does."""
+    """The resources of the job, and the contents of its script."""
 
     scheduler: str = option(
-        read=readers.choice(*SCHEDULERS),
+        read=option_values.choice(*SCHEDULERS),
         default="",
         metavar="NAME",
         panel=_JOB,
         help=f"The batch system: {join_words(SCHEDULERS, 'or')} (Grid Engine).",
     )
     nodes: int = option(
-        read=readers.number(), default=1, metavar="N", panel=_JOB, help="Nodes; the ranks spread over them."
+        read=option_values.number(), default=1, metavar="N", panel=_JOB, help="Nodes; the ranks spread over them."
     )
     ranks: int | None = option(
-        "--ranks", "-n", read=readers.number(), shown="the command's", metavar="N", panel=_JOB, help="Ranks."
+        "--ranks", "-n", read=option_values.number(), shown="the command's", metavar="N", panel=_JOB, help="Ranks."
     )
     gpus_per_node: int | None = option(
-        read=readers.number(), shown="what the site gives", metavar="N", panel=_JOB, help="GPUs of each node."
+        read=option_values.number(), shown="what the site gives", metavar="N", panel=_JOB, help="GPUs of each node."
     )
     time: int = option(
         read=_time,
@@ -82,7 +82,7 @@ class BatchOptions(Options):
         shown="00:15:00",
         metavar="HH:MM:SS",
         panel=_JOB,
-        help="The job is ended after so long.",
+        help="The time limit of the job.",
     )
     account: str | None = option(
         read=_plain_name, metavar="NAME", panel=_JOB, help="Account, project or group that pays."
@@ -111,7 +111,7 @@ class BatchOptions(Options):
         read=_modules, default=(), repeat=True, metavar="NAME", panel=_SCRIPT, help="A module to load; may be repeated."
     )
     launcher: str = option(
-        read=readers.choice(*NAMES),
+        read=option_values.choice(*NAMES),
         default="auto",
         metavar="NAME",
         panel=_SCRIPT,
@@ -119,31 +119,38 @@ class BatchOptions(Options):
         "engine's own mpirun.",
     )
     start: str | None = option(
-        read=readers.choice("volley", "launcher"),
+        read=option_values.choice("volley", "launcher"),
         shown="volley; launcher with jsrun",
         metavar="NAME",
         panel=_SCRIPT,
         help="What the last line starts: volley, which starts the launcher, or the launcher, which starts volley.",
     )
+    interactive: bool = flag(
+        panel=_SCRIPT, help="Print the command that opens a shell in such a job, and what to type there, instead."
+    )
     output: Path | None = option(
         "--output",
         "-o",
-        read=readers.new_file,
+        read=option_values.new_file,
         shown="standard output",
         metavar="FILE",
         panel=_SCRIPT,
         help="Write the script here.",
     )
-    command: tuple[str, ...] = argument("COMMAND …", positional="...", help="What volley shall do there, after --.")
+    command: tuple[str, ...] = argument(
+        "COMMAND …", positional="...", help="The command line of volley in the job, after --."
+    )
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense together.
+        """Refuse options that cannot be combined.
 
         Raises:
             UserError: if there is no batch system, or an option of another one.
         """
         if not self.scheduler:
             raise UserError(f"name the batch system: --scheduler {join_words(SCHEDULERS, 'or')}")
+        if self.interactive and self.output:
+            raise UserError("--interactive writes no script: leave --output out")
         if self.node_resource and self.scheduler != "age":
             raise UserError(f"--node-resource is Grid Engine's: leave it out for {self.scheduler}")
 

@@ -1,4 +1,4 @@
-"""The batch systems as data: what a job script begins with, and how it is submitted.
+"""The batch systems as data: the first lines of a job script, and the command that submits it.
 
 A new batch system costs an entry here and a test of its exact script.
 """
@@ -17,9 +17,13 @@ class Scheduler:
     submit: str
     """The command that submits a script."""
     directives: tuple[str, ...]
-    """A line is left out where the user gave no value for it."""
+    """A line is omitted if its option has no value."""
+    interactive: str
+    """The command that opens a shell in a job of the same resources."""
+    script_only: tuple[str, ...]
+    """How the directives begin that such a shell does not take."""
     launcher: str = "auto"
-    """What starts the ranks where the user chooses nothing: ``auto`` is the mpirun of the engine's own MPI."""
+    """The default launcher: ``auto`` is the mpirun of the engine's own MPI."""
     to_submit_folder: str | None = None
     """The line that goes to the folder that the script was submitted from, where the batch system does not."""
 
@@ -40,6 +44,8 @@ SCHEDULERS = {
             "--account={account}",
             "--partition={queue}",
         ),
+        interactive="salloc {directives}",
+        script_only=("--output=",),
         launcher="srun",
     ),
     # bsub(1) of IBM Spectrum LSF.  With jsrun (CSM) a job has whole nodes with all their GPUs (-nnodes), else slots.
@@ -57,6 +63,8 @@ SCHEDULERS = {
             "-P {account}",
             "-q {queue}",
         ),
+        interactive="bsub -Is {directives} bash -l",
+        script_only=("-o ",),
         launcher="jsrun",
     ),
     # qsub(1B) of OpenPBS and PBS Professional.  A chunk is one node's share; chunks are scattered over nodes.
@@ -72,7 +80,9 @@ SCHEDULERS = {
             "-A {account}",
             "-q {queue}",
         ),
-        to_submit_folder='cd "$PBS_O_WORKDIR" || exit',
+        interactive="qsub -I {directives}",
+        script_only=("-j ",),
+        to_submit_folder='cd "$PBS_O_WORKDIR"',
     ),
     # qsub(1) of Altair (Univa, Sun) Grid Engine.  It knows no nodes, only resources and parallel environments that the
     # site names.  ABCI's -l rt_AF=2 are two whole nodes; qsub reads ABCI's -g GROUP on its command line only.
@@ -88,5 +98,7 @@ SCHEDULERS = {
             "-l h_rt={clock}",
             "-q {queue}",
         ),
+        interactive="qrsh {group}{directives}",
+        script_only=("-S ", "-cwd", "-j "),
     ),
 }

@@ -43,7 +43,7 @@ class JobScript:
 
 @dataclass(frozen=True)
 class JobResources:
-    """What a job asks its batch system for."""
+    """The resources that a job requests from its batch system."""
 
     options: BatchOptions
     ranks: int
@@ -61,12 +61,15 @@ class JobResources:
         return bool(self.options.gpus_per_node or self.options.node_resource or self.launcher == "jsrun")
 
     @property
+    def group(self) -> str:
+        """ABCI's option for the group that pays, on the command line of Grid Engine."""
+        return f"-g {self.options.account} " if self.options.account else ""
+
+    @property
     def submit(self) -> str:
         """The command that submits the script."""
-        options = self.options
-        group = f"-g {options.account} " if options.account else ""
-        file = shlex.quote(str(options.output)) if options.output else "FILE"
-        return SCHEDULERS[options.scheduler].submit.format(group=group, file=file)
+        file = shlex.quote(str(self.options.output)) if self.options.output else "FILE"
+        return SCHEDULERS[self.options.scheduler].submit.format(group=self.group, file=file)
 
     def values(self) -> dict[str, object]:
         """Return the fields of a scheduler's directives; those without a value are left out."""
@@ -95,7 +98,7 @@ def write(options: BatchOptions) -> JobScript:
     """Write the script that runs ``volley WORDS``.
 
     Raises:
-        UserError: if the measurement makes no sense in such a job.
+        UserError: if the measurement does not suit such a job.
         MachineError: if the engine does not start here, or has no launcher.
     """
     benchmark, asked = benchmarks.read(options.words)
@@ -130,7 +133,7 @@ def _many(benchmark: Benchmark, options: BatchOptions, asked: Any) -> JobScript:
     starter = [program, *launcher.words(spec), *spec.extra]
     if (options.start or ("launcher" if launcher.name == "jsrun" else "volley")) == "volley":
         return _script(resources, _volley_starts(starter, launcher, options), notes)
-    for option, given in (("--launches", asked.job.launches > 1), ("--launcher-arg", asked.job.launcher_arg)):
+    for option, given in (("--launches", (asked.job.launches or 1) > 1), ("--launcher-arg", asked.job.launcher_arg)):
         if given:
             raise UserError(f"{option} is for a volley that starts its ranks itself: add --start volley before the --")
     risky = preflight.RISKY
@@ -215,7 +218,7 @@ def _check_words(options: BatchOptions) -> None:
 
 
 def _check_asked(options: BatchOptions, asked: Any) -> None:
-    """Refuse options of the measurement that make no sense in a job."""
+    """Refuse options of the measurement that do not suit a job."""
     job = asked.job
     if job.hosts:
         raise UserError(
@@ -225,7 +228,7 @@ def _check_asked(options: BatchOptions, asked: Any) -> None:
         raise UserError("--dry-run starts nothing: leave it out of a job")
     if job.launcher != "auto":
         raise UserError(f"write --launcher before the command: volley batch --launcher {job.launcher} -- …")
-    at_least_s = (value_of(asked, "--budget") or 0) * job.launches
+    at_least_s = value_of(asked, "--budget") or 0
     if at_least_s > options.time:
         raise UserError(
             f"the job may measure for {at_least_s:g} s and ends after {options.time} s: raise --time, or lower --budget"
@@ -255,14 +258,14 @@ def _check_one_process(benchmark: Benchmark, options: BatchOptions, asked: Any, 
 
 
 def _no_gpus(needed: int | str) -> str:
-    return f"no GPUs are asked for, and on many sites none will be there: add --gpus-per-node {needed}"
+    return f"the job requests no GPUs, and on many sites it will have none: add --gpus-per-node {needed}"
 
 
 def _no_resources(options: BatchOptions) -> list[str]:
-    """Say that a batch system is asked for nothing but time."""
+    """Return a note if a job requests only time."""
     if options.scheduler != "age" or options.node_resource or options.directive:
         return []
-    return ["nothing but time is asked for: Grid Engine's names are the site's; add e.g. --node-resource rt_AF"]
+    return ["the job requests only time: Grid Engine's names are the site's; add e.g. --node-resource rt_AF"]
 
 
 # ------------------------------------------------------------------------------------------ the script's parts
@@ -277,10 +280,10 @@ def _itself() -> tuple[str, ...]:
 
 
 def _directives(resources: JobResources) -> list[str]:
-    """Return a line for every directive, the user's last.
+    """Return every directive, the user's last.
 
     Raises:
-        UserError: if the batch system cannot be asked for this.
+        UserError: if the batch system has no such directive.
     """
     options = resources.options
     if options.scheduler == "age":
@@ -303,18 +306,25 @@ def _directives(resources: JobResources) -> list[str]:
     for line in scheduler.directives:
         with suppress(KeyError):  # a value that the user did not give
             lines.append(line.format(**values))
-    return [f"{scheduler.prefix} {line}" for line in (*lines, *options.directive)]
+    return [*lines, *options.directive]
 
 
 def _script(resources: JobResources, start: Sequence[str], notes: Sequence[str]) -> JobScript:
     """Put the script together: directives, the folder, modules, the engine if one was chosen, and the last lines."""
-    options, to_folder = resources.options, SCHEDULERS[resources.options.scheduler].to_submit_folder
-    lines = ["#!/bin/bash", *_directives(resources), ""]
-    lines += [f"# Written by volley batch; submit with: {resources.submit}"]
-    lines += [to_folder] if to_folder else []
+    options, scheduler = resources.options, SCHEDULERS[resources.options.scheduler]
+    directives = _directives(resources)
+    stop = "" if options.interactive else " || exit"  # which would end the user's shell
+    if options.interactive:
+        words = " ".join(each for each in directives if not each.startswith(scheduler.script_only))
+        lines = [scheduler.interactive.format(group=resources.group, directives=words), ""]
+        lines += ["# In the shell that it opens:"]
+    else:
+        lines = ["#!/bin/bash", *(f"{scheduler.prefix} {each}" for each in directives), ""]
+        lines += [f"# Written by volley batch; submit with: {resources.submit}"]
+    lines += [scheduler.to_submit_folder + stop] if scheduler.to_submit_folder else []
     if options.module:
         lines += ["# module is a function of login shells", "command -v module >/dev/null || . /etc/profile"]
-        lines += [f"module load {shlex.join(options.module)} || exit"]
+        lines += [f"module load {shlex.join(options.module)}{stop}"]
     if os.environ.get(engine_path.VARIABLE):
         lines += [f"export {engine_path.VARIABLE}={shlex.quote(engine_path.engine_path())}"]
     return JobScript("\n".join([*lines, "", *start]) + "\n", resources.submit, tuple(notes))

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from volley.benchmarks import gpu_matrix, jacobi, pingpong, probe, rank_matrix, stream
+from volley.benchmarks.shared.points.options import PointOptions
 from volley.errors import EXIT_GOOD, UserError
-from volley.run import readers
+from volley.run import option_values
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import Command, Options, flag, group, option
 from volley.run.options import BenchmarkOptions, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.text import join_words
+from volley.units import parse_sizes
 
 BENCHMARKS: tuple[Benchmark, ...] = (
     pingpong.BENCHMARK,
@@ -46,6 +48,10 @@ def measure(benchmark: Benchmark, options: BenchmarkOptions) -> int:
 
 OVERVIEW_BUDGET_S = 60.0
 
+OVERVIEW_SIZES = "8,512,4k,64k,1M,16M,256M"
+"""What the one screen shows, so that a machine with many transports has time for six launches: a message of 1 GiB
+through pageable memory takes as long as all of these."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class OverviewOptions(Options):
@@ -57,7 +63,7 @@ class OverviewOptions(Options):
     version: bool = flag(help="Show the version and exit.")
     completion: str | None = option(
         "--show-completion",
-        read=readers.choice("bash", "zsh", "fish", "tcsh"),
+        read=option_values.choice("bash", "zsh", "fish", "tcsh"),
         metavar="bash|zsh|fish|tcsh",
         help='Print the completion script of this shell and exit: eval "$(volley --show-completion bash)".',
     )
@@ -65,7 +71,8 @@ class OverviewOptions(Options):
 
 def overview_options(asked: OverviewOptions) -> Any:
     """Return the options of the benchmark that ``volley`` without a command runs."""
-    return OVERVIEW.options(sampling=asked.sampling, job=asked.job, output=asked.output)
+    points = PointOptions(sizes=parse_sizes(OVERVIEW_SIZES))
+    return OVERVIEW.options(points=points, sampling=asked.sampling, job=asked.job, output=asked.output)
 
 
 def _overview(asked: OverviewOptions) -> int:

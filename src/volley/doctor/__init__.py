@@ -22,8 +22,8 @@ def _run(options: Any) -> int:
 COMMAND = Command(
     name="doctor",
     help=(
-        "Try every layer between this machine and a CUDA-aware MPI, and say what to do about what does not work.\n\n"
-        "Each layer is tried in a process of its own: a crash or a hang is a finding. The exit code is 1 where "
+        "Try every layer between this machine and a CUDA-aware MPI, and show remedies for what does not work.\n\n"
+        "Each layer is tried in a separate process: a crash or a hang is a finding. The exit code is 1 if "
         "something is broken."
     ),
     options=(DoctorOptions,),

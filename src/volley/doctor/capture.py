@@ -1,4 +1,4 @@
-"""What doctor tries, in the order in which the layers stand on each other."""
+"""The probes of doctor, in the order in which the layers depend on each other."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def attempts(limit_s: float) -> tuple[Attempt, ...]:
         Attempt("launcher", "volley transports", partial(jobs.launcher, watchdog_s)),
         Attempt("peers", f"{SEND} --transport peer,device", partial(jobs.peers, watchdog_s), times=6),
         machine.TOPOLOGY,
+        machine.SETTINGS,
     )
 
 

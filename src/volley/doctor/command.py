@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from volley.doctor.device_query import device_query
 from volley.doctor.options import DoctorOptions
 from volley.doctor.registry import diagnose
 from volley.errors import EXIT_GOOD, MachineError, UserError
@@ -18,16 +19,16 @@ _SHORTEST_S = 1.0
 
 
 def run(options: DoctorOptions) -> int:
-    """Do it; return the exit code: 1 where something is broken.
+    """Run the command; return the exit code: 1 if something is broken.
 
     Raises:
-        UserError: if the options do not go together, or a file cannot be read or written.
+        UserError: if the options cannot be combined, or a file cannot be read or written.
         MachineError: if devices were asked for and there are none.
     """
     if options.source is not None and options.capture:
-        raise UserError("--from judges facts that --capture kept: leave one of them out")
+        raise UserError("--from and --capture cannot be combined: --from judges facts that --capture saved")
     if options.timeout < _SHORTEST_S:
-        raise UserError(f"--timeout {options.timeout:g}: an attempt needs a second at least, e.g. --timeout 60")
+        raise UserError(f"--timeout {options.timeout:g}: each layer needs at least one second, e.g. --timeout 60")
     if options.capture:
         _check_writable(options.capture)
     facts = read_facts(options.source) if options.source is not None else _capture(options.timeout)
@@ -67,7 +68,7 @@ def _capture(limit_s: float) -> Facts:
 
 
 def _check_writable(path: Path) -> None:
-    """Find out before anything is tried."""
+    """Check this before anything is tried."""
     if str(path) == "-":
         return
     try:
@@ -93,9 +94,9 @@ def _devices(facts: Facts, *, as_json: bool) -> int:
     if as_json:
         _print_json(cuda)
     else:
-        from volley.doctor.page import render_devices  # noqa: PLC0415  start-up: Rich's tables take a while
-
-        render_devices(cuda, sys.stdout)
+        stack = facts.stack.value
+        lines = device_query(cuda, stack.cuda_built if stack else None)
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
     return EXIT_GOOD
 
 

@@ -28,7 +28,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     evidence: str = ""
     """The command or call, and what it answered."""
     remedy: str = ""
-    """A command where one will do, else a sentence."""
+    """A command if one is enough, else a sentence."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class LayerCheck:
-    """A check: a pure function from facts to a finding, whose docstring says what is tried."""
+    """A check: a pure function from facts to a finding, whose docstring says what doctor tries."""
 
     name: str
     layer: str
@@ -57,9 +57,9 @@ class LayerCheck:
     remedy: str
     """In general, for docs/doctor.md."""
     gpu: bool = False
-    """Not applicable where there is no GPU."""
+    """Not applicable if there is no GPU."""
     needs: tuple[str, ...] = ()
-    """Earlier checks: where one of them is broken, this one says only which."""
+    """Earlier checks: if one of them is broken, this check only names it."""
 
 
 def good(said: str) -> Finding:
@@ -68,7 +68,7 @@ def good(said: str) -> Finding:
 
 
 def warning(said: str, evidence: str, remedy: str) -> Finding:
-    """It works, and less well than it could."""
+    """It works, but not as well as it could."""
     return Finding(status="warning", said=said, evidence=evidence, remedy=remedy)
 
 
@@ -78,7 +78,7 @@ def broken(said: str, evidence: str, remedy: str) -> Finding:
 
 
 def not_applicable(why: str) -> Finding:
-    """This machine has nothing that the check is about."""
+    """The check does not apply to this machine."""
     return Finding(status="not applicable", said=why)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from volley.run import readers
+from volley.run import option_values
 from volley.run.commandline import Options, flag, option
 from volley.run.options import HOW, OUTPUT, WHAT
 
@@ -16,23 +16,25 @@ class DoctorOptions(Options):
 
     source: str | None = option(
         "--from",
-        read=readers.text,
+        read=option_values.text,
         metavar="FILE",
         panel=WHAT,
-        help="Judge facts that --capture kept; try nothing here.",
+        help="Judge facts that --capture saved, instead of this machine.",
     )
     timeout: float = option(
-        read=readers.seconds,
+        read=option_values.seconds,
         default=60.0,
         metavar="SECONDS",
         panel=HOW,
-        help="End a layer's attempt after this time, and go on.",
+        help="Stop trying a layer after this time, and go on with the next.",
     )
     capture: Path | None = option(
         read=lambda _, words: Path(words[-1]),
         metavar="FILE",
         panel=OUTPUT,
-        help="Keep the facts here, to be judged anywhere; - prints them instead of the findings.",
+        help="Save the facts in this file, for --from on any machine; - prints them instead of the findings.",
     )
-    device_query: bool = flag(panel=OUTPUT, help="Print all that CUDA says of each GPU instead.")
+    device_query: bool = flag(
+        panel=OUTPUT, help="Print the CUDA properties of each GPU instead, in the layout of deviceQuery."
+    )
     json: bool = flag(panel=OUTPUT, help="Print the findings as one JSON document.")

@@ -1,4 +1,4 @@
-"""Findings for people: one line each under its layer, and below it evidence and remedy of what is not good."""
+"""Findings on the terminal: one line each under its layer, with evidence and remedy of problems."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from volley.doctor.findings import Diagnosis, Finding, Status
-from volley.machine.cuda_driver import ATTRIBUTES
-from volley.machine.facts import CudaFacts, Facts
+from volley.machine.facts import Facts
 from volley.report.ascii_fallback import AsciiFallback
+from volley.report.terminal import NARROWEST, WIDTH_WITHOUT_TERMINAL
 from volley.text import escape_controls
 from volley.units import parse_whole
 
-WIDTH_WITHOUT_TERMINAL = 120
-"""Lines in a file or a pipe are at most this wide, unless COLUMNS says otherwise."""
 _STYLES: dict[Status, str] = {
     "good": "green",
     "warning": "yellow",
@@ -49,9 +47,12 @@ def render(diagnosis: Diagnosis, facts: Facts, out: TextIO) -> None:
 
 
 def _console(out: TextIO) -> Console:
-    width = None if out.isatty() else parse_whole(os.environ.get("COLUMNS")) or WIDTH_WITHOUT_TERMINAL
+    asked = parse_whole(os.environ.get("COLUMNS"))
+    width = None if out.isatty() else WIDTH_WITHOUT_TERMINAL if asked is None else max(asked, NARROWEST)
     safe = cast(IO[str], AsciiFallback(out))
-    return Console(file=safe, width=width, highlight=False, markup=False, emoji=False)
+    console = Console(file=safe, width=width, highlight=False, markup=False, emoji=False)
+    console.width = max(console.width, NARROWEST)
+    return console
 
 
 def _rows(finding: Finding, first: int, second: int) -> Table:
@@ -66,25 +67,3 @@ def _rows(finding: Finding, first: int, second: int) -> Table:
             if text:
                 rows.add_row("", "", Text.assemble((f"{word}: ", "dim"), (escape_controls(text), style)))
     return rows
-
-
-def render_devices(cuda: CudaFacts, out: TextIO) -> None:
-    """Show what deviceQuery would: every attribute of every GPU, and who reaches whom."""
-    console = _console(out)
-    version = f"{cuda.driver_version // 1000}.{cuda.driver_version % 1000 // 10}"
-    console.print(Text(f"{len(cuda.devices)} GPUs, CUDA driver API {version}"))
-    for device in cuda.devices:
-        console.print(Text(f"\n{device.index}  {escape_controls(device.name)}", "bold"))
-        rows = Table.grid(padding=(0, 2, 0, 0))
-        rows.add_row("   uuid", escape_controls(device.uuid))
-        rows.add_row("   PCI address", escape_controls(device.pci))
-        rows.add_row("   memory", f"{device.memory_bytes} bytes")
-        for attribute in ATTRIBUTES:
-            if (value := device.attributes.get(attribute.name)) is not None:
-                words = ("no", "yes")[bool(value)] if attribute.unit == "yes/no" else f"{value} {attribute.unit}"
-                rows.add_row(f"   {attribute.label}", words.strip())
-        console.print(rows)
-    if len(cuda.peers) > 1:
-        console.print(Text("\npeer access, row reaches column", "bold"))
-        for index, row in enumerate(cuda.peers):
-            console.print(Text(f"  {index:>3}  {' '.join('yes' if yes else ' no' for yes in row)}"))

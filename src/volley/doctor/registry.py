@@ -1,4 +1,4 @@
-"""The checks as data, in the order in which the layers stand on each other.  docs/doctor.md is generated from this."""
+"""The checks as data, in the order in which the layers depend on each other.  docs/doctor.md is generated from this."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOOLS, _DRIVER, _GPUS, _INTERCONNECT = "toolchain", "kernel and driver", "GPUs"
 _LIMITS, _LIBRARIES, _MPI, _LAUNCHER, _DATA = "limits", "libraries", "MPI", "launcher", "data between GPUs"
 
 _CUDA = ("driver", "driver age")
-"""What every answer of CUDA stands on."""
+"""Every answer of CUDA depends on these."""
 _TWO_RANKS = (*_CUDA, "MPI, host memory")
 
 CHECKS: tuple[LayerCheck, ...] = (
@@ -31,6 +31,7 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("MIG", _GPUS, gpus.mig, "`nvidia-smi -i N -mig 0`.", gpu=True, needs=_CUDA),
     LayerCheck("compute mode", _GPUS, gpus.compute_mode, "`nvidia-smi -i N -c DEFAULT`.", gpu=True, needs=_CUDA),
     LayerCheck("GPU architectures", _GPUS, gpus.architectures, "`VOLLEY_CUDA_ARCHITECTURES=…`.", gpu=True, needs=_CUDA),
+    LayerCheck("GPU clocks", _GPUS, gpus.clocks, "Cooling, power limits, power supply.", gpu=True, needs=_CUDA),
     LayerCheck(
         "peer access", _INTERCONNECT, gpus.peer_access, "Ranks on pairs that reach each other.", gpu=True, needs=_CUDA
     ),
@@ -38,6 +39,8 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("PCIe", _INTERCONNECT, gpus.pcie, "Another slot, or the firmware's settings.", gpu=True, needs=_CUDA),
     LayerCheck("IOMMU", _INTERCONNECT, gpus.iommu, "`iommu=pt`.", gpu=True),
     LayerCheck("ACS", _INTERCONNECT, gpus.acs, "`setpci` for these bridges."),
+    LayerCheck("CPU clock", _LIMITS, host.cpu_clock, "`cpupower frequency-set -g performance`."),
+    LayerCheck("CPU quota", _LIMITS, host.cpu_quota, "`--cpus` of a container; more cores for the job."),
     LayerCheck("shared memory", _LIMITS, host.shm, "`--shm-size`, or a remount."),
     LayerCheck("CMA", _LIMITS, host.cma, "`--cap-add=SYS_PTRACE` in a container; `sysctl kernel.yama.ptrace_scope=0`."),
     LayerCheck("locked memory", _LIMITS, host.memlock, "`memlock unlimited`."),
@@ -46,7 +49,7 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("UCX transfer", _LIBRARIES, mpi.ucx_transfer, "A UCX with CUDA; its tools.", needs=_CUDA),
     LayerCheck("MPI library", _MPI, mpi.library, "The mpirun that belongs to the engine."),
     LayerCheck("MPI, host memory", _MPI, mpi.host, "A run without fabric components."),
-    LayerCheck("MPI self-report", _MPI, mpi.self_report, "None: no other finding relies on it.", gpu=True),
+    LayerCheck("MPI self-report", _MPI, mpi.self_report, "None: no other finding depends on it.", gpu=True),
     LayerCheck("MPI, GPU memory", _MPI, mpi.device, "Wheels, or `volley setup`.", gpu=True, needs=_TWO_RANKS),
     LayerCheck("MPI, GPU speed", _MPI, mpi.device_speed, "Transports compared by size.", gpu=True, needs=_TWO_RANKS),
     LayerCheck("launcher", _LAUNCHER, jobs.launcher, "The launcher's words for this MPI.", needs=_TWO_RANKS),
@@ -60,7 +63,7 @@ CHECKS: tuple[LayerCheck, ...] = (
 
 
 def diagnose(facts: Facts) -> Diagnosis:
-    """Judge the facts; nothing but them is read."""
+    """Judge the facts; this function reads nothing else."""
     findings: list[Finding] = []
     broken: set[str] = set()
     with_gpu = has_gpu(facts)

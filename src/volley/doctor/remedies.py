@@ -11,7 +11,7 @@ MESSAGES = "pingpong"
 """The benchmark that sends verified messages between two ranks."""
 SEND = f"volley {MESSAGES}"
 AWARE_SOURCE = "volley setup"
-"""A CUDA-aware MPI of one's own, in a prefix."""
+"""The command that builds a CUDA-aware MPI in a folder of the user."""
 
 _ELSEWHERE = {
     "c++": "install a C++20 compiler",
@@ -22,7 +22,7 @@ _ELSEWHERE = {
     "gdrcopy": "build and load GDRCopy: https://github.com/NVIDIA/gdrcopy",
     "ucx": "install UCX's tools: https://github.com/openucx/ucx",
 }
-"""Where the distribution's packages are not known."""
+"""Remedies for distributions whose packages are not known."""
 
 
 def distribution_of(facts: Facts) -> Distribution:
@@ -33,7 +33,7 @@ def distribution_of(facts: Facts) -> Distribution:
 
 
 def sudo(facts: Facts) -> str:
-    """Return what stands before a command that only root may run."""
+    """Return the prefix of a command that only root may run: ``sudo`` or nothing."""
     return distribution_of(facts).sudo
 
 
@@ -51,7 +51,7 @@ def install_driver(facts: Facts) -> str:
     if system.family == "other":
         return _ELSEWHERE["driver"]
     packages = f"{system.package('kernel headers')} {system.package('driver')}"
-    return f"{system.install_line(packages)} && {system.sudo}reboot"
+    return f"{system.install_line(packages)}; then restart the machine when nobody needs it"
 
 
 def install_volley(facts: Facts, extra: str = "", variables: str = "") -> str:

@@ -1,1 +1,1 @@
-"""What the machine is, read once for all who ask: GPUs, buses, distribution, MPI, UCX, line rates."""
+"""Facts about the machine, read in one place: GPUs, buses, distribution, MPI, UCX, line rates."""

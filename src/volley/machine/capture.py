@@ -1,4 +1,4 @@
-"""Capturing facts: every probe in its order, each in a process of its own."""
+"""Capture facts: run every probe in order, each in a separate process."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from volley.machine import cuda_driver, nvml, origin, sysfs
-from volley.machine.facts import FACTS_VERSION, TOPOLOGY_CALL, Facts, Probe
+from volley.machine import cuda_driver, nvml, reinstall, settings, sysfs
+from volley.machine.facts import FACTS_VERSION, SETTINGS_CALL, TOPOLOGY_CALL, Facts, Probe
 from volley.machine.isolate import isolated
 
 LIMIT_S = 60.0
@@ -46,6 +46,7 @@ BUS = Attempt("bus", "grep 0x10de /sys/bus/pci/devices/*/vendor", sysfs.bus)
 CUDA = Attempt("cuda", "cuInit, cuDeviceGetCount, cuDeviceCanAccessPeer", cuda_driver.facts)
 NVML = Attempt("nvml", "nvmlInit, nvmlDeviceGetNvLinkState, nvmlDeviceGetP2PStatus", nvml.facts)
 TOPOLOGY = Attempt("topology", TOPOLOGY_CALL, sysfs.topology)
+SETTINGS = Attempt("settings", SETTINGS_CALL, settings.read)
 
 
 def capture(
@@ -80,8 +81,8 @@ def capture(
         volley=__version__,
         captured_at=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         environment=dict(steering(os.environ)),
-        installer=join(origin.installer()),
-        requirement=origin.requirement(),
+        installer=join(reinstall.installer()),
+        requirement=reinstall.requirement(),
         **found,
     )
     return without_home(facts, str(Path.home()))
@@ -99,5 +100,6 @@ def without_home(facts: Facts, home: str) -> Facts:
     if len(home) < 2:
         return facts
     folder = re.escape(msgspec.json.encode(home.rstrip("/"))[1:-1])
-    document = re.sub(folder + rb"(?![\w.-])", b"~", msgspec.json.encode(facts))
+    # A path ends before what separates paths or words, and begins after it.
+    document = re.sub(rb"""(?<![^\s:;,='"(])""" + folder + rb"""(?![^/\s:;,'"\\)])""", b"~", msgspec.json.encode(facts))
     return msgspec.json.decode(document, type=Facts)

@@ -62,10 +62,11 @@ _PACKAGES: dict[str, dict[str, str]] = {
 A program that is not listed is in a package of its own name."""
 
 _GRUB = "add {parameters} to GRUB_CMDLINE_LINUX in /etc/default/grub, then: "
+_RESTART = "; then restart the machine when nobody needs it"
 _KERNEL_PARAMETERS = {
-    "debian": _GRUB + "{sudo}update-grub && {sudo}reboot",
-    "rhel": '{sudo}grubby --update-kernel=ALL --args="{parameters}" && {sudo}reboot',
-    "suse": _GRUB + "{sudo}grub2-mkconfig -o /boot/grub2/grub.cfg && {sudo}reboot",
+    "debian": _GRUB + "{sudo}update-grub" + _RESTART,
+    "rhel": '{sudo}grubby --update-kernel=ALL --args="{parameters}"' + _RESTART,
+    "suse": _GRUB + "{sudo}grub2-mkconfig -o /boot/grub2/grub.cfg" + _RESTART,
 }
 
 

@@ -1,24 +1,26 @@
 """What is captured about a machine: one JSON document, read by ``volley doctor`` and ``volley topo``.
 
-Every probe ran in a process of its own.  Its ``value`` is what it found; where there is none, ``error`` or ``skipped``
+Every probe ran in a separate process.  Its ``value`` is what it found; where there is none, ``error`` or ``skipped``
 says why.  Nothing here is a judgement: those are doctor's checks.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from volley.errors import UserError
-from volley.machine.hardware import Device
+from volley.files import read_bounded
+from volley.machine.hardware import Device, Settings
 from volley.text import escape_controls
 
 FACTS_VERSION = 1
+MOST_BYTES = 1 << 26
+"""A document of facts is smaller."""
 TOPOLOGY_CALL = "ls /sys/devices/system/node; readlink -f /sys/bus/pci/devices/*"
+SETTINGS_CALL = "cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor; cat /sys/fs/cgroup/cpu.max"
 REQUIREMENT = "/path/to/volley"
 """The argument of pip where the origin of volley is not known."""
 
@@ -167,6 +169,7 @@ class NvmlDevice(Fact, frozen=True, kw_only=True):
     mig: bool | None = None
     compute_mode: int | None = None  # 0 default, 2 prohibited, 3 exclusive process
     ecc: bool | None = None
+    clocks_event_reasons: list[str] | None = None  # what holds the clocks down (volley.machine.nvml)
     pcie_generation: int | None = None  # now, perhaps idle
     pcie_generation_max: int | None = None  # of device and slot together
     pcie_width: int | None = None
@@ -387,6 +390,7 @@ class Facts(Fact, frozen=True, kw_only=True):
     launcher: Probe[JobFacts]
     peers: Probe[list[PairFacts]]
     topology: Probe[TopologyFacts] = Probe(call=TOPOLOGY_CALL, skipped="an older volley captured these facts")
+    settings: Probe[Settings] = Probe(call=SETTINGS_CALL, skipped="an older volley captured these facts")
 
 
 def encode(facts: Facts) -> bytes:
@@ -428,9 +432,5 @@ def read_facts(source: str) -> Facts:
     Raises:
         UserError: if it cannot be read, or holds no facts.
     """
-    if source == "-":
-        return decode(sys.stdin.buffer.read(), "standard input")
-    try:
-        return decode(Path(source).read_bytes(), escape_controls(source))
-    except OSError as error:
-        raise UserError(f"cannot read {escape_controls(source) or repr(source)}: {error.strerror}") from None
+    name = "standard input" if source == "-" else escape_controls(source)
+    return decode(read_bounded(source, MOST_BYTES), name)

@@ -1,4 +1,5 @@
-"""The GPUs of a machine: as the CUDA runtime describes them to a rank, and as the front reads them through NVML."""
+"""The GPUs of a machine, as the CUDA runtime describes them to a rank and as the front reads them through NVML; and the
+settings of its CPUs."""
 
 from __future__ import annotations
 
@@ -7,6 +8,18 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Number, PositiveNumber, Version
+
+SLOWDOWNS = (
+    "software power cap",
+    "hardware slowdown",
+    "software thermal slowdown",
+    "hardware thermal slowdown",
+    "hardware power brake",
+)
+"""NVML's reasons for reduced clocks that are power or heat; the low clocks of an idle GPU are none of them."""
+_SCALED_BY_LOAD = ("intel_pstate", "amd-pstate-epp")
+"""With these drivers, ``powersave`` is the name of a governor that follows the load (Linux, admin-guide/pm/intel_pstate
+and amd-pstate).  With all others it is the lowest clock."""
 
 
 class Device(Frozen, frozen=True, kw_only=True):
@@ -45,6 +58,13 @@ class Gpu(Frozen, frozen=True, kw_only=True):
         list[NvLink] | None, Meta(description="those that are active; empty where the GPU has none.")
     ] = None
     nvlinks_inactive: NonNegative = 0
+    nvlink_errors: Annotated[
+        dict[str, NonNegative] | None,
+        Meta(
+            description="since the driver was loaded, all active links together: `replay`, `recovery`, `CRC` "
+            "(of flits), `CRC of data`; those that NVML counts."
+        ),
+    ] = None
     pcie_generation: Annotated[
         NonNegative | None, Meta(description="at this moment; a link that idles may step down.")
     ] = None
@@ -53,6 +73,7 @@ class Gpu(Frozen, frozen=True, kw_only=True):
     ] = None
     pcie_width: Annotated[NonNegative | None, Meta(description="lanes at this moment.")] = None
     pcie_width_max: NonNegative | None = None
+    pcie_replays: Annotated[NonNegative | None, Meta(description="packets that PCIe sent again.")] = None
     sm_clock_hz: NonNegative | None = None
     sm_clock_max_hz: NonNegative | None = None
     memory_clock_hz: NonNegative | None = None
@@ -60,6 +81,10 @@ class Gpu(Frozen, frozen=True, kw_only=True):
     clocks_event_reasons: Annotated[
         list[str] | None, Meta(description="what holds the clocks down at this moment (throttle reasons).")
     ] = None
+    power_slowdown_s: Annotated[
+        Number | None, Meta(description="time below the application's clocks because of power; it only grows.")
+    ] = None
+    thermal_slowdown_s: Annotated[Number | None, Meta(description="the same because of heat.")] = None
     ecc: bool | None = None
     ecc_corrected: Annotated[NonNegative | None, Meta(description="errors since the driver was loaded.")] = None
     ecc_uncorrected: NonNegative | None = None
@@ -95,3 +120,35 @@ class Hardware(Frozen, frozen=True, kw_only=True, tag_field="record", tag="hardw
     gpus: list[Gpu] = []
     peers: Annotated[list[PeerStatus], Meta(description="one entry a pair of those GPUs.")] = []
     reason: Annotated[str | None, Meta(description="why nothing could be read.")] = None
+
+
+class Settings(Frozen, frozen=True, kw_only=True, tag_field="record", tag="settings"):
+    """How the front end's own node runs its CPUs, read before the plan is sent; other nodes may differ.
+
+    Keys are null where Linux does not say: a virtual machine hides most of them.
+    """
+
+    version: Version = RECORD_VERSION
+    host: str
+    clock_driver: Annotated[str | None, Meta(description="what sets the CPU clock, e.g. `intel_pstate`.")] = None
+    governors: Annotated[
+        dict[str, str],
+        Meta(description='CPUs of the ranks by the governor of their clock, as in `{"performance": "0-3"}`.'),
+    ] = {}
+    boost: Annotated[bool | None, Meta(description="clocks above the nominal one are allowed (turbo).")] = None
+    smt: Annotated[bool | None, Meta(description="cores run several hardware threads.")] = None
+    siblings: Annotated[
+        list[list[NonNegative]],
+        Meta(description="hardware threads of one core: one list for each core of the ranks that has several."),
+    ] = []
+    transparent_huge_pages: Annotated[str | None, Meta(description="`always`, `madvise` or `never`.")] = None
+    numa_balancing: Annotated[bool | None, Meta(description="Linux moves pages to the node that uses them.")] = None
+    quota_cpus: Annotated[
+        PositiveNumber | None,
+        Meta(description="CPUs' worth of time that the front end's control group may use; null: no limit."),
+    ] = None
+
+    @property
+    def lowest_clock(self) -> str | None:
+        """The CPUs whose governor holds them at their lowest clock, as in ``0-3``; ``None``: there is none."""
+        return None if self.clock_driver in _SCALED_BY_LOAD else self.governors.get("powersave")

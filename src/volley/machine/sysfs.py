@@ -1,4 +1,4 @@
-"""What Linux shows of the machine in sysfs: PCI devices and where they hang, network cards, NUMA nodes."""
+"""The machine in Linux sysfs: the tree of PCI devices, network cards, NUMA nodes."""
 
 from __future__ import annotations
 

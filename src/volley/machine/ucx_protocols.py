@@ -1,4 +1,4 @@
-"""UCX's own account of the protocols that it chose: the one text that volley reads as text.
+"""The protocols that UCX chose, read from the tables that it prints.
 
 With ``UCX_PROTO_INFO=y`` UCX (1.15 and later) prints a table for each operation when it first meets it: ranges of
 sizes, the protocol of each, and the lanes it takes.  Source: openucx/ucx, src/ucp/proto/proto_debug.c.  Two layouts are
@@ -52,7 +52,7 @@ class Protocols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sends: list[ProtocolTable] = []
     """Tagged sends, one table for each way of calling them."""
     rendezvous: list[ProtocolTable] = []
-    """What the other side does once a rendezvous was agreed on."""
+    """How the data moves after the rendezvous handshake."""
     unknown: str | None = None
 
 

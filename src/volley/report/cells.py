@@ -1,9 +1,25 @@
-"""Cells shared by the reports of several benchmarks."""
+"""Cells: how their values are written, and those that the reports of several benchmarks share."""
 
 from __future__ import annotations
 
-from volley.report.model import Cell
+from volley.report.model import Cell, Column
 from volley.statistics.estimates import Estimate, Kind
+from volley.text import escape_controls
+from volley.units import format_sig
+
+
+def written(cell: Cell, column: Column) -> str:
+    """Return the text of a cell; control characters are escaped."""
+    value = cell.value
+    if cell.text is not None:
+        return escape_controls(cell.text)
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "✓" if value else "no"
+    if isinstance(value, float):
+        return format_sig(value, column.digits)
+    return escape_controls(str(value))
 
 
 def scaled(value: float | None, factor: float) -> float | None:

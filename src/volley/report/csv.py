@@ -24,10 +24,10 @@ def render(reports: Sequence[Report], out: TextIO) -> None:
     for header in columns:
         writer.writerow(header)
         for row in (row for report in reports for row in report.data.rows):
-            writer.writerow([_text(row[name]) for name in header])
+            writer.writerow([text_of(row[name]) for name in header])
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """Format a value; numbers have nine significant digits, more than any clock; no value is empty."""
     if value is None:
         return ""

@@ -1,8 +1,8 @@
-"""The model of a report: tables, notes and data of one series of runs, for any benchmark.
+"""The model of a report: tables, charts, notes and data of one series of runs, for any benchmark.
 
 The module ``volley.benchmarks.<name>.page`` turns the results of a benchmark into a :class:`Report`; the renderers
-(``report.terminal``, ``report.csv``, ``report.json``) show any report.  A report contains text unchanged; the renderers
-escape control characters.
+(``report.terminal``, ``report.csv``, ``report.json``, ``report.html``) show any report.  A report contains text
+unchanged; the renderers escape control characters.
 """
 
 from __future__ import annotations
@@ -64,6 +64,10 @@ class Table:
     """Lines below the table."""
     colors: str = ""
     """The meaning of the cells' colours: an additional line of the legend, shown only with colours."""
+    sections: Mapping[int, str] = field(default_factory=dict)
+    """Lines between the rows: the number of the row below, and the text."""
+    model: bool = False
+    """A table of fitted curves, not of measurements: the terminal shows it only on request."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,83 @@ class Note:
 
     level: Level
     text: str
+
+
+Verdict = Literal["OK", "SLOW", "NOISY", "BROKEN"]
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """A conclusion for the first screen."""
+
+    verdict: Verdict
+    text: str
+    """One sentence or two."""
+    command: str = ""
+    """A command line that acts on it, or shows more."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The one screen of a report that is too long for a screen."""
+
+    line: str
+    """How much was measured, and how certain it is."""
+    findings: Sequence[Conclusion]
+    """A few, in order of importance."""
+    table: Table
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a chart, or its scale of colours."""
+
+    title: str
+    unit: str = ""
+    """``B``: message sizes, labelled as ``64 KiB``."""
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A number in a chart: a point of a curve, a part of a bar, or a cell of a heat map."""
+
+    x: float | str
+    """A text is a category."""
+    y: float | str
+    series: str = ""
+    """The curve, or the part of the bar; each has a colour and a line of the legend."""
+    low: float | None = None
+    """The interval of ``y``; ``None``: there is none."""
+    high: float | None = None
+    value: float | None = None
+    """Of a cell of a heat map; ``x`` and ``y`` are its column and its row."""
+
+
+@dataclass(frozen=True)
+class ReferenceLine:
+    """A line across a chart: a level of ``y``, such as a line rate, or a place on ``x``, such as a threshold."""
+
+    axis: Literal["x", "y"]
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture of numbers that the tables contain, too."""
+
+    kind: Literal["curves", "bars", "heat map"]
+    """``bars``: the series of one ``x`` are stacked.  ``heat map``: ``x`` and ``y`` are categories."""
+    title: str
+    x: Axis
+    y: Axis
+    marks: Sequence[Mark]
+    value: Axis | None = None
+    """The scale of colours of a heat map."""
+    lines: Sequence[ReferenceLine] = ()
+    caption: str = ""
+    """A sentence below, e.g. the meaning of the intervals."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +179,9 @@ class Report:
     tables: Sequence[Table] = ()
     notes: Sequence[Note] = ()
     """In order of importance."""
+    overview: Overview | None = None
+    """Shown first, instead of tables and notes; ``None`` if these fit a screen."""
+    charts: Sequence[Chart] = ()
     data: Data = field(default_factory=Data)
     runs: Sequence[Any] = ()
     """The common records of each launch, without samples; JSON only."""

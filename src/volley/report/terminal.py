@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import IO, TextIO, cast
 
-from rich.box import Box
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from volley.report.ascii_fallback import AsciiFallback
-from volley.report.model import Cell, Column, Level, Note, Report, Row, Style, Table
-from volley.text import align_decimals, escape_controls
-from volley.units import format_sig
+from volley.report.cells import written
+from volley.report.model import Cell, Column, Level, Note, Overview, Report, Row, Style, Table, Verdict
+from volley.text import align_decimals, count, escape_controls
 
 WIDTH_WITHOUT_TERMINAL = 120
 """Tables are at most this wide in a file or a pipe, unless COLUMNS says otherwise."""
 
-GAP = 2
-"""Blanks between columns: one of padding, and the box's divider, which is also a blank."""
+NARROWEST = 40
+"""Narrower text cannot be read; with COLUMNS=0 there would be none."""
 
-_RULE = "    \n    \n ── \n    \n    \n    \n    \n    \n"
-"""A box (rich.box) with only the line under the header."""
+GAP = 2
+"""Blanks between columns."""
 
 _STYLES: dict[Style, str] = {
     "": "",
@@ -37,13 +36,34 @@ _STYLES: dict[Style, str] = {
 _LEVELS: dict[Level, str] = {"error": "bold red", "missing": "dim", "finding": "", "warning": "yellow"}
 
 
-def render(reports: Sequence[Report], out: TextIO, *, color: bool | None = None) -> None:
-    """Write each report as heading, tables and notes.
+@dataclass(frozen=True)
+class Details:
+    """What to show besides the overview of a report."""
+
+    full: bool = False
+    """Every table of measurements."""
+    notes: bool = False
+    """Every note."""
+    fit: bool = False
+    """The fitted curves."""
+
+
+def render(
+    reports: Sequence[Report],
+    out: TextIO,
+    *,
+    color: bool | None = None,
+    details: Details = Details(),
+    command: str = "volley show",
+) -> None:
+    """Write each report: its overview if it has one, otherwise its tables and notes.
 
     Args:
         reports: the reports, in order.
         out: the output file.
         color: ``None``: in colour if ``out`` is a terminal and NO_COLOR is not set.
+        details: what to show instead of overviews.
+        command: the command line that shows these reports again, for the advice below an overview.
     """
     console = _console(out, color)
     for number, report in enumerate(reports):
@@ -51,12 +71,54 @@ def render(reports: Sequence[Report], out: TextIO, *, color: bool | None = None)
             console.print()
         for line_number, line in enumerate(report.heading):
             _print_line(console, line, "dim" if line_number else "bold")
+        if report.overview and details == Details():
+            _print_overview(console, report.overview, report, command)
+            continue
+        everything = report.overview is None
         for table in report.tables:
-            _print_table(console, table)
-        if report.notes:
-            console.print()
-        for note in report.notes:
-            _print_line(console, note.text, _LEVELS[note.level])
+            if details.fit if table.model else details.full or everything:
+                _print_table(console, table)
+        if everything or details.notes:
+            _print_notes(console, report.notes)
+
+
+_VERDICTS: dict[Verdict, str] = {"OK": "green", "SLOW": "yellow", "NOISY": "yellow", "BROKEN": "bold red"}
+_INDENT = 2 + max(map(len, _VERDICTS)) + 2
+
+
+def _print_overview(console: Console, overview: Overview, report: Report, command: str) -> None:
+    """Print the one screen: errors, findings, one table, what is missing, and the commands that show the rest."""
+    _print_line(console, overview.line, "")
+    _print_notes(console, [note for note in report.notes if note.level == "error"])
+    console.print()
+    for finding in overview.findings:
+        verdict = f"  {finding.verdict}".ljust(_INDENT)
+        _print_hanging(console, verdict, finding.text, _VERDICTS[finding.verdict])
+        if finding.command:
+            _print_hanging(console, " " * _INDENT, finding.command, "bold")
+    _print_table(console, overview.table)
+    _print_notes(console, [note for note in report.notes if note.level == "missing"])
+    console.print()
+    ways = [("every table", "--full")]
+    ways += [(count(len(report.notes), "note"), "--notes")] if report.notes else []
+    ways += [("fitted curves", "--fit")] if any(table.model for table in report.tables) else []
+    _print_line(console, f"{command} {'  '.join(f'{option}: {what}' for what, option in ways)}", "dim")
+
+
+def _print_hanging(console: Console, first: str, text: str, style: str) -> None:
+    """Print text behind a first word; a terminal wraps it below itself."""
+    shown = Text(escape_controls(text))
+    lines = shown.wrap(console, console.width - len(first)) if console.is_terminal else [shown]
+    for number, line in enumerate(lines):
+        start = Text(first if number == 0 else " " * len(first), style=style)
+        console.print(start + line, soft_wrap=True)
+
+
+def _print_notes(console: Console, notes: Sequence[Note]) -> None:
+    if notes:
+        console.print()
+    for note in notes:
+        _print_line(console, note.text, _LEVELS[note.level])
 
 
 def print_notes(notes: Iterable[Note], remarks: Iterable[str], err: TextIO) -> None:
@@ -77,6 +139,7 @@ def _console(out: TextIO, color: bool | None) -> Console:
     )
     if not console.is_terminal and not os.environ.get("COLUMNS"):
         console.width = WIDTH_WITHOUT_TERMINAL
+    console.width = max(console.width, NARROWEST)
     return console
 
 
@@ -95,7 +158,8 @@ class _Strip:
         self.title = escape_controls(columns[0].group)
         self.columns = columns
         texts = [
-            align_decimals([_text(cell, column) for cell in rows]) for column, rows in zip(columns, cells, strict=True)
+            align_decimals([written(cell, column) for cell in rows])
+            for column, rows in zip(columns, cells, strict=True)
         ]
         headers = [_header(column) for column in columns]
         self.widths = [max(map(len, (*header, *rows)), default=0) for header, rows in zip(headers, texts, strict=True)]
@@ -134,7 +198,7 @@ def _print_table(console: Console, table: Table) -> None:
         if any(strip.title for strip in block):
             titles = "".join(strip.title.center(strip.width) for strip in block)
             console.print(Text(" " * names.widths[0] + titles.rstrip(), style="bold"), soft_wrap=True)
-        _print_block(console, [names, *block], len(table.rows))
+        _print_block(console, [names, *block], table)
     for line in (*table.legend, *([table.colors] if table.colors and console.color_system else [])):
         _print_line(console, line, "dim")
 
@@ -161,20 +225,26 @@ def _blocks(strips: Iterable[_Strip], room: int) -> list[list[_Strip]]:
     return blocks or [[]]
 
 
-def _print_block(console: Console, strips: Sequence[_Strip], rows: int) -> None:
-    """Print a table without shrinking columns: a terminal that is too narrow wraps lines, but shows all numbers."""
-    encodable = console.encoding.startswith("utf")
-    rule = Box(_RULE if encodable else _RULE.replace("─", "-"), ascii=not encodable)
-    table = RichTable(box=rule, pad_edge=False, padding=(0, GAP - 1, 0, 0), show_edge=False, header_style="bold")
-    for strip in strips:
-        for header, width in zip(strip.headers, strip.widths, strict=True):
-            table.add_column(header, no_wrap=True, min_width=width, vertical="bottom")
-    for number in range(rows):
-        table.add_row(*(cells[number] for strip in strips for cells in strip.cells))
-    room = console.width
-    console.width = max(room, sum(strip.width for strip in strips))
-    console.print(table, soft_wrap=True)
-    console.width = room
+def _print_block(console: Console, strips: Sequence[_Strip], table: Table) -> None:
+    """Print columns without shrinking them: a terminal that is too narrow wraps lines, but shows all numbers."""
+    gap = Text(" " * GAP)
+    headers = [header.split("\n") for strip in strips for header in strip.headers]
+    height = max(map(len, headers))
+    widths = [width for strip in strips for width in strip.widths]
+    for level in range(height):
+        texts = [
+            (header[level - height] if level >= height - len(header) else "").ljust(width)
+            for header, width in zip(headers, widths, strict=True)
+        ]
+        console.print((" " * GAP).join(texts).rstrip(), style="bold", soft_wrap=True)
+    rule = "─" if console.encoding.startswith("utf") else "-"
+    console.print(rule * (sum(widths) + GAP * (len(widths) - 1)), soft_wrap=True)
+    for number in range(len(table.rows)):
+        if number in table.sections:
+            _print_line(console, table.sections[number], "dim")
+        line = gap.join(cells[number] for strip in strips for cells in strip.cells)
+        line.rstrip()
+        console.print(line, soft_wrap=True)
 
 
 def _header(column: Column) -> list[str]:
@@ -184,19 +254,6 @@ def _header(column: Column) -> list[str]:
 
 def _pad(text: str, column: Column, width: int) -> str:
     return text.ljust(width) if column.align == "left" else text.rjust(width)
-
-
-def _text(cell: Cell, column: Column) -> str:
-    value = cell.value
-    if cell.text is not None:
-        return escape_controls(cell.text)
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "✓" if value else "no"
-    if isinstance(value, float):
-        return format_sig(value, column.digits)
-    return escape_controls(str(value))
 
 
 def _style(cell: Cell) -> str:

@@ -7,12 +7,13 @@ its ``options``.  Only this file imports its other modules:
 - ``jobs``: ``jobs(options, site) -> Jobs``;
 - ``progress``: ``forecast(plan) -> Forecast``;
 - ``results``: ``results(logs) -> list``, one result object for each series of launches;
+  ``observables(log)``, the times of one launch, to compare runs;
 - ``page``: ``reports(results) -> list[Report]``; ``FORMATS``, the renderers of its special formats by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO
@@ -23,6 +24,22 @@ if TYPE_CHECKING:
     from volley.run.jobs import Jobs, Site
     from volley.run.plan import Plan
     from volley.run.run_log import RunLog
+
+
+@dataclass(frozen=True)
+class Observable:
+    """A time that one launch measured, with a label under which every other launch has the same quantity."""
+
+    series: str
+    """What is measured at several places of a sweep: ``aware``."""
+    at: str
+    """Where in the sweep: ``64 KiB``, ``0 → 1``."""
+    seconds: float
+    """Positive: the median of the launch."""
+    work: float | None = None
+    """What is done in this time, where a rate is more usual than a time: bytes moved, or lattice updates."""
+    unit: str = ""
+    """The unit of that rate / 10^9: ``GB/s``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +105,11 @@ class Benchmark:
         """Compute results from the records of its runs, one result object for each series of launches."""
         found: list[Any] = self._module("results").results(logs)
         return found
+
+    def observables(self, log: RunLog) -> list[Observable]:
+        """Return the times of one launch; none if it measured nothing that can be compared."""
+        found: Iterable[Observable] = self._module("results").observables(log)
+        return list(found)
 
     def reports(self, results: Sequence[Any]) -> list[Report]:
         """Return one report for each result object."""

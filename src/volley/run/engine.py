@@ -17,7 +17,8 @@ from typing import IO, Any
 import msgspec
 
 from volley.errors import MachineError, UserError
-from volley.machine.signals import signal_name
+from volley.machine.parent import tie_to_this_process
+from volley.machine.signals import restore_handlers, signal_name
 from volley.run import engine_path
 from volley.run.plan import Plan
 from volley.run.run_log import RecordError
@@ -33,6 +34,9 @@ _ABOUT_S = 60.0
 _GRACE_S = 5.0
 """The time between SIGTERM and SIGKILL for a launcher: mpirun and srun themselves give their ranks up to 1 s and 2 s
 between these signals."""
+
+_CLEANUP_S = 2.0
+"""A launcher whose ranks were killed may take this time to remove its temporary files."""
 
 
 class TransportAbout(msgspec.Struct, frozen=True):
@@ -136,8 +140,7 @@ class Stop:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: not a Python handler
+        restore_handlers(self._handlers)
 
     def watch(self, process: EngineProcess | None) -> None:
         """Forward the signals to this job from now on."""
@@ -202,15 +205,20 @@ class EngineProcess:
                 env=dict(environment),
                 close_fds=own_session,  # inside a launcher, PMI works through a descriptor inherited from it
                 start_new_session=own_session,
+                preexec_fn=tie_to_this_process(),  # noqa: PLW1509  it takes no lock
             )
-        except OSError as error:
-            raise MachineError(f"cannot start {command[0]}: {error.strerror}") from None
+        except (OSError, subprocess.SubprocessError) as error:
+            raise MachineError(f"cannot start {command[0]}: {getattr(error, 'strerror', error)}") from None
         stop.watch(self)
         self._stdin, self._stdout, stderr = map(
             _pipe, (self._process.stdin, self._process.stdout, self._process.stderr)
         )
         self._listener = threading.Thread(target=self._listen, args=(stderr,), daemon=True)
-        self._listener.start()
+        try:
+            self._listener.start()
+        except RuntimeError:
+            self._process.kill()
+            raise MachineError("this user may start no further thread: the limit is that of ulimit -u") from None
         if not own_session:
             note_joined()
 
@@ -275,19 +283,32 @@ class EngineProcess:
     def stop(self) -> None:
         """Ask the job to stop, and kill it if it still runs after ``_GRACE_S``."""
         self._process.terminate()
-        timer = threading.Timer(_GRACE_S, self.kill)
-        timer.daemon = True
-        timer.start()
+        _later(_GRACE_S, self.kill)
 
     def kill(self) -> None:
-        """Kill the job: every process of its session if it has its own, because launchers use process groups."""
+        """Kill the job: every process of its session if it has its own, because launchers use process groups.
+
+        The launcher itself is killed last, if it does not end by itself after it has removed its temporary files.
+        """
         if self._process.poll() is not None:
             return
-        if self._own_session:
-            for pid in _session(self._process.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        self._process.kill()
+        if not self._own_session:
+            self._process.kill()
+            return
+        for pid in _session(self._process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.terminate()
+        _later(_CLEANUP_S, self._process.kill)
+
+
+def _later(after_s: float, act: Callable[[], None]) -> None:
+    timer = threading.Timer(after_s, act)
+    timer.daemon = True
+    try:
+        timer.start()
+    except RuntimeError:  # no further thread
+        act()
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 
 from volley.errors import MachineError, UserError
-from volley.machine.installed import PACKAGE, installed_file
+from volley.machine.installed_files import PACKAGE, installed_file
 
 VARIABLE = "VOLLEY_ENGINE"
 DISTRIBUTION = "volley-bench"
@@ -59,7 +59,7 @@ def local_engine_path() -> str:
 
 
 def _install() -> str:
-    from volley.machine.origin import install_command  # noqa: PLC0415  start-up: only if the engine is missing
+    from volley.machine.reinstall import install_command  # noqa: PLC0415  start-up: only if the engine is missing
 
     return install_command()
 

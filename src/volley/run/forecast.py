@@ -14,8 +14,8 @@ LATENCY_BYTES = 1 << 16
 _GUESSED_BPS = 5e9
 """The assumed bandwidth until a message of ``LATENCY_BYTES`` is measured."""
 
-FEWEST_EXCHANGES = 12
-"""Exchanges of a point with long messages under adaptive sampling: six samples and six untimed exchanges."""
+FEWEST_SAMPLES_A_VISIT = 2
+"""Of a point with long messages under adaptive sampling, each after an untimed exchange."""
 
 _GUESSED_POINT_S = 0.3
 """The expected time of a point before the first point is finished."""

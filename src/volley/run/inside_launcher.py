@@ -22,7 +22,10 @@ _FIRST_SPECIAL_STEP = 4294967280
 """Slurm numbers its batch, extern and interactive steps from the top of 32 bits downwards (slurm.h: SLURM_BATCH_SCRIPT,
 SLURM_EXTERN_CONT, SLURM_INTERACTIVE_STEP): in these steps Slurm started a shell, not ranks."""
 
-_VARIABLES = ("PMIX_", "PMI_", "PMI2_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "MPI_LOCAL", "HYDI_", "HYDRA_", "PRTE_")
+_VARIABLES = (
+    *("PMIX_", "PMI_", "PMI2_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "MPI_LOCAL", "HYDI_", "HYDRA_", "PRTE_"),
+    *("MV2_COMM_WORLD_", "PALS_", "FLUX_TASK_"),
+)
 _OMPI_JOB = ("OMPI_MCA_ess", "OMPI_MCA_orte_", "OMPI_MCA_pmix", "OMPI_MCA_num_procs", "OMPI_MCA_mpi_oversubscribe")
 _STEP = ("SLURM_STEP_", "SLURM_STEPID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS", "SLURM_LAUNCH_")
 
@@ -61,7 +64,12 @@ def rank_info(environment: Mapping[str, str]) -> RankInfo | None:
         if rank is None or step >= _FIRST_SPECIAL_STEP:
             return None
         return RankInfo(rank, parse_whole(environment.get("SLURM_STEP_NUM_TASKS")), "srun")
-    for launcher, rank_name, size_name in (("pmix", "PMIX_RANK", ""), ("pmi", "PMI_RANK", "PMI_SIZE")):
+    for launcher, rank_name, size_name in (
+        ("pmix", "PMIX_RANK", ""),
+        ("pmi", "PMI_RANK", "PMI_SIZE"),  # Flux and PALS, among others
+        ("pmi", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+        ("pmi", "PALS_RANKID", "PMI_SIZE"),
+    ):
         rank = parse_whole(environment.get(rank_name))
         if rank is not None:
             return RankInfo(rank, parse_whole(environment.get(size_name)), launcher)

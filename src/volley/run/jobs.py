@@ -49,9 +49,37 @@ class Job:
     """A message to show before the job starts."""
 
 
-def nothing_more(logs: Sequence[RunLog], say: Callable[[str], None]) -> Job | None:  # noqa: ARG001
+NextJob = Callable[[Sequence["RunLog"], float, Callable[[str], None]], Job | None]
+"""From the logs of all launches so far, the seconds since the session began and a function that shows a message: one
+more job, or ``None``."""
+
+
+def nothing_more(logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None]) -> Job | None:  # noqa: ARG001
     """Return no further job: the default of ``Jobs.next_job``."""
     return None
+
+
+@dataclass(frozen=True)
+class LaunchCount:
+    """How many launches a session makes."""
+
+    fewest: int
+    """However long they take."""
+    most: int
+    time_s: float | None = None
+    """No launch after the first ``fewest`` starts if it would end after this time; ``None``: no limit."""
+
+    def another(self, done: int, elapsed_s: float) -> bool:
+        """Return whether there is time for one more launch, if it takes as long as the ``done`` launches did."""
+        if done < self.fewest or done >= self.most:
+            return done < self.most
+        return self.time_s is None or elapsed_s * (done + 1) / done <= self.time_s
+
+    def expected(self, launch_s: float) -> int:
+        """Return the largest number of launches that ``another`` allows if each takes this long."""
+        if self.time_s is None or launch_s * self.most <= self.time_s:
+            return self.most
+        return max(self.fewest, int(self.time_s / launch_s))
 
 
 @dataclass(frozen=True)
@@ -60,18 +88,24 @@ class Jobs:
 
     planned: tuple[Job, ...]
     """The jobs that are known before the first launch, in order; a repeated launch is listed each time."""
-    next_job: Callable[[Sequence[RunLog], Callable[[str], None]], Job | None] = nothing_more
-    """Called repeatedly after the planned jobs, with the logs of all launches so far and a function that shows a
-    message.  It returns one more job, or ``None``."""
+    next_job: NextJob = nothing_more
+    """Called repeatedly after the planned jobs, until it returns ``None``."""
+    launches: LaunchCount | None = None
+    """``None``: as many as there are planned jobs."""
     note: str | None = None
     """A message to show before the first launch."""
     hardware: bool = True
-    """Read the GPUs through NVML before and after each launch that uses them."""
+    """Record the settings of this node with each launch, and its GPUs before and after each launch that uses them."""
+
+    @property
+    def count(self) -> LaunchCount:
+        """How many launches there will be, as far as that is known."""
+        return self.launches or LaunchCount(len(self.planned), len(self.planned))
 
 
 def launches(plan: Plan, job: JobOptions) -> tuple[Job, ...]:
     """Return the job, repeated ``--launches`` times."""
-    return (Job(plan),) * job.launches
+    return (Job(plan),) * (job.launches or 1)
 
 
 # ------------------------------------------------------------------------------------------------ parts of a plan

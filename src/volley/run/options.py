@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from volley.run import readers
+from volley.run import option_values
 from volley.run.commandline import Options, flag, group, option
 from volley.run.launchers.launchers import NAMES
 from volley.text import join_words
@@ -22,25 +22,26 @@ class SamplingOptions(Options):
     """How many samples to take, and whether to verify them."""
 
     ci: float = option(
-        read=readers.percentage,
+        read=option_values.percentage,
         default=0.01,
         shown="1%",
         metavar="PERCENT",
         panel=HOW,
-        help="Take samples until the 95 % confidence interval of the median is within ± this percentage.",
+        help="Launch until the 95 % confidence intervals of the medians are within ± this percentage.",
     )
     point_time: float = option(
-        read=readers.seconds,
+        read=option_values.seconds,
         default=1.0,
         metavar="SECONDS",
         panel=HOW,
-        help="Time limit for each point, even if the confidence interval is still wider.",
+        shown="0.05; 1 in a single launch",
+        help="Time limit for each point in a launch, even if the confidence interval is still wider.",
     )
     tail: bool = flag(
         panel=HOW, help="Time every exchange separately and show percentiles; each time includes a clock reading."
     )
     warmup: int = option(
-        read=readers.number(least=0),
+        read=option_values.number(least=0),
         default=5,
         shown="5 with --iterations",
         metavar="N",
@@ -48,7 +49,7 @@ class SamplingOptions(Options):
         help="Fixed sampling, as in the tutorial: this many untimed exchanges, then one timed batch of --iterations.",
     )
     iterations: int = option(
-        read=readers.number(),
+        read=option_values.number(),
         default=50,
         shown="50 with --warmup",
         metavar="N",
@@ -56,10 +57,10 @@ class SamplingOptions(Options):
         help="Fixed sampling: this many exchanges in one timed batch.",
     )
     budget: float | None = option(
-        read=readers.seconds,
+        read=option_values.seconds,
         metavar="SECONDS",
         panel=HOW,
-        help="Start no further point after this time; the remaining points are shown as skipped.",
+        help="Time of the whole run: start no launch that would end later, and no point after it.",
     )
     verify: bool = flag(
         default=True, panel=HOW, help="Check the last message of every sample byte for byte, outside the timed region."
@@ -70,18 +71,18 @@ class SamplingOptions(Options):
 class JobOptions(Options):
     """Where the ranks run, and how they are started."""
 
-    launches: int = option(
-        read=readers.number(),
-        default=1,
+    launches: int | None = option(
+        read=option_values.number(),
+        shown="until the intervals are as narrow as --ci asks, or the time is up",
         metavar="N",
         panel=HOW,
-        help="Repeat the launch; with 6 or more, the confidence interval is over the medians of the launches.",
+        help="Number of launches; the confidence interval is over the medians of the launches.",
     )
     ranks: int | None = option(
-        "--ranks", "-n", read=readers.number(), shown="2", metavar="N", panel=WHERE, help="Ranks to start."
+        "--ranks", "-n", read=option_values.number(), shown="2", metavar="N", panel=WHERE, help="Ranks to start."
     )
     hosts: tuple[str, ...] = option(
-        read=readers.names,
+        read=option_values.names,
         default=(),
         shown="this host, or those of the allocation",
         metavar="HOST,…",
@@ -89,7 +90,7 @@ class JobOptions(Options):
         help="Hosts of the ranks, in the order of the ranks.",
     )
     gpus: tuple[int, ...] = option(
-        read=readers.numbers,
+        read=option_values.numbers,
         default=(),
         shown="one for each rank",
         metavar="N,…",
@@ -98,14 +99,14 @@ class JobOptions(Options):
     )
     share_gpu: bool = flag(panel=WHERE, help="Allow two ranks on one GPU; the records say so.")
     launcher: str = option(
-        read=readers.choice(*NAMES),
+        read=option_values.choice(*NAMES),
         default="auto",
         metavar="NAME",
         panel=WHERE,
         help=f"Launcher of the ranks: {join_words(NAMES, 'or')}.",
     )
     launcher_arg: tuple[str, ...] = option(
-        read=readers.texts,
+        read=option_values.texts,
         default=(),
         repeat=True,
         metavar="WORD",
@@ -113,7 +114,7 @@ class JobOptions(Options):
         help="Additional word for the launcher's command line, e.g. --launcher-arg=--mca; may be repeated.",
     )
     watchdog: float = option(
-        read=readers.seconds,
+        read=option_values.seconds,
         default=60.0,
         metavar="SECONDS",
         panel=WHERE,
@@ -129,7 +130,7 @@ class OutputOptions(Options):
     output: Path | None = option(
         "--output",
         "-o",
-        read=readers.new_file,
+        read=option_values.new_file,
         shown="a new file in the state folder, shown at the end",
         metavar="FILE",
         panel=OUTPUT,
@@ -138,12 +139,15 @@ class OutputOptions(Options):
     format: str = option(
         "--format",
         "-f",
-        read=readers.choice(*FORMATS),
+        read=option_values.choice(*FORMATS),
         default="table",
         metavar="NAME",
         panel=OUTPUT,
         help=f"{join_words(FORMATS, 'or')}. Except with table, standard output holds only data.",
     )
+    full: bool = flag(panel=OUTPUT, help="Show every table instead of the one screen.")
+    notes: bool = flag(panel=OUTPUT, help="Show every note instead of the one screen.")
+    fit: bool = flag(panel=OUTPUT, help="Show the fitted curves α + n/β instead of the one screen.")
 
 
 def format_change(special: Mapping[str, str]) -> dict[str, Any]:
@@ -151,7 +155,7 @@ def format_change(special: Mapping[str, str]) -> dict[str, Any]:
     names = (*FORMATS, *special)
     explained = "; ".join(f"{name}: {text}" for name, text in special.items())
     return {
-        "read": readers.choice(*names),
+        "read": option_values.choice(*names),
         "help": f"{join_words(names, 'or')}; {explained}. Except with table, standard output holds only data.",
     }
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from volley.document import PLAN_VERSION, Frozen, NonNegative, Positive, PositiveSeconds, Version
+from volley.document import PLAN_VERSION, Count, CountOrNone, Frozen, PositiveSeconds, Version
 from volley.run.options import JobOptions, SamplingOptions
 
 
@@ -32,12 +32,12 @@ class Sampling(Frozen, frozen=True, kw_only=True):
         PositiveSeconds, Meta(description="adaptive: stop a point after this much time, at the end of a round.")
     ] = SamplingOptions.point_time
     min_visits: Annotated[
-        Positive, Meta(description="adaptive: the fewest rounds in which every transport is visited.")
+        Count, Meta(description="adaptive: the fewest rounds in which every transport is visited.")
     ] = 3
-    warmup: Annotated[NonNegative, Meta(description="fixed: untimed exchanges before the batch.")] = (
+    warmup: Annotated[CountOrNone, Meta(description="fixed: untimed exchanges before the batch.")] = (
         SamplingOptions.warmup
     )
-    iterations: Annotated[Positive, Meta(description="fixed: exchanges in the one timed batch.")] = (
+    iterations: Annotated[Count, Meta(description="fixed: exchanges in the one timed batch.")] = (
         SamplingOptions.iterations
     )
     tail: Annotated[
@@ -50,7 +50,7 @@ class Plan(Frozen, frozen=True, kw_only=True):
 
     plan: Annotated[Version, Meta(description="version of this document.")] = PLAN_VERSION
     benchmark: Annotated[str, Meta(description="its name; `options` is what this benchmark reads.")]
-    world_size: Annotated[Positive, Meta(description="ranks expected; the engine refuses a job of any other size.")] = 2
+    world_size: Annotated[Count, Meta(description="ranks expected; the engine refuses a job of any other size.")] = 2
     transports: Annotated[
         list[str], Meta(description="names from the registry, e.g. `host`, `staged/pinned`; visited in this order.")
     ]

@@ -155,7 +155,7 @@ def _cause(ending: Ending) -> str:
 
 def _remedy(stack: Stack) -> str:
     """Return how to get a CUDA-aware MPI."""
-    from volley.machine.origin import ELLIPSIS, install_command  # noqa: PLC0415  start-up: only after a crash
+    from volley.machine.reinstall import ELLIPSIS, install_command  # noqa: PLC0415  start-up: only after a crash
 
     if stack.mca or stack.environment:
         return f"the software was {stack.describe()}"

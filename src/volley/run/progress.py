@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from volley.report.ascii_fallback import AsciiFallback
 from volley.run.forecast import Forecast
+from volley.run.jobs import LaunchCount
 from volley.run.records import COMMON, Transport
 from volley.text import count, escape_controls
 from volley.units import format_duration
@@ -21,34 +22,39 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 LINES_EVERY_S = 10.0
-"""Without a bar, records that are not results are shown at most this often."""
+"""Without a bar, a line is shown at most this often; a failure is shown at once."""
 
 
 class Progress:
     """Shows the progress of a measurement; use it as a context manager around all launches.
 
-    On a terminal it draws a bar and removes it at the end.  If standard output is not a terminal, it prints one line on
-    standard error for each result.
+    On a terminal it draws a bar and removes it at the end.  If standard output is not a terminal, it prints a line on
+    standard error every ten seconds.
     """
 
     def __init__(
-        self, format_name: str = "table", *, launches: int = 1, out: TextIO | None = None, err: TextIO | None = None
+        self,
+        format_name: str = "table",
+        launches: LaunchCount | None = None,
+        *,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
     ) -> None:
         """Prepare the display; nothing is shown yet.
 
         Args:
             format_name: the format of the results; the bar uses standard output only with ``table``.
-            launches: how often ``begin`` will be called.
+            launches: how often ``begin`` will be called; default: once.
             out: default: standard output.
             err: default: standard error.
         """
         out, self._err = out or sys.stdout, err or sys.stderr
-        self._launches = launches
+        self._launches = launches or LaunchCount(1, 1)
         self._launch = 0
         self._bar: Bar | None = None
         self._task: TaskID | None = None
         self._forecast: Forecast | None = None
-        self._begun = time.monotonic()
+        self._first_begun = self._begun = time.monotonic()
         self._lined = self._begun
         self._screen: TextIO | None = None
         if out.isatty():
@@ -71,9 +77,10 @@ class Progress:
             if self._bar is not None:
                 self._bar.start()
         self._launch += 1
-        self._launches = max(self._launches, self._launch)  # further launches may follow from results
         self._forecast = forecast
         self._begun = time.monotonic()
+        if self._launch == 1:
+            self._first_begun = self._begun
         if self._bar is not None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
@@ -92,12 +99,12 @@ class Progress:
         if text is None:
             return
         now = time.monotonic()
-        is_result = hasattr(record, "status") or hasattr(record, "statuses")
-        if self._bar is None and not is_result:
+        failed = getattr(record, "status", "") == "failed" or "failed" in getattr(record, "statuses", ())
+        if self._bar is None and not failed:
             if now - self._lined < LINES_EVERY_S:
                 return
             self._lined = now
-        self._draw(f"{self._which()}{escape_controls(text)}", *self._outlook(now - self._begun))
+        self._draw(f"{self._which()}{escape_controls(text)}", *self._outlook(now))
 
     def note(self, text: str) -> None:
         """Show a message, above the bar or as a separate line."""
@@ -109,22 +116,26 @@ class Progress:
             self._line(escape_controls(text))
 
     def _draw(self, text: str, fraction: float, left_s: float) -> None:
-        left = f"{format_duration(left_s)} left" if fraction < 1 else "done"
+        left = f"about {format_duration(left_s)} left" if fraction < 1 else "done"
         if self._bar is None or self._task is None:
             self._line(f"{text} ({fraction:.0%}, {left})".replace("%", " %"))
             return
         self._bar.update(self._task, description=text, completed=fraction, left=left)
         self._bar.refresh()
 
-    def _outlook(self, elapsed_s: float) -> tuple[float, float]:
-        """Return finished fraction and remaining seconds over all launches; later launches count like this one."""
+    def _outlook(self, now: float) -> tuple[float, float]:
+        """Return finished fraction and remaining seconds over all launches; each is taken to last as long as others."""
         assert self._forecast is not None
+        elapsed_s, earlier = now - self._begun, self._launch - 1
         left_s = self._forecast.left_s(elapsed_s)
-        fraction = (self._launch - 1 + self._forecast.fraction(elapsed_s)) / self._launches
-        return fraction, left_s + (self._launches - self._launch) * (elapsed_s + left_s)
+        mean_s = (now - self._first_begun + left_s) / self._launch
+        launches = max(self._launch, self._launches.expected(mean_s) if mean_s > 0 else 1)
+        fraction = (earlier + self._forecast.fraction(elapsed_s)) / launches
+        return fraction, left_s + (launches - self._launch) * mean_s
 
     def _which(self) -> str:
-        return f"launch {self._launch} of {self._launches}: " if self._launches > 1 else ""
+        fewest, most = (max(number, self._launch) for number in (self._launches.fewest, self._launches.most))
+        return f"launch {self._launch} of {'≤ ' * (fewest < most)}{most}: " if most > 1 else ""
 
     def _line(self, text: str) -> None:
         print(f"volley: {text}", file=cast(TextIO, AsciiFallback(self._err)), flush=True)

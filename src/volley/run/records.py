@@ -22,7 +22,7 @@ from volley.document import (
     Seconds,
     Version,
 )
-from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus
+from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus, Settings
 from volley.run.plan import Plan, Sampling
 
 __all__ = [
@@ -51,10 +51,13 @@ __all__ = [
     "Run",
     "Sampling",
     "Seconds",
+    "Settings",
     "Status",
     "Transport",
+    "Usage",
     "Version",
     "Visits",
+    "Work",
 ]
 
 Status = Literal["ok", "failed", "skipped"]
@@ -64,13 +67,22 @@ Visits = Annotated[
 ]
 
 
+Work = Annotated[
+    list[Seconds],
+    Meta(
+        description="seconds of a fixed piece of work (some microseconds of integer arithmetic) on the first rank, at "
+        "the start of each visit: how fast the CPU was."
+    ),
+]
+
+
 class Mismatch(Frozen, frozen=True, kw_only=True):
     """The first wrong byte that verification found."""
 
     rank: Annotated[NonNegative, Meta(description="the rank whose receive buffer is wrong.")]
     offset_bytes: Annotated[int, Meta(description="from the start of the message; negative or ≥ size: a guard byte.")]
-    expected: Annotated[NonNegative, Meta(le=255)]
-    found: Annotated[NonNegative, Meta(le=255)]
+    expected: Annotated[int, Meta(ge=0, le=255)]
+    found: Annotated[int, Meta(ge=0, le=255)]
     wrong_bytes: Annotated[Positive, Meta(description="total number of wrong bytes.")]
 
 
@@ -111,6 +123,9 @@ class Rank(Frozen, frozen=True, kw_only=True):
         NonNegative, Meta(description="the smaller of MemAvailable and the control group's limit, at the start.")
     ]
     device: Device | None = None
+    device_chosen_late: Annotated[
+        bool, Meta(description="after MPI_Init, because no variable of the launcher said the local rank.")
+    ] = False
 
 
 class Clock(Frozen, frozen=True, kw_only=True):
@@ -152,6 +167,24 @@ class Transport(Frozen, frozen=True, kw_only=True, tag_field="record", tag="tran
     ] = {}
 
 
+class Usage(Frozen, frozen=True, kw_only=True):
+    """What the system did to the measuring thread of one rank, from the first transport to the last point."""
+
+    rank: NonNegative
+    elapsed_s: Seconds
+    cpu_s: Annotated[Seconds, Meta(description="processor time of the thread, user and system.")]
+    voluntary_switches: Annotated[NonNegative, Meta(description="the thread waited, and another one ran.")]
+    involuntary_switches: Annotated[NonNegative, Meta(description="the system took the CPU away from the thread.")]
+    minor_faults: Annotated[NonNegative, Meta(description="page faults that read no disk.")]
+    major_faults: NonNegative
+    steal_ticks: Annotated[
+        NonNegative, Meta(description="a hypervisor ran something else on the CPUs of the rank (/proc/stat).")
+    ]
+    total_ticks: Annotated[
+        NonNegative, Meta(description="all ticks of those CPUs, idle or not; 0: Linux does not say.")
+    ]
+
+
 class End(Frozen, frozen=True, kw_only=True, tag_field="record", tag="end"):
     """Last record of a run.  A file without it is incomplete."""
 
@@ -165,7 +198,8 @@ class End(Frozen, frozen=True, kw_only=True, tag_field="record", tag="end"):
     points_failed: NonNegative = 0
     points_skipped: NonNegative = 0
     elapsed_s: Seconds
+    usage: Annotated[list[Usage], Meta(description="of every rank; empty where the run ended early.")] = []
 
 
-COMMON = (Run, Transport, Hardware, End)
+COMMON = (Run, Transport, Settings, Hardware, End)
 """The record types that are independent of the benchmark."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import fcntl
 import os
-import sys
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -19,6 +20,7 @@ from typing import Any, Union
 import msgspec
 
 from volley.errors import UserError
+from volley.files import read_bounded
 from volley.run.benchmark import Benchmark
 from volley.run.records import COMMON, PLAN_VERSION, RECORD_VERSION, Run
 from volley.run.run_log import RecordError, RunLog
@@ -26,6 +28,8 @@ from volley.text import count, escape_controls
 
 _ENCODER = msgspec.json.Encoder()
 _MOST_SHOWN = 20
+MOST_BYTES = 1 << 30
+"""A file of records is smaller."""
 
 
 class VersionError(RecordError):
@@ -179,13 +183,20 @@ def read_runs(path: Path | str, benchmarks: Sequence[Benchmark]) -> list[RunLog]
     Raises:
         UserError: if the file cannot be opened, contains no records, or has another format version.
     """
-    if str(path) == "-":
-        return parse_runs(sys.stdin.buffer.read(), benchmarks, "standard input")
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {escape_controls(str(path)) or repr(path)}: {error.strerror}") from None
-    return parse_runs(data, benchmarks, str(path))
+    name = "standard input" if str(path) == "-" else str(path)
+    return parse_runs(read_bounded(str(path), MOST_BYTES), benchmarks, name)
+
+
+def newest_file() -> Path:
+    """Return the records of the last run that were kept without ``-o``.
+
+    Raises:
+        UserError: if there are none.
+    """
+    kept = [path for folder in _state_folders() for path in folder.glob("*.jsonl")]
+    if not kept:
+        raise UserError("no run is kept on this machine: name a file of records, or measure first with volley")
+    return max(kept, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
 
 # ---------------------------------------------------------------------------------------------------- writing
@@ -254,11 +265,14 @@ def open_writer(output: Path | None, benchmark: str) -> Writer:
     """Open the file for a run's records: ``output``, or a new one in the user's state folder.
 
     Raises:
-        UserError: if ``output`` cannot be written.
+        UserError: if ``output`` cannot be written, or if another run is writing it.
     """
     if output is not None:
         try:
-            return Writer(output, os.open(output, os.O_WRONLY | os.O_CREAT, 0o666))
+            descriptor = os.open(output, os.O_WRONLY | os.O_CREAT, 0o666)
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                _lock(descriptor, output)
+            return Writer(output, descriptor)
         except OSError as error:
             raise UserError(
                 f"cannot write records to {escape_controls(str(output))}: {error.strerror}; name another file with -o, "
@@ -276,17 +290,47 @@ def open_writer(output: Path | None, benchmark: str) -> Writer:
     return Writer(None, -1, f"no folder for records is writable ({'; '.join(refusals)}); name a file with -o")
 
 
+def _lock(descriptor: int, output: Path) -> None:
+    """Keep other runs out of the file until it is closed, also by the end of this process."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise UserError(
+            f"another volley is writing its records to {escape_controls(str(output))}: wait for it, or name another "
+            "file with -o"
+        ) from None
+    except OSError:  # a file system without locks
+        pass
+
+
 def _moved(refusals: list[str]) -> str | None:
     return f"records go to another folder, because of an error: {'; '.join(refusals)}" if refusals else None
 
 
-def _folders() -> Iterator[Path]:
-    """Yield the folders for records, best first: the state folder of the XDG specification, then a temporary one."""
+def state_folder() -> Path:
+    """Return the folder in which volley keeps what it wrote, by the XDG specification; it need not exist.
+
+    Raises:
+        UserError: if there is none, because the home folder is unknown.
+    """
+    for folder in _state_folders():
+        return folder
+    raise UserError("the home folder is unknown: set XDG_STATE_HOME")
+
+
+def _state_folders() -> Iterator[Path]:
+    """Yield the folders for state, best first: that of the XDG specification, then its default."""
     state = os.environ.get("XDG_STATE_HOME", "")
     if state.startswith("/"):
         yield Path(state, "volley")
     with contextlib.suppress(RuntimeError):  # the home folder is unknown
         yield Path.home() / ".local" / "state" / "volley"
+
+
+def _folders() -> Iterator[Path]:
+    """Yield the folders for records, best first: those for state, then a temporary one."""
+    yield from _state_folders()
     from tempfile import mkdtemp  # noqa: PLC0415  start-up: rarely needed
 
     with contextlib.suppress(OSError):

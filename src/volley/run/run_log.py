@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from volley.errors import UserError
-from volley.run.records import End, Hardware, Run, Status, Transport
+from volley.run.records import End, Hardware, Run, Settings, Status, Transport
 
 Of = TypeVar("Of")
 
@@ -25,6 +25,8 @@ class RunLog:
     records: list[Any] = field(default_factory=list)
     """The records of the benchmark."""
     end: End | None = None
+    settings: Settings | None = None
+    """The settings of the front end's own node; ``None`` if none of the ranks is there, and in older records."""
     hardware: list[Hardware] = field(default_factory=list)
     """The state of the GPUs before and after the run, read by the front end; empty if it read none."""
     problems: list[str] = field(default_factory=list)
@@ -64,6 +66,8 @@ class RunLog:
             self.run = record
         elif isinstance(record, Transport):
             self.transports.append(record)
+        elif isinstance(record, Settings):
+            self.settings = record
         elif isinstance(record, Hardware):
             self.hardware.append(record)
         elif isinstance(record, End):

@@ -6,7 +6,9 @@ A session is a loop over immutable jobs; one flag stops it.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +17,10 @@ from typing import Any, Literal
 import msgspec
 
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
-from volley.machine.driver import has_driver
+from volley.machine import settings
 from volley.machine.hardware import Hardware
 from volley.machine.mpi_stack import Stack, assemble, read_facts
-from volley.report.ascii_fallback import discard_output
+from volley.machine.nvidia_driver import has_driver
 from volley.run import engine_path, inside_launcher, preflight
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import value_of
@@ -29,7 +31,7 @@ from volley.run.options import BenchmarkOptions
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight
 from volley.run.progress import Progress
-from volley.run.records import End, Run
+from volley.run.records import End, Run, Settings
 from volley.run.records_file import LineReader, Writer, encode_line, open_writer
 from volley.run.run_log import RunLog
 from volley.run.run_outcome import RunOutcome, judge, stopped, worst
@@ -155,7 +157,7 @@ class Session:
         try:
             with (
                 Stop() as stop,
-                Progress(self.options.output.format, launches=len(self.jobs.planned)) as progress,
+                Progress(self.options.output.format, self.jobs.count) as progress,
             ):
                 self._launch_all(writer, progress, stop)
                 if stop.signal is not None:
@@ -164,12 +166,19 @@ class Session:
             writer.close()
         try:
             if any(log.run or log.statuses for log in self.logs):
-                from volley.run import show  # noqa: PLC0415  start-up: already loaded
+                from volley.report.terminal import Details  # noqa: PLC0415  start-up: already loaded
+                from volley.run.render import render  # noqa: PLC0415
 
-                show.render(self.logs, (self.benchmark,), self.options.output.format, sys.stdout)
+                asked = self.options.output
+                render(
+                    self.logs,
+                    (self.benchmark,),
+                    asked.format,
+                    sys.stdout,
+                    details=Details(asked.full, asked.notes, asked.fit),
+                    command=shlex.join(("volley", "show", *([str(asked.output)] if asked.output else []))),
+                )
                 sys.stdout.flush()
-        except BrokenPipeError:  # the reader closed the pipe
-            discard_output()
         finally:  # also if the report could not be written
             code = self._print_outcomes(writer)
         return code
@@ -179,8 +188,9 @@ class Session:
         for note in (writer.note if writer.path else None, self.jobs.note):
             if note:
                 progress.note(note)
+        begun = time.monotonic()
         tried = self._preflight(progress, stop)
-        for job in self._each_job(progress):
+        for job in self._each_job(progress, begun):
             if stop.signal is not None:
                 return
             if job.note:
@@ -194,9 +204,9 @@ class Session:
             if outcome.ends_session:
                 return
 
-    def _each_job(self, progress: Progress) -> Iterator[Job]:
+    def _each_job(self, progress: Progress, begun: float) -> Iterator[Job]:
         yield from self.jobs.planned
-        while job := self.jobs.next_job(self.logs, progress.note):
+        while job := self.jobs.next_job(self.logs, time.monotonic() - begun, progress.note):
             yield job
 
     def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:
@@ -221,16 +231,17 @@ class Session:
             self.logs.append(log)
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
             read = LineReader((self.benchmark,))
-            before = self._hardware(plan, "before")
+            before, here = self._hardware(plan, "before"), settings.read()
             _load_pages(self.benchmark)
             progress.begin(self.benchmark.forecast(plan), plan.world_size)
             for line, record in process.records(plan, read):
                 if isinstance(record, End):
-                    _keep_hardware(self._hardware(plan, "after", log.run), log, writer)
+                    _keep(self._hardware(plan, "after", log.run), log, writer)
                 writer.write(line)
                 log.take(record)
                 if isinstance(record, Run):
-                    _keep_hardware(before and _narrowed(before, record, self.benchmark), log, writer)
+                    _keep(_of_ranks(here, record) if self.jobs.hardware else None, log, writer)
+                    _keep(before and _narrowed(before, record, self.benchmark), log, writer)
                     if note := _other_library(record):
                         progress.note(note)
                 progress.on_record(record)
@@ -238,7 +249,7 @@ class Session:
         if stop.signal is not None:
             return stopped(stop.signal)
         if log.end is None:  # aborted: the state of the GPUs may explain why
-            _keep_hardware(self._hardware(plan, "after", log.run), log, writer)
+            _keep(self._hardware(plan, "after", log.run), log, writer)
         named = value_of(self.options, "--transport") or ()
         return judge(log, process.ending, self.benchmark, named, start.hint)
 
@@ -267,7 +278,7 @@ class Session:
 
 def _load_pages(benchmark: Benchmark) -> None:
     """Import the report modules before the ranks measure: a later import would disturb them."""
-    from volley.run import show  # noqa: F401, PLC0415  start-up: the engine starts first
+    from volley.run import render  # noqa: F401, PLC0415  start-up: the engine starts first
 
     benchmark.load_pages()
 
@@ -284,12 +295,18 @@ def _uuids(run: Run) -> set[str]:
     return {rank.device.uuid for rank in run.ranks if rank.device}
 
 
-def _keep_hardware(hardware: Hardware | None, log: RunLog, writer: Writer) -> None:
-    """Save a hardware record of the front end among the engine's records; a run without GPUs has none."""
-    if hardware is None or log.run is None or not _uuids(log.run):
+def _of_ranks(here: Settings, run: Run) -> Settings | None:
+    """Return the settings of the CPUs that the ranks on this node use; ``None`` if no rank is here."""
+    cpus = {cpu for rank in run.ranks if rank.host == here.host for cpu in rank.cores}
+    return settings.of(here, cpus) if cpus else None
+
+
+def _keep(record: Settings | Hardware | None, log: RunLog, writer: Writer) -> None:
+    """Save a record of the front end among the engine's records; a run without GPUs has no hardware record."""
+    if record is None or log.run is None or (isinstance(record, Hardware) and not _uuids(log.run)):
         return
-    writer.write(encode_line(hardware))
-    log.take(hardware)
+    writer.write(encode_line(record))
+    log.take(record)
 
 
 def _other_library(run: Run) -> str | None:

@@ -73,7 +73,7 @@ def join_launcher(job: JobOptions, path: Path, stack: Stack, place: RankInfo) ->
             f"the engine is linked to {stack.describe()}, and a launcher of another MPI started this job: the ranks "
             f"could not communicate; {hint}"
         )
-    if job.launches > 1:
+    if job.launches and job.launches > 1:
         raise UserError(
             f"--launches {job.launches}: a launcher started this job, so only one launch is possible; leave --launches "
             "out, or start volley without a launcher"

@@ -1,4 +1,4 @@
-"""Doing the steps of a recipe: those that are finished are kept, the others start over."""
+"""Run the steps of a recipe: finished steps are kept, all others start again."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from volley.errors import MachineError
 from volley.setup import progress
 from volley.setup.recipe import BuildStep
 from volley.setup.sources import download
-from volley.setup.work import Folders, StepError, run_logged, tail
+from volley.setup.workspace import Folders, StepError, run_logged, tail
 
 
 def finished(step: BuildStep, folders: Folders) -> bool:
-    """Tell whether a step was done with this very recipe, and whether what it made is still there."""
+    """Return whether a step was finished with the same recipe and its files still exist."""
     try:
         stamp = (folders.stamps / step.name).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
@@ -24,7 +24,7 @@ def finished(step: BuildStep, folders: Folders) -> bool:
 
 
 def build(steps: Sequence[BuildStep], folders: Folders, environment: Mapping[str, str], out: TextIO) -> None:
-    """Do what is not yet done; progress goes to ``out``.
+    """Run the unfinished steps; progress goes to ``out``.
 
     Raises:
         UserError: what stopped a step; the end of its log is in a StepError.

@@ -1,4 +1,4 @@
-"""What is checked before anything is built: room, permission, programs."""
+"""Checks before the build: disk space, permissions, programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from volley.errors import MachineError
 from volley.machine.distribution import Distribution
 from volley.setup.sources import Source
-from volley.setup.work import program
+from volley.setup.workspace import program
 
 MIB = 1 << 20
 
@@ -30,7 +30,7 @@ def writable(prefix: Path, need_bytes: int) -> None:
     """
     there = next(path for path in (prefix, *prefix.parents) if path.exists())
     if not there.is_dir():
-        raise MachineError(f"cannot make {prefix}: {there} is no folder; choose another --prefix")
+        raise MachineError(f"cannot make {prefix}: {there} is not a folder; choose another --prefix")
     if not os.access(there, os.W_OK | os.X_OK):
         raise MachineError(f"no permission to write to {there}; choose a folder of your own: --prefix ~/mpi")
     room = os.statvfs(there)

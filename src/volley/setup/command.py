@@ -1,4 +1,4 @@
-"""``volley setup``: from the options to an MPI that is proven, and an exit code."""
+"""``volley setup``: from the options to a tested MPI and an exit code."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import TextIO
 
 from volley.errors import EXIT_GOOD, UserError
 from volley.machine.distribution import this_distribution
-from volley.machine.origin import install_command
+from volley.machine.reinstall import install_command
 from volley.run.launchers.spec import cores
 from volley.setup import builder, checks, cuda, progress, root_script, sources, wheels
 from volley.setup.options import SetupOptions
 from volley.setup.proof import MpiInstallation, prove, sentences
 from volley.setup.recipe import BuildStep, Ingredients, recipe
-from volley.setup.work import Folders, StepError, build_environment, shown
+from volley.setup.workspace import Folders, StepError, build_environment, shown
 from volley.text import escape_controls, join_words
 
 
 def run(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> int:
-    """Do what was asked; return the exit code.
+    """Run the command; return the exit code.
 
     Raises:
         UserError: what stopped it, in one sentence.
@@ -62,10 +62,10 @@ def _from_wheels(options: SetupOptions, environment: Mapping[str, str], out: Tex
 
 def _from_source(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> int:
     if options.prefix is None:
-        raise UserError("the source route needs a place: --prefix DIR, such as --prefix ~/mpi")
+        raise UserError("the source route needs a folder: --prefix DIR, such as --prefix ~/mpi")
     folders, prefix = Folders(options.prefix), options.prefix
     if re.search(r"[^\w./+-]", str(prefix)):
-        raise UserError(f"--prefix {escape_controls(str(prefix))}: make cannot build into a path with such characters")
+        raise UserError(f"--prefix {escape_controls(str(prefix))}: make cannot build in a path with such characters")
     given = Ingredients(
         folders=folders,
         sources=sources.chosen(options.source, options.without),

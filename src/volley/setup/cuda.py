@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import join
 
 from volley.errors import UserError
-from volley.setup.work import Folders, program
+from volley.setup.workspace import Folders, program
 
 MINOR = "13.0"
 """What is built with 13.0 runs on driver 580 and later; the same minor version as volley's own engine from wheels."""

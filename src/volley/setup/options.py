@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.errors import UserError
-from volley.run import readers
+from volley.run import option_values
 from volley.run.commandline import Options, flag, option
 
 _ROUTE, _SOURCE, _OUTPUT = "What to set up", "The source route", "Output"
@@ -15,8 +15,8 @@ _ROUTE, _SOURCE, _OUTPUT = "What to set up", "The source route", "Output"
 
 def _folder(name: str, words: Sequence[str]) -> Path:
     if not words[-1]:
-        raise UserError(f"{name} '' names no folder: write one, or leave {name} out")
-    return Path(words[-1]).expanduser().absolute()
+        raise UserError(f"{name} '' is not a folder: write one, or leave {name} out")
+    return option_values.absolute(name, words[-1])
 
 
 def _cuda(name: str, words: Sequence[str]) -> str:
@@ -25,10 +25,10 @@ def _cuda(name: str, words: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SetupOptions(Options):
-    """Which MPI to set up, where, and how."""
+    """The MPI to set up, its folder and its sources."""
 
     route: str = option(
-        read=readers.choice("auto", "wheels", "source"),
+        read=option_values.choice("auto", "wheels", "source"),
         default="auto",
         metavar="NAME",
         panel=_ROUTE,
@@ -40,16 +40,16 @@ class SetupOptions(Options):
         shown="wheels: this Python environment",
         metavar="DIR",
         panel=_ROUTE,
-        help="Where to: wheels make a Python environment there, the source route installs there. Nothing outside is "
-        "touched.",
+        help="The folder: wheels go into a Python environment there, the source route installs there. Nothing else "
+        "changes.",
     )
     prove: bool = flag(
         default=True,
         panel=_ROUTE,
-        help="At the end, a transfer between two ranks: on GPU memory where there is a GPU, else on the host's.",
+        help="At the end, a transfer between two ranks: on GPU memory if there is a GPU, else on host memory.",
     )
     source: tuple[str, ...] = option(
-        read=readers.texts,
+        read=option_values.texts,
         default=(),
         repeat=True,
         shown="releases, with their sums",
@@ -59,7 +59,7 @@ class SetupOptions(Options):
         "checkout, a .dsc file, or deb:PACKAGE@SUITE (Debian's and Ubuntu's source packages); may be repeated.",
     )
     without: tuple[str, ...] = option(
-        read=readers.texts, default=(), repeat=True, metavar="gdrcopy", panel=_SOURCE, help="Leave GDRCopy out."
+        read=option_values.texts, default=(), repeat=True, metavar="gdrcopy", panel=_SOURCE, help="Leave GDRCopy out."
     )
     cuda: str | None = option(
         read=_cuda,
@@ -70,7 +70,7 @@ class SetupOptions(Options):
         "none.",
     )
     configure: tuple[str, ...] = option(
-        read=readers.texts,
+        read=option_values.texts,
         default=(),
         repeat=True,
         metavar="NAME=ARGUMENT",
@@ -81,13 +81,13 @@ class SetupOptions(Options):
     jobs: int | None = option(
         "--jobs",
         "-j",
-        read=readers.number(),
+        read=option_values.number(),
         shown="one a core",
         metavar="N",
         panel=_SOURCE,
         help="Compilers at a time.",
     )
-    dry_run: bool = flag(panel=_OUTPUT, help="Print every step and do nothing.")
+    dry_run: bool = flag(panel=_OUTPUT, help="Print every step without running it.")
     root_script: bool = flag(
         panel=_OUTPUT,
         help="Print what only root can do on this distribution (driver, kernel headers, toolkit, gdrdrv), and run none "
@@ -98,7 +98,7 @@ class SetupOptions(Options):
         """Refuse options of the source route beside the other route.
 
         Raises:
-            UserError: if they do not go together.
+            UserError: if they cannot be combined.
         """
         if self.route == "wheels" and (given := self.of_source):
             raise UserError(f"{given[0]} belongs to the source route: leave it out, or use --route source")

@@ -27,8 +27,9 @@ def step(out: TextIO, title: str) -> Iterator[Callable[[str], None]]:
     status: Status | None = None
     if out.isatty():
         from rich.console import Console  # noqa: PLC0415  start-up: only on a terminal
+        from rich.text import Text  # noqa: PLC0415
 
-        status = Console(file=out, highlight=False, markup=False, emoji=False).status(title)
+        status = Console(file=out, highlight=False, markup=False, emoji=False).status(Text(title))  # a str is markup
         status.start()
     else:
         say(out, f"{title} …")
@@ -36,8 +37,6 @@ def step(out: TextIO, title: str) -> Iterator[Callable[[str], None]]:
     def tick(line: str) -> None:
         if status is None:
             return
-        from rich.text import Text  # noqa: PLC0415  start-up: only on a terminal
-
         elapsed = format_duration(time.monotonic() - begun)
         said = Text(f"{title} · {elapsed} · {escape_controls(line).strip()}", no_wrap=True, overflow="ellipsis")
         said.truncate(max(20, status.console.width - 4))

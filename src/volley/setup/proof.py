@@ -20,12 +20,12 @@ from volley.machine.signals import fatal_signal
 from volley.run import inside_launcher
 from volley.run.launchers.launchers import LAUNCHERS
 from volley.run.launchers.spec import LaunchSpec, cores
-from volley.setup.work import Folders, StepError, run_logged, tail
+from volley.setup.workspace import Folders, StepError, run_logged, tail
 from volley.text import escape_controls
 
 _SOURCE = resources.files("volley.setup") / "roundtrip.c"
 LIMIT_S = 120.0
-"""A transfer that takes longer hangs: it is over in about a second."""
+"""A transfer that takes longer hangs: normally it takes about a second."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class MpiInstallation:
 
 
 class TransferProof(msgspec.Struct, frozen=True, kw_only=True):
-    """What the transfer showed."""
+    """The result of the transfer."""
 
     memory: Literal["device", "host"]
     gpus: int
     why_host: str
-    """Why no device memory was sent; empty where it was."""
+    """Why no device memory was sent; empty if it was sent."""
     sizes_bytes: list[int]
     wrong_bytes: int
     library: str
@@ -100,9 +100,9 @@ def _read(log: Path, failure: StepError | None) -> TransferProof:
     except (StopIteration, msgspec.MsgspecError):
         name = fatal_signal(said)
         if name:
-            why = f"the transfer failed: {name} in a rank; an MPI that is not CUDA-aware ends so on device memory"
+            why = f"the transfer failed: {name} in a rank; an MPI that is not CUDA-aware ends this way on device memory"
             raise StepError(f"{why}; the whole log: {log}", tail(log)) from None
-        raise failure or StepError(f"the transfer said nothing; the whole log: {log}", tail(log)) from None
+        raise failure or StepError(f"the transfer printed nothing; the whole log: {log}", tail(log)) from None
     if proof.wrong_bytes:
         raise StepError(f"the transfer delivered {proof.wrong_bytes} wrong bytes ({proof.memory} memory)")
     if failure:
@@ -111,7 +111,7 @@ def _read(log: Path, failure: StepError | None) -> TransferProof:
 
 
 def sentences(proof: TransferProof) -> list[str]:
-    """Say in words what a proof means, and what it does not."""
+    """Return sentences about the result of a proof, and about its limits."""
     sizes = " and ".join(f"{size} B" for size in proof.sizes_bytes)
     head = f"proven: {sizes} there and back between two ranks on {proof.memory} memory, every byte compared"
     if proof.memory == "device":

@@ -14,11 +14,11 @@ from shlex import join, quote
 
 from volley.errors import UserError
 from volley.machine.distribution import Distribution
-from volley.machine.origin import installer
+from volley.machine.reinstall import installer
 from volley.setup import sources
 from volley.setup.cuda import WHEELS, CudaToolkit
 from volley.setup.sources import SPOKEN, Source
-from volley.setup.work import SAYS, Folders
+from volley.setup.workspace import SAYS, Folders
 from volley.text import escape_controls
 
 BUILD_VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")

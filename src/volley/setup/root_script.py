@@ -14,7 +14,7 @@ from shlex import quote
 
 from volley.errors import MachineError
 from volley.machine.distribution import Distribution, this_distribution
-from volley.machine.driver import has_driver
+from volley.machine.nvidia_driver import has_driver
 from volley.setup.sources import RELEASES
 
 TOOLKIT = "13-0"
@@ -95,7 +95,7 @@ systemctl enable gdrdrv.service{now}
 
 @dataclass(frozen=True)
 class RootScriptFacts:
-    """What the script depends on."""
+    """The facts that decide the contents of the script."""
 
     distribution: Distribution
     architecture: str = "x86_64"
@@ -106,7 +106,7 @@ class RootScriptFacts:
 
 
 def this_machine() -> RootScriptFacts:
-    """Look at this machine; only files are looked at."""
+    """Read these facts from files of this machine."""
     return RootScriptFacts(
         this_distribution(),
         architecture={"aarch64": "sbsa"}.get(platform.machine(), "x86_64"),

@@ -1,4 +1,4 @@
-"""Where the sources of the components come from: tarballs, checkouts, distribution source packages."""
+"""The sources of the components: tarballs, checkouts, source packages of the distribution."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from volley.errors import EXIT_FAILED, MachineError, UserError
+from volley.run import option_values
 from volley.text import escape_controls, join_words
 
 SPOKEN = {"gdrcopy": "GDRCopy", "ucx": "UCX", "openmpi": "Open MPI"}
@@ -25,7 +26,7 @@ FORMS = (
     "the first two also with #sha256=SUM"
 )
 NETWORK_TIMEOUT_S = 30.0
-"""A server that says nothing for so long counts as unreachable."""
+"""A server that sends nothing for this long counts as unreachable."""
 
 
 class ChecksumError(UserError):
@@ -101,9 +102,9 @@ def parse(text: str) -> Source:
         raise UserError(f"{option}: write {FORMS}; NAME is {join_words(SPOKEN, 'or')}")
     if mark and not re.fullmatch(r"[0-9a-fA-F]{64}", sum_):
         raise UserError(f"{option}: a sha256 sum has 64 hexadecimal digits (sha256sum FILE prints it)")
-    path = Path(where).expanduser().absolute()
     if re.match(r"(https?|ftp|file)://", where):
         return Source(name, "url", where, sum_.lower() or None)
+    path = option_values.absolute("--source", where)
     if path.is_file() and path.suffix != ".dsc" and not where.startswith("deb:"):
         return Source(name, "tarball", str(path), sum_.lower() or None)
     if mark:
@@ -173,7 +174,7 @@ def download(source: Source, to: Path) -> str:
         check_sum(to, source.sha256, source.where)
         return f"{source.where} was downloaded before: {to}\n"
     partial = to.with_name(to.name + ".part")
-    host = escape_controls(urllib.parse.urlsplit(source.where).netloc or source.where)
+    host = escape_controls(source.where.split("/")[2] or source.where)  # urlsplit refuses some of them
     hint = f"give the source yourself: --source {source.name}=TARBALL, a checkout's folder, or deb:PACKAGE"
     try:
         with (
@@ -187,9 +188,10 @@ def download(source: Source, to: Path) -> str:
     except urllib.error.HTTPError as error:
         raise MachineError(f"{host} answers {error.code} {error.reason} for {source.where}; {hint}") from None
     except http.client.IncompleteRead:
-        raise MachineError(f"the download of {source.where} was cut short; run the same command again") from None
-    except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
-        reason = escape_controls(str(getattr(error, "reason", error)))
+        raise MachineError(f"the download of {source.where} ended too early; run the same command again") from None
+    except (ValueError, urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
+        # ValueError: of a URL that is none, or of a redirection to one.
+        reason = escape_controls(str(getattr(error, "reason", error))) or type(error).__name__
         raise MachineError(f"cannot reach {host} ({reason}): is there a network? {hint}") from None
     found = check_sum(partial, source.sha256, source.where)
     partial.replace(to)

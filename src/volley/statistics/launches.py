@@ -177,6 +177,11 @@ def _group(launches: Sequence[int], medians: Mapping[int, float]) -> Group:
     return Group(median([medians[launch] for launch in launches]), tuple(sorted(launches)))
 
 
+def clear_gap(count: int) -> float:
+    """Return how many times as wide as either side a gap must be that splits so many launches."""
+    return 1 + 300 / count**2
+
+
 def _split(ordered: Sequence[int], medians: Mapping[int, float]) -> list[Sequence[int]]:
     count = len(ordered)
     if count < GROUPS_FROM:
@@ -184,7 +189,7 @@ def _split(ordered: Sequence[int], medians: Mapping[int, float]) -> list[Sequenc
     at = [math.log(medians[launch]) for launch in ordered]
     cut = max(range(SMALLEST_GROUP, count - SMALLEST_GROUP + 1), key=lambda place: at[place] - at[place - 1])
     gap, side = at[cut] - at[cut - 1], max(at[cut - 1] - at[0], at[-1] - at[cut])
-    if gap <= GROUPS_APART or gap <= (1 + 300 / count**2) * side:
+    if gap <= GROUPS_APART or gap <= clear_gap(count) * side:
         return [ordered]
     return [*_split(ordered[:cut], medians), *_split(ordered[cut:], medians)]
 

@@ -1,8 +1,15 @@
-"""Whether two runs of the same request differ, and where: one verdict over all of their results.
+"""How two runs compare: the ratio of each result with its interval, and one verdict over all results together.
 
-The launches of both runs are put together and dealt out again in every way.  If the runs do not differ, what they show
-is one of these deals like any other.  Each deal is judged by its largest statistic over all results, so the rate of
-false alarms holds for the whole sweep, however many results it has and however they hang together, which they do: a
+**The interval of a ratio** is over launches.  The launches of two runs have nothing to do with each other, so every
+launch of one is compared with every launch of the other: the median of these ratios is the estimate of Hodges and
+Lehmann, and two of them bound it (M. Hollander, D. A. Wolfe and E. Chicken, Nonparametric Statistical Methods, 3rd ed.,
+4.2 and 4.3; the interval is due to L. E. Moses).  Where launches were measured in pairs, the ratio is formed within
+each pair and has the interval of any other quantity (``statistics.launches``).
+
+**Whether a result changed** is decided for the whole sweep at once.  The launches of both runs are put together and
+dealt out again in every way; launches in pairs change places within their pairs.  If the runs do not differ, what they
+show is one of these deals like any other.  Each deal is judged by its largest statistic over all results, so the rate
+of false alarms holds for the whole sweep, however many results it has and however they hang together, which they do: a
 launch on a slow CPU is slow at every size (P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing, 1993;
 T. E. Nichols and A. P. Holmes, Nonparametric permutation tests for functional neuroimaging, Human Brain Mapping 15
 (2002) 1-25, on the largest statistic).
@@ -12,32 +19,45 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from operator import itemgetter
+from statistics import NormalDist
 from typing import Generic, TypeVar
 
-from volley.statistics.estimates import median
+from volley.statistics.estimates import CONFIDENCE, Estimate, Kind, median
+from volley.statistics.launches import of_observations
 
 Key = TypeVar("Key", bound=Hashable)
 Picker = Callable[[Sequence[float]], Sequence[float]]
 
 LEVEL = 0.005
-"""The largest probability of a deal that counts as a difference.  Runs that follow each other are minutes apart and the
+"""The largest probability of a deal that counts as a change.  Runs that follow each other are minutes apart and the
 machine drifts between them: at 0.05, one sweep in seven was called different on recorded launches, at 0.005 fewer than
 one in twenty (docs/method/coverage.md)."""
 
+PAIRED_LEVEL = 0.02
+"""The same for launches in pairs: drift changes both of a pair, and which of them came first was drawn, so the level
+need not pay for it."""
+
 SMALLEST = 0.01
-"""A difference of less than 1 % is not called one: two runs never agree in everything."""
+"""A change of less than 1 % is not called one: two runs never agree in everything."""
 
 MOST_DEALS = 1000
 """Of more ways to deal the launches out than this, so many are drawn: LEVEL is then known to within 0.002."""
 
-TRIMMED = 8
-"""One in so many launches of a run is left out at either end.  Of ten launches some are outliers: without trimming, a
-change of 5 % was found in 92 % of the sweeps whose intervals allowed it, with it in 96 %."""
+CLIPPED = 1.5
+"""Launches that lie further from the middle than this many times the quartiles do count as if they were there: of ten
+launches one or two are outliers (P. J. Huber, Robust Statistics, 1981).  Middle and quartiles are those of both runs
+together, so that every deal has the same launches; where one run has fewer launches, the quartiles become quantiles
+further out, so that the smaller run counts as one side."""
+
+EXACT_UNTIL = 1024
+"""With more ratios of launches than this, their ranks are those of a normal distribution: the exact ones take longer
+and differ by at most one."""
 
 SEED = 1
 """The draws are the same each time, and so is the verdict on the same records."""
@@ -48,101 +68,201 @@ class Difference(Generic[Key]):
     """How one result of the second run compares with that of the first."""
 
     key: Key
-    ratio: float
-    """Median over launches of the second run / that of the first."""
+    ratio: Estimate
+    """The second run / the first one, over launches.  ``ci``: 95 % confidence interval; ``range``: too few launches for
+    one; ``single``: one launch of each."""
     probability: float
     """The share of the deals in which some result of the sweep stands out as much as this one does."""
+    level: float
+    """The largest probability that counts as a change."""
 
     @property
-    def shown(self) -> bool:
-        """True where the runs differ in this result."""
-        return self.probability <= LEVEL and abs(self.ratio - 1) >= SMALLEST
+    def changed(self) -> bool:
+        """True where the runs differ in this result: over the whole sweep, in the interval, and by ``SMALLEST``."""
+        apart = self.ratio.kind == "ci" and not self.ratio.low <= 1 <= self.ratio.high
+        return apart and self.probability <= self.level and abs(self.ratio.median - 1) >= SMALLEST
+
+    @property
+    def shown_within(self) -> float:
+        """The smallest x for which the interval shows that the second run takes between 1 / (1 + x) and 1 + x times as
+        long as the first one; infinite without an interval.  Both one-sided tests of equivalence hold at 2.5 %
+        (D. J. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987) 657-680)."""
+        if self.ratio.kind != "ci":
+            return math.inf
+        return max(self.ratio.high, 1 / self.ratio.low) - 1
 
 
-def comparable(first: int, second: int) -> bool:
-    """Return whether so many launches can show a difference: 6 and 6 can, 5 and 5 cannot."""
+def can_decide(first: int, second: int, *, paired: bool = False) -> bool:
+    """Return whether so many launches can show a change: 6 and 6 can, 5 and 5 cannot; 7 pairs can, 6 cannot."""
+    if paired:
+        return 2.0 ** (1 - first) <= PAIRED_LEVEL
     alike = 2 if first == second else 1  # the two halves of a deal may change places
     return alike / math.comb(first + second, first) <= LEVEL
 
 
-def differences(first: Mapping[Key, Sequence[float]], second: Mapping[Key, Sequence[float]]) -> list[Difference[Key]]:
+def fewest_to_decide(*, paired: bool = False) -> int:
+    """Return the fewest launches of each run, or pairs, that can show a change."""
+    return next(count for count in range(2, 100) if can_decide(count, count, paired=paired))
+
+
+def differences(
+    first: Mapping[Key, Mapping[int, float]], second: Mapping[Key, Mapping[int, float]], *, paired: bool = False
+) -> list[Difference[Key]]:
     """Compare what both runs have, result by result.
 
-    Args:
-        first: positive medians of the launches by result, each in the order of the launches.
-        second: the same of the other run.  Results that some launch of a run lacks must be left out.
+    Results that were measured in different launches are separate sweeps: each has its part of the false alarms.
 
-    Raises:
-        ValueError: if results of one run have different numbers of launches.
+    Args:
+        first: positive medians by result and number of the launch.
+        second: the same of the other run.
+        paired: launches of the same number were measured together; others are left out.
     """
-    keys = [key for key in first if key in second]
-    if not keys:
-        return []
-    shapes = {(len(first[key]), len(second[key])) for key in keys}
-    if len(shapes) > 1:
-        raise ValueError("results have different numbers of launches")
-    ((here, _),) = shapes
-    columns = [_statistics([math.log(time) for time in (*first[key], *second[key])], here) for key in keys]
-    largest = sorted(max(column) for column in zip(*columns, strict=True))
-    return [
-        Difference(key, median(second[key]) / median(first[key]), _share_above(column[0], largest))
-        for key, column in zip(keys, columns, strict=True)
+    sweeps: dict[tuple[tuple[int, ...], ...], list[Key]] = {}
+    for key in (key for key in first if key in second):
+        here, there = (tuple(sorted(run[key])) for run in (first, second))
+        if paired:
+            here = there = tuple(launch for launch in here if launch in there)
+        if here:
+            sweeps.setdefault((here, there), []).append(key)
+    found: dict[Key, Difference[Key]] = {}
+    for (here, there), keys in sweeps.items():
+        columns = {
+            key: ([first[key][launch] for launch in here], [second[key][launch] for launch in there]) for key in keys
+        }
+        level = (PAIRED_LEVEL if paired else LEVEL) / len(sweeps)
+        probabilities = _probabilities(list(columns.values()), paired=paired)
+        for (key, (one, other)), probability in zip(columns.items(), probabilities, strict=True):
+            ratio = ratio_of_pairs(one, other) if paired else ratio_of(one, other)
+            found[key] = Difference(key, ratio, probability, level)
+    return [found[key] for key in first if key in found]
+
+
+# ----------------------------------------------------------------------------------------------------- the ratio
+
+
+def ratio_of(first: Sequence[float], second: Sequence[float]) -> Estimate:
+    """Return the second run / the first one, from launches that are independent of each other."""
+    ratios = sorted(math.log(other / one) for one in first for other in second)
+    rank = _bound(len(first), len(second))
+    low, high = (ratios[rank - 1], ratios[-rank]) if rank else (ratios[0], ratios[-1])
+    kind: Kind = "ci" if rank else "range" if len(ratios) > 1 else "single"
+    count = min(len(first), len(second))
+    return Estimate(math.exp(median(ratios)), math.exp(low), math.exp(high), count, kind)
+
+
+def ratio_of_pairs(first: Sequence[float], second: Sequence[float]) -> Estimate:
+    """Return the second run / the first one, from launches in pairs."""
+    ratios = [other / one for one, other in zip(first, second, strict=True)]
+    # The middle of the logarithms: then the ratio the other way round is the reciprocal, bounds and all.
+    return replace(of_observations(ratios), median=math.exp(median([math.log(ratio) for ratio in ratios])))
+
+
+@lru_cache(maxsize=256)
+def _bound(first: int, second: int) -> int:
+    """Return which of the sorted ratios, counted from either end, bounds their median with 95 %; 0 if none does.
+
+    It is the largest r with P(U < r) <= 2.5 % of the statistic of Mann and Whitney.
+    """
+    tail = (1 - CONFIDENCE) / 2
+    pairs = first * second
+    if pairs > EXACT_UNTIL:
+        spread = math.sqrt(pairs * (first + second + 1) / 12)
+        return math.floor(pairs / 2 + NormalDist().inv_cdf(tail) * spread)
+    # The ways to reach each value of U are the coefficients of the Gaussian binomial coefficient.
+    ways = [1] + [0] * pairs
+    for part in range(1, first + 1):
+        for value in range(pairs, second + part - 1, -1):
+            ways[value] -= ways[value - second - part]
+        for value in range(part, pairs + 1):
+            ways[value] += ways[value - part]
+    most = tail * math.comb(first + second, first)
+    below = 0
+    for rank, count in enumerate(ways):
+        below += count
+        if below > most:
+            return rank
+    return pairs
+
+
+# --------------------------------------------------------------------------------------------------- the verdict
+
+
+def _probabilities(columns: Sequence[tuple[Sequence[float], Sequence[float]]], *, paired: bool) -> list[float]:
+    """Return for each result the share of the deals whose largest statistic is at least that of the result."""
+    statistics = [
+        _of_pairs([math.log(other / one) for one, other in zip(first, second, strict=True)])
+        if paired
+        else _of_runs([math.log(time) for time in (*first, *second)], len(first))
+        for first, second in columns
     ]
+    largest = sorted(map(max, zip(*statistics, strict=True)))
+    return [_share_above(each[0], largest) for each in statistics]
+
+
+def _of_runs(times: Sequence[float], part: int) -> list[float]:
+    """Return the share of the spread that lies between the runs, of each deal; ``part`` times are of the first run.
+
+    For a fixed number of launches it rises with the square of Student's t.  The sum of all squares is the same in every
+    deal, so the sum over the first run says all.
+    """
+    ordered, side = sorted(times), min(part, len(times) - part) // 2
+    low, high = ordered[side], ordered[-1 - side]
+    values = _clipped([time - (low + high) / 2 for time in times], (high - low) / 2)
+    middle = sum(values) / len(values)
+    values = [value - middle for value in values]
+    scale = _sum_of_squares(values) * part * (len(values) - part) / len(values)
+    return [sum(deal(values)) ** 2 / scale for deal in deals(part, len(values))]
+
+
+def _of_pairs(ratios: Sequence[float]) -> list[float]:
+    """Return the same for logarithms of ratios within pairs: a deal changes the signs of some."""
+    values = _clipped(ratios, median([abs(ratio) for ratio in ratios]))
+    scale, total = _sum_of_squares(values) * len(values), sum(values)
+    return [(total - 2 * sum(flip(values))) ** 2 / scale for flip in _flips(len(values))]
+
+
+def _clipped(values: Sequence[float], usual: float) -> list[float]:
+    most = CLIPPED * usual or math.inf
+    return [max(-most, min(most, value)) for value in values]
+
+
+def _sum_of_squares(values: Iterable[float]) -> float:
+    """Return the sum of squares; equal times leave nothing but rounding, and a billionth of the time counts as none."""
+    return sum([value * value for value in values]) + 1e-18
 
 
 @lru_cache(maxsize=64)
-def _deals(part: int, whole: int) -> tuple[tuple[Picker, Picker], ...]:
-    """Ways to choose the launches of the first run and those of the second; the way they were comes first."""
+def deals(part: int, whole: int) -> tuple[Picker, ...]:
+    """Ways to choose the launches of the first run; the way they were comes first."""
     if math.comb(whole, part) <= MOST_DEALS:
-        chosen = list(combinations(range(whole), part))
+        return tuple(_picker(deal) for deal in combinations(range(whole), part))
+    draw = random.Random(SEED)  # noqa: S311  no secret
+    drawn = (draw.sample(range(whole), part) for _ in range(MOST_DEALS - 1))
+    return tuple(_picker(deal) for deal in (range(part), *drawn))
+
+
+@lru_cache(maxsize=64)
+def _flips(pairs: int) -> tuple[Picker, ...]:
+    """Ways to choose the pairs whose launches change places; the way they were comes first.
+
+    The first pair keeps its sign: all signs the other way round are the same deal.
+    """
+    ways = 1 << (pairs - 1)
+    if ways <= MOST_DEALS:
+        chosen: Iterable[int] = range(ways)
     else:
         draw = random.Random(SEED)  # noqa: S311  no secret
-        chosen = [tuple(range(part)), *(tuple(draw.sample(range(whole), part)) for _ in range(MOST_DEALS - 1))]
-    return tuple((_picker(deal), _picker(sorted({*range(whole)} - {*deal}))) for deal in chosen)
+        chosen = (0, *(draw.randrange(ways) for _ in range(MOST_DEALS - 1)))
+    return tuple(_picker([1 + place for place in range(pairs - 1) if way >> place & 1]) for way in chosen)
 
 
 def _picker(places: Sequence[int]) -> Picker:
     """A function that takes these places out of a list."""
-    if len(places) == 1:
-        return itemgetter(slice(places[0], places[0] + 1))
-    return itemgetter(*places)
-
-
-def _statistics(times: Sequence[float], part: int) -> list[float]:
-    """Return for each deal how far the runs are apart over the spread within them; ``part`` times are of the first.
-
-    It is Student's t without its sign, but for a constant factor; from ``TRIMMED`` launches on with trimmed means and
-    winsorised spreads, which an outlying launch does not move (K. K. Yuen, The two-sample trimmed t for unequal
-    population variances, Biometrika 61 (1974) 165-170).
-    """
-    middle = sum(times) / len(times)
-    off = [time - middle for time in times]
-    # Equal times leave nothing but rounding within the runs: a billionth of the time counts as none.
-    least = len(times) * 1e-18
-    found = []
-    for first, second in _deals(part, len(times)):
-        mean, spread, count = _trimmed(first(off))
-        other_mean, other_spread, other_count = _trimmed(second(off))
-        scale = (spread + other_spread) * (1 / count + 1 / other_count)
-        found.append(abs(mean - other_mean) / math.sqrt(max(scale, least)))
-    return found
-
-
-def _trimmed(values: Sequence[float]) -> tuple[float, float, int]:
-    """Trimmed mean, sum of squares of the winsorised values around their mean, and how many values were kept."""
-    cut = len(values) // TRIMMED
-    if not cut:
-        mean = sum(values) / len(values)
-        return mean, sum([(value - mean) ** 2 for value in values]), len(values)
-    ordered = sorted(values)
-    kept = ordered[cut:-cut]
-    total = sum(kept)
-    low, high = kept[0], kept[-1]
-    mean = (total + cut * (low + high)) / len(values)
-    squares = sum([(value - mean) ** 2 for value in kept]) + cut * ((low - mean) ** 2 + (high - mean) ** 2)
-    return total / len(kept), squares, len(kept)
+    if len(places) > 1:
+        return itemgetter(*places)
+    return itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
 
 
 def _share_above(value: float, ordered: Sequence[float]) -> float:
     """The share of values that are as large; deals that are equal but for rounding count as equal."""
-    return sum(each >= value * (1 - 1e-9) for each in ordered) / len(ordered)
+    return 1 - bisect_left(ordered, value * (1 - 1e-9)) / len(ordered)

@@ -18,8 +18,8 @@ COMMAND = Command(
     name="topo",
     help=(
         "Draw this machine: GPUs, NVLinks, PCIe switches, NUMA nodes, cores and network cards.\n\n"
-        "With a transport, the path of its message is drawn in colour. Without -o, a list and a matrix in words. "
-        "Nothing is measured, no job is started."
+        "With a transport, the path of its message is drawn in colour. Without -o, the machine is printed as a list "
+        "and a matrix. No job is started."
     ),
     options=(TopoOptions,),
     run=_run,

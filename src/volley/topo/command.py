@@ -19,7 +19,7 @@ DOCUMENT_VERSION = 2
 
 
 def run(options: TopoOptions) -> int:
-    """Do it; return the exit code.
+    """Run the command; return the exit code.
 
     Raises:
         UserError: if the options make no sense, or a file cannot be read or written.
@@ -50,14 +50,16 @@ def run(options: TopoOptions) -> int:
 
 
 def _check(options: TopoOptions) -> None:
-    """Refuse options that do not go together before anything is tried."""
+    """Refuse options that cannot be combined, before anything is tried."""
     if options.gpus is not None and options.transport is None:
-        raise UserError("--gpus chooses between which GPUs a message goes: name its --transport too, e.g. aware")
+        raise UserError("--gpus needs --transport: it chooses the GPUs of a message, e.g. --transport aware")
     if options.output is None:
         return
     if str(options.output) == "-":
         if options.json:
-            raise UserError("-o - and --json both want standard output: give the picture a file, e.g. -o topo.svg")
+            raise UserError(
+                "-o - and --json both write to standard output: write the picture to a file, e.g. -o topo.svg"
+            )
     elif options.output.suffix.lower() != ".svg":
         raise UserError(f"-o: the picture is SVG: name it {escape_controls(options.output.stem)}.svg")
 

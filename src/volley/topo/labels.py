@@ -1,4 +1,4 @@
-"""What picture and page call things.  Everything that a machine said is escaped here."""
+"""The labels of picture and page.  This module escapes all text that comes from a machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def nic_labels(nic: Nic) -> tuple[str, ...]:
 
 
 def nvlink_label(topology: Topology) -> str:
-    """``NVLink 2.0``, or ``NVLink`` where the versions differ or are not known."""
+    """``NVLink 2.0``, or ``NVLink`` if the versions differ or are unknown."""
     versions = {links.version for links in topology.nvlinks}
     version = versions.pop() if len(versions) == 1 else None
     return f"NVLink {escape_controls(version)}" if version else "NVLink"
@@ -53,7 +53,7 @@ def pcie_label(topology: Topology) -> str:
 
 
 def peer_label(topology: Topology) -> str:
-    """Say which GPUs can access each other's memory; nothing where it is not known or there are no two."""
+    """Say which GPUs can access each other's memory; an empty text if that is unknown or there are no two GPUs."""
     pairs = list(combinations([gpu.number for gpu in topology.gpus], 2))
     if topology.peers is None or not pairs:
         return ""

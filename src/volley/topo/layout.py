@@ -1,4 +1,4 @@
-"""Where everything stands: a topology laid out on a drawing, top to bottom from processors to NVSwitches.
+"""The layout of a drawing: positions of all parts, top to bottom from processors to NVSwitches.
 
 Each NUMA node has a column.  Below its processor hang PCIe switches, below these GPUs and network cards, each under
 its parent, so every PCIe link is a vertical line.  NVLinks between two GPUs run in lanes below them.

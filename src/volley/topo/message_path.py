@@ -1,4 +1,4 @@
-"""The path of a message from one GPU to another in a transport, as far as the hardware decides it."""
+"""The path of a message from one GPU to another, for each transport, derived from the hardware."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRANSPORTS = {
     "device": "a kernel stores into the peer's memory",
     "nccl": "ncclSend, ncclRecv",
 }
-"""What moves the bytes of each transport to where MPI or the other GPU has them."""
+"""How each transport moves the bytes from a GPU."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class MessagePath:
         if self.transport != "aware":
             return ""
         if len(self.hops) > 1:
-            return "these two have no peer access: MPI has to go through the host"
-        return "this is what the hardware allows; volley doctor finds out whether this machine's MPI uses it"
+            return "these GPUs have no peer access: MPI must copy through the host"
+        return "the hardware allows this path; volley doctor tests whether MPI uses it"
 
 
 def path_of(topology: Topology, transport: str, numbers: Sequence[int] | None) -> MessagePath:
@@ -133,7 +133,7 @@ def _pair(topology: Topology, transport: str, numbers: Sequence[int] | None) -> 
         raise MachineError(f"{transport} needs two GPUs, and there is {have}; leave --transport out to draw the rest")
     chosen = known[:2] if numbers is None else numbers
     if len(chosen) != 2 or len(set(chosen)) != 2:
-        raise UserError("--gpus: a message goes from one GPU to another: write two numbers, e.g. 0,1")
+        raise UserError("--gpus needs two different GPUs, e.g. --gpus 0,1")
     one, other = (topology.gpu(number) for number in chosen)
     if one is None or other is None:
         missing = next(number for number in chosen if number not in known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from volley.run import readers
+from volley.run import option_values
 from volley.run.commandline import Options, flag, option
 from volley.run.options import OUTPUT, WHAT
 
@@ -17,24 +17,24 @@ class TopoOptions(Options):
     transport: str | None = option(
         "--transport",
         "-t",
-        read=readers.text,
+        read=option_values.text,
         metavar="NAME",
         panel=WHAT,
         help="Draw the path of a message in this transport, e.g. staged/pageable, aware or peer.",
     )
     gpus: tuple[int, ...] | None = option(
-        read=readers.numbers,
+        read=option_values.numbers,
         shown="the first two",
         metavar="N,N",
         panel=WHAT,
-        help="The two GPUs, sender first, under CUDA's numbers.",
+        help="The two GPUs by CUDA's numbers, the sender first.",
     )
     source: str | None = option(
         "--from",
-        read=readers.text,
+        read=option_values.text,
         metavar="FILE",
         panel=WHAT,
-        help="Draw the machine whose facts volley doctor --capture kept; - is standard input.",
+        help="Draw the machine whose facts volley doctor --capture saved; - is standard input.",
     )
     output: Path | None = option(
         "--output",
@@ -42,6 +42,6 @@ class TopoOptions(Options):
         read=lambda _, words: Path(words[-1]),
         metavar="FILE",
         panel=OUTPUT,
-        help="Write the picture here, as SVG; - prints it.",
+        help="Write the picture to this SVG file; - prints it.",
     )
-    json: bool = flag(panel=OUTPUT, help="Print what is drawn as one JSON document.")
+    json: bool = flag(panel=OUTPUT, help="Print the topology as one JSON document.")

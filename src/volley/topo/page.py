@@ -1,4 +1,4 @@
-"""The machine for a terminal: what hangs where, as a list, and how each pair is joined, as a matrix."""
+"""The machine on a terminal: a list of its devices, and a matrix of the links between them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _branch(topology: Topology, branch: Branch, indent: str) -> Iterator[str]:
 
 
 def _matrix(topology: Topology) -> Iterator[str]:
-    """Yield a row a device and, below, what the cells mean."""
+    """Yield one row for each device, then the meaning of the cells."""
     devices = topology.devices
     names = [
         f"GPU {each.number}" if isinstance(each, PlacedGpu) else nic_labels(each)[0].partition(",")[0]
@@ -77,7 +77,7 @@ def _row(name: str, cells: Sequence[str], first: int, widths: Sequence[int]) -> 
 
 
 def _cell(topology: Topology, one: PlacedGpu | Nic, other: PlacedGpu | Nic) -> str:
-    """Say how two devices are joined, by the best that joins them."""
+    """Return the best link between two devices."""
     if one is other:
         return "-"
     star = ""

@@ -1,4 +1,4 @@
-"""What is drawn: processors, GPUs, network cards and what joins them, as the facts describe it.  Pure functions."""
+"""The topology of a machine: processors, GPUs, network cards and their links, computed from facts by pure functions."""
 
 # B/s keeps its capital letter in names.
 # ruff: noqa: N815
@@ -127,7 +127,7 @@ class Topology:
         return next((gpu for gpu in self.gpus if gpu.number == number), None)
 
     def reaches(self, one: int, other: int) -> bool | None:
-        """Tell whether one GPU can access the other's memory and back; ``None``: not known."""
+        """Return whether two GPUs can access each other's memory; ``None``: not known."""
         if self.peers is None:
             return None
         order = [gpu.number for gpu in self.gpus]
@@ -175,14 +175,14 @@ def topology_of(facts: Facts) -> Topology:
 
 def _remarks(facts: Facts, gpus: Sequence[PlacedGpu], places: Mapping[str, PciPlace]) -> Iterator[str]:
     if not gpus:
-        yield "there is no GPU that CUDA, NVML or the PCI bus shows"
+        yield "neither CUDA, NVML nor the PCI bus shows a GPU"
     elif facts.cuda.value is None or not facts.cuda.value.devices:
-        yield "CUDA shows no device: who reaches whose memory is not known"
+        yield "CUDA shows no device: peer access is unknown"
     unseen = sum(place.kind == "gpu" for place in places.values()) - len({gpu.address for gpu in gpus})
     if gpus and unseen > 0:
         yield f"{count(unseen, 'GPU')} on the PCI bus not shown by CUDA"
     if facts.nvml.value is None and gpus:
-        yield f"NVML said nothing, so NVLinks are missing ({facts.nvml.error or facts.nvml.skipped})"
+        yield f"NVML does not answer, so NVLinks are missing ({facts.nvml.error or facts.nvml.skipped})"
     if facts.topology.value is None:
         yield f"cores and PCIe switches are missing ({facts.topology.error or facts.topology.skipped})"
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gpu/copy.cuh"
-#include "gpu/launch.cuh"
-#include "jacobi/device/layout.hpp"
+#include "gpu/kernel_launch.cuh"
+#include "jacobi/device/field_layout.hpp"
 #include "jacobi/point_hash.hpp"
 
 namespace volley::jacobi {

@@ -17,7 +17,7 @@
 
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
-#include "gpu/launch.cuh"
+#include "gpu/kernel_launch.cuh"
 #include "jacobi/device/device_field.cuh"
 #include "jacobi/device/edge_sweep.cuh"
 #include "jacobi/device/stopwatch.cuh"

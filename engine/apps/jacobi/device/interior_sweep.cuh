@@ -15,7 +15,7 @@
 #include <type_traits>
 
 #include "gpu/kernels/flag.cuh"
-#include "jacobi/device/layout.hpp"
+#include "jacobi/device/field_layout.hpp"
 #include "jacobi/grid.hpp"
 #include "jacobi/sweep.hpp"
 

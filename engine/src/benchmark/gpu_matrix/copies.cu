@@ -10,8 +10,8 @@
 #include "benchmark/gpu_matrix/stream_blocker.cuh"
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
+#include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/copy.cuh"
-#include "gpu/launch.cuh"
 #include "host/placement.hpp"
 
 namespace volley::gpu_matrix {

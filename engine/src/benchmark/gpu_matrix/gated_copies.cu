@@ -26,8 +26,8 @@ class GatedCopies final : public RoutedLink {
   void disarm() override {
     if (enqueues_) let_go();
     if (!blocker().expired()) return;
-    throw HungError("enqueueing small copies did not come to its end within " +
-                    std::to_string(static_cast<int>(timeout_.count())) + " s");
+    throw HungError("enqueueing small copies did not end within " + std::to_string(static_cast<int>(timeout_.count())) +
+                    " s");
   }
 
  private:

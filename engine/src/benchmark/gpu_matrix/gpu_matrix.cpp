@@ -9,7 +9,7 @@
 #include "benchmark/benchmark.hpp"
 #include "benchmark/gpu_matrix/gpu_set.hpp"
 #include "benchmark/series_record.hpp"
-#include "group/facts.hpp"
+#include "group/run_record.hpp"
 #include "measure/sampler.hpp"
 
 namespace volley::gpu_matrix {
@@ -25,14 +25,14 @@ constexpr std::uint64_t most_enqueued_quick = 40;
 // Messages are many times as large as a cache of a GPU: where a window takes longer than this, one stands for the one
 // that would warm the next.
 constexpr SamplingLimits usual_limits{.lasting_exchange_s = 8e-3};
-// For an answer as soon as the CUDA sample has one: six samples of most cells.
+// For an answer as soon as the CUDA sample has one.
 constexpr SamplingLimits quick_limits{.sample_s = 0.2e-3,
                                       .empty_samples = 9,
                                       .visit_s = 0,
                                       .calibration_s = 0,
                                       .calibration_batches = 2,
                                       .lasting_exchange_s = 0.2e-3};
-// A GPU that was stuck with so many others is left alone.
+// A GPU that hung with this many others is not measured any more.
 constexpr std::size_t most_stuck = 2;
 // Links are given up before the watchdog ends the process.
 constexpr double most_timeout_s = 10;
@@ -159,9 +159,10 @@ class Measurement {
     if (!lost_.empty()) return CellOutcome{"skipped", lost_};
     for (const int end : {first, second}) {
       if (stuck_[end].size() < most_stuck) continue;
-      return CellOutcome{"skipped", "one of the two GPUs was stuck with several others before"};
+      return CellOutcome{"skipped", "one of these two hung with several others in earlier cells"};
     }
-    if (stuck_[first].contains(second)) return CellOutcome{"skipped", "the two were stuck before"};
+    if (stuck_[first].contains(second))
+      return CellOutcome{"skipped", "a copy or kernel between these two hung in an earlier cell"};
     return std::nullopt;
   }
 
@@ -256,7 +257,7 @@ class GpuMatrix final : public Benchmark {
     options.names("sections", options_.sections, "a section's name");
     options.list("gpus", options_.gpus, "the number of a GPU",
                  [](const Json& v) { return v.is_number_integer() && v >= 0 && v <= std::numeric_limits<int>::max(); });
-    options.integer("largest_bytes", options_.largest_bytes, std::uint64_t{64} << 10);
+    options.integer("largest_bytes", options_.largest_bytes, std::uint64_t{64} << 10, std::uint64_t{1} << 62);
     options.boolean("quick", options_.quick);
     options.boolean("samples", options_.samples);
     if (plan.world_size != 1) {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t page_bytes = 4096;
 // What the small sections take at most, and a plan asks for at least.
 constexpr std::uint64_t least_bytes = std::uint64_t{64} << 10;
-// Around a message of device memory (gpu/memory.cu).
+// Around a message of device memory (gpu/device_memory.cu).
 constexpr std::uint64_t around_bytes = gpu::overhead_bytes_per_buffer;
 constexpr std::uint64_t buffers_of_a_gpu = 4;
 
@@ -61,7 +61,7 @@ class CudaGpuSet final : public GpuSet {
     access_.assign(gpus_.size(), std::vector<bool>(gpus_.size(), false));
   }
 
-  // What a stuck link may still be using is not freed: that would wait for it.
+  // What a hung link may still use is not freed: freeing would wait for the link.
   ~CudaGpuSet() override {
     if (!stuck_) return;
     for (auto& each : gpus_) static_cast<void>(each.release());

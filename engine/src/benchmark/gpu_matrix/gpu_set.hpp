@@ -1,5 +1,5 @@
 // The GPUs of this machine as one process has them, and the links between them: endpoints of one process, with no MPI
-// between. The .cu files beside this one answer where the build has CUDA, absent.cpp where it has not.
+// between. The .cu files beside this one answer where the build has CUDA, without_cuda.cpp where it has not.
 #pragma once
 
 #include <chrono>
@@ -50,7 +50,7 @@ class GpuSet {
   // What makes CUDA useless for the rest of this process; empty while it works.
   [[nodiscard]] virtual std::string lost() = 0;
 
-  // After a link was stuck: its streams are left behind, and the two ends get others.
+  // After a link hung: its streams are abandoned, and both ends get new ones.
   virtual void renew(int first, int second) = 0;
 };
 

@@ -5,9 +5,9 @@
 #include "benchmark/gpu_matrix/routes.cuh"
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
+#include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/copy.cuh"
 #include "gpu/kernels/poll.cuh"
-#include "gpu/launch.cuh"
 
 namespace volley::gpu_matrix {
 

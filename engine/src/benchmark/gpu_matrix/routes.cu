@@ -12,7 +12,7 @@ void await(const gpu::Stream& cuda_stream, Seconds timeout) {
   while (cuda_stream.busy()) {
     if (seconds_since(begun) < timeout.count()) continue;
     throw HungError("no progress for " + std::to_string(static_cast<int>(timeout.count())) +
-                    " s: a copy or a kernel between the two does not come to its end");
+                    " s: a copy or a kernel of this cell did not end");
   }
 }
 

@@ -1,7 +1,7 @@
 #include "benchmark/gpu_matrix/stream_blocker.cuh"
 
+#include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/poll.cuh"
-#include "gpu/launch.cuh"
 
 namespace volley::gpu_matrix {
 

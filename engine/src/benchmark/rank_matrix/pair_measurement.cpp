@@ -2,7 +2,7 @@
 
 #include "benchmark/series_record.hpp"
 #include "measure/sampler.hpp"
-#include "mpi/text.hpp"
+#include "mpi/collectives.hpp"
 
 namespace volley {
 

@@ -8,7 +8,7 @@
 #include "benchmark/window_options.hpp"
 #include "group/backoff_wait.hpp"
 #include "group/round_robin.hpp"
-#include "mpi/text.hpp"
+#include "mpi/collectives.hpp"
 
 namespace volley {
 
@@ -73,6 +73,7 @@ void conduct(Work& work) {
   const auto pairs = pairs_of(work);
   MatrixWriter rows(work.run, work.options, work.cases);
   for (int repeat = 0; repeat < work.options.repeats; ++repeat) {
+    if (repeat > 0 && budget_used(work.run.plan, work.run.records)) break;  // every pair has its cells already
     for (const auto& ends : pairs) rows.expect(ends[0]);
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       // Another pair goes first in every repeat: a drift of the machine meets all alike.
@@ -154,7 +155,8 @@ void round_robin(Work& work) {
   const auto halves = halves_of(work);
   const int size = work.context.size;
   MatrixWriter rows(work.run, work.options, work.cases);  // stays empty on every rank but the first
-  for (int repeat = 0; repeat < work.options.repeats; ++repeat) {
+  bool over = false;
+  for (int repeat = 0; repeat < work.options.repeats && !over; ++repeat) {
     if (work.context.rank == 0) {
       for (const auto& half : halves) {
         for (int rank = 0; rank < size; ++rank) {
@@ -164,7 +166,7 @@ void round_robin(Work& work) {
     }
     for (const auto& half : halves) {
       const bool mine_to_say = work.context.rank == 0 && budget_used(work.run.plan, work.run.records);
-      const bool over = mpi::broadcast_value(mine_to_say, 0, work.context.world.get());
+      over = mpi::broadcast_value(mine_to_say, 0, work.context.world.get());
       const Json mine = over ? Json() : measure_half(work, half.ends(size, work.context.rank));
       collect(work, half, repeat, mine, over, rows);
     }

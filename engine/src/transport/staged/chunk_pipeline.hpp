@@ -98,19 +98,19 @@ class ChunkPipeline {
     bytes_ = bytes;
     layout_ = layout;
     chunks_ = (bytes + layout.chunk_bytes - 1) / layout.chunk_bytes;
-    out_.first = out_.wanted;
-    in_.first = in_.wanted;
+    out_.first = out_.run = out_.wanted;
+    in_.first = in_.run = in_.wanted;
     carrier_.prepare(layout);
     copies_.prepare(layout.slots);
   }
 
-  // One more message is to leave from, or to arrive at, the view. All messages until the next run() share the view.
+  // One more message is to leave from, or to arrive at, the view. Those until the next run() are `view.stride` apart.
   void add_send(const View& view) {
-    send_ = view.send;
+    if (out_.wanted == out_.run) send_ = view;
     out_.wanted += chunks_;
   }
   void add_recv(const View& view) {
-    recv_ = view.recv;
+    if (in_.wanted == in_.run) recv_ = view;
     in_.wanted += chunks_;
   }
 
@@ -123,6 +123,8 @@ class ChunkPipeline {
       if (!sent && !received) spin.wait();
     }
     copies_.settle();
+    out_.run = out_.wanted;
+    in_.run = in_.wanted;
   }
 
   // Until every slot is free again: what was sent has arrived.
@@ -137,6 +139,7 @@ class ChunkPipeline {
   // Chunks of one direction, counted from the start of time; each count follows the one before it.
   struct Progress {
     std::uint64_t first = 0;     // of the messages of the present size
+    std::uint64_t run = 0;       // of the messages of this run
     std::uint64_t wanted = 0;    // asked for
     std::uint64_t expected = 0;  // in: announced to the carrier
     std::uint64_t begun = 0;     // the copy from or to the device was begun
@@ -147,6 +150,7 @@ class ChunkPipeline {
 
   struct Chunk {
     std::uint64_t slot;
+    std::uint64_t message;  // of this run
     std::size_t offset;
     std::size_t bytes;
   };
@@ -154,7 +158,8 @@ class ChunkPipeline {
   [[nodiscard]] Chunk chunk(const Progress& progress, std::uint64_t number) const {
     const std::uint64_t since = number - progress.first;
     const std::size_t offset = since % chunks_ * layout_.chunk_bytes;
-    return {since % layout_.slots, offset, std::min(layout_.chunk_bytes, bytes_ - offset)};
+    const std::uint64_t message = (number - progress.run) / chunks_;
+    return {since % layout_.slots, message, offset, std::min(layout_.chunk_bytes, bytes_ - offset)};
   }
 
   [[nodiscard]] bool everything_left() const {
@@ -171,7 +176,8 @@ class ChunkPipeline {
     }
     if (out_.begun < out_.wanted && out_.begun - out_.cleared < layout_.slots) {
       const Chunk next = chunk(out_, out_.begun++);
-      copies_.begin_out(next.slot, carrier_.out_slot(next.slot), send_ + next.offset, next.bytes);
+      copies_.begin_out(next.slot, carrier_.out_slot(next.slot), send_.message(next.message).send + next.offset,
+                        next.bytes);
     }
     return out_.steps() != before;
   }
@@ -186,7 +192,8 @@ class ChunkPipeline {
     if (in_.begun < in_.expected) {
       const Chunk next = chunk(in_, in_.begun);
       if (carrier_.arrived(in_.begun, next.slot)) {
-        copies_.begin_in(next.slot, recv_ + next.offset, carrier_.in_slot(next.slot), next.bytes);
+        copies_.begin_in(next.slot, recv_.message(next.message).recv + next.offset, carrier_.in_slot(next.slot),
+                         next.bytes);
         ++in_.begun;
       }
     }
@@ -204,8 +211,8 @@ class ChunkPipeline {
   ChunkLayout layout_;
   Progress out_;
   Progress in_;
-  std::byte* send_ = nullptr;
-  std::byte* recv_ = nullptr;
+  View send_;  // of the first message of this run
+  View recv_;
 };
 
 }  // namespace volley

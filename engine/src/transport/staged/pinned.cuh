@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/buffers.cuh"
-#include "transport/staged/whole.cuh"
+#include "transport/staged/whole_messages.cuh"
 
 namespace volley {
 

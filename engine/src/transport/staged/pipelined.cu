@@ -4,7 +4,7 @@
 
 #include "gpu/buffers.cuh"
 #include "transport/mpi_channel.hpp"
-#include "transport/staged/chunked.cuh"
+#include "transport/staged/chunked_messages.cuh"
 #include "transport/staged/mpi_chunks.hpp"
 
 namespace volley {

@@ -5,7 +5,7 @@
 
 #include "gpu/buffers.cuh"
 #include "transport/pair_segment.hpp"
-#include "transport/staged/chunked.cuh"
+#include "transport/staged/chunked_messages.cuh"
 #include "transport/staged/segment_chunks.hpp"
 
 namespace volley {

@@ -1,17 +1,17 @@
-"""The matrices between GPUs: one process has all GPUs of this machine."""
+"""The matrices between GPUs: one process uses all GPUs of this machine."""
 
 from __future__ import annotations
 
 import os
 
 from volley.benchmarks.gpu_matrix.options import FORMATS, HINT, GpuMatrixOptions
-from volley.machine.driver import has_driver
+from volley.machine.nvidia_driver import has_driver
 from volley.run.benchmark import Benchmark
 from volley.run.inside_launcher import rank_info
 
 
 def suits() -> bool:
-    """Tell whether ``volley matrix`` is about GPUs here: there is a driver, and this is not one of several ranks."""
+    """Return whether ``volley matrix`` measures GPUs: there is a driver, and this is not one of several ranks."""
     info = rank_info(os.environ)
     return (info is None or info.size == 1) and has_driver()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from volley.benchmarks.gpu_matrix.results import GpuMatrixCase, GpuMatrixResults
-from volley.benchmarks.matrix.comparable import Pair
+from volley.benchmarks.shared.matrix.comparable_pairs import Pair
 from volley.run.records import Device
 from volley.text import count, escape_controls
 

@@ -7,11 +7,11 @@ import msgspec
 from volley.benchmarks.gpu_matrix.options import HINT, GpuMatrixOptions
 from volley.benchmarks.gpu_matrix.records import GpuMatrixPlan
 from volley.errors import MachineError
-from volley.machine.driver import has_driver
+from volley.machine.nvidia_driver import has_driver
 from volley.run.jobs import Jobs, Site, launches, make_plan
 
 QUICK_POINT_TIME_S = 0.002
-"""The longest time a cell if the CUDA sample's report is asked for: it says soon what it has."""
+"""The longest time for a cell with ``--format cuda-samples``: the sample, too, is quick."""
 
 
 def jobs(options: GpuMatrixOptions, site: Site) -> Jobs:
@@ -28,7 +28,7 @@ def jobs(options: GpuMatrixOptions, site: Site) -> Jobs:
     )
     plan = make_plan("gpu_matrix", part, job=options.job, sampling=options.sampling)
     if quick and "point_time" not in options.sampling.given:
-        sampling = msgspec.structs.replace(plan.sampling, point_time_s=QUICK_POINT_TIME_S)
+        sampling = msgspec.structs.replace(plan.sampling, point_time_s=QUICK_POINT_TIME_S, min_visits=1)
         plan = msgspec.structs.replace(plan, sampling=sampling)
-    # NVML and CUDA wait for each other in the driver: a quick answer comes without an account of the GPUs.
+    # NVML and CUDA block each other in the driver, so a quick report does without NVML's facts about the GPUs.
     return Jobs(launches(plan, options.job), hardware=not quick)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from volley.errors import UserError
-from volley.run import readers
+from volley.run import option_values
 from volley.run.commandline import Options, flag, group, option
 from volley.run.options import OUTPUT, WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.text import join_words
@@ -15,16 +15,16 @@ CUDA_SAMPLES = "cuda-samples"
 FORMATS = {CUDA_SAMPLES: "the report of the CUDA sample p2pBandwidthLatencyTest"}
 
 HINT = "volley matrix --transport host measures between ranks"
-"""What to do where there are no GPUs."""
+"""The alternative on a machine without GPUs."""
 
 POINT_TIME_S = 0.1
-"""A cell has large messages or little noise: this is where an interval of 1 % is reached or never."""
+"""Cells have large messages or little noise: within this time they reach an interval of 1 %, or they never do."""
 
 SECTIONS = (
     "host-to-gpu", "gpu-to-host", "uni/off", "bi/off", "completion/off", "issue/off", "enqueue/off", "uni", "uni/read",
     "bi", "uni/kernel", "uni/kernel-read", "bi/kernel", "completion", "issue", "enqueue", "store", "load",
 )  # fmt: skip
-"""The engine's sections, in its order; docs/method says what each one is."""
+"""The engine's sections, in its order; docs/method describes each one."""
 
 TESTS = ("corrupt", "hang")
 """Sections that break one pair on purpose; they run only if they are named."""
@@ -39,7 +39,7 @@ USUAL = tuple(name for name in SECTIONS if not name.startswith(("issue", "enqueu
 
 
 def _sections(option_name: str, words: Sequence[str]) -> tuple[str, ...]:
-    named = readers.names(option_name, words)
+    named = option_values.names(option_name, words)
     chosen = dict.fromkeys(each for name in named for each in (SECTIONS if name == "all" else (name,)))
     for name in chosen:
         if name not in SECTIONS and name not in TESTS:
@@ -49,7 +49,7 @@ def _sections(option_name: str, words: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuMatrixOptions(Options):
-    """What is measured between GPUs, and how."""
+    """The measurement between GPUs."""
 
     section: tuple[str, ...] = option(
         read=_sections,
@@ -84,7 +84,7 @@ class GpuMatrixOptions(Options):
 
     @property
     def as_the_sample(self) -> bool:
-        """The report of the CUDA sample is asked for: its sections, as soon as the sample has them."""
+        """True for the report of the CUDA sample: its sections, in about the time that the sample takes."""
         return self.output.format == CUDA_SAMPLES
 
     @property

@@ -1,4 +1,4 @@
-"""Matrices between GPUs, for people and for programs."""
+"""The reports of matrices between GPUs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from volley.benchmarks.gpu_matrix import cuda_samples
 from volley.benchmarks.gpu_matrix.options import HINT
 from volley.benchmarks.gpu_matrix.results import HOST, WITHIN, GpuMatrixCase, GpuMatrixResults
-from volley.benchmarks.matrix import page as common
-from volley.benchmarks.matrix.comparable import Pair
+from volley.benchmarks.shared.matrix import page as common
+from volley.benchmarks.shared.matrix.comparable_pairs import Pair
 from volley.report.model import Cell, Column, Data, Note, Report, Style, Table
-from volley.run import notes
+from volley.run import report_parts
 from volley.text import join_words
 from volley.units import format_size
 
@@ -42,28 +42,33 @@ FORMATS = {"cuda-samples": cuda_samples.render}
 
 
 def reports(results: Sequence[GpuMatrixResults]) -> list[Report]:
-    return [
-        Report(
-            heading=_heading(each),
-            tables=list(_tables(each.cases)),
-            notes=common.notes_of(each.series, each.cases, _names, _missing(each), _findings),
-            data=Data(_COLUMNS, [_data(case, pair) for case in each.cases for pair in sorted(case.cells)]),
-            runs=each.series.describe_runs(),
-            extra={
-                "gpus": [{"number": each.numbers[device.uuid], "device": device} for device in each.devices],
-                "no_peer_access": each.unreachable,
-            },
-        )
-        for each in results
-    ]
+    return [_report(each) for each in results]
+
+
+def _report(results: GpuMatrixResults) -> Report:
+    cases, tables = results.cases, list(_tables(results.cases))
+    notes = common.notes_of(results.series, cases, _names, _missing(results), _findings)
+    return Report(
+        heading=_heading(results),
+        tables=tables,
+        notes=notes,
+        overview=common.screen(cases, tables[0], notes),
+        charts=[common.heat_map(case, *_axes(case), _end) for case in cases if len(case.cells) > 1],
+        data=Data(_COLUMNS, [_data(case, pair) for case in cases for pair in sorted(case.cells)]),
+        runs=results.series.describe_runs(),
+        extra={
+            "gpus": [{"number": results.numbers[device.uuid], "device": device} for device in results.devices],
+            "no_peer_access": results.unreachable,
+        },
+    )
 
 
 def _heading(results: GpuMatrixResults) -> list[str]:
-    """One process has all GPUs, and no message goes through MPI: the GPUs take the place of the ranks.
+    """Return the heading.  One process uses all GPUs without MPI, so it lists GPUs instead of ranks.
 
-    Each has its number: ``GPU 0: NVIDIA H200 GPU-… (CUDA's 1)``.
+    A line for each GPU: ``GPU 0: NVIDIA H200 GPU-… (CUDA's 1)``.
     """
-    lines = notes.heading(results.series, "matrix, one process with all GPUs")
+    lines = report_parts.heading(results.series, "matrix, one process with all GPUs")
     run = results.series.run
     if run is None:
         return lines
@@ -79,7 +84,8 @@ def _heading(results: GpuMatrixResults) -> list[str]:
 
 
 def _tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
-    """Put sections with one unit and the same rows side by side."""
+    """Put sections with one unit and the same rows side by side, below the summary of all."""
+    yield common.summary(cases, without=WITHIN)
     for title, with_host, unit in (
         ("bandwidth in GB/s", False, "GB/s"),
         ("latency in µs", False, "µs"),
@@ -91,15 +97,15 @@ def _tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
             columns = [Column(str(second), digits=3, group=case.name) for case in these for second in case.seconds]
             yield Table(
                 columns=[Column("" if with_host else "GPU"), *columns],
-                rows=[["host" if first == HOST else str(first), *_row(these, first)] for first in firsts],
+                rows=[[_end(first), *_row(these, first)] for first in firsts],
                 title=title,
-                legend=[*(line for case in these for line in _kind_lines(case)), _legend(these)],
+                legend=[_legend(these)],
                 colors=_COLORS,
             )
 
 
 def _row(cases: Sequence[GpuMatrixCase], first: int) -> Iterator[Cell]:
-    """The colour of a number repeats how the pair compares with the best pair of its matrix."""
+    """Yield the cells of a row; a colour shows the share of the best pair of the matrix."""
     for case in cases:
         best_s = min((time_s for pair, time_s in case.times.items() if pair[0] != pair[1]), default=0.0)
         for second in case.seconds:
@@ -108,17 +114,16 @@ def _row(cases: Sequence[GpuMatrixCase], first: int) -> Iterator[Cell]:
             yield common.shown_cell(case, (first, second), "dim" if first == second else style)
 
 
-def _kind_lines(case: GpuMatrixCase) -> Iterator[str]:
-    """One line a kind of pairs, with its share of the line rate."""
-    rates = {case.kinds[pair]: rate.describe() for pair, rate in case.line_rates.items()}
-    both = "twice " if case.direction == "bi" else ""
-    for kind in dict.fromkeys(case.kinds.values()):
-        if kind != WITHIN:
-            yield from common.kind_line(case.name, case, kind, f"{both}the line rate of {rates.get(kind)}")
+def _axes(case: GpuMatrixCase) -> tuple[str, str]:
+    return ("GPU that drives", "other GPU") if case.row.ends == "gpus" else ("", "GPU")
+
+
+def _end(number: int) -> str:
+    return "host" if number == HOST else str(number)
 
 
 def _legend(cases: Sequence[GpuMatrixCase]) -> str:
-    """Say what rows and columns are, and what the numbers are of."""
+    """Explain rows, columns and numbers."""
     parts = []
     if cases[0].row.ends == "gpus":
         parts.append("rows: the GPU that drives, columns: the other one; diagonal: within one GPU")
@@ -140,7 +145,7 @@ def _legend(cases: Sequence[GpuMatrixCase]) -> str:
 
 
 def _missing(results: GpuMatrixResults) -> Iterator[Note]:
-    """Say which GPUs, pairs and facts are missing."""
+    """Report missing GPUs, pairs and facts."""
     for reason in results.reasons:
         yield Note("missing", f"no GPU can be used: {reason}; {HINT}")
     if len(results.devices) == 1:
@@ -150,7 +155,7 @@ def _missing(results: GpuMatrixResults) -> Iterator[Note]:
             what = "one GPU: there are no pairs, and all matrices are 1 × 1"
         yield Note("missing", what)
     if None in results.access.values():
-        yield Note("missing", "the record of the GPUs does not say for every pair whether peer access is possible")
+        yield Note("missing", "the record does not say for every pair of GPUs whether peer access is possible")
     if results.unreachable:
         pairs = common.few_or_count(results.unreachable, _names)
         yield Note(

@@ -1,4 +1,4 @@
-"""How far the matrices between GPUs are."""
+"""The progress of matrices between GPUs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from volley.benchmarks.gpu_matrix.options import WITH_HOST
 from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixRow
-from volley.benchmarks.matrix.page import row_in_short
+from volley.benchmarks.shared.matrix.page import row_in_short
 from volley.run.forecast import Forecast, StepForecast
 from volley.run.plan import Plan
 

@@ -1,4 +1,4 @@
-"""The plan and the records of the matrices between the GPUs that one process has."""
+"""The plan and the records of matrices between the GPUs of one process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from volley.benchmarks.matrix.records import MatrixCell
+from volley.benchmarks.shared.matrix.records import MatrixCell
 from volley.run.records import RECORD_VERSION, Device, Frozen, NonNegative, Positive, Status, Version
 
 
@@ -18,7 +18,9 @@ class GpuMatrixPlan(Frozen, frozen=True, kw_only=True):
     gpus: Annotated[list[NonNegative], Meta(description="CUDA's numbers; empty: all that CUDA shows.")] = []
     largest_bytes: Annotated[
         int,
-        Meta(ge=64 << 10, description="no message is larger; if a GPU has no room for four, they are halved."),
+        Meta(
+            ge=64 << 10, le=1 << 62, description="no message is larger; if a GPU has no room for four, they are halved."
+        ),
     ] = 512 << 20
     quick: Annotated[
         bool, Meta(description="smaller windows and fewer samples: an answer as soon as the CUDA sample has one.")
@@ -36,8 +38,14 @@ class GpuMatrixGpus(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
     ] = []
     reason: Annotated[str | None, Meta(description="why there is none.")] = None
 
+    def __post_init__(self) -> None:
+        """Refuse a table that is not one of these devices."""
+        sizes = {len(self.can_access), *map(len, self.can_access)}
+        if self.can_access and sizes != {len(self.devices)}:
+            raise ValueError("`can_access` has not one row and one column for each of `devices`")
+
     def can(self, first: int, second: int) -> bool | None:
-        """Return whether a GPU can access the memory of another one; ``None`` where the record does not say."""
+        """Return whether a GPU can access the memory of another one; ``None`` if the record does not say."""
         row = self.can_access[first] if first < len(self.can_access) else []
         return row[second] if second < len(row) else None
 

@@ -1,23 +1,24 @@
-"""From the rows of matrices between GPUs to their cases: one case a section, kinds of pairs, and slow pairs.
+"""Compute the cases of matrices between GPUs: one case for each section, with kinds of pairs and slow pairs.
 
 All quantities are in SI units: seconds and bytes per second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
-from volley.benchmarks.matrix.case import MatrixCase, times_of
-from volley.benchmarks.matrix.comparable import FLAG_FROM, Pair, PairRatio, compare, suspects
+from volley.benchmarks.shared.matrix.case import MatrixCase, times_of
+from volley.benchmarks.shared.matrix.comparable_pairs import FLAG_FROM, Pair, PairRatio, compare, suspects
 from volley.machine.line_rate import LineRate, Route, between
+from volley.run.benchmark import Observable
+from volley.run.launch_series import LaunchSeries, same_request, series_of
 from volley.run.records import Device
 from volley.run.run_log import RunLog
-from volley.run.series import Series, same_request, series_of
 
 HOST = -1
-"""Stands for the host where a GPU's number would stand."""
+"""The number of the host, in the place of a GPU's number."""
 
 WITHIN = "within a GPU"
 """The kind of a GPU with itself."""
@@ -28,14 +29,14 @@ class GpuMatrixCase(MatrixCase):
     """One section: one metric between all GPUs, or between them and the host."""
 
     row: GpuMatrixRow
-    """One of its rows, for what all have in common."""
+    """Any of its rows, for the fields that all rows share."""
 
 
 @dataclass(frozen=True)
 class GpuMatrixResults:
     """The GPUs of one series of runs, and what was measured between them."""
 
-    series: Series
+    series: LaunchSeries
     cases: tuple[GpuMatrixCase, ...]
     devices: Sequence[Device]
     """Of the first run that has some, in CUDA's order."""
@@ -57,14 +58,25 @@ def results(logs: Sequence[RunLog]) -> list[GpuMatrixResults]:
 
 
 def belongs(log: RunLog, first: RunLog) -> bool:
-    """Tell whether a run repeats the first one of a series; with other GPUs it is another matrix."""
+    """Return whether a run repeats the first one of a series; runs with other GPUs are separate matrices."""
     one, other = (
         sorted(device.uuid for record in each.of(GpuMatrixGpus) for device in record.devices) for each in (log, first)
     )
     return one == other and same_request(log, first)
 
 
-def _results(series: Series) -> GpuMatrixResults:
+def observables(log: RunLog) -> Iterator[Observable]:
+    """Yield the time of each pair of GPUs in each section."""
+    for result in results([log]):
+        for case in result.cases:
+            for (first, second), seconds in case.times.items():
+                ends = ["host" if end == HOST else str(end) for end in (first, second)]
+                if case.row.ends == "gpu to host":
+                    ends.reverse()
+                yield Observable(case.name, " → ".join(ends), seconds, case.moved_bytes, "GB/s")
+
+
+def _results(series: LaunchSeries) -> GpuMatrixResults:
     """Return the sections in the order in which they were measured; of several runs, those of the last."""
     logs = series.logs
     gpus = [record for log in logs for record in log.of(GpuMatrixGpus)]
@@ -135,7 +147,7 @@ def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequen
 
 
 def _line_rate(row: GpuMatrixRow, cell: GpuMatrixCell, logs: Sequence[RunLog]) -> LineRate | None:
-    """Without peer access CUDA copies through the host; so it does with the host at one end."""
+    """Return the line rate of a cell.  Without peer access, CUDA copies through the host."""
     if row.gpu == cell.gpu:
         return None
     route: Route = "direct" if cell.peer_access else "staged"

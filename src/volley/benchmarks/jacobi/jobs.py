@@ -1,4 +1,4 @@
-"""The jobs of a solver: launches on one grid of processes, or on several that show how it scales."""
+"""The jobs of a Jacobi solver: launches on one grid of processes, or on several grids for scaling."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from volley.benchmarks.jacobi.options import JacobiOptions
 from volley.benchmarks.jacobi.records import JacobiPlan
 from volley.errors import UserError
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan
-from volley.run.readers import LARGEST_COUNT
 from volley.text import count, join_words
+from volley.units import LARGEST_COUNT
 
 
 def jobs(options: JacobiOptions, site: Site) -> Jobs:
@@ -24,7 +24,7 @@ def jobs(options: JacobiOptions, site: Site) -> Jobs:
     if options.scaling and site.position and ranks > 1:
         raise UserError(
             f"--scaling {options.scaling}: a launcher started this job with {count(ranks, 'rank')}, and scaling takes "
-            "jobs of other sizes too; start volley plainly"
+            "jobs of other sizes too: start volley without a launcher"
         )
     transports = choose_transports(options.points.transport, site, usual=("host",), halos=True)
     planned: list[Job] = []
@@ -50,7 +50,7 @@ def _grid(options: JacobiOptions, site: Site) -> Grid:
     """Return the grid of all ranks.
 
     Raises:
-        UserError: if the ranks do not make up the grid that is asked for.
+        UserError: if the requested grid does not have as many processes as there are ranks.
     """
     allocated = site.allocation.ranks if site.allocation else None
     usual = math.prod(options.grid) if options.grid else max(allocated or PAIR, PAIR)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from volley.benchmarks.points.options import PointOptions
+from volley.benchmarks.shared.points.options import PointOptions
 from volley.errors import UserError
-from volley.run import readers
+from volley.run import option_values
 from volley.run.commandline import Options, flag, group, option
 from volley.run.options import HOW, WHAT, JobOptions, OutputOptions, output_group
+from volley.units import LARGEST_COUNT
 
 FORMATS = {"nvidia-jacobi": "the lines of NVIDIA's Jacobi example"}
 
@@ -20,14 +21,14 @@ FEWEST_POINTS = 3
 
 
 def _grid(option_name: str, words: Sequence[str]) -> tuple[int, int]:
-    across, along = readers.pair()(option_name, words)
-    if math.prod((across, along)) > readers.LARGEST_COUNT:
-        raise UserError(f"{option_name} {across} {along}: a job has at most {readers.LARGEST_COUNT} processes")
+    across, along = option_values.pair()(option_name, words)
+    if math.prod((across, along)) > LARGEST_COUNT:
+        raise UserError(f"{option_name} {across} {along}: a job has at most {LARGEST_COUNT} processes")
     return across, along
 
 
 def _domain(option_name: str, words: Sequence[str]) -> tuple[int, int]:
-    across, along = readers.pair()(option_name, words)
+    across, along = option_values.pair()(option_name, words)
     if min(across, along) < FEWEST_POINTS:
         raise UserError(
             f"{option_name} {across} {along}: a domain has at least {FEWEST_POINTS} points along x and along y, "
@@ -65,25 +66,31 @@ class JacobiOptions(Options):
         },
     )
     precision: Literal["double", "float"] = option(
-        read=readers.choice("double", "float"),
+        read=option_values.choice("double", "float"),
         default="double",
         metavar="double|float",
         panel=WHAT,
         help="8 or 4 bytes a point.",
     )
-    iterations: int = option(read=readers.number(), default=1000, metavar="N", panel=WHAT, help="Maximum iterations.")
+    iterations: int = option(
+        read=option_values.number(), default=1000, metavar="N", panel=WHAT, help="Maximum iterations."
+    )
     tolerance: float = option(
-        read=readers.positive,
+        read=option_values.positive,
         default=1e-5,
         metavar="NUMBER",
         panel=WHAT,
         help="End when no point changes by more than this.",
     )
     check_every: int = option(
-        read=readers.number(), default=1, metavar="N", panel=WHAT, help="Iterations from one residual to the next."
+        read=option_values.number(),
+        default=1,
+        metavar="N",
+        panel=WHAT,
+        help="Iterations from one residual to the next.",
     )
     scaling: str | None = option(
-        read=readers.choice("strong", "weak"),
+        read=option_values.choice("strong", "weak"),
         shown="that grid alone",
         metavar="strong|weak",
         panel=WHAT,
@@ -94,7 +101,7 @@ class JacobiOptions(Options):
         default=True, panel=HOW, help="Compute the points that need no halo while the halos are in transit."
     )
     threads: int | None = option(
-        read=readers.number(),
+        read=option_values.number(),
         shown="its share of the cores",
         metavar="N",
         panel=HOW,

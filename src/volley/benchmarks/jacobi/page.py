@@ -1,4 +1,4 @@
-"""Solutions of Laplace's equation, for people and for programs."""
+"""The reports of a Jacobi solver: table, scaling, charts, and rows for programs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,27 @@ from msgspec.structs import asdict
 
 from volley.benchmarks.jacobi import nvidia
 from volley.benchmarks.jacobi.results import FLOPS, PARTS, JacobiResults, ScalingStep, Solution, scaling_chains
-from volley.report.cells import plus_minus, scaled
-from volley.report.model import EMPTY, Cell, Column, Data, Level, Note, Report, Table
-from volley.run import notes
+from volley.report.cells import plus_minus, scaled, spread
+from volley.report.model import (
+    EMPTY,
+    Axis,
+    Cell,
+    Chart,
+    Column,
+    Data,
+    Level,
+    Mark,
+    Note,
+    ReferenceLine,
+    Report,
+    Table,
+)
+from volley.run import report_parts
+from volley.run.launch_series import LaunchSeries
+from volley.run.machine_notes import machine_notes
 from volley.run.records import Status
-from volley.run.series import Series
 from volley.statistics.estimates import FEWEST
-from volley.statistics.launches import FEWEST_LAUNCHES
+from volley.statistics.launches import FEWEST_LAUNCHES, FIRST_LOOK
 from volley.text import count, join_words
 from volley.units import format_sig
 
@@ -24,10 +38,6 @@ _SIMILAR = 1.02
 """Times that differ by less than this factor are similar: launches differ by about as much."""
 
 _COLUMNS = [
-    Column("transport", align="left"),
-    Column("residual"),
-    Column("iteration", "ms"),
-    Column("", "± %"),
     Column("updates", "GLU/s"),
     Column("compulsory", "GB/s"),
     Column("of copy", "%"),
@@ -42,22 +52,25 @@ def reports(results: Sequence[JacobiResults]) -> list[Report]:
     found = [_report(each.series, each.solutions) for each in results]
     chains = scaling_chains(solution for each in results for solution in each.solutions)
     if chains:
-        found[-1] = replace(found[-1], tables=[*found[-1].tables, *map(_scaling_table, chains)])
+        last = found[-1]
+        charts = [*last.charts, *_scaling_charts(chains)]
+        found[-1] = replace(last, tables=[*last.tables, *map(_scaling_table, chains)], charts=charts)
     return found
 
 
-def _report(series: Series, solutions: Sequence[Solution]) -> Report:
+def _report(series: LaunchSeries, solutions: Sequence[Solution]) -> Report:
     measured = [solution for solution in solutions if solution.time]
     return Report(
-        heading=[*notes.heading(series, "jacobi"), *map(_problem, solutions[:1])],
-        tables=[_table(measured, _processors(solutions[0]))] if measured else [],
+        heading=[*report_parts.heading(series, "jacobi"), *map(_problem, solutions[:1])],
+        tables=list(_tables(measured)),
+        charts=[_parts_chart(measured)] if any(solution.parts_s for solution in measured) else [],
         notes=[
-            *notes.incomplete(series),
+            *report_parts.incomplete(series),
             *_lost(solutions, "failed", "error", "FAILED"),
-            *notes.unavailable(series),
+            *report_parts.unavailable(series),
             *_lost(solutions, "skipped", "missing", "skipped"),
-            *notes.slowed(series),
-            *(notes.unverified(series) if measured else ()),
+            *machine_notes(series),
+            *(report_parts.unverified(series) if measured else ()),
         ],
         data=Data(_CSV, [_data(solution) for solution in solutions]),
         runs=series.describe_runs(),
@@ -70,7 +83,7 @@ def _lost(solutions: Sequence[Solution], status: Status, level: Level, word: str
 
 
 def _problem(solution: Solution) -> str:
-    """Say what was solved: ``2 × 1 processes of 4096 × 4096 points, 8192 × 4096 in all, double``."""
+    """Describe the problem: ``2 × 1 processes of 4096 × 4096 points, 8192 × 4096 in all, double``."""
     (across, along), (columns, rows), whole = solution.point.grid, solution.point.domain, solution.whole
     parts = [
         f"{across} × {along} processes of {columns} × {rows} points",
@@ -83,7 +96,7 @@ def _problem(solution: Solution) -> str:
 
 
 def _processors(solution: Solution) -> str:
-    """Return what a rank computes with; nothing if it did not compute."""
+    """Return the processor of a rank: a GPU or threads; an empty text if the rank did not compute."""
     if solution.point.memory == "device":
         return "one GPU"
     return count(solution.point.threads, "thread") if solution.point.threads else ""
@@ -92,14 +105,24 @@ def _processors(solution: Solution) -> str:
 # -------------------------------------------------------------------------------------------------------- table
 
 
+def _tables(solutions: Sequence[Solution]) -> Iterator[Table]:
+    if solutions:
+        yield _table(solutions, _processors(solutions[0]))
+        if parts := _parts_table(solutions):
+            yield parts
+
+
 def _table(solutions: Sequence[Solution], processors: str) -> Table:
-    """One row a solution; ``processors`` are those of the heading."""
+    """One row a solution; the heading names ``processors``."""
+    launches = max(len(solution.points) for solution in solutions)
+    half_width, how = (plus_minus, Column("", "± %")) if launches > 1 else (spread, Column("spread", "%"))
+    first = [Column("transport", align="left"), Column("residual"), Column("iteration", "ms"), how]
     rows = [
         [
             solution.transport,
             Cell(None if solution.residual is None else f"{solution.residual:.6f}"),
             scaled(solution.iteration_s, 1e3),
-            plus_minus(solution.time),
+            half_width(solution.time),
             scaled(solution.updates_per_s, 1e-9),
             scaled(solution.compulsory_Bps, 1e-9),
             scaled(solution.of_copy, 1e2),
@@ -107,8 +130,8 @@ def _table(solutions: Sequence[Solution], processors: str) -> Table:
         ]
         for solution in solutions
     ]
-    legend = [line for solution in solutions for line in _about(solution, processors)]
-    return Table(_COLUMNS, rows, legend=[*legend, *slower_parts(solutions), _meaning(solutions)])
+    legend = [*_remarks(solutions, processors), *slower_parts(solutions), _meaning(solutions)]
+    return Table([*first, *_COLUMNS], rows, legend=legend)
 
 
 def _meaning(solutions: Sequence[Solution]) -> str:
@@ -116,42 +139,70 @@ def _meaning(solutions: Sequence[Solution]) -> str:
     launches = max(len(solution.points) for solution in solutions)
     parts = [f"±: 95 % confidence interval (CI) of the median over {launches} launches"] if "ci" in kinds else []
     if "within" in kinds:
-        parts.append("(±): 95 % CI of the median of batch means within one launch; other launches may differ by more")
+        parts.append(
+            "spread: 95 % confidence interval (CI) of the median of batch means within one launch; other launches may "
+            f"differ by more, --launches {FIRST_LOOK} shows by how much"
+        )
     if "range" in kinds:
-        fewer = f"{FEWEST_LAUNCHES} launches" if launches > 1 else f"{FEWEST} batches"
-        parts.append(f"(±): range of fewer than {fewer}")
+        sign, fewer = ("±", f"{FEWEST_LAUNCHES} launches") if launches > 1 else ("spread", f"{FEWEST} batches")
+        parts.append(f"({sign}): range of fewer than {fewer}")
     compulsory = f"compulsory: {solutions[0].compulsory_bytes} B an update, 10^9 B/s"
     return "; ".join([*parts, "updates: 10^9 points a second", compulsory])
 
 
-def _about(solution: Solution, processors: str) -> Iterator[str]:
-    """Say where the time went, and how good the solution is."""
-    name, point = solution.transport, solution.point
-    if _processors(solution) != processors:
-        yield f"{name}: {_processors(solution)} each"
-    if solution.run_s is not None:
-        took = f"{count(point.iterations, 'iteration')} in {format_sig(solution.run_s)} s, the first included"
-        yield f"{name}: {took}; the tolerance was {'' if point.converged else 'not '}reached"
-    if point.memory == "device" and solution.parts_s:
-        parts = [f"{part} {format_sig(spent_s * 1e6)} µs" for part, spent_s in solution.parts_s.items() if spent_s > 0]
-        yield f"{name}: in an iteration {join_words(parts)}, overlapped where possible"
-    elif solution.shares:
-        shares = [f"{part} {100 * share:.1f} %" for part, share in solution.shares.items()]
-        yield f"{name}: of the ranks' time {join_words(shares)}"
-    if solution.copy_Bps is not None:
-        how = " by all ranks together" if solution.ranks > 1 else ""
-        yield f"{name}: the same field is copied at {format_sig(solution.copy_Bps / 1e9)} GB/s{how}, before and after"
-    if solution.first_s is not None:
-        halos = ""
-        if point.cold_exchange_s is not None and solution.messages_timed:
-            halos = f"the first halos took {format_sig(point.cold_exchange_s * 1e6)} µs, "
-        yield f"{name}: cold start: {halos}the first iteration {format_sig(solution.first_s * 1e3)} ms"
-    if point.deviation is not None:
-        yield f"{name}: differs from the exact solution by at most {point.deviation:.3g}"
+def _parts_table(solutions: Sequence[Solution]) -> Table | None:
+    """Say where the time went: on GPUs the parts of an iteration, which overlap, on CPUs their shares."""
+    named = [part for part in PARTS if any(each.parts_s.get(part) or each.shares.get(part) for each in solutions)]
+    if not named:
+        return None
+    on_gpu = solutions[0].point.memory == "device"
+    unit, group = ("µs", "parts of an iteration") if on_gpu else ("%", "of the ranks' time")
+    columns = [
+        Column("transport", align="left"),
+        *(Column(part, unit, 3, group=group) for part in named),
+        Column("run", "s"),
+        Column("first", "ms", group="cold start"),
+        Column("halos", "µs", group="cold start"),
+        Column("copy", "GB/s"),
+        Column("deviation", digits=3),
+    ]
+    rows = [
+        [
+            solution.transport,
+            *(
+                scaled(solution.parts_s.get(part), 1e6) if on_gpu else scaled(solution.shares.get(part), 100)
+                for part in named
+            ),
+            solution.run_s,
+            scaled(solution.first_s, 1e3),
+            scaled(solution.point.cold_exchange_s, 1e6) if solution.messages_timed else EMPTY,
+            scaled(solution.copy_Bps, 1e-9),
+            solution.point.deviation,
+        ]
+        for solution in solutions
+    ]
+    legend = "parts overlap where possible; " if on_gpu else ""
+    legend += "run: all iterations, the first included; cold start: the first iteration and the first halos; "
+    legend += "copy: the same field, copied by all ranks together before and after; "
+    return Table(columns, rows, legend=[legend + "deviation: the largest from the exact solution"])
+
+
+def _remarks(solutions: Sequence[Solution], processors: str) -> Iterator[str]:
+    """Say how the runs ended, and what differs between them."""
+    for solution in solutions:
+        if _processors(solution) != processors:
+            yield f"{solution.transport}: {_processors(solution)} each"
+    by_end: dict[str, list[str]] = {}
+    for solution in solutions:
+        ended = f"{'' if solution.point.converged else 'not '}reached after"
+        by_end.setdefault(f"{ended} {count(solution.point.iterations, 'iteration')}", []).append(solution.transport)
+    for end, names in by_end.items():
+        which = f"{join_words(names)}: " if len(by_end) > 1 else ""
+        yield f"{which}the tolerance was {end}"
 
 
 def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
-    """Say what takes longer if MPI on device memory is no faster than through host memory."""
+    """Name the slower part if MPI on device memory is not faster than the copy through host memory."""
     by_name = {solution.transport: solution for solution in solutions if solution.parts_s}
     aware, staged = by_name.get("aware"), by_name.get("staged/pinned")
     if aware is None or staged is None or aware.ranks == 1:
@@ -196,6 +247,47 @@ def _scaling_table(chain: Sequence[ScalingStep]) -> Table:
     )
 
 
+# ------------------------------------------------------------------------------------------------------ charts
+
+
+def _parts_chart(solutions: Sequence[Solution]) -> Chart:
+    """Show the time of each part of an iteration, one bar for each transport."""
+    marks = [
+        Mark(solution.transport, spent_s * 1e6, part)
+        for solution in solutions
+        for part, spent_s in solution.parts_s.items()
+        if spent_s > 0
+    ]
+    caption = "mean over ranks and launches; on a GPU the parts overlap, so that an iteration takes less than their sum"
+    return Chart("bars", "Parts of an iteration", Axis("transport"), Axis("time", "µs"), marks, caption=caption)
+
+
+def _scaling_charts(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Chart]:
+    """Yield one chart for each kind of scaling."""
+    for kind in dict.fromkeys(chain[0].kind for chain in chains):
+        marks = [
+            Mark(step.solution.ranks, step.efficiency * 100, f"{_problem_size(chain)}, {step.solution.transport}")
+            for chain in chains
+            if chain[0].kind == kind
+            for step in chain
+        ]
+        yield Chart(
+            "curves",
+            f"{kind.capitalize()} scaling",
+            Axis("processes"),
+            Axis("parallel efficiency", "%"),
+            marks,
+            lines=[ReferenceLine("y", 100, "ideal")],
+            caption="relative to one process",
+        )
+
+
+def _problem_size(chain: Sequence[ScalingStep]) -> str:
+    one = chain[0]
+    size = one.solution.whole if one.kind == "strong" else one.solution.point.domain
+    return f"{size[0]} × {size[1]} {one.solution.point.precision}"
+
+
 # --------------------------------------------------------------------------------------------------------- data
 
 
@@ -204,16 +296,16 @@ _CSV = (
     "launches", "status", "iterations", "converged", "residual", "deviation", "run_s", "iteration_us",
     "iteration_low_us", "iteration_high_us", "GLUps", "algorithmic_GBps", "compulsory_GBps", "copy_GBps", "of_copy",
     "communication_s", *(f"{part}_share" for part in PARTS), *(f"{part}_us" for part in PARTS),
-    "first_iteration_us", "cold_exchange_us", "messages_timed", "messages_verified", "field_hash", "reason",
+    "first_iteration_us", "cold_exchange_us", "messages_timed", "messages_verified", "field_hash", "reason", "interval",
 )  # fmt: skip
 
 
 _LEFT_OUT = ("version", "transport", "grid", "domain", "batch_iterations", "batch_s", "residuals", "parts", "copy_s")
-"""What a row for programs has in columns of its own, or leaves out of the record: its series."""
+"""Fields of the record that a row has in other columns, or omits because they are long."""
 
 
 def _data(solution: Solution) -> dict[str, Any]:
-    """Return a row: the record without its series, and the numbers over all launches."""
+    """Return a row: the fields of the record, and the numbers over all launches."""
     time, updates = solution.time, solution.updates_per_s
     point = {name: value for name, value in asdict(solution.point).items() if name not in _LEFT_OUT}
     return {
@@ -231,6 +323,7 @@ def _data(solution: Solution) -> dict[str, Any]:
         "iteration_low_us": time and time.low * 1e6,
         "iteration_high_us": time and time.high * 1e6,
         "iteration_bounds": time and time.kind,
+        "interval": solution.time and solution.time.kind,
         "GLUps": scaled(updates, 1e-9),
         "GFLOPS": scaled(updates, FLOPS * 1e-9),
         "algorithmic_GBps": scaled(updates, solution.algorithmic_bytes * 1e-9),

@@ -1,4 +1,4 @@
-"""How far the solutions are, as the engine says about once a second."""
+"""The progress of the solutions; the engine reports it about once a second."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from volley.benchmarks.jacobi.options import FEWEST_POINTS, JacobiOptions
+from volley.document import Count, PositiveNumber
 from volley.run.records import (
     RECORD_VERSION,
     Frozen,
@@ -14,7 +15,6 @@ from volley.run.records import (
     NonNegative,
     Number,
     Positive,
-    PositiveNumber,
     PositiveSeconds,
     Seconds,
     Status,
@@ -28,24 +28,24 @@ Points = Annotated[int, Meta(ge=FEWEST_POINTS, le=(1 << 31) - 1)]
 class JacobiPlan(Frozen, frozen=True, kw_only=True):
     """Laplace's equation on a grid of processes (docs/method)."""
 
-    grid: Annotated[list[Positive], Meta(min_length=2, max_length=2, description="processes along x and along y.")]
+    grid: Annotated[list[Count], Meta(min_length=2, max_length=2, description="processes along x and along y.")]
     domain: Annotated[
         list[Points], Meta(min_length=2, max_length=2, description="points of each process along x and along y.")
     ]
     precision: Annotated[Literal["double", "float"], Meta(description="8 or 4 bytes a point.")] = (
         JacobiOptions.precision
     )
-    iterations: Annotated[Positive, Meta(description="the most there are.")] = JacobiOptions.iterations
+    iterations: Annotated[Count, Meta(description="the most there are.")] = JacobiOptions.iterations
     tolerance: Annotated[PositiveNumber, Meta(description="ends when the residual is at most this.")] = (
         JacobiOptions.tolerance
     )
-    check_every: Annotated[Positive, Meta(description="iterations from one residual to the next.")] = (
+    check_every: Annotated[Count, Meta(description="iterations from one residual to the next.")] = (
         JacobiOptions.check_every
     )
     overlap: Annotated[
         bool, Meta(description="points that need no halo are computed while the halos are in transit.")
     ] = JacobiOptions.overlap
-    threads: Annotated[Positive | None, Meta(description="of each rank; null: its share of the cores.")] = None
+    threads: Annotated[Count | None, Meta(description="of each rank; null: its share of the cores.")] = None
 
 
 class JacobiParts(Frozen, frozen=True, kw_only=True):
@@ -138,6 +138,11 @@ class JacobiPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="ja
     ] = 0
     mismatch: Mismatch | None = None
     elapsed_s: Annotated[Seconds, Meta(description="wall time of it all, untimed parts included.")] = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse a record of which each number is possible, and all together are not."""
+        if len(self.batch_s) != len(self.batch_iterations):
+            raise ValueError("`batch_s` and `batch_iterations` have different lengths")
 
 
 PLAN = JacobiPlan

@@ -9,15 +9,16 @@ All quantities are in SI units.  docs/method derives them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Literal
 
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
+from volley.run.benchmark import Observable
+from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.run_log import RunLog
-from volley.run.series import Series, series_of
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import over_launches
 
@@ -44,7 +45,7 @@ class Solution:
     points: Sequence[JacobiPoint]
     """Of all launches, one at least."""
     check_every: int
-    """Iterations from one residual to the next."""
+    """Number of iterations between two residuals."""
 
     @cached_property
     def measured(self) -> list[JacobiPoint]:
@@ -196,7 +197,7 @@ def _median(values: Iterable[float]) -> float | None:
 class JacobiResults:
     """The solutions of one series of launches, one a transport."""
 
-    series: Series
+    series: LaunchSeries
     solutions: list[Solution]
 
 
@@ -211,12 +212,32 @@ def check_every(log: RunLog) -> int:
 
 
 def solutions(logs: Sequence[RunLog]) -> list[Solution]:
-    """Put the points of the same transport together, in order of appearance."""
+    """Group the points by transport, in order of appearance."""
     found: dict[str, list[JacobiPoint]] = {}
     for point in (point for log in logs for point in log.of(JacobiPoint)):
         found.setdefault(point.transport, []).append(point)
     every = max(map(check_every, logs), default=1)
     return [Solution(points, every) for points in found.values()]
+
+
+def observables(log: RunLog) -> Iterator[Observable]:
+    """Yield the time of an iteration of each solution: in the steady state, and over the whole run as NVIDIA's example
+    states it, with the communication in it."""
+    for solution in solutions([log]):
+        point = solution.point
+        (across, along), (columns, rows) = point.grid, point.domain
+        problem = f"{across} × {along} of {columns} × {rows} {point.precision}"
+        for what, seconds, work in (
+            ("iteration", solution.iteration_s, solution.updates),
+            ("run / iterations", _share(solution.run_s, point.iterations), solution.updates),
+            ("communication / iterations", _share(solution.communication_s, point.iterations), None),
+        ):
+            if seconds:
+                yield Observable(solution.transport, f"{problem}, {what}", seconds, work, "GLU/s" if work else "")
+
+
+def _share(whole_s: float | None, iterations: int) -> float | None:
+    return whole_s / iterations if whole_s and iterations else None
 
 
 # ----------------------------------------------------------------------------------------------------- scaling
@@ -237,7 +258,7 @@ class ScalingStep:
 
 
 def scaling_chains(found: Iterable[Solution]) -> list[list[ScalingStep]]:
-    """Find the solutions that show scaling: the same transport and kind of problem on one process and on others.
+    """Find solutions that show scaling: the same problem and transport on one process and on several.
 
     Strong: the global domain is the same.  Weak: the domain of each process is.
     """
@@ -253,7 +274,7 @@ def scaling_chains(found: Iterable[Solution]) -> list[list[ScalingStep]]:
 
 
 def _comparable(solution: Solution, kind: ScalingKind) -> tuple[object, ...]:
-    """Return what two solutions must have in common to be compared."""
+    """Return the properties that two solutions must share to be comparable."""
     point, size = solution.point, solution.whole if kind == "strong" else tuple(solution.point.domain)
     return point.transport, point.precision, point.overlap, solution.check_every, point.memory, size
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from volley.benchmarks.pingpong.options import PingPongOptions
 from volley.benchmarks.pingpong.records import PingPongPlan
-from volley.run.jobs import Jobs, Site, choose_transports, count_pair, launches, make_plan
+from volley.benchmarks.shared.points.results import times
+from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan
+from volley.run.repeated_launches import repeated
 
 
 def jobs(options: PingPongOptions, site: Site) -> Jobs:
@@ -21,4 +23,4 @@ def jobs(options: PingPongOptions, site: Site) -> Jobs:
         transports=choose_transports(options.points.transport, site),
         sampling=options.sampling,
     )
-    return Jobs(launches(plan, options.job))
+    return repeated(plan, job=options.job, sampling=options.sampling, site=site, estimates=times)

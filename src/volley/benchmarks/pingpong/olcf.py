@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TextIO
 
-from volley.benchmarks.points.results import PointSeries, by_transport
+from volley.benchmarks.shared.points.results import PointSeries, by_transport
 from volley.text import escape_controls, join_words
 
 BYTES_IN_GB = 1 << 30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volley.benchmarks.points.options import PointOptions
+from volley.benchmarks.shared.points.options import PointOptions
 from volley.run.commandline import Options, group
 from volley.run.options import JobOptions, OutputOptions, SamplingOptions, output_group
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from volley.benchmarks.pingpong.olcf import render_olcf
-from volley.benchmarks.points.page import (
+from volley.benchmarks.shared.points.page import (
     BANDWIDTH,
     PLUS_MINUS,
     SAMPLES,
@@ -15,7 +15,7 @@ from volley.benchmarks.points.page import (
     PointColumn,
     report,
 )
-from volley.benchmarks.points.results import PointResult, PointSeries
+from volley.benchmarks.shared.points.results import PointResult, PointSeries
 from volley.report.cells import scaled
 from volley.report.model import Report
 from volley.run.plan import Plan

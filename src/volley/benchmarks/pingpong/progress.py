@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.benchmarks.points.progress import PointForecast
+from volley.benchmarks.shared.points.progress import PointForecast
 from volley.run.plan import Plan
 
 

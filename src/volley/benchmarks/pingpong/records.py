@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from volley.benchmarks.points.records import PointRecord
+from volley.benchmarks.shared.points.records import PointRecord
 from volley.run.records import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 
 

@@ -1,5 +1,5 @@
 """The results of ping-pongs: those of all benchmarks of points."""
 
-from volley.benchmarks.points.results import results
+from volley.benchmarks.shared.points.results import observables, results
 
-__all__ = ["results"]
+__all__ = ["observables", "results"]

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from volley.report.model import Cell, Column, Data, Report, Table
-from volley.run import notes
-from volley.run.series import Series
+from volley.run import report_parts
+from volley.run.launch_series import LaunchSeries
 from volley.text import join_words
 
 COLUMNS = ("transport", "available", "mpi", "memory", "summary", "reason")
 
 
-def reports(results: Sequence[Series]) -> list[Report]:
+def reports(results: Sequence[LaunchSeries]) -> list[Report]:
     return [_report(series) for series in results]
 
 
-def _report(series: Series) -> Report:
+def _report(series: LaunchSeries) -> Report:
     transports = list(series.transports.values())
     usable = join_words(each.transport for each in transports if each.available) or "none"
     table = Table(
@@ -30,19 +30,23 @@ def _report(series: Series) -> Report:
             [
                 each.transport,
                 Cell(each.available, "" if each.available else "warning"),
-                each.summary + ("" if each.memory == "none" else notes.not_mpi(each)),
+                each.summary + ("" if each.memory == "none" else report_parts.not_mpi(each)),
             ]
             for each in transports
         ],
         legend=[f"available: {usable}"],
     )
     return Report(
-        heading=notes.heading(series, "transports"),
+        heading=report_parts.heading(series, "transports"),
         tables=[table],
-        notes=[*notes.incomplete(series), *notes.unavailable(series), *notes.weakly_tested(series, set())],
+        notes=[
+            *report_parts.incomplete(series),
+            *report_parts.unavailable(series),
+            *report_parts.weakly_tested(series, set()),
+        ],
         data=Data(COLUMNS, [{name: getattr(each, name) for name in COLUMNS} for each in transports]),
         runs=series.describe_runs(),
     )
 
 
-FORMATS: dict[str, Callable[[Sequence[Series], TextIO], list[str]]] = {}
+FORMATS: dict[str, Callable[[Sequence[LaunchSeries], TextIO], list[str]]] = {}

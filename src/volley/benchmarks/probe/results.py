@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from volley.run.benchmark import Observable
+from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.run_log import RunLog
-from volley.run.series import Series, series_of
 
 
-def results(logs: Iterable[RunLog]) -> list[Series]:
+def results(logs: Iterable[RunLog]) -> list[LaunchSeries]:
     return series_of(logs)
+
+
+def observables(log: RunLog) -> Iterable[Observable]:  # noqa: ARG001  every benchmark has this function
+    """Return nothing: a probe measures nothing."""
+    return ()

@@ -15,23 +15,23 @@ from volley.text import count
 from volley.units import format_duration
 
 MOST_USUAL_RANKS = 8
-"""A matrix has no more ranks if nobody names a number: its 56 pairs take 20 s."""
+"""The largest default number of ranks: the 56 pairs of 8 ranks take 20 s."""
 
 WORTH_SAYING_S = 60.0
-"""A matrix that is expected to take longer says so before it starts."""
+"""The user is told before the start if a matrix is expected to take longer."""
 
 LONGEST_S = 86_400.0
-"""A matrix without a budget may be expected to take a day."""
+"""The longest expected time of a matrix without ``--budget``: one day."""
 
 _BESIDE_S = 0.05
-"""What a pair takes beside its samples: synchronisation, opening, calibration."""
+"""The time of a pair apart from its samples: synchronisation, opening, calibration."""
 
 
 def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
     """Describe the launch of all pairs, and how to find the next launch of suspects.
 
     Raises:
-        UserError: if the ranks, the transports or the time make no sense.
+        UserError: if ranks, transports or time do not fit.
     """
     allocated = site.allocation.ranks if site.allocation else None
     usual = max(allocated or len(options.job.hosts) or min(cores(), MOST_USUAL_RANKS), PAIR)
@@ -51,15 +51,15 @@ def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
     plan = make_plan(
         "rank_matrix", part, job=options.job, ranks=ranks, transports=transports, sampling=options.sampling
     )
-    again = partial(remeasure.next_job, inside_launcher=site.position is not None) if options.retest else nothing_more
-    return Jobs((Job(plan),), next_job=again, note=_expected_time(plan, part))
+    again = partial(remeasure.next_job, inside_launcher=site.position is not None)
+    return Jobs((Job(plan),), next_job=again if options.remeasure else nothing_more, note=_expected_time(plan, part))
 
 
 def _expected_time(plan: Plan, part: RankMatrixPlan) -> str | None:
     """Return a sentence about how long a matrix takes, if it takes long.
 
     Raises:
-        UserError: if it takes longer than anybody waits, and no budget was given.
+        UserError: if it takes longer than a day without a budget.
     """
     ranks, loaded = plan.world_size, part.mode == "loaded"
     turns = 2 * (ranks - 1 + ranks % 2) if loaded else ranks * (ranks - 1)

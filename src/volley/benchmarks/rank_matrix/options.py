@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from volley.benchmarks.points.options import PointOptions, WindowOptions
+from volley.benchmarks.shared.points.options import PointOptions, WindowOptions
 from volley.errors import UserError
-from volley.run import readers
+from volley.run import option_values
 from volley.run.commandline import Options, flag, group, option
 from volley.run.options import HOW, OUTPUT, WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
 
@@ -17,12 +17,12 @@ POINT_TIME_S = 0.03
 
 
 def _sizes_or_none(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
-    return () if words[-1] == "none" else readers.sizes(option_name, words)
+    return () if words[-1] == "none" else option_values.sizes(option_name, words)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankMatrixOptions(Options):
-    """What is measured between ranks, and how."""
+    """The measurement between ranks."""
 
     points: PointOptions = group(
         PointOptions,
@@ -48,7 +48,7 @@ class RankMatrixOptions(Options):
         help="Message sizes whose bandwidth is measured, with many messages in flight; none: no bandwidth.",
     )
     mode: Literal["isolated", "loaded"] = option(
-        read=readers.choice("isolated", "loaded"),
+        read=option_values.choice("isolated", "loaded"),
         default="isolated",
         metavar="isolated|loaded",
         panel=WHAT,
@@ -56,16 +56,16 @@ class RankMatrixOptions(Options):
     )
     windows: WindowOptions = group(WindowOptions)
     repeats: int = option(
-        read=readers.number(),
+        read=option_values.number(),
         default=3,
         metavar="N",
         panel=HOW,
-        help="Visits of every pair. The median of the visits counts: one short disturbance spoils no cell.",
+        help="Visits of every pair. Their median counts, so that one short disturbance does not spoil a cell.",
     )
-    retest: bool = flag(
+    remeasure: bool = flag(
         default=True,
         panel=HOW,
-        help="Measure pairs that are slower than comparable pairs again, in launches of their own, before a flag.",
+        help="Measure slow pairs again, in separate launches, before they are flagged.",
     )
     samples: bool = flag(panel=OUTPUT, help="Keep every sample in the records.")
     sampling: SamplingOptions = group(
@@ -80,7 +80,7 @@ class RankMatrixOptions(Options):
     job: JobOptions = group(
         JobOptions,
         without=("launches",),
-        ranks={"shown": "the allocation's, one a host of --hosts, or one a core and 8 at most"},
+        ranks={"shown": "the allocation's, one for each host of --hosts, or one for each core up to 8"},
     )
     output: OutputOptions = output_group()
 

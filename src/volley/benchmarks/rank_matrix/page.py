@@ -1,19 +1,19 @@
-"""Matrices between ranks, for people and for programs."""
+"""The reports of matrices between ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from volley.benchmarks.matrix import page as common
-from volley.benchmarks.matrix.comparable import SUSPECT_FROM, Pair
-from volley.benchmarks.rank_matrix.results import KINDS, RankMatrixCase, RankMatrixResults
+from volley.benchmarks.rank_matrix.results import RankMatrixCase, RankMatrixResults
+from volley.benchmarks.shared.matrix import page as common
+from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Pair
 from volley.report.model import Cell, Column, Data, Report, Style, Table
-from volley.run import notes
+from volley.run import report_parts
 from volley.units import format_sig, format_size
 
 _RED_FROM = 1.25
-"""From this ratio on a pair is red: a quarter more time is no matter of placement within a socket."""
+"""From this ratio on a pair is red: placement within a socket does not explain a quarter more time."""
 
 _COLUMNS = (
     "transport", "size_bytes", "mode", "pattern", "direction", "window", "first_rank", "second_rank", "kind", "status",
@@ -26,33 +26,37 @@ was measured again, ``flagged`` says whether that flagged it."""
 
 
 def reports(results: Sequence[RankMatrixResults]) -> list[Report]:
-    return [
-        Report(
-            heading=notes.heading(each.series, "matrix"),
-            tables=[_table(case) for case in each.cases],
-            notes=common.notes_of(each.series, each.cases, _names, notes.unavailable(each.series), _findings),
-            data=Data(_COLUMNS, [_data(case, pair) for case in each.cases for pair in sorted(case.cells)]),
-            runs=each.series.describe_runs(),
-        )
-        for each in results
-    ]
+    return [_report(each) for each in results]
+
+
+def _report(results: RankMatrixResults) -> Report:
+    cases, summary = results.cases, common.summary(results.cases)
+    notes = common.notes_of(results.series, cases, _names, report_parts.unavailable(results.series), _findings)
+    return Report(
+        heading=report_parts.heading(results.series, "matrix"),
+        tables=[summary, *map(_table, cases)] if cases else [],
+        notes=notes,
+        overview=common.screen(cases, summary, notes),
+        charts=[common.heat_map(case, "first rank", "second rank", str) for case in cases],
+        data=Data(_COLUMNS, [_data(case, pair) for case in cases for pair in sorted(case.cells)]),
+        runs=results.series.describe_runs(),
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- tables
 
 
 def _table(case: RankMatrixCase) -> Table:
-    """The row's rank is the first of the pair (it sends), the column's the second."""
+    """The first rank of a pair (it sends) gives the row, the second one the column."""
     slow, red = (f"{(limit - 1) * 100:.0f}" for limit in (SUSPECT_FROM, _RED_FROM))
     what = "latency" if case.row.window is None else "bandwidth" if case.shows_rate else "time of a window"
     both = " of both directions together" if case.row.direction == "bi" else ""
-    lines = [line for kind in (*KINDS, "unknown") for line in common.kind_line(kind, case, kind, "line rate")]
     how = "one pair at a time" if case.row.mode == "isolated" else "all ranks busy"
     return Table(
         columns=[Column("rank"), *(Column(str(second), digits=3) for second in case.seconds)],
         rows=[[str(first), *(_cell(case, (first, second)) for second in case.seconds)] for first in case.firsts],
         title=f"{case.row.transport}, {format_size(case.row.size_bytes)}: {what}{both} in {case.unit}, {how}",
-        legend=[*lines, _legend(case)],
+        legend=[_legend(case)],
         colors=f"yellow and red: over {slow} and {red} % slower than comparable pairs; green: faster",
     )
 
@@ -64,7 +68,7 @@ def _cell(case: RankMatrixCase, pair: Pair) -> Cell:
 
 
 def _style(case: RankMatrixCase, pair: Pair) -> Style:
-    """The colour repeats what numbers and sentences say; what measuring again did not confirm has none."""
+    """Return the colour of a cell; a suspect that was measured again and not confirmed has none."""
     compared, again = case.ratios.get(pair), case.remeasured.get(pair)
     if compared is None or (again and not again.flagged and compared.ratio > SUSPECT_FROM):
         return ""
@@ -88,7 +92,7 @@ def _legend(case: RankMatrixCase) -> str:
 
 
 def _findings(case: RankMatrixCase) -> Iterator[str]:
-    """Name the slow pairs, and say what measuring suspects again has shown of the others."""
+    """Name the slow pairs, and the result of measuring the other suspects again."""
     remeasured = case.remeasured.values()
     yield from common.uneven_kinds(case, "; only pairs that are slower than all of it are measured again")
     for again, first in ((each.again, each.first) for each in remeasured if each.flagged):

@@ -1,11 +1,11 @@
-"""How far a matrix between ranks is."""
+"""The progress of a matrix between ranks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from volley.benchmarks.matrix.page import row_in_short
 from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
+from volley.benchmarks.shared.matrix.page import row_in_short
 from volley.run.forecast import Forecast, StepForecast
 from volley.run.plan import Plan
 from volley.units import format_size

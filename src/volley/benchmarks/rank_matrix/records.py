@@ -7,16 +7,17 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from volley.benchmarks.matrix.records import MatrixCell
-from volley.benchmarks.points.options import WindowOptions
 from volley.benchmarks.rank_matrix.options import RankMatrixOptions
+from volley.benchmarks.shared.matrix.records import MatrixCell
+from volley.benchmarks.shared.points.options import WindowOptions
+from volley.document import Count
 from volley.run.records import RECORD_VERSION, Frozen, Mismatch, NonNegative, Positive, Status, Version
 
 RankPair = Annotated[list[NonNegative], Meta(min_length=2, max_length=2)]
 
 
 class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
-    """Which pairs of ranks are measured, at which sizes, and what the other ranks do meanwhile."""
+    """The pairs and sizes to measure, and whether other pairs are busy at the same time."""
 
     mode: Annotated[
         Literal["isolated", "loaded"],
@@ -27,7 +28,7 @@ class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
     ] = RankMatrixOptions.mode
     latency_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of ping-pongs.")] = []
     bandwidth_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of streams.")] = []
-    window: Annotated[Positive, Meta(description="of a stream: messages in flight before one acknowledgement.")] = (
+    window: Annotated[Count, Meta(description="of a stream: messages in flight before one acknowledgement.")] = (
         WindowOptions.window
     )
     direction: Annotated[
@@ -40,7 +41,7 @@ class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
         ),
     ] = []
     repeats: Annotated[
-        Positive, Meta(description="visits of every pair; `isolated`: each repetition starts at another pair.")
+        Count, Meta(description="visits of every pair; `isolated`: each repetition starts at another pair.")
     ] = 1
     samples: Annotated[bool, Meta(description="cells keep every sample.")] = False
 

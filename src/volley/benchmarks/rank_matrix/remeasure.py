@@ -1,4 +1,4 @@
-"""Which pairs of a matrix are measured again, and how often: one job after another, until all is decided.
+"""The jobs that measure suspect pairs again: one after another, until all suspects are decided.
 
 Times are in seconds.
 """
@@ -9,21 +9,24 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from volley.benchmarks.matrix.comparable import Pair, in_turn
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, cases_of, is_remeasurement
+from volley.benchmarks.shared.matrix.comparable_pairs import Pair, in_turn
 from volley.run.jobs import Job
 from volley.run.plan import Plan
 from volley.run.run_log import RunLog
 from volley.text import count
 
 
-def next_job(logs: Sequence[RunLog], say: Callable[[str], None], *, inside_launcher: bool) -> Job | None:
+def next_job(
+    logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None], *, inside_launcher: bool
+) -> Job | None:
     """Return the job that measures undecided suspects again; ``None`` if there is none, or no time.
 
     Args:
         logs: of all launches so far.
+        elapsed_s: seconds since the session began.
         say: shows a sentence.
         inside_launcher: a launcher started this process, so that no second launch is possible.
     """
@@ -34,13 +37,13 @@ def next_job(logs: Sequence[RunLog], say: Callable[[str], None], *, inside_launc
     if plan is None:
         return None
     if first.plan.budget_s is not None:
-        left_s = first.plan.budget_s - _elapsed_s(logs)
+        left_s = first.plan.budget_s - elapsed_s
         if left_s <= 0:
             say("the time budget leaves no time to measure slow pairs again")
             return None
         plan = msgspec.structs.replace(plan, budget_s=left_s)
     if inside_launcher:
-        say("a launcher started this job, so that slow pairs cannot be measured again in a second one")
+        say("slow pairs cannot be measured again: a launcher started this job, and allows no second one")
         return None
     part: RankMatrixPlan = plan.options
     what = "undecided ones" if any(map(is_remeasurement, logs)) else "those slower than comparable pairs"

@@ -1,30 +1,31 @@
-"""From the rows of a matrix between ranks to its cases: cells, kinds of pairs, and slow pairs.
+"""Compute the cases of a matrix between ranks from its rows: cells, kinds of pairs, and slow pairs.
 
 All quantities are in SI units: seconds and bytes per second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from volley.benchmarks.matrix.case import MatrixCase, times_of
-from volley.benchmarks.matrix.comparable import Pair, compare, suspects
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.rank_matrix.slow_pairs import Remeasurement
+from volley.benchmarks.shared.matrix.case import MatrixCase, times_of
+from volley.benchmarks.shared.matrix.comparable_pairs import Pair, compare, suspects
 from volley.machine.line_rate import LineRate, line_rate
+from volley.run.benchmark import Observable
+from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.plan import Plan
 from volley.run.records import Rank
 from volley.run.run_log import RunLog
-from volley.run.series import Series, series_of
 from volley.statistics.estimates import median
 from volley.units import format_size
 
 KINDS = ("same socket", "same node", "off node")
-"""How near two ranks are, the nearest first."""
+"""The kinds of pairs by distance, the nearest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ class RankMatrixCase(MatrixCase):
     """
 
     row: RankMatrixRow
-    """One of its rows, for what all have in common."""
+    """Any of its rows, for the fields that all rows share."""
     remeasured: Mapping[Pair, Remeasurement]
     """The suspects that were measured again."""
 
@@ -46,7 +47,7 @@ class RankMatrixCase(MatrixCase):
 
 
 def kind_of(one: Rank, other: Rank) -> str:
-    """Return how near two ranks are.  Ranks that may run on several sockets count as on the same node, no nearer."""
+    """Return the distance of two ranks.  Ranks that may run on several sockets count as on the same node, no nearer."""
     if one.node != other.node:
         return "off node"
     one_socket = len(one.sockets) == 1 and one.sockets == other.sockets
@@ -58,11 +59,28 @@ def is_remeasurement(log: RunLog) -> bool:
     return isinstance(options, RankMatrixPlan) and bool(options.pairs)
 
 
+def observables(log: RunLog) -> Iterator[Observable]:
+    """Yield the time of each pair; of several visits their median.  Launches that measure suspects again have none."""
+    if is_remeasurement(log):
+        return
+    visits: dict[tuple[tuple[object, ...], Pair], list[float]] = {}
+    rows = {_identity(row): row for row in log.of(RankMatrixRow)}
+    for row in log.of(RankMatrixRow):
+        for cell in row.cells:
+            if cell.median_s is not None:
+                visits.setdefault((_identity(row), (row.rank, cell.rank)), []).append(cell.median_s)
+    for (identity, (first, second)), times in visits.items():
+        row = rows[identity]
+        parts = (row.transport, row.pattern, row.mode, *(["both ways"] if row.direction == "bi" else []))
+        series = f"{', '.join(parts)} at {format_size(row.size_bytes)}"
+        yield Observable(series, f"{first} → {second}", median(times), row.moved_bytes, "GB/s")
+
+
 @dataclass(frozen=True)
 class RankMatrixResults:
     """The cases of one series of launches."""
 
-    series: Series
+    series: LaunchSeries
     cases: tuple[RankMatrixCase, ...]
 
 
@@ -72,7 +90,7 @@ def results(logs: Sequence[RunLog]) -> list[RankMatrixResults]:
 
 
 def belongs(log: RunLog, first: RunLog) -> bool:
-    """Tell whether a launch repeats the first one of a series, or measures its suspects again.
+    """Return whether a launch repeats the first one of a series, or measures its suspects again.
 
     Suspects are measured at some of the sizes and on some of the transports of the first launch.
     """
@@ -109,7 +127,7 @@ def cases_of(logs: Sequence[RunLog]) -> tuple[RankMatrixCase, ...]:
 
 
 def _identity(row: RankMatrixRow) -> tuple[object, ...]:
-    """Return what the rows of a case have in common."""
+    """Return the properties that the rows of a case share."""
     return row.transport, row.mode, row.pattern, row.direction, row.window, row.size_bytes
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from volley.benchmarks.matrix.comparable import FLAG_FROM, Pair, PairRatio
+from volley.benchmarks.shared.matrix.comparable_pairs import FLAG_FROM, Pair, PairRatio
 from volley.statistics import estimates
 
 CONTROLS = 5
@@ -48,7 +48,7 @@ FALSE_FLAG = 0.01
 
 @dataclass(frozen=True)
 class Remeasurement:
-    """What measuring a suspect again has shown."""
+    """The result of measuring a suspect again."""
 
     first: PairRatio
     """Its ratio in the first launch."""
@@ -59,17 +59,17 @@ class Remeasurement:
 
     @property
     def flagged(self) -> bool:
-        """True if the pair is slower for certain, as far as these launches can tell."""
+        """True if these launches show that the pair is slower."""
         return self.at_least is not None and self.at_least > FLAG_FROM
 
     @property
     def cleared(self) -> bool:
-        """True if the pair is not slower by anything worth a flag."""
+        """True if the pair is not slower by enough for a flag."""
         return not self.flagged and self.again.kind == "ci" and self.again.high < CLEARED_BELOW
 
     @property
     def undecided(self) -> bool:
-        """True if more repetitions must tell."""
+        """True if more repetitions are needed."""
         return not self.flagged and not self.cleared
 
 

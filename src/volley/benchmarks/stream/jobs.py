@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from volley.benchmarks.shared.points.results import times
 from volley.benchmarks.stream.options import StreamOptions
 from volley.benchmarks.stream.records import StreamPlan
-from volley.run.jobs import Jobs, Site, choose_transports, count_pair, launches, make_plan
+from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan
+from volley.run.repeated_launches import repeated
 
 
 def jobs(options: StreamOptions, site: Site) -> Jobs:
@@ -27,4 +29,4 @@ def jobs(options: StreamOptions, site: Site) -> Jobs:
         transports=choose_transports(options.points.transport, site),
         sampling=options.sampling,
     )
-    return Jobs(launches(plan, options.job))
+    return repeated(plan, job=options.job, sampling=options.sampling, site=site, estimates=times)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from volley.benchmarks.points.records import Direction, PointRecord
+from volley.benchmarks.shared.points.records import Direction, PointRecord
+from volley.document import Count
 from volley.run.records import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 
 DIRECTION = "`uni`: the first rank sends; `bi`: both send at once."
@@ -19,7 +20,7 @@ class StreamPlan(Frozen, frozen=True, kw_only=True):
 
     sizes_bytes: Annotated[list[Positive], Meta(min_length=1, description="message sizes, in this order.")]
     fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size.")] = False
-    window: Annotated[Positive, Meta(description=WINDOW)] = 64
+    window: Annotated[Count, Meta(description=WINDOW)] = 64
     direction: Annotated[Direction, Meta(description=DIRECTION)] = "uni"
 
 

@@ -1,4 +1,4 @@
-"""What several checks ask of the facts."""
+"""Questions about the facts that several checks share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AWARE = "aware"
 
 
 def has_gpu(facts: Facts) -> bool:
-    """True where any layer shows an NVIDIA GPU."""
+    """True if any layer shows an NVIDIA GPU."""
     driver = facts.driver.value
     return bool(gpus_on_bus(facts) or cuda_devices(facts) or (driver and driver.version))
 
@@ -23,18 +23,18 @@ def gpus_on_bus(facts: Facts) -> int:
 
 
 def cuda_devices(facts: Facts) -> list[CudaDevice]:
-    """Return the devices that CUDA shows; none where CUDA does not answer."""
+    """Return the devices that CUDA shows; none if CUDA does not answer."""
     return (facts.cuda.value or CudaFacts()).devices
 
 
 def open_gpus(driver: DriverFacts | None) -> list[str]:
-    """Return the device nodes of GPUs that could be opened: a batch system shuts those of other jobs."""
+    """Return the device nodes of GPUs that could be opened: a batch system closes those of other jobs."""
     nodes = driver.nodes if driver else {}
     return [node for node, said in nodes.items() if said == "ok" and node.removeprefix("/dev/nvidia").isdecimal()]
 
 
 def no_peers(facts: Facts) -> Finding | None:
-    """Return why nothing between GPUs can be checked; ``None`` where CUDA shows two."""
+    """Return why nothing between GPUs can be checked; ``None`` if CUDA shows two."""
     found, on_bus = len(cuda_devices(facts)), gpus_on_bus(facts)
     if found >= 2:
         return None
@@ -57,7 +57,7 @@ def delivered(job: JobFacts, transport: str) -> list[PointFacts]:
 
 
 def sends_gpu_memory(facts: Facts) -> bool | None:
-    """Tell whether MPI sent GPU memory; ``None`` where it was not tried."""
+    """Return whether MPI sent GPU memory; ``None`` if it was not tried."""
     job = facts.mpi_device.value
     if job is None:
         return False if facts.mpi_device.error else None
@@ -70,7 +70,7 @@ def command(job: JobFacts) -> str:
 
 
 def last_words(job: JobFacts) -> str:
-    """Return why a job ended, and the last line that anybody printed."""
+    """Return why a job ended, and the last line that the job printed."""
     said = [job.reason or f"it ended with status {job.status}"]
     if job.text and job.text[-1] not in said[0]:
         said.append(job.text[-1])

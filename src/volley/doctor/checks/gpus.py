@@ -1,4 +1,4 @@
-"""GPUs: whether all are there, in a state that two ranks can work with, and what joins them."""
+"""GPUs: whether all are visible, whether two ranks can use them, and how they are connected."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from volley.doctor.checks.common import (
 from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, probe_failed, warning
 from volley.doctor.remedies import SEND, boot_with, install_driver, install_volley, sudo
 from volley.machine.facts import CudaDevice, Facts, LoadedLink
+from volley.machine.hardware import SLOWDOWNS
 from volley.text import count, join_words
 
 _ON_ERROR = {
     100: "nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES",
     802: "{sudo}systemctl enable --now nvidia-fabricmanager",
-    803: "{sudo}reboot",
+    803: "restart the machine when nobody needs it",
     804: "unset LD_LIBRARY_PATH",
     999: "{sudo}nvidia-modprobe -u -c=0",
 }
@@ -56,13 +57,13 @@ def devices(facts: Facts) -> Finding:
 def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> Finding:
     said = f"CUDA sees {seen} of {on_bus} GPUs"
     if len(open_gpus(facts.driver.value)) == seen < on_bus and "SLURM_JOB_ID" in facts.environment:
-        return good(f"{said}: all that this job was given")
+        return good(f"{said}: all GPUs of this job")
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         if (value := facts.environment.get(name)) not in (None, "all"):
             return warning(f"{said}: {name} hides the others", f"{name}={value}", f"unset {name}")
     evidence = f"{facts.bus.call}: {on_bus} GPUs; cuDeviceGetCount: {seen}"
     if container(facts):
-        return warning(f"{said}: this container was given no more", evidence, "docker run --gpus all")
+        return warning(f"{said}: this container has no more", evidence, "docker run --gpus all")
     return warning(said, evidence, f"{sudo(facts)}dmesg | grep -i -e nvrm -e xid")
 
 
@@ -78,14 +79,14 @@ def mig(facts: Facts) -> Finding:
 
 
 def compute_mode(facts: Facts) -> Finding:
-    """Asks each GPU how many processes it takes."""
+    """Asks each GPU how many processes it accepts."""
     found = cuda_devices(facts)
     if not found:
         return not_tested(_NO_DEVICE)
     modes = {device.index: device.attributes.get("COMPUTE_MODE", 0) for device in found}
     for mode, said, judge in (
-        (_PROHIBITED, "takes no process at all", broken),
-        (_EXCLUSIVE, "takes one process: a second rank or a tool beside it is refused", warning),
+        (_PROHIBITED, "accepts no process", broken),
+        (_EXCLUSIVE, "accepts one process: it refuses a second rank or a tool", warning),
     ):
         if hit := comma_list([index for index, value in modes.items() if value == mode]):
             evidence = f"cuDeviceGetAttribute(COMPUTE_MODE): {mode}"
@@ -126,6 +127,24 @@ def _covered(device: CudaDevice, compiled: list[str]) -> bool:
     return any(each // 10 == major and each % 10 <= minor for each in numbers)
 
 
+def clocks(facts: Facts) -> Finding:
+    """Asks NVML what holds the clocks of each GPU down."""
+    if facts.nvml.value is None:
+        return probe_failed(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE")
+    known = [device for device in facts.nvml.value.devices if device.clocks_event_reasons is not None]
+    if not known:
+        return not_tested("NVML does not say what holds the clocks down")
+    slowed = {
+        device.index: join_words(reason for reason in device.clocks_event_reasons or () if reason in SLOWDOWNS)
+        for device in known
+    }
+    shown = join_words(f"GPU {index}: {reasons}" for index, reasons in slowed.items() if reasons)
+    if not shown:
+        return good("neither power nor heat holds them down")
+    evidence = f"nvmlDeviceGetCurrentClocksEventReasons: {shown}"
+    return warning(f"clocks are held down, {shown}", evidence, "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
+
+
 # --------------------------------------------------------------------------------------------- interconnect
 
 
@@ -149,7 +168,8 @@ def peer_access(facts: Facts) -> Finding:
     return warning(
         f"only {shown} reach each other; all other pairs go through the host's memory",
         evidence,
-        f"put ranks that talk most on such a pair, as {SEND} --gpus {first}; nvidia-smi topo -p2p r says why",
+        f"put the ranks that communicate most on such a pair, as {SEND} --gpus {first}; "
+        "nvidia-smi topo -p2p r shows the reason",
     )
 
 
@@ -170,7 +190,7 @@ def nvlink(facts: Facts) -> Finding:
 
 
 def pcie(facts: Facts) -> Finding:
-    """Copies to each GPU and reads its link meanwhile: generation and width, now and possible."""
+    """Copies to each GPU and reads the state of its link during the copy: generation and width, now and possible."""
     if facts.pcie_load.value is None:
         return probe_failed(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE")
     most = _most_possible(facts)
@@ -187,7 +207,7 @@ def pcie(facts: Facts) -> Finding:
         return warning(
             f"{count(len(slow), 'link')} below what is possible: {join_words(slow)}",
             "current_link_speed and current_link_width while copies ran",
-            "reseat the card or use a slot with all lanes; look for the slot's speed in the firmware's settings",
+            "reseat the card or use a slot with all lanes; check the slot's speed in the firmware settings",
         )
     if not fine:
         return not_tested("the links' speed cannot be read here" + (": a virtual machine" if is_virtual(facts) else ""))
@@ -217,7 +237,7 @@ def iommu(facts: Facts) -> Finding:
         return good("none active" + (" in this virtual machine" if is_virtual(facts) else ""))
     translating = join_words(kind for kind in found.types if kind != "identity")
     if not translating:
-        return good("active, and passes the GPUs' addresses through")
+        return good("active; it does not translate the GPUs' addresses")
     return warning(
         f"it translates the GPUs' addresses ({translating}): peer copies over PCIe go through it",
         f"ls /sys/class/iommu: {join_words(found.units)}; iommu_group/type: {translating}",
@@ -240,8 +260,8 @@ def acs(facts: Facts) -> Finding:
             f"for b in {' '.join(on)}; do {sudo(facts)}setpci -s $b ECAP_ACS+0x6.w=0000; done",
         )
     if is_virtual(facts):
-        return not_tested("a virtual machine does not see its host's bridges")
+        return not_tested("a virtual machine cannot see the PCIe bridges of its host")
     if not found.readable:
-        return not_tested("the control registers can be read by root only", "sudo volley doctor")
+        return not_tested("only root can read the control registers", "sudo volley doctor")
     bridges = len(found.bridges)
     return good(f"off on {count(bridges, 'bridge')} above the GPUs" if bridges else "no bridge above them")

@@ -1,4 +1,4 @@
-"""Compilers, kernel and driver, and what the kernel or a container forbids to two processes of one user."""
+"""Compilers, kernel and driver, and what the kernel or a container forbids between two processes of one user."""
 
 # /dev/shm is what one check is about
 # ruff: noqa: S108
@@ -12,16 +12,18 @@ from volley.doctor.findings import Finding, broken, good, not_applicable, not_te
 from volley.doctor.remedies import install, install_driver, sudo
 from volley.machine.facts import DriverFacts, Facts
 from volley.text import count, join_words
-from volley.units import format_size
+from volley.units import format_sig, format_size
 
 _CMAKE = (3, 25)
-"""What volley's CMakeLists.txt asks for."""
+"""The version that volley's CMakeLists.txt requires."""
 _CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 """The device nodes that every use of CUDA opens, beside those of its GPUs."""
 _OLDEST_DRIVERS = {11: "450.80.02", 12: "525.60.13", 13: "580.65.06"}
 """By major version of CUDA (CUDA Toolkit Release Notes, "CUDA Minor Version Compatibility")."""
 _SMALL_SHM = 64 << 20
-"""What Docker gives a container unless asked (docker run --shm-size): too little for many ranks, or for NCCL."""
+"""The size in a Docker container by default (docker run --shm-size): too little for many ranks, or for NCCL."""
+_RANKS = 2
+"""A ping-pong has two ranks, and each polls on a CPU of its own."""
 _REMOUNT = "mount -o remount,size=8G /dev/shm"
 _SECCOMP_FILTER = 2
 """Seccomp mode of a filter, as container runtimes install it (proc(5))."""
@@ -42,12 +44,12 @@ def compiler(facts: Facts) -> Finding:
 
 
 def cmake(facts: Facts) -> Finding:
-    """Runs `cmake --version`; volley's build wants 3.25."""
+    """Runs `cmake --version`; volley's build needs 3.25."""
     if facts.toolchain.value is None:
         return probe_failed(facts.toolchain, "CMake", install(facts, "cmake"))
     found = facts.toolchain.value.cmake
     if found.path is None:
-        return not_applicable("no CMake; volley's build fetches its own")
+        return not_applicable("no CMake; volley's build downloads its own")
     version = _version(found.version or "")
     if version and version < _CMAKE:
         said = f"{found.version} is older than {'.'.join(map(str, _CMAKE))}"
@@ -56,12 +58,12 @@ def cmake(facts: Facts) -> Finding:
 
 
 def nvcc(facts: Facts) -> Finding:
-    """Compiles a kernel, where nvcc is on PATH."""
+    """Compiles a kernel, if nvcc is on PATH."""
     if facts.toolchain.value is None:
         return probe_failed(facts.toolchain, "nvcc", install(facts, "toolkit"))
     found = facts.toolchain.value.nvcc
     if found.path is None:
-        return not_applicable("no nvcc on PATH; volley's build fetches its own")
+        return not_applicable("no nvcc on PATH; volley's build downloads its own")
     if found.error:
         return broken("a kernel does not compile", f"{found.path}: {found.error}", install(facts, "toolkit"))
     return good(f"{found.version or found.path} compiled a kernel")
@@ -83,11 +85,11 @@ def driver(facts: Facts) -> Finding:
     if found.version is not None:
         return _loaded_driver(facts, found)
     if cuda_devices(facts):
-        return good("CUDA answers, through a driver that the kernel does not show")
+        return good("CUDA works, through a driver that the kernel does not show")
     if not on_bus:
         return not_applicable(NO_GPU)
-    held = "; nouveau holds the GPU" if "nouveau" in found.modules else ""
-    said = f"{count(on_bus, 'NVIDIA GPU')} on the PCI bus and no NVIDIA driver{held}"
+    held = "; the driver nouveau uses the GPU" if "nouveau" in found.modules else ""
+    said = f"{count(on_bus, 'NVIDIA GPU')} on the PCI bus but no NVIDIA driver{held}"
     return broken(said, f"{facts.driver.call}: no such file", install_driver(facts))
 
 
@@ -103,15 +105,15 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
             remedy = "ask the batch system for GPUs, e.g. srun --gpus-per-node=2 volley doctor"
         else:
             remedy = f"{sudo(facts)}chmod 666 {' '.join(shut)}"
-        return broken(f"the driver is loaded, and this user cannot open {nodes}", f"{call}: {nodes}", remedy)
+        return broken(f"the driver is loaded, but this user cannot open {nodes}", f"{call}: {nodes}", remedy)
     if found.nodes and "/dev/nvidia-uvm" not in found.nodes:
-        said = "the driver is loaded, and /dev/nvidia-uvm is missing: CUDA does not start without it"
+        said = "the driver is loaded, but /dev/nvidia-uvm is missing: CUDA does not start without it"
         return broken(said, f"{call}: only {join_words(found.nodes)}", f"{sudo(facts)}nvidia-modprobe -u -c=0")
     if found.library:
         remedy = install_driver(facts)
         if container(facts):
             remedy = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-        return broken("the driver is loaded, and its library is not there", f"{call}: {found.library}", remedy)
+        return broken("the driver is loaded, but its library is missing", f"{call}: {found.library}", remedy)
     return good(found.version or "")
 
 
@@ -119,7 +121,7 @@ def driver_age(facts: Facts) -> Finding:
     """Compares cuDriverGetVersion with the CUDA that the engine was built with."""
     stack, cuda = facts.stack.value, facts.cuda.value
     if cuda is None or cuda.driver_version == 0:
-        return not_tested(facts.cuda.skipped or facts.cuda.error or "the driver does not say its version")
+        return not_tested(facts.cuda.skipped or facts.cuda.error or "the driver does not report its version")
     supported = cuda.driver_version // 1000, cuda.driver_version % 1000 // 10
     said = f"supports CUDA {supported[0]}.{supported[1]}"
     built = _version((stack.cuda_built if stack else None) or "")
@@ -135,6 +137,39 @@ def driver_age(facts: Facts) -> Finding:
 
 
 # ------------------------------------------------------------------------------------------------ limits
+
+
+def cpu_clock(facts: Facts) -> Finding:
+    """Reads the governor of every CPU's clock."""
+    found = facts.settings.value
+    if found is None:
+        return probe_failed(facts.settings, "the CPU clock", "cpupower frequency-info")
+    if not found.governors:
+        return not_applicable("Linux does not set the CPU clock here")
+    governors = join_words(f"{name} on CPU {cpus}" for name, cpus in found.governors.items())
+    said = f"{governors} ({found.clock_driver or 'unknown driver'})"
+    if slow := found.lowest_clock:
+        remedy = f"{sudo(facts)}cpupower frequency-set -g performance"
+        return warning(f"CPU {slow} is held at its lowest clock", f"scaling_governor: {said}", remedy)
+    return good(said)
+
+
+def cpu_quota(facts: Facts) -> Finding:
+    """Reads the CPU quota of every control group above this process; two ranks need two CPUs."""
+    found = facts.settings.value
+    if found is None:
+        return probe_failed(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
+    if found.quota_cpus is None:
+        return good("none")
+    said = f"{format_sig(found.quota_cpus, 3)} CPUs"
+    if found.quota_cpus >= _RANKS:
+        return good(said)
+    remedy = "docker run --cpus=2" if container(facts) else "raise CPUQuota of the service, or ask for more cores"
+    return warning(
+        f"the control group allows {said}, and two ranks keep two CPUs busy: Linux stops them again and again",
+        f"cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us: {found.quota_cpus:g}",
+        remedy,
+    )
 
 
 def shm(facts: Facts) -> Finding:
@@ -176,7 +211,7 @@ def cma(facts: Facts) -> Finding:
 
 
 def memlock(facts: Facts) -> Finding:
-    """Reads RLIMIT_MEMLOCK, where there is an RDMA device."""
+    """Reads RLIMIT_MEMLOCK, if there is an RDMA device."""
     if not (facts.bus.value and facts.bus.value.infiniband):
         return not_applicable("no RDMA device")
     if facts.limits.value is None:

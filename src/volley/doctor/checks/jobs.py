@@ -25,7 +25,7 @@ _HIDING = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLU
 
 
 def launcher(facts: Facts) -> Finding:
-    """Starts a rank a GPU (two at least) and lets each say where it is."""
+    """Starts one rank for each GPU (at least two); each reports its host and its device."""
     job = facts.launcher.value
     if job is None:
         return probe_failed(facts.launcher, "starting ranks", "volley transports --launcher openmpi")
@@ -36,7 +36,7 @@ def launcher(facts: Facts) -> Finding:
             remedy = f"srun --mpi=list; srun --mpi=pmix -n {job.wanted_ranks} volley transports"
         elif job.inside:
             remedy = "volley transports --launcher srun --launcher-arg=--mpi=pmix"
-        return job_failed(facts.launcher, job, "the launcher does not make a job", remedy)
+        return job_failed(facts.launcher, job, "the launcher does not start the processes as one job", remedy)
     nodes = len({rank.node for rank in job.ranks})
     local = ", ".join(str(rank.local_rank) for rank in job.ranks)
     return good(f"{job.launcher}: {count(len(job.ranks), 'rank')} on {count(nodes, 'node')}, local ranks {local}")
@@ -67,7 +67,7 @@ def rank_gpus(facts: Facts) -> Finding:
 
 
 def _shared_gpu(ranks: list[RankFacts]) -> str:
-    """Name the first ranks that share a GPU; nothing where none do."""
+    """Name the first ranks that share a GPU; an empty text if none do."""
     first: dict[tuple[str, str], int] = {}
     for rank in ranks:
         key = (rank.host, rank.device.uuid if rank.device else "")
@@ -78,7 +78,7 @@ def _shared_gpu(ranks: list[RankFacts]) -> str:
 
 
 def _see_one_each(job: JobFacts, ranks: list[RankFacts]) -> bool:
-    """True where ranks of one node have different devices, all of them number 0; or where the engine says so."""
+    """True if ranks of one node have different devices, all of them number 0; or if the engine says so."""
     if any("does not see the device" in (each.reason or "") for each in job.transports):
         return True
     nodes = [[rank.device for rank in ranks if rank.node == node and rank.device] for node in {r.node for r in ranks}]
@@ -86,7 +86,7 @@ def _see_one_each(job: JobFacts, ranks: list[RankFacts]) -> bool:
 
 
 def _see_all_gpus(facts: Facts, job: JobFacts) -> str:
-    """Return how this launcher lets every rank see all GPUs of its node, one for each."""
+    """Return the command with which this launcher shows all GPUs of the node to every rank."""
     here = len([rank for rank in job.ranks if rank.node == 0])
     if job.launcher == "srun" or any(name.startswith("SLURM_") for name in facts.environment):
         counts = f"--ntasks-per-node={here} --gpus-per-node={here}"
@@ -108,13 +108,13 @@ def binding(facts: Facts) -> Finding:
         return warning(
             f"several ranks are bound to core {statistics.mode(places)[1]}: they take turns",
             f"sched_getaffinity: {len(places)} ranks on {len(set(places))} cores",
-            bind if job.inside else "taskset -p $$ shows what this shell may use; leave it more cores",
+            bind if job.inside else "taskset -p $$ shows what this shell may use; allow more cores",
         )
     by = sorted({rank.bound_by for rank in job.ranks})
     if by == ["nobody"]:
         return warning(
             "no rank is bound to a core: times will vary",
-            "sched_getaffinity: every rank may run anywhere",
+            "sched_getaffinity: every rank may run on any core",
             bind if job.inside else "start no more ranks than there are cores",
         )
     cores = join_words(format_cpulist(rank.cores) for rank in job.ranks)
@@ -168,13 +168,13 @@ def integrity(facts: Facts) -> Finding:
             return broken(said, last_words(pair.job), f"{send} peer,device")
     verified = sum(point.messages_verified for pair in pairs for point in pair.job.points)
     if not verified:
-        return not_tested("no pair of GPUs could copy without the host")
+        return not_tested("no pair of GPUs can copy without the host")
     tried = len([pair for pair in pairs if pair.job.points])
     return good(f"{count(tried, 'pair')} of GPUs, {verified} messages compared byte for byte by the receiving GPU")
 
 
 def _no_copies(facts: Facts) -> Finding | None:
-    """Return why no copies were tried; ``None`` where some were."""
+    """Return why no copies were tried; ``None`` if some were."""
     if early := no_peers(facts):
         return early
     if facts.peers.value is None:

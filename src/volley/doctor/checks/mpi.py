@@ -1,4 +1,4 @@
-"""GDRCopy, UCX and MPI: judged by transfers and jobs that ran, not by what they say of themselves."""
+"""GDRCopy, UCX and MPI: judged by transfers and jobs that ran, not by their self-reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WITHOUT_FABRIC = f"OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm,tcp OMPI_MCA_mtl=^ofi 
 _STAGED = "staged/pinned"
 _SEE_COPIES = f"{SEND} --transport {AWARE},{_STAGED}; see the findings on IOMMU, ACS and peer copies"
 _SLOWER = 1.05
-"""``aware`` is called slower from this ratio on: doctor's jobs stop at an interval of 5 %."""
+"""From this ratio on a warning calls ``aware`` slower: doctor's jobs stop at an interval of 5 %."""
 
 
 def gdrcopy(facts: Facts) -> Finding:
@@ -27,7 +27,9 @@ def gdrcopy(facts: Facts) -> Finding:
         return good(f"GPU memory was mapped, written and read back; library {found.library}, module {found.module}")
     if found.mapped is False:
         remedy = f"{sudo(facts)}rmmod gdrdrv; {sudo(facts)}modprobe gdrdrv"
-        return broken("GDRCopy is there, and a mapping fails", f"{call}: {found.map_error or 'failed'}", remedy)
+        return broken(
+            "GDRCopy is installed, but it cannot map GPU memory", f"{call}: {found.map_error or 'failed'}", remedy
+        )
     parts = {"device node": found.node == "ok", "module": bool(found.module), "library": bool(found.library)}
     missing = [name for name, there in parts.items() if not there]
     if not missing:
@@ -46,13 +48,13 @@ def gdrcopy(facts: Facts) -> Finding:
 
 
 def ucx(facts: Facts) -> Finding:
-    """Loads the UCX that the ranks get and lets every component look for devices."""
+    """Loads the UCX that the ranks load; every component of it looks for devices."""
     found, remedy = facts.ucx.value, aware_wheels(facts)
     if found is None and facts.ucx.skipped is None:
         return probe_failed(facts.ucx, "UCX", remedy)
     if found is None:
         if not has_gpu(facts) or sends_gpu_memory(facts):
-            return not_applicable("no UCX, and nothing here needs it")
+            return not_applicable("no UCX; this machine does not need it")
         return warning("no UCX: Open MPI needs it for GPU memory", f"{facts.ucx.call}: {facts.ucx.skipped}", remedy)
     usable = [each.name for each in found.components if each.resources]
     if has_gpu(facts) and not set(usable) & set(_CUDA_COMPONENTS):
@@ -62,7 +64,7 @@ def ucx(facts: Facts) -> Finding:
 
 
 def ucx_transfer(facts: Facts) -> Finding:
-    """`ucx_perftest` between two processes, of GPU memory where there is a GPU."""
+    """`ucx_perftest` between two processes, on GPU memory if there is a GPU."""
     probe = facts.ucx_transfer
     if probe.skipped is not None:
         return not_tested(probe.skipped, install(facts, "ucx") if has_gpu(facts) else "")
@@ -87,11 +89,11 @@ def library(facts: Facts) -> Finding:
         return probe_failed(facts.stack, "the engine", install_volley(facts))
     answers = [job.library for job in _jobs(facts) if job.library]
     if not answers:
-        return not_tested("no job came far enough to say which library it loaded")
+        return not_tested("every job ended before it reported which library it loaded")
     if ".".join(stack.mpi_version.split(".")[:2]) not in answers[0]:
         rebuild = install_volley(facts, variables="MPI_HOME=…")
         return broken(
-            f"the engine was built against {stack.mpi_built} and runs with another library",
+            f"the engine was built against {stack.mpi_built} but runs with another library",
             f"MPI_Get_library_version: {answers[0]}",
             f"unset LD_LIBRARY_PATH LD_PRELOAD, or build volley against that MPI: {rebuild}",
         )
@@ -99,7 +101,7 @@ def library(facts: Facts) -> Finding:
         return warning(
             f"{mpi_name(answers[0])}; the mpirun on PATH belongs to another MPI",
             f"command -v mpirun: {stack.other_mpirun}",
-            f"start volley plainly, or with {stack.mpiexec} -n 2 {SEND}",
+            f"start volley without a launcher, or with {stack.mpiexec} -n 2 {SEND}",
         )
     return good(f"{mpi_name(answers[0])}, as the engine was built")
 
@@ -122,7 +124,7 @@ def host(facts: Facts) -> Finding:
 
 
 def _wrong_bytes(job: JobFacts, transport: str) -> str:
-    """Say what verification found first on a transport; nothing where it found nothing."""
+    """Return the first wrong bytes that verification found on a transport; an empty text if there are none."""
     failed = [point for point in job.points if point.transport == transport and point.status == "failed"]
     return f"{format_size(failed[0].size_bytes)}: {failed[0].reason or 'failed'}" if failed else ""
 
@@ -147,16 +149,16 @@ def self_report(facts: Facts) -> Finding:
         return not_applicable("this MPI has neither ompi_info nor MPIX_Query_cuda_support")
     works = sends_gpu_memory(facts)
     if works is None:
-        return good(f"{shown}; only a transfer proves it")
+        return good(f"{shown}; only a transfer can prove this")
     if True in says.values() and not works:
-        return warning(f"{shown}, and the transfer failed", f"{facts.mpi_device.call}: failed", AWARE_SOURCE)
+        return warning(f"{shown}, but the transfer failed", f"{facts.mpi_device.call}: failed", AWARE_SOURCE)
     if True not in says.values() and works:
         return good(f"{shown}, and the transfer worked: the flag is about how MPI was built")
     return good(f"{shown}, and the transfer {'worked' if works else 'failed'}")
 
 
 def device(facts: Facts) -> Finding:
-    """Verified messages of GPU memory, in a job of its own; UCX says the protocol."""
+    """Verified messages of GPU memory, in a separate job; UCX says the protocol."""
     job, stack = facts.mpi_device.value, facts.stack.value
     if stack and stack.mpi_source == "wheel" and not stack.prepared:
         remedy = aware_wheels(facts)
@@ -169,7 +171,7 @@ def device(facts: Facts) -> Finding:
         return probe_failed(facts.mpi_device, "MPI on GPU memory", remedy)
     refused = [each.reason for each in job.transports if each.transport == AWARE and not each.available]
     if refused:
-        return broken(f"MPI cannot be given GPU memory: {refused[0]}", f"{command(job)}: {refused[0]}", remedy)
+        return broken(f"MPI does not accept GPU memory: {refused[0]}", f"{command(job)}: {refused[0]}", remedy)
     if wrong := _wrong_bytes(job, AWARE):
         return broken("MPI delivered wrong bytes of GPU memory", f"{command(job)}: {wrong}", _SEE_COPIES)
     points = delivered(job, AWARE)
@@ -183,7 +185,7 @@ def device_speed(facts: Facts) -> Finding:
     """The same messages by MPI and staged through the host, interleaved."""
     job = facts.mpi_device.value
     if job is None:
-        return not_tested("MPI on GPU memory was not tried or did not end")
+        return not_tested("MPI on GPU memory was not tried, or its job did not end")
     by_aware, by_staged = ({each.size_bytes: each for each in delivered(job, name)} for name in (AWARE, _STAGED))
     largest = max(set(by_aware) & set(by_staged), default=None)
     if largest is None:
@@ -196,6 +198,6 @@ def device_speed(facts: Facts) -> Finding:
     return warning(
         f"{what} take {format_sig(ratio, 2)} × as long through the CUDA-aware MPI as staged through the host",
         f"half round trips: {AWARE} {_us(aware)} µs, {_STAGED} {_us(staged)} µs",
-        "where the GPUs have no peer access, hand MPI pinned host memory; by size: "
+        "if the GPUs have no peer access, pass pinned host memory to MPI; compare by size: "
         f"{SEND} --transport aware,staged,peer,device",
     )

@@ -1,1 +1,1 @@
-"""The probes: each tries something and returns what happened.  Nothing here judges."""
+"""The probes: each tries something and returns what happened.  The checks judge it."""

@@ -1,4 +1,4 @@
-"""PCIe links while copies keep them busy, and what may send the traffic between GPUs through the root complex."""
+"""PCIe links under load, and settings that may send traffic between GPUs through the root complex."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOAD_S, _LOAD_BYTES = 0.3, 64 << 20
 
 
 def pcie_load() -> list[LoadedLink]:
-    """Copy to each GPU for a moment and read its link meanwhile: an idle link steps down."""
+    """Read the state of each PCIe link during copies to its GPU: an idle link reduces its speed."""
     driver = CudaDriver()
     return [_loaded_link(driver, handle) for handle in driver.start()]
 
@@ -63,7 +63,7 @@ def _config(path: Path) -> bytes:
 
 
 def acs_control(space: bytes) -> int | None:
-    """Find the ACS control register in a configuration space; ``None`` where there is none."""
+    """Find the ACS control register in a configuration space; ``None`` if there is none."""
     at, seen = _FIRST_EXTENDED, set[int]()
     while _FIRST_EXTENDED <= at <= len(space) - 8 and at not in seen:
         seen.add(at)

@@ -1,4 +1,4 @@
-"""Distribution, kernel, compilers and driver, and what two processes of one user may do with each other's memory."""
+"""Distribution, kernel, compilers and driver, and access between the memories of two processes of one user."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ANSWER_S = 5.0
 
 
 def system() -> SystemFacts:
-    """Read os-release and uname; look for the marks of containers and hypervisors."""
+    """Read os-release and uname; look for signs of containers and hypervisors."""
     release, name = os_release(), os.uname()
     container = next((kind for mark, kind in _CONTAINER_MARKS.items() if Path(mark).exists()), None)
     return SystemFacts(
@@ -54,7 +54,7 @@ def system() -> SystemFacts:
 
 
 def toolchain() -> ToolchainFacts:
-    """Compile and run a C++20 program; compile a kernel where there is nvcc; ask CMake for its version."""
+    """Compile and run a C++20 program; compile a kernel if there is an nvcc; ask CMake for its version."""
     with tempfile.TemporaryDirectory(prefix="volley-doctor-") as name:
         folder = Path(name)
         compilers = (os.environ.get("CXX") or "c++", "g++", "clang++")
@@ -104,7 +104,7 @@ def _run(command: list[str]) -> tuple[str, str | None]:
 
 
 def driver() -> DriverFacts:
-    """Read what the kernel says of the NVIDIA driver, open its device nodes, load its library."""
+    """Read the version of the NVIDIA driver from the kernel, open its device nodes, load its library."""
     version = word(Path("/proc/driver/nvidia/version"))
     loaded = {line.split()[0] for line in word(Path("/proc/modules")).splitlines() if line}
     nodes = sorted(str(path) for path in Path("/dev").glob("nvidia*") if not path.is_dir())
@@ -204,4 +204,4 @@ def _read_pattern(answers: Connection, pid: int, address: int) -> None:
     if count < 0:
         answers.send(os.strerror(ctypes.get_errno()))
     else:
-        answers.send(None if buffer.raw == _PATTERN else f"{count} bytes arrived, and not the right ones")
+        answers.send(None if buffer.raw == _PATTERN else f"{count} wrong bytes arrived")

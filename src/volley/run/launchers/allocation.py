@@ -8,11 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from volley.errors import UserError
+from volley.files import read_bounded
 from volley.run.launchers.hostlist import HostListError, expand
 from volley.units import parse_whole
+
+_MOST_BYTES = 1 << 25
+"""A list of 65,536 hosts with the longest names is half as large."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ def _length(text: str | None) -> int | None:
 def _lines(path: str | None) -> list[str]:
     """Return the non-empty lines of a file; none if it cannot be read."""
     try:
-        text = Path(path or "").read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        text = read_bounded(path or "", _MOST_BYTES).decode("utf-8", "replace")
+    except UserError:
         return []
     return [line.strip() for line in text.splitlines() if line.strip()]

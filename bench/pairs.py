@@ -1,0 +1,71 @@
+"""How often two real runs of the same thing are called different: pairs of runs, one after the other, on this machine.
+
+    python bench/pairs.py FOLDER [--pairs 20] [--live] [-- WORDS]
+
+Each pair is two runs of ``volley WORDS``; with ``--live`` their launches alternate.  The records stay in FOLDER; pairs
+that are there already are not measured again, so that an interrupted session continues.  The machine must be quiet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from volley.compare.comparison import Comparison, compare
+from volley.compare.page import finding
+from volley.compare.runs import read_side
+
+LAUNCHES = 6
+WORDS = ["pingpong", "--transport", "host", "--sizes", "8,512,4Ki,64Ki,1Mi,16Mi", "--point-time", "0.05"]
+
+
+def measure(first: Path, second: Path, words: list[str], *, live: bool) -> None:
+    """Measure one pair of runs; a file appears only when its run is whole."""
+    volley = [sys.executable, "-m", "volley"]
+    parts = [path.with_suffix(".part") for path in (first, second)]
+    if live:
+        line = subprocess.list2cmdline([*volley, *words])
+        names = [str(part) for part in parts]
+        command = [*volley, "compare", "--live", line, line, "--pairs", str(LAUNCHES + 2), "-o", *names]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    else:
+        for part in parts:
+            command = [*volley, *words, "--launches", str(LAUNCHES), "-o", str(part)]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    for part, path in zip(parts, (first, second), strict=True):
+        part.rename(path)
+
+
+def compared(first: Path, second: Path, *, live: bool) -> Comparison:
+    """Compare one pair with the defaults of ``volley compare``."""
+    return compare(read_side(str(first)), read_side(str(second)), 0.05, paired=live)
+
+
+def main() -> None:
+    """Measure what is missing, compare all pairs, and print how many were called different."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--live", action="store_true", help="alternate the launches of both runs")
+    parser.add_argument(
+        "words", nargs="*", default=WORDS, metavar="WORDS", help="a command line of volley, without volley"
+    )
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    different = points = held = 0
+    for number in range(1, options.pairs + 1):
+        first, second = (options.folder / f"{number:03d}-{letter}.jsonl" for letter in "ab")
+        if not (first.exists() and second.exists()):
+            measure(first, second, options.words, live=options.live)
+        found = compared(first, second, live=options.live)
+        different += bool(found.of("changed"))
+        points += len(found.points)
+        held += sum(point.difference.ratio.low <= 1 <= point.difference.ratio.high for point in found.points)
+        print(f"pair {number}: {finding(found)}", flush=True)
+    print(f"{different} of {options.pairs} pairs were called different; {held} of {points} intervals contain 1")
+
+
+if __name__ == "__main__":
+    main()

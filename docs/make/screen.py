@@ -1,0 +1,34 @@
+"""Draw the screen of a kept run: ``python docs/make/screen.py`` writes docs/terminal.svg, README's picture."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from volley.benchmarks import BENCHMARKS
+from volley.run.records_file import read_runs
+from volley.run.render import render
+
+ROOT = Path(__file__).parents[2]
+RECORDS = ROOT / "results" / "h200-x2" / "volley.jsonl"
+TARGET = ROOT / "docs" / "terminal.svg"
+WIDTH = 105
+
+
+def main() -> None:
+    """Write the picture."""
+    os.environ["COLUMNS"] = str(WIDTH)
+    shown = io.StringIO()
+    render(read_runs(RECORDS, BENCHMARKS), BENCHMARKS, "table", shown, color=True)
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="standard", force_terminal=True)
+    console.print(Text("$ volley"))
+    console.print(Text.from_ansi(shown.getvalue()))
+    console.save_svg(str(TARGET), title="volley on two H200s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+#include "jacobi/transport_solve.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <sstream>
+
+#include "benchmark/series_record.hpp"
+#include "jacobi/device/field_layout.hpp"
+#include "jacobi/host_field.hpp"
+#include "measure/stopping.hpp"
+#include "measure/timing_loop.hpp"
+#include "mpi/collectives.hpp"
+#include "transport/agreed_failure.hpp"
+#include "transport/availability.hpp"
+
+namespace volley::jacobi {
+
+namespace {
+
+// A batch of iterations is about this long, and there are at least so many of them: each ends with a look at the halos.
+constexpr double batch_time_s = 0.2;
+constexpr std::uint64_t fewest_batches = 20;
+// Copies: samples before the iterations and behind them, and how long one is at least.
+constexpr int copy_samples = 5;
+constexpr double copy_sample_s = 2e-3;
+// Bytes a second that the first touch of pages surpasses on any machine; the watchdog waits longer for more bytes.
+constexpr double slowest_pass = 2e8;
+
+double largest_of_all(double value, MPI_Comm world) {
+  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, world));
+  return value;
+}
+
+std::uint64_t sum_of_all(std::uint64_t value, MPI_Comm world) {
+  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_UINT64_T, MPI_SUM, world));
+  return value;
+}
+
+// Seconds that the slowest rank takes for `body(count)`, all having begun together.
+template <class Body>
+double slowest(MPI_Comm world, Body&& body, std::uint64_t count) {
+  VOLLEY_MPI(MPI_Barrier(world));
+  return largest_of_all(timed(body, count), world);
+}
+
+std::string hexadecimal(std::uint64_t value) {
+  std::ostringstream text;
+  text << std::hex << std::setfill('0') << std::setw(16) << value;
+  return text.str();
+}
+
+Json to_json(const std::vector<TimeParts>& ranks) {
+  Json list = Json::array();
+  for (const auto& parts : ranks) {
+    list.push_back({{"interior_s", parts.interior_s},
+                    {"edges_s", parts.edges_s},
+                    {"pack_s", parts.pack_s},
+                    {"exchange_s", parts.exchange_s},
+                    {"reduction_s", parts.reduction_s}});
+  }
+  return list;
+}
+
+Json to_json(const std::vector<Residual>& residuals) {
+  Json list = Json::array();
+  for (const auto& [iteration, value] : residuals) {
+    const Json number = std::isfinite(value) ? Json(value) : Json(nullptr);  // JSON has no others
+    list.push_back({{"iteration", iteration}, {"residual", number}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::uint64_t field_bytes(MemoryKind kind, std::int64_t columns, std::int64_t rows, std::size_t point_bytes) {
+  // No memory holds so many, and their bytes would not fit into 64 bits.
+  constexpr std::int64_t most_points = std::int64_t{1} << 56;
+  if (columns > most_points / rows) return beyond_memory;
+  return kind == MemoryKind::device ? device_field_bytes(columns, rows, point_bytes)
+                                    : host_field_bytes(columns, rows, point_bytes);
+}
+
+TransportSolve::TransportSolve(const Run& run, const RankGroup& all, const JacobiOptions& options, const Grid& grid,
+                               const TransportEntry& entry)
+    : run_(run),
+      all_(all),
+      world_(all.control.get()),
+      options_(options),
+      grid_(grid),
+      entry_(entry),
+      halos_(*run.context, grid, entry, options.point_bytes()) {}
+
+std::string TransportSolve::unavailable() { return agreed_reason(all_, own_reason()); }
+
+// What solving on devices needs, whatever moves the halos; then what the transport needs.
+std::string TransportSolve::own_reason() {
+  if (entry_.memory == MemoryKind::device) {
+    const std::string reason = without_devices(*run_.context, all_.ranks, run_.plan.share_device);
+    if (!reason.empty()) return reason;
+  }
+  // Without neighbours nothing is opened that could end the process.
+  const auto excluded = run_.plan.excluded.find(entry_.name);
+  if (excluded != run_.plan.excluded.end() && all_.size() > 1) return excluded->second;
+  return halos_.unavailable();
+}
+
+void TransportSolve::begin() {
+  const auto begun = Clock::now();
+  expect_pass();
+  const auto make_solver = entry_.memory == MemoryKind::device ? make_device_solver : make_host_solver;
+  solver_ = make_solver(*run_.context, options_, grid_, halos_);
+  threads_ = -static_cast<int>(largest_of_all(-solver_->threads(), world_));
+  measure_copies();
+  not_opened_ = agreed_reason(all_, halos_.open());
+  if (!not_opened_.empty()) {
+    not_opened_ = "could not be opened: " + not_opened_;
+  } else {
+    cold_exchange_s_ = largest_of_all(halos_.verify_pattern(), world_);
+    check_halos();
+  }
+  elapsed_s_ += seconds_since(begun);
+}
+
+bool TransportSolve::going() const {
+  return not_opened_.empty() && failure_.empty() && !solver_->residuals().converged() &&
+         iterations_ < options_.iterations;
+}
+
+void TransportSolve::batch() {
+  const auto begun = Clock::now();
+  const std::uint64_t most = next_batch();
+  if (run_.plan.verify) halos_.poison();
+  run_.watchdog.progress(10 * iteration_s() * static_cast<double>(most));
+  batch_s_.push_back(slowest(world_, [&](std::uint64_t count) { solver_->advance(count); }, most));
+  batch_iterations_.push_back(solver_->iterations() - iterations_);
+  iterations_ = solver_->iterations();
+  if (run_.plan.verify) halos_.compare();
+  check_halos();
+  check_field();
+  elapsed_s_ += seconds_since(begun);
+}
+
+void TransportSolve::finish() {
+  const auto begun = Clock::now();
+  if (not_opened_.empty()) {
+    gather();
+    measure_copies();
+  }
+  solver_.reset();
+  halos_.close();
+  elapsed_s_ += seconds_since(begun);
+}
+
+double TransportSolve::left_s() const {
+  return going() ? static_cast<double>(options_.iterations - iterations_) * iteration_s() : 0;
+}
+
+// A pass over the whole field may take a while.
+void TransportSolve::expect_pass() {
+  const auto bytes = field_bytes(entry_.memory, grid_.columns(), grid_.rows(), options_.point_bytes());
+  run_.watchdog.progress(static_cast<double>(bytes) / slowest_pass);
+}
+
+// Copies of the whole field by all ranks at once: seconds a copy, of the slowest rank.
+void TransportSolve::measure_copies() {
+  const auto body = [&](std::uint64_t count) { solver_->copy(count); };
+  expect_pass();
+  const double once_s = slowest(world_, body, 1);
+  const auto count = static_cast<std::uint64_t>(std::max(1.0, std::ceil(copy_sample_s / once_s)));
+  for (int i = 0; i < copy_samples; ++i) {
+    run_.watchdog.progress(10 * once_s * static_cast<double>(count));
+    copy_s_.push_back(slowest(world_, body, count) / static_cast<double>(count));
+  }
+}
+
+double TransportSolve::iteration_s() const {
+  return batch_s_.empty() ? 0 : batch_s_.back() / static_cast<double>(batch_iterations_.back());
+}
+
+std::uint64_t TransportSolve::next_batch() const {
+  if (batch_s_.empty()) return 1;
+  const auto wanted = static_cast<std::uint64_t>(std::ceil(batch_time_s / iteration_s()));
+  return std::clamp(wanted, std::uint64_t{1}, std::max(std::uint64_t{1}, options_.iterations / fewest_batches));
+}
+
+// All ranks find the same.
+void TransportSolve::check_halos() {
+  wrong_ = halos_.wrong();
+  if (!wrong_) return;
+  const auto& [mismatch, side, neighbour] = *wrong_;
+  failure_ = "the halo that rank " + std::to_string(mismatch.rank) + " received on its " + name_of(side) +
+             " side differs from what rank " + std::to_string(neighbour) + " sent in " +
+             std::to_string(mismatch.wrong_bytes) + (mismatch.wrong_bytes == 1 ? " byte" : " bytes") +
+             ", first at offset " + std::to_string(mismatch.offset_bytes) +
+             (iterations_ == 0 ? ", before the first iteration" : ", in iteration " + std::to_string(iterations_ - 1));
+}
+
+void TransportSolve::check_field() {
+  if (!failure_.empty() || !solver_->residuals().broken()) return;
+  const auto mine = solver_->first_broken();
+  const auto points = mpi::all_gather(
+      mine ? "column " + std::to_string((*mine)[0]) + ", row " + std::to_string((*mine)[1]) : "", world_);
+  const auto first = std::find_if(points.begin(), points.end(), [](const auto& point) { return !point.empty(); });
+  const auto rank = std::to_string(first - points.begin());
+  failure_ = "the field is no longer finite in iteration " + std::to_string(iterations_ - 1) + ": " +
+             (first == points.end() ? "a change is too large" : "first at " + *first + ", on rank " + rank);
+}
+
+// What the record says of all ranks.
+void TransportSolve::gather() {
+  expect_pass();
+  converged_ = solver_->residuals().converged();
+  residuals_ = solver_->residuals().kept();
+  parts_.resize(static_cast<std::size_t>(all_.size()));
+  constexpr int bytes = sizeof(TimeParts);
+  VOLLEY_MPI(MPI_Allgather(&solver_->parts(), bytes, MPI_BYTE, parts_.data(), bytes, MPI_BYTE, world_));
+  messages_verified_ = sum_of_all(halos_.compared(), world_);
+  if (!failure_.empty()) return;
+  hash_ = hexadecimal(sum_of_all(solver_->hash(), world_));
+  deviation_ = largest_of_all(solver_->deviation(), world_);
+}
+
+Json TransportSolve::record(const std::string& skipped, bool interleaved) const {
+  const std::string& not_run = skipped.empty() ? not_opened_ : skipped;
+  const std::string& reason = not_run.empty() ? failure_ : not_run;
+  const char* status = !not_run.empty() ? "skipped" : failure_.empty() ? "ok" : "failed";
+  Json record = {{"record", "jacobi"},
+                 {"version", record_version},
+                 {"transport", entry_.name},
+                 {"grid", options_.grid},
+                 {"domain", options_.domain},
+                 {"precision", options_.single_precision ? "float" : "double"},
+                 {"overlap", options_.overlap},
+                 {"memory", name_of(entry_.memory)},
+                 {"status", status},
+                 {"reason", reason.empty() ? Json(nullptr) : Json(reason)}};
+  if (!not_run.empty()) return record;
+  const double points = static_cast<double>(grid_.all_columns()) * static_cast<double>(grid_.all_rows());
+  record["interleaved"] = interleaved;
+  record["threads"] = threads_;
+  record["iterations"] = iterations_;
+  record["converged"] = converged_;
+  record["residuals"] = to_json(residuals_);
+  record["batch_iterations"] = batch_iterations_;
+  record["batch_s"] = batch_s_;
+  record["cold_exchange_s"] = cold_exchange_s_;
+  record["parts"] = to_json(parts_);
+  record["copy_s"] = copy_s_;
+  record["copy_bytes"] = static_cast<std::uint64_t>(2 * static_cast<double>(options_.point_bytes()) * points);
+  record["field_hash"] = hash_;
+  record["deviation"] = deviation_;
+  record["messages_timed"] = grid_.messages() * iterations_;
+  record["messages_verified"] = messages_verified_;
+  record["mismatch"] = wrong_ ? volley::to_json(wrong_->mismatch) : Json(nullptr);
+  record["elapsed_s"] = elapsed_s_;
+  return record;
+}
+
+}  // namespace volley::jacobi

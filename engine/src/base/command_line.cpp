@@ -1,0 +1,77 @@
+#include "base/command_line.hpp"
+
+#include <charconv>
+#include <string_view>
+
+#include "base/errors.hpp"
+
+namespace volley {
+
+namespace {
+
+std::vector<int> parse_gpus(std::string_view text) {
+  std::vector<int> gpus;
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    const auto item = text.substr(0, comma);
+    int value = -1;
+    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
+    if (error != std::errc{} || end != item.data() + item.size() || value < 0) {
+      throw UsageError("--gpus takes device numbers, as in --gpus 0,1; not `" + std::string(item) + "`");
+    }
+    gpus.push_back(value);
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return gpus;
+}
+
+}  // namespace
+
+const char* usage(Program program) {
+  if (program == Program::local) {
+    return "volley-engine-local: runs the plan of a benchmark between the GPUs of this machine, without MPI, and\n"
+           "writes records (JSON Lines)\n"
+           "\n"
+           "  volley-engine-local --plan FILE|- [--records FILE|-]\n"
+           "  volley-engine-local --check --plan FILE|-     validate a plan: one line for each error\n"
+           "\n"
+           "One process has all GPUs: start it plainly.\n"
+           "Exit codes: 0 good, 1 a cell failed, 2 usage error, 3 the machine cannot, 4 no progress.\n";
+  }
+  return "volley-engine: runs the plan of a benchmark and writes records (JSON Lines)\n"
+         "\n"
+         "  volley-engine --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1] [--follower]\n"
+         "  volley-engine --check --plan FILE|-     validate a plan: one line for each error\n"
+         "  volley-engine --about                   what this engine was built from, as JSON\n"
+         "\n"
+         "Start it with the mpirun of the MPI it was built with; every rank gets the same arguments,\n"
+         "the first rank reads the plan. For the GPUs of one process: volley-engine-local.\n"
+         "Exit codes: 0 good, 1 a point failed, 2 usage error, 3 the machine cannot, 4 no progress.\n";
+}
+
+Options parse_options(Program program, int argc, char** argv) {
+  const bool ranks = program == Program::ranks;
+  const std::string help = std::string("; see ") + (ranks ? "volley-engine" : "volley-engine-local") + " --help";
+  Options options;
+  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const auto name = arguments[i];
+    const auto value = [&]() -> std::string {
+      if (++i == arguments.size()) throw UsageError(std::string(name) + " needs a value" + help);
+      return std::string(arguments[i]);
+    };
+    if (name == "--plan") options.plan = value();
+    else if (name == "--records") options.records = value();
+    else if (name == "--check") options.task = Options::Task::check;
+    else if (name == "--help" || name == "-h") options.task = Options::Task::help;
+    else if (ranks && name == "--about") options.task = Options::Task::about;
+    else if (ranks && name == "--gpus") options.gpus = parse_gpus(value());
+    else if (ranks && name == "--bind") options.bind = true;
+    else if (ranks && name == "--bind-share") options.bind = options.share = true;
+    else if (ranks && name == "--follower") options.follower = true;
+    else throw UsageError("unknown argument `" + std::string(name) + "`" + help);
+  }
+  return options;
+}
+
+}  // namespace volley

@@ -1,0 +1,22 @@
+// A build without CUDA: there is no device, and this is why.
+#include "base/errors.hpp"
+#include "gpu/gpu.hpp"
+#include "host/memory.hpp"
+
+namespace volley::gpu {
+
+namespace {
+
+constexpr const char* why = "this engine was built without CUDA; build it again with VOLLEY_CUDA=ON";
+
+}  // namespace
+
+Presence presence() { return {0, why}; }
+
+Device describe(int) { throw UnsupportedError(why); }
+
+void select(int) { throw UnsupportedError(why); }
+
+std::unique_ptr<Memory> make_memory() { throw UnsupportedError(why); }
+
+}  // namespace volley::gpu

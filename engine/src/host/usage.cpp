@@ -1,0 +1,67 @@
+#include "host/usage.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <sstream>
+
+#include "base/clock.hpp"
+#include "base/errors.hpp"
+
+namespace volley {
+
+namespace {
+
+// The columns of a CPU in /proc/stat; those of guests follow, and are part of the first two.
+enum Column { user, nice, system, idle, iowait, irq, softirq, steal, columns };
+
+void add_ticks(Usage& usage, const std::vector<int>& cpus, const std::string& root) {
+  std::ifstream file(root + "proc/stat");
+  for (std::string line; std::getline(file, line) && line.starts_with("cpu");) {
+    int cpu = 0;
+    const auto read = std::from_chars(line.data() + 3, line.data() + line.size(), cpu);
+    if (read.ec != std::errc{} || std::find(cpus.begin(), cpus.end(), cpu) == cpus.end()) continue;
+    std::istringstream rest(read.ptr);
+    std::array<std::uint64_t, columns> ticks{};
+    for (auto& each : ticks) rest >> each;
+    usage.steal_ticks += ticks[steal];
+    for (const auto each : ticks) usage.total_ticks += each;
+  }
+}
+
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+}  // namespace
+
+Usage usage_now(const std::vector<int>& cpus, const std::string& root) {
+  rusage thread{};
+  check_system(getrusage(RUSAGE_THREAD, &thread) == 0, "getrusage");
+  Usage usage{.elapsed_s = std::chrono::duration<double>(Clock::now().time_since_epoch()).count(),
+              .cpu_s = seconds_of(thread.ru_utime) + seconds_of(thread.ru_stime),
+              .voluntary_switches = static_cast<std::uint64_t>(thread.ru_nvcsw),
+              .involuntary_switches = static_cast<std::uint64_t>(thread.ru_nivcsw),
+              .minor_faults = static_cast<std::uint64_t>(thread.ru_minflt),
+              .major_faults = static_cast<std::uint64_t>(thread.ru_majflt)};
+  add_ticks(usage, cpus, root);
+  return usage;
+}
+
+Usage operator-(const Usage& later, const Usage& earlier) {
+  // A counter of /proc/stat may step back by a tick.
+  const auto grown = [](std::uint64_t now, std::uint64_t before) { return now > before ? now - before : 0; };
+  return {.elapsed_s = later.elapsed_s - earlier.elapsed_s,
+          .cpu_s = later.cpu_s - earlier.cpu_s,
+          .voluntary_switches = later.voluntary_switches - earlier.voluntary_switches,
+          .involuntary_switches = later.involuntary_switches - earlier.involuntary_switches,
+          .minor_faults = later.minor_faults - earlier.minor_faults,
+          .major_faults = later.major_faults - earlier.major_faults,
+          .steal_ticks = grown(later.steal_ticks, earlier.steal_ticks),
+          .total_ticks = grown(later.total_ticks, earlier.total_ticks)};
+}
+
+}  // namespace volley

@@ -1,0 +1,28 @@
+// What the system did to the measuring thread: processor time, switches, page faults, and time that a hypervisor took.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace volley {
+
+// Counters that only grow: the difference of two readings is what happened between them.
+struct Usage {
+  double elapsed_s = 0;
+  double cpu_s = 0;                      // of the calling thread, user and system
+  std::uint64_t voluntary_switches = 0;  // the thread waited, and another one ran
+  std::uint64_t involuntary_switches = 0;
+  std::uint64_t minor_faults = 0;
+  std::uint64_t major_faults = 0;
+  std::uint64_t steal_ticks = 0;  // a hypervisor ran something else on the CPUs
+  std::uint64_t total_ticks = 0;  // of those CPUs, idle or not; 0 where Linux does not say
+};
+
+// Reads the counters of the calling thread (getrusage(2)), and of these CPUs in /proc/stat (proc_stat(5)). `root` is
+// "/" outside tests.
+[[nodiscard]] Usage usage_now(const std::vector<int>& cpus, const std::string& root = "/");
+
+[[nodiscard]] Usage operator-(const Usage& later, const Usage& earlier);
+
+}  // namespace volley

@@ -1,0 +1,52 @@
+#include "transport/availability.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "mpi/check.hpp"
+
+namespace volley {
+
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+const RankFacts& facts_of(const Context& context, int rank) { return context.ranks[static_cast<std::size_t>(rank)]; }
+
+// Ranks that share this rank's memory of that kind, itself among them.
+std::uint64_t sharers(const Context& context, MemoryKind kind) {
+  if (kind == MemoryKind::host) return static_cast<std::uint64_t>(context.local_size);
+  const auto on_my_device = [&](const RankFacts& other) { return same_device(facts_of(context, context.rank), other); };
+  const auto count = std::count_if(context.ranks.begin(), context.ranks.end(), on_my_device);
+  return std::max<std::uint64_t>(static_cast<std::uint64_t>(count), 1);
+}
+
+}  // namespace
+
+std::string without_devices(const Context& context, const std::vector<int>& ranks, bool share_device) {
+  if (context.gpus.devices == 0) return context.gpus.reason;
+  for (auto one = ranks.begin(); one != ranks.end(); ++one) {
+    const RankFacts& facts = facts_of(context, *one);
+    if (!facts.device) return "rank " + std::to_string(*one) + " has no device";
+    const auto other =
+        std::find_if(ranks.begin(), one, [&](int rank) { return same_device(facts_of(context, rank), facts); });
+    if (share_device || other == one) continue;
+    return "ranks " + std::to_string(*other) + " and " + std::to_string(*one) + " are on one device, " +
+           facts.device->name + " " + facts.device->uuid + "; --share-gpu allows that, --gpus chooses others";
+  }
+  return {};
+}
+
+std::uint64_t memory_share(const Context& context, MemoryKind kind, const Memory* memory, MPI_Comm comm) {
+  std::uint64_t share = memory == nullptr ? unlimited : memory->available() / sharers(context, kind);
+  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &share, 1, MPI_UINT64_T, MPI_MIN, comm));
+  return share;
+}
+
+// Device memory has the most around a message.
+std::uint64_t bytes_of_buffers(std::uint64_t message_bytes) {
+  if (message_bytes > unlimited / 2 - gpu::overhead_bytes_per_buffer) return unlimited;
+  return 2 * (message_bytes + gpu::overhead_bytes_per_buffer);
+}
+
+}  // namespace volley

@@ -1,0 +1,123 @@
+// Mutated plans: each is read, or refused with sentences that a terminal can show. The seed is fixed; an argument gives
+// another number of plans than the usual one.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <random>
+
+#include "benchmark/benchmark.hpp"
+#include "expect.hpp"
+#include "transport/registry.hpp"
+
+namespace volley {
+BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_gpu_matrix, make_jacobi, make_probe, make_self_send;
+}  // namespace volley
+
+using namespace volley;
+
+namespace {
+
+constexpr std::array benchmarks{
+    BenchmarkEntry{"pingpong", make_pingpong},       BenchmarkEntry{"stream", make_stream},
+    BenchmarkEntry{"rank_matrix", make_rank_matrix}, BenchmarkEntry{"gpu_matrix", make_gpu_matrix},
+    BenchmarkEntry{"jacobi", make_jacobi},           BenchmarkEntry{"probe", make_probe},
+    BenchmarkEntry{"self_send", make_self_send},
+};
+
+using Dice = std::mt19937;
+
+std::size_t below(Dice& dice, std::size_t end) { return dice() % end; }
+
+std::vector<std::string> examples() {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(VOLLEY_SCHEMA_DIR "/examples")) {
+    if (!entry.path().filename().string().starts_with("plan-")) continue;
+    std::ifstream file(entry.path());
+    found.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+const std::vector<Json>& odd_values() {
+  static const std::vector<Json> values{0,
+                                        1,
+                                        -1,
+                                        2,
+                                        255,
+                                        std::numeric_limits<int>::max(),
+                                        std::numeric_limits<std::int64_t>::max(),
+                                        std::numeric_limits<std::int64_t>::min(),
+                                        std::numeric_limits<std::uint64_t>::max(),
+                                        1e308,
+                                        -1e308,
+                                        1e-320,
+                                        0.5,
+                                        "",
+                                        "host",
+                                        "\x1b[31m",
+                                        "\xff",
+                                        std::string(5000, 'a'),
+                                        nullptr,
+                                        true,
+                                        Json::array(),
+                                        Json::object(),
+                                        Json::array({0, 1}),
+                                        Json::array({2147483647, 1}),
+                                        "jacobi",
+                                        "rank_matrix",
+                                        "gpu_matrix",
+                                        "fixed"};
+  return values;
+}
+
+// Every value inside a document.
+void collect(Json& node, std::vector<Json*>& found) {
+  if (!node.is_structured()) return;
+  for (auto& value : node) {
+    found.push_back(&value);
+    collect(value, found);
+  }
+}
+
+std::string mutated(const std::string& text, Dice& dice) {
+  if (below(dice, 5) == 0) {
+    std::string bytes = text;
+    for (std::size_t i = 0; i <= below(dice, 4); ++i) bytes[below(dice, bytes.size())] = static_cast<char>(dice());
+    return bytes.substr(0, below(dice, 3) == 0 ? below(dice, bytes.size()) : bytes.size());
+  }
+  Json document = json_from(text);
+  for (std::size_t i = 0; i <= below(dice, 3); ++i) {
+    std::vector<Json*> values;
+    collect(document, values);
+    *values[below(dice, values.size())] = odd_values()[below(dice, odd_values().size())];
+    if (below(dice, 8) == 0) document["unknown"] = odd_values()[below(dice, odd_values().size())];
+  }
+  return line_of(document);
+}
+
+void try_plan(const std::string& text, const std::vector<std::string>& transports) {
+  const PlanReading reading = read_plan(text, benchmarks, transports);
+  for (const auto& error : reading.errors) {
+    const bool shown = std::ranges::none_of(error, [](unsigned char c) { return c < ' ' || c == 0x7f; });
+    EXPECT(error.starts_with("plan: ") && shown && error.size() < 2000);
+  }
+  EXPECT(!reading.errors.empty() || reading.benchmark != nullptr);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const long plans = argc > 1 ? std::atol(argv[1]) : 20000;
+  std::vector<std::string> transports;
+  for (const auto& entry : registry()) transports.emplace_back(entry.name);
+  const auto texts = examples();
+  EXPECT(!texts.empty());
+  Dice dice(argc > 2 ? static_cast<unsigned>(std::atol(argv[2])) : 20261122U);
+  for (long i = 0; i < plans; ++i) try_plan(mutated(texts[below(dice, texts.size())], dice), transports);
+  return test::finish();
+}

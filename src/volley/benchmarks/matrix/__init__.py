@@ -1,1 +1,0 @@
-"""What the matrix between ranks and the matrices between GPUs have in common."""

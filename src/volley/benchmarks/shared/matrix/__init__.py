@@ -1,0 +1,1 @@
+"""What the matrix between ranks and the matrices between GPUs share."""

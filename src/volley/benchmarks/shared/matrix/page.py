@@ -1,0 +1,250 @@
+"""The parts that the reports of all matrices share: cells, lines about kinds of pairs, notes, charts and data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from msgspec.structs import asdict
+
+from volley.benchmarks.shared.matrix.case import MatrixCase
+from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Pair, uneven
+from volley.benchmarks.shared.matrix.records import MatrixCell
+from volley.report.cells import scaled
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Mark, Note, Overview, Style, Table, Value
+from volley.run import report_parts
+from volley.run.launch_series import LaunchSeries
+from volley.run.machine_notes import machine_notes
+from volley.statistics.estimates import median
+from volley.text import count
+from volley.units import format_sig
+
+CaseT = TypeVar("CaseT", bound=MatrixCase)
+
+MOST_DRAWN = 64
+"""A heat map has at most this many rows and columns; beyond, each of its cells stands for several pairs."""
+
+MOST_NAMED = 6
+"""Pairs that a sentence names one by one; more are counted."""
+
+Naming = Callable[[Sequence[Pair]], str]
+"""How a sentence names a few pairs."""
+
+
+# ------------------------------------------------------------------------------------------------------ tables
+
+
+def shown_cell(case: MatrixCase, pair: Pair, style: Style) -> Cell:
+    """Return the cell of a pair; ``style`` applies to a number."""
+    number, cell = case.shown(pair), case.cells.get(pair)
+    if cell is None:
+        return EMPTY
+    if cell.status == "failed":
+        return Cell(text="FAILED", style="error")
+    return Cell(number, "dim" if number is None else style)
+
+
+MOST_ENDS = 16
+"""A matrix of more ranks or GPUs is shown as its summary; ``--full`` shows the cells."""
+
+MOST_FINDINGS = 4
+"""On the screen of large matrices; ``--notes`` shows all."""
+
+_SUMMARY = [
+    Column("", align="left"),
+    Column("pairs"),
+    Column("median", digits=3),
+    Column("lowest", digits=3),
+    Column("highest", digits=3),
+    Column("", align="left"),
+    Column("line"),
+]
+
+
+def summary(cases: Sequence[CaseT], without: str = "") -> Table:
+    """Return the table with one row for each kind of pairs of each matrix that was measured.
+
+    Args:
+        cases: the matrices.
+        without: the kind that has no row.
+    """
+    rows: list[list[Cell | Value]] = []
+    rates: dict[str, None] = {}
+    for case in cases:
+        kinds = dict.fromkeys(case.kinds[pair] for pair in case.times)
+        kinds.pop(without, None)
+        for kind in kinds:
+            pairs = [pair for pair in case.times if case.kinds[pair] == kind]
+            numbers = [number for pair in pairs if (number := case.shown(pair)) is not None]
+            shares = [share for pair in pairs if (share := case.of_line_rate(pair)) is not None and case.shows_rate]
+            if shares:
+                rates |= dict.fromkeys(case.line_rates[pair].describe() for pair in pairs if pair in case.line_rates)
+            title = f"{case.name} ({kind})" if len(kinds) > 1 else case.name
+            line = Cell(median(shares), text=f"{median(shares) * 100:.0f} %") if shares else EMPTY
+            rows.append([title, len(numbers), median(numbers), min(numbers), max(numbers), case.unit, line])
+    legend = [f"line: part of the line rate of {' or '.join(rates)}; of twice that for both ways"] if rates else []
+    return Table(_SUMMARY, rows, legend=legend)
+
+
+def screen(cases: Sequence[CaseT], table: Table, notes: Sequence[Note]) -> Overview | None:
+    """Return the one screen of large matrices: their summary; ``None`` if the cells fit too."""
+    if max((len(case.seconds) for case in cases), default=0) <= MOST_ENDS:
+        return None
+    pairs = sum(len(case.times) for case in cases)
+    line = f"{count(pairs, 'pair')} in {count(len(cases), 'table')}"
+    found = [Conclusion("SLOW", note.text) for note in notes if note.level == "finding"]
+    return Overview(line, found[:MOST_FINDINGS] or [Conclusion("OK", "no pair is slower than comparable pairs")], table)
+
+
+def _spread(numbers: Sequence[float], significant: int) -> str:
+    low, high = format_sig(min(numbers), significant), format_sig(max(numbers), significant)
+    return low if low == high else f"{low} to {high}"
+
+
+def row_in_short(name: str, cells: Sequence[MatrixCell], moved_bytes: int | None) -> str:
+    """Return the range of a row: ``host 8 B, rank 3 first: 0.31 to 0.35 µs``.
+
+    Args:
+        name: of the row.
+        cells: of the row.
+        moved_bytes: in the time of a cell; ``None``: the time itself is shown.
+    """
+    failed = sum(cell.status == "failed" for cell in cells)
+    times = [cell.median_s for cell in cells if cell.median_s is not None]
+    if not times:
+        return f"{name}: {'FAILED' if failed else 'skipped'}"
+    numbers = [time_s * 1e6 if moved_bytes is None else moved_bytes / time_s / 1e9 for time_s in times]
+    lost = f", {failed} FAILED" if failed else ""
+    return f"{name}: {_spread(numbers, 3)} {'µs' if moved_bytes is None else 'GB/s'}{lost}"
+
+
+# ------------------------------------------------------------------------------------------------------ charts
+
+
+def heat_map(case: MatrixCase, rows: str, columns: str, name: Callable[[int], str]) -> Chart:
+    """Return the heat map of a matrix, without the pairs of an end with itself.
+
+    Args:
+        case: the matrix.
+        rows: the title of the axis of the first ends.
+        columns: the title of the axis of the second ends.
+        name: returns the name of an end.
+    """
+    block = -(-max(len(case.firsts), len(case.seconds)) // MOST_DRAWN)
+    slowest: dict[Pair, float] = {}
+    for row, first in enumerate(case.firsts):
+        for column, second in enumerate(case.seconds):
+            number = case.shown((first, second)) if first != second else None
+            if number is not None:
+                place = (row // block * block, column // block * block)
+                known = slowest.get(place, number)
+                slowest[place] = min(known, number) if case.shows_rate else max(known, number)
+    marks = [
+        Mark(name(case.seconds[column]), name(case.firsts[row]), value=slowest.get((row, column)))
+        for row in range(0, len(case.firsts), block)
+        for column in range(0, len(case.seconds), block)
+    ]
+    caption = f"{case.unit}, without the pairs of an end with itself" if case.firsts == case.seconds else case.unit
+    if block > 1:
+        caption += f"; each cell is the slowest pair of {block} × {block}"
+    return Chart("heat map", case.name, Axis(columns), Axis(rows), marks, Axis(case.name, case.unit), (), caption)
+
+
+# ------------------------------------------------------------------------------------------------------- notes
+
+
+def notes_of(
+    series: LaunchSeries,
+    cases: Sequence[CaseT],
+    names: Naming,
+    missing: Iterable[Note],
+    findings: Callable[[CaseT], Iterable[str]],
+) -> list[Note]:
+    """Return the notes of a report.
+
+    Args:
+        series: the launches.
+        cases: their matrices.
+        names: names pairs in a sentence.
+        missing: what no matrix can hold.
+        findings: says which pairs of a matrix are slow.
+    """
+    return [
+        *report_parts.incomplete(series),
+        *(note for case in cases for note in _failed(case, names)),
+        *missing,
+        *(note for case in cases for note in _skipped(case, names)),
+        *(Note("finding", f"{case.name}: {text}") for case in cases for text in findings(case)),
+        *machine_notes(series),
+        *(report_parts.unverified(series) if cases else ()),
+    ]
+
+
+def _failed(case: MatrixCase, names: Naming) -> Iterator[Note]:
+    """Report the cells whose data was wrong, or that made no progress."""
+    wrong = [(pair, cell) for pair, cell in case.cells.items() if cell.status == "failed"]
+    for pair, cell in wrong[:MOST_NAMED]:
+        yield Note("error", f"FAILED: {case.name}, {names([pair])}: {cell.reason or 'no reason is recorded'}")
+    if len(wrong) > MOST_NAMED:
+        more = count(len(wrong) - MOST_NAMED, "pair")
+        yield Note("error", f"FAILED: {case.name}: {more} more (--format csv names them)")
+
+
+def _skipped(case: MatrixCase, names: Naming) -> Iterator[Note]:
+    """Report the cells that were not measured, with the reason."""
+    reasons: dict[str, list[Pair]] = {}
+    for pair, cell in case.cells.items():
+        if cell.status == "skipped":
+            reasons.setdefault(cell.reason or "no reason is recorded", []).append(pair)
+    for reason, pairs in reasons.items():
+        yield Note("missing", f"{case.name} skipped {few_or_count(pairs, names)}: {reason}")
+
+
+def uneven_kinds(case: MatrixCase, consequence: str = "") -> Iterator[str]:
+    """Name the kinds of which too many pairs look slow."""
+    for kind, pairs in uneven(case.ratios).items():
+        slow = f"{count(pairs, 'pair')} of the kind {kind} took over {percent(SUSPECT_FROM - 1)} longer"
+        yield f"{slow} than comparable pairs: this kind is uneven{consequence}"
+
+
+def slower(case: MatrixCase, ratio: float, others: str, *, past: bool = False) -> str:
+    """``reaches 61 % of what its 10 comparable pairs reach``; of times ``takes 1.64 times as long as its …``."""
+    if case.shows_rate:
+        reaches, reach = ("reached", "reached") if past else ("reaches", "reach")
+        return f"{reaches} {percent(1 / ratio)} of what its {others} {reach}"
+    return f"{'took' if past else 'takes'} {format_sig(ratio, 3)} times as long as its {others}"
+
+
+def few_or_count(pairs: Sequence[Pair], names: Naming) -> str:
+    """Name a few pairs, or count many."""
+    return names(pairs) if len(pairs) <= MOST_NAMED else count(len(pairs), "pair")
+
+
+def percent(fraction: float) -> str:
+    """Return a fraction with two digits: ``61 %``."""
+    return f"{format_sig(100 * fraction, 2)} %"
+
+
+# -------------------------------------------------------------------------------------------------------- data
+
+_LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "gpu", "rank")
+"""Fields of the cell that a row has in other columns, or omits because they are long."""
+
+
+def data_of(case: MatrixCase, pair: Pair) -> dict[str, Any]:
+    """Return the part of a row for programs that all matrices have.
+
+    ``ratio`` is the time over the median of comparable pairs, ``of_line_rate`` the bandwidth over the line rate.
+    """
+    cell, compared = case.cells[pair], case.ratios.get(pair)
+    return {
+        **{name: value for name, value in asdict(cell).items() if name not in _LEFT_OUT},
+        "kind": case.kinds[pair],
+        "time_us": scaled(cell.median_s, 1e6),
+        "time_low_us": scaled(cell.low_s, 1e6),
+        "time_high_us": scaled(cell.high_s, 1e6),
+        "bandwidth_GBps": scaled(case.rate_Bps(pair), 1e-9),
+        "of_line_rate": case.of_line_rate(pair),
+        "ratio": compared and compared.ratio,
+        "comparable_pairs": compared and compared.comparable,
+    }

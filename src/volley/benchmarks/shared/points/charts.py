@@ -1,0 +1,61 @@
+"""The charts of points: latency and bandwidth of each transport over the message size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from volley.benchmarks.shared.points import ucx
+from volley.benchmarks.shared.points.results import PointResult, PointSeries, one_launch
+from volley.report.cells import scaled
+from volley.report.model import Axis, Chart, Mark, ReferenceLine
+from volley.units import format_sig
+
+_SIZE = Axis("message size", "B", log=True)
+
+
+def charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: str) -> Iterator[Chart]:
+    """Yield the charts of one table, without transports that send nothing.
+
+    Args:
+        points: the points of the table.
+        result: the series.
+        ucx_operation: the name of the benchmark's MPI calls in UCX's tables.
+    """
+    sent = [point for point in points if point.time and point.rate]
+    if not sent:
+        return
+    changes = [
+        ReferenceLine("x", size, f"aware: {protocol}")
+        for size, protocol in ucx.changes(sent, result.series.plan, ucx_operation)
+    ]
+    what = "within one launch" if one_launch(points) else "over launches"
+    caption = f"bars: 95 % confidence interval {what}, or the range of too few observations"
+    if changes:
+        caption += "; vertical lines: UCX uses another protocol from this size on"
+    if all(point.latency for point in sent):
+        marks = [_latency(point) for point in sent]
+        yield Chart("curves", "Latency", _SIZE, Axis("half round trip", "µs", log=True), marks, None, changes, caption)
+    both = "Bandwidth of both directions together" if sent[0].direction == "bi" else "Bandwidth"
+    rates = {
+        point.line_rate_Bps / 1e9: f"line rate of {point.line_rate.over}"
+        for point in sent
+        if point.line_rate and point.line_rate_Bps
+    }
+    lines = [ReferenceLine("y", rate, f"{words}: {format_sig(rate, 4)} GB/s") for rate, words in rates.items()]
+    marks = [_bandwidth(point) for point in sent]
+    yield Chart("curves", both, _SIZE, Axis("bandwidth", "GB/s", log=True), marks, None, [*lines, *changes], caption)
+
+
+def _latency(point: PointResult) -> Mark:
+    time = point.time
+    assert time
+    bounds = (None, None) if time.kind == "single" else (time.low * 1e6, time.high * 1e6)
+    return Mark(point.size_bytes, time.median * 1e6, point.transport, *bounds)
+
+
+def _bandwidth(point: PointResult) -> Mark:
+    rate, time = point.rate, point.time
+    assert rate
+    assert time
+    bounds = (None, None) if time.kind == "single" else (scaled(rate.low_Bps, 1e-9), scaled(rate.high_Bps, 1e-9))
+    return Mark(point.size_bytes, rate.median_Bps / 1e9, point.transport, *bounds)

@@ -1,0 +1,62 @@
+"""The options that several benchmarks of messages share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from volley.run import option_values
+from volley.run.commandline import Options, flag, option
+from volley.run.options import HOW, WHAT
+from volley.units import VALID_FORMS, parse_sizes
+
+MOST_IN_FLIGHT = 1 << 16
+"""MPI needs a request for each message of a window; a billion requests would exceed the memory of a node."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointOptions(Options):
+    """Message sizes, transports and buffers."""
+
+    transport: tuple[str, ...] = option(
+        "--transport",
+        "-t",
+        read=option_values.names,
+        repeat=True,
+        default=(),
+        shown="all that send data",
+        metavar="NAME,…",
+        panel=WHAT,
+        help="Transports to compare, separated by commas; all: every transport (see volley transports).",
+    )
+    sizes: tuple[int, ...] = option(
+        "--sizes",
+        "-s",
+        read=option_values.sizes,
+        default=parse_sizes("8:1Gi"),
+        shown="8:1Gi",
+        metavar="SIZES",
+        panel=WHAT,
+        help=f"Message sizes in bytes: {VALID_FORMS}. k, M, G are the same as Ki, Mi, Gi: powers of 1024.",
+    )
+    fresh_buffers: bool = flag(panel=HOW, help="Allocate new buffers for every size, as in the tutorial.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowOptions(Options):
+    """The number of messages in flight and their direction."""
+
+    direction: Literal["uni", "bi"] = option(
+        read=option_values.choice("uni", "bi"),
+        default="uni",
+        metavar="uni|bi",
+        panel=WHAT,
+        help="uni: the first rank sends; bi: both ranks send at once; the table shows each direction and the total.",
+    )
+    window: int = option(
+        read=option_values.number(most=MOST_IN_FLIGHT),
+        default=64,
+        metavar="N",
+        panel=WHAT,
+        help="Messages in flight before one acknowledgement.",
+    )

@@ -1,0 +1,272 @@
+"""The one screen of many points: findings, and a table with one row for each transport at a few sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from volley.benchmarks.shared.points.results import PointResult, PointSeries, by_transport, labels, one_launch, tables
+from volley.references import share_of_equal
+from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
+from volley.run.benchmark import Observable
+from volley.run.machine_notes import machine_notes
+from volley.statistics.estimates import Estimate
+from volley.statistics.launches import FIRST_LOOK
+from volley.text import count, join_words
+from volley.units import format_sig, format_size
+
+FEWEST_SIZES = 6
+"""Fewer sizes fit a screen as they are."""
+
+LATENCIES = (1 << 12, 1 << 16)
+"""The latency columns, after the smallest size: the measured sizes next to these."""
+
+BANDWIDTHS = (1 << 16, 1 << 20, 1 << 24)
+"""The bandwidth columns, before the largest size; of latencies only the last two."""
+
+UNCERTAIN = 0.1
+"""A number whose interval is wider than ± this has a question mark: its second digit is not certain."""
+
+MOST_UNCERTAIN = 4
+"""At most this many uncertain numbers are listed."""
+
+GOOD_SHARE = 0.7
+"""The part of the line rate from which a transport between GPUs is called OK.  Packet headers take 5 to 20 %, and of
+the transports of this program on two H200s the slowest reaches 74 % (docs/peers.md)."""
+
+_PLACES = {"host": "host memory", "device": "GPU memory", "none": "nothing is sent"}
+
+
+def overview(result: PointSeries, slow: Sequence[str]) -> Overview | None:
+    """Return the overview of one series; ``None`` if its tables fit a screen or its points are not comparable.
+
+    Args:
+        result: the series.
+        slow: sentences about messages that take longer than they need to.
+    """
+    compared = tables(point for point in result.points if point.time)
+    if len(compared) != 1:
+        return None
+    points = compared[0]
+    if (
+        len(by_transport(point for point in points if point.rate)) < 2
+        or len({point.size_bytes for point in points}) < FEWEST_SIZES
+    ):
+        return None
+    return Overview(_line(result, points), list(_findings(result, points, slow)), _table(result, points))
+
+
+def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
+    """Say how much was measured: ``234 points, all verified byte for byte; 200 within ±1 % (95 % CI over 8 launches)``.
+
+    One launch says nothing of others, so it is not called ±; two launches have no interval.
+    """
+    plan = result.series.plan
+    checked = sum(bool(point.verified) for point in points if point.rate)
+    sent = sum(bool(point.rate) for point in points)
+    parts = [f"{count(len(points), 'point')}, {'all' if checked == sent else checked} verified byte for byte"]
+    if plan and plan.sampling.mode == "adaptive":
+        kind, aim, launches = "within" if one_launch(points) else "ci", plan.sampling.ci, _launches(points)
+        known = [point.time for point in points if point.time and point.time.kind == kind]
+        close = sum(time.half_width <= aim for time in known)
+        if one_launch(points):
+            parts.append(f"within one launch, {close} spread by at most {aim * 100:g} %")
+        elif known:
+            parts.append(f"{close} within ±{aim * 100:g} % (95 % CI over {launches} launches)")
+        else:
+            parts.append(f"{launches} launches, too few for a CI")
+    return "; ".join(parts)
+
+
+def _launches(points: Sequence[PointResult]) -> int:
+    return max(point.launches for point in points)
+
+
+# ----------------------------------------------------------------------------------------------- findings
+
+
+def _findings(result: PointSeries, points: Sequence[PointResult], slow: Sequence[str]) -> Iterator[Conclusion]:
+    command = points[0].benchmark
+    failed = [point for point in result.points if point.status == "failed"]
+    for transport, those in list(by_transport(failed).items())[:1]:
+        others = len(failed) - len(those)
+        more = f", and {count(others, 'point')} of other transports" if others else ""
+        yield Conclusion(
+            "BROKEN",
+            f"{transport} failed at {count(len(those), 'size')}{more}",
+            f"volley {command} -t {transport} -s {_typed(those[0])}",
+        )
+    yield from _shares(result, points)
+    for sentence in slow[:1]:
+        text, _, advice = sentence.partition("; ")
+        variable = advice.partition(" ")[0]
+        again = f"{variable} volley {command} -t {text.partition(':')[0]} -s 8:64k" if "=" in variable else ""
+        yield Conclusion("SLOW", text, again)
+    for note in list(machine_notes(result.series))[:1]:
+        yield Conclusion("NOISY", note.text)
+    yield from _noise(points)
+
+
+def _shares(result: PointSeries, points: Sequence[PointResult]) -> Iterator[Conclusion]:
+    """Judge by the line rate the transport of MPI, or else the fastest; one that is far below the rate is slow."""
+    best = [max(those, key=_rate) for those in by_transport(point for point in points if point.rate).values()]
+    judged = [point for point in best if point.of_line_rate is not None and not point.transport.startswith("staged/")]
+    leading = next((point for point in judged if point.transport == "aware"), max(judged, key=_rate, default=None))
+    if leading and (leading.of_line_rate or 0) >= GOOD_SHARE:
+        yield Conclusion("OK", _share(leading) + _beside_equal(leading, result))
+    for point in judged:
+        if (point.of_line_rate or 0) < GOOD_SHARE:
+            yield Conclusion("SLOW", _share(point), "volley doctor")
+
+
+def _beside_equal(point: PointResult, result: PointSeries) -> str:
+    """Compare a point with published results of the same GPUs: ``; 99 % of the speed of h200-x2``."""
+    ranks = result.series.run.ranks if result.series.run else []
+    gpus = {rank.device.name for rank in ranks if rank.device and rank.rank in point.ranks}
+    if len(gpus) != 1 or point.time is None:
+        return ""
+    series, at = labels(point.transport, point.size_bytes, point.direction, point.window)
+    found = share_of_equal(gpus.pop(), point.benchmark, Observable(series, at, point.time.median))
+    return f"; {found[1] * 100:.0f} % of the speed of {found[0]} (volley references)" if found else ""
+
+
+def _share(point: PointResult) -> str:
+    """Describe a peak: ``aware reaches 393 GB/s at 1 GiB: 82 % of line rate (NVLink), 158 × staged/pageable``."""
+    assert point.line_rate
+    assert point.of_line_rate is not None
+    text = f"{point.transport} reaches {format_sig(_rate(point) / 1e9, 3)} GB/s at {format_size(point.size_bytes)}"
+    text += f": {point.of_line_rate * 100:.0f} % of line rate ({point.line_rate.over})"
+    if point.speedup and point.speedup.shown:
+        text += f", {format_sig(point.speedup.estimate.median, 3)} × {point.speedup.over}"
+    return text
+
+
+def _noise(points: Sequence[PointResult]) -> Iterator[Conclusion]:
+    """Name the points whose interval is wider than asked."""
+    noisy = [point for point in points if point.missed and point.rate]
+    if not noisy:
+        return
+    worst = max(noisy, key=_half_width)
+    names = join_words(by_transport(noisy))
+    worst_width = f"{'' if one_launch(noisy) else '±'}{_half_width(worst):.0%}".replace("%", " %")
+    yield Conclusion(
+        "NOISY",
+        f"{count(len(noisy), 'point')} of {names} vary by more than was asked for, up to {worst_width} "
+        f"({worst.transport} at {format_size(worst.size_bytes)})",
+        f"volley {points[0].benchmark} -t {worst.transport} -s {_typed(worst)} --launches "
+        f"{max(FIRST_LOOK, 2 * _launches(noisy))}",
+    )
+
+
+def _typed(point: PointResult) -> str:
+    """Return the size as an option accepts it: ``1GiB``."""
+    return format_size(point.size_bytes).replace(" ", "")
+
+
+def _half_width(point: PointResult) -> float:
+    return point.time.half_width if point.time else 0.0
+
+
+def _rate(point: PointResult) -> float:
+    return point.bandwidth_Bps or 0.0
+
+
+# -------------------------------------------------------------------------------------------------- table
+
+
+def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
+    sizes = sorted({point.size_bytes for point in points})
+    timed = [sizes[0], *_nearest(sizes, LATENCIES)] if points[0].latency else []
+    rated = [*_nearest(sizes, BANDWIDTHS[1:] if timed else BANDWIDTHS), sizes[-1]]
+    timed, rated = list(dict.fromkeys(timed)), list(dict.fromkeys(rated))
+    over = next((point.speedup.over for point in points if point.speedup), None)
+    compared = [sizes[0], sizes[-1]] if over else []
+    home = result.transports[over].memory if over in result.transports else None
+    columns = [
+        Column("transport", align="left"),
+        *(Column(format_size(size), group="latency, µs") for size in timed),
+        *(Column(format_size(size), group="bandwidth, GB/s") for size in rated),
+        Column("GB/s", group="peak"),
+        Column("line", group="peak"),
+        *(Column(format_size(size), group="speed-up") for size in compared),
+    ]
+    rows: list[list[Cell]] = []
+    sections: dict[int, str] = {}
+    for path, transports in _paths(result, points).items():
+        sections[len(rows)] = path
+        for name, those in transports.items():
+            memory = result.transports[name].memory if name in result.transports else None
+            here = {point.size_bytes: point for point in those}
+            best = max(those, key=_rate)
+            share = best.of_line_rate
+            rows.append(
+                [
+                    Cell(f"  {name}"),
+                    *(_number(here.get(size), 1e6) for size in timed),
+                    *(_number(here.get(size), 1e-9) for size in rated),
+                    _number(best, 1e-9),
+                    EMPTY if share is None else Cell(share * 100, text=f"{share * 100:.0f} %"),
+                    *(_speedup(here.get(size), over, same=memory == home) for size in compared),
+                ]
+            )
+    return Table(columns, rows, legend=list(_legend(points)), sections=sections)
+
+
+def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
+    """Return the measured sizes that are closest to the wanted ones on a logarithmic scale, each once."""
+    return list(dict.fromkeys(min(sizes, key=lambda size: abs(math.log(size / each))) for each in wanted))
+
+
+def _paths(result: PointSeries, points: Sequence[PointResult]) -> dict[str, dict[str, list[PointResult]]]:
+    """Group the transports by the path of their bytes; the fastest path comes first, host memory last."""
+    found: dict[tuple[float, str], dict[str, list[PointResult]]] = {}
+    for name, those in by_transport(point for point in points if point.rate).items():
+        transport, rate = result.transports.get(name), those[0].line_rate
+        place = _PLACES[transport.memory] if transport else "unknown memory"
+        path = f"{place}, {rate.describe()} in each direction" if rate else place
+        on_host = transport is not None and transport.memory == "host"
+        order = math.inf if on_host else -(rate.one_way_Bps if rate else 0.0)
+        found.setdefault((order, path), {})[name] = those
+    return {path: found[order, path] for order, path in sorted(found)}
+
+
+def _number(point: PointResult | None, factor: float) -> Cell:
+    """Return a time in the unit of ``factor`` or, if it is less than 1, a bandwidth, with the digits that are known."""
+    if point is None or point.time is None:
+        return EMPTY
+    value = (point.time.median if factor > 1 else _rate(point)) * factor
+    unsure = point.time.half_width > UNCERTAIN
+    text = format_sig(value, _digits(point.time)) + ("?" if unsure else "")
+    return Cell(value, "warning" if unsure else "", text)
+
+
+def _digits(time: Estimate) -> int:
+    """Return how many digits are known: two of ±10 %, three of ±1 %, four of ±0.1 % and less."""
+    if time.half_width <= 0:
+        return 3
+    return max(2, min(4, 1 - math.floor(math.log10(2 * time.half_width))))
+
+
+def _speedup(point: PointResult | None, over: str | None, *, same: bool) -> Cell:
+    """Return the speed-up over the baseline; transports of other memory are not comparable with it."""
+    if point is None or point.speedup is None or not same:
+        return Cell(1, "dim", "1") if point and point.transport == over else EMPTY
+    shown = format_sig(point.speedup.estimate.median, 3)
+    return Cell(None, "" if point.speedup.shown else "dim", shown if point.speedup.shown else f"~{shown}")
+
+
+def _legend(points: Sequence[PointResult]) -> Iterator[str]:
+    unsure = sorted((point for point in points if point.rate and _half_width(point) > UNCERTAIN), key=_half_width)[::-1]
+    if unsure:
+        sign = "" if one_launch(points) else "±"
+        named = [
+            f"{point.transport} {format_size(point.size_bytes)} {sign}{_half_width(point) * 100:.0f} %"
+            for point in unsure[:MOST_UNCERTAIN]
+        ]
+        rest = f" and {len(unsure) - MOST_UNCERTAIN} more" if len(unsure) > MOST_UNCERTAIN else ""
+        which = "spread within one launch of more than " if one_launch(points) else "95 % CI wider than ±"
+        yield f"? {which}{UNCERTAIN * 100:g} %: {', '.join(named)}{rest}"
+    shares = "line: part of the line rate" if any(point.line_rate for point in points) else ""
+    over = next((f"speed-up: over {point.speedup.over}" for point in points if point.speedup), "")
+    unclear = any(point.speedup and not point.speedup.shown for point in points)
+    yield "; ".join(filter(None, (shares, over, "~: the difference is not significant" if unclear else "")))

@@ -1,0 +1,323 @@
+"""The report of points: a table with one row per size, speed-ups, and a fitted line for each curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from volley.benchmarks.shared.points import ucx
+from volley.benchmarks.shared.points.charts import charts
+from volley.benchmarks.shared.points.overview import overview
+from volley.benchmarks.shared.points.remarks import remarks
+from volley.benchmarks.shared.points.results import (
+    TAIL_FRACTIONS,
+    PointResult,
+    PointSeries,
+    Speedup,
+    TransportCurve,
+    baseline,
+    by_transport,
+    curves,
+    one_launch,
+    overtakes,
+    tables,
+)
+from volley.report.cells import plus_minus, scaled, spread
+from volley.report.model import EMPTY, Cell, Column, Data, Report, Row, Table
+from volley.run.plan import Plan
+from volley.run.report_parts import heading, not_mpi
+from volley.statistics.estimates import FEWEST
+from volley.statistics.hockney import POOR, Fit
+from volley.statistics.launches import FEWEST_LAUNCHES, FIRST_LOOK
+from volley.units import approximate_size, format_sig, format_size
+
+NOT_MPI = "*"
+"""Marks a transport that does not use MPI if there is no space for the words."""
+
+
+@dataclass(frozen=True)
+class PointColumn:
+    """A column: the two lines of its header and the value of a measured point."""
+
+    title: str
+    unit: str
+    value: Callable[[PointResult], Cell | float | int | bool | None]
+
+
+@dataclass(frozen=True)
+class PageSpec:
+    """The differences between the reports of two benchmarks of points."""
+
+    command: str
+    """The name of the command."""
+    ucx_operation: str
+    """The name of the benchmark's MPI calls in UCX's tables."""
+    alone: Callable[[PointResult, Plan | None], Sequence[PointColumn]]
+    """The columns if the table has one transport."""
+    side_by_side: Callable[[PointResult, Plan | None], Sequence[PointColumn]]
+    """The columns of each transport if the table has several."""
+    about: Callable[[PointResult, Plan | None, set[str]], str]
+    """Returns the definition of the numbers for the legend, from any point, the plan and the kinds of bounds."""
+
+
+def _verified(point: PointResult) -> Cell | bool | None:
+    """Return true for verified data, ``None`` if the transport sends nothing."""
+    return None if point.rate is None else point.verified
+
+
+PLUS_MINUS = PointColumn("", "± %", lambda point: plus_minus(point.time))
+SPREAD = PointColumn("spread", "%", lambda point: spread(point.time))
+"""Takes the place of ± where there is one launch: what another launch would find is not known."""
+BANDWIDTH = PointColumn("bandwidth", "GB/s", lambda point: scaled(point.bandwidth_Bps, 1e-9))
+SAMPLES = PointColumn("samples", "", lambda point: point.samples)
+VERIFIED = PointColumn("verified", "", _verified)
+
+
+def report(result: PointSeries, spec: PageSpec) -> Report:
+    """Return the report of one series."""
+    names = by_transport(result.points)
+    alone = tuple(names) if len(names) == 1 else ()  # the table names several transports
+    found = [table for points in tables(result.points) for table in _tables(points, result, spec)]
+    measured = [point for point in result.points if point.time and point.rate]
+    return Report(
+        heading=heading(result.series, spec.command, *alone),
+        tables=found,
+        charts=[chart for points in tables(result.points) for chart in charts(points, result, spec.ucx_operation)],
+        notes=list(remarks(result, spec.ucx_operation)),
+        overview=overview(result, list(ucx.inversions(measured, result.series.plan, spec.ucx_operation))),
+        data=Data(COLUMNS, [_row(point) for point in result.points]),
+        runs=result.series.describe_runs(),
+        extra={
+            "curves": [curve for points in tables(result.points) for curve in _curves(points)],
+            "crossovers": [
+                {**_identity(points[0]), **asdict(one)} for points in tables(result.points) for one in overtakes(points)
+            ],
+        },
+    )
+
+
+def _tables(points: list[PointResult], result: PointSeries, spec: PageSpec) -> Iterator[Table]:
+    yield _points(points, result, spec)
+    yield from _speedups(points, result)
+    yield from _lines(points, result)
+
+
+# ------------------------------------------------------------------------------------------------- points
+
+
+def _points(points: list[PointResult], result: PointSeries, spec: PageSpec) -> Table:
+    plan, names = result.series.plan, by_transport(points)
+    alone = len(names) == 1
+    columns = list((spec.alone if alone else spec.side_by_side)(points[0], plan))
+    if PLUS_MINUS in columns and one_launch(points):
+        columns[columns.index(PLUS_MINUS)] = SPREAD
+    sizes = sorted({point.size_bytes for point in points})
+    rows: list[list[Cell]] = [[_size(size)] for size in sizes]
+    for those in names.values():
+        here = {point.size_bytes: point for point in those}
+        for size, row in zip(sizes, rows, strict=True):
+            row += [_cell(here.get(size), column, first=column is columns[0]) for column in columns]
+    titles = ["" if alone else name + not_mpi(result.transports.get(name)) for name in names]
+    shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
+    return Table([Column("size"), *shown], rows, legend=_legend(points, plan, columns, spec, alone=alone))
+
+
+def _size(size_bytes: int) -> Cell:
+    return Cell(size_bytes, text=format_size(size_bytes))
+
+
+def _cell(point: PointResult | None, column: PointColumn, *, first: bool) -> Cell:
+    """Return the cell of a point; a point without numbers has its status in the first column and in ``verified``."""
+    if point is None:
+        return EMPTY
+    if point.time is None:
+        if point.status == "failed" and (first or column is VERIFIED):
+            return Cell(text="FAILED", style="error")
+        return Cell(text="skipped" if first else "", style="dim")
+    value = column.value(point)
+    cell = value if isinstance(value, Cell) else Cell(value)
+    if cell.value is True or not point.missed:
+        return cell
+    return Cell(cell.value, "warning", cell.text)
+
+
+def _legend(
+    points: list[PointResult], plan: Plan | None, columns: Sequence[PointColumn], spec: PageSpec, *, alone: bool
+) -> list[str]:
+    """Explain the columns of the table."""
+    kinds: set[str] = {point.time.kind for point in points if point.time}
+    if not kinds:
+        return []
+    launches = max(point.launches for point in points)
+    parts = [spec.about(points[0], plan, kinds)]
+    if PLUS_MINUS in columns and "ci" in kinds:
+        parts.append(f"±: 95 % confidence interval (CI) of the median over {launches} launches")
+    if PLUS_MINUS in columns and kinds & {"range", "within"}:
+        parts.append(f"(±): range of fewer than {FEWEST_LAUNCHES} launches, too few for a 95 % CI")
+    if SPREAD in columns and "within" in kinds:
+        parts.append(
+            "spread: 95 % confidence interval (CI) of the median within one launch; other launches may differ by more, "
+            f"--launches {FIRST_LOOK} shows by how much"
+        )
+    if SPREAD in columns and "range" in kinds:
+        parts.append(f"(spread): range of fewer than {FEWEST} samples, too few for a 95 % CI")
+    if any(column.unit == "GB/s" for column in columns):
+        parts.append("GB/s: 10^9 B/s")
+    checked = {point.verified for point in points if point.time and point.rate}
+    if not alone and checked == {True}:
+        parts.append("all verified")
+    return ["; ".join(parts)]
+
+
+# ------------------------------------------------------------------------------------------ speed-ups and lines
+
+
+def _mark(name: str, result: PointSeries) -> str:
+    transport = result.transports.get(name)
+    return "" if transport is None or transport.mpi else NOT_MPI
+
+
+def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table]:
+    """Yield the speed-ups of one table, with one row per size and one column per transport, if there are any."""
+    found = {(point.transport, point.size_bytes): point.speedup for point in points if point.speedup}
+    if not found:
+        return
+    sizes, names = sorted({size for _, size in found}), list(dict.fromkeys(name for name, _ in found))
+    # A name with a variant has two lines: ``staged/`` and ``pinned``.
+    columns = [Column(name.replace("/", "/\n", 1) + _mark(name, result), "×") for name in names]
+    rows = [[_size(size), *(_factor(found.get((name, size))) for name in names)] for size in sizes]
+    legend = [f"×: speed-up over {baseline(points)}{' within one launch' * one_launch(points)}"]
+    if not all(one.shown for one in found.values()):
+        legend.append("~: the difference is not significant")
+    if any(_mark(name, result) for name in names):
+        legend.append(f"{NOT_MPI} not MPI")
+    yield Table([Column("size"), *columns], rows, legend=["; ".join(legend)])
+
+
+def _factor(speedup: Speedup | None) -> Cell:
+    """Return the cell of a speed-up, with a tilde if it does not differ significantly from 1."""
+    if speedup is None:
+        return EMPTY
+    ratio = speedup.estimate.median
+    shown = format_sig(ratio, 3)
+    return Cell(ratio, text=shown) if speedup.shown else Cell(ratio, "dim", f"~{shown}")
+
+
+def _lines(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table]:
+    """Yield the fitted lines of one table, one row per transport.  A single line is described in a note instead."""
+    found = curves(points)
+    lines = [curve.fit for curve in found]
+    if len(found) < 2 or not any(lines):
+        return
+    columns = [
+        Column("transport", align="left"),
+        Column("α", "µs", 3, group="t(n) = α + n/β"),
+        Column("β", "GB/s", 3, group="t(n) = α + n/β"),
+        Column("N½", group="t(n) = α + n/β"),
+        Column("median", "%", 2, group="off by"),
+        Column("worst", "%", 2, group="off by"),
+        Column("at", group="off by"),
+        Column(group="off by"),
+    ]
+    marks = [_mark(curve.transport, result) for curve in found]
+    legend = ["line with the least mean relative deviation; N½ = α·β"]
+    if any(fit and fit.poor for fit in lines):
+        legend.append(f"poor: off by more than {POOR * 100:g} % at some size, so α and β do not describe the curve")
+    if None in lines:
+        legend.append("–: the measured sizes do not determine both terms")
+    if any(marks):
+        legend.append(f"{NOT_MPI} not MPI")
+    rows = [_line(curve, mark) for curve, mark in zip(found, marks, strict=True)]
+    yield Table(columns, rows, legend=["; ".join(legend)], model=True)
+
+
+def _line(curve: TransportCurve, mark: str) -> Row:
+    fit = curve.fit
+    if fit is None:
+        return [curve.transport + mark, Cell(style="dim"), EMPTY, EMPTY, Cell(style="dim"), EMPTY, EMPTY, EMPTY]
+    values = (
+        fit.latency_s * 1e6,
+        fit.bandwidth_Bps / 1e9,
+        approximate_size(fit.half_bandwidth_bytes),
+        fit.median_deviation * 100,
+        abs(fit.worst_deviation) * 100,
+        format_size(fit.worst_size_bytes),
+        "poor" if fit.poor else "",
+    )
+    return [curve.transport + mark, *(Cell(value, "dim" if fit.poor else "") for value in values)]
+
+
+# ------------------------------------------------------------------------------------------------------ data
+
+_PERCENTILES = {f"{name.replace('.', '_')}_us": name for name in (*TAIL_FRACTIONS, "max")}
+
+COLUMNS = (
+    "transport", "size_bytes", "samples", "latency_us", "latency_low_us", "latency_high_us", "bandwidth_GBps",
+    "verified", "status", "benchmark", "direction", "window", "ranks", "launches", "interval", "bandwidth_low_GBps",
+    "bandwidth_high_GBps", "forward_GBps", "backward_GBps", "messages_timed", "messages_verified", "ended_by",
+    "cold_us", *_PERCENTILES, "reason", "speedup", "speedup_low", "speedup_high", "speedup_over",
+    "speedup_interval",
+)  # fmt: skip
+"""The first nine columns and their order are a stable interface.  ``cold_us`` is half of the first round trip on fresh
+buffers, or the first window.  ``interval`` is the kind of the bounds: a 95 % confidence interval over launches
+(``ci``), one that holds only ``within`` the single launch, the ``range`` of too few observations, or a ``single``
+observation."""
+
+
+_AS_THEY_ARE = (
+    "transport", "size_bytes", "samples", "verified", "status", "reason", "mismatch", "benchmark", "direction",
+    "window", "ranks", "launches", "messages_timed", "messages_verified", "ended_by", "of_line_rate",
+)  # fmt: skip
+"""Fields of a point that a row takes over without conversion."""
+
+
+def _row(point: PointResult) -> dict[str, Any]:
+    """Return the data row of one point; missing numbers are ``None``."""
+    time, latency, rate, speedup = point.time, point.latency, point.rate, point.speedup
+    return {
+        **{name: getattr(point, name) for name in _AS_THEY_ARE},
+        "latency_us": latency and latency.median * 1e6,
+        "latency_low_us": latency and latency.low * 1e6,
+        "latency_high_us": latency and latency.high * 1e6,
+        "time_us": time and time.median * 1e6,
+        "time_low_us": time and time.low * 1e6,
+        "time_high_us": time and time.high * 1e6,
+        "interval": time and time.kind,
+        "bandwidth_GBps": rate and rate.median_Bps / 1e9,
+        "bandwidth_low_GBps": rate and rate.low_Bps / 1e9,
+        "bandwidth_high_GBps": rate and rate.high_Bps / 1e9,
+        "forward_GBps": scaled(point.forward_Bps, 1e-9),
+        "backward_GBps": scaled(point.backward_Bps, 1e-9),
+        "line_rate_GBps": scaled(point.line_rate_Bps, 1e-9),
+        "cold_us": scaled(point.cold_s, 1e6),
+        **{key: scaled(point.tail_s.get(name), 1e6) for key, name in _PERCENTILES.items()},
+        "speedup": speedup and speedup.estimate.median,
+        "speedup_low": speedup and speedup.bounds and speedup.bounds[0],
+        "speedup_high": speedup and speedup.bounds and speedup.bounds[1],
+        "speedup_over": speedup and speedup.over,
+        "speedup_interval": speedup and speedup.estimate.kind,
+        "groups": [{"time_us": group.median * 1e6, "launches": group.launches} for group in point.groups],
+        "remarks": point.remarks,
+    }
+
+
+def _identity(point: PointResult) -> dict[str, Any]:
+    """Return the common fields of the points of one table."""
+    return {name: getattr(point, name) for name in ("benchmark", "ranks", "direction", "window")}
+
+
+def _curves(points: Sequence[PointResult]) -> Iterator[dict[str, Any]]:
+    """Yield the fitted line of each curve with its deviations, or the reason why there is none."""
+    for curve in curves(points):
+        yield {
+            **_identity(points[0]),
+            "transport": curve.transport,
+            "fit": curve.fit and _fit(curve.fit),
+            "reason": curve.reason,
+            "measured_half_bandwidth_bytes": curve.half_bandwidth_bytes,
+        }
+
+
+def _fit(fit: Fit) -> dict[str, Any]:
+    return {**asdict(fit), "half_bandwidth_bytes": fit.half_bandwidth_bytes, "poor": fit.poor}

@@ -1,0 +1,328 @@
+"""The notes below a table of points: failures, missing points, findings, warnings and advice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from volley.benchmarks.shared.points import ucx
+from volley.benchmarks.shared.points.results import (
+    PointResult,
+    PointSeries,
+    Remark,
+    by_transport,
+    curves,
+    one_launch,
+    overtakes,
+    shown_faster,
+    tables,
+)
+from volley.report.model import Note
+from volley.run import report_parts
+from volley.run.launch_facts import WORK, LaunchFact, launch_facts
+from volley.run.machine_notes import machine_notes
+from volley.run.plan import Plan
+from volley.statistics.estimates import FEWEST
+from volley.statistics.group_facts import in_stretches, telling
+from volley.statistics.hockney import Fit
+from volley.statistics.launches import FIRST_LOOK
+from volley.text import join_words
+from volley.units import approximate_size, format_cpulist, format_sig, format_size
+
+_MOST_REASONS = 3
+"""The notes list at most this many reasons for the skipped sizes of one transport."""
+
+_MOST_GROUPS = 3
+"""The notes list the values of groups of launches for at most this many sizes."""
+
+_MOST_FACTS = 3
+"""The notes name at most this many facts that tell groups of launches apart."""
+
+_MOST_STRETCHES = 6
+"""More stretches of launches are too long a list."""
+
+_WITHIN = ", within one launch"
+"""Added to a verdict that rests on one launch."""
+
+_MEMORY = {"host": "host", "device": "GPU"}
+
+
+def remarks(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
+    """Return all notes about one series, the most important ones first.
+
+    Args:
+        result: the series.
+        ucx_operation: the name of the benchmark's MPI calls in UCX's tables.
+    """
+    series, points = result.series, result.points
+    measured = [point for point in points if point.time and point.rate]
+    yield from report_parts.incomplete(series)
+    for point in points:
+        if point.status == "failed":
+            yield Note("error", f"FAILED: {place(point)}: {failure(point)}")
+    yield from report_parts.unavailable(series)
+    yield from report_parts.weakly_tested(series, {point.transport for point in points if point.status == "ok"})
+    yield from (Note("missing", text) for text in _skipped(points))
+    for text in (*_findings(result, measured), *ucx.sentences(measured, series.plan, ucx_operation)):
+        yield Note("finding", text)
+    yield from (Note("warning", text) for text in _groups(result))
+    yield from machine_notes(series)
+    if series.plan:
+        yield from (Note("warning", text) for text in _warnings(measured, series.plan))
+    if any(point.time for point in points):
+        yield from report_parts.unverified(series)
+
+
+# ----------------------------------------------------------------------------------- what failed or is missing
+
+
+def failure(point: PointResult) -> str:
+    """Return why a point failed: the reason in the record, and the first wrong byte."""
+    reason = point.reason or "no reason is recorded"
+    wrong = point.mismatch
+    if wrong is None:
+        return reason
+    guard = "" if 0 <= wrong.offset_bytes < point.size_bytes else "a guard byte, "
+    return f"{reason} ({guard}0x{wrong.found:02x} instead of 0x{wrong.expected:02x})"
+
+
+def place(point: PointResult) -> str:
+    """Name a point: ``host at 64 KiB``."""
+    return f"{point.transport} at {format_size(point.size_bytes)}"
+
+
+def _skipped(points: Sequence[PointResult]) -> Iterator[str]:
+    for transport, those in by_transport(point for point in points if point.status == "skipped").items():
+        reasons: dict[str, list[int]] = {}
+        for point in those:
+            reasons.setdefault(point.reason or "no reason is recorded", []).append(point.size_bytes)
+        for reason, sizes in list(reasons.items())[:_MOST_REASONS]:
+            yield f"{transport} skipped {size_range(sizes)}: {reason}"
+        rest = [size for sizes in list(reasons.values())[_MOST_REASONS:] for size in sizes]
+        if rest:
+            yield f"{transport} also skipped {size_range(rest)}, for other reasons (see --format csv)"
+
+
+def size_range(sizes: Sequence[int]) -> str:
+    """List up to three sizes; describe more by their range: ``5 sizes from 64 MiB to 1 GiB``."""
+    if len(sizes) <= 3:
+        return join_words(format_size(size) for size in sizes)
+    return f"{len(sizes)} sizes from {format_size(min(sizes))} to {format_size(max(sizes))}"
+
+
+# ----------------------------------------------------------------------------------------------- findings
+
+
+def _findings(result: PointSeries, measured: Sequence[PointResult]) -> Iterator[str]:
+    for transport, points in by_transport(point for point in result.points if point.time).items():
+        if points[0].latency or any(point.rate for point in points):  # else windows without data
+            yield f"{transport}: {_summary(points)}"
+    for points in tables(measured):
+        found = curves(points)
+        if len(found) == 1 and found[0].fit and not found[0].fit.poor:  # several lines have a table
+            yield f"{found[0].transport}: {_line(found[0].fit)}"
+        yield from _races(points, result)
+    yield from _line_rates(measured)
+
+
+def _summary(points: Sequence[PointResult]) -> str:
+    """Sum up the points of one transport: ``17.1 µs at 8 B, peak 388 GB/s at 256 MiB, 81 % of line rate, N½ 3 MiB``."""
+    first = points[0]
+    best = max(points, key=lambda point: point.bandwidth_Bps or 0)
+    parts = []
+    if first.latency:
+        parts.append(f"{format_sig(first.latency.median * 1e6, 3)} µs at {format_size(first.size_bytes)}")
+    if best.bandwidth_Bps is None:
+        return f"{parts[0]}, the overhead of the measurement: this transport sends nothing"
+    both = " in both directions together" if best.direction == "bi" else ""
+    parts.append(f"peak {format_sig(best.bandwidth_Bps / 1e9, 3)} GB/s at {format_size(best.size_bytes)}{both}")
+    if best.of_line_rate is not None:
+        parts.append(f"{best.of_line_rate * 100:.0f} % of line rate")
+    half = curves(points)[0].half_bandwidth_bytes if len(tables(points)) == 1 else None
+    if half is not None:
+        parts.append(f"N½ {approximate_size(half)}")
+    return ", ".join(parts)
+
+
+def _line(fit: Fit) -> str:
+    """Describe the fitted line of a curve and its deviations."""
+    line = f"{format_sig(fit.latency_s * 1e6, 3)} µs + n / ({format_sig(fit.bandwidth_Bps / 1e9, 3)} GB/s)"
+    median, worst = (format_sig(abs(off) * 100, 2) for off in (fit.median_deviation, fit.worst_deviation))
+    return (
+        f"t(n) = {line}, α·β = {approximate_size(fit.half_bandwidth_bytes)}, is off by {median} % "
+        f"in the median and {worst} % at {format_size(fit.worst_size_bytes)}"
+    )
+
+
+def _line_rates(points: Sequence[PointResult]) -> Iterator[str]:
+    """Name the line rates and their sources."""
+    found: dict[str, dict[str, None]] = {}
+    for point in points:
+        if point.line_rate:
+            found.setdefault(point.line_rate.describe(), {})[point.transport] = None
+    if found:
+        each = (f"{what} for {join_words(names)}" for what, names in found.items())
+        yield f"line rate in each direction: {'; '.join(each)} (packet overhead not subtracted)"
+
+
+def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
+    """Compare the transports of one table with messages in the same kind of memory: host or GPU."""
+    kinds: dict[str | None, list[PointResult]] = {}
+    for point in points:
+        transport = result.transports.get(point.transport)
+        kinds.setdefault(transport.memory if transport else None, []).append(point)
+    if all(len(by_transport(those)) == 1 for those in kinds.values()):
+        kinds = {None: list(points)}  # one transport of each kind: the user wants to compare these
+    for memory, those in kinds.items():
+        where = f" between buffers in {_MEMORY[memory]} memory" if memory in _MEMORY and len(kinds) > 1 else ""
+        transports = len(by_transport(those))
+        if transports > 1:
+            yield f"fastest{where}{_WITHIN * one_launch(those)}: {_fastest(those)}"
+        if transports > 2:  # with two, the note on the fastest says it all
+            for sentence in _overtaking(those):
+                yield sentence + _WITHIN * one_launch(those)
+
+
+def _fastest(points: Sequence[PointResult]) -> str:
+    """Name the fastest transport by size, together with those whose difference from it is not significant."""
+    if all(point.time is None or point.time.kind in ("single", "range") for point in points):
+        return f"not shown: there is no 95 % CI, repeat with --launches {FIRST_LOOK}"
+    leads: list[tuple[list[str], int]] = []
+    for size in sorted({point.size_bytes for point in points}):
+        here = [point for point in points if point.size_bytes == size]
+        best = max(here, key=lambda point: point.bandwidth_Bps or 0)
+        ahead = [point.transport for point in here if not shown_faster(best, point)]
+        still = [name for name in leads[-1][0] if name in ahead] if leads else []
+        if still:
+            leads[-1] = (still, leads[-1][1])
+        else:
+            leads.append((ahead, size))
+    names = [" or ".join(names) for names, _ in leads]
+    unsure = " (or: the difference is not significant)" if any(len(names) > 1 for names, _ in leads) else ""
+    if len(leads) == 1:
+        return f"{names[0]} at every size{unsure}"
+    return ", ".join(f"{name} from {format_size(size)}" for name, (_, size) in zip(names, leads, strict=True)) + unsure
+
+
+def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:
+    """Name for each transport the others that it overtakes permanently, and the sizes."""
+    found: dict[str, dict[tuple[int, bool], list[str]]] = {}
+    for one in sorted(overtakes(points), key=lambda one: one.from_bytes):
+        if one.final:
+            found.setdefault(one.faster, {}).setdefault((one.from_bytes, one.again), []).append(one.slower)
+    for faster, when in found.items():
+        parts = [
+            f"{join_words(slower)}{' again' if again else ''} from {format_size(size)}"
+            for (size, again), slower in when.items()
+        ]
+        yield f"{faster} overtakes {', '.join(parts)} on"
+
+
+# ----------------------------------------------------------------------------------------------- warnings
+
+
+def _groups(result: PointSeries) -> Iterator[str]:
+    """Report the groups into which launches fall: values, numbers of launches, and the facts that tell them apart."""
+    fallen = by_transport(point for point in result.points if point.groups)
+    facts = launch_facts(result.series.logs) if fallen else {}
+    for transport, those in fallen.items():
+        where = [f"{format_size(point.size_bytes)} {_shares(point, facts)}" for point in those[:_MOST_GROUPS]]
+        rest = [point.size_bytes for point in those[_MOST_GROUPS:]]
+        more = f"; and at {size_range(rest)}" if rest else ""
+        yield f"{transport}: the launches fall into groups: {'; '.join(where)}{more}"
+
+
+def _shares(point: PointResult, facts: Mapping[LaunchFact, Mapping[int, float]]) -> str:
+    """Describe the groups of one point: ``0.110 µs in 4 of 40 launches, 0.350 µs in 36 (stolen time 0 and 9.1 %)``."""
+    shares = [f"{format_sig(each.median * 1e6, 3)} µs in {len(each.launches)}" for each in point.groups]
+    values = ", ".join([f"{shares[0]} of {point.launches} launches", *shares[1:]])
+    known = {**facts, WORK: {launch: time_s * 1e6 for launch, time_s in point.work_s.items()}}
+    apart = [fact.describe(known[fact], point.groups) for fact in telling(point.groups, known)[:_MOST_FACTS]]
+    stretches = [format_cpulist(group.launches) for group in point.groups]
+    if in_stretches(point.groups) and sum(each.count(",") + 1 for each in stretches) <= _MOST_STRETCHES:
+        apart.append(f"launches {join_words(stretches)}")
+    return f"{values} ({'; '.join(apart)})" if apart else values
+
+
+Hits = Sequence[tuple[PointResult, Remark]]
+
+
+def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
+    for transport, those in by_transport(points).items():
+        for kind, sentence in _WARNINGS.items():
+            hits = [(point, remark) for point in those for remark in _worth_saying(point) if remark.kind == kind]
+            if hits:
+                yield f"{transport}: {sentence(hits, plan)}"
+    yield from _few([(point, remark) for point in points for remark in point.remarks if remark.kind == "few"], plan)
+
+
+def _worth_saying(point: PointResult) -> Iterator[Remark]:
+    """Omit drift and outliers if the CI was not reached: one warning per point is enough."""
+    return (remark for remark in point.remarks if not point.missed or remark.kind not in ("drift", "outliers"))
+
+
+def _worst(hits: Hits) -> str:
+    point, remark = max(hits, key=lambda hit: abs(hit[1].value))
+    return f"{abs(remark.value) * 100:.1f} % at {format_size(point.size_bytes)}"
+
+
+def _sizes(hits: Hits) -> str:
+    return size_range([point.size_bytes for point, _ in hits])
+
+
+def _wide(hits: Hits, plan: Plan) -> str:
+    aim, time_s = plan.sampling.ci * 100, plan.sampling.point_time_s
+    launches = max(point.launches for point, _ in hits)
+    if launches > 1:
+        return (
+            f"CI of ±{aim:g} % not reached with {launches} launches at {_sizes(hits)} (worst: ±{_worst(hits)}): "
+            f"launches differ by more; reduce other load on the machine, allow more with --launches {2 * launches}, or "
+            "widen --ci"
+        )
+    return (
+        f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s at {_sizes(hits)} (worst: "
+        f"{_worst(hits)}): "
+        f"reduce other load on the machine, allow more time with --point-time {5 * time_s:g}, or widen --ci"
+    )
+
+
+def _few(hits: Hits, plan: Plan) -> Iterator[str]:
+    """Report for all transports together the points whose minimum number of samples did not reach the CI."""
+    if not hits:
+        return
+    where = "; ".join(
+        f"{name} at {size_range([point.size_bytes for point in points])}"
+        for name, points in by_transport(point for point, _ in hits).items()
+    )
+    worst, remark = max(hits, key=lambda hit: hit[1].value)
+    yield (
+        f"only {FEWEST} samples (exchange > 50 ms), which spread by more than {plan.sampling.ci * 100:g} %: {where} "
+        f"(worst: {remark.value * 100:.1f} %, {place(worst)}): repeat with --launches {FIRST_LOOK} for a CI over "
+        "launches, or widen --ci"
+    )
+
+
+def _drift(hits: Hits, _plan: Plan) -> str:
+    return (
+        f"the samples drifted at {_sizes(hits)} (worst: {_worst(hits)}): clock frequencies or other load changed; "
+        f"repeat with --launches {FIRST_LOOK} for a CI that includes this"
+    )
+
+
+def _outliers(hits: Hits, _plan: Plan) -> str:
+    shown = "; --tail shows the length of the interruptions" if hits[0][0].latency else ""
+    return (
+        f"many samples were interrupted at {_sizes(hits)} (worst: {_worst(hits)}): other work shares these cores; "
+        f"the median is robust to this{shown}"
+    )
+
+
+def _partly(hits: Hits, _plan: Plan) -> str:
+    return f"not every launch measured {_sizes(hits)}: these rows use fewer launches"
+
+
+_WARNINGS: dict[str, Callable[[Hits, Plan], str]] = {
+    "wide": _wide,
+    "drift": _drift,
+    "outliers": _outliers,
+    "partly": _partly,
+}

@@ -1,0 +1,405 @@
+"""Compute the results of points from their samples: one result per point, over all launches of a series.
+
+All quantities are in SI units: seconds and bytes per second.  docs/method derives them.
+"""
+
+# GB/s and B/s keep their capital letter in names.
+# ruff: noqa: N802, N815
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from volley.benchmarks.shared.points.records import Direction, PointRecord
+from volley.machine.line_rate import LineRate, line_rate
+from volley.run.benchmark import Observable
+from volley.run.launch_series import LaunchSeries, series_of
+from volley.run.records import Mismatch, Transport
+from volley.run.run_log import RunLog
+from volley.statistics.crossovers import Crossover, crossovers, half_bandwidth
+from volley.statistics.estimates import Estimate, drift, median, outliers, percentile
+from volley.statistics.hockney import Fit, fit
+from volley.statistics.launches import Group, Repeated, groups, over_launches, ratio, shown_above_one
+from volley.units import format_size
+
+TAIL_FRACTIONS = {"p90": 0.90, "p99": 0.99, "p99.9": 0.999}
+"""The percentiles shown under ``--tail``, where a sample is one exchange."""
+
+DRIFT_WORTH = 2.0
+"""A drift is reported if it is larger than this multiple of the requested CI: then the first and the last samples
+cannot both lie within the CI of the median."""
+
+OUTLIERS_WORTH = 0.05
+"""Outliers are reported if they are more than this fraction of a point's samples; fewer hardly move the median."""
+
+BASELINE = "staged/pageable"
+"""The baseline of speed-ups: blocking copies of whole messages through pageable host memory, as in the OLCF
+tutorial."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A property of a point's samples that a note reports (``points.remarks``)."""
+
+    kind: Literal["wide", "few", "drift", "outliers", "partly"]
+    value: float
+    """``wide``: half width of the CI over launches, or within a single launch at the time limit; ``few``: half width of
+    the CI of the minimum number of samples of a single launch; ``drift``: change from the first to the last third;
+    ``outliers``: fraction of the samples; ``partly``: number of launches without the point.  All but the last are
+    fractions."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Bytes per second, with bounds from those of the time."""
+
+    median_Bps: float
+    low_Bps: float
+    high_Bps: float
+
+    @classmethod
+    def of(cls, moved_bytes: int, time: Estimate) -> Rate:
+        """Divide bytes by times; the longest time gives the lowest rate."""
+        return cls(moved_bytes / time.median, moved_bytes / time.high, moved_bytes / time.low)
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """The speed-up of a point over the baseline at the same message size."""
+
+    over: str
+    """The name of the baseline."""
+    estimate: Estimate
+    """The baseline's time / this time, formed within each launch."""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The interval; ``None`` if there are too few launches or samples for one."""
+        return (self.estimate.low, self.estimate.high) if self.estimate.kind in ("ci", "within") else None
+
+    @property
+    def shown(self) -> bool:
+        """True if the difference is significant: the whole interval of the ratio lies on one side of 1."""
+        return self.bounds is not None and not self.bounds[0] <= 1 <= self.bounds[1]
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """One message size on one transport between two ranks, over all launches."""
+
+    benchmark: str
+    transport: str
+    ranks: tuple[int, ...]
+    size_bytes: int
+    status: Literal["ok", "failed", "skipped"]
+    direction: Direction | None = None
+    window: int | None = None
+    """``None``: a round trip of one message; half of it is the latency."""
+    reason: str | None = None
+    mismatch: Mismatch | None = None
+    repeated: Repeated | None = None
+    """Half round trip, or one window, of each launch; for ``bi`` the slower direction of each sample.  In seconds."""
+    forward_Bps: float | None = None
+    backward_Bps: float | None = None
+    rate: Rate | None = None
+    """Bytes per half round trip or per window; for ``bi`` the total.  ``None`` if the transport sends nothing."""
+    work_s: Mapping[int, float] = field(default_factory=dict)
+    """The median time of the fixed piece of work on the first rank, by number of the launch."""
+    tail_s: Mapping[str, float] = field(default_factory=dict)
+    launches: int = 0
+    samples: int = 0
+    messages_timed: int = 0
+    messages_verified: int = 0
+    ended_by: str | None = None
+    cold_s: float | None = None
+    remarks: tuple[Remark, ...] = ()
+    speedup: Speedup | None = None
+    """Over the baseline (``baseline``); ``None`` if there is none or either point has no numbers."""
+    line_rate: LineRate | None = None
+    """``None`` if unknown."""
+
+    @property
+    def time(self) -> Estimate | None:
+        """Seconds, over all launches; of the samples if there is one launch."""
+        return self.repeated.estimate if self.repeated else None
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups into which the launches fall; empty if they form one."""
+        return groups(self.repeated.medians) if self.repeated else ()
+
+    @property
+    def latency(self) -> Estimate | None:
+        """Half round trip; ``None`` for windows."""
+        return self.time if self.window is None else None
+
+    @property
+    def bandwidth_Bps(self) -> float | None:
+        """The bandwidth to show; for ``bi`` the total."""
+        return self.rate.median_Bps if self.rate else None
+
+    @property
+    def line_rate_Bps(self) -> float | None:
+        """The line rate; for ``bi`` of both directions together."""
+        return self.line_rate.of(self.direction) if self.line_rate else None
+
+    @property
+    def of_line_rate(self) -> float | None:
+        """The bandwidth as a fraction of the line rate."""
+        return self.rate.median_Bps / self.line_rate_Bps if self.rate and self.line_rate_Bps else None
+
+    @property
+    def missed(self) -> bool:
+        """True if the requested CI was not reached."""
+        return any(remark.kind in ("wide", "few") for remark in self.remarks)
+
+    @property
+    def verified(self) -> bool | None:
+        """True: messages were checked and correct.  False: not checked, or wrong.  ``None``: skipped."""
+        return None if self.status == "skipped" else self.status == "ok" and self.messages_verified > 0
+
+
+@dataclass(frozen=True)
+class PointSeries:
+    """Launches of the same request and their joint results."""
+
+    series: LaunchSeries
+    points: tuple[PointResult, ...]
+
+    @property
+    def transports(self) -> dict[str, Transport]:
+        """The transports by name."""
+        return self.series.transports
+
+
+def results(logs: Iterable[RunLog]) -> list[PointSeries]:
+    """Group launches of the same request and compute the results of their points."""
+    return [_result(series) for series in series_of(logs)]
+
+
+def times(logs: Sequence[RunLog]) -> list[Estimate]:
+    """Return the time of every measured point over all launches: what decides whether a run has enough of them."""
+    return [point.time for result in results(logs) for point in result.points if point.time]
+
+
+def _result(series: LaunchSeries) -> PointSeries:
+    return PointSeries(series, tuple(point for table in tables(summarise(series)) for point in _compared(table)))
+
+
+def tables(points: Iterable[PointResult]) -> list[list[PointResult]]:
+    """Group comparable points by benchmark, ranks, direction and window, in order of appearance."""
+    found: dict[tuple[object, ...], list[PointResult]] = {}
+    for point in points:
+        found.setdefault((point.benchmark, point.ranks, point.direction, point.window), []).append(point)
+    return list(found.values())
+
+
+def by_transport(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
+    """Group points by transport, in order of appearance."""
+    found: dict[str, list[PointResult]] = {}
+    for point in points:
+        found.setdefault(point.transport, []).append(point)
+    return found
+
+
+def one_launch(points: Iterable[PointResult]) -> bool:
+    """Return whether no point was measured in more than one launch; then verdicts hold only within it."""
+    return max((point.launches for point in points), default=0) <= 1
+
+
+def baseline(points: Iterable[PointResult]) -> str | None:
+    """Return the baseline of speed-ups: ``BASELINE``, or else the first staged transport; ``None`` without one."""
+    staged = [point.transport for point in points if point.rate and point.transport.startswith("staged/")]
+    return BASELINE if BASELINE in staged else next(iter(staged), None)
+
+
+def _compared(points: list[PointResult]) -> list[PointResult]:
+    """Add the speed-up over the baseline to the points of one table."""
+    over = baseline(points)
+    times = {point.size_bytes: point.repeated for point in points if point.transport == over}
+    return [replace(point, speedup=_speedup(point, over, times.get(point.size_bytes))) for point in points]
+
+
+def _speedup(point: PointResult, over: str | None, slow: Repeated | None) -> Speedup | None:
+    fast = point.repeated
+    if over is None or point.transport == over or slow is None or fast is None or point.rate is None:
+        return None
+    found = ratio(slow, fast)
+    return Speedup(over, found) if found else None
+
+
+def shown_faster(fast: PointResult, slow: PointResult) -> bool:
+    """Return whether one point takes significantly less time than another, compared within each launch."""
+    return bool(fast.repeated and slow.repeated and shown_above_one(ratio(slow.repeated, fast.repeated)))
+
+
+def _line_rate(point: PointResult, series: LaunchSeries) -> LineRate | None:
+    """Return the line rate of a point from the first launch with sufficient records."""
+    found = (
+        line_rate(point.transport, [rank for rank in log.run.ranks if rank.rank in point.ranks], log.hardware)
+        for log in series.logs
+        if log.run and log.hardware
+    )
+    return next((each for each in found if each), None)
+
+
+# ------------------------------------------------------------------------------------------ from samples to numbers
+
+
+def summarise(series: LaunchSeries) -> list[PointResult]:
+    """Summarise the points of all launches of a series, ordered by transport and size."""
+    found: dict[tuple[object, ...], dict[int, PointRecord]] = {}
+    for launch, log in enumerate(series.logs, start=1):
+        for point in log.of(PointRecord):
+            identity = (type(point), point.transport, tuple(point.ranks), point.size_bytes, point.flow)
+            found.setdefault(identity, {})[launch] = point
+    order = {name: number for number, name in enumerate(series.transports)}
+    summaries = [_summary(points, series) for points in found.values()]
+    return sorted(summaries, key=lambda point: (order.get(point.transport, len(order)), point.size_bytes))
+
+
+def _summary(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> PointResult:
+    points = list(by_launch.values())
+    first = points[0]
+    # The point failed if it failed in any launch; it is skipped only if every launch skipped it.
+    deciding = min(points, key=lambda point: ("failed", "ok", "skipped").index(point.status))
+    status = deciding.status
+    measured = {launch: point for launch, point in by_launch.items() if point.status == "ok" and point.times_s}
+    direction, window = first.flow
+    facts = PointResult(
+        benchmark=str(first.__struct_config__.tag),
+        transport=first.transport,
+        ranks=tuple(first.ranks),
+        size_bytes=first.size_bytes,
+        status=status,
+        direction=direction,
+        window=window,
+        reason=deciding.reason if status != "ok" else None,
+        mismatch=deciding.mismatch,
+        messages_timed=sum(point.messages_timed for point in points),
+        messages_verified=sum(point.messages_verified for point in points),
+        launches=len(measured),
+        samples=sum(len(point.times_s) for point in measured.values()),
+        ended_by=deciding.ended_by,
+    )
+    if status != "ok" or not measured:
+        return facts
+    # A failed point never shows a number.
+    return _with_numbers(facts, measured, series)
+
+
+def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> PointResult:
+    """Add times, rates and remarks."""
+    sampling = series.plan.sampling if series.plan else None
+    repeated = Repeated.of({launch: point.times_s for launch, point in by_launch.items()})
+    time, measured = repeated.estimate, list(by_launch.values())
+    colds = [point.cold_s for point in measured if point.cold_s is not None]
+    one_way = facts.size_bytes * (facts.window or 1)
+    transport = series.transports.get(facts.transport)
+    forward = backward = rate = None
+    if transport is None or transport.memory != "none":  # else it has no buffers and no bandwidth
+        both_ways = [point.each_way_s for point in measured if point.each_way_s]
+        rate = Rate.of(2 * one_way if both_ways else one_way, time)
+        if both_ways:
+            forward, backward = (one_way / over_launches(times).median for times in zip(*both_ways, strict=True))
+    partly = len(series.logs) - len(measured)
+    ci = sampling.ci if sampling and sampling.mode == "adaptive" else None
+    return replace(
+        facts,
+        repeated=repeated,
+        work_s={launch: median(point.work_s) for launch, point in by_launch.items() if point.work_s},
+        rate=rate,
+        forward_Bps=forward,
+        backward_Bps=backward,
+        cold_s=median(colds) if colds else None,
+        tail_s=_tail(measured) if sampling and sampling.tail else {},
+        remarks=(*(_remarks(measured, time, ci) if ci else ()), *([Remark("partly", partly)] if partly else ())),
+        line_rate=_line_rate(facts, series),
+    )
+
+
+def _tail(measured: list[PointRecord]) -> dict[str, float]:
+    """Return the percentiles of all samples, and the maximum."""
+    samples = [sample for point in measured for sample in point.times_s]
+    found = {name: percentile(samples, fraction) for name, fraction in TAIL_FRACTIONS.items()}
+    return {**{name: value for name, value in found.items() if value is not None}, "max": max(samples)}
+
+
+def _remarks(measured: list[PointRecord], time: Estimate, ci: float) -> Iterator[Remark]:
+    """Yield remarks on the quality of the launches and their samples; ``ci`` is the requested CI."""
+    launches = [point.times_s for point in measured]
+    if time.half_width > ci and (len(measured) > 1 or measured[0].ended_by == "time"):
+        yield Remark("wide", time.half_width)
+    elif time.half_width > ci and measured[0].ended_by == "few":
+        yield Remark("few", time.half_width)
+    drifted = max((drift(times) for times in launches), key=abs)
+    if abs(drifted) > DRIFT_WORTH * ci:
+        yield Remark("drift", drifted)
+    share = max(outliers(times) / len(times) for times in launches)
+    if share > OUTLIERS_WORTH:
+        yield Remark("outliers", share)
+
+
+def labels(transport: str, size_bytes: int, direction: Direction | None, window: int | None) -> tuple[str, str]:
+    """Return the series and the place of a point under which ``volley compare`` and references have it."""
+    ways = {None: "", "uni": ", one way", "bi": ", both ways"}[direction]
+    return f"{transport}{ways}{f', window {window}' if window else ''}", format_size(size_bytes)
+
+
+def observables(log: RunLog) -> Iterator[Observable]:
+    """Yield the time of each point: half a round trip, or a window; not of a transport that sends nothing."""
+    silent = {each.transport for each in log.transports if each.memory == "none"}
+    for point in log.of(PointRecord):
+        if point.status == "ok" and point.times_s and point.transport not in silent:
+            direction, window = point.flow
+            series, at = labels(point.transport, point.size_bytes, direction, window)
+            moved = point.size_bytes * (window or 1) * (2 if direction == "bi" else 1)
+            yield Observable(series, at, median(point.times_s), moved, "GB/s")
+
+
+# ------------------------------------------------------------------------------------------------------- curves
+
+
+@dataclass(frozen=True)
+class TransportCurve:
+    """One transport over all sizes of a table."""
+
+    transport: str
+    fit: Fit | None
+    reason: str | None
+    """Why there is no fit."""
+    half_bandwidth_bytes: float | None
+    """The measured N½, independent of the fit."""
+
+
+def curves(points: Sequence[PointResult]) -> list[TransportCurve]:
+    """Return the curve of each transport of one table; a transport that sends nothing has no curve."""
+    return [_curve(name, those) for name, those in _with_rates(points).items()]
+
+
+def _curve(name: str, points: Sequence[PointResult]) -> TransportCurve:
+    line: Fit | str = "a stream has no latency"
+    sizes = [point.size_bytes for point in points]
+    if all(point.latency for point in points):
+        line = fit(sizes, [point.time.median for point in points if point.time])
+    half = half_bandwidth(sizes, [point.rate.median_Bps for point in points if point.rate])
+    found = line if isinstance(line, Fit) else None
+    return TransportCurve(name, found, None if isinstance(line, Fit) else line, half)
+
+
+def overtakes(points: Sequence[PointResult]) -> list[Crossover]:
+    """Return every crossover between the transports of one table, pair by pair, then by size."""
+    return crossovers(
+        {
+            name: {point.size_bytes: point.repeated for point in those if point.repeated}
+            for name, those in _with_rates(points).items()
+        }
+    )
+
+
+def _with_rates(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
+    """Return the points with a bandwidth by transport, sorted by size."""
+    found = by_transport(point for point in points if point.rate)
+    return {name: sorted(those, key=lambda point: point.size_bytes) for name, those in found.items()}

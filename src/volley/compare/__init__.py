@@ -1,0 +1,58 @@
+"""``volley compare`` and ``volley references``: two runs, two environments, or a run and a published machine."""
+
+from __future__ import annotations
+
+import sys
+
+from volley.compare.options import CompareOptions, ReferencesOptions
+from volley.run.commandline import Command
+
+
+def _compare(options: CompareOptions) -> int:
+    from volley.compare.command import compare  # noqa: PLC0415  start-up: --help does without
+
+    return compare(options, sys.stdout)
+
+
+def _references(options: ReferencesOptions) -> int:
+    from volley.compare.command import references  # noqa: PLC0415  start-up: --help does without
+
+    return references(options, sys.stdout)
+
+
+COMMANDS = (
+    Command(
+        name="compare",
+        help="""Compare two runs: what changed, what is the same, and what cannot be decided yet.
+
+        The ratio of every point has its 95 % interval over launches. CHANGED holds for the whole sweep: two runs of the
+        same thing are called different in at most one sweep in twenty. SAME is shown by the interval, not assumed. Six
+        launches of each run are the fewest that can show a change.
+
+        With --live, two command lines take turns, so that a drift of the machine affects both. With --with, one run is
+        compared with published results.
+
+        The exit code is 1 where --fail-on applies.""",
+        options=(CompareOptions,),
+        run=_compare,
+        examples=(
+            "volley compare monday.jsonl tuesday.jsonl",
+            "volley compare baseline.jsonl today.jsonl --fail-on slower:5%",
+            "volley compare --live 'volley pingpong' 'env UCX_RNDV_THRESH=8 volley pingpong'",
+            "volley compare today.jsonl --with summit",
+        ),
+    ),
+    Command(
+        name="references",
+        help="""List published results of other machines, with their sources, to compare with.
+
+        A records file of your own becomes a reference with --add.""",
+        options=(ReferencesOptions,),
+        run=_references,
+        examples=(
+            "volley references",
+            "volley references summit",
+            "volley references --add our-cluster today.jsonl",
+        ),
+    ),
+)

@@ -1,0 +1,216 @@
+"""A run beside a reference: one number each, and the list of references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from volley.compare.runs import Side
+from volley.errors import UserError
+from volley.references import Figures, Reference
+from volley.report.model import Cell, Column, Data, Note, Report, Row, Table
+from volley.statistics.estimates import median
+from volley.text import count, join_words
+from volley.units import format_sig
+
+COLUMNS = ("reference", "benchmark", "series", "at", "title", "unit", "published", "ours", "speed", "launches")
+"""The columns of CSV.  ``speed`` is how many times as fast as the reference: above 1 is better."""
+
+_MOST_NAMED = 4
+"""Series in the sentence of the finding; of more, only the median over all points."""
+
+LIST_COLUMNS = ("reference", "benchmark", "series", "at", "title", "unit", "published")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One figure of a reference and what was measured."""
+
+    table: Figures
+    at: str
+    published: float
+    ours: float
+    """In the unit of the table; the median over launches."""
+    launches: int
+
+    @property
+    def speed(self) -> float:
+        """How many times as fast as the reference."""
+        return self.ours / self.published if self.table.rate else self.published / self.ours
+
+
+def beside(side: Side, reference: Reference, name: str) -> list[Beside]:
+    """Put every figure that was also measured beside the measurement.
+
+    Raises:
+        UserError: if nothing of the reference was measured.
+    """
+    found = []
+    for table in reference.tables:
+        for at, published in table.figures.items():
+            launches = side.observables.get((table.benchmark, table.series, at), {}).values()
+            ours = [value for each in launches if (value := table.of(each)) is not None]
+            if ours:
+                found.append(Beside(table, at, published, median(ours), len(ours)))
+    if not found:
+        names = list(dict.fromkeys(f"{table.benchmark}: {table.series}" for table in reference.tables))
+        places = list(dict.fromkeys(at for table in reference.tables for at in table.figures))
+        raise UserError(
+            f"{side.name} measures nothing that {name} has: it has {join_words(names[:4])} at {places[0]} to "
+            f"{places[-1]}; see volley references {name}"
+        )
+    return found
+
+
+def report(side: Side, reference: Reference, name: str, *, full: bool) -> Report:
+    """Return the report of a run beside a reference.
+
+    Raises:
+        UserError: if nothing of the reference was measured.
+    """
+    found = beside(side, reference, name)
+    return Report(
+        heading=[
+            _finding(found, name),
+            f"ours: {side.name} · {count(side.launches, 'launch')}",
+            f"{name}: {reference.machine} · {reference.date or 'date unknown'} · {reference.source}",
+        ],
+        tables=[_figures(found, name) if full else _series(found)],
+        notes=[
+            Note("warning", "no intervals: the reference has one number for each point, so no difference is a verdict"),
+            *(Note("finding", f"{name}: {line}") for line in reference.method),
+            *([] if full else [Note("finding", "--full shows every figure")]),
+        ],
+        data=Data(COLUMNS, [_row(each, name) for each in found]),
+        extra={"reference": reference, "side": side.name},
+    )
+
+
+def _finding(found: Sequence[Beside], name: str) -> str:
+    """``of the speed of summit: host 82 %, staged/pageable 80 %, aware 2.48 × (medians over all points)``."""
+    series = _by_series(found)
+    if len(series) > _MOST_NAMED:
+        speeds = [each.speed for each in found]
+        middle, low, high = (_per_cent(value) for value in (median(speeds), min(speeds), max(speeds)))
+        return f"{middle} of the speed of {name} in the median of {count(len(found), 'point')} ({low} to {high})"
+    parts = [f"{label} {_per_cent(median([each.speed for each in those]))}" for (label, _), those in series.items()]
+    return f"of the speed of {name}: {', '.join(parts)} (medians over {count(len(found), 'point')})"
+
+
+def _by_series(found: Sequence[Beside]) -> dict[tuple[str, str], list[Beside]]:
+    """Group by series and by the title of the table."""
+    series: dict[tuple[str, str], list[Beside]] = {}
+    for each in found:
+        series.setdefault((each.table.series, each.table.title or ""), []).append(each)
+    return series
+
+
+def _series(found: Sequence[Beside]) -> Table:
+    """One row a series: the speeds at all of its points."""
+    columns = [
+        Column(align="left"),
+        Column("of", align="left"),
+        Column("points"),
+        Column("median", group="speed, ours / theirs"),
+        Column("lowest", group="speed, ours / theirs"),
+        Column("at", align="left", group="speed, ours / theirs"),
+        Column("highest", group="speed, ours / theirs"),
+        Column("at", align="left", group="speed, ours / theirs"),
+    ]
+    rows: list[Row] = []
+    for (name, title), those in _by_series(found).items():
+        slowest, fastest = min(those, key=lambda each: each.speed), max(those, key=lambda each: each.speed)
+        middle = median([each.speed for each in those])
+        cells = [Cell(value, text=_per_cent(value)) for value in (middle, slowest.speed, fastest.speed)]
+        rows.append([name, title, len(those), cells[0], cells[1], slowest.at, cells[2], fastest.at])
+    return Table(columns, rows)
+
+
+def _figures(found: Sequence[Beside], name: str) -> Table:
+    columns = [
+        Column(align="left"),
+        Column("at", align="left"),
+        Column("of", align="left"),
+        Column(name),
+        Column("ours"),
+        Column("unit", align="left"),
+        Column("speed", "ours / theirs"),
+    ]
+    rows: list[Row] = [
+        [
+            each.table.series,
+            each.at,
+            each.table.title or "",
+            Cell(each.published, text=f"{each.published:.6g}"),
+            Cell(each.ours, text=f"{each.ours:.6g}"),
+            each.table.unit,
+            Cell(each.speed, text=_per_cent(each.speed)),
+        ]
+        for each in found
+    ]
+    return Table(columns, rows)
+
+
+def _per_cent(value: float) -> str:
+    return f"{format_sig(value, 3)} ×" if value >= 2 else f"{format_sig(value * 100, 3)} %"
+
+
+def _row(each: Beside, name: str) -> dict[str, object]:
+    return {
+        **_published(name, each.table, each.at, each.published),
+        "ours": each.ours,
+        "speed": each.speed,
+        "launches": each.launches,
+    }
+
+
+def _published(name: str, table: Figures, at: str, figure: float) -> dict[str, object]:
+    return {
+        "reference": name,
+        "benchmark": table.benchmark,
+        "series": table.series,
+        "at": at,
+        "title": table.title,
+        "unit": table.unit,
+        "published": figure,
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------- lists
+
+
+def list_report(references: Mapping[str, Reference], own: Mapping[str, Path]) -> Report:
+    """Return the list of all references."""
+    columns = [Column("name", align="left"), Column("figures"), Column("machine", align="left")]
+    rows: list[list[str | int]] = [
+        [name, sum(len(table.figures) for table in each.tables), each.machine] for name, each in references.items()
+    ]
+    return Report(
+        heading=["Published results of other machines: volley compare RECORDS --with NAME"],
+        tables=[Table(columns, [*rows, *([name, "", f"yours: {path}"] for name, path in own.items())])],
+        notes=[Note("finding", f"{name}: {each.source}") for name, each in references.items()],
+        data=Data(LIST_COLUMNS, [row for name, each in references.items() for row in _rows(name, each)]),
+        extra={"references": references, "own": own},
+    )
+
+
+def _rows(name: str, reference: Reference) -> list[dict[str, object]]:
+    return [_published(name, table, at, figure) for table in reference.tables for at, figure in table.figures.items()]
+
+
+def one_report(name: str, reference: Reference) -> Report:
+    """Return one reference with all its figures, each table as its source has it."""
+    found: list[Table] = []
+    for table in reference.tables:
+        columns = [Column("at", align="left"), Column("", table.unit)]
+        rows: list[Row] = [[at, Cell(figure, text=f"{figure:.9g}")] for at, figure in table.figures.items()]
+        title = f"{table.series} ({table.benchmark})" + (f": {table.title}" if table.title else "")
+        found.append(Table(columns, rows, title=title))
+    return Report(
+        heading=[f"{name}: {reference.machine}", f"{reference.date or 'date unknown'} · {reference.source}"],
+        tables=found,
+        notes=[Note("finding", line) for line in reference.method],
+        data=Data(LIST_COLUMNS, _rows(name, reference)),
+        extra={"reference": reference},
+    )

@@ -1,0 +1,101 @@
+"""What ``volley compare`` and ``volley references`` do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TextIO, cast
+
+from volley.benchmarks import BENCHMARKS
+from volley.compare import against, live, page
+from volley.compare.comparison import Comparison
+from volley.compare.comparison import compare as compare_sides
+from volley.compare.options import CompareOptions, ReferencesOptions
+from volley.compare.runs import read_side
+from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, UserError
+from volley.references import add, named, own, published
+from volley.report import terminal
+from volley.report.ascii_fallback import AsciiFallback
+from volley.report.model import Report
+from volley.run.render import DATA_RENDERERS
+from volley.text import join_words
+
+_ONLY_FOR_FILES = {"--fail-on": "fail_on", "--paired": "paired", "--within": "within"}
+"""Options that need intervals, by their names."""
+
+
+def compare(options: CompareOptions, out: TextIO) -> int:
+    """Compare what the options name, show the report, and return the exit code.
+
+    Raises:
+        UserError: if the options do not fit together, or a file cannot be read or compared.
+    """
+    _check(options)
+    if options.reference is not None:
+        side = read_side(options.records[0])
+        reference = named(options.reference, BENCHMARKS)
+        render(
+            [against.report(side, reference, options.reference, full=options.output.full)], options.output.format, out
+        )
+        return EXIT_GOOD
+    if options.live:
+        first, second, whole = live.measure(live.parse(options.records, options.pairs), options.keep)
+        code = _show(compare_sides(first, second, options.within, paired=True), options, out)
+        return code if whole else EXIT_INTERRUPTED
+    first, second = (read_side(path) for path in options.records)
+    return _show(compare_sides(first, second, options.within, paired=options.paired), options, out)
+
+
+def _check(options: CompareOptions) -> None:
+    """Refuse options that do not fit together."""
+    given = {name: getattr(options, place) for name, place in _ONLY_FOR_FILES.items() if place in options.given}
+    if options.live and options.reference is not None:
+        raise UserError("--live compares two command lines, and --with one file of records: leave out one of them")
+    if options.reference is not None and given:
+        raise UserError(f"{join_words(given)} needs two runs: a reference has no intervals")
+    if options.reference is not None and len(options.records) != 1:
+        raise UserError(f"--with {options.reference} compares one file of records, not {len(options.records)}")
+    if not options.live and (unused := [f"--{name}" for name in ("pairs", "keep") if name in options.given]):
+        raise UserError(f"{join_words(unused).replace('--keep', '-o')} is for --live, which measures")
+    if options.live or options.reference is not None:
+        return
+    if len(options.records) != 2:
+        raise UserError(
+            f"volley compare takes two files of records, not {len(options.records)}: write volley compare "
+            "monday.jsonl tuesday.jsonl, or compare one with a reference: volley compare monday.jsonl --with summit"
+        )
+    if options.records.count("-") > 1:
+        raise UserError("standard input can be read once: write - once")
+
+
+def _show(comparison: Comparison, options: CompareOptions, out: TextIO) -> int:
+    render([page.report(comparison, full=options.output.full)], options.output.format, out)
+    if options.fail_on and not comparison.possible:
+        raise UserError(f"--fail-on needs a verdict, and {page.too_few(comparison)}")
+    return EXIT_FAILED if comparison.fails(options.fail_on) else EXIT_GOOD
+
+
+def references(options: ReferencesOptions, out: TextIO) -> int:
+    """List the references, show one, or add one; return the exit code.
+
+    Raises:
+        UserError: if there is none of that name, or the file cannot become one.
+    """
+    if options.add is not None:
+        if len(options.name) != 1:
+            raise UserError("--add takes a name and one file of records: volley references --add our-cluster run.jsonl")
+        path = add(options.add, Path(options.name[0]), BENCHMARKS)
+        print(f"volley: {path} is the reference {options.add}: volley compare RECORDS --with {options.add}", file=out)
+        return EXIT_GOOD
+    if len(options.name) > 1:
+        raise UserError(f"volley references shows one reference at a time: volley references {options.name[0]}")
+    shown = [against.one_report(name, named(name, BENCHMARKS)) for name in options.name]
+    render(shown or [against.list_report(published(), own())], options.output.format, out)
+    return EXIT_GOOD
+
+
+def render(reports: list[Report], format_name: str, out: TextIO) -> None:
+    """Show reports in one of the formats of every benchmark."""
+    if format_name in DATA_RENDERERS:
+        DATA_RENDERERS[format_name](reports, cast(TextIO, AsciiFallback(out)))
+    else:
+        terminal.render(reports, out)

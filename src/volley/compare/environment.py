@@ -1,0 +1,114 @@
+"""What differs between the environments of two runs: what their records say of machine and software."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from volley.run.run_log import RunLog
+
+Setting = str | float | bool | None
+
+APART = 0.02
+"""Numbers differ where the ranges of both runs are apart by more than this: clocks of one machine are seldom equal."""
+
+DEEPEST = 5
+"""Facts that lie deeper are told together: UCX's protocols have a fact for each range of sizes."""
+
+_EPHEMERAL = frozenset(
+    {
+        "started_at", "pid", "read_s", "resolution_s", "memory_available_bytes", "command", "described", "elapsed_s",
+        "power_w", "temperature_c", "pcie_generation", "pcie_width", "when", "record",
+        "ecc_corrected", "ecc_uncorrected", "nvlink_errors", "pcie_replays", "power_slowdown_s", "thermal_slowdown_s",
+        "unread", "budget_s", "watchdog_s",
+    }
+)  # fmt: skip
+"""Keys whose value says nothing of the environment, or says again what other keys say."""
+
+_QUIETLY = (
+    "plan launch stack",
+    "plan launch",
+    "plan options",
+    "plan sampling",
+    "plan",
+    "hardware",
+    "environment",
+    "settings",
+)
+"""Where a fact stands in the records, left out of its name."""
+
+
+@dataclass(frozen=True)
+class EnvironmentDifference:
+    """A fact of the records that is not the same in both runs."""
+
+    name: str
+    first: str
+    second: str
+
+
+def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -> list[EnvironmentDifference]:
+    """Return every fact that no launch of one run shares with a launch of the other."""
+    one, other = _facts(first), _facts(second)
+    found: dict[str, EnvironmentDifference] = {}
+    for place in dict.fromkeys((*one, *other)):
+        here, there = one.get(place, []), other.get(place, [])
+        if not _differ(here, there):
+            continue
+        name = " ".join(place[:DEEPEST])
+        if len(place) > DEEPEST:
+            found.setdefault(name, EnvironmentDifference(_short(name), "", "other details"))
+        else:
+            found[name] = EnvironmentDifference(_short(name), _text(here), _text(there))
+    return list(found.values())
+
+
+def _short(name: str) -> str:
+    start = next((start for start in _QUIETLY if name.startswith(f"{start} ")), None)
+    return name.removeprefix(f"{start} ") if start else name
+
+
+def _facts(logs: Sequence[RunLog]) -> dict[tuple[str, ...], list[Setting]]:
+    """Return the values that the launches have, by their place in the records."""
+    found: dict[tuple[str, ...], list[Setting]] = {}
+    for log in logs:
+        parts: list[tuple[tuple[str, ...], Any]] = [((), log.run), (("settings",), log.settings)]
+        parts += [(("hardware",), hardware) for hardware in log.hardware[-1:]]
+        for start, part in parts:
+            for place, value in _leaves(msgspec.to_builtins(part), start):
+                values = found.setdefault(place, [])
+                if value not in values:
+                    values.append(value)
+    return found
+
+
+def _leaves(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Setting]]:
+    """Yield the values of a document with the keys that lead to them; a list of values is one text."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in _EPHEMERAL:
+                yield from _leaves(inner, (*place, key))
+    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, (*place[:-1], f"{place[-1].removesuffix('s')} {number}"))
+    elif isinstance(value, list):
+        yield place, ", ".join(map(str, value))
+    elif value is not None:
+        yield place, value
+
+
+def _differ(here: Sequence[Setting], there: Sequence[Setting]) -> bool:
+    numbers = [value for value in (*here, *there) if isinstance(value, int | float) and not isinstance(value, bool)]
+    if here and there and len(numbers) == len(here) + len(there):
+        low, high = sorted((sorted(numbers[: len(here)]), sorted(numbers[len(here) :])), key=lambda side: side[0])
+        return high[0] - low[-1] > APART * abs(high[0])
+    return not set(here) & set(there)
+
+
+def _text(values: Sequence[Setting]) -> str:
+    if not values:
+        return "not set"
+    return " or ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values[:3])

@@ -1,0 +1,105 @@
+"""The options of ``volley compare`` and ``volley references``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from volley.errors import UserError
+from volley.run import option_values
+from volley.run.commandline import Options, argument, flag, group, option
+from volley.run.options import HOW, OUTPUT, WHAT, OutputOptions
+
+
+@dataclass(frozen=True)
+class FailOn:
+    """When the exit code is 1."""
+
+    either_way: bool
+    """Points that are faster count too."""
+    share: float
+    """The smallest change that counts, as a fraction."""
+
+
+def _fail_on(option_name: str, words: Sequence[str]) -> FailOn:
+    what, _, share = words[-1].partition(":")
+    if what not in {"slower", "changed"}:
+        raise UserError(f"{option_name}: {words[-1]!r} is no condition: write {option_name} slower:5% or changed:5%")
+    return FailOn(
+        either_way=what == "changed", share=option_values.percentage(f"{option_name} {what}:", [share or "1%"])
+    )
+
+
+def _two_files(option_name: str, words: Sequence[str]) -> tuple[Path, Path]:
+    first, second = (option_values.new_file(option_name, [word]) for word in words)
+    if first == second:
+        raise UserError(f"{option_name}: both files are {words[0]}: name two files, one for each command")
+    return first, second
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(Options):
+    """What ``volley compare`` takes."""
+
+    records: tuple[str, ...] = argument(
+        "RECORDS…", help="Two files of records, the baseline first; one with --with; two command lines with --live."
+    )
+    live: bool = flag(panel=WHAT, help="Run two command lines of volley in turn, and compare them pair by pair.")
+    reference: str | None = option(
+        "--with",
+        read=option_values.text,
+        metavar="NAME",
+        panel=WHAT,
+        help="Compare one run with a reference; volley references lists them.",
+    )
+    pairs: int = option(
+        read=option_values.number(),
+        default=8,
+        metavar="N",
+        panel=HOW,
+        help="With --live: launches of each command line.",
+    )
+    paired: bool = flag(panel=HOW, help="The files are those of --live: compare launch 1 with launch 1, and so on.")
+    within: float = option(
+        read=option_values.percentage,
+        default=0.05,
+        shown="5%",
+        metavar="PERCENT",
+        panel=HOW,
+        help="Points are the same where the interval shows that they differ by at most this percentage.",
+    )
+    fail_on: FailOn | None = option(
+        read=_fail_on,
+        metavar="WHAT:PERCENT",
+        panel=OUTPUT,
+        help="Exit code 1 if a point is shown to be slower (slower:5%), or to differ (changed:5%), by this percentage.",
+    )
+    keep: tuple[Path, Path] | None = option(
+        "--output",
+        "-o",
+        read=_two_files,
+        words=2,
+        shown="new files in the state folder",
+        metavar="FILE FILE",
+        panel=OUTPUT,
+        help="With --live: files for the records of the first and of the second command line.",
+    )
+    output: OutputOptions = group(
+        OutputOptions,
+        only=("format", "full"),
+        full={"help": "Show every point and every difference of the environments."},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferencesOptions(Options):
+    """What ``volley references`` takes."""
+
+    name: tuple[str, ...] = argument(
+        "NAME", positional="*", help="Show this reference with all its figures; with --add, the file of records."
+    )
+    add: str | None = option(
+        read=option_values.text, metavar="NAME", panel=WHAT, help="Keep a file of records as a reference of this name."
+    )
+    output: OutputOptions = group(OutputOptions, only=("format",))

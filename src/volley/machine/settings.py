@@ -1,0 +1,116 @@
+"""The settings of this node that decide how fast its CPUs run, and which hardware threads share a core."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import msgspec
+
+from volley.machine.hardware import Settings
+from volley.machine.sysfs import number, word
+from volley.units import format_cpulist
+
+
+def read(root: Path = Path("/")) -> Settings:
+    """Read the settings of all CPUs; nothing is raised, what cannot be read is left out.
+
+    Args:
+        root: the folder that holds ``proc`` and ``sys``.
+    """
+    cpus = root / "sys/devices/system/cpu"
+    governors: dict[str, list[int]] = defaultdict(list)
+    cores: dict[str, None] = {}
+    for path in cpus.glob("cpu[0-9]*"):
+        if governor := word(path / "cpufreq/scaling_governor"):
+            governors[governor].append(int(path.name.removeprefix("cpu")))
+        if threads := word(path / "topology/thread_siblings_list"):
+            cores[threads] = None
+    return Settings(
+        host=os.uname().nodename,
+        clock_driver=word(cpus / "cpu0/cpufreq/scaling_driver") or None,
+        governors={governor: format_cpulist(those) for governor, those in sorted(governors.items())},
+        boost=_boost(cpus),
+        smt=_switch(cpus / "smt/active"),
+        siblings=sorted(threads for threads in map(_cpus, cores) if len(threads) > 1),
+        transparent_huge_pages=_chosen(word(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        numa_balancing=_switch(root / "proc/sys/kernel/numa_balancing"),
+        quota_cpus=min(_quotas(root), default=None),
+    )
+
+
+def of(settings: Settings, cpus: Collection[int]) -> Settings:
+    """Return the settings of these CPUs only."""
+    governors = {name: [each for each in _cpus(those) if each in cpus] for name, those in settings.governors.items()}
+    return msgspec.structs.replace(
+        settings,
+        governors={name: format_cpulist(those) for name, those in governors.items() if those},
+        siblings=[threads for threads in settings.siblings if not set(threads).isdisjoint(cpus)],
+    )
+
+
+def _cpus(text: str) -> list[int]:
+    """Return the CPUs of a list as Linux writes them, ``0-2,7``."""
+    ends = [part.partition("-") for part in text.split(",")]
+    return [cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)]
+
+
+def _switch(path: Path) -> bool | None:
+    found = number(path)
+    return None if found is None else found > 0
+
+
+def _boost(cpus: Path) -> bool | None:
+    """Intel's own driver has a switch that says no."""
+    off = _switch(cpus / "intel_pstate/no_turbo")
+    return _switch(cpus / "cpufreq/boost") if off is None else not off
+
+
+def _chosen(text: str) -> str | None:
+    """Return the chosen one of several words, ``always [madvise] never``."""
+    found = re.search(r"\[(\w+)\]", text)
+    return found[1] if found else None
+
+
+# --------------------------------------------------------------------------------------------- the CPU quota
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    """Yield the limits of the control groups of this process, of versions 1 and 2, in CPUs (cgroups(7))."""
+    for folder, top in _control_groups(root):
+        for each in (folder, *folder.parents):
+            quota, _, period = word(each / "cpu.max").partition(" ")  # version 2: `max 100000`
+            if not quota:
+                quota, period = word(each / "cpu.cfs_quota_us"), word(each / "cpu.cfs_period_us")  # version 1: -1
+            if quota.isdecimal() and period.isdecimal() and int(quota) and int(period):
+                yield int(quota) / int(period)
+            if each == top:
+                break
+
+
+def _control_groups(root: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield the folders that limit this process's CPU time, each with the mount point above it.
+
+    Inside a container the mount may begin at the container's own group (fourth column of mountinfo).
+    """
+    lines = [line.split(":", 2) for line in word(root / "proc/self/cgroup").splitlines() if line.count(":") >= 2]
+    mounts = [line.split() for line in word(root / "proc/self/mountinfo").splitlines()]
+    for number_, controllers, group in lines:
+        for mount in mounts:
+            kind, options = _file_system(mount)
+            if kind != ("cgroup2" if number_ == "0" else "cgroup"):
+                continue
+            if kind == "cgroup" and ("cpu" not in controllers.split(",") or "cpu" not in options.split(",")):
+                continue
+            top = root / mount[4].lstrip("/")
+            below = Path(group).relative_to(mount[3]) if Path(group).is_relative_to(mount[3]) else Path()
+            yield top / below, top
+
+
+def _file_system(mount: list[str]) -> tuple[str, str]:
+    """Return the type of a mounted file system and its options (proc(5): behind a lone dash)."""
+    behind = mount[mount.index("-") + 1 :] if "-" in mount else []
+    return (behind[0], behind[2]) if len(behind) > 2 else ("", "")

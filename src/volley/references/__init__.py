@@ -1,0 +1,161 @@
+"""References: published results of other machines as data, one file each, and records that a user keeps as one.
+
+A published figure is one number without an interval, made by the method of its source; each file says which.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from volley.document import Frozen, PositiveNumber
+from volley.errors import UserError
+from volley.run.benchmark import Benchmark, Observable
+from volley.run.records_file import read_runs, state_folder
+from volley.run.run_log import RunLog
+from volley.statistics.estimates import median
+from volley.text import count, escape_controls, join_words, mpi_name
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class Figures(Frozen, frozen=True, kw_only=True):
+    """One table of a reference: the figures of one series, as published."""
+
+    benchmark: Annotated[str, Meta(description="that measures the same.")]
+    series: Annotated[str, Meta(description="the benchmark's name for what the figures are of.")]
+    title: Annotated[str | None, Meta(description="the source's name for it.")] = None
+    unit: str = "s"
+    rate: Annotated[bool, Meta(description="a figure is factor · work / seconds; else factor · seconds.")] = False
+    factor: Annotated[PositiveNumber, Meta(description="the unit in SI units.")] = 1.0
+    figures: Annotated[dict[str, PositiveNumber], Meta(description="by place in the sweep.")]
+
+    def of(self, observable: Observable) -> float | None:
+        """Return what was observed in the unit of this table; ``None`` if it has no rate."""
+        if not self.rate:
+            return self.factor * observable.seconds
+        return self.factor * observable.work / observable.seconds if observable.work else None
+
+
+class Reference(Frozen, frozen=True, kw_only=True):
+    """Results of one machine."""
+
+    machine: str
+    gpu: Annotated[str | None, Meta(description="CUDA's name of its GPUs, if volley measured it.")] = None
+    source: Annotated[str, Meta(description="where the figures were published.")]
+    date: Annotated[str | None, Meta(description="of the measurement; null: unknown.")] = None
+    method: Annotated[list[str], Meta(description="what the method of the source makes of its numbers.")] = []
+    tables: list[Figures]
+
+
+def published() -> dict[str, Reference]:
+    """Return the references that volley brings, by name."""
+    found = (each for each in files(__package__).iterdir() if each.name.endswith(".json"))
+    return {
+        each.name.removesuffix(".json"): msgspec.json.decode(each.read_bytes(), type=Reference)
+        for each in sorted(found, key=lambda each: each.name)
+    }
+
+
+def share_of_equal(gpu: str, benchmark: str, observable: Observable) -> tuple[str, float] | None:
+    """Return the published reference with GPUs of this name that measured the same, and the share of its speed."""
+    for name, reference in published().items():
+        for table in reference.tables if reference.gpu == gpu else ():
+            figure = table.figures.get(observable.at)
+            ours = table.of(observable)
+            if figure and ours and (table.benchmark, table.series) == (benchmark, observable.series):
+                return name, ours / figure if table.rate else figure / ours
+    return None
+
+
+def own() -> dict[str, Path]:
+    """Return the files of records that this user keeps as references, by name."""
+    return {path.stem: path for path in sorted(_folder().glob("*.jsonl"))}
+
+
+def named(name: str, benchmarks: Sequence[Benchmark]) -> Reference:
+    """Return one reference; a user's own comes before a published one of that name.
+
+    Raises:
+        UserError: if there is none of that name, or if its file cannot be read.
+    """
+    if name in (mine := own()):
+        return from_records(read_runs(mine[name], benchmarks), benchmarks, str(mine[name]))
+    known = published()
+    if name not in known:
+        names = join_words([*known, *mine])
+        raise UserError(f"there is no reference {escape_controls(name)!r}: volley has {names}; see volley references")
+    return known[name]
+
+
+def add(name: str, records: Path, benchmarks: Sequence[Benchmark]) -> Path:
+    """Keep a copy of a records file as a reference, and return its path.
+
+    Raises:
+        UserError: if the name is not a plain word or taken, or if the file cannot be read or copied.
+    """
+    if not _NAME.fullmatch(name):
+        raise UserError(f"--add {escape_controls(name)!r}: a name has letters, digits, dots, dashes and underscores")
+    if name in published():
+        raise UserError(f"--add {name}: volley brings a reference of this name: choose another name")
+    path = _folder() / f"{name}.jsonl"
+    if path.exists():
+        raise UserError(f"--add {name}: there is one already; remove {path} first, or choose another name")
+    if not from_records(read_runs(records, benchmarks), benchmarks, str(records)).tables:
+        raise UserError(f"{records} holds no measured point: nothing can be compared with it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(records, path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+    return path
+
+
+def from_records(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark], source: str) -> Reference:
+    """Return what records say as a reference: the median over launches of every point."""
+    times: dict[tuple[str, str], dict[str, list[float]]] = {}
+    launches = 0
+    for log in (log for log in logs if log.run):
+        for benchmark in (each for each in benchmarks if log.run and each.name == log.run.plan.benchmark):
+            for each in benchmark.observables(log):
+                series = times.setdefault((benchmark.name, each.series), {})
+                series.setdefault(each.at, []).append(each.seconds)
+                launches = max(launches, len(series[each.at]))
+    return Reference(
+        machine=_machine(logs),
+        gpu=next((rank.device.name for log in logs if log.run for rank in log.run.ranks if rank.device), None),
+        source=source,
+        date=min((log.run.started_at[:10] for log in logs if log.run), default=None),
+        method=[f"Measured by volley: the median over {count(launches, 'launch')} of the median of each."],
+        tables=[
+            Figures(
+                benchmark=name,
+                series=series,
+                figures={at: float(f"{median(all_s):.6g}") for at, all_s in found.items()},
+            )
+            for (name, series), found in times.items()
+        ],
+    )
+
+
+def _machine(logs: Sequence[RunLog]) -> str:
+    """Describe the largest run: hosts, GPUs or processors, MPI."""
+    run = max((log.run for log in logs if log.run), key=lambda run: len(run.ranks), default=None)
+    if run is None:
+        return "unknown"
+    gpus = max(([gpu.name for record in log.hardware[:1] for gpu in record.gpus] for log in logs), key=len, default=[])
+    gpus = gpus or [rank.device.name for rank in run.ranks if rank.device]
+    processors = [f"{len(gpus)} × {gpus[0]}"] if gpus else []
+    library = next((log.run.mpi.library for log in logs if log.run and log.run.mpi), None)
+    return ", ".join([*processors, run.ranks[0].cpu, *([mpi_name(library)] if library else [])])
+
+
+def _folder() -> Path:
+    return state_folder() / "references"

@@ -1,0 +1,188 @@
+"""One HTML page that needs no network: notes, charts, tables that sort, environment, and the records to download.
+
+Vega-Lite draws the charts in the browser; its JavaScript is part of the page.  Text of a report is data: Jinja2 escapes
+it, and control characters are escaped before.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TextIO
+
+import jinja2
+import msgspec
+import vl_convert
+from markupsafe import Markup
+
+from volley.report.cells import written
+from volley.report.csv import text_of
+from volley.report.model import Cell, Chart, Column, Data, Report, Row, Table
+from volley.report.vega_lite import specification
+from volley.text import count, escape_controls
+
+MOST_CELLS = 20_000
+"""Larger tables would make the page slow; CSV has them."""
+
+_LEVELS = {"error": "Error", "missing": "Not measured", "finding": "Conclusion", "warning": "Warning"}
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A file that the page offers for download."""
+
+    name: str
+    data: bytes
+
+    @property
+    def link(self) -> str:
+        """The file as a ``data:`` URL, compressed."""
+        packed = gzip.compress(self.data, mtime=0)
+        return f"data:application/gzip;base64,{base64.b64encode(packed).decode('ascii')}"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG drawing."""
+
+    title: str
+    svg: str
+
+    @property
+    def link(self) -> str:
+        """The drawing as a ``data:`` URL."""
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg.encode()).decode('ascii')}"
+
+
+def render(
+    reports: Sequence[Report], pictures: Sequence[Sequence[Picture]], attachments: Sequence[Attachment], out: TextIO
+) -> None:
+    """Write the page.
+
+    Args:
+        reports: the reports, in order.
+        pictures: the drawings of each report.
+        attachments: the files of records.
+        out: the output file.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_clean,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    sections = [_section(report, reports, drawn) for report, drawn in zip(reports, pictures, strict=True)]
+    out.write(
+        environment.get_template("page.html.jinja").render(
+            title=" and ".join(dict.fromkeys(report.heading[0].partition(" · ")[0] for report in reports)),
+            sections=sections,
+            attachments=attachments,
+            vega=Markup(_vega()),  # noqa: S704  no user's text
+        )
+        + "\n"
+    )
+
+
+def _vega() -> str:
+    """Return the JavaScript of Vega, Vega-Lite and Vega-Embed, which defines ``vegaEmbed``."""
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+
+
+def _clean(value: Any) -> Any:
+    return escape_controls(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _section(report: Report, reports: Sequence[Report], pictures: Sequence[Picture]) -> dict[str, Any]:
+    notes = [(note.level, _LEVELS[note.level], note.text) for note in report.notes]
+    overview = report.overview and {
+        "line": report.overview.line,
+        "findings": [(each.verdict, each.text, each.command) for each in report.overview.findings],
+        "table": _table(report.overview.table),
+    }
+    return {
+        "heading": report.heading,
+        "overview": overview,
+        "notes": [note for note in notes if note[0] != "warning"],
+        "warnings": [note for note in notes if note[0] == "warning"],
+        "charts": [_chart(chart, reports) for chart in report.charts],
+        "pictures": pictures,
+        "tables": [_table(table) for table in report.tables],
+        "results": _table(_results(report.data)),
+        "environment": _table(_environment(report)),
+    }
+
+
+def _chart(chart: Chart, reports: Sequence[Report]) -> dict[str, Any]:
+    """Return a chart; the charts of one quantity share scale and colours, so that they can be compared."""
+    alike = [each for report in reports for each in report.charts if (each.title, each.y) == (chart.title, chart.y)]
+    spec = specification(chart, ink="currentColor", width="container", alike=alike)
+    return {"title": chart.title, "caption": chart.caption, "spec": spec}
+
+
+# ------------------------------------------------------------------------------------------------------ tables
+
+
+def _table(table: Table) -> dict[str, Any]:
+    """Return what the template shows of a table; a large one has a sentence in place of its rows."""
+    groups = [(name, len(list(columns))) for name, columns in groupby(table.columns, key=lambda column: column.group)]
+    legend = list(table.legend)
+    rows = list(table.rows)
+    if len(rows) * len(table.columns) > MOST_CELLS:
+        rows = []
+        legend.append(f"{count(len(table.rows), 'row')} are too many for this page: volley show --format csv has them")
+    return {
+        "title": table.title,
+        "groups": groups if any(name for name, _ in groups) else [],
+        "columns": [(column.title.replace("\n", ""), column.unit, column.align) for column in table.columns],
+        "rows": [list(_cells(row, table.columns)) for row in rows],
+        "legend": legend,
+    }
+
+
+def _cells(row: Row, columns: Sequence[Column]) -> Iterator[dict[str, str]]:
+    for value, column in zip(row, columns, strict=True):
+        cell = value if isinstance(value, Cell) else Cell(value)
+        number = cell.value
+        key = repr(number) if isinstance(number, float | int) and math.isfinite(number) else ""
+        yield {"text": written(cell, column), "key": key, "style": cell.style, "align": column.align}
+
+
+def _results(data: Data) -> Table:
+    """Return all results with all their columns, as CSV has them."""
+    columns = [Column(name, digits=6, align="left" if _is_text(data, name) else "right") for name in data.columns]
+    rows = [[_result(row[name]) for name in data.columns] for row in data.rows]
+    return Table(columns, rows)
+
+
+def _is_text(data: Data, name: str) -> bool:
+    return any(isinstance(row[name], str) for row in data.rows)
+
+
+def _result(value: Any) -> Cell:
+    number = value if isinstance(value, float | int) else None
+    return Cell(number, text=text_of(value))
+
+
+def _environment(report: Report) -> Table:
+    """Return the common records of the first launch as keys and values."""
+    first = msgspec.to_builtins(report.runs[0]) if report.runs else {}
+    keys = [Column("key", align="left"), Column("value", align="left")]
+    return Table(keys, [[key, Cell(text=text)] for key, text in _flat("", first)])
+
+
+def _flat(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from _flat(f"{key}.{name}" if key else str(name), each)
+    elif isinstance(value, list) and any(isinstance(each, dict | list) for each in value):
+        for number, each in enumerate(value):
+            yield from _flat(f"{key}[{number}]", each)
+    elif value is not None:
+        yield key, ", ".join(map(str, value)) if isinstance(value, list) else text_of(value)

@@ -1,0 +1,309 @@
+"""Charts as Vega-Lite specifications (https://vega.github.io/vega-lite/docs/): plain dictionaries."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from volley.report.model import Axis, Chart, Mark
+from volley.text import escape_controls
+
+COLOURS = ("#2f81f7", "#e5690b", "#2da44e", "#d6409f", "#8b5cf6", "#0e9aa7", "#c28a00", "#e5484d", "#808b96", "#7a5c3e")
+"""Colours of series; each is readable on white and on dark grey."""
+
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
+"""Shapes of points, so that colour is not the only difference between series."""
+
+MOST_LABELLED = 12
+"""Heat maps of at most this many rows and columns have their numbers in the cells."""
+
+_LEAST_CONTRAST = 1.25
+"""The colours of a heat map span at least this ratio, so that small differences look small."""
+
+_SIZE_LABEL = (
+    "datum.value >= 1073741824 ? format(datum.value / 1073741824, '~g') + ' GiB' : "
+    "datum.value >= 1048576 ? format(datum.value / 1048576, '~g') + ' MiB' : "
+    "datum.value >= 1024 ? format(datum.value / 1024, '~g') + ' KiB' : datum.value + ' B'"
+)
+"""The label of a message size: a Vega expression."""
+
+_EVERY = 4
+"""Axes of message sizes have a label at every fourth power of two."""
+
+
+def specification(chart: Chart, ink: str, width: int | str, alike: Sequence[Chart] = ()) -> dict[str, Any]:
+    """Return the specification of a chart.
+
+    Args:
+        chart: the chart.
+        ink: the colour of text and axes.
+        width: pixels, or ``container``.
+        alike: charts of the same quantity, this one among them: they share colours and the axis ``y``.
+    """
+    layers = {"curves": _curves, "bars": _bars, "heat map": _heat_map}[chart.kind](chart, ink, alike or [chart])
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": width,
+        "height": _height(chart),
+        "autosize": {"type": "fit-x" if width == "container" else "pad", "contains": "padding"},
+        "data": _data(chart),
+        "layer": layers,
+        "config": _config(ink),
+    }
+
+
+def side_by_side(charts: Sequence[Chart], ink: str, background: str) -> dict[str, Any]:
+    """Return one specification with all charts, two in a row, for a picture."""
+    parts = []
+    for chart in charts:
+        part = specification(chart, ink, 440)
+        del part["$schema"], part["config"], part["autosize"]
+        title = {"text": escape_controls(chart.title), "subtitle": _wrapped(escape_controls(chart.caption))}
+        parts.append({**part, "title": title})
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "background": background,
+        "padding": 16,
+        "concat": parts,
+        "columns": 2,
+        "spacing": 32,
+        "resolve": {"scale": {"color": "independent", "shape": "independent"}},
+        "config": _config(ink),
+    }
+
+
+# ------------------------------------------------------------------------------------------------- the kinds
+
+
+def _curves(chart: Chart, ink: str, alike: Sequence[Chart]) -> list[dict[str, Any]]:
+    x, y = _quantity(chart.x, "x"), _quantity(chart.y, "y")
+    if len(alike) > 1:
+        y["scale"] = {**y["scale"], "domain": _domain(alike)}
+    if chart.x.unit == "B":
+        x["axis"] |= {"values": _size_ticks(chart.marks), "labelExpr": _SIZE_LABEL, "labelOverlap": True}
+    names = _series(alike)
+    series: dict[str, Any] = {}
+    if names != [""]:
+        legend = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 0, "symbolLimit": 0}
+        colours = [COLOURS[number % len(COLOURS)] for number in range(len(names))]
+        shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
+        series = {
+            "color": {"field": "series", "type": "nominal", "scale": {"domain": names, "range": colours}},
+            "shape": {"field": "series", "type": "nominal", "scale": {"domain": names, "range": shapes}},
+        }
+        series["color"]["legend"] = series["shape"]["legend"] = legend
+    colour = {"color": series["color"]} if series else {}
+    tooltip = [
+        *([{"field": "series", "type": "nominal", "title": "series"}] if series else []),
+        {"field": "x", "type": "quantitative", "title": _titled(chart.x)},
+        {"field": "y", "type": "quantitative", "title": _titled(chart.y), "format": ".4~g"},
+        {"field": "low", "type": "quantitative", "title": "from", "format": ".4~g"},
+        {"field": "high", "type": "quantitative", "title": "to", "format": ".4~g"},
+    ]
+    known = "isValid(datum.y)" if not chart.y.log else "datum.y > 0"
+    intervals = {
+        "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
+        "mark": {"type": "errorbar", "ticks": {"size": 6}, "thickness": 1.5, "opacity": 0.7},
+        "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, **colour},
+    }
+    return [
+        *_reference_lines(chart, ink),
+        *([intervals] if any(mark.low is not None for mark in chart.marks) else []),
+        {
+            "transform": [{"filter": known}],
+            "mark": {"type": "line", "strokeWidth": 1.8},
+            "encoding": {"x": x, "y": y, **colour},
+        },
+        {
+            "transform": [{"filter": known}],
+            "mark": {"type": "point", "filled": True, "size": 34, "opacity": 1},
+            "encoding": {"x": x, "y": y, **series, "tooltip": tooltip},
+        },
+    ]
+
+
+def _reference_lines(chart: Chart, ink: str) -> Iterable[dict[str, Any]]:
+    """Yield a dashed line and its label for each reference line; labels of lines on ``x`` are at the bottom."""
+    for number, line in enumerate(chart.lines):
+        data = {"values": [{"at": line.at, "label": escape_controls(line.label)}]}
+        axis = chart.x if line.axis == "x" else chart.y
+        channel = {**_quantity(axis, line.axis), "field": "at"}
+        dashed = {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.2, "color": ink, "opacity": 0.65}
+        yield {"data": data, "mark": dashed, "encoding": {line.axis: channel}}
+        place = {"align": "left", "dx": 4, "y": _height(chart) - 8 - 14 * (number % 3)}
+        if line.axis == "y":
+            place = {"align": "left", "dy": -6, "x": 6}
+        text = {"type": "text", "color": ink, "fontSize": 11, **place}
+        yield {"data": data, "mark": text, "encoding": {line.axis: channel, "text": {"field": "label"}}}
+
+
+def _bars(chart: Chart, _ink: str, alike: Sequence[Chart]) -> list[dict[str, Any]]:
+    names = _series(alike)
+    colours = [COLOURS[number % len(COLOURS)] for number in range(len(names))]
+    legend = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 0, "symbolLimit": 0}
+    scale = {"domain": names, "range": colours}
+    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": _titled(chart.y), "stack": "zero"}
+    if len(alike) > 1:
+        y["scale"] = {"domain": [0, max(map(_tallest, alike))]}
+    encoding = {
+        "x": {
+            "field": "x",
+            "type": "nominal",
+            "title": _titled(chart.x),
+            "sort": None,
+            "axis": {"labelAngle": 0, "labelLimit": 120, "labelOverlap": False},
+        },
+        "y": y,
+        "color": {"field": "series", "type": "nominal", "scale": scale, "legend": legend},
+        "tooltip": [
+            {"field": "x", "type": "nominal", "title": _titled(chart.x)},
+            {"field": "series", "type": "nominal", "title": "part"},
+            {"field": "y", "type": "quantitative", "title": _titled(chart.y), "format": ".4~g"},
+        ],
+    }
+    return [{"mark": {"type": "bar", "size": 48}, "encoding": encoding}]
+
+
+def _heat_map(chart: Chart, _ink: str, _alike: Sequence[Chart]) -> list[dict[str, Any]]:
+    value = chart.value or Axis("")
+    rows, columns = _categories(chart, "y"), _categories(chart, "x")
+    numbers = [mark.value for mark in chart.marks if mark.value is not None] or [0.0]
+    lowest, highest = min(*numbers, max(numbers) / _LEAST_CONTRAST), max(numbers)
+    labels = {"labelAngle": 0, "labelOverlap": "greedy"}
+    ends: dict[str, Any] = {
+        name: {
+            "field": name,
+            "type": "nominal",
+            "title": _titled(axis),
+            "sort": order,
+            "axis": {**labels, "titlePadding": 8, **({"orient": "top"} if name == "x" else {})},
+        }
+        for name, axis, order in (("x", chart.x, columns), ("y", chart.y, rows))
+    }
+    legend = {"title": value.unit, "gradientLength": min(120, _height(chart) - 30), "tickCount": 4}
+    scale = {"scheme": "viridis", "domain": [lowest, highest]}
+    colour = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
+    tooltip = [
+        {"field": "y", "type": "nominal", "title": _titled(chart.y)},
+        {"field": "x", "type": "nominal", "title": _titled(chart.x)},
+        {"field": "value", "type": "quantitative", "title": _titled(value), "format": ".4~g"},
+    ]
+    layers: list[dict[str, Any]] = [
+        {"mark": {"type": "rect"}, "encoding": {**ends, "color": colour, "tooltip": tooltip}}
+    ]
+    if max(len(rows), len(columns)) <= MOST_LABELLED:
+        dark = {"test": f"datum.value < {(lowest + highest) / 2!r}", "value": "#ffffff"}
+        text = {"field": "value", "type": "quantitative", "format": ",.3~r"}
+        encoding = {**ends, "text": text, "color": {"condition": dark, "value": "#111111"}}
+        known = [{"filter": "isValid(datum.value)"}]
+        layers.append({"transform": known, "mark": {"type": "text", "fontSize": 11}, "encoding": encoding})
+    return layers
+
+
+# ------------------------------------------------------------------------------------------------- parts
+
+
+def _series(charts: Sequence[Chart]) -> list[str]:
+    return list(dict.fromkeys(escape_controls(mark.series) for chart in charts for mark in chart.marks))
+
+
+def _domain(charts: Sequence[Chart]) -> list[float]:
+    """Return the first and the last ``y`` that curves need, with their intervals and reference lines."""
+    numbers = [
+        number
+        for chart in charts
+        for number in (
+            *(each for mark in chart.marks for each in (mark.y, mark.low, mark.high)),
+            *(line.at for line in chart.lines if line.axis == "y"),
+        )
+        if isinstance(number, float | int) and (number > 0 or not chart.y.log)
+    ]
+    return [min(numbers), max(numbers)]
+
+
+def _tallest(chart: Chart) -> float:
+    heights: dict[float | str, float] = {}
+    for mark in chart.marks:
+        heights[mark.x] = heights.get(mark.x, 0.0) + (mark.y if isinstance(mark.y, float | int) else 0.0)
+    return max(heights.values(), default=0.0)
+
+
+def _quantity(axis: Axis, field: str) -> dict[str, Any]:
+    scale: dict[str, Any] = {"type": "linear", "zero": True}
+    if axis.log:
+        scale = {"type": "log", "nice": False, **({"base": 2} if field == "x" else {})}
+    elif field == "x":  # a number of something
+        scale["zero"], scale["padding"] = False, 12
+    form: dict[str, Any] = {"tickCount": 6, **({"format": ",~g"} if axis.log else {"tickMinStep": 1})}
+    if axis.unit == "B":
+        form = {}
+    return {"field": field, "type": "quantitative", "title": _titled(axis), "scale": scale, "axis": form}
+
+
+def _titled(axis: Axis) -> str:
+    unit = f" ({axis.unit})" if axis.unit and axis.unit != "B" else ""
+    return escape_controls(axis.title) + unit
+
+
+def _size_ticks(marks: Sequence[Mark]) -> list[int]:
+    """Return powers of two from the smallest to the largest message: 8 B, 128 B, 2 KiB …"""
+    sizes = [int(mark.x) for mark in marks if isinstance(mark.x, float | int) and mark.x >= 1]
+    if not sizes:
+        return []
+    first, last = min(sizes).bit_length() - 1, max(sizes).bit_length() - 1
+    every = _EVERY if last - first > _EVERY * 2 else 1
+    return [1 << power for power in range(first, last + 1, every)]
+
+
+def _categories(chart: Chart, field: str) -> list[str]:
+    return list(dict.fromkeys(str(getattr(mark, field)) for mark in chart.marks))
+
+
+def _height(chart: Chart) -> int:
+    if chart.kind != "heat map":
+        return 300
+    rows = len(_categories(chart, "y"))
+    return min(480, max(90, 34 * rows))
+
+
+def _data(chart: Chart) -> Mapping[str, Any]:
+    """Return the marks as CSV, the shortest form of inline data."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    fields = ("x", "y", "series", "low", "high", "value")
+    writer.writerow(fields)
+    for mark in chart.marks:
+        writer.writerow([_field(getattr(mark, name)) for name in fields])
+    numbers = dict.fromkeys(("low", "high", "value"), "number")
+    numbers |= {name: "number" for name in ("x", "y") if chart.kind == "curves" or (name, chart.kind) == ("y", "bars")}
+    texts = {name: "string" for name in fields if name not in numbers}
+    return {"values": out.getvalue(), "format": {"type": "csv", "parse": {**numbers, **texts}}}
+
+
+def _field(value: float | str | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else escape_controls(str(value))
+
+
+def _wrapped(text: str, width: int = 80) -> list[str]:
+    import textwrap  # noqa: PLC0415  start-up: only for pictures
+
+    return textwrap.wrap(text, width)
+
+
+def _config(ink: str) -> dict[str, Any]:
+    font = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
+    text = {"labelColor": ink, "titleColor": ink, "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal"}
+    return {
+        "font": font,
+        "background": "transparent",
+        "aria": False,
+        "view": {"stroke": None},
+        "axis": {**text, "gridColor": ink, "gridOpacity": 0.12, "domainColor": ink, "domainOpacity": 0.5,
+                 "tickColor": ink, "tickOpacity": 0.5},
+        "legend": {**text, "labelFontSize": 12},
+        "title": {"color": ink, "subtitleColor": ink, "anchor": "start", "fontSize": 14},
+    }  # fmt: skip

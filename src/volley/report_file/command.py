@@ -1,0 +1,93 @@
+"""From files of records to a report file."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from volley.benchmarks import BENCHMARKS
+from volley.errors import EXIT_FAILED, EXIT_GOOD, MachineError, UserError
+from volley.files import read_bounded
+from volley.machine.reinstall import install_command
+from volley.report.model import Report
+from volley.report_file import ReportOptions
+from volley.report_file.message_paths import pictures_of
+from volley.run.records_file import MOST_BYTES, parse_runs
+from volley.run.render import results_of
+from volley.text import escape_controls
+
+_FORMATS = {".html": "html", ".htm": "html", ".svg": "svg", ".png": "png"}
+_PAPER, _INK = "#ffffff", "#1f2328"
+
+
+def run(options: ReportOptions) -> int:
+    """Run the command; return the exit code: 1 if a point failed or a run is incomplete.
+
+    Raises:
+        UserError: if a file cannot be read or written, or there is nothing to draw.
+        MachineError: if the packages that draw are not installed.
+    """
+    form = options.format or _FORMATS.get(options.output.suffix.lower())
+    name = escape_controls(str(options.output))
+    if form is None:
+        raise UserError(f"-o {name}: the name does not end with .html, .svg or .png: add one, or give --format")
+    if options.records.count("-") > 1:
+        raise UserError("standard input can be read once: write - once")
+    try:
+        from volley.report import html  # noqa: PLC0415  start-up: the packages of the extra `report`
+    except ImportError as error:
+        raise MachineError(f"volley report needs the package {error.name}: {install_command('report')}") from None
+    files = [html.Attachment(_download_name(path), read_bounded(path, MOST_BYTES)) for path in options.records]
+    logs = [
+        log
+        for path, file in zip(options.records, files, strict=True)
+        for log in parse_runs(file.data, BENCHMARKS, "standard input" if path == "-" else path)
+    ]
+    reports, pictures = [], []
+    for benchmark, results in results_of(logs, BENCHMARKS):
+        for report in benchmark.reports(results):
+            reports.append(report)
+            pictures.append([html.Picture(title, svg) for title, svg in pictures_of(report.runs)])
+    if form == "html":
+        out = io.StringIO()
+        html.render(reports, pictures, files, out)
+        content = out.getvalue().encode()
+    else:
+        content = _picture(reports, form)
+    try:
+        options.output.write_bytes(content)
+    except OSError as error:
+        raise UserError(f"cannot write {name}: {error.strerror}; name another file") from None
+    print(f"report: {name}", file=sys.stderr)
+    whole = all(log.complete and log.end and log.end.status == "complete" for log in logs)
+    return EXIT_GOOD if whole and not any("failed" in log.statuses for log in logs) else EXIT_FAILED
+
+
+def _download_name(path: str) -> str:
+    return "records.jsonl" if path == "-" else Path(path).name
+
+
+def _picture(reports: Sequence[Report], form: str) -> bytes:
+    """Draw all charts as one picture.
+
+    Raises:
+        UserError: if there are no charts.
+    """
+    import vl_convert  # noqa: PLC0415  start-up: the packages of the extra `report`
+
+    from volley.report.vega_lite import side_by_side  # noqa: PLC0415  start-up: the page does without
+
+    charts = [
+        replace(chart, caption=f"{report.heading[0]}; {chart.caption}") if len(reports) > 1 else chart
+        for report in reports
+        for chart in report.charts
+    ]
+    if not charts:
+        raise UserError("these records have no charts: write an HTML page, e.g. -o report.html")
+    spec = side_by_side(charts, _INK, _PAPER)
+    if form == "svg":
+        return vl_convert.vegalite_to_svg(spec).encode()
+    return vl_convert.vegalite_to_png(spec, scale=2)

@@ -1,0 +1,91 @@
+"""Series of launches: runs of the same request on the same machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from volley.run.plan import Plan
+from volley.run.records import Run, Transport
+from volley.run.run_log import RunLog
+
+
+@dataclass(frozen=True)
+class LaunchSeries:
+    """Launches of the same request on the same machine; at least one."""
+
+    logs: tuple[RunLog, ...]
+
+    @cached_property
+    def run(self) -> Run | None:
+        """The first ``run`` record; ``None`` if no launch has one."""
+        return next((log.run for log in self.logs if log.run), None)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan of the first launch."""
+        return self.run.plan if self.run else None
+
+    @cached_property
+    def transports(self) -> dict[str, Transport]:
+        """The transports by name; a transport is unavailable if any launch could not use it."""
+        found: dict[str, Transport] = {}
+        for transport in (transport for log in self.logs for transport in log.transports):
+            known = found.get(transport.transport)
+            if known is None or known.available:
+                found[transport.transport] = transport
+        return found
+
+    def describe_runs(self) -> list[dict[str, Any]]:
+        """Return the common records of each launch, without results, for JSON."""
+        return [
+            {
+                "complete": log.complete,
+                "problems": log.problems,
+                "run": log.run,
+                "settings": log.settings,
+                "hardware": log.hardware,
+                "transports": log.transports,
+                "end": log.end,
+            }
+            for log in self.logs
+        ]
+
+
+def _same_place(log: RunLog, first: RunLog) -> bool:
+    """True if both launches have the same hosts, MPI library and engine version."""
+    places = [
+        (tuple(rank.host for rank in run.ranks), run.mpi and run.mpi.library, run.engine.version)
+        for run in (log.run, first.run)
+        if run
+    ]
+    return len(places) == 2 and places[0] == places[1]
+
+
+def same_request(log: RunLog, first: RunLog) -> bool:
+    """Return whether two runs had the same plan, however they were launched."""
+    plans = [
+        msgspec.structs.replace(run.plan, launch={}, excluded={}, budget_s=None) for run in (log.run, first.run) if run
+    ]
+    return len(plans) == 2 and plans[0] == plans[1]
+
+
+def series_of(logs: Iterable[RunLog], belongs: Callable[[RunLog, RunLog], bool] = same_request) -> list[LaunchSeries]:
+    """Group launches of the same request on the same machine, in order of appearance.
+
+    Args:
+        logs: the launches.
+        belongs: returns true if the first launch belongs to the series that began with the second one.
+    """
+    groups: list[list[RunLog]] = []
+    for log in logs:
+        own = next((each for each in reversed(groups) if _same_place(log, each[0]) and belongs(log, each[0])), None)
+        if own is None:
+            groups.append([log])
+        else:
+            own.append(log)
+    return [LaunchSeries(tuple(group)) for group in groups]

@@ -1,0 +1,176 @@
+"""The folders of a set-up inside its prefix, a log for each step, a lock, and a function that runs commands."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from shlex import join
+from typing import NoReturn
+
+from volley.errors import EXIT_FAILED, MachineError, UserError
+from volley.machine.parent import tie_to_this_process
+from volley.machine.signals import restore_handlers
+from volley.text import escape_controls
+
+TAIL_LINES = 20
+"""Lines of a log that are shown when its step fails."""
+TICK_S = 0.5
+"""How often progress looks at a running process."""
+SAYS = "volley: "
+"""How a script's own complaint begins; at the end of a log it is the reason of the failure."""
+
+_NOT_INHERITED = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "DESTDIR", "LD_PRELOAD", "CONFIG_SITE")
+"""Variables that would move a build elsewhere or change it silently."""
+
+
+class StepError(UserError):
+    """A step failed: the message says which, why, and where its log is; ``tail`` is the end of that log."""
+
+    exit_code: int = EXIT_FAILED
+
+    def __init__(self, sentence: str, tail: Sequence[str] = ()) -> None:
+        """Take the sentence and the last lines of the log."""
+        super().__init__(sentence)
+        self.tail = [escape_controls(line) for line in tail]
+
+
+class Folders:
+    """The places of one set-up; nothing outside the prefix is written to."""
+
+    def __init__(self, prefix: Path, elsewhere: Path | None = None) -> None:
+        """Take the prefix, and where logs go if the prefix is an environment that belongs to its packages."""
+        self.prefix = prefix
+        self.own = elsewhere or prefix / ".volley-setup"
+        """Everything that is not the installed software itself."""
+        self.downloads, self.build = self.own / "downloads", self.own / "build"
+        self.logs, self.stamps, self.temporary = self.own / "logs", self.own / "stamps", self.own / "tmp"
+
+    def make(self) -> None:
+        """Create the folders.
+
+        Raises:
+            MachineError: if the prefix cannot be written to.
+        """
+        try:
+            for folder in (self.downloads, self.build, self.logs, self.stamps, self.temporary):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise MachineError(
+                f"cannot write to {self.prefix} ({error.strerror}); choose a folder of your own: --prefix ~/mpi"
+            ) from None
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other set-ups out of the prefix.  SIGTERM and a closed terminal end the running step, as Ctrl-C does.
+
+        Raises:
+            UserError: if another set-up works there.
+        """
+
+        def stop(number: int, _: object) -> NoReturn:
+            raise SystemExit(128 + number)
+
+        with (self.own / "lock").open("w", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UserError(
+                    f"another volley setup is working in {self.prefix}; wait until it ends, or choose another --prefix"
+                ) from None
+            before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+            try:
+                yield
+            finally:
+                restore_handlers(before)
+
+
+def run_logged(
+    tokens: Sequence[str],
+    log: Path,
+    *,
+    title: str,
+    environment: Mapping[str, str],
+    folder: Path,
+    tick: Callable[[str], None] = lambda _: None,
+    limit_s: float = float("inf"),
+) -> None:
+    """Run one command; its output goes to the log.
+
+    Args:
+        tokens: the program and its arguments.
+        log: the file that its output is added to.
+        title: what fails if it fails, for the message.
+        environment: its whole environment.
+        folder: where to run it.
+        tick: called twice a second with the last line of the log.
+        limit_s: after this time it is ended.
+
+    Raises:
+        StepError: if it fails or takes too long, with the end of the log.
+        MachineError: if there is no such program.
+    """
+    with log.open("ab") as output:
+        try:
+            process = subprocess.Popen(
+                tokens,
+                cwd=folder,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # so that all of its processes can be ended together
+                preexec_fn=tie_to_this_process(),  # noqa: PLW1509  it takes no lock
+            )
+        except OSError as error:
+            raise MachineError(f"cannot run {escape_controls(tokens[0])}: {error.strerror}") from None
+        begun = time.monotonic()
+        try:
+            while process.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(min(TICK_S, limit_s))
+                tick(next(iter(tail(log, 1)), ""))
+                if time.monotonic() - begun > limit_s:
+                    raise StepError(
+                        f"{title} had not ended after {limit_s:g} s: it hangs; the whole log: {log}", tail(log)
+                    )
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+            raise
+    if process.returncode:
+        said = [line for line in tail(log, 3) if line.startswith(SAYS)]  # the shell's trace of "exit 1" follows it
+        reason = f": {said[-1].removeprefix(SAYS)}" if said else f" with exit code {process.returncode}"
+        raise StepError(f"{title} failed{escape_controls(reason)}; the whole log: {log}", tail(log))
+
+
+def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
+    """Return the last lines of a log; a long log is not read from its beginning."""
+    with log.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 800 * lines))
+        text = file.read().replace(b"\0", b"").decode(errors="replace")  # Open MPI's errors hold NUL bytes
+    return [line for line in text.splitlines() if line.strip()][-lines:]
+
+
+def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return a user's environment without what would lead a build astray; messages are untranslated."""
+    kept = {name: value for name, value in environment.items() if name not in _NOT_INHERITED}
+    return {**kept, "LC_ALL": "C", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def program(name: str, environment: Mapping[str, str]) -> str | None:
+    """Return the path of a program on the environment's own PATH."""
+    return shutil.which(name, path=environment.get("PATH"))
+
+
+def shown(tokens: Sequence[str]) -> str:
+    """Return a command as one would type it."""
+    return escape_controls(join(tokens))

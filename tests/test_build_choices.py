@@ -1,0 +1,104 @@
+"""What a build takes of its machine: whether it compiles GPU code, for which GPUs, and what it shows meanwhile."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from installations import CHECKOUT
+
+SHOW_PROGRESS = CHECKOUT / "build_backend" / "show_progress.py"
+BUILD = 'echo "[1/2] Building a.o"; sleep 0.2; echo "[2/2] Linking b"; echo other'
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """The module of the backend, on a machine with neither driver nor nvcc."""
+    for name in ("VOLLEY_CUDA", "VOLLEY_CUDA_ARCHITECTURES", "CUDACXX", "CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    spec = importlib.util.spec_from_file_location("machine", CHECKOUT / "build_backend" / "machine.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def program(folder: Path, name: str, *lines: str) -> None:
+    (folder / name).write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines), encoding="utf-8")
+    (folder / name).chmod(0o755)
+
+
+def test_gpu_code_is_built_where_something_can_use_it_or_asks_for_it(
+    machine: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if Path("/proc/driver/nvidia/version").exists():
+        pytest.skip("this machine has a driver")
+    assert not machine.cuda_wanted()
+    assert not [each for each in machine.build_requirements() if "nvidia" in each]
+    monkeypatch.setenv("VOLLEY_CUDA_ARCHITECTURES", "all")
+    assert machine.cuda_wanted()
+    monkeypatch.setenv("VOLLEY_CUDA", "OFF")
+    assert not machine.cuda_wanted()
+    monkeypatch.delenv("VOLLEY_CUDA_ARCHITECTURES")
+    monkeypatch.setenv("VOLLEY_CUDA", "on")
+    assert machine.cuda_wanted()
+    assert [each for each in machine.build_requirements() if each.startswith("nvidia-cuda-nvcc")]
+    monkeypatch.setenv("VOLLEY_CUDA", "AUTO")
+    program(tmp_path, "nvcc", "release 12.9, V12.9.41")
+    assert machine.cuda_wanted()
+    (tmp_path / "nvcc").unlink()
+    program(tmp_path, "nvidia-smi")
+    assert machine.cuda_wanted()
+
+
+@pytest.mark.parametrize(
+    ("said", "architectures"),
+    [
+        (["9.0", "9.0"], ["90"]),
+        (["12.0", "8.0"], ["80", "120"]),
+        (["[N/A]"], []),
+        ([], []),
+        (["NVIDIA-SMI failed"], []),
+    ],
+)
+def test_the_architectures_are_those_of_the_gpus(
+    machine: ModuleType, tmp_path: Path, said: list[str], architectures: list[str]
+) -> None:
+    program(tmp_path, "nvidia-smi", *said)
+    assert machine.gpu_architectures() == architectures
+
+
+def test_a_build_is_quiet_where_it_succeeds_and_off_a_terminal(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    command = [sys.executable, str(SHOW_PROGRESS), str(log), "sh", "-c", BUILD]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert log.read_text(encoding="utf-8").splitlines()[-1] == "other"
+
+
+def test_a_build_that_fails_is_shown_whole(tmp_path: Path) -> None:
+    command = [sys.executable, str(SHOW_PROGRESS), str(tmp_path / "log"), "sh", "-c", f"{BUILD}; exit 3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "[1/2] Building a.o\n[2/2] Linking b\nother\n" in done.stderr
+
+
+def test_a_line_moves_on_a_terminal(tmp_path: Path) -> None:
+    ours, terminal = pty.openpty()
+    command = [sys.executable, str(SHOW_PROGRESS), str(tmp_path / "log"), "sh", "-c", BUILD]
+    subprocess.run(command, stderr=terminal, check=True)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(terminal)
+    os.close(ours)
+    assert "[1/2] Building a.o" in shown
+    assert "[2/2] Linking b" in shown
+    assert "\n" not in shown

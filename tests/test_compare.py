@@ -1,0 +1,271 @@
+"""``volley compare``: verdicts, what differs between environments, exit codes, and misuse."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import example_records
+from comparison_records import SIZES, launches, write
+from gpu_records import log as gpu_log
+from volley import cli
+from volley.compare.comparison import Comparison, compare
+from volley.compare.environment import environment_differences
+from volley.compare.runs import Side, read_side
+from volley.run.records import MpiFacts
+
+Capture = pytest.CaptureFixture[str]
+
+
+def compared(first: list[Any], second: list[Any], within: float = 0.05, **options: bool) -> Comparison:
+    return compare(Side("a", first), Side("b", second), within, **options)
+
+
+@pytest.fixture
+def baseline(tmp_path: Path) -> str:
+    return str(write(tmp_path / "baseline.jsonl", launches(1)))
+
+
+@pytest.fixture
+def slower(tmp_path: Path) -> str:
+    return str(write(tmp_path / "slower.jsonl", launches(2, slower={"aware": 1.1})))
+
+
+def test_what_changed_is_found_first_and_named(baseline: str, slower: str, capsys: Capture) -> None:
+    assert cli.main(["compare", baseline, slower]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("CHANGED: aware is 1.10 × slower at 3 of 3 points")
+    assert len(lines) <= 45
+    assert "same within" in "\n".join(lines)
+
+
+def test_runs_of_the_same_thing_are_shown_to_be_the_same(baseline: str, tmp_path: Path, capsys: Capture) -> None:
+    again = str(write(tmp_path / "again.jsonl", launches(2)))
+    assert cli.main(["compare", baseline, again]) == 0
+    assert capsys.readouterr().out.startswith("SAME: all 6 points are the same within 1 %")
+
+
+def test_noise_is_undecided_and_more_launches_are_named() -> None:
+    found = compared(launches(1, noise=0.1), launches(2, noise=0.1))
+    assert {point.verdict for point in found.points} == {"undecided"}
+    assert all(point.launches_needed is None or point.launches_needed > 6 for point in found.points)
+    assert any(point.launches_needed for point in found.points)
+
+
+def test_a_difference_that_is_neither_shown_nor_excluded_is_undecided() -> None:
+    found = compared(launches(1, count=4), launches(2, count=4, slower={"aware": 1.1}))
+    verdicts = {point.key[1]: point.verdict for point in found.points}
+    assert verdicts == {"host": "same", "aware": "undecided"}
+    assert not found.possible
+
+
+def test_one_launch_of_each_gives_no_verdict_and_says_what_to_type(tmp_path: Path, capsys: Capture) -> None:
+    files = [str(write(tmp_path / f"{seed}.jsonl", launches(seed, count=1))) for seed in (1, 2)]
+    assert cli.main(["compare", *files]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("NO VERDICT: 1 launch of A and 1 of B")
+    assert "--launches 6" in out
+    assert cli.main(["compare", *files, "--fail-on", "slower:5%"]) == 2
+    assert "--fail-on needs a verdict" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [("slower:5%", 1), ("slower", 1), ("slower:20%", 0), ("changed:5%", 1)],
+)
+def test_the_exit_code_tells_continuous_integration(baseline: str, slower: str, condition: str, code: int) -> None:
+    assert cli.main(["compare", baseline, slower, "--fail-on", condition]) == code
+
+
+def test_a_faster_run_fails_only_where_every_change_counts(baseline: str, slower: str) -> None:
+    assert cli.main(["compare", slower, baseline, "--fail-on", "slower:5%"]) == 0
+    assert cli.main(["compare", slower, baseline, "--fail-on", "changed:5%"]) == 1
+
+
+def test_launches_in_pairs_are_compared_with_each_other() -> None:
+    drift = [launches(1, count=1, slower={"host": 1.1**step, "aware": 1.1**step})[0] for step in range(8)]
+    later = [launches(2, count=1, slower={"host": 1.1**step, "aware": 1.05 * 1.1**step})[0] for step in range(8)]
+    assert not compared(drift, later).of("changed")
+    assert {point.key[1] for point in compared(drift, later, paired=True).of("changed")} == {"aware"}
+
+
+def test_the_data_formats_have_every_point(baseline: str, slower: str, capsys: Capture) -> None:
+    assert cli.main(["compare", baseline, slower, "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) == 2 * len(SIZES)
+    assert {row["verdict"] for row in rows if row["series"] == "aware"} == {"changed"}
+    assert cli.main(["compare", baseline, slower, "--format", "json"]) == 0
+    (series,) = json.loads(capsys.readouterr().out)["series"]
+    assert len(series["data"]) == len(rows)
+    assert series["within"] == 0.05
+
+
+def test_full_shows_every_point(baseline: str, slower: str, capsys: Capture) -> None:
+    assert cli.main(["compare", baseline, slower, "--full"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("4 KiB") == 2  # of both transports
+
+
+@pytest.mark.parametrize("name", ["stream", "rank_matrix", "jacobi", "gpu_matrix"])
+def test_every_benchmark_can_be_compared(name: str, tmp_path: Path) -> None:
+    logs = (
+        [gpu_log()]
+        if name == "gpu_matrix"
+        else next(
+            logs
+            for file in example_records.RECORD_FILES
+            if (logs := example_records.golden(file.stem))
+            and logs[0].run
+            and logs[0].run.plan.benchmark == name
+            and any(status == "ok" for status in logs[0].statuses)
+        )
+    )
+    later = [msgspec.structs.replace(log.run, started_at="2027-01-01T00:00:00Z") if log.run else None for log in logs]
+    side = Side("a", logs)
+    other = Side(
+        "b", [type(log)(run, log.transports, log.records, log.end) for log, run in zip(logs, later, strict=True)]
+    )
+    found = compare(side, other, 0.05)
+    assert found.points
+    assert all(point.ratio == pytest.approx(1) for point in found.points)
+    assert {point.key[0] for point in found.points} == {name}
+
+
+def test_a_transport_that_sends_nothing_is_not_compared() -> None:
+    logs = launches(1, names=("host", "null"))
+    for log in logs:
+        log.transports[1] = example_records.transport("null", memory="none")
+    assert {series for _, series, _ in Side("a", logs).observables} == {"host"}
+
+
+# -------------------------------------------------------------------------------------------------- environments
+
+
+def test_what_differs_between_the_environments_is_told() -> None:
+    first = launches(1, environment={"UCX_TLS": "all", "SAME": "1"})
+    second = launches(
+        2,
+        environment={"SAME": "1", "UCX_RNDV_THRESH": "8"},
+        mpi=MpiFacts(library="Open MPI v4.1.6", standard="3.1"),
+        ranks=example_records.ranks(2, bound_by="launcher"),
+    )
+    found = {each.name: (each.first, each.second) for each in environment_differences(first, second)}
+    assert found["UCX_TLS"] == ("all", "not set")
+    assert found["UCX_RNDV_THRESH"] == ("not set", "8")
+    assert found["mpi library"][1] == "Open MPI v4.1.6"
+    assert found["rank 0 bound_by"] == ("engine", "launcher")
+    assert not {"SAME", "started_at"} & set(found)
+
+
+def test_what_varies_between_the_launches_of_one_run_is_no_difference() -> None:
+    first = launches(1, environment={"HOST_PART": "a"}) + launches(3, environment={"HOST_PART": "b"})
+    assert environment_differences(first, launches(2, environment={"HOST_PART": "b"})) == []
+
+
+def test_clocks_differ_only_where_they_are_apart() -> None:
+    first, second = [gpu_log()], [gpu_log()]
+
+    def clocks(hz: int) -> list[Any]:
+        (*_, hardware) = gpu_log().hardware
+        return [
+            msgspec.structs.replace(
+                hardware, gpus=[msgspec.structs.replace(gpu, sm_clock_hz=hz) for gpu in hardware.gpus]
+            )
+        ]
+
+    first[0].hardware, second[0].hardware = clocks(1_980_000_000), clocks(1_965_000_000)
+    assert not [each for each in environment_differences(first, second) if "clock" in each.name]
+    second[0].hardware = clocks(1_200_000_000)
+    assert [each for each in environment_differences(first, second) if "sm_clock_hz" in each.name]
+
+
+# -------------------------------------------------------------------------------------------------------- misuse
+
+
+def test_the_same_file_twice_is_refused(baseline: str, capsys: Capture) -> None:
+    assert cli.main(["compare", baseline, baseline]) == 2
+    assert "hold the same launch" in capsys.readouterr().err
+
+
+def test_files_of_different_benchmarks_are_refused(baseline: str, tmp_path: Path, capsys: Capture) -> None:
+    stream = example_records.log(example_records.stream([1e-3] * 6, direction="uni", window=64))
+    other = str(write(tmp_path / "stream.jsonl", [stream]))
+    assert cli.main(["compare", baseline, other]) == 2
+    assert "measures pingpong" in capsys.readouterr().err
+
+
+def test_files_without_a_common_point_are_refused(baseline: str, tmp_path: Path, capsys: Capture) -> None:
+    other = str(write(tmp_path / "peer.jsonl", launches(2, names=("peer",))))
+    assert cli.main(["compare", baseline, other]) == 2
+    assert "no point in common" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense\n"])
+def test_a_broken_file_is_refused(baseline: str, tmp_path: Path, content: bytes, capsys: Capture) -> None:
+    (tmp_path / "broken.jsonl").write_bytes(content)
+    assert cli.main(["compare", baseline, str(tmp_path / "broken.jsonl")]) == 2
+    assert capsys.readouterr().err.startswith("volley: ")
+
+
+def test_a_file_without_numbers_is_refused(baseline: str, tmp_path: Path, capsys: Capture) -> None:
+    empty = example_records.log(example_records.pingpong(status="skipped"))
+    assert cli.main(["compare", baseline, str(write(tmp_path / "empty.jsonl", [empty]))]) == 2
+    assert "nothing to compare" in capsys.readouterr().err
+
+
+def test_a_truncated_file_is_compared_and_said_to_be_incomplete(slower: str, tmp_path: Path, capsys: Capture) -> None:
+    whole = write(tmp_path / "whole.jsonl", launches(1)).read_bytes()
+    (tmp_path / "cut.jsonl").write_bytes(whole[:-200])
+    assert cli.main(["compare", str(tmp_path / "cut.jsonl"), slower]) == 0
+    assert "A has 1 incomplete launch" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["one.jsonl"], "two files of records"),
+        (["a", "b", "c"], "two files of records"),
+        (["-", "-"], "standard input can be read once"),
+        (["a", "b", "--pairs", "3"], "--live"),
+        (["a", "b", "-o", "c", "d"], "--live"),
+        (["a", "b", "-o", "c", "c"], "both files"),
+        (["a", "--with", "summit", "--fail-on", "slower:5%"], "no intervals"),
+        (["a", "b", "--with", "summit"], "one file of records"),
+        (["a", "b", "--live", "--with", "summit"], "leave out one"),
+        (["a", "b", "--fail-on", "better:5%"], "slower:5%"),
+        (["a", "b", "--fail-on", "slower:-5%"], "percentage"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(words: list[str], message: str, capsys: Capture) -> None:
+    assert cli.main(["compare", *words]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_text_of_a_machine_is_escaped(tmp_path: Path, slower: str, capsys: Capture) -> None:
+    odd = str(write(tmp_path / "odd.jsonl", launches(1, environment={"UCX_TLS": "\x1b[31mred"})))
+    assert cli.main(["compare", odd, slower]) == 0
+    assert "\x1b[31m" not in capsys.readouterr().out
+
+
+def test_points_of_one_file_only_are_told(baseline: str, tmp_path: Path, capsys: Capture) -> None:
+    more = str(write(tmp_path / "more.jsonl", launches(2, names=("host", "aware", "peer"))))
+    assert cli.main(["compare", baseline, more]) == 0
+    assert "only B has 3 points: peer" in capsys.readouterr().out
+
+
+def test_a_file_of_two_requests_continues_the_count_of_launches(tmp_path: Path) -> None:
+    other = launches(5, count=2)
+    for log in other:
+        assert log.run
+        plan = msgspec.structs.replace(log.run.plan, verify=False)
+        log.run = msgspec.structs.replace(log.run, plan=plan)
+    side = read_side(str(write(tmp_path / "both.jsonl", [*launches(1), *other])))
+    assert {len(each) for each in side.observables.values()} == {8}

@@ -1,0 +1,111 @@
+"""``volley compare --live``: two command lines in turn."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from comparison_records import launches, write
+from volley import cli
+from volley.benchmarks import BENCHMARKS
+from volley.run.records_file import read_runs
+
+Capture = pytest.CaptureFixture[str]
+
+_FAKE = """
+import os, shutil, sys
+place = {place!r}
+words = sys.argv[1:]
+with open(place + "/asked", "a") as asked:
+    asked.write(os.environ.get("FACTOR", "1") + "\\n")
+number = len(open(place + "/asked").readlines())
+assert words[words.index("--launches") + 1] == "1"
+if os.environ.get("FAIL_AT") == str(number):
+    print("volley: no such transport", file=sys.stderr)
+    sys.exit(int(os.environ["FAIL_WITH"]))
+shutil.copy(f"{{place}}/{{os.environ.get('FACTOR', '1')}}-{{number}}.jsonl", words[words.index("-o") + 1])
+"""
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A command line whose launches take FACTOR µs, and drift by 10 % from one pair to the next."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for number in range(1, 17):
+        drift = 1.1 ** ((number - 1) // 2)
+        for factor in ("1", "1.05"):
+            slower = {"host": drift, "aware": drift * float(factor)}
+            logs = launches(number if factor == "1" else number + 30, count=1, slower=slower)
+            write(tmp_path / f"{factor}-{number}.jsonl", logs)
+    script = tmp_path / "fake_volley.py"
+    script.write_text(_FAKE.format(place=str(tmp_path)))
+    return shlex.join([sys.executable, str(script), "pingpong"])
+
+
+def test_a_change_is_found_in_spite_of_drift(fake: str, tmp_path: Path, capsys: Capture) -> None:
+    kept = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
+    assert cli.main(["compare", "--live", fake, f"FACTOR=1.05 {fake}", "-o", *kept, "--format", "json"]) == 0
+    (series,) = json.loads(capsys.readouterr().out)["series"]
+    assert {each["verdict"] for each in series["data"] if each["series"] == "aware"} == {"changed"}
+    assert {each["verdict"] for each in series["data"] if each["series"] == "host"} == {"same"}
+    asked = (tmp_path / "asked").read_text().split()
+    assert all({*asked[pair : pair + 2]} == {"1", "1.05"} for pair in range(0, 16, 2))
+    assert [len(read_runs(path, BENCHMARKS)) for path in kept] == [8, 8]
+    # The files give the same answer again.
+    assert cli.main(["compare", *kept, "--paired", "--format", "json"]) == 0
+    (again,) = json.loads(capsys.readouterr().out)["series"]
+    assert again["data"] == series["data"]
+    assert cli.main(["compare", *kept, "--paired", "--fail-on", "slower:3%"]) == 1
+
+
+def test_records_are_kept_in_the_state_folder(fake: str, capsys: Capture) -> None:
+    assert cli.main(["compare", "--live", fake, f"env FACTOR=1.05 {fake}", "--pairs", "2"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("NO VERDICT: ")
+    files = [line.removeprefix("records: ") for line in captured.err.splitlines() if line.startswith("records: ")]
+    assert [len(read_runs(path, BENCHMARKS)) for path in files] == [2, 2]
+
+
+@pytest.mark.parametrize(("code", "expected"), [(2, 2), (1, 3), (3, 3)])
+def test_a_command_that_fails_ends_it_and_its_words_are_shown(
+    fake: str, code: int, expected: int, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("FAIL_AT", "3")
+    monkeypatch.setenv("FAIL_WITH", str(code))
+    assert cli.main(["compare", "--live", fake, f"FACTOR=1.05 {fake}"]) == expected
+    err = capsys.readouterr().err
+    assert "no such transport" in err
+    assert err.count("records: ") == 2  # the first pair is kept
+
+
+def test_an_interrupted_comparison_shows_its_whole_pairs(
+    fake: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("FAIL_AT", "16")
+    monkeypatch.setenv("FAIL_WITH", "130")
+    assert cli.main(["compare", "--live", fake, f"FACTOR=1.05 {fake}"]) == 130
+    captured = capsys.readouterr()
+    assert "stopped after 7 pairs" in captured.err
+    assert captured.out.startswith("CHANGED: aware")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["volley pingpong"], "two command lines"),
+        (["a", "b", "c"], "two command lines"),
+        (["volley 'pingpong", "b"], "no command line"),
+        (["", "b"], "is empty"),
+        (["/nonexistent/volley"] * 2, "cannot run /nonexistent/volley"),
+    ],
+)
+def test_misuse_is_refused(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert cli.main(["compare", "--live", *words]) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,150 @@
+"""Notes on the state of the machine, and the facts that tell groups of launches apart."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from example_records import golden, log, pingpong
+from fake_engine import with_devices
+from test_hardware import H200, changed, machine
+from test_points_page import shown
+from volley.machine.hardware import Settings
+from volley.run.records import Usage
+from volley.run.run_log import RunLog
+
+SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6]
+
+
+def launch(time_s: float = 1e-6, *, work_s: float | None = None, **usage: Any) -> RunLog:
+    """One launch of two ranks, with what the system did to rank 1."""
+    works = {} if work_s is None else {"work_s": [work_s]}
+    one = log(pingpong([time_s] * 6, **works))
+    facts = {"elapsed_s": 1.0, "cpu_s": 1.0, "total_ticks": 1000, "steal_ticks": 0, **usage}
+    counts = dict.fromkeys(("voluntary_switches", "involuntary_switches", "minor_faults", "major_faults"), 0)
+    assert one.end
+    one.end = replace(one.end, usage=[Usage(rank=1, **{**counts, **facts})])
+    return one
+
+
+def on(settings: Settings, **rank: object) -> str:
+    """What is shown of a run with these settings."""
+    one = log(pingpong(SAMPLES))
+    assert one.run
+    one.run = replace(one.run, ranks=[replace(each, **rank) for each in one.run.ranks])
+    one.settings = replace(settings, host=one.run.ranks[0].host)
+    return shown([one])
+
+
+# --------------------------------------------------------------------------------------------------- CPUs
+
+
+def test_a_clock_held_at_its_lowest_is_named_with_the_remedy() -> None:
+    slow = Settings(host="", clock_driver="acpi-cpufreq", governors={"powersave": "0-1"})
+    assert "held at its lowest (CPU 0-1, governor powersave): sudo cpupower frequency-set" in on(slow)
+    assert "powersave" not in on(replace(slow, clock_driver="intel_pstate"))
+
+
+def test_a_quota_below_what_the_ranks_use_is_named() -> None:
+    small = Settings(host="", quota_cpus=1.5)
+    assert "the control group on example-node allows 1.50 CPUs and the ranks use 2" in on(small)
+    assert "control group" not in on(replace(small, quota_cpus=2.0))
+    assert "control group" not in on(replace(small, quota_cpus=2.0), bound_by="nobody", cores=list(range(64)))
+    assert "the ranks use 2:" in on(small, bound_by="nobody", cores=list(range(64)))
+
+
+def test_ranks_on_two_hardware_threads_of_one_core_are_named() -> None:
+    shared = Settings(host="", siblings=[[0, 1]])
+    assert "rank 0 and rank 1 share a core of example-node (hardware threads 0 and 1)" in on(shared)
+    assert "share a core" not in on(replace(shared, siblings=[[0, 64], [1, 65]]))
+    assert "share a core" not in on(shared, cores=[0, 1, 2, 3])
+
+
+def test_stolen_time_is_told_once_with_its_worst_launch() -> None:
+    text = shown([launch(steal_ticks=9), launch(steal_ticks=91), launch(steal_ticks=30)])
+    assert "took up to 9.1 % of the time of the CPUs of rank 1 on example-node, in 2 of 3 launches" in text
+    assert text.count("hypervisor") == 1
+    assert "hypervisor" not in shown([launch(steal_ticks=10), launch(total_ticks=0, steal_ticks=9)])
+    assert "hypervisor" not in shown([launch(steal_ticks=2, total_ticks=80)])
+
+
+# --------------------------------------------------------------------------------------------------- GPUs
+
+
+def with_gpus(**grown: object) -> RunLog:
+    """A launch on two GPUs whose counters were 0 before it."""
+    one = log(pingpong(SAMPLES))
+    assert one.run
+    one.run = replace(one.run, ranks=with_devices())
+    errors = {"replay": 4, "CRC": 7}
+    zero: dict[str, object] = {"nvlink_errors": errors, "power_slowdown_s": 1.0, "thermal_slowdown_s": 0.0}
+    one.hardware = [changed(machine(H200), **zero)[0], changed(machine(H200), **{**zero, **grown})[1]]
+    return one
+
+
+def test_link_errors_during_the_launches_are_added_up() -> None:
+    text = shown([with_gpus(nvlink_errors={"replay": 6, "CRC": 7}), with_gpus(nvlink_errors={"replay": 5, "CRC": 7})])
+    assert text.count("GPU 0 (NVIDIA H200) had NVLink errors during the run (3 replays)") == 1
+    assert "CRC" not in text
+
+
+def test_time_below_the_clocks_counts_from_one_per_cent_on() -> None:
+    assert "GPU 1 (NVIDIA H200) ran below its clocks for 20 % of the run because of power" in shown(
+        [with_gpus(power_slowdown_s=1.2)]
+    )
+    assert "below its clocks" not in shown([with_gpus(power_slowdown_s=1.005)])
+
+
+def test_counters_that_are_unknown_or_step_back_say_nothing() -> None:
+    for grown in ({"nvlink_errors": None, "power_slowdown_s": None}, {"nvlink_errors": {"replay": 0}}):
+        text = shown([with_gpus(**grown)])
+        assert "NVLink errors" not in text
+        assert "below its clocks" not in text
+
+
+# ------------------------------------------------------------------------------------------ groups of launches
+
+
+def states(slow: Collection[int], **facts: tuple[float, float]) -> list[RunLog]:
+    """16 launches, the slow ones at 0.35 µs; each fact has one value in the fast ones and one in the slow ones."""
+    return [
+        launch(
+            (0.35e-6 if number in slow else 0.11e-6) * (1 + number / 1e4),
+            **{name: values[number in slow] for name, values in facts.items()},
+        )
+        for number in range(1, 17)
+    ]
+
+
+def test_groups_are_told_with_what_tells_them_apart() -> None:
+    text = shown(states({2, 3, 7, 11, 16}, work_s=(5e-6, 6.5e-6), steal_ticks=(0, 7), involuntary_switches=(9, 9)))
+    assert "8 B 0.110 µs in 11 of 16 launches, 0.350 µs in 5 (" in text
+    assert "fixed work of the CPU 5.00 and 6.50 µs" in text
+    assert "stolen time 0 and 0.700 %" in text
+    assert "switches" not in text
+    assert "launches 1" not in text
+
+
+def test_groups_that_follow_each_other_say_so() -> None:
+    text = shown(states(range(10, 17)))
+    assert "0.350 µs in 7 (launches 1-9 and 10-16)" in text
+
+
+def test_what_is_so_in_one_group_only_is_counted() -> None:
+    logs = states({1, 4, 6, 9, 12})
+    for number in (1, 4, 6, 9, 12):
+        one = logs[number - 1]
+        assert one.run
+        one.run = replace(one.run, ranks=[replace(rank, cores=[rank.rank + 4]) for rank in one.run.ranks])
+    text = shown(logs)
+    assert "rank 0 on core 4 and rank 1 on core 5 in 0 of 11 and 5 of 5" in text
+
+
+@pytest.mark.parametrize("name", ["launches", "gpus", "rank-matrix", "jacobi"])
+def test_records_without_these_facts_are_shown_without_them(name: str) -> None:
+    text = shown(golden(name))
+    assert "control group" not in text
+    assert "hypervisor" not in text

@@ -1,0 +1,129 @@
+"""The one screen of a long report; the committed records of two H200s are the golden example."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from example_records import EXAMPLES, log, pingpong, transport
+from volley import benchmarks
+from volley.benchmarks import BENCHMARKS
+from volley.cli import main
+from volley.machine.hardware import Settings
+from volley.report.terminal import Details
+from volley.run.records_file import read_runs
+from volley.run.render import render
+from volley.run.run_log import RunLog
+
+RECORDS = Path(__file__).parent.parent / "results" / "h200-x2"
+SIZES = [8 << 2 * step for step in range(9)]
+SPREAD = [0.997, 0.998, 0.999, 1.0, 1.001, 1.002, 1.003]
+
+
+def shown(logs: list[RunLog], **details: bool) -> str:
+    out = io.StringIO()
+    render(logs, BENCHMARKS, "table", out, details=Details(**details), command="volley show link.jsonl")
+    return out.getvalue()
+
+
+def two_transports(*, wide: float = 1.0, status: str = "ok") -> list[RunLog]:
+    fast = [pingpong([(1e-6 + size / 10e9) * factor for factor in SPREAD], size, "host") for size in SIZES]
+    uneven = [1 + (factor - 1) * wide for factor in SPREAD]
+    slow = [
+        pingpong([(5e-6 + size / 1e9) * factor for factor in uneven], size, "staged/pinned", ended_by="time")
+        for size in SIZES
+    ]
+    if status != "ok":
+        slow[0] = pingpong([], SIZES[0], "staged/pinned", status=status, reason="the message differs")
+    return [log(*fast, *slow, transports=[transport("host"), transport("staged/pinned", memory="device")])]
+
+
+@pytest.mark.parametrize("name", ["pingpong-all", "stream-bi", "stream-uni"])
+@pytest.mark.parametrize("columns", [105, 80])
+def test_the_screen_of_two_h200s_is_one_screen(monkeypatch: pytest.MonkeyPatch, name: str, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = shown(read_runs(RECORDS / f"{name}.jsonl", BENCHMARKS)).splitlines()
+    assert len(lines) <= (45 if columns == 105 else 60)
+    table = [line for line in lines if re.match(r"  (host|staged|aware|peer|device|nccl)", line)]
+    assert len(table) >= 9
+    assert max(map(len, table)) <= columns
+
+
+def test_the_findings_of_two_h200s() -> None:
+    text = shown(read_runs(RECORDS / "pingpong-all.jsonl", BENCHMARKS))
+    assert "  OK      aware reaches 393 GB/s at 1 GiB: 82 % of line rate (NVLink), 158 × staged/pageable" in text
+    assert "UCX_RNDV_THRESH=8 volley pingpong -t aware -s 8:64k" in text
+    assert "38 notes" in text
+
+
+def test_every_command_of_a_finding_can_be_typed() -> None:
+    logs = read_runs(RECORDS / "pingpong-all.jsonl", BENCHMARKS) + two_transports(status="failed")
+    commands = re.findall(r"^ {10}(?:\w+=\S+ )?volley (.*)$", shown(logs), re.MULTILINE)
+    assert len(commands) >= 3
+    for command in commands:
+        benchmarks.read(command.split())
+
+
+def test_the_first_finding_is_what_is_broken() -> None:
+    text = shown(two_transports(status="failed"))
+    assert re.search(r"^  BROKEN  staged/pinned failed at 1 size$", text, re.MULTILINE)
+    assert "FAILED: staged/pinned at 8 B: the message differs" in text
+
+
+def test_transports_of_other_memory_have_no_speedup_and_uncertain_numbers_a_mark() -> None:
+    text = shown(two_transports(wide=40))
+    host, pinned = (re.search(rf"^  {name} .*$", text, re.MULTILINE).group() for name in ("host", "staged/pinned"))  # type: ignore[union-attr]
+    assert "?" in pinned
+    assert "?" not in host
+    assert pinned.split()[-2:] == ["1", "1"]
+    assert len(host.split()) == len(pinned.split()) - 2
+    assert "NOISY" in text
+    assert "? spread within one launch of more than 10 %: staged/pinned" in text
+
+
+def test_a_few_sizes_or_one_transport_are_shown_as_they_are() -> None:
+    logs = two_transports()
+    few = [record for record in logs[0].records if getattr(record, "size_bytes", 0) <= SIZES[2]]
+    assert "speed-up over" in shown([log(*few)])
+    one = [record for record in logs[0].records if getattr(record, "transport", "host") == "host"]
+    assert len(re.findall(r"^ *\d+ \w?i?B", shown([log(*one)]), re.MULTILINE)) == len(SIZES)
+
+
+def test_the_rest_is_one_option_away() -> None:
+    logs = read_runs(RECORDS / "pingpong-all.jsonl", BENCHMARKS)
+    full, notes, fit = shown(logs, full=True), shown(logs, notes=True), shown(logs, fit=True)
+    assert "512 KiB" in full
+    assert "α + n/β" not in full
+    assert "α + n/β" in fit
+    assert "512 KiB" not in fit.split("off by")[0]
+    assert "overtakes" in notes
+    assert "overtakes" not in full + fit
+
+
+def test_show_without_a_file_shows_the_last_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert main(["show"]) == 2
+    assert "no run is kept on this machine" in capsys.readouterr().err
+    kept = tmp_path / "volley"
+    kept.mkdir()
+    for age, name in enumerate(("rank-matrix", "fixed")):
+        path = kept / f"{name}.jsonl"
+        shutil.copy(EXAMPLES / f"{name}.jsonl", path)
+        os.utime(path, (1000 - age, 1000 - age))
+    assert main(["show"]) == 0
+    assert "volley matrix" in capsys.readouterr().out
+
+
+def test_what_slowed_the_machine_is_on_the_first_screen() -> None:
+    (one,) = two_transports()
+    assert one.run
+    one.settings = Settings(host=one.run.ranks[0].host, quota_cpus=1.0)
+    assert "  NOISY   the control group on example-node allows 1.00 CPUs and the ranks use 2" in shown([one])

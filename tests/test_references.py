@@ -1,0 +1,183 @@
+"""References: the published tables, a user's own, and ``volley compare --with``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import example_records
+from comparison_records import launches, write
+from gpu_records import log as gpu_log
+from volley import cli, references
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint
+from volley.compare.against import beside
+from volley.compare.runs import Side
+from volley.run.benchmark import Observable
+
+Capture = pytest.CaptureFixture[str]
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+def figures(name: str, title: str) -> list[float]:
+    return [
+        figure
+        for table in references.published()[name].tables
+        if table.title == title
+        for figure in table.figures.values()
+    ]
+
+
+def test_every_reference_names_a_benchmark_and_a_source() -> None:
+    known = {benchmark.name for benchmark in BENCHMARKS}
+    for name, reference in references.published().items():
+        assert reference.source, name
+        assert reference.method, name
+        assert {table.benchmark for table in reference.tables} <= known, name
+
+
+def test_the_tables_of_the_tutorial_are_whole() -> None:
+    found = references.published()
+    times = [time for name in ("summit", "nvlink3") for table in found[name].tables for time in table.figures.values()]
+    assert len(times) == 168
+    (aware,) = (table for table in found["summit"].tables if table.series == "aware")
+    assert aware.figures["8 B"] == 0.000023285
+    assert aware.figures["1 GiB"] == 0.022840518
+
+
+def test_the_tables_of_abci_are_whole() -> None:
+    bandwidth, latency = (
+        "Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)",
+        "P2P=Enabled Latency (P2P Writes) Matrix (us)",
+    )
+    for name, gpus in (("abci-v", 4), ("abci-a", 8)):
+        for title in (bandwidth, latency):
+            assert len(figures(name, title)) == gpus * (gpus - 1)
+            assert len(figures(name, f"{title}, within a GPU")) == gpus
+    # The sums of the published matrices: one wrong digit is found.
+    assert sum(figures("abci-v", bandwidth)) == pytest.approx(1162.75)
+    assert figures("abci-a", bandwidth)[:2] == [410.10, 410.71]
+    assert figures("abci-a", f"{latency}, within a GPU") == [3.13, 2.96, 3.14, 3.18, 2.39, 2.28, 2.49, 2.30]
+
+
+def test_the_runs_on_four_t4_are_whole() -> None:
+    assert figures("t4", "normal MPI") == [2.8496, 0.1287, 23.54, 5.88, 117.69, 29.42, 1.51, 376.62]
+    assert figures("t4", "CUDA-aware MPI") == [3.0188, 0.2865, 22.22, 5.55, 111.10, 27.77, 1.42, 355.51]
+
+
+def t4_run() -> Side:
+    """A run that takes as long as the published one."""
+    plan = example_records.plan("jacobi", options=JacobiPlan(grid=[2, 2], domain=[4096, 4096], iterations=1000))
+    parts = JacobiParts(interior_s=2.5, edges_s=0.0, pack_s=0.0, exchange_s=0.1287, reduction_s=0.0)
+    point = JacobiPoint(
+        transport="staged/pinned", grid=[2, 2], domain=[4096, 4096], precision="double", overlap=True, status="ok",
+        memory="device", iterations=1000, batch_iterations=[1, 999], batch_s=[0.0096, 2.84], parts=[parts] * 4,
+    )  # fmt: skip
+    log = example_records.log()
+    log.run, log.records = example_records.run(plan), [point]
+    return Side("ours", [log])
+
+
+def test_all_figures_of_one_run_agree_with_each_other() -> None:
+    found = beside(t4_run(), references.published()["t4"], "t4")
+    assert len(found) == 8
+    for each in found:
+        assert each.ours == pytest.approx(each.published, rel=0.004), each.table.unit  # they have three digits
+
+
+def test_a_copy_within_a_gpu_counts_twice_where_the_source_counts_so() -> None:
+    found = beside(Side("ours", [gpu_log()]), references.published()["abci-v"], "abci-v")
+    rates = {each.at: each.ours for each in found if each.table.rate}
+    assert rates["0 → 1"] == pytest.approx(783, rel=0.01)
+    assert rates["0 → 0"] == pytest.approx(2 * 2050, rel=0.01)
+
+
+def test_a_run_is_compared_with_a_reference(home: Path, capsys: Capture) -> None:
+    records = ROOT / "results/h200-x2/pingpong-all.jsonl"
+    assert cli.main(["compare", str(records), "--with", "summit"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("of the speed of summit: host ")
+    assert "no intervals" in out
+    assert len(out.splitlines()) <= 45
+    assert cli.main(["compare", str(records), "--with", "summit", "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) == 84
+    first = next(row for row in rows if (row["series"], row["at"]) == ("aware", "8 B"))
+    assert float(first["speed"]) == pytest.approx(float(first["published"]) / float(first["ours"]), rel=1e-6)
+    assert cli.main(["compare", str(records), "--with", "h200-x2", "--full"]) == 0
+    assert "100 %" in capsys.readouterr().out
+
+
+def test_the_list_has_every_reference_with_its_source(capsys: Capture) -> None:
+    assert cli.main(["references"]) == 0
+    out = capsys.readouterr().out
+    for name, reference in references.published().items():
+        assert f"{name}: {reference.source}" in out
+    assert cli.main(["references", "summit", "--format", "json"]) == 0
+    (series,) = json.loads(capsys.readouterr().out)["series"]
+    assert len(series["data"]) == 84
+    assert cli.main(["references", "t4"]) == 0
+    assert "2.8496" in capsys.readouterr().out
+
+
+def test_a_user_adds_his_own_machine(home: Path, capsys: Capture) -> None:
+    records = write(home / "records.jsonl", launches(1))
+    assert cli.main(["references", "--add", "our-cluster", str(records)]) == 0
+    assert "volley compare RECORDS --with our-cluster" in capsys.readouterr().out
+    records.unlink()
+    later = write(home / "later.jsonl", launches(2, slower={"aware": 2.0}))
+    assert cli.main(["compare", str(later), "--with", "our-cluster"]) == 0
+    assert "of the speed of our-cluster: host 100 %, aware 50.1 %" in capsys.readouterr().out
+    assert cli.main(["references"]) == 0
+    assert "our-cluster" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["references", "nowhere"], "there is no reference 'nowhere'"),
+        (["references", "summit", "t4"], "one reference at a time"),
+        (["references", "--add", "mine"], "one file of records"),
+        (["references", "--add", "../mine", "{records}"], "letters, digits"),
+        (["references", "--add", "summit", "{records}"], "choose another name"),
+        (["references", "--add", "mine", "nowhere.jsonl"], "cannot read"),
+        (["references", "--add", "mine", "{empty}"], "no measured point"),
+        (["compare", "{records}", "--with", "nowhere"], "there is no reference"),
+        (["compare", "{records}", "--with", "t4"], "measures nothing that t4 has"),
+    ],
+)
+def test_misuse_is_refused(words: list[str], message: str, home: Path, capsys: Capture) -> None:
+    files = {
+        "records": write(home / "records.jsonl", launches(1)),
+        "empty": write(home / "empty.jsonl", [example_records.log(example_records.pingpong(status="skipped"))]),
+    }
+    assert cli.main([word.format(**files) for word in words]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_name_is_taken_once(home: Path, capsys: Capture) -> None:
+    records = str(write(home / "records.jsonl", launches(1)))
+    assert cli.main(["references", "--add", "mine", records]) == 0
+    assert cli.main(["references", "--add", "mine", records]) == 2
+    assert "there is one already" in capsys.readouterr().err
+
+
+def test_a_run_on_the_same_gpus_is_compared_with_the_reference_by_itself(capsys: Capture) -> None:
+    assert cli.main(["show", str(ROOT / "results/h200-x2/pingpong-all.jsonl")]) == 0
+    assert "; 100 % of the speed of h200-x2 (volley references)" in capsys.readouterr().out
+    observable = Observable("aware", "8 B", 1.0)
+    assert references.share_of_equal("NVIDIA H200", "pingpong", observable) is not None
+    assert references.share_of_equal("NVIDIA H200", "stream", observable) is None
+    assert references.share_of_equal("NVIDIA T4", "pingpong", observable) is None

@@ -1,0 +1,106 @@
+"""How often a run launches, and how long each launch samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from example_records import pingpong, plan, run
+from volley.benchmarks.shared.points.results import times
+from volley.run.engine import About
+from volley.run.inside_launcher import RankInfo
+from volley.run.jobs import Job, Jobs, LaunchCount, Site
+from volley.run.options import JobOptions, SamplingOptions
+from volley.run.plan import Plan, Sampling
+from volley.run.records import End
+from volley.run.repeated_launches import MOST_LAUNCHES, POINT_TIME_S, USUAL_TIME_S, repeated
+from volley.run.run_log import RunLog
+from volley.statistics.launches import FEWEST_LAUNCHES, FIRST_LOOK
+
+
+def jobs(the_plan: Plan | None = None, launches: int | None = None, place: RankInfo | None = None) -> Jobs:
+    site = Site(About(), place)
+    sampling = SamplingOptions()
+    return repeated(
+        the_plan or plan(), job=JobOptions(launches=launches), sampling=sampling, site=site, estimates=times
+    )
+
+
+def log(time_s: float, **changes: object) -> RunLog:
+    return RunLog(run=run(), records=[pingpong([time_s] * 3, **changes)], end=End(status="complete", elapsed_s=1.0))
+
+
+def launched(described: Jobs, times_s: Sequence[float], launch_s: float) -> list[Job]:
+    """The jobs of a run whose launches take ``launch_s`` each and find these times."""
+    made, logs = list(described.planned), [log(times_s[0])]
+    for time_s in times_s[1:]:
+        job = described.next_job(logs, launch_s * len(logs), print)
+        if job is None:
+            break
+        made.append(job)
+        logs.append(log(time_s))
+    return made
+
+
+WIDE = [1e-6 * (1 + 0.1 * (number % 3)) for number in range(40)]
+
+
+def test_a_run_stops_when_its_intervals_are_as_narrow_as_asked() -> None:
+    assert len(launched(jobs(), [1e-6] * 40, 0.1)) == FIRST_LOOK
+
+
+def test_a_run_stops_at_the_most_launches() -> None:
+    assert len(launched(jobs(), WIDE, 0.1)) == MOST_LAUNCHES
+
+
+def test_a_run_stops_when_its_time_is_up() -> None:
+    assert len(launched(jobs(), WIDE, USUAL_TIME_S / 4)) == 4
+    assert len(launched(jobs(), WIDE, USUAL_TIME_S)) == FEWEST_LAUNCHES  # without which there is no interval
+
+
+def test_a_budget_is_the_time_of_all_launches() -> None:
+    made = launched(jobs(plan(budget_s=60.0)), WIDE, 20.0)
+    assert [job.plan.budget_s for job in made] == [60.0, 40.0, 20.0]
+    assert len(launched(jobs(plan(budget_s=30.0)), WIDE, 20.0)) == 1
+    assert len(launched(jobs(plan(budget_s=60.0), launches=9), WIDE, 20.0)) == 3
+
+
+def test_a_fixed_number_of_launches_is_made_however_narrow_the_intervals_are() -> None:
+    assert len(launched(jobs(launches=9), [1e-6] * 40, 100.0)) == 9
+
+
+def test_launches_of_several_are_short_and_a_single_one_is_not() -> None:
+    assert jobs().planned[0].plan.sampling.point_time_s == POINT_TIME_S
+    assert jobs(launches=6).planned[0].plan.sampling.point_time_s == POINT_TIME_S
+    assert jobs(launches=1).planned[0].plan.sampling == Sampling()
+
+
+@pytest.mark.parametrize("place", [RankInfo(0, 2, "srun"), RankInfo(0, None, "pmix")])
+def test_inside_a_launcher_there_is_one_launch(place: RankInfo) -> None:
+    described = jobs(place=place)
+    assert described.planned[0].plan.sampling == Sampling()
+    assert described.next_job([log(1e-6)], 0.1, print) is None
+    assert described.count == LaunchCount(1, 1)
+
+
+def test_the_tutorials_batch_is_launched_once() -> None:
+    assert len(launched(jobs(plan(sampling=Sampling(mode="fixed"))), WIDE, 0.1)) == 1
+    assert len(launched(jobs(plan(sampling=Sampling(mode="fixed")), launches=4), WIDE, 0.1)) == 4
+
+
+def test_a_failure_ends_a_run_that_would_go_on() -> None:
+    described = jobs()
+    assert described.next_job([log(1e-6, status="failed")], 0.1, print) is None
+    cut = log(1e-6)
+    cut.end = None
+    assert described.next_job([cut], 0.1, print) is None
+
+
+@pytest.mark.parametrize("launch_s", [0.3, 1.0, 4.9, 7.0, 30.0])
+def test_the_expected_number_is_the_one_that_is_made(launch_s: float) -> None:
+    count = LaunchCount(3, 12, 15.0)
+    done = 1
+    while count.another(done, done * launch_s):
+        done += 1
+    assert done == count.expected(launch_s)

@@ -1,0 +1,375 @@
+"""``volley report``: one file without network, whose numbers, charts and downloads are those of the records."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import io
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from volley.benchmarks import BENCHMARKS
+from volley.cli import main
+from volley.report.model import Chart, Report
+from volley.report.vega_lite import specification
+from volley.run.records_file import read_runs
+from volley.run.render import render, results_of
+
+RESULTS = Path(__file__).parents[1] / "results"
+CURVES = RESULTS / "h200-x2/pingpong-all.jsonl"
+MATRIX = RESULTS / "h200-x4/matrix.jsonl"
+SCALING = RESULTS / "h200-x4/jacobi-scaling.jsonl"
+RANKS = RESULTS / "two-cores/noise-4-ranks.jsonl"
+
+
+class Page(HTMLParser):
+    """What a browser would find in the page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.inside: tuple[str, dict[str, str]] = ("", {})
+        self.texts: list[str] = []
+        self.cells: list[str] = []
+        self.specs: list[dict[str, Any]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.inside = tag, {name: value or "" for name, value in attributes}
+        self.tags.append(self.inside)
+        if tag in ("td", "th"):
+            self.cells.append("")
+
+    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002  the name that HTMLParser gives it
+        self.inside = "", {}
+
+    def handle_data(self, data: str) -> None:
+        tag, attributes = self.inside
+        if (tag, attributes.get("type")) == ("script", "application/json"):
+            self.specs.append(json.loads(data))
+        elif tag not in ("script", "style"):
+            self.texts.append(data)
+            if tag in ("td", "th", "button"):
+                self.cells[-1] += data
+
+    def found(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for each, attributes in self.tags if each == tag]
+
+
+@pytest.fixture(scope="module")
+def write(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return a function that writes the page of some files and returns its path."""
+    pytest.importorskip("vl_convert")
+    folder = tmp_path_factory.mktemp("reports")
+    known: dict[tuple[Path, ...], Path] = {}
+
+    def written(*records: Path) -> Path:
+        if records not in known:
+            known[records] = folder / f"{len(known)}.html"
+            assert main(["report", *map(str, records), "-o", str(known[records])]) == 0
+        return known[records]
+
+    return written
+
+
+def reports(*records: Path) -> list[Report]:
+    logs = [log for path in records for log in read_runs(path, BENCHMARKS)]
+    return [report for benchmark, results in results_of(logs, BENCHMARKS) for report in benchmark.reports(results)]
+
+
+def chart(report: Report, title: str) -> Chart:
+    return next(chart for chart in report.charts if chart.title == title)
+
+
+# ------------------------------------------------------------------------------------------------- the page
+
+
+@pytest.mark.parametrize("records", [CURVES, MATRIX, SCALING, RANKS], ids=lambda path: path.stem)
+def test_a_page_loads_nothing(write: Any, records: Path) -> None:
+    page = Page(write(records).read_text("utf-8"))
+    assert not page.found("link")
+    assert not page.found("iframe")
+    assert not any("src" in each for each in page.found("script"))
+    sources = [each["src"] for each in page.found("img")]
+    links = [each["href"] for each in page.found("a")]
+    assert all(each.startswith(("data:", "#")) for each in [*sources, *links])
+    policy = next(each for each in page.found("meta") if each.get("http-equiv"))["content"]
+    assert policy.startswith("default-src 'none';")
+    assert "http" not in policy
+    style = "".join(re.findall(r"<style>(.*?)</style>", write(records).read_text("utf-8"), re.DOTALL))
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_the_page_of_the_largest_records_is_small(write: Any, tmp_path: Path) -> None:
+    largest = tmp_path / "launches.jsonl"
+    largest.write_bytes(gzip.decompress((RESULTS / "h200-x2/launches.jsonl.gz").read_bytes()))
+    assert largest.stat().st_size > max(path.stat().st_size for path in RESULTS.rglob("*.jsonl"))
+    assert write(largest).stat().st_size <= 3_000_000
+
+
+@pytest.mark.parametrize("records", [CURVES, MATRIX, SCALING, RANKS], ids=lambda path: path.stem)
+def test_every_number_of_the_csv_is_in_a_table(write: Any, records: Path) -> None:
+    out = io.StringIO()
+    render(read_runs(records, BENCHMARKS), BENCHMARKS, "csv", out, err=io.StringIO())
+    header, *rows = csv.reader(io.StringIO(out.getvalue()))
+    cells = Page(write(records).read_text("utf-8")).cells
+    starts = [place for place, cell in enumerate(cells) if cells[place : place + len(header)] == header]
+    assert starts
+    shown = {tuple(cells[start : start + len(header)]) for start in range(len(cells))}
+    assert all(tuple(row) in shown for row in rows)
+
+
+def test_the_records_can_be_downloaded(write: Any) -> None:
+    link = Page(write(MATRIX).read_text("utf-8")).found("a")[-1]
+    assert link["download"] == "matrix.jsonl.gz"
+    assert gzip.decompress(base64.b64decode(link["href"].partition(",")[2])) == MATRIX.read_bytes()
+
+
+def test_text_of_a_machine_is_data(tmp_path: Path, write: Any) -> None:
+    """A host's name, a GPU's and a transport's end in the heading, tables, charts and pictures."""
+    bad = "</script><img src=x onerror=alert(1)>\\u001b[31m"
+    strange = tmp_path / "strange.jsonl"
+    text = CURVES.read_text("utf-8").replace('"host":"vm"', f'"host":"{bad}"').replace("NVIDIA H200", bad)
+    strange.write_text(text.replace('"transport":"nccl"', f'"transport":"{bad}"'), "utf-8")
+    out = tmp_path / "strange.html"
+    main(["report", str(strange), "-o", str(out)])
+    page, plain = Page(out.read_text("utf-8")), Page(write(CURVES).read_text("utf-8"))
+    assert len(page.found("script")) == len(plain.found("script"))
+    assert all(each["src"].startswith("data:") for each in page.found("img"))
+    assert "\x1b" not in out.read_text("utf-8")
+    assert any("</script><img" in each and r"\x1b[31m" in each for each in page.texts)
+    assert any("</script><img" in each["data"]["values"] for each in page.specs)
+
+
+def test_several_files_become_one_page_with_common_scales(write: Any) -> None:
+    page = Page(write(CURVES, RESULTS / "h200-x2/stream-uni.jsonl").read_text("utf-8"))
+    assert len(page.found("section")) == 2
+    rates = [spec for spec in page.specs if spec["layer"][-1]["encoding"]["y"]["title"] == "bandwidth (GB/s)"]
+    domains = [spec["layer"][-1]["encoding"]["y"]["scale"]["domain"] for spec in rates]
+    assert len(domains) == 2
+    assert domains[0] == domains[1]
+    assert [each["download"] for each in page.found("a") if "download" in each] == [
+        "pingpong-all.jsonl.gz",
+        "stream-uni.jsonl.gz",
+    ]
+
+
+def test_the_path_of_each_transport_is_drawn(write: Any) -> None:
+    pictures = Page(write(CURVES).read_text("utf-8")).found("img")
+    by_title = {each["alt"]: base64.b64decode(each["src"].partition(",")[2]).decode() for each in pictures}
+    assert "18 × NVLink 4.0 through NVSwitch, 478.1 GB/s" in by_title["peer: GPU 0 → GPU 1"]
+    assert "PCIe 5.0 x16, 63.02 GB/s" in by_title["staged/pinned: GPU 0 → CPU memory → CPU memory → GPU 1"]
+
+
+def test_a_run_that_was_cut_short_is_shown_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("vl_convert")
+    short, out = tmp_path / "short.jsonl", tmp_path / "short.html"
+    short.write_text("".join(CURVES.read_text("utf-8").splitlines(keepends=True)[:-20]), "utf-8")
+    assert main(["report", str(short), "-o", str(out)]) == 1
+    assert any("INCOMPLETE" in text for text in Page(out.read_text("utf-8")).texts)
+    assert capsys.readouterr().err == f"report: {out}\n"
+
+
+# ------------------------------------------------------------------------------------------------- the charts
+
+
+def test_curves_have_intervals_line_rates_and_changes_of_protocol() -> None:
+    (report,) = reports(CURVES)
+    latency, bandwidth = chart(report, "Latency"), chart(report, "Bandwidth")
+    assert latency.x.log
+    assert latency.y.log
+    rows = {(row["transport"], row["size_bytes"]): row for row in report.data.rows if row["bandwidth_GBps"]}
+    for curve, name in ((latency, "latency_us"), (bandwidth, "bandwidth_GBps")):
+        low, high = (name.replace("_", f"_{bound}_") for bound in ("low", "high"))
+        shown = {(mark.series, mark.x): (mark.y, mark.low, mark.high) for mark in curve.marks}
+        assert shown == {key: pytest.approx((row[name], row[low], row[high])) for key, row in rows.items()}
+    levels = {line.label: line.at for line in bandwidth.lines if line.axis == "y"}
+    assert levels == {
+        "line rate of NVLink: 478.1 GB/s": pytest.approx(478.116),
+        "line rate of PCIe: 63.02 GB/s": pytest.approx(63.02, abs=0.01),
+    }
+    assert [line.at for line in latency.lines] == [3515]
+    assert "rendezvous" in latency.lines[0].label
+
+
+def test_a_heat_map_has_the_pairs_without_the_diagonal() -> None:
+    (report,) = reports(MATRIX)
+    rates = {
+        (str(row["first"]), str(row["second"])): row["bandwidth_GBps"]
+        for row in report.data.rows
+        if row["section"] == "uni"
+    }
+    shown = {(mark.y, mark.x): mark.value for mark in chart(report, "CE write, peer access on").marks}
+    assert len(shown) == 16
+    assert shown == {pair: None if pair[0] == pair[1] else pytest.approx(rate) for pair, rate in rates.items()}
+
+
+def test_a_large_heat_map_shows_the_slowest_pair_of_each_block() -> None:
+    from volley.benchmarks.rank_matrix.results import results  # noqa: PLC0415
+    from volley.benchmarks.shared.matrix.page import MOST_DRAWN, heat_map  # noqa: PLC0415
+
+    case = results(read_runs(RANKS, BENCHMARKS))[0].cases[0]
+    assert not case.shows_rate
+    many = tuple(range(2 * MOST_DRAWN))
+    cell = next(iter(case.cells.values()))
+    cells = {(one, other): cell for one in many for other in many if one != other}
+    slow = type(cell)(**{name: getattr(cell, name) for name in cell.__struct_fields__} | {"median_s": 1e-3})
+    cells[5, 100] = slow
+    kinds = dict.fromkeys(cells, "same node")
+    large = type(case)(**vars(case) | {"firsts": many, "seconds": many, "cells": cells, "kinds": kinds})
+    drawn = heat_map(large, "first", "second", str)
+    assert len(drawn.marks) == MOST_DRAWN**2
+    assert [(mark.y, mark.x) for mark in drawn.marks if mark.value == 1000] == [("4", "100")]
+
+
+def test_scaling_is_relative_to_one_process() -> None:
+    last = reports(SCALING)[-1]
+    (scaling,) = [each for each in last.charts if "scaling" in each.title]
+    assert {mark.x for mark in scaling.marks} == {1, 2, 4}
+    assert all(mark.y == 100 for mark in scaling.marks if mark.x == 1)
+
+
+@pytest.mark.parametrize("records", [CURVES, MATRIX, SCALING, RANKS], ids=lambda path: path.stem)
+def test_every_chart_is_valid_vega_lite(records: Path) -> None:
+    """The compiler raises for what it does not know."""
+    vl_convert = pytest.importorskip("vl_convert")
+    for each in (chart for report in reports(records) for chart in report.charts):
+        assert vl_convert.vegalite_to_vega(specification(each, "#000000", 400))["marks"]
+
+
+# ------------------------------------------------------------------------------------------------- other files
+
+
+def test_the_name_of_the_file_chooses_a_picture(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    svg, png = tmp_path / "a.svg", tmp_path / "a.png"
+    assert main(["report", str(CURVES), "-o", str(svg)]) == 0
+    text = svg.read_text("utf-8")
+    assert text.startswith("<svg")
+    assert all(words in text for words in ("Latency", "Bandwidth", "half round trip (µs)", "512 KiB", "nccl"))
+    assert main(["report", str(RANKS), "-o", str(png), "--format", "png"]) == 0
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ([str(RANKS), "-o", "report.pdf"], 2, "add one, or give --format"),
+        ([str(RANKS), "-o", "-"], 2, "the name does not end with .html"),
+        (["-", "-", "-o", "a.html"], 2, "standard input can be read once"),
+        (["absent.jsonl"], 2, "cannot read absent.jsonl"),
+        ([str(RANKS), "-o", "no/such/folder.html"], 2, "name another file"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("vl_convert")
+    assert main(["report", *words]) == code
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_missing_packages_are_named_with_the_command_that_installs_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.delitem(sys.modules, "volley.report.html", raising=False)
+    monkeypatch.delattr("volley.report.html", raising=False)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert main(["report", str(RANKS), "-o", str(tmp_path / "a.html")]) == 3
+    said = capsys.readouterr().err
+    assert "volley report needs the package jinja2: " in said
+    assert "[report]" in said
+    assert not (tmp_path / "a.html").exists()
+
+
+# ------------------------------------------------------------------------------------------------- in a browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium: Playwright's own, or one of the machine."""
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with api.sync_playwright() as playwright:
+        own = Path(playwright.chromium.executable_path)
+        path = own if own.exists() else next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+        if path is None:
+            pytest.skip("there is no Chromium: playwright install chromium, or the package of the distribution")
+        started = playwright.chromium.launch(executable_path=str(path), args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(browser: Any, write: Any) -> Iterator[Any]:
+    """Return a function that opens the page of some files; at the end nothing was requested and nothing failed."""
+    contexts, requests, complaints = [], [], []
+
+    def open_page(*records: Path, scheme: str = "light") -> Any:
+        context = browser.new_context(color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(write(*records).as_uri())
+        page.wait_for_selector("body[data-drawn]")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+    assert complaints == []
+
+
+@pytest.mark.parametrize("records", [CURVES, MATRIX, SCALING, RANKS], ids=lambda path: path.stem)
+def test_a_browser_draws_every_chart(opened: Any, records: Path) -> None:
+    page = opened(records)
+    assert page.locator(".chart svg").count() == sum(len(report.charts) for report in reports(records))
+
+
+def test_tables_sort_by_number_with_the_keyboard(opened: Any) -> None:
+    page = opened(CURVES)
+    table = page.locator("table").nth(1)  # the first one is the summary
+    button = table.locator("th button").first
+    button.focus()
+    first = table.locator("tbody tr").first.locator("th")
+    button.press("Enter")
+    assert first.inner_text() == "8 B"
+    button.press("Enter")
+    assert first.inner_text() == "1 GiB"
+    assert table.locator("th[aria-sort=descending]").count() == 1
+
+
+def test_the_page_is_dark_where_that_is_preferred(opened: Any) -> None:
+    colours = [
+        opened(RANKS, scheme=scheme).evaluate(
+            "[getComputedStyle(document.body).backgroundColor,"
+            " getComputedStyle(document.querySelector('.chart [class*=role-axis] text')).fill]"
+        )
+        for scheme in ("light", "dark")
+    ]
+    assert colours[0] == ["rgb(255, 255, 255)", "rgb(31, 35, 40)"]
+    assert colours[1] == ["rgb(13, 17, 23)", "rgb(230, 237, 243)"]
+
+
+@pytest.mark.parametrize("records", [(CURVES,), (MATRIX,), (SCALING,), (RANKS, CURVES)], ids=str)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_barrier(opened: Any, records: tuple[Path, ...], scheme: str) -> None:
+    """axe-core (https://github.com/dequelabs/axe-core): names, roles, contrast, keyboard."""
+    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    page = opened(*records, scheme=scheme)
+    page.evaluate("(source) => void (0, eval)(source)", (Path(axe.__file__).parent / "axe.min.js").read_text("utf-8"))
+    assert page.evaluate("axe.run().then((found) => found.violations.map((each) => each.help))") == []
