@@ -1,4 +1,4 @@
-"""A child that is tied to its parent ends with it, however the parent ends."""
+"""A child that is watched over ends with its parent, however the parent ends, and is told so once."""
 
 from __future__ import annotations
 
@@ -7,26 +7,48 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+_COUNTER = """
+import signal
+import time
+signal.signal(signal.SIGTERM, lambda *_: print("SIGTERM", flush=True))
+print("ready", flush=True)
+time.sleep(1.5)
+"""
 _PARENT = """
 import subprocess
-from volley.machine.parent import tie_to_this_process
-child = subprocess.Popen(["sleep", "600"], preexec_fn=tie_to_this_process(), start_new_session=True)
-print(child.pid, flush=True)
+import sys
+import threading
+import time
+from volley.machine.parent import EndsWithThisProcess
+threading.Thread(target=time.sleep, args=(600,), daemon=True).start()  # the end of a thread is not that of the process
+child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+counter = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=open(sys.argv[2], "wb"), start_new_session=True)
+guards = [EndsWithThisProcess(process.pid) for process in (child, counter)]
+print(child.pid, counter.pid, flush=True)
 child.wait()
 """
 
 
-def test_a_killed_parent_takes_its_child_along() -> None:
-    parent = subprocess.Popen([sys.executable, "-c", _PARENT], stdout=subprocess.PIPE, text=True)
+def test_a_killed_parent_takes_its_child_along_with_one_signal(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    parent = subprocess.Popen([sys.executable, "-c", _PARENT, _COUNTER, str(said)], stdout=subprocess.PIPE, text=True)
     assert parent.stdout
-    child = int(parent.stdout.readline())
+    child, counter = map(int, parent.stdout.readline().split())
+    _until(lambda: said.read_text(encoding="utf-8") == "ready\n", "the counter does not start")
     os.kill(parent.pid, signal.SIGKILL)
     parent.communicate()
+    _until(lambda: not _runs(child), "the child lives on")
+    _until(lambda: not _runs(counter), "the counter lives on")
+    assert said.read_text(encoding="utf-8") == "ready\nSIGTERM\n"
+
+
+def _until(true: Callable[[], bool], otherwise: str) -> None:
     deadline = time.monotonic() + 10
-    while _runs(child):
-        assert time.monotonic() < deadline, "the child lives on"
+    while not true():
+        assert time.monotonic() < deadline, otherwise
         time.sleep(0.02)
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from volley.errors import UserError
 from volley.machine.facts import Probe
-from volley.machine.parent import tie_to_this_process
+from volley.machine.parent import EndsWithThisProcess
 from volley.machine.signals import signal_name
 from volley.text import clean
 
@@ -54,15 +54,14 @@ def isolated(
     began = time.monotonic()
     answers, ours = os.pipe()
     with tempfile.TemporaryFile() as printed:
-        tie = tie_to_this_process()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: the child takes no lock
             pid = os.fork()  # nothing is imported again
         if pid == 0:
-            tie()
             _run(work, ours, printed.fileno(), own_session)
         os.close(ours)
         status = None
+        guard = EndsWithThisProcess(pid)
         try:
             line = _read_line(answers, limit_s)
             late = line is None
@@ -78,6 +77,7 @@ def isolated(
         finally:
             os.close(answers)
             status = _kill(pid, status)
+            guard.close()
         printed.seek(0)
         answer: dict[str, Any] = msgspec.json.decode(line) if line else {}
         value = None if answer.get("value") is None else msgspec.convert(answer["value"], type=kind)

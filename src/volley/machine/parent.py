@@ -1,26 +1,37 @@
-"""Children that do not outlive this process, not even if it is killed by SIGKILL."""
+"""A child that does not outlive this process, not even if this process is killed by SIGKILL."""
 
 from __future__ import annotations
 
-import ctypes
-import os
-import signal
-from collections.abc import Callable
+import contextlib
+import subprocess
 
-_PR_SET_PDEATHSIG = 1
-"""Linux, prctl(2): the signal that a process gets when its parent ends."""
+_WHEN_INPUT_ENDS = 'read -r _; kill -TERM "$1"'
 
 
-def tie_to_this_process() -> Callable[[], None]:
-    """Return what a child calls before it starts its program: it gets SIGTERM when this process ends, however it ends.
+class EndsWithThisProcess:
+    """A small shell that sends SIGTERM to a child, once, when this process ends in any way.
 
-    Launchers end their ranks on SIGTERM, on all nodes, and remove their temporary files.
+    Launchers end their ranks on SIGTERM, on all nodes, and remove their temporary files; a second SIGTERM makes mpirun
+    leave these files.  ``PR_SET_PDEATHSIG`` is no alternative: Linux sends that signal when a thread of the parent
+    ends, and again when the next one ends.
+
+    The shell waits for the end of a pipe that only this process can write to.  Close it once the child has ended.
     """
-    libc, parent = ctypes.CDLL(None), os.getpid()  # here, because a forked child may take no lock
 
-    def tie() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:  # it ended before
-            os.kill(os.getpid(), signal.SIGTERM)
+    def __init__(self, child: int) -> None:
+        """Watch over the process with this number.  Where no further process can be started, nothing watches."""
+        self._shell: subprocess.Popen[bytes] | None = None
+        with contextlib.suppress(OSError):
+            self._shell = subprocess.Popen(
+                ["/bin/sh", "-c", _WHEN_INPUT_ENDS, "sh", str(child)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C in a terminal does not reach it
+            )
 
-    return tie
+    def close(self) -> None:
+        """Watch no longer."""
+        if self._shell:
+            self._shell.kill()
+            self._shell.communicate()

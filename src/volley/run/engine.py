@@ -17,7 +17,7 @@ from typing import IO, Any
 import msgspec
 
 from volley.errors import MachineError, UserError
-from volley.machine.parent import tie_to_this_process
+from volley.machine.parent import EndsWithThisProcess
 from volley.machine.signals import restore_handlers, signal_name
 from volley.run import engine_path
 from volley.run.plan import Plan
@@ -205,10 +205,10 @@ class EngineProcess:
                 env=dict(environment),
                 close_fds=own_session,  # inside a launcher, PMI works through a descriptor inherited from it
                 start_new_session=own_session,
-                preexec_fn=tie_to_this_process(),  # noqa: PLW1509  it takes no lock
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise MachineError(f"cannot start {command[0]}: {getattr(error, 'strerror', error)}") from None
+        self._guard = EndsWithThisProcess(self._process.pid)
         stop.watch(self)
         self._stdin, self._stdout, stderr = map(
             _pipe, (self._process.stdin, self._process.stdout, self._process.stderr)
@@ -218,6 +218,7 @@ class EngineProcess:
             self._listener.start()
         except RuntimeError:
             self._process.kill()
+            self._guard.close()
             raise MachineError("this user may start no further thread: the limit is that of ulimit -u") from None
         if not own_session:
             note_joined()
@@ -231,6 +232,7 @@ class EngineProcess:
         with contextlib.suppress(BrokenPipeError):
             self._stdin.close()  # a job without a plan waits for one
         self._process.wait()
+        self._guard.close()
         self._listener.join(timeout=_GRACE_S)
         self._stop.watch(None)
         self._stdout.close()

@@ -15,7 +15,7 @@ from shlex import join
 from typing import NoReturn
 
 from volley.errors import EXIT_FAILED, MachineError, UserError
-from volley.machine.parent import tie_to_this_process
+from volley.machine.parent import EndsWithThisProcess
 from volley.machine.signals import restore_handlers
 from volley.text import escape_controls
 
@@ -126,11 +126,11 @@ def run_logged(
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # so that all of its processes can be ended together
-                preexec_fn=tie_to_this_process(),  # noqa: PLW1509  it takes no lock
             )
         except OSError as error:
             raise MachineError(f"cannot run {escape_controls(tokens[0])}: {error.strerror}") from None
         begun = time.monotonic()
+        guard = EndsWithThisProcess(process.pid)
         try:
             while process.poll() is None:
                 with suppress(subprocess.TimeoutExpired):
@@ -145,6 +145,8 @@ def run_logged(
                 os.killpg(process.pid, signal.SIGTERM)
             process.wait()
             raise
+        finally:
+            guard.close()
     if process.returncode:
         said = [line for line in tail(log, 3) if line.startswith(SAYS)]  # the shell's trace of "exit 1" follows it
         reason = f": {said[-1].removeprefix(SAYS)}" if said else f" with exit code {process.returncode}"
