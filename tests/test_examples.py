@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from examples import TRANSPORTS, build
+from examples import PROGRAMS, build
 from programs import TUTORIAL_LINE, BenchError, Starter, read_starter
 
 from volley.machine.nvidia_driver import has_driver
@@ -49,7 +49,7 @@ def test_program_for_host_memory(starter: Starter, tmp_path: Path) -> None:
     assert "LARGEST_BYTES is a number" in errors
 
 
-@pytest.mark.parametrize("source", [name for name in TRANSPORTS if name.endswith(".cu")])
+@pytest.mark.parametrize("source", [name for name in PROGRAMS if name.endswith(".cu")])
 def test_programs_for_gpus_compile(starter: Starter, tmp_path: Path, source: str) -> None:
     assert built(starter, source, tmp_path).is_file()
 
