@@ -166,9 +166,9 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
     [
         (("pingpong", "--sizes", "3q"), "'3q' is not a message size: write 8, 64Ki, 8:1Gi"),
         (("pingpong", "--sizes", ""), "empty item"),
-        (("pingpong", "-f", "xml"), "choose table, csv, json or olcf"),
-        (("stream", "-f", "olcf"), "choose table, csv or json"),
-        (("transports", "-f", "olcf"), "choose table, csv or json"),
+        (("pingpong", "-f", "xml"), "choose table, markdown, csv, json, prometheus or olcf"),
+        (("stream", "-f", "olcf"), "choose table, markdown, csv, json or prometheus"),
+        (("transports", "-f", "olcf"), "choose table, markdown, csv, json or prometheus"),
         (("pingpong", "--launcher", "foo"), "choose auto, openmpi, mpich, srun or jsrun"),
         (("stream", "--direction", "up"), "choose uni or bi"),
         (("pingpong", "--ci", "0.01"), "write e.g. --ci 1%"),
@@ -377,9 +377,10 @@ def python(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_bash_completes_commands_options_and_their_values(volley_command: Path, tmp_path: Path) -> None:
+def test_bash_completes_commands_options_and_their_values(engine: Path, tmp_path: Path) -> None:
     """The script is one that bash takes, and it knows what the parser knows."""
-    script = subprocess.run([volley_command, "--show-completion", "bash"], capture_output=True, text=True, check=True)
+    asked = "import sys; from volley.cli import main; sys.exit(main(['--show-completion', 'bash']))"
+    script = python(asked, VOLLEY_ENGINE=str(engine))
     (tmp_path / "completion.sh").write_text(script.stdout, "utf-8")
     ask = """
     source "$1"; shift
@@ -391,6 +392,12 @@ def test_bash_completes_commands_options_and_their_values(volley_command: Path, 
         (("volley", "pi"), "pingpong"),
         (("volley", "pingpong", "--fo"), "--format"),
         (("volley", "bandwidth", "--direction", ""), "uni bi"),
+        (("volley", "pingpong", "--format", "o"), "olcf"),
+        (("volley", "stream", "--format", "o"), ""),
+        (("volley", "pingpong", "--transport", "h"), "host"),
+        (("volley", "compare", "--with", "summ"), "summit"),
+        (("volley", "matrix", "--section", "host"), "host-to-gpu"),
+        (("volley", "list", "--format", "m"), "markdown"),
     ):
         command = ["bash", "-c", ask, "bash", tmp_path / "completion.sh", *words]
         assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == expected

@@ -139,8 +139,6 @@ def test_what_failed_is_said(form: str) -> None:
 def test_formats_belong_to_their_benchmarks() -> None:
     with pytest.raises(UserError, match="nvidia-jacobi is the lines of NVIDIA's Jacobi example, and cannot show pingp"):
         rendered(golden("pingpong-host"), "nvidia-jacobi")
-    with pytest.raises(UserError, match="show each benchmark separately"):
-        rendered([log(point()), *golden("pingpong-host")], "csv")
 
 
 def test_the_golden_solution_is_shown_in_every_format() -> None:

@@ -12,7 +12,7 @@ import pytest
 from example_records import log, pingpong, plan, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong
-from volley.report.terminal import Details
+from volley.report.model import Details
 from volley.run.records_file import read_runs
 from volley.run.render import render
 from volley.run.run_log import RunLog

@@ -222,7 +222,7 @@ def test_the_fixed_batch_is_the_tutorials_time() -> None:
 
 @pytest.mark.parametrize("name", ["stream-uni", "probe"])
 def test_olcf_cannot_show_anything_else(name: str) -> None:
-    with pytest.raises(UserError, match="choose table, csv or json"):
+    with pytest.raises(UserError, match="choose table, markdown, csv, json or prometheus"):
         rendered(golden(name), "olcf")
 
 

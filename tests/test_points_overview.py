@@ -15,7 +15,7 @@ from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.cli import main
 from volley.machine.hardware import Settings
-from volley.report.terminal import Details
+from volley.report.model import Details
 from volley.run.records_file import read_runs
 from volley.run.render import render
 from volley.run.run_log import RunLog

@@ -113,8 +113,8 @@ def test_sentences_in_a_file_are_lines() -> None:
 
 def test_other_requests_are_other_tables() -> None:
     text = shown([log(pingpong(SAMPLES)), log(stream([1e-6] * 6), the_plan=plan(benchmark="stream"))])
-    assert text.count("volley pingpong") == 1
-    assert text.count("volley stream") == 1
+    assert text.count("volley pingpong ·") == 1
+    assert text.count("volley stream ·") == 1
 
 
 def test_tail_shows_percentiles() -> None:
@@ -299,7 +299,7 @@ def test_transports_that_none_is_shown_to_beat_share_the_first_place() -> None:
 def test_single_samples_and_two_launches_name_no_fastest() -> None:
     one = log(*(pingpong([time], 8, name) for name, time in (("a", 1e-6), ("b", 9e-6))))
     for logs in ([one], [one, one]):
-        assert "not shown: there is no 95 % CI, repeat with --launches 6" in shown(logs)
+        assert "not shown: there is no 95 % CI, repeat with volley pingpong --launches 6" in shown(logs)
 
 
 def test_verdicts_over_launches_follow_the_ratios_within_each() -> None:
@@ -346,8 +346,8 @@ def test_few_samples_that_missed_the_interval_are_one_sentence_for_all_transport
     one = log(*points, pingpong(wider, 256, "aware", ended_by="few"), pingpong([1.0] * 6, 512, ended_by="few"))
     said = (
         "only 6 samples (exchange > 50 ms), which spread by more than 1 %: host at 64 B and 128 B; aware at 64 B, "
-        "128 B and 256 B (worst: 23.1 %, aware at 256 B): repeat with --launches 6 for a CI over launches, or widen "
-        "--ci"
+        "128 B and 256 B (worst: 23.1 %, aware at 256 B): repeat with volley pingpong --launches 6 for a CI over "
+        "launches"
     )
     assert shown([one]).splitlines()[-1] == said
     for format_name in ("csv", "json", "olcf"):
@@ -430,5 +430,5 @@ def test_a_probe_lists_the_transports() -> None:
 
 
 def test_an_unknown_format_names_the_valid_ones() -> None:
-    with pytest.raises(UserError, match="choose table, csv, json, olcf"):
+    with pytest.raises(UserError, match="choose table, markdown, csv, json, prometheus, olcf"):
         render(golden("fixed"), BENCHMARKS, "xml", io.StringIO())

@@ -15,7 +15,7 @@ from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixRow
 from volley.benchmarks.rank_matrix.remeasure import next_job, next_plan
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, kind_of, results
-from volley.report.terminal import Details
+from volley.report.model import Details
 from volley.run.plan import Plan
 from volley.run.records import End
 from volley.run.render import render

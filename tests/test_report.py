@@ -6,10 +6,10 @@ import io
 import json
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
-from volley.errors import UserError
 from volley.report import csv as as_csv
 from volley.report import json as as_json
 from volley.report import terminal
@@ -132,7 +132,7 @@ def test_a_file_that_knows_ascii_only_gets_ascii() -> None:
 
 
 def data(**row: object) -> Report:
-    return Report(["x"], data=Data(tuple(name for name in row if name != "nested"), [row]))
+    return Report(["x"], data=Data(tuple(name for name in row if name != "nested"), rows=[row]))
 
 
 def as_text(*reports: Report) -> str:
@@ -148,8 +148,13 @@ def test_csv_writes_every_kind_of_value() -> None:
 
 def test_csv_has_one_header_for_reports_with_the_same_columns() -> None:
     assert as_text(data(a=1), data(a=2)) == "a\n1\n2\n"
-    with pytest.raises(UserError, match="different CSV columns"):
-        as_text(data(a=1), data(b=2))
+
+
+def test_csv_is_one_table_whatever_the_columns_and_says_where_rows_come_from() -> None:
+    first, second = (replace(data(a=1), origin={"run": name, "host": "n"}) for name in ("x.jsonl", "y.jsonl"))
+    assert as_text(first, second) == "a,run,host\n1,x.jsonl,n\n1,y.jsonl,n\n"
+    assert as_text(first, data(b=2)) == "a,b,run,host\n1,,x.jsonl,n\n,2,,\n"
+    assert as_text(replace(data(host="own"), origin={"host": "other"})) == "host\nown\n"
 
 
 def test_csv_shows_its_header_where_nothing_was_measured() -> None:
@@ -159,7 +164,7 @@ def test_csv_shows_its_header_where_nothing_was_measured() -> None:
 def test_json_has_whole_rows_what_belongs_beside_them_and_no_nan() -> None:
     out = io.StringIO()
     page = Report(
-        ["x"], data=Data(("a",), [{"a": math.inf, "nested": {"b": "é"}}]), runs=[{"n": 1}], extra={"more": [2]}
+        ["x"], data=Data(("a",), rows=[{"a": math.inf, "nested": {"b": "é"}}]), runs=[{"n": 1}], extra={"more": [2]}
     )
     as_json.render([page], out)
     assert out.getvalue().isascii()

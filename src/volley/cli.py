@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from volley import batch, benchmarks, compare, doctor, report_file, setup, show, topo
@@ -16,7 +18,7 @@ from volley.text import escape_controls, join_words
 
 COMMANDS = (
     *benchmarks.commands(),
-    show.COMMAND,
+    *show.COMMANDS,
     report_file.COMMAND,
     *compare.COMMANDS,
     *(tool.COMMAND for tool in (batch, doctor, topo, setup)),
@@ -69,11 +71,22 @@ def read(words: Sequence[str]) -> Request | None:
         sys.stdout.write(help_text(command, () if command.name else COMMANDS, EPILOG))
         return None
     if shell := value_of(options, "--show-completion"):
-        from volley.run import completion  # noqa: PLC0415  start-up: shtab takes as long as all other imports
-
-        sys.stdout.write(completion.script((benchmarks.PLAIN, *COMMANDS), shell))
+        sys.stdout.write(_completion(shell))
         return None
     return Request(command, options)
+
+
+def _completion(shell: str) -> str:
+    """Return the completion script of a shell; it knows the engine's transports, if there is an engine."""
+    # start-up: shtab takes as long as all other imports
+    from volley.references import own, published  # noqa: PLC0415
+    from volley.run import completion, engine, engine_path  # noqa: PLC0415
+
+    names = {"--with": (*published(), *own())}
+    with contextlib.suppress(UserError):
+        known = engine.ask_about(Path(engine_path.engine_path()))().transports
+        names["--transport"] = ("all", *(each.name for each in known if not each.test))
+    return completion.script((benchmarks.PLAIN, *COMMANDS), shell, names)
 
 
 def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:

@@ -77,7 +77,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 
 
 def _expand(part: str) -> Iterator[int]:
-    """Yield the sizes of one item of the list: a single size, or a range with its step."""
+    """Yield the sizes of one item of the list: a single size, or a range with its step and both of its ends."""
     first, *rest = part.split(":")
     if not rest:
         yield parse_size(first)
@@ -88,9 +88,10 @@ def _expand(part: str) -> Iterator[int]:
     if size > last:
         raise SizeError(f"{part.strip()!r} runs from large to small: write {rest[0].strip()}:{first.strip()}")
     factor, step = _step(rest[1]) if len(rest) == 2 else (2, 0)
-    while size <= last:
+    while size < last:
         yield size
         size = size * factor + step
+    yield last
 
 
 def _step(text: str) -> tuple[int, int]:

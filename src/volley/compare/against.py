@@ -82,7 +82,7 @@ def report(side: Side, reference: Reference, name: str, *, full: bool) -> Report
             *(Note("finding", f"{name}: {line}") for line in reference.method),
             *([] if full else [Note("finding", "--full shows every figure")]),
         ],
-        data=Data(COLUMNS, [_row(each, name) for each in found]),
+        data=Data(COLUMNS, LIST_COLUMNS[:-1], [_row(each, name) for each in found]),
         extra={"reference": reference, "side": side.name},
     )
 
@@ -190,7 +190,9 @@ def list_report(references: Mapping[str, Reference], own: Mapping[str, Path]) ->
         heading=["Published results of other machines: volley compare RECORDS --with NAME"],
         tables=[Table(columns, [*rows, *([name, "", f"yours: {path}"] for name, path in own.items())])],
         notes=[Note("finding", f"{name}: {each.source}") for name, each in references.items()],
-        data=Data(LIST_COLUMNS, [row for name, each in references.items() for row in _rows(name, each)]),
+        data=Data(
+            LIST_COLUMNS, LIST_COLUMNS[:-1], [row for name, each in references.items() for row in _rows(name, each)]
+        ),
         extra={"references": references, "own": own},
     )
 
@@ -211,6 +213,6 @@ def one_report(name: str, reference: Reference) -> Report:
         heading=[f"{name}: {reference.machine}", f"{reference.date or 'date unknown'} · {reference.source}"],
         tables=found,
         notes=[Note("finding", line) for line in reference.method],
-        data=Data(LIST_COLUMNS, _rows(name, reference)),
+        data=Data(LIST_COLUMNS, LIST_COLUMNS[:-1], _rows(name, reference)),
         extra={"reference": reference},
     )

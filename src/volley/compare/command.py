@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TextIO, cast
+from typing import TextIO
 
 from volley.benchmarks import BENCHMARKS
 from volley.compare import against, live, page
@@ -13,10 +13,7 @@ from volley.compare.options import CompareOptions, ReferencesOptions
 from volley.compare.runs import read_side
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, UserError
 from volley.references import add, named, own, published
-from volley.report import terminal
-from volley.report.ascii_fallback import AsciiFallback
-from volley.report.model import Report
-from volley.run.render import DATA_RENDERERS
+from volley.run.render import render_reports
 from volley.text import join_words
 
 _ONLY_FOR_FILES = {"--fail-on": "fail_on", "--paired": "paired", "--within": "within"}
@@ -33,9 +30,8 @@ def compare(options: CompareOptions, out: TextIO) -> int:
     if options.reference is not None:
         side = read_side(options.records[0])
         reference = named(options.reference, BENCHMARKS)
-        render(
-            [against.report(side, reference, options.reference, full=options.output.full)], options.output.format, out
-        )
+        report = against.report(side, reference, options.reference, full=options.output.full)
+        render_reports([report], options.output.format, out)
         return EXIT_GOOD
     if options.live:
         first, second, whole = live.measure(live.parse(options.records, options.pairs), options.keep)
@@ -68,7 +64,7 @@ def _check(options: CompareOptions) -> None:
 
 
 def _show(comparison: Comparison, options: CompareOptions, out: TextIO) -> int:
-    render([page.report(comparison, full=options.output.full)], options.output.format, out)
+    render_reports([page.report(comparison, full=options.output.full)], options.output.format, out)
     if options.fail_on and not comparison.possible:
         raise UserError(f"--fail-on needs a verdict, and {page.too_few(comparison)}")
     return EXIT_FAILED if comparison.fails(options.fail_on) else EXIT_GOOD
@@ -89,13 +85,5 @@ def references(options: ReferencesOptions, out: TextIO) -> int:
     if len(options.name) > 1:
         raise UserError(f"volley references shows one reference at a time: volley references {options.name[0]}")
     shown = [against.one_report(name, named(name, BENCHMARKS)) for name in options.name]
-    render(shown or [against.list_report(published(), own())], options.output.format, out)
+    render_reports(shown or [against.list_report(published(), own())], options.output.format, out)
     return EXIT_GOOD
-
-
-def render(reports: list[Report], format_name: str, out: TextIO) -> None:
-    """Show reports in one of the formats of every benchmark."""
-    if format_name in DATA_RENDERERS:
-        DATA_RENDERERS[format_name](reports, cast(TextIO, AsciiFallback(out)))
-    else:
-        terminal.render(reports, out)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from volley.benchmarks import named
 from volley.compare.comparison import Compared, Comparison
 from volley.compare.environment import EnvironmentDifference, environment_differences
 from volley.compare.runs import Key, Side
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Style, Table
+from volley.run.commandline import declared
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import fewest_to_decide
 from volley.text import count, join_words, mpi_name
@@ -39,7 +41,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
             _counts(comparison),
         ],
         notes=[*_notes(comparison), *_environment_notes(environments, full=full)],
-        data=Data(COLUMNS, [_row(point) for point in comparison.points]),
+        data=Data(COLUMNS, COLUMNS[:3], [_row(point) for point in comparison.points]),
         extra={
             "sides": [{"name": side.name, "launches": side.launches} for side in (comparison.first, comparison.second)],
             "within": comparison.within,
@@ -98,12 +100,14 @@ def too_few(comparison: Comparison) -> str:
     fewest = fewest_to_decide(paired=comparison.paired)
     if comparison.paired:
         made = min(first.launches, second.launches)
-        return (
-            f"{count(made, 'pair')} cannot show a change; measure with volley compare --live --pairs {fewest} or more"
-        )
+        return f"{count(made, 'pair')} cannot show a change; measure with --pairs {fewest} or more"
+    benchmark = named(first.benchmarks[0])
+    command = f"volley {benchmark.command or benchmark.name}"
+    launches = any(each.option.name == "--launches" for each in declared(benchmark.options))
+    again = f"with {command} --launches {fewest} or more" if launches else f"{fewest} times or more"
     return (
         f"{count(first.launches, 'launch')} of A and {second.launches} of B cannot show a change, since another launch "
-        f"may differ as much; measure both again with --launches {fewest} or more, or use volley compare --live"
+        f"may differ as much; measure both again {again}, or use --live"
     )
 
 

@@ -74,7 +74,8 @@ def read_side(path: str) -> Side:
     Raises:
         UserError: if the file cannot be read, or if nothing in it can be compared.
     """
-    side = Side("standard input" if path == "-" else path, read_runs(path, BENCHMARKS))
+    logs = read_runs(path, BENCHMARKS)
+    side = Side(logs[0].file, logs)
     if not side.observables:
         raise UserError(f"{side.name} holds no measured point: there is nothing to compare")
     return side

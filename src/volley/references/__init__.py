@@ -18,7 +18,7 @@ from msgspec import Meta
 from volley.document import Frozen, PositiveNumber
 from volley.errors import UserError
 from volley.run.benchmark import Benchmark, Observable
-from volley.run.records_file import read_runs, state_folder
+from volley.run.records_file import find_file, read_runs, state_folder
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
 from volley.text import count, escape_controls, join_words, mpi_name
@@ -105,6 +105,7 @@ def add(name: str, records: Path, benchmarks: Sequence[Benchmark]) -> Path:
         raise UserError(f"--add {escape_controls(name)!r}: a name has letters, digits, dots, dashes and underscores")
     if name in published():
         raise UserError(f"--add {name}: volley brings a reference of this name: choose another name")
+    records = Path(find_file(str(records)))
     path = _folder() / f"{name}.jsonl"
     if path.exists():
         raise UserError(f"--add {name}: there is one already; remove {path} first, or choose another name")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.report.model import Cell, Column
+from volley.report.model import Cell, Column, Row
 from volley.statistics.estimates import Estimate, Kind
 from volley.text import escape_controls
 from volley.units import format_sig
@@ -20,6 +20,11 @@ def written(cell: Cell, column: Column) -> str:
     if isinstance(value, float):
         return format_sig(value, column.digits)
     return escape_controls(str(value))
+
+
+def cells_of(row: Row) -> list[Cell]:
+    """Return the cells of a row, in which a cell without a style may be its bare value."""
+    return [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
 
 
 def scaled(value: float | None, factor: float) -> float | None:

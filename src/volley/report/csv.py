@@ -1,4 +1,4 @@
-"""Comma-separated values: one row per result, with the columns of its benchmark."""
+"""Comma-separated values: one row per result, with the columns of its benchmark and where the result comes from."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import csv
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from volley.errors import UserError
 from volley.report.model import Report
 from volley.text import escape_controls
 
 
 def render(reports: Sequence[Report], out: TextIO) -> None:
-    """Write the results of all reports under one header.
-
-    Raises:
-        UserError: if the reports have different columns.
-    """
-    columns = list(dict.fromkeys(tuple(report.data.columns) for report in reports))
-    if len(columns) > 1:
-        raise UserError("these runs have different CSV columns: show each benchmark separately, or use json")
+    """Write the results of all reports as one table; a column that a report does not have is empty there."""
+    header = list(
+        dict.fromkeys(
+            [name for report in reports for name in report.data.columns]
+            + [name for report in reports for name in report.origin]
+        )
+    )
     writer = csv.writer(out, lineterminator="\n")
-    for header in columns:
-        writer.writerow(header)
-        for row in (row for report in reports for row in report.data.rows):
-            writer.writerow([text_of(row[name]) for name in header])
+    writer.writerow(header)
+    for report in reports:
+        own = {*report.data.columns, *report.origin}
+        for row in report.data.rows:
+            values = {**report.origin, **row}
+            writer.writerow([text_of(values[name]) if name in own else "" for name in header])
 
 
 def text_of(value: Any) -> str:

@@ -20,7 +20,7 @@ import msgspec
 import vl_convert
 from markupsafe import Markup
 
-from volley.report.cells import written
+from volley.report.cells import cells_of, written
 from volley.report.csv import text_of
 from volley.report.model import Cell, Chart, Column, Data, Report, Row, Table
 from volley.report.vega_lite import specification
@@ -147,8 +147,7 @@ def _table(table: Table) -> dict[str, Any]:
 
 
 def _cells(row: Row, columns: Sequence[Column]) -> Iterator[dict[str, str]]:
-    for value, column in zip(row, columns, strict=True):
-        cell = value if isinstance(value, Cell) else Cell(value)
+    for cell, column in zip(cells_of(row), columns, strict=True):
         number = cell.value
         key = repr(number) if isinstance(number, float | int) and math.isfinite(number) else ""
         yield {"text": written(cell, column), "key": key, "style": cell.style, "align": column.align}

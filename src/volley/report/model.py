@@ -1,8 +1,8 @@
 """The model of a report: tables, charts, notes and data of one series of runs, for any benchmark.
 
 The module ``volley.benchmarks.<name>.page`` turns the results of a benchmark into a :class:`Report`; the renderers
-(``report.terminal``, ``report.csv``, ``report.json``, ``report.html``) show any report.  A report contains text
-unchanged; the renderers escape control characters.
+(``report.terminal``, ``report.markdown``, ``report.csv``, ``report.json``, ``report.prometheus``, ``report.html``) show
+any report.  A report contains text unchanged; the renderers escape control characters.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from volley.text import count
 
 Align = Literal["left", "right"]
 Style = Literal["", "good", "warning", "bad", "error", "dim"]
@@ -165,6 +167,8 @@ class Data:
 
     columns: Sequence[str] = ()
     """The columns of CSV, in this order: a stable interface for scripts."""
+    keys: Sequence[str] = ()
+    """The columns that together tell each row from the others: the labels of Prometheus' samples."""
     rows: Sequence[Mapping[str, Any]] = ()
     """JSON contains the complete rows.  Values other than :data:`Value` (dictionaries, structs) are for JSON only; CSV
     joins lists of numbers with dashes (``ranks``: ``0-1``)."""
@@ -183,7 +187,42 @@ class Report:
     """Shown first, instead of tables and notes; ``None`` if these fit a screen."""
     charts: Sequence[Chart] = ()
     data: Data = field(default_factory=Data)
+    origin: Mapping[str, str] = field(default_factory=dict)
+    """Where ``data`` comes from (benchmark, run, host, date, launch): further columns of CSV."""
     runs: Sequence[Any] = ()
     """The common records of each launch, without samples; JSON only."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Additional data by name; JSON only."""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What people see of a report; without any of these its overview, or everything if it has none."""
+
+    full: bool = False
+    """Every table of measurements."""
+    notes: bool = False
+    """Every note."""
+    fit: bool = False
+    """The fitted curves."""
+
+    def overview_of(self, report: Report) -> Overview | None:
+        """Return the overview, if that is what to show."""
+        return None if self.full or self.notes or self.fit else report.overview
+
+    def tables_of(self, report: Report) -> list[Table]:
+        """Return the tables to show."""
+        wanted = self.full or report.overview is None
+        return [table for table in report.tables if (self.fit if table.model else wanted)]
+
+    def notes_of(self, report: Report) -> Sequence[Note]:
+        """Return the notes to show."""
+        return report.notes if self.notes or report.overview is None else ()
+
+
+def further_details(report: Report) -> list[tuple[str, str]]:
+    """Return the options that show what the overview leaves out, each with what it shows."""
+    found = [("--full", "every table")]
+    found += [("--notes", count(len(report.notes), "note"))] if report.notes else []
+    found += [("--fit", "fitted curves")] if any(table.model for table in report.tables) else []
+    return found

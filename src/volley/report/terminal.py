@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import IO, TextIO, cast
 
@@ -12,9 +11,21 @@ from rich.console import Console
 from rich.text import Text
 
 from volley.report.ascii_fallback import AsciiFallback
-from volley.report.cells import written
-from volley.report.model import Cell, Column, Level, Note, Overview, Report, Row, Style, Table, Verdict
-from volley.text import align_decimals, count, escape_controls
+from volley.report.cells import cells_of, written
+from volley.report.model import (
+    Cell,
+    Column,
+    Details,
+    Level,
+    Note,
+    Overview,
+    Report,
+    Style,
+    Table,
+    Verdict,
+    further_details,
+)
+from volley.text import align_decimals, escape_controls
 
 WIDTH_WITHOUT_TERMINAL = 120
 """Tables are at most this wide in a file or a pipe, unless COLUMNS says otherwise."""
@@ -36,24 +47,12 @@ _STYLES: dict[Style, str] = {
 _LEVELS: dict[Level, str] = {"error": "bold red", "missing": "dim", "finding": "", "warning": "yellow"}
 
 
-@dataclass(frozen=True)
-class Details:
-    """What to show besides the overview of a report."""
-
-    full: bool = False
-    """Every table of measurements."""
-    notes: bool = False
-    """Every note."""
-    fit: bool = False
-    """The fitted curves."""
-
-
 def render(
     reports: Sequence[Report],
     out: TextIO,
     *,
     color: bool | None = None,
-    details: Details = Details(),
+    details: Details = Details(),  # noqa: B008  immutable
     command: str = "volley show",
 ) -> None:
     """Write each report: its overview if it has one, otherwise its tables and notes.
@@ -71,15 +70,12 @@ def render(
             console.print()
         for line_number, line in enumerate(report.heading):
             _print_line(console, line, "dim" if line_number else "bold")
-        if report.overview and details == Details():
-            _print_overview(console, report.overview, report, command)
+        if overview := details.overview_of(report):
+            _print_overview(console, overview, report, command)
             continue
-        everything = report.overview is None
-        for table in report.tables:
-            if details.fit if table.model else details.full or everything:
-                _print_table(console, table)
-        if everything or details.notes:
-            _print_notes(console, report.notes)
+        for table in details.tables_of(report):
+            _print_table(console, table)
+        _print_notes(console, details.notes_of(report))
 
 
 _VERDICTS: dict[Verdict, str] = {"OK": "green", "SLOW": "yellow", "NOISY": "yellow", "BROKEN": "bold red"}
@@ -99,10 +95,8 @@ def _print_overview(console: Console, overview: Overview, report: Report, comman
     _print_table(console, overview.table)
     _print_notes(console, [note for note in report.notes if note.level == "missing"])
     console.print()
-    ways = [("every table", "--full")]
-    ways += [(count(len(report.notes), "note"), "--notes")] if report.notes else []
-    ways += [("fitted curves", "--fit")] if any(table.model for table in report.tables) else []
-    _print_line(console, f"{command} {'  '.join(f'{option}: {what}' for what, option in ways)}", "dim")
+    further = "  ".join(f"{option}: {what}" for option, what in further_details(report))
+    _print_line(console, f"{command} {further}", "dim")
 
 
 def _print_hanging(console: Console, first: str, text: str, style: str) -> None:
@@ -121,9 +115,14 @@ def _print_notes(console: Console, notes: Sequence[Note]) -> None:
         _print_line(console, note.text, _LEVELS[note.level])
 
 
-def print_notes(notes: Iterable[Note], remarks: Iterable[str], err: TextIO) -> None:
-    """Write the remarks of a format and all notes except findings: the data on standard output lacks them."""
-    for line in (*remarks, *(note.text for note in notes if note.level != "finding")):
+def print_notes(notes: Iterable[Note], remarks: Iterable[str], err: TextIO, *, quiet: bool = False) -> None:
+    """Write what the data on standard output lacks: the remarks of a format, and all notes except findings.
+
+    If ``quiet``, only errors are written.
+    """
+    errors = [note.text for note in notes if note.level == "error"]
+    others = [] if quiet else [*remarks, *(note.text for note in notes if note.level in ("missing", "warning"))]
+    for line in (*errors, *others):
         print(f"volley: {escape_controls(line)}", file=cast(TextIO, AsciiFallback(err)))
 
 
@@ -186,7 +185,7 @@ class _Strip:
 
 def _print_table(console: Console, table: Table) -> None:
     """Print as many columns as fit side by side and the others below; each block repeats the names of the rows."""
-    cells = list(zip(*(_cells(row) for row in table.rows), strict=True)) or [() for _ in table.columns]
+    cells = list(zip(*(cells_of(row) for row in table.rows), strict=True)) or [() for _ in table.columns]
     columns = list(zip(table.columns, cells, strict=True))
     names = _Strip([table.columns[0]], [cells[0]])
     console.print()
@@ -201,10 +200,6 @@ def _print_table(console: Console, table: Table) -> None:
         _print_block(console, [names, *block], table)
     for line in (*table.legend, *([table.colors] if table.colors and console.color_system else [])):
         _print_line(console, line, "dim")
-
-
-def _cells(row: Row) -> list[Cell]:
-    return [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
 
 
 def _strips(columns: Sequence[tuple[Column, Sequence[Cell]]]) -> list[_Strip]:

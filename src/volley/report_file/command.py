@@ -15,8 +15,8 @@ from volley.machine.reinstall import install_command
 from volley.report.model import Report
 from volley.report_file import ReportOptions
 from volley.report_file.message_paths import pictures_of
-from volley.run.records_file import MOST_BYTES, parse_runs
-from volley.run.render import results_of
+from volley.run.records_file import MOST_BYTES, find_file, parse_runs
+from volley.run.render import reports_of, results_of
 from volley.text import escape_controls
 
 _FORMATS = {".html": "html", ".htm": "html", ".svg": "svg", ".png": "png"}
@@ -40,18 +40,16 @@ def run(options: ReportOptions) -> int:
         from volley.report import html  # noqa: PLC0415  start-up: the packages of the extra `report`
     except ImportError as error:
         raise MachineError(f"volley report needs the package {error.name}: {install_command('report')}") from None
-    files = [html.Attachment(_download_name(path), read_bounded(path, MOST_BYTES)) for path in options.records]
+    paths = list(map(find_file, options.records))
+    files = [html.Attachment(_download_name(path), read_bounded(path, MOST_BYTES)) for path in paths]
     logs = [
         log
-        for path, file in zip(options.records, files, strict=True)
+        for path, file in zip(paths, files, strict=True)
         for log in parse_runs(file.data, BENCHMARKS, "standard input" if path == "-" else path)
     ]
-    reports, pictures = [], []
-    for benchmark, results in results_of(logs, BENCHMARKS):
-        for report in benchmark.reports(results):
-            reports.append(report)
-            pictures.append([html.Picture(title, svg) for title, svg in pictures_of(report.runs)])
+    reports = reports_of(results_of(logs, BENCHMARKS))
     if form == "html":
+        pictures = [[html.Picture(title, svg) for title, svg in pictures_of(report.runs)] for report in reports]
         out = io.StringIO()
         html.render(reports, pictures, files, out)
         content = out.getvalue().encode()

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import shtab
 
 from volley.run.commandline import Command, add_option
+from volley.run.option_values import Choice
 
 
-def script(commands: Sequence[Command], shell: str) -> str:
+def script(commands: Sequence[Command], shell: str, names: Mapping[str, Sequence[str]]) -> str:
     """Return the script for one shell.
 
     Args:
         commands: the commands of ``volley --help``, and ``volley`` itself, whose name is empty.
         shell: ``bash``, ``zsh``, ``fish`` or ``tcsh``.
+        names: the values of options that are known only now, by the options' names.
     """
     root = argparse.ArgumentParser(prog="volley")
-    names = root.add_subparsers()
+    parsers = root.add_subparsers()
     for command in commands:
         summary = " ".join(command.help.split("\n\n")[0].split())
         titles = (command.name, *command.aliases) if command.name else ()
-        for parser in [names.add_parser(title, help=summary) for title in titles] or [root]:
+        for parser in [parsers.add_parser(title, help=summary) for title in titles] or [root]:
             for each in command.declared():
                 action = add_option(parser, each)
                 action.help = each.option.help
-                if "|" in each.option.metavar:
-                    action.choices = each.option.metavar.split("|")
-                elif each.option.metavar == "FILE":
+                read = each.option.read
+                values = (*(read.values if isinstance(read, Choice) else ()), *each.option.values)
+                if found := values or names.get(each.option.name):
+                    action.choices = list(found)
+                elif "FILE" in each.option.metavar or "RECORDS" in each.option.metavar:
                     action.complete = shtab.FILE  # type: ignore[attr-defined]
     return shtab.complete(root, shell)

@@ -44,6 +44,8 @@ class LaunchSeries:
         """Return the common records of each launch, without results, for JSON."""
         return [
             {
+                "file": log.file,
+                "launch": log.number,
                 "complete": log.complete,
                 "problems": log.problems,
                 "run": log.run,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from volley.errors import UserError
@@ -54,15 +55,21 @@ def _number(option: str, word: str, least: int, most: int) -> int:
     return value
 
 
-def choice(*choices: str) -> Callable[[str, Sequence[str]], str]:
-    """Return a reader of one of several words."""
+@dataclass(frozen=True)
+class Choice:
+    """A reader of one of several words."""
 
-    def read(option: str, words: Sequence[str]) -> str:
-        if words[-1] not in choices:
-            raise UserError(f"{option}: there is no {words[-1]!r}; choose {join_words(choices, 'or')}")
+    values: tuple[str, ...]
+
+    def __call__(self, option: str, words: Sequence[str]) -> str:
+        if words[-1] not in self.values:
+            raise UserError(f"{option}: there is no {words[-1]!r}; choose {join_words(self.values, 'or')}")
         return words[-1]
 
-    return read
+
+def choice(*choices: str) -> Choice:
+    """Return a reader of one of several words."""
+    return Choice(choices)
 
 
 def seconds(option: str, words: Sequence[str]) -> float:

@@ -13,7 +13,7 @@ from volley.run.launchers.launchers import NAMES
 from volley.text import join_words
 
 WHAT, HOW, WHERE, OUTPUT = "What to measure", "How to measure", "Where to run", "Output"
-FORMATS = ("table", "csv", "json")
+FORMATS = ("table", "markdown", "csv", "json", "prometheus")
 """The formats of every benchmark."""
 
 
@@ -143,11 +143,12 @@ class OutputOptions(Options):
         default="table",
         metavar="NAME",
         panel=OUTPUT,
-        help=f"{join_words(FORMATS, 'or')}. Except with table, standard output holds only data.",
+        help=f"{join_words(FORMATS, 'or')}.",
     )
     full: bool = flag(panel=OUTPUT, help="Show every table instead of the one screen.")
     notes: bool = flag(panel=OUTPUT, help="Show every note instead of the one screen.")
     fit: bool = flag(panel=OUTPUT, help="Show the fitted curves α + n/β instead of the one screen.")
+    quiet: bool = flag("--quiet", "-q", panel=OUTPUT, help="Show no progress and no messages except errors.")
 
 
 def format_change(special: Mapping[str, str]) -> dict[str, Any]:
@@ -156,7 +157,7 @@ def format_change(special: Mapping[str, str]) -> dict[str, Any]:
     explained = "; ".join(f"{name}: {text}" for name, text in special.items())
     return {
         "read": option_values.choice(*names),
-        "help": f"{join_words(names, 'or')}; {explained}. Except with table, standard output holds only data.",
+        "help": f"{join_words(names, 'or')}; {explained}.",
     }
 
 

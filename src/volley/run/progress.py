@@ -37,6 +37,7 @@ class Progress:
         format_name: str = "table",
         launches: LaunchCount | None = None,
         *,
+        quiet: bool = False,
         out: TextIO | None = None,
         err: TextIO | None = None,
     ) -> None:
@@ -45,10 +46,12 @@ class Progress:
         Args:
             format_name: the format of the results; the bar uses standard output only with ``table``.
             launches: how often ``begin`` will be called; default: once.
+            quiet: show nothing.
             out: default: standard output.
             err: default: standard error.
         """
         out, self._err = out or sys.stdout, err or sys.stderr
+        self._quiet = quiet
         self._launches = launches or LaunchCount(1, 1)
         self._launch = 0
         self._bar: Bar | None = None
@@ -57,7 +60,7 @@ class Progress:
         self._first_begun = self._begun = time.monotonic()
         self._lined = self._begun
         self._screen: TextIO | None = None
-        if out.isatty():
+        if out.isatty() and not quiet:
             self._screen = self._err if self._err.isatty() else out if format_name == "table" else None
 
     def __enter__(self) -> Progress:
@@ -138,7 +141,8 @@ class Progress:
         return f"launch {self._launch} of {'≤ ' * (fewest < most)}{most}: " if most > 1 else ""
 
     def _line(self, text: str) -> None:
-        print(f"volley: {text}", file=cast(TextIO, AsciiFallback(self._err)), flush=True)
+        if not self._quiet:
+            print(f"volley: {text}", file=cast(TextIO, AsciiFallback(self._err)), flush=True)
 
 
 def _bar(screen: TextIO) -> Bar | None:

@@ -25,6 +25,7 @@ from volley.run.benchmark import Benchmark
 from volley.run.records import COMMON, PLAN_VERSION, RECORD_VERSION, Run
 from volley.run.run_log import RecordError, RunLog
 from volley.text import count, escape_controls
+from volley.units import parse_whole
 
 _ENCODER = msgspec.json.Encoder()
 _MOST_SHOWN = 20
@@ -144,24 +145,24 @@ def parse_runs(data: bytes, benchmarks: Sequence[Benchmark], name: str = "record
             continue
         except RecordError as error:
             if number < len(lines):  # else it is the last line and truncated
-                _current(logs).problems.append(f"line {number}: {error}")
+                _current(logs, name).problems.append(f"line {number}: {error}")
             continue
         records += 1
         if isinstance(record, Run):
-            logs.append(RunLog())
+            logs.append(RunLog(file=name, number=len(logs) + 1))
         try:
-            _current(logs).add(record)
+            _current(logs, name).add(record)
         except RecordError as error:
-            _current(logs).problems.append(f"line {number}: {error}")
+            _current(logs, name).problems.append(f"line {number}: {error}")
     if refused or not records:
         raise UserError(_refusal(name, refused, [problem for log in logs for problem in log.problems], data))
     return logs
 
 
-def _current(logs: list[RunLog]) -> RunLog:
+def _current(logs: list[RunLog], name: str) -> RunLog:
     """Return the run that is being read; a new one without a ``run`` record if none has begun."""
     if not logs:
-        logs.append(RunLog())
+        logs.append(RunLog(file=name))
     return logs[-1]
 
 
@@ -178,25 +179,36 @@ def _refusal(name: str, refused: list[str], problems: list[str], data: bytes) ->
 
 
 def read_runs(path: Path | str, benchmarks: Sequence[Benchmark]) -> list[RunLog]:
-    """Read the runs of a file; ``-`` stands for standard input.
+    """Read the runs of a file: a path, ``-`` for standard input, or the number or name of a kept run.
 
     Raises:
         UserError: if the file cannot be opened, contains no records, or has another format version.
     """
-    name = "standard input" if str(path) == "-" else str(path)
-    return parse_runs(read_bounded(str(path), MOST_BYTES), benchmarks, name)
+    found = find_file(str(path))
+    return parse_runs(read_bounded(found, MOST_BYTES), benchmarks, "standard input" if found == "-" else found)
 
 
-def newest_file() -> Path:
-    """Return the records of the last run that were kept without ``-o``.
+def kept_files() -> list[Path]:
+    """Return the files of the runs that were kept without ``-o``, the newest first."""
+    found = dict.fromkeys(path for folder in _state_folders() for path in folder.glob("*.jsonl"))
+    return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
+
+
+def find_file(word: str) -> str:
+    """Return the path of a file of records; a word that is no path is the number or the name of a kept run.
 
     Raises:
-        UserError: if there are none.
+        UserError: if no run is kept under this number.
     """
-    kept = [path for folder in _state_folders() for path in folder.glob("*.jsonl")]
-    if not kept:
-        raise UserError("no run is kept on this machine: name a file of records, or measure first with volley")
-    return max(kept, key=lambda path: (path.stat().st_mtime_ns, path.name))
+    if word == "-" or os.path.lexists(word):
+        return word
+    kept, number = kept_files(), parse_whole(word)
+    if number is None:
+        return next((str(path) for path in kept if word in (path.name, path.stem)), word)
+    if not 1 <= number <= len(kept):
+        have = count(len(kept), "run") if kept else "no run"
+        raise UserError(f"there is no file {word}, and {have} kept on this machine: see volley list")
+    return str(kept[number - 1])
 
 
 # ---------------------------------------------------------------------------------------------------- writing

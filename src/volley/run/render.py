@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TextIO, cast
 
 from volley.errors import UserError
-from volley.report import csv, json, terminal
+from volley.report import csv, json, markdown, prometheus, terminal
 from volley.report.ascii_fallback import AsciiFallback
-from volley.report.model import Report
-from volley.report.terminal import Details
+from volley.report.model import Details, Report
 from volley.run.benchmark import Benchmark
 from volley.run.options import FORMATS
 from volley.run.run_log import RunLog
 from volley.text import join_words
+from volley.units import format_cpulist
 
-DATA_RENDERERS: dict[str, Callable[[Sequence[Report], TextIO], None]] = {"csv": csv.render, "json": json.render}
-"""The formats for programs, each for every benchmark."""
+DATA_RENDERERS: dict[str, Callable[[Sequence[Report], TextIO], None]] = {
+    "csv": csv.render,
+    "json": json.render,
+    "prometheus": prometheus.render,
+}
+"""The formats for programs, each for every report."""
 
 
 def render(
@@ -30,44 +35,101 @@ def render(
     err: TextIO | None = None,
     details: Details = Details(),  # noqa: B008  immutable
     command: str = "volley show",
+    each: str | None = None,
+    quiet: bool = False,
 ) -> None:
     """Show runs on ``out``.
 
     Args:
         logs: the runs, in order; launches of the same request are shown together.
         benchmarks: the benchmarks to which the runs may belong.
-        format_name: ``table``, ``csv``, ``json``, or a special format of the runs' benchmark.
+        format_name: one of ``FORMATS``, or a special format of the runs' benchmark.
         out: the output file.
         color: table only; ``None``: in colour if ``out`` is a terminal and NO_COLOR is not set.
         err: the file for notes that the other formats do not contain; default: standard error.
-        details: table only; what to show instead of the one screen.
+        details: table and markdown only; what to show instead of the one screen.
         command: the command line that shows these runs again.
+        each: ``run`` or ``launch``: show each of them by itself; ``None``: launches of the same request together.
+        quiet: of those notes, write only errors.
 
     Raises:
         UserError: if the format is unknown or cannot show these runs.
     """
-    found = results_of(logs, benchmarks)
+    found = [those for group in _groups(logs, each) for those in results_of(group, benchmarks)]
     for benchmark, _ in found:
         _check_format(format_name, benchmark, benchmarks)
-    reports = [report for benchmark, results in found for report in benchmark.reports(results)]
+    reports = reports_of(found)
+    if format_name in FORMATS:
+        render_reports(reports, format_name, out, color=color, details=details, command=command)
+        remarks = []
+    else:
+        safe = cast(TextIO, AsciiFallback(out))
+        remarks = [line for benchmark, results in found for line in benchmark.render(format_name, results, safe)]
+    if format_name not in ("table", "markdown"):
+        notes = [note for report in reports for note in report.notes]
+        terminal.print_notes(notes, remarks, err or sys.stderr, quiet=quiet)
+
+
+def render_reports(
+    reports: Sequence[Report],
+    format_name: str,
+    out: TextIO,
+    *,
+    color: bool | None = None,
+    details: Details = Details(),  # noqa: B008  immutable
+    command: str = "volley show",
+) -> None:
+    """Show any reports in one of ``FORMATS``; arguments like those of :func:`render`."""
     if format_name == "table":
         terminal.render(reports, out, color=color, details=details, command=command)
-        return
-    safe = cast(TextIO, AsciiFallback(out))
-    remarks: list[str] = []
-    if format_name in DATA_RENDERERS:
-        DATA_RENDERERS[format_name](reports, safe)
+    elif format_name == "markdown":
+        markdown.render(reports, cast(TextIO, AsciiFallback(out)), details=details, command=command)
     else:
-        remarks = [line for benchmark, results in found for line in benchmark.render(format_name, results, safe)]
-    terminal.print_notes([note for report in reports for note in report.notes], remarks, err or sys.stderr)
+        DATA_RENDERERS[format_name](reports, cast(TextIO, AsciiFallback(out)))
 
 
-def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> list[tuple[Benchmark, list[Any]]]:
-    """Return the results of each benchmark, one result object for each series, in order of appearance."""
+Results = Sequence[tuple[Benchmark, Sequence[Any]]]
+"""The results of each benchmark, one result object for each series."""
+
+
+def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Results:
+    """Compute the results of runs, in order of appearance."""
     groups: dict[str, list[RunLog]] = {}
     for log in logs:
         groups.setdefault(_benchmark_of(log, benchmarks).name, []).append(log)
     return [(each, each.results(groups[each.name])) for name in groups for each in benchmarks if each.name == name]
+
+
+def _groups(logs: Sequence[RunLog], each: str | None) -> list[list[RunLog]]:
+    """Divide the launches into those of each file, or into single ones."""
+    if each == "launch":
+        return [[log] for log in logs]
+    files = dict.fromkeys(log.file for log in logs) if each == "run" else ()
+    return [[log for log in logs if log.file == file] for file in files] or [list(logs)]
+
+
+def reports_of(found: Results) -> list[Report]:
+    """Return the reports of results, with their origin."""
+    return [
+        replace(report, origin=_origin(report, benchmark))
+        for benchmark, results in found
+        for report in benchmark.reports(results)
+    ]
+
+
+def _origin(report: Report, benchmark: Benchmark) -> dict[str, str]:
+    """Return benchmark, files, hosts, the start of the first launch, and the numbers of the launches in each file."""
+    runs = [each["run"] for each in report.runs if each["run"]]
+    launches: dict[str, list[int]] = {}
+    for each in report.runs:
+        launches.setdefault(each["file"], []).append(each["launch"])
+    return {
+        "benchmark": benchmark.name,
+        "run": " ".join(launches),
+        "host": " ".join(dict.fromkeys(rank.host for run in runs for rank in run.ranks)),
+        "date": min((run.started_at for run in runs), default=""),
+        "launch": " ".join(map(format_cpulist, launches.values())),
+    }
 
 
 def _benchmark_of(log: RunLog, benchmarks: Sequence[Benchmark]) -> Benchmark:

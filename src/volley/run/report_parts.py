@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from volley.report.model import Note
 from volley.run.launch_series import LaunchSeries
+from volley.run.plan import Plan
 from volley.run.records import Rank, Transport
 from volley.text import count, join_words, mpi_name
 from volley.units import format_cpulist
@@ -53,6 +54,12 @@ def _place(rank: Rank) -> str:
     cores = f"core{'' if len(rank.cores) == 1 else 's'} {format_cpulist(rank.cores) or 'unknown'}"
     gpu = f" with GPU {rank.device.index} ({rank.device.name})" if rank.device else ""
     return f"rank {rank.rank} on {cores}{gpu}"
+
+
+def launch_again(command: str, launches: int, plan: Plan | None) -> str:
+    """Return what to type for more launches: ``volley pingpong --launches 6``; another launcher starts only one."""
+    outside = " without a launcher around it" if plan and plan.launch.get("inside") else ""
+    return f"volley {command} --launches {launches}{outside}"
 
 
 def not_mpi(transport: Transport | None) -> str:
@@ -115,5 +122,5 @@ def unverified(series: LaunchSeries) -> Iterator[Note]:
     if series.plan and not series.plan.verify:
         yield Note(
             "warning",
-            "nothing was verified: without --no-verify, volley checks the data of every sample",
+            "nothing was verified, because --no-verify was given",
         )

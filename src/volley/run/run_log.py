@@ -31,6 +31,10 @@ class RunLog:
     """The state of the GPUs before and after the run, read by the front end; empty if it read none."""
     problems: list[str] = field(default_factory=list)
     """Messages about invalid lines, with line numbers if they come from a file."""
+    file: str = ""
+    """The name of its file; empty if it has none."""
+    number: int = 1
+    """Its place among the launches of that file."""
 
     @property
     def complete(self) -> bool:

@@ -157,7 +157,7 @@ class Session:
         try:
             with (
                 Stop() as stop,
-                Progress(self.options.output.format, self.jobs.count) as progress,
+                Progress(self.options.output.format, self.jobs.count, quiet=self.options.output.quiet) as progress,
             ):
                 self._launch_all(writer, progress, stop)
                 if stop.signal is not None:
@@ -166,7 +166,7 @@ class Session:
             writer.close()
         try:
             if any(log.run or log.statuses for log in self.logs):
-                from volley.report.terminal import Details  # noqa: PLC0415  start-up: already loaded
+                from volley.report.model import Details  # noqa: PLC0415  start-up: already loaded
                 from volley.run.render import render  # noqa: PLC0415
 
                 asked = self.options.output
@@ -177,6 +177,7 @@ class Session:
                     sys.stdout,
                     details=Details(asked.full, asked.notes, asked.fit),
                     command=shlex.join(("volley", "show", *([str(asked.output)] if asked.output else []))),
+                    quiet=asked.quiet,
                 )
                 sys.stdout.flush()
         finally:  # also if the report could not be written
@@ -226,7 +227,7 @@ class Session:
     def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
         """Run one job; each record goes to the file, to memory and to the progress display as it arrives."""
         start = self.starts[plan.world_size]
-        log = RunLog()
+        log = RunLog(file=str(writer.path or ""), number=len(self.logs) + 1)
         with EngineProcess(start.tokens, start.environment, stop, own_session=not start.inside_launcher) as process:
             self.logs.append(log)
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
@@ -265,12 +266,16 @@ class Session:
 
     def _print_outcomes(self, writer: Writer) -> int:
         """Print the messages of all outcomes and the path of the records on stderr; return the exit code."""
+        quiet = self.options.output.quiet
         codes = [outcome.code for outcome in self.outcomes]
-        lines = list(dict.fromkeys(line for outcome in self.outcomes for line in outcome.lines))
+        told = [outcome for outcome in self.outcomes if outcome.code != EXIT_GOOD or not quiet]
+        lines: list[str | None] = list(dict.fromkeys(line for outcome in told for line in outcome.lines))
         if writer.trouble:
             lines.append(f"volley: {writer.trouble}; the results above are not saved")
             codes.append(EXIT_MACHINE)
-        for line in (*lines, writer.last_line()):
+        if not quiet:
+            lines.append(writer.last_line())
+        for line in lines:
             if line is not None:
                 print(line, file=sys.stderr)
         return worst(codes)

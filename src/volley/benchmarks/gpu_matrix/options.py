@@ -53,6 +53,7 @@ class GpuMatrixOptions(Options):
 
     section: tuple[str, ...] = option(
         read=_sections,
+        values=("all", *SECTIONS),
         repeat=True,
         default=(),
         shown=f"all but issue and enqueue; with --format {CUDA_SAMPLES} those of the CUDA sample",

@@ -28,6 +28,7 @@ from volley.report.model import (
 from volley.run import report_parts
 from volley.run.launch_series import LaunchSeries
 from volley.run.machine_notes import machine_notes
+from volley.run.plan import Plan
 from volley.run.records import Status
 from volley.statistics.estimates import FEWEST
 from volley.statistics.launches import FEWEST_LAUNCHES, FIRST_LOOK
@@ -62,7 +63,7 @@ def _report(series: LaunchSeries, solutions: Sequence[Solution]) -> Report:
     measured = [solution for solution in solutions if solution.time]
     return Report(
         heading=[*report_parts.heading(series, "jacobi"), *map(_problem, solutions[:1])],
-        tables=list(_tables(measured)),
+        tables=list(_tables(measured, series.plan)),
         charts=[_parts_chart(measured)] if any(solution.parts_s for solution in measured) else [],
         notes=[
             *report_parts.incomplete(series),
@@ -72,7 +73,7 @@ def _report(series: LaunchSeries, solutions: Sequence[Solution]) -> Report:
             *machine_notes(series),
             *(report_parts.unverified(series) if measured else ()),
         ],
-        data=Data(_CSV, [_data(solution) for solution in solutions]),
+        data=Data(_CSV, _CSV[:9], [_data(solution) for solution in solutions]),
         runs=series.describe_runs(),
     )
 
@@ -105,14 +106,14 @@ def _processors(solution: Solution) -> str:
 # -------------------------------------------------------------------------------------------------------- table
 
 
-def _tables(solutions: Sequence[Solution]) -> Iterator[Table]:
+def _tables(solutions: Sequence[Solution], plan: Plan | None) -> Iterator[Table]:
     if solutions:
-        yield _table(solutions, _processors(solutions[0]))
+        yield _table(solutions, _processors(solutions[0]), plan)
         if parts := _parts_table(solutions):
             yield parts
 
 
-def _table(solutions: Sequence[Solution], processors: str) -> Table:
+def _table(solutions: Sequence[Solution], processors: str, plan: Plan | None) -> Table:
     """One row a solution; the heading names ``processors``."""
     launches = max(len(solution.points) for solution in solutions)
     half_width, how = (plus_minus, Column("", "± %")) if launches > 1 else (spread, Column("spread", "%"))
@@ -130,18 +131,18 @@ def _table(solutions: Sequence[Solution], processors: str) -> Table:
         ]
         for solution in solutions
     ]
-    legend = [*_remarks(solutions, processors), *slower_parts(solutions), _meaning(solutions)]
+    legend = [*_remarks(solutions, processors), *slower_parts(solutions), _meaning(solutions, plan)]
     return Table([*first, *_COLUMNS], rows, legend=legend)
 
 
-def _meaning(solutions: Sequence[Solution]) -> str:
+def _meaning(solutions: Sequence[Solution], plan: Plan | None) -> str:
     kinds = {solution.time.kind for solution in solutions if solution.time}
     launches = max(len(solution.points) for solution in solutions)
     parts = [f"±: 95 % confidence interval (CI) of the median over {launches} launches"] if "ci" in kinds else []
     if "within" in kinds:
         parts.append(
             "spread: 95 % confidence interval (CI) of the median of batch means within one launch; other launches may "
-            f"differ by more, --launches {FIRST_LOOK} shows by how much"
+            f"differ by more, {report_parts.launch_again('jacobi', FIRST_LOOK, plan)} shows by how much"
         )
     if "range" in kinds:
         sign, fewer = ("±", f"{FEWEST_LAUNCHES} launches") if launches > 1 else ("spread", f"{FEWEST} batches")

@@ -44,7 +44,7 @@ def _report(series: LaunchSeries) -> Report:
             *report_parts.unavailable(series),
             *report_parts.weakly_tested(series, set()),
         ],
-        data=Data(COLUMNS, [{name: getattr(each, name) for name in COLUMNS} for each in transports]),
+        data=Data(COLUMNS, ("transport",), [{name: getattr(each, name) for name in COLUMNS} for each in transports]),
         runs=series.describe_runs(),
     )
 

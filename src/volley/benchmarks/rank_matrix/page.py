@@ -20,9 +20,9 @@ _COLUMNS = (
     "samples", "time_us", "time_low_us", "time_high_us", "bandwidth_GBps", "of_line_rate", "ratio", "ratio_again",
     "ratio_again_low", "flagged", "reason",
 )  # fmt: skip
-"""``time_us`` is half a round trip of a ping-pong, or else a window, the median over the visits; its bounds are
-their range, those of a single visit its 95 % interval.  ``ratio_again`` is the ratio to the controls where the pair
-was measured again, ``flagged`` says whether that flagged it."""
+"""The first eight tell rows apart.  ``time_us`` is half a round trip of a ping-pong, or else a window, the median over
+the visits; its bounds are their range, those of a single visit its 95 % interval.  ``ratio_again`` is the ratio to the
+controls where the pair was measured again, ``flagged`` says whether that flagged it."""
 
 
 def reports(results: Sequence[RankMatrixResults]) -> list[Report]:
@@ -38,7 +38,7 @@ def _report(results: RankMatrixResults) -> Report:
         notes=notes,
         overview=common.screen(cases, summary, notes),
         charts=[common.heat_map(case, "first rank", "second rank", str) for case in cases],
-        data=Data(_COLUMNS, [_data(case, pair) for case in cases for pair in sorted(case.cells)]),
+        data=Data(_COLUMNS, _COLUMNS[:8], [_data(case, pair) for case in cases for pair in sorted(case.cells)]),
         runs=results.series.describe_runs(),
     )
 
@@ -109,7 +109,8 @@ def _findings(case: RankMatrixCase) -> Iterator[str]:
         yield (
             f"{_names([each.first.pair for each in undecided])} may or may not be slow: {low} to {high} times as long "
             f"as comparable pairs, measured again up to {max(each.again.count for each in undecided)} times; a machine "
-            "without other work, or a longer --point-time, tells more"
+            "without other work, or a longer time for each pair "
+            f"(volley matrix --ranks {len(case.firsts)} --point-time 0.3), tells more"
         )
     for each in case.suspects:
         if each.pair not in case.remeasured and each.ratio > SUSPECT_FROM:

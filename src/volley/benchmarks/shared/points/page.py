@@ -26,7 +26,7 @@ from volley.benchmarks.shared.points.results import (
 from volley.report.cells import plus_minus, scaled, spread
 from volley.report.model import EMPTY, Cell, Column, Data, Report, Row, Table
 from volley.run.plan import Plan
-from volley.run.report_parts import heading, not_mpi
+from volley.run.report_parts import heading, launch_again, not_mpi
 from volley.statistics.estimates import FEWEST
 from volley.statistics.hockney import POOR, Fit
 from volley.statistics.launches import FEWEST_LAUNCHES, FIRST_LOOK
@@ -86,7 +86,7 @@ def report(result: PointSeries, spec: PageSpec) -> Report:
         charts=[chart for points in tables(result.points) for chart in charts(points, result, spec.ucx_operation)],
         notes=list(remarks(result, spec.ucx_operation)),
         overview=overview(result, list(ucx.inversions(measured, result.series.plan, spec.ucx_operation))),
-        data=Data(COLUMNS, [_row(point) for point in result.points]),
+        data=Data(COLUMNS, KEYS, [_row(point) for point in result.points]),
         runs=result.series.describe_runs(),
         extra={
             "curves": [curve for points in tables(result.points) for curve in _curves(points)],
@@ -158,7 +158,7 @@ def _legend(
     if SPREAD in columns and "within" in kinds:
         parts.append(
             "spread: 95 % confidence interval (CI) of the median within one launch; other launches may differ by more, "
-            f"--launches {FIRST_LOOK} shows by how much"
+            f"{launch_again(points[0].benchmark, FIRST_LOOK, plan)} shows by how much"
         )
     if SPREAD in columns and "range" in kinds:
         parts.append(f"(spread): range of fewer than {FEWEST} samples, too few for a 95 % CI")
@@ -263,6 +263,8 @@ COLUMNS = (
 buffers, or the first window.  ``interval`` is the kind of the bounds: a 95 % confidence interval over launches
 (``ci``), one that holds only ``within`` the single launch, the ``range`` of too few observations, or a ``single``
 observation."""
+
+KEYS = ("transport", "size_bytes", "benchmark", "direction", "window", "ranks")
 
 
 _AS_THEY_ARE = (

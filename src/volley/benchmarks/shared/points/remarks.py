@@ -40,6 +40,9 @@ _MOST_FACTS = 3
 _MOST_STRETCHES = 6
 """More stretches of launches are too long a list."""
 
+_WIDER = 3
+"""The interval to be content with, if the one that was asked for was not reached: this many times as wide."""
+
 _WITHIN = ", within one launch"
 """Added to a verdict that rests on one launch."""
 
@@ -176,16 +179,17 @@ def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
         where = f" between buffers in {_MEMORY[memory]} memory" if memory in _MEMORY and len(kinds) > 1 else ""
         transports = len(by_transport(those))
         if transports > 1:
-            yield f"fastest{where}{_WITHIN * one_launch(those)}: {_fastest(those)}"
+            yield f"fastest{where}{_WITHIN * one_launch(those)}: {_fastest(those, result.series.plan)}"
         if transports > 2:  # with two, the note on the fastest says it all
             for sentence in _overtaking(those):
                 yield sentence + _WITHIN * one_launch(those)
 
 
-def _fastest(points: Sequence[PointResult]) -> str:
+def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
     """Name the fastest transport by size, together with those whose difference from it is not significant."""
     if all(point.time is None or point.time.kind in ("single", "range") for point in points):
-        return f"not shown: there is no 95 % CI, repeat with --launches {FIRST_LOOK}"
+        again = report_parts.launch_again(points[0].benchmark, FIRST_LOOK, plan)
+        return f"not shown: there is no 95 % CI, repeat with {again}"
     leads: list[tuple[list[str], int]] = []
     for size in sorted({point.size_bytes for point in points}):
         here = [point for point in points if point.size_bytes == size]
@@ -272,16 +276,18 @@ def _sizes(hits: Hits) -> str:
 def _wide(hits: Hits, plan: Plan) -> str:
     aim, time_s = plan.sampling.ci * 100, plan.sampling.point_time_s
     launches = max(point.launches for point, _ in hits)
+    command = f"volley {plan.benchmark}"
+    wider = f"be content with {command} --ci {min(100, _WIDER * aim):g}%"
     if launches > 1:
         return (
             f"CI of ±{aim:g} % not reached with {launches} launches at {_sizes(hits)} (worst: ±{_worst(hits)}): "
-            f"launches differ by more; reduce other load on the machine, allow more with --launches {2 * launches}, or "
-            "widen --ci"
+            "launches differ by more; reduce other load on the machine, allow more with "
+            f"{command} --launches {2 * launches}, or {wider}"
         )
     return (
         f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s at {_sizes(hits)} (worst: "
-        f"{_worst(hits)}): "
-        f"reduce other load on the machine, allow more time with --point-time {5 * time_s:g}, or widen --ci"
+        f"{_worst(hits)}): reduce other load on the machine, allow more time with {command} --launches 1 --point-time "
+        f"{5 * time_s:g}, or {wider}"
     )
 
 
@@ -296,20 +302,20 @@ def _few(hits: Hits, plan: Plan) -> Iterator[str]:
     worst, remark = max(hits, key=lambda hit: hit[1].value)
     yield (
         f"only {FEWEST} samples (exchange > 50 ms), which spread by more than {plan.sampling.ci * 100:g} %: {where} "
-        f"(worst: {remark.value * 100:.1f} %, {place(worst)}): repeat with --launches {FIRST_LOOK} for a CI over "
-        "launches, or widen --ci"
+        f"(worst: {remark.value * 100:.1f} %, {place(worst)}): repeat with "
+        f"{report_parts.launch_again(plan.benchmark, FIRST_LOOK, plan)} for a CI over launches"
     )
 
 
-def _drift(hits: Hits, _plan: Plan) -> str:
+def _drift(hits: Hits, plan: Plan) -> str:
     return (
         f"the samples drifted at {_sizes(hits)} (worst: {_worst(hits)}): clock frequencies or other load changed; "
-        f"repeat with --launches {FIRST_LOOK} for a CI that includes this"
+        f"repeat with {report_parts.launch_again(plan.benchmark, FIRST_LOOK, plan)} for a CI that includes this"
     )
 
 
-def _outliers(hits: Hits, _plan: Plan) -> str:
-    shown = "; --tail shows the length of the interruptions" if hits[0][0].latency else ""
+def _outliers(hits: Hits, plan: Plan) -> str:
+    shown = f"; volley {plan.benchmark} --tail shows the length of the interruptions" if hits[0][0].latency else ""
     return (
         f"many samples were interrupted at {_sizes(hits)} (worst: {_worst(hits)}): other work shares these cores; "
         f"the median is robust to this{shown}"

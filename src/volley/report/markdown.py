@@ -1,0 +1,100 @@
+"""GitHub's Markdown: what the terminal shows, to paste into an issue, a wiki or the summary of a CI job.
+
+Text of a report is data: characters that mean something in Markdown or HTML are escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
+
+from volley.report.cells import cells_of, written
+from volley.report.model import Column, Details, Note, Overview, Report, Table, further_details
+from volley.text import escape_controls
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|&~$])")
+_BLOCK = re.compile(r"^([-+#=]|\d+[.)])")
+"""What would begin a list, a heading or a rule at the start of a line."""
+
+
+def render(
+    reports: Sequence[Report],
+    out: TextIO,
+    *,
+    details: Details = Details(),  # noqa: B008  immutable
+    command: str = "volley show",
+) -> None:
+    """Write each report: its overview if it has one, otherwise its tables and notes.
+
+    Args:
+        reports: the reports, in order.
+        out: the output file.
+        details: what to show instead of overviews.
+        command: the command line that shows these reports again, for the advice below an overview.
+    """
+    for number, report in enumerate(reports):
+        first, *others = report.heading or [""]
+        blocks = [f"## {_text(first)}", *map(_text, others)]
+        if overview := details.overview_of(report):
+            blocks += _overview(overview, report, command)
+        else:
+            blocks += [block for table in details.tables_of(report) for block in _table(table)]
+            blocks += _notes(details.notes_of(report))
+        out.write("\n" * bool(number) + "\n\n".join(filter(None, blocks)) + "\n")
+
+
+def _overview(overview: Overview, report: Report, command: str) -> Iterator[str]:
+    yield _text(overview.line)
+    yield from _notes([note for note in report.notes if note.level == "error"])
+    yield "\n".join(
+        f"- **{each.verdict}** {_text(each.text)}" + (f" {_code(each.command)}" if each.command else "")
+        for each in overview.findings
+    )
+    yield from _table(overview.table)
+    yield from _notes([note for note in report.notes if note.level == "missing"])
+    further = "; ".join(f"{_code(option)}: {what}" for option, what in further_details(report))
+    yield f"{_code(command)} {further}"
+
+
+def _notes(notes: Sequence[Note]) -> Iterator[str]:
+    yield "\n".join(f"- **{note.level}** {_text(note.text)}" for note in notes)
+
+
+def _table(table: Table) -> Iterator[str]:
+    """Yield the title, the table and its legend; a line between rows becomes a row with one cell."""
+    yield f"**{_text(table.title)}**" if table.title else ""
+    lines = [_row(map(_header, table.columns))]
+    lines.append(_row("---" if column.align == "left" else "--:" for column in table.columns))
+    for number, row in enumerate(table.rows):
+        if number in table.sections:
+            lines.append(_row([f"*{_text(table.sections[number])}*", *[""] * (len(table.columns) - 1)]))
+        cells = zip(cells_of(row), table.columns, strict=True)
+        lines.append(_row(_inline(written(cell, column)) for cell, column in cells))
+    yield "\n".join(lines)
+    yield from map(_text, table.legend)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _header(column: Column) -> str:
+    lines = [column.group, *column.title.split("\n"), column.unit]
+    return "<br>".join(_inline(line) for line in lines if line)
+
+
+def _text(text: str) -> str:
+    """Return a line that Markdown shows as it is."""
+    return _BLOCK.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", _inline(text))
+
+
+def _inline(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", escape_controls(text)).strip()
+
+
+def _code(text: str) -> str:
+    """Return a code span; its fence is longer than any in the text."""
+    shown = escape_controls(text)
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    return f"{fence} {shown} {fence}" if "`" in shown else f"{fence}{shown}{fence}"

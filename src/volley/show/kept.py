@@ -1,0 +1,96 @@
+"""The list of the runs that volley kept: when, what, where, how much, and the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from volley.report.model import Cell, Column, Data, Report, Row, Table
+from volley.run.records import End, Run
+from volley.run.records_file import kept_files, state_folder
+from volley.text import count
+from volley.units import format_duration
+
+_MOST = 20
+"""The newest runs that are listed; ``--full`` lists all."""
+
+_COLUMNS = ("number", "started_at", "benchmark", "host", "launches", "points", "failed", "elapsed_s", "status", "path")
+
+
+class _Kind(msgspec.Struct):
+    """The part of a record that tells its type; the rest is skipped."""
+
+    record: str = ""
+
+
+def report(*, full: bool) -> Report:
+    """Return the list."""
+    files = kept_files()
+    shown = files if full else files[:_MOST]
+    rows = [_read(path, number) for number, path in enumerate(shown, start=1)]
+    columns = [
+        Column(),
+        Column("started", align="left"),
+        Column("benchmark", align="left"),
+        Column("host", align="left"),
+        Column("launches"),
+        Column("points"),
+        Column("measured"),
+        Column("", align="left"),
+        Column("name", align="left"),
+    ]
+    hidden = len(files) - len(shown)
+    legend = ["points: of all launches together"] if files else []
+    legend += [f"and {count(hidden, 'older run')}: --full lists all"] if hidden else []
+    return Report(
+        heading=[f"{count(len(files), 'run')} kept in {state_folder()}"],
+        tables=[Table(columns, list(map(_cells, rows)), legend=legend)] if rows else [],
+        data=Data(_COLUMNS, ("path",), rows),
+    )
+
+
+def _read(path: Path, number: int) -> dict[str, Any]:
+    """Return what the first and the last records of the launches of a file say; unreadable lines are left out."""
+    runs: list[Run] = []
+    ends: list[End] = []
+    kind = msgspec.json.Decoder(_Kind)
+    for line in path.read_bytes().splitlines():
+        try:
+            record = kind.decode(line).record
+            if record == "run":
+                runs.append(msgspec.json.decode(line, type=Run))
+            elif record == "end":
+                ends.append(msgspec.json.decode(line, type=End))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+    status = next((end.status for end in ends if end.status != "complete"), "complete")
+    if len(ends) < len(runs):
+        status = "incomplete"
+    return {
+        "number": number,
+        "started_at": runs[0].started_at if runs else None,
+        "benchmark": runs[0].plan.benchmark if runs else None,
+        "host": " ".join(dict.fromkeys(rank.host for run in runs for rank in run.ranks)),
+        "launches": len(runs),
+        "points": sum(end.points_ok for end in ends),
+        "failed": sum(end.points_failed for end in ends),
+        "elapsed_s": sum(end.elapsed_s for end in ends),
+        "status": status if runs else "unreadable",
+        "path": str(path),
+    }
+
+
+def _cells(row: Mapping[str, Any]) -> Row:
+    """Return the cells of a run: ``1  2026-11-22T21:30:00Z  pingpong  node1  6  240  48 s    2026-…-pingpong``."""
+    failed = [f"{row['failed']} failed"] if row["failed"] else []
+    status = [row["status"]] if row["status"] != "complete" and not failed else []
+    return [
+        row["number"],
+        *(row[name] for name in ("started_at", "benchmark", "host", "launches", "points")),
+        format_duration(row["elapsed_s"]),
+        Cell(text=" ".join(failed + status), style="error"),
+        Path(row["path"]).stem,
+    ]

@@ -1,0 +1,240 @@
+"""Every format shows every benchmark and every report, and is what its name says."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+import example_records
+from comparison_records import launches, write
+from volley import cli
+from volley.benchmarks import BENCHMARKS
+from volley.report import markdown, prometheus
+from volley.report.model import Cell, Column, Conclusion, Data, Details, Note, Overview, Report, Table
+from volley.run.options import FORMATS
+from volley.run.records_file import read_runs
+from volley.run.render import render, reports_of, results_of
+
+ROOT = Path(__file__).parents[1]
+RECORDS = [
+    *example_records.RECORD_FILES,
+    ROOT / "results/h200-x2/volley.jsonl",
+    ROOT / "results/h200-x4/matrix.jsonl",
+    ROOT / "results/h200-x2/jacobi-scaling.jsonl",
+]
+Capture = pytest.CaptureFixture[str]
+SAMPLE = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\\\|\\"|\\n)*",?)*)\} (\S+)')
+"""A sample of Prometheus' text format."""
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def is_valid(format_name: str, text: str) -> None:
+    """Check the syntax of a format."""
+    if format_name == "json":
+        assert json.loads(text)["series"]
+    elif format_name == "csv":
+        header, *rows = csv.reader(io.StringIO(text))
+        assert len(set(header)) == len(header)
+        assert {len(row) for row in rows} <= {len(header)}
+    elif format_name == "prometheus":
+        check_samples(text)
+    elif format_name == "markdown":
+        assert text.startswith("## ")
+        assert all(line.endswith(" |") for line in text.splitlines() if line.startswith("| "))
+
+
+def check_samples(text: str) -> None:
+    """Check that each metric has its type before its samples, all samples together, and no sample twice."""
+    seen: list[str] = []
+    labels: Counter[str] = Counter()
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            seen.append(line.split()[2])
+        elif not line.startswith("# HELP "):
+            sample = SAMPLE.fullmatch(line)
+            assert sample, line
+            assert sample[1] == seen[-1]
+            float(sample[3])
+            labels[line.rpartition(" ")[0]] += 1
+    assert len(set(seen)) == len(seen)
+    assert set(labels.values()) <= {1}
+
+
+def cells(text: str) -> list[list[str]]:
+    """Return the rows of all tables of a Markdown page, with their text as a reader sees it."""
+    found: list[list[str]] = []
+    inside = False
+    for token in MarkdownIt("commonmark").enable("table").parse(text):
+        if token.type == "tr_open":
+            found.append([])
+        inside = inside or token.type in ("th_open", "td_open")
+        if inside and token.type == "inline":
+            found[-1].append("".join(child.content for child in token.children or () if child.type == "text"))
+            inside = False
+    return found
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_format_shows_every_benchmark(path: Path, format_name: str) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    render(read_runs(path, BENCHMARKS), BENCHMARKS, format_name, out, err=err, color=False)
+    assert out.getvalue()
+    is_valid(format_name, out.getvalue())
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("references",),
+        ("references", "summit"),
+        ("list",),
+        ("compare", "{x}", "{y}"),
+        ("compare", "{x}", "--with", "summit"),
+    ],
+    ids=" ".join,
+)
+def test_every_format_shows_every_report(
+    words: tuple[str, ...], format_name: str, tmp_path: Path, capsys: Capture
+) -> None:
+    files = {name: write(tmp_path / f"{name}.jsonl", launches(seed)) for seed, name in enumerate("xy")}
+    assert cli.main([*(word.format(**files) for word in words), "--format", format_name]) == 0
+    is_valid(format_name, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_the_keys_of_a_report_tell_its_rows_apart(path: Path) -> None:
+    for report in reports_of(results_of(read_runs(path, BENCHMARKS), BENCHMARKS)):
+        keys = [tuple(str(row[name]) for name in report.data.keys) for row in report.data.rows]
+        assert len(set(keys)) == len(keys)
+        assert {*report.data.keys} <= {*report.data.columns}
+
+
+# ------------------------------------------------------------------------------------------------- several runs
+
+
+def rows_of(capsys: Capture, *words: str) -> list[dict[str, str]]:
+    assert cli.main(["show", *words, "--format", "csv", "-q"]) == 0
+    return list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+
+
+def test_several_runs_are_one_table(capsys: Capture) -> None:
+    first, second = (str(ROOT / f"results/h200-x2/{name}.jsonl") for name in ("volley", "matrix"))
+    rows = rows_of(capsys, first, second)
+    assert {(row["run"], row["benchmark"]) for row in rows} == {(first, "pingpong"), (second, "gpu_matrix")}
+    assert {row["host"] for row in rows} == {"vm"}
+    assert {row["launch"] for row in rows if row["run"] == first} == {"1-5"}
+    assert all(row["date"].startswith("2026-11-22T") for row in rows)
+
+
+def test_each_launch_and_each_run_by_itself(capsys: Capture) -> None:
+    path = str(ROOT / "results/h200-x2/volley.jsonl")
+    together = rows_of(capsys, path)
+    launches = rows_of(capsys, path, "--each", "launch")
+    assert {row["launch"] for row in launches} == {"1", "2", "3", "4", "5"}
+    assert len(launches) == 5 * len(together)
+    assert len({row["date"] for row in launches}) == 5
+    copy = str(ROOT / "results/h200-x2/../h200-x2/volley.jsonl")
+    assert {row["run"] for row in rows_of(capsys, path, copy)} == {f"{path} {copy}"}
+    apart = rows_of(capsys, path, copy, "--each", "run")
+    assert [row["run"] for row in apart] == [path] * len(together) + [copy] * len(together)
+
+
+def test_samples_of_several_launches_are_told_apart(capsys: Capture) -> None:
+    path = str(ROOT / "results/h200-x2/volley.jsonl")
+    assert cli.main(["show", path, "--each", "launch", "--format", "prometheus"]) == 0
+    text = capsys.readouterr().out
+    check_samples(text)
+    assert 'launch="5"' in text
+    assert cli.main(["show", path, "--format", "prometheus"]) == 0
+    assert "launch=" not in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------------------------------------- prometheus
+
+
+def as_prometheus(*reports: Report) -> list[str]:
+    out = io.StringIO()
+    prometheus.render(reports, out)
+    check_samples(out.getvalue())
+    return [line for line in out.getvalue().splitlines() if not line.startswith("#")]
+
+
+def test_numbers_are_in_si_units_and_texts_are_labels() -> None:
+    row = {
+        "what": 'a "b"\\',
+        "latency_us": 2.5,
+        "rate_GBps": 1.5,
+        "run_s": 3,
+        "ok": True,
+        "status": "failed",
+        "none": None,
+    }
+    origin = {"benchmark": "b", "host": "h", "date": "1970-01-01T00:01:00Z", "run": "r"}
+    report = Report(["x"], data=Data(tuple(row), ("what",), [row]), notes=[Note("error", "bad")], origin=origin)
+    own = 'benchmark="b",host="h",what="a \\"b\\"\\\\"'
+    assert as_prometheus(report) == [
+        'volley_start_time_seconds{benchmark="b",host="h"} 60.0',
+        'volley_errors{benchmark="b",host="h"} 1',
+        f"volley_latency_seconds{{{own}}} 2.5e-06",
+        f"volley_rate_bytes_per_second{{{own}}} 1.5e+09",
+        f"volley_run_seconds{{{own}}} 3",
+        f"volley_ok{{{own}}} 1",
+        f'volley_status{{{own},status="failed"}} 1',
+    ]
+
+
+# --------------------------------------------------------------------------------------------------- markdown
+
+
+def as_markdown(report: Report, **details: bool) -> str:
+    out = io.StringIO()
+    markdown.render([report], out, details=Details(**details))
+    return out.getvalue()
+
+
+def test_text_is_not_marked_up_in_markdown() -> None:
+    bad = "<script> *a* _b_ `c` [d](e) | f \x1b[31m"
+    seen = "<script> *a* _b_ `c` [d](e) | f \\x1b[31m"
+    table = Table([Column(bad, align="left"), Column("n", "µs")], [[bad, Cell(1.5)]], title=bad, legend=[bad])
+    text = as_markdown(Report([bad, "1. x", "# y", "- z"], [table], [Note("warning", bad)]))
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    kinds = {token.type for token in tokens} | {child.type for token in tokens for child in token.children or ()}
+    html = {child.content for token in tokens for child in token.children or () if child.type == "html_inline"}
+    assert html == {"<br>"}
+    assert not kinds & {"html_block", "link_open", "em_open", "ordered_list_open", "code_inline"}
+    assert [token.tag for token in tokens if token.type == "heading_open"] == ["h2"]
+    assert cells(text) == [[seen, "nµs"], [seen, "1.500"]]
+
+
+def test_markdown_shows_the_screen_or_what_is_asked_for() -> None:
+    inner = Table(
+        [Column("transport", align="left"), Column("8 B", group="latency")], [["a", 1.0]], sections={0: "GPU"}
+    )
+    overview = Overview("3 points", [Conclusion("SLOW", "it is slow", "volley doctor")], inner)
+    report = Report(
+        ["heading"],
+        [Table([Column("size")], [["every size"]]), Table([Column("fit")], [["a line"]], model=True)],
+        [Note("warning", "beware")],
+        overview=overview,
+    )
+    text = as_markdown(report)
+    assert "- **SLOW** it is slow `volley doctor`" in text
+    assert "`volley show` `--full`: every table; `--notes`: 1 note; `--fit`: fitted curves" in text
+    assert "*GPU*" in text
+    assert "every size" not in text
+    assert "every size" in as_markdown(report, full=True)
+    assert "beware" in as_markdown(report, notes=True)
+    assert "a line" in as_markdown(report, fit=True)

@@ -1,0 +1,143 @@
+"""What a report recommends can be typed as it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import example_records
+from comparison_records import launches
+from volley import cli
+from volley.benchmarks import BENCHMARKS, OVERVIEW, PLAIN, Benchmark
+from volley.compare import against, page
+from volley.compare.comparison import compare
+from volley.compare.runs import Side
+from volley.references import published
+from volley.report.model import Report
+from volley.run.commandline import Command
+from volley.run.records_file import read_runs
+from volley.run.render import reports_of, results_of
+from volley.run.run_log import RunLog
+
+ROOT = Path(__file__).parents[1]
+FILES = [*example_records.RECORD_FILES, *sorted(ROOT.glob("results/*/*.jsonl"))]
+FILES = [path for path in FILES if path.name != "peers.jsonl"]
+COMMANDS = {command.name: command for command in (PLAIN, *cli.COMMANDS)}
+OTHERS = {"--cpus"}
+"""Options of other programs that notes name."""
+
+
+def texts(report: Report) -> Iterator[str]:
+    """Yield every sentence of a report."""
+    yield from report.heading
+    yield from (note.text for note in report.notes)
+    yield from (line for table in report.tables for line in (table.title, *table.legend))
+    if report.overview:
+        yield report.overview.line
+        yield from report.overview.table.legend
+        yield from (text for finding in report.overview.findings for text in (finding.text, finding.command))
+
+
+def command_lines(text: str) -> Iterator[list[str]]:
+    """Yield the words of every ``volley …`` in a sentence."""
+    for found in re.finditer(r"\bvolley (?=[a-z-])", text):
+        rest = text[found.end() :]
+        words: list[str] = []
+        for word in rest.split(" "):
+            named = not words and word.strip(",;.)") in COMMANDS
+            value = words and words[-1] in valued(words[0])
+            if not (named or word.startswith("-") or value):
+                break
+            words.append(word.rstrip(",;.)"))
+            if word != words[-1]:
+                break
+        if words:
+            yield words
+
+
+def valued(name: str) -> set[str]:
+    """Return the options of a command that have a value."""
+    return {flag for each in COMMANDS[name].declared() if each.option.read for flag in each.option.flags}
+
+
+def bare_options(text: str) -> set[str]:
+    """Return the options that a sentence names without a command."""
+    for words in command_lines(text):
+        text = text.replace(" ".join(words), "")
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) - OTHERS
+
+
+def accepted(command: Command) -> set[str]:
+    flags = {flag for each in command.declared() for flag in each.option.flags}
+    return flags | {f"--no-{flag.removeprefix('--')}" for flag in flags}
+
+
+def check(reports: Sequence[Report], shown_by: Sequence[Command]) -> int:
+    """Parse everything that reports recommend; return how much that was."""
+    checked = 0
+    for text in (text for report in reports for text in texts(report)):
+        for words in command_lines(text):
+            assert cli.read(words), text
+            checked += 1
+        for option in bare_options(text):
+            assert all(option in accepted(command) for command in shown_by), (option, text)
+            checked += 1
+    return checked
+
+
+def shown_by(benchmark: Benchmark) -> list[Command]:
+    """Return the commands that show reports of a benchmark."""
+    own = COMMANDS[benchmark.command or benchmark.name]
+    return [own, COMMANDS["show"], *([PLAIN] if benchmark is OVERVIEW else [])]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_reports_recommend_what_can_be_typed(path: Path) -> None:
+    logs = read_runs(path, BENCHMARKS)
+    for some in (logs, logs[:1], logs[:2]):
+        for benchmark, results in results_of(some, BENCHMARKS):
+            check(reports_of([(benchmark, results)]), shown_by(benchmark))
+
+
+def noisy(count: int, benchmark: str = "pingpong") -> list[RunLog]:
+    """Launches that miss every aim, with drift and interruptions."""
+    found = []
+    for launch in range(count):
+        drifting = [1e-6 * (1 + 0.02 * number + 0.3 * launch) for number in range(40)]
+        steady = [1e-6 + 1e-12 * number for number in range(34)] + [1e-5] * 6
+        record = getattr(example_records, benchmark)
+        points = [record(drifting, size=8), record(steady, size=64)]
+        log = example_records.log(*points)
+        log.run = example_records.run(example_records.plan(benchmark, options={"sizes_bytes": [8, 64]}))
+        found.append(log)
+    return found
+
+
+@pytest.mark.parametrize("benchmark", ["pingpong", "stream"])
+@pytest.mark.parametrize("count", [1, 2, 8])
+def test_noisy_points_recommend_what_can_be_typed(count: int, benchmark: str) -> None:
+    (found,) = results_of(noisy(count, benchmark), BENCHMARKS)
+    assert check(reports_of([found]), shown_by(found[0]))
+
+
+def test_comparisons_recommend_what_can_be_typed() -> None:
+    commands = [COMMANDS["compare"]]
+    few, two, many = Side("x", launches(1, 2)), Side("y", launches(2, 2)), Side("x", launches(1, 8))
+    for first, second, paired in ((few, two, False), (few, two, True), (many, Side("y", launches(2, 8)), False)):
+        found = page.report(compare(first, second, 0.05, paired=paired), full=False)
+        check([found], commands)
+    check([against.report(many, published()["summit"], "summit", full=False)], commands)
+
+
+def test_a_recommendation_is_found_and_refused() -> None:
+    assert list(command_lines("do volley pingpong -t a --tail, or volley show (volley list)")) == [
+        ["pingpong", "-t", "a", "--tail"],
+        ["show"],
+        ["list"],
+    ]
+    assert bare_options("repeat with --launches 6 or volley pingpong --ci 1%") == {"--launches"}
+    with pytest.raises(AssertionError, match="--launches"):
+        check([Report(["repeat with --launches 6"])], [PLAIN])
