@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -44,8 +45,21 @@ def test_the_exit_code_says_whether_something_is_broken(
     assert doctor(capsys, "--from", kept(name), "--json")[0] == code
 
 
-def test_the_page_has_a_line_a_finding_and_a_remedy_where_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    _, page, err = doctor(capsys, "--from", kept("t4x4"))
+def test_the_page_begins_with_problems_and_has_a_line_for_each_layer(capsys: pytest.CaptureFixture[str]) -> None:
+    _, page, _ = doctor(capsys, "--from", kept("acs-on"))
+    first, problems, fine, last = page.split("\n\n")
+    assert first.startswith("volley doctor · ")
+    assert problems.startswith("broken ")
+    statuses = [line.split("  ")[0] for line in problems.splitlines() if not line.startswith(" ")]
+    assert statuses == sorted(statuses, key=["broken", "warning", "not tested"].index)
+    assert len(fine.splitlines()) <= len(dict.fromkeys(check.layer for check in CHECKS))
+    assert last.endswith("; -v shows every finding\n")
+    named = problems + fine
+    assert all(re.search(rf" {check.name}\b", named) for check in CHECKS)
+
+
+def test_every_finding_has_a_line_and_a_remedy_where_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    _, page, err = doctor(capsys, "--from", kept("t4x4"), "-v")
     assert err == ""
     lines = page.splitlines()
     width = max(len(check.name) for check in CHECKS)
@@ -75,11 +89,11 @@ def test_what_a_machine_says_is_shown_and_not_obeyed(tmp_path: Path, capsys: pyt
     evil = text.replace("Tesla T4", "Tesla \\u001b[2J\\u202eT4").replace("550.54.14", "$(reboot)\\n\\u0007[bold]")
     file = tmp_path / "facts.json"
     file.write_text(evil, "utf-8")
-    for words in ((), ("--device-query",)):
+    for words in (("-v",), ("--device-query",)):
         _, page, _ = doctor(capsys, "--from", str(file), *words)
         assert "\\x1b[2J\\u202eT4" in page
         assert all(line.isprintable() for line in page.splitlines())
-    assert "[bold]" in doctor(capsys, "--from", str(file))[1]
+    assert "[bold]" in doctor(capsys, "--from", str(file), "-v")[1]
 
 
 T4 = """\

@@ -75,6 +75,14 @@ def test_a_good_run_is_shown_and_kept(bin_folder: Path, kept: Path, capsys: pyte
     assert [point.size_bytes for point in log.records] == list(SIZES)
 
 
+def test_quiet_leaves_only_the_results(bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert measure("-q") == 0
+    out, err = capsys.readouterr()
+    assert out
+    assert err == ""
+    assert len(list(kept.iterdir())) == 1
+
+
 def test_the_plan_says_how_the_job_was_started(bin_folder: Path, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
     assert (

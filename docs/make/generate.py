@@ -244,7 +244,8 @@ that does not work. It tests instead of asking: the compiler compiles a program,
 maps memory, and GPUs copy into each other's memory, where the receiving GPU compares every byte.
 
 ```console
-$ volley doctor                          # one line for each finding; evidence and remedy below each problem
+$ volley doctor                          # problems with evidence and remedy; what is fine, one line for each layer
+$ volley doctor -v                       # every finding, in the order of the layers
 $ volley doctor --json                   # the same for programs
 $ volley doctor --device-query           # the CUDA properties of each GPU, in the layout of the CUDA sample deviceQuery
 $ volley doctor --capture node1.json     # save the facts as well

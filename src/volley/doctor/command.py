@@ -45,7 +45,7 @@ def run(options: DoctorOptions) -> int:
     else:
         from volley.doctor.page import render  # noqa: PLC0415  start-up: Rich's tables take a while, JSON does without
 
-        render(diagnosis, facts, sys.stdout)
+        render(diagnosis, facts, sys.stdout, verbose=options.verbose)
     return diagnosis.exit_code
 
 

@@ -37,4 +37,5 @@ class DoctorOptions(Options):
     device_query: bool = flag(
         panel=OUTPUT, help="Print the CUDA properties of each GPU instead, in the layout of deviceQuery."
     )
+    verbose: bool = flag("--verbose", "-v", panel=OUTPUT, help="Show every finding, in the order of the layers.")
     json: bool = flag(panel=OUTPUT, help="Print the findings as one JSON document.")

@@ -1,8 +1,10 @@
-"""Findings on the terminal: one line each under its layer, with evidence and remedy of problems."""
+"""Findings on the terminal: the problems with evidence and remedy, then what is fine in one line a layer; or all."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from itertools import groupby
 from typing import IO, TextIO, cast
 
 from rich.console import Console
@@ -16,6 +18,9 @@ from volley.report.terminal import NARROWEST, WIDTH_WITHOUT_TERMINAL
 from volley.text import escape_controls
 from volley.units import parse_whole
 
+_ORDER: tuple[Status, ...] = ("broken", "warning", "not tested")
+"""Problems, the worst first."""
+
 _STYLES: dict[Status, str] = {
     "good": "green",
     "warning": "yellow",
@@ -25,25 +30,51 @@ _STYLES: dict[Status, str] = {
 }
 
 
-def render(diagnosis: Diagnosis, facts: Facts, out: TextIO) -> None:
-    """Show all findings on ``out``, and the counts last."""
+_FINE: tuple[Status, ...] = ("good", "not applicable")
+
+
+def render(diagnosis: Diagnosis, facts: Facts, out: TextIO, *, verbose: bool) -> None:
+    """Show the findings on ``out``, and the counts last; if ``verbose``, all of them in the order of the layers."""
     console = _console(out)
     system = facts.system.value
     about = [system.os_name, f"Linux {system.kernel}", system.architecture, system.container] if system else []
     console.print(Text(escape_controls(" · ".join(["volley doctor", *filter(None, about)]))))
     if facts.note:
         console.print(Text(escape_controls(facts.note), "dim"))
-    layer = ""
-    # Fixed columns, so that the layers' tables stand in line with each other.
+    if verbose:
+        for layer, findings in groupby(diagnosis.findings, key=lambda each: each.layer):
+            console.print(Text(f"\n{layer}", "bold"))
+            _print(console, list(findings), diagnosis)
+    else:
+        problems = [each for each in diagnosis.findings if each.status not in _FINE]
+        if problems:
+            console.print()
+            _print(console, sorted(problems, key=lambda each: _ORDER.index(each.status)), diagnosis)
+        console.print()
+        console.print(_fine_layers(diagnosis))
+    counts = ", ".join(f"{times} {status}" for status, times in diagnosis.counts.items() if times)
+    console.print(Text(f"\n{counts}" + ("" if verbose else "; -v shows every finding")))
+
+
+def _print(console: Console, findings: Sequence[Finding], diagnosis: Diagnosis) -> None:
+    # Fixed columns, so that all tables stand in line with each other.
     first = max(len(each.status) for each in diagnosis.findings)
     second = max(len(each.check) for each in diagnosis.findings)
-    for finding in diagnosis.findings:
-        if finding.layer != layer:
-            layer = finding.layer
-            console.print(Text(f"\n{layer}", "bold"))
+    for finding in findings:
         console.print(_rows(finding, first, second))
-    counts = ", ".join(f"{times} {status}" for status, times in diagnosis.counts.items() if times)
-    console.print(Text(f"\n{counts}"))
+
+
+def _fine_layers(diagnosis: Diagnosis) -> Table:
+    """Return one row for each layer: the checks that passed, and those that do not apply."""
+    rows = Table.grid(padding=(0, 2, 0, 0), expand=False)
+    for layer, findings in groupby(diagnosis.findings, key=lambda each: each.layer):
+        names: dict[Status, list[str]] = {}
+        for finding in findings:
+            names.setdefault(finding.status, []).append(finding.check)
+        parts = [Text(f"{status}: {' · '.join(names[status])}", _STYLES[status]) for status in _FINE if status in names]
+        if parts:
+            rows.add_row(Text(layer, "bold"), Text("; ").join(parts))
+    return rows
 
 
 def _console(out: TextIO) -> Console:
