@@ -291,7 +291,7 @@ def gpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def measure(output: Path, transport: str) -> int:
     words = ["pingpong", "-t", transport, "--sizes", "8", "--launches", "1", "-o", str(output), "--format", "csv"]
-    return measure_benchmark(*read_command(words))
+    return measure_benchmark(read_command(words))
 
 
 def kinds(output: Path) -> list[str]:

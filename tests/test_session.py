@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import resource
@@ -16,10 +17,12 @@ from typing import Any
 import pytest
 
 from fake_engine import ABOUT, install
-from volley.benchmarks import BENCHMARKS
+from volley import benchmarks
+from volley.benchmarks import BENCHMARKS, gpu_matrix
 from volley.benchmarks import measure as measure_benchmark
 from volley.benchmarks import read as read_command
 from volley.errors import MachineError, UserError
+from volley.machine.nvidia_driver import gpu_count
 from volley.run import engine, records_file, session
 from volley.run.engine import About, EngineProcess, Stop, TransportAbout, clean
 from volley.run.inside_launcher import RankInfo
@@ -53,7 +56,7 @@ def measure(*words: str, command: str = "pingpong") -> int:
     if command == "pingpong" and "--launches" not in words:
         words = ("--launches", "1", *words)
     sizes = ("--sizes", ",".join(map(str, SIZES))) if command == "pingpong" and "--sizes" not in words else ()
-    return measure_benchmark(*read_command([command, "--format", "csv", *sizes, *words]))
+    return measure_benchmark(read_command([command, "--format", "csv", *sizes, *words]))
 
 
 def read_runs(path: Path) -> list[RunLog]:
@@ -171,7 +174,7 @@ def test_a_job_of_our_own_inside_a_foreign_one_forgets_the_foreign_one(
 
 
 def test_overview_measures_within_a_minute_what_is_worth_measuring(bin_folder: Path, kept: Path) -> None:
-    assert measure_benchmark(*read_command([])) == 0
+    assert measure_benchmark(read_command([])) == 0
     logs = read_runs(next(kept.iterdir()))
     assert len(logs) == FIRST_LOOK  # of the stand-in's constant times
     (first, *_, last) = [log.run.plan for log in logs if log.run]
@@ -179,6 +182,66 @@ def test_overview_measures_within_a_minute_what_is_worth_measuring(bin_folder: P
     assert last.budget_s is not None
     assert last.budget_s < 60.0
     assert first.transports == ["host", "staged/pinned", "staged/shared"]
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with a driver, outside any launcher."""
+    monkeypatch.setattr("volley.benchmarks.gpu_matrix.has_driver", lambda: True)
+
+
+def test_overview_of_many_gpus_begins_with_all_pairs(bin_folder: Path, driver: None) -> None:
+    asked = benchmarks.PLAIN.parse(["--budget", "30"])
+    (matrix, all_pairs), (pingpong, pair) = benchmarks.overview_parts(asked, 4)
+    assert (matrix.name, pingpong.name) == ("gpu_matrix", "pingpong")
+    assert all_pairs.sections == benchmarks.OVERVIEW_SECTIONS
+    assert all_pairs.sampling.budget + pair.sampling.budget == pytest.approx(30)
+    assert all_pairs.sampling.point_time == matrix.options().sampling.point_time
+    assert pair.output is all_pairs.output is asked.output
+    assert benchmarks.overview_parts(benchmarks.PLAIN.parse(["--dry-run"]), 4)[0][1].job.dry_run
+
+
+@pytest.mark.parametrize(
+    ("words", "gpus"), [([], 2), ([], 0), (["--hosts", "a,b"], 4), (["--launcher", "srun"], 4), (["-f", "olcf"], 4)]
+)
+def test_overview_of_a_pair_is_a_pingpong(bin_folder: Path, driver: None, words: list[str], gpus: int) -> None:
+    ((benchmark, options),) = benchmarks.overview_parts(benchmarks.PLAIN.parse(words), gpus)
+    assert benchmark.name == "pingpong"
+    assert options.sampling.budget == benchmarks.OVERVIEW_BUDGET_S
+
+
+def test_gpus_are_counted_from_their_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [Path("/dev", name) for name in ("nvidia0", "nvidia1", "nvidia12", "nvidiactl", "nvidia-uvm")]
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(nodes))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert gpu_count() == 3
+    for chosen, count in (("0,1", 2), ("", 0), ("0,1,2,3,4", 3)):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+        assert gpu_count() == count
+
+
+def test_parts_share_a_file_and_a_report(bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pingpong = ["pingpong", "--sizes", "8", "--launches", "2", "--format", "csv"]
+    assert measure_benchmark(read_command(["transports"]), read_command(pingpong)) == 0
+    out, err = capsys.readouterr()
+    (file,) = kept.iterdir()
+    assert [(log.number, log.run.plan.benchmark) for log in read_runs(file) if log.run] == [
+        (1, "probe"),
+        (2, "pingpong"),
+        (3, "pingpong"),
+    ]
+    rows = list(csv.DictReader(out.splitlines()))
+    assert {(row["benchmark"], row["launch"]) for row in rows} == {("probe", "1"), ("pingpong", "2-3")}
+    assert err.count("records: ") == 1
+
+
+def test_a_part_that_cannot_be_prepared_is_named_and_left_out(
+    bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    matrix = (gpu_matrix.BENCHMARK, gpu_matrix.BENCHMARK.options())
+    assert measure_benchmark(matrix, read_command(["pingpong", "--sizes", "8", "--launches", "1"])) == 0
+    assert "no GPU" in capsys.readouterr().err
+    assert len(read_runs(next(kept.iterdir()))) == 1
 
 
 def test_transports_are_all_tried_and_nothing_is_measured(bin_folder: Path, kept: Path) -> None:

@@ -147,7 +147,7 @@ def test_the_settings_stand_behind_the_run_where_a_rank_is_on_this_node(
     for host, kinds in (("example-node", ["run", "settings", "transport"]), ("login-node", ["run", "transport"])):
         known = Settings(host=host, governors={"performance": "0-7"}, siblings=[[0, 4], [3, 7]])
         monkeypatch.setattr(settings, "read", lambda known=known: known)
-        assert measure_benchmark(*read_command(words)) == 0
+        assert measure_benchmark(read_command(words)) == 0
         lines = output.read_text(encoding="utf-8").splitlines()
         assert [json.loads(line)["record"] for line in lines][: len(kinds)] == kinds
         (log,) = read_runs(output, BENCHMARKS)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from volley.benchmarks import gpu_matrix, jacobi, pingpong, probe, rank_matrix, stream
 from volley.benchmarks.shared.points.options import PointOptions
 from volley.errors import EXIT_GOOD, UserError
+from volley.machine.nvidia_driver import gpu_count
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import Command, Options, flag, group, option
-from volley.run.options import BenchmarkOptions, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.run.options import FORMATS, BenchmarkOptions, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.text import join_words
 from volley.units import parse_sizes
 
@@ -39,18 +40,28 @@ def named(name: str) -> Benchmark:
     return {benchmark.name: benchmark for benchmark in BENCHMARKS}[name]
 
 
-def measure(benchmark: Benchmark, options: BenchmarkOptions) -> int:
-    """Run the benchmark with these options; return the exit code."""
+def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
+    """Run benchmarks with their options, one after the other; return the exit code."""
     from volley.run import session  # noqa: PLC0415  start-up: errors, --help and the other ranks do not need it
 
-    return session.measure(benchmark, options)
+    return session.measure(*parts)
 
 
 OVERVIEW_BUDGET_S = 60.0
 
-OVERVIEW_SIZES = "8,512,4k,64k,1M,16M,256M"
+FEW_GPUS = 2
+"""More GPUs than a ping-pong uses: ``volley`` without a command looks at all of them."""
+
+OVERVIEW_SECTIONS = ("host-to-gpu", "gpu-to-host", "uni", "store")
+"""Between host and GPUs, and bandwidth and latency of all pairs: a pair takes 0.1 s (four H200s: 3 s in all)."""
+
+MATRIX_SHARE = 1 / 3
+"""The part of the budget for all pairs."""
+
+OVERVIEW_SIZES = "8,256M,64k,1M,16M,4k,512"
 """What the one screen shows, so that a machine with many transports has time for six launches: a message of 1 GiB
-through pageable memory takes as long as all of these."""
+through pageable memory takes as long as all of these.  The ends of the curves come first: if the budget is too short
+for a launch, points between them are skipped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +86,36 @@ def overview_options(asked: OverviewOptions) -> Any:
     return OVERVIEW.options(points=points, sampling=asked.sampling, job=asked.job, output=asked.output)
 
 
+def overview_parts(asked: OverviewOptions, gpus: int) -> list[tuple[Benchmark, Any]]:
+    """Return what ``volley`` without a command runs: on a machine of more than two GPUs all pairs of them, then a pair.
+
+    Args:
+        asked: the options.
+        gpus: the number of GPUs that this process sees.
+    """
+    matrix = gpu_matrix.BENCHMARK
+    elsewhere = asked.job.hosts or asked.job.launcher != "auto" or not matrix.suits()
+    if gpus <= FEW_GPUS or elsewhere or asked.output.format not in FORMATS:
+        return [(OVERVIEW, overview_options(asked))]
+    budget_s = asked.sampling.budget or OVERVIEW_BUDGET_S
+    first, second = (replace(asked.sampling, budget=share * budget_s) for share in (MATRIX_SHARE, 1 - MATRIX_SHARE))
+    defaults = matrix.options()
+    all_pairs = matrix.options(
+        section=OVERVIEW_SECTIONS,
+        sampling=replace(defaults.sampling, budget=first.budget),
+        job=replace(defaults.job, dry_run=asked.job.dry_run),
+        output=asked.output,
+    )
+    return [(matrix, all_pairs), (OVERVIEW, overview_options(replace(asked, sampling=second)))]
+
+
 def _overview(asked: OverviewOptions) -> int:
     if asked.version:
         from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
 
         print(f"volley {__version__}")
         return EXIT_GOOD
-    return measure(OVERVIEW, overview_options(asked))
+    return measure(*overview_parts(asked, gpu_count()))
 
 
 PLAIN = Command(
@@ -89,7 +123,8 @@ PLAIN = Command(
     help="""Measure how fast processors and GPUs communicate.
 
     Without a command, volley measures every available transport of this machine in one minute, names the unavailable
-    ones with the reason, and prints a summary. Inside a launcher (mpirun -n 2 volley …) volley runs as the ranks of
+    ones with the reason, and prints a summary. With more than two GPUs, it measures all of them first: from and to the
+    host, and every pair. Inside a launcher (mpirun -n 2 volley …) volley runs as the ranks of
     that job.""",
     options=(OverviewOptions,),
     run=_overview,
@@ -118,7 +153,7 @@ def _command(name: str, benchmarks: Sequence[Benchmark]) -> Command:
         return next((type_ for type_ in types if by_options[type_].suits()), types[-1])
 
     def run(options: Any) -> int:
-        return measure(by_options[type(options)], options)
+        return measure((by_options[type(options)], options))
 
     def joins(options: Any) -> bool:
         plain = not options.job.dry_run and options.job.launcher == "auto"

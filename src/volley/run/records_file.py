@@ -227,6 +227,8 @@ class Writer:
         """A message about the path, if it is not the default."""
         self.trouble: str | None = None if path else note
         """Why records are missing from the file; ``None`` if all are written."""
+        self.launches = 0
+        """How many launches have been written to it."""
         self._descriptor = descriptor
         self._written = 0
 

@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -39,14 +39,83 @@ from volley.run.start import Start, join_launcher, start_alone, start_launcher
 from volley.text import ascii_json, escape_controls
 
 
-def measure(benchmark: Benchmark, options: BenchmarkOptions) -> int:
-    """Run the benchmark, save and show its results, and return the exit code.
+def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
+    """Run benchmarks one after the other, save and show their results together, and return the exit code.
+
+    Args:
+        parts: the benchmarks with their options.  The last part decides about file and format; if an earlier one cannot
+            be prepared, a message says so.
 
     Raises:
-        UserError: if the options are invalid or this machine cannot run the benchmark; then nothing was measured.
+        UserError: if the options are invalid or this machine cannot run the last benchmark; then nothing was measured.
     """
-    session = prepare(benchmark, options)
-    return session.show_only() if options.job.dry_run else session.run()
+    *earlier, last = parts
+    sessions: list[Session] = []
+    problems: list[RunOutcome] = []
+    for part in earlier:
+        try:
+            sessions.append(prepare(*part))
+        except UserError as error:
+            problems.append(RunOutcome(EXIT_GOOD, (f"volley: {error}",)))
+    sessions.append(prepare(*last))
+    if sessions[-1].options.job.dry_run:
+        return worst([session.show_only() for session in sessions])
+    return _run(sessions, problems)
+
+
+def _run(sessions: Sequence[Session], problems: Sequence[RunOutcome]) -> int:
+    """Run all jobs of the sessions, save and show the results; return the exit code."""
+    asked = sessions[-1].options.output
+    benchmark = sessions[-1].benchmark
+    writer = open_writer(asked.output, benchmark.command or benchmark.name)
+    outcomes = list(problems)
+    logs: list[RunLog] = []
+    try:
+        with Stop() as stop:
+            for session in sessions:
+                with Progress(asked.format, session.jobs.count, quiet=asked.quiet) as progress:
+                    session.run(writer, progress, stop)
+                logs += session.logs
+                outcomes += session.outcomes
+                if stop.signal is not None:
+                    outcomes.append(stopped(stop.signal))
+                    break
+    finally:
+        writer.close()
+    try:
+        if any(log.run or log.statuses for log in logs):
+            from volley.report.model import Details  # noqa: PLC0415  start-up: already loaded
+            from volley.run.render import render  # noqa: PLC0415
+
+            render(
+                logs,
+                [session.benchmark for session in sessions],
+                asked.format,
+                sys.stdout,
+                details=Details(asked.full, asked.notes, asked.fit),
+                command=shlex.join(("volley", "show", *([str(asked.output)] if asked.output else []))),
+                quiet=asked.quiet,
+            )
+            sys.stdout.flush()
+    finally:  # also if the report could not be written
+        code = _print_outcomes(outcomes, writer, quiet=asked.quiet)
+    return code
+
+
+def _print_outcomes(outcomes: Sequence[RunOutcome], writer: Writer, *, quiet: bool) -> int:
+    """Print the messages of all outcomes and the path of the records on stderr; return the exit code."""
+    codes = [outcome.code for outcome in outcomes]
+    told = [outcome for outcome in outcomes if outcome.code != EXIT_GOOD or not quiet]
+    lines: list[str | None] = list(dict.fromkeys(line for outcome in told for line in outcome.lines))
+    if writer.trouble:
+        lines.append(f"volley: {writer.trouble}; the results above are not saved")
+        codes.append(EXIT_MACHINE)
+    if not quiet:
+        lines.append(writer.last_line())
+    for line in lines:
+        if line is not None:
+            print(line, file=sys.stderr)
+    return worst(codes)
 
 
 def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
@@ -151,40 +220,7 @@ class Session:
 
     # -------------------------------------------------------------------------------------------- the session
 
-    def run(self) -> int:
-        """Run all jobs, save and show the results; return the exit code."""
-        writer = open_writer(self.options.output.output, self.benchmark.command or self.benchmark.name)
-        try:
-            with (
-                Stop() as stop,
-                Progress(self.options.output.format, self.jobs.count, quiet=self.options.output.quiet) as progress,
-            ):
-                self._launch_all(writer, progress, stop)
-                if stop.signal is not None:
-                    self.outcomes.append(stopped(stop.signal))
-        finally:
-            writer.close()
-        try:
-            if any(log.run or log.statuses for log in self.logs):
-                from volley.report.model import Details  # noqa: PLC0415  start-up: already loaded
-                from volley.run.render import render  # noqa: PLC0415
-
-                asked = self.options.output
-                render(
-                    self.logs,
-                    (self.benchmark,),
-                    asked.format,
-                    sys.stdout,
-                    details=Details(asked.full, asked.notes, asked.fit),
-                    command=shlex.join(("volley", "show", *([str(asked.output)] if asked.output else []))),
-                    quiet=asked.quiet,
-                )
-                sys.stdout.flush()
-        finally:  # also if the report could not be written
-            code = self._print_outcomes(writer)
-        return code
-
-    def _launch_all(self, writer: Writer, progress: Progress, stop: Stop) -> None:
+    def run(self, writer: Writer, progress: Progress, stop: Stop) -> None:
         """Run one job after another until none is left or one ends the session."""
         for note in (writer.note if writer.path else None, self.jobs.note):
             if note:
@@ -227,7 +263,8 @@ class Session:
     def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
         """Run one job; each record goes to the file, to memory and to the progress display as it arrives."""
         start = self.starts[plan.world_size]
-        log = RunLog(file=str(writer.path or ""), number=len(self.logs) + 1)
+        writer.launches += 1
+        log = RunLog(file=str(writer.path or ""), number=writer.launches)
         with EngineProcess(start.tokens, start.environment, stop, own_session=not start.inside_launcher) as process:
             self.logs.append(log)
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
@@ -263,22 +300,6 @@ class Session:
         from volley.machine import nvml  # noqa: PLC0415  start-up: only if GPUs are used
 
         return nvml.read(when, _uuids(run) if run and not self.benchmark.local else None)
-
-    def _print_outcomes(self, writer: Writer) -> int:
-        """Print the messages of all outcomes and the path of the records on stderr; return the exit code."""
-        quiet = self.options.output.quiet
-        codes = [outcome.code for outcome in self.outcomes]
-        told = [outcome for outcome in self.outcomes if outcome.code != EXIT_GOOD or not quiet]
-        lines: list[str | None] = list(dict.fromkeys(line for outcome in told for line in outcome.lines))
-        if writer.trouble:
-            lines.append(f"volley: {writer.trouble}; the results above are not saved")
-            codes.append(EXIT_MACHINE)
-        if not quiet:
-            lines.append(writer.last_line())
-        for line in lines:
-            if line is not None:
-                print(line, file=sys.stderr)
-        return worst(codes)
 
 
 def _load_pages(benchmark: Benchmark) -> None:
