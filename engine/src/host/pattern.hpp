@@ -65,23 +65,31 @@ struct Contents {
 
 // One fill of a send buffer holds several messages: message number m begins behind the first m * message_step_words
 // words. Number 0 is what a batch sends; its last message has a number of its own in each sample, and is what is
-// checked. No byte of a message is equal to the one in its place in another message of the fill: the difference of
-// their words has neither a byte 0x00 nor a byte 0xFF, so that no carry from the byte below makes two bytes equal.
+// checked. The first bytes of the words of two messages of a fill differ, so that no other message passes for the last
+// one, however short it is. And no byte of a message is equal to the one in its place in the message before it, which
+// may stand for the poison: the difference of their words has neither a byte 0x00 nor a byte 0xFF, so that no carry from
+// the byte below makes two bytes equal.
 inline constexpr std::uint64_t message_step_words = 8;
 inline constexpr std::size_t message_step_bytes = message_step_words * sizeof(std::uint64_t);
-inline constexpr std::uint64_t last_messages_per_fill = 16;
+inline constexpr std::uint64_t last_messages_per_fill = 31;
 // Bytes of a fill behind the first message. Arenas have so much room there.
 inline constexpr std::size_t fill_room_bytes = last_messages_per_fill * message_step_bytes;
 
-[[nodiscard]] constexpr bool messages_differ_in_every_byte() {
+[[nodiscard]] constexpr bool messages_differ_in_the_first_byte() {
   for (std::uint64_t apart = 1; apart <= last_messages_per_fill; ++apart) {
-    for (std::uint64_t rest = apart * message_step_words * pattern_step, i = 0; i < 8; ++i, rest >>= 8) {
-      if ((rest & 0xFF) == 0x00 || (rest & 0xFF) == 0xFF) return false;
-    }
+    if ((apart * message_step_words * pattern_step & 0xFF) == 0) return false;
   }
   return true;
 }
-static_assert(messages_differ_in_every_byte());
+static_assert(messages_differ_in_the_first_byte());
+
+[[nodiscard]] constexpr bool neighbours_differ_in_every_byte() {
+  for (std::uint64_t rest = message_step_words * pattern_step, i = 0; i < 8; ++i, rest >>= 8) {
+    if ((rest & 0xFF) == 0x00 || (rest & 0xFF) == 0xFF) return false;
+  }
+  return true;
+}
+static_assert(neighbours_differ_in_every_byte());
 
 // The first wrong byte, and how many are wrong in all.
 struct Mismatch {

@@ -65,10 +65,13 @@ void Sampler::begin(Series& series) {
   series.empty_s = median(empty);
   if (!sampling_.fixed) {
     if (series.fresh) {
-      renew(series, 0);
+      renew(series);
       static_cast<void>(sample(series, 1));
     }
-    if (!known_already(series)) calibrate(series);
+    if (!known_already(series)) {
+      if (!series.fresh) renew(series);
+      calibrate(series);
+    }
   }
   series.elapsed_s += seconds_since(begun);
 }
@@ -161,9 +164,11 @@ void Sampler::visit(Series& series) {
     series.visits.push_back(1);
   } else {
     const int samples = burst(series);
-    const bool settled = lasting(series) && latest_ == &series && series.repetition > 0;
+    const bool filled = latest_ == &series && series.repetition > 0;
     for (int i = 0; i < samples; ++i) {
-      if ((i == 0 && !settled) || series.message == last_messages_per_fill) renew(series, settling(series));
+      const bool fill = (i == 0 && !filled) || series.message == last_messages_per_fill;
+      if (fill) renew(series);
+      if (fill || (i == 0 && !lasting(series))) settle(series, settling(series));
       record(series, sample(series, series.count), series.count);
     }
     series.visits.push_back(static_cast<std::uint64_t>(samples));
@@ -179,7 +184,8 @@ void Sampler::fixed_batch(Series& series) {
     one_buffer_batch(series);
     return;
   }
-  renew(series, sampling_.warmup);
+  renew(series);
+  settle(series, sampling_.warmup);
   record(series, sample(series, sampling_.iterations), sampling_.iterations);
 }
 
@@ -205,22 +211,25 @@ void Sampler::one_buffer_batch(Series& series) {
   if (series.verifier == nullptr) return;
   check_message(series, one.recv, sent);
   series.messages_verified += 1;
-  renew(series, 0);
+  renew(series);
   sample(series, std::min<std::uint64_t>(series.count, 2));
 }
 
-// Fills the send buffer, and exchanges its first message untimed, which brings caches into the state of the steady
-// exchange. Samples do not write the send buffer: their times would be those of a message that left the caches of its
-// writer, as only the first few exchanges of many do.
-void Sampler::renew(Series& series, std::uint64_t untimed) {
+// Fills the send buffer. This happens before calibration, because pages that were never written are one page of zeros,
+// and rarely after it: a message that its sender has just written takes up to a tenth longer for milliseconds, and a
+// plain loop writes its message once.
+void Sampler::renew(Series& series) {
   ++series.repetition;
   series.message = 0;
-  if (series.verifier != nullptr) {
-    series.verifier->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.self()));
-  }
-  if (untimed == 0) return;
+  if (series.verifier == nullptr) return;
+  series.verifier->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.self()));
+}
+
+// Exchanges the first message of the fill untimed, which brings caches into the state of the steady exchange.
+void Sampler::settle(Series& series, std::uint64_t exchanges) {
+  if (exchanges == 0) return;
   control_.ready();
-  timed_batch(series, series.view, untimed);
+  timed_batch(series, series.view, exchanges);
 }
 
 // One sample: poison on the receive side, the timed batch, and the check of its last message, which differs from all

@@ -36,7 +36,8 @@ class Sampler {
   void one_buffer_batch(Series& series);
   void end_round(std::vector<Series>& all, int rounds);
 
-  void renew(Series& series, std::uint64_t untimed);
+  void renew(Series& series);
+  void settle(Series& series, std::uint64_t exchanges);
   double sample(Series& series, std::uint64_t count);
   double timed_batch(Series& series, const View& view, std::uint64_t count);
   double batch(Series& series, const View& view, std::uint64_t count);
