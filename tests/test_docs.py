@@ -84,12 +84,14 @@ def commands() -> Iterator[tuple[str, list[str]]]:
     """Yield every volley command that a page tells its reader to type, with the page's name."""
     for page in PAGES:
         for token in tokens(page):
-            if token.type != "fence" or token.info not in {"console", "sh"}:
-                continue
-            for line in token.content.splitlines():
-                if token.info == "console" and not line.startswith("$ "):
-                    continue  # what it printed
-                words = shlex.split(line.removeprefix("$ ").partition("|")[0], comments=True)
+            lines: list[str] = []
+            if page.name == "cookbook.md" and token.type == "code_inline" and token.content.startswith("volley "):
+                lines = [token.content]
+            elif token.type == "fence" and token.info in {"console", "sh"}:
+                printed = token.info == "console"
+                lines = [line for line in token.content.splitlines() if line.startswith("$ ") or not printed]
+            for line in lines:
+                words = shlex.split(re.split("[|>]", line.removeprefix("$ "))[0], comments=True)
                 if "volley" in words and "…" not in line:
                     yield page.name, words[words.index("volley") + 1 :]
 
