@@ -29,10 +29,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     """What the session was asked to measure, instead of measuring it."""
     calls: Asked = []
 
-    def record(benchmark: Benchmark, options: Any) -> int:
-        if hasattr(options, "sampling"):
-            sampling_part(options.sampling)
-        calls.append((benchmark.name, options))
+    def record(*parts: tuple[Benchmark, Any]) -> int:
+        for benchmark, options in parts:
+            if hasattr(options, "sampling"):
+                sampling_part(options.sampling)
+            calls.append((benchmark.name, options))
         return 0
 
     monkeypatch.setattr(session, "measure", record)

@@ -8,6 +8,7 @@ from typing import TextIO
 from volley.report.model import Cell, Column, Data, Report, Table
 from volley.run import report_parts
 from volley.run.launch_series import LaunchSeries
+from volley.run.records import Transport
 from volley.text import join_words
 
 COLUMNS = ("transport", "available", "mpi", "memory", "summary", "reason")
@@ -21,19 +22,8 @@ def _report(series: LaunchSeries) -> Report:
     transports = list(series.transports.values())
     usable = join_words(each.transport for each in transports if each.available) or "none"
     table = Table(
-        columns=[
-            Column("transport", align="left"),
-            Column("available", align="left"),
-            Column("what moves the bytes", align="left"),
-        ],
-        rows=[
-            [
-                each.transport,
-                Cell(each.available, "" if each.available else "warning"),
-                each.summary + ("" if each.memory == "none" else report_parts.not_mpi(each)),
-            ]
-            for each in transports
-        ],
+        columns=[Column("transport", align="left"), Column("what moves the bytes, or why not", align="left")],
+        rows=[[each.transport, _available(each)] for each in transports],
         legend=[f"available: {usable}"],
     )
     return Report(
@@ -41,12 +31,18 @@ def _report(series: LaunchSeries) -> Report:
         tables=[table],
         notes=[
             *report_parts.incomplete(series),
-            *report_parts.unavailable(series),
             *report_parts.weakly_tested(series, set()),
         ],
         data=Data(COLUMNS, ("transport",), [{name: getattr(each, name) for name in COLUMNS} for each in transports]),
         runs=series.describe_runs(),
     )
+
+
+def _available(transport: Transport) -> Cell:
+    """Say what moves the bytes of a transport or, in the same place, why it is unavailable."""
+    if not transport.available:
+        return Cell(text=f"no: {transport.reason or 'no reason is recorded'}", style="warning")
+    return Cell(text=f"✓  {transport.summary}{'' if transport.memory == 'none' else report_parts.not_mpi(transport)}")
 
 
 FORMATS: dict[str, Callable[[Sequence[LaunchSeries], TextIO], list[str]]] = {}
