@@ -136,7 +136,7 @@ def _table(table: Table) -> dict[str, Any]:
     rows = list(table.rows)
     if len(rows) * len(table.columns) > MOST_CELLS:
         rows = []
-        legend.append(f"{count(len(table.rows), 'row')} are too many for this page: volley show --format csv has them")
+        legend.append(_too_many(len(table.rows)))
     return {
         "title": table.title,
         "groups": groups if any(name for name, _ in groups) else [],
@@ -144,6 +144,10 @@ def _table(table: Table) -> dict[str, Any]:
         "rows": [list(_cells(row, table.columns)) for row in rows],
         "legend": legend,
     }
+
+
+def _too_many(rows: int) -> str:
+    return f"{count(rows, 'row')} are too many for this page: volley show --format csv has them"
 
 
 def _cells(row: Row, columns: Sequence[Column]) -> Iterator[dict[str, str]]:
@@ -154,7 +158,9 @@ def _cells(row: Row, columns: Sequence[Column]) -> Iterator[dict[str, str]]:
 
 
 def _results(data: Data) -> Table:
-    """Return all results with all their columns, as CSV has them."""
+    """Return all results with all their columns, as CSV has them, unless they are too many for a page."""
+    if len(data.rows) * len(data.columns) > MOST_CELLS:
+        return Table([Column(name) for name in data.columns], (), legend=[_too_many(len(data.rows))])
     columns = [Column(name, digits=6, align="left" if _is_text(data, name) else "right") for name in data.columns]
     rows = [[_result(row[name]) for name in data.columns] for row in data.rows]
     return Table(columns, rows)
