@@ -359,6 +359,19 @@ def test_tables_sort_by_number_with_the_keyboard(opened: Any) -> None:
     assert table.locator("th[aria-sort=descending]").count() == 1
 
 
+def test_a_table_sorts_within_its_sections(opened: Any) -> None:
+    page = opened(CURVES)
+    table = page.locator("table").first
+    titles = table.locator(".section").all_inner_texts()
+    assert titles[-1] == "host memory"
+    before = table.locator("tbody").first.locator("tr").all_inner_texts()
+    table.locator("th button").first.click()
+    table.locator("th button").first.click()
+    after = table.locator("tbody").first.locator("tr").all_inner_texts()
+    assert after[0] == before[0] == titles[0]
+    assert after[1:] == sorted(before[1:], reverse=True) != before[1:]
+
+
 def test_the_page_is_dark_where_that_is_preferred(opened: Any) -> None:
     colours = [
         opened(RANKS, scheme=scheme).evaluate(
