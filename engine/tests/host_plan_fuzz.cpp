@@ -14,7 +14,8 @@
 #include "transport/registry.hpp"
 
 namespace volley {
-BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_gpu_matrix, make_jacobi, make_probe, make_self_send;
+BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_gpu_matrix, make_jacobi, make_collective, make_probe,
+    make_self_send;
 }  // namespace volley
 
 using namespace volley;
@@ -25,7 +26,7 @@ constexpr std::array benchmarks{
     BenchmarkEntry{"pingpong", make_pingpong},       BenchmarkEntry{"stream", make_stream},
     BenchmarkEntry{"rank_matrix", make_rank_matrix}, BenchmarkEntry{"gpu_matrix", make_gpu_matrix},
     BenchmarkEntry{"jacobi", make_jacobi},           BenchmarkEntry{"probe", make_probe},
-    BenchmarkEntry{"self_send", make_self_send},
+    BenchmarkEntry{"collective", make_collective},   BenchmarkEntry{"self_send", make_self_send},
 };
 
 using Dice = std::mt19937;

@@ -24,17 +24,18 @@ std::string own_reason(const Context& context, const RankGroup& pair, const Plan
 
 }  // namespace
 
-TransportSet::TransportSet(const Context& context, const RankGroup& pair, const Plan& plan)
-    : context_(context), pair_(pair) {
+TransportSet::TransportSet(const Context& context, const RankGroup& group, const Plan& plan,
+                           std::span<const TransportEntry> entries)
+    : context_(context), group_(group) {
   for (const auto& name : plan.transports) {
-    const TransportEntry* entry = find_transport(name);
+    const TransportEntry* entry = find_transport(entries, name);
     auto transport = entry->make();
-    const std::string reason = agreed_reason(pair, own_reason(context, pair, plan, *entry, *transport));
+    const std::string reason = agreed_reason(group, own_reason(context, group, plan, *entry, *transport));
     candidates_.push_back({.entry = entry, .transport = std::move(transport), .reason = reason});
     Arena& arena = arenas_[entry->memory];
     if (!reason.empty() || arena.memory) continue;  // an arena is made for the first transport that can use it
     arena.memory = make_memory(entry->memory);
-    arena.share_bytes = memory_share(context, entry->memory, arena.memory.get(), pair.control.get());
+    arena.share_bytes = memory_share(context, entry->memory, arena.memory.get(), group.control.get());
   }
 }
 
@@ -67,7 +68,7 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
     }
     std::string problem;
     try {
-      agreed_step(pair_, [&] { arena.buffers = arena.memory->reserve(capacity); });
+      agreed_step(group_, [&] { arena.buffers = arena.memory->reserve(capacity); });
       arena.capacity = capacity;
     } catch (const std::runtime_error& failure) {
       problem = std::string("buffers for its messages cannot be allocated: ") + failure.what();
@@ -85,11 +86,11 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
 void TransportSet::open(Candidate& candidate, std::uint64_t capacity) {
   std::string problem;
   try {
-    candidate.transport->open(context_, pair_, arenas_.at(candidate.entry->memory).buffers, capacity);
+    candidate.transport->open(context_, group_, arenas_.at(candidate.entry->memory).buffers, capacity);
   } catch (const std::exception& failure) {
     problem = std::string("could not be opened: ") + failure.what();
   }
-  candidate.reason = agreed_reason(pair_, problem);
+  candidate.reason = agreed_reason(group_, problem);
   candidate.open = candidate.reason.empty();
   candidate.fresh = true;
   if (candidate.open) return;
@@ -102,7 +103,7 @@ void TransportSet::close() {
     if (candidate.open) candidate.transport->close();
     candidate.open = false;
   }
-  VOLLEY_MPI(MPI_Barrier(pair_.control.get()));
+  VOLLEY_MPI(MPI_Barrier(group_.control.get()));
   for (auto& [kind, arena] : arenas_) {
     if (arena.memory) arena.memory->release();
   }

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,17 +29,22 @@ struct Candidate {
 // What one kind of memory can hold, and the buffers in it.
 struct Arena {
   std::unique_ptr<Memory> memory;  // null for MemoryKind::none
-  std::uint64_t share_bytes = 0;   // what each rank may take of it, agreed by both
+  std::uint64_t share_bytes = 0;   // what each rank may take of it, agreed by all
   Buffers buffers;
   std::size_t capacity = 0;  // of each buffer
 };
 
 class TransportSet {
  public:
-  // Asks every transport of the plan on both ranks whether it can be used. Collective over the pair.
-  TransportSet(const Context& context, const RankGroup& pair, const Plan& plan);
+  // Asks every transport of the plan on all ranks of the group whether it can be used; `entries` has them all.
+  // Collective over the group.
+  TransportSet(const Context& context, const RankGroup& group, const Plan& plan,
+               std::span<const TransportEntry> entries = registry());
 
   [[nodiscard]] std::vector<Candidate>& candidates() { return candidates_; }
+
+  // What holds the buffers of a transport that is available.
+  [[nodiscard]] Memory& memory(const Candidate& candidate) const { return *arenas_.at(candidate.entry->memory).memory; }
 
   // Why a message of `bytes` cannot be had in this transport's memory; empty when it can.
   [[nodiscard]] std::string too_large(const Candidate& candidate, std::uint64_t bytes) const;
@@ -47,9 +53,9 @@ class TransportSet {
   [[nodiscard]] Series series(const Candidate& candidate, std::uint64_t bytes, bool verify) const;
 
   // Buffers for messages of up to the largest of `sizes` that fits, and every available transport opened on them. One
-  // that cannot be opened on one of the ranks is unavailable from then on. Collective over the pair.
+  // that cannot be opened on one of the ranks is unavailable from then on. Collective over the group.
   void open(const std::vector<std::uint64_t>& sizes);
-  // Closes every transport, then gives the buffers back: mappings go before what they map. Collective over the pair.
+  // Closes every transport, then gives the buffers back: mappings go before what they map. Collective over the group.
   void close();
 
   // Writes a record for each transport.
@@ -59,7 +65,7 @@ class TransportSet {
   void open(Candidate& candidate, std::uint64_t capacity);
 
   const Context& context_;
-  const RankGroup& pair_;
+  const RankGroup& group_;
   std::vector<Candidate> candidates_;
   std::map<MemoryKind, Arena> arenas_;
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "group/context.hpp"
-#include "measure/pair_control.hpp"
+#include "measure/control.hpp"
 
 namespace volley {
 

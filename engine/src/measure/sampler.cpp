@@ -58,7 +58,7 @@ void Sampler::begin(Series& series) {
   watch(series);
   series.driver->prepare(series.view);
   if (series.writer != nullptr) {
-    series.writer->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.self()));
+    series.writer->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.sends()));
   }
   std::vector<double> empty;
   for (int i = 0; i < workload_.limits.empty_samples; ++i) empty.push_back(batch(series, series.view, 0));
@@ -150,9 +150,8 @@ std::uint64_t Sampler::settling(const Series& series) const {
 
 // Tells the watchdog which series is measured from now on.
 void Sampler::watch(const Series& series) {
-  watchdog_.enter("transport " + series.name + ", pair " + std::to_string(control_.ids()[0]) + "-" +
-                  std::to_string(control_.ids()[1]) + ", " + std::to_string(series.view.bytes) + " B, " +
-                  workload_.name);
+  watchdog_.enter("transport " + series.name + ", " + control_.name() + ", " + std::to_string(series.view.bytes) +
+                  " B, " + workload_.name);
 }
 
 void Sampler::visit(Series& series) {
@@ -222,7 +221,7 @@ void Sampler::renew(Series& series) {
   ++series.repetition;
   series.message = 0;
   if (series.verifier == nullptr) return;
-  series.verifier->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.self()));
+  series.verifier->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.sends()));
 }
 
 // Exchanges the first message of the fill untimed, which brings caches into the state of the steady exchange.
@@ -256,9 +255,12 @@ double Sampler::batch(Series& series, const View& view, std::uint64_t count) {
   watchdog_.progress(10 * series.count_s * static_cast<double>(count));
   latest_ = &series;
   series.driver->arm(view, count);
-  const double elapsed_s = timed([&](std::uint64_t n) { workload_.run(*series.driver, view, n); }, count);
+  const Span mine = timed_span([&](std::uint64_t n) { workload_.run(*series.driver, view, n); }, count);
   series.driver->disarm();
-  return elapsed_s;
+  if (count == 0) return seconds_of(mine);  // the clock alone; the ends do not meet
+  const Elapsed all = control_.elapsed(mine);
+  entry_skew_s_ = all.entry_skew_s;
+  return all.seconds;
 }
 
 // A batch of which nothing is known yet. Its first exchange is timed alone, so that the watchdog knows how long the
@@ -276,6 +278,7 @@ double Sampler::first_batch(Series& series, const View& view, std::uint64_t coun
 
 void Sampler::record(Series& series, double elapsed_s, std::uint64_t count) {
   const double value = elapsed_s / static_cast<double>(count) / workload_.divisor;
+  if (control_.leads() && entry_skew_s_) series.entry_skew_s.push_back(*entry_skew_s_);
   if (control_.leads()) series.rank0_samples.push_back(value);
   else if (workload_.second_times) series.rank1_samples.push_back(value);
   series.messages_timed += count * (workload_.messages[0] + workload_.messages[1]);
@@ -286,7 +289,7 @@ std::uint64_t Sampler::seed(const Series& series, int direction) const {
 }
 
 Contents Sampler::expected(const Series& series) const {
-  return {seed(series, control_.peer()), series.message * message_step_words};
+  return {seed(series, control_.receives()), series.message * message_step_words};
 }
 
 void Sampler::write_poison(Series& series, const View& view) {
@@ -317,7 +320,7 @@ void Sampler::check_every_message(Series& series) {
     messages = std::min(left, places);
     check_batch(series, view, messages);
   }
-  collect_from_second(series);
+  collect(series);
   if (series.mismatch) series.ended_by = EndedBy::failure;
   series.elapsed_s += seconds_since(begun);
 }
@@ -332,7 +335,7 @@ void Sampler::check_batch(Series& series, const View& view, std::uint64_t messag
     }
   };
   each([&](const View& message) {
-    series.verifier->fill(message.send, message.bytes, seed(series, control_.self()));
+    series.verifier->fill(message.send, message.bytes, seed(series, control_.sends()));
     write_poison(series, message);
   });
   control_.ready();
@@ -345,33 +348,30 @@ void Sampler::check_batch(Series& series, const View& view, std::uint64_t messag
 void Sampler::check_message(Series& series, const std::byte* message, const Contents& expected) {
   auto found = series.verifier->check(message, series.view.bytes, expected);
   if (!found || series.mismatch) return;
-  found->rank = control_.ids()[static_cast<std::size_t>(control_.self())];
+  found->rank = control_.id();
   series.mismatch = found;
 }
 
-// At the end of a round: the second rank reports to the first, which decides which points end and sends the decision.
+// At the end of a round: all ends report to the first, which decides which points end and sends the decision.
 void Sampler::end_round(std::vector<Series>& all, int rounds) {
   for (auto& series : all) {
     if (!series.open()) continue;
     watchdog_.progress();
-    collect_from_second(series);
+    collect(series);
     series.count_s = control_.shared(control_.leads() ? shortest_count_s(series) : 0.0);
     series.ended_by = control_.shared(control_.leads() ? judged(series, rounds) : EndedBy::open);
   }
 }
 
-void Sampler::collect_from_second(Series& series) {
-  struct SecondFindings {
-    std::uint64_t samples;
-    bool wrong;
-    Mismatch mismatch;
-  } found{series.rank1_samples.size(), series.mismatch.has_value(), series.mismatch.value_or(Mismatch{})};
-  found = control_.shared(found, 1);
-  if (found.wrong && !series.mismatch) series.mismatch = found.mismatch;
-  if (control_.leads()) series.rank1_samples.resize(found.samples);
+void Sampler::collect(Series& series) {
+  const int wrong = control_.first_of(series.mismatch.has_value());
+  if (wrong >= 0) series.mismatch = control_.shared(series.mismatch.value_or(Mismatch{}), wrong);
+  if (!workload_.second_times) return;
+  const std::uint64_t samples = control_.shared(series.rank1_samples.size(), 1);
+  if (control_.leads()) series.rank1_samples.resize(samples);
   control_.share(series.rank1_samples.data() + series.rank1_samples_sent,
-                 (found.samples - series.rank1_samples_sent) * sizeof(double), 1);
-  series.rank1_samples_sent = found.samples;
+                 (samples - series.rank1_samples_sent) * sizeof(double), 1);
+  series.rank1_samples_sent = samples;
 }
 
 // Where calibration was interrupted, the samples show that the exchange is shorter.

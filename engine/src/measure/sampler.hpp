@@ -2,10 +2,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "measure/pair_control.hpp"
+#include "measure/control.hpp"
 #include "measure/series.hpp"
 #include "measure/watchdog.hpp"
 #include "measure/workload.hpp"
@@ -18,11 +19,11 @@ namespace volley {
 
 class Sampler {
  public:
-  Sampler(PairControl& control, const Sampling& sampling, const Workload& workload, Watchdog& watchdog)
+  Sampler(Control& control, const Sampling& sampling, const Workload& workload, Watchdog& watchdog)
       : control_(control), sampling_(sampling), workload_(workload), watchdog_(watchdog) {}
 
-  // Measures every open series, all of the same message size, interleaved. Collective over the pair; results of both
-  // ranks are complete on the first.
+  // Measures every open series, all of the same message size, interleaved. Collective over the ends; their
+  // results are complete on the first.
   void measure(std::vector<Series>& all);
 
  private:
@@ -50,9 +51,9 @@ class Sampler {
   void check_batch(Series& series, const View& view, std::uint64_t messages);
   void check_message(Series& series, const std::byte* message, const Contents& expected);
   [[nodiscard]] Contents expected(const Series& series) const;
-  [[nodiscard]] bool receives() const { return workload_.messages[static_cast<std::size_t>(control_.peer())] > 0; }
+  [[nodiscard]] bool receives() const { return workload_.messages[static_cast<std::size_t>(control_.receives())] > 0; }
 
-  void collect_from_second(Series& series);
+  void collect(Series& series);
   [[nodiscard]] double shortest_count_s(const Series& series) const;
   [[nodiscard]] EndedBy judged(Series& series, int rounds) const;
   [[nodiscard]] std::uint64_t seed(const Series& series, int direction) const;
@@ -60,12 +61,13 @@ class Sampler {
   [[nodiscard]] std::uint64_t settling(const Series& series) const;
   [[nodiscard]] int burst(const Series& series) const;
 
-  PairControl& control_;
+  Control& control_;
   const Sampling& sampling_;
   const Workload& workload_;
   Watchdog& watchdog_;
 
-  const Series* latest_ = nullptr;  // whose message was exchanged last
+  std::optional<double> entry_skew_s_;  // of the latest batch
+  const Series* latest_ = nullptr;      // whose message was exchanged last
 
   // The results of the previous message size of a series.
   struct Calibration {

@@ -27,6 +27,8 @@ struct Series {
   std::string skipped;                // why, when it was
   std::vector<double> rank0_samples;  // timed by the first rank
   std::vector<double> rank1_samples;  // timed by the second rank, where it times
+  std::vector<double>
+      entry_skew_s;  // of each sample: from the first end's entry to the last one's, where they are asked
   std::vector<std::uint64_t> visits;  // samples of each visit, in order
   std::vector<double> work_s;         // the fixed piece of work at the start of each visit, on the first rank
   std::uint64_t count = 0;            // of every sample

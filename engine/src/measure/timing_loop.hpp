@@ -1,18 +1,27 @@
-// THE timing loop. Everything that volley times goes through `timed`.
+// THE timing loop. Everything that volley times goes through `timed_span`.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "base/clock.hpp"
 
 namespace volley {
 
-// Seconds that `body(count)` takes: one clock pair around `count` exchanges back to back, nothing else.
+// Two clock readings.
+struct Span {
+  Clock::time_point begin;
+  Clock::time_point end;
+};
+
+[[nodiscard]] inline double seconds_of(const Span& span) { return seconds_between(span.begin, span.end); }
+
+// When `body(count)` began and ended: one clock pair around `count` exchanges back to back, nothing else.
 //
 // The empty asm statements are a barrier for the optimiser only: no work of the body may move across a clock
 // reading, and a body that does nothing (count = 0) is still called. `body` returns when its data is usable.
 template <class Body>
-[[nodiscard]] double timed(Body&& body, std::uint64_t count) {
+[[nodiscard]] Span timed_span(Body&& body, std::uint64_t count) {
   asm volatile("" ::: "memory");
   const auto begin = Clock::now();
   asm volatile("" ::: "memory");
@@ -20,7 +29,13 @@ template <class Body>
   asm volatile("" ::: "memory");
   const auto end = Clock::now();
   asm volatile("" ::: "memory");
-  return seconds_between(begin, end);
+  return {begin, end};
+}
+
+// The same in seconds.
+template <class Body>
+[[nodiscard]] double timed(Body&& body, std::uint64_t count) {
+  return seconds_of(timed_span(std::forward<Body>(body), count));
 }
 
 }  // namespace volley

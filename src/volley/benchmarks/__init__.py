@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from volley.benchmarks import gpu_matrix, jacobi, pingpong, probe, rank_matrix, stream
+from volley.benchmarks import collective, gpu_matrix, jacobi, pingpong, probe, rank_matrix, stream
 from volley.benchmarks.shared.points.options import PointOptions
 from volley.errors import EXIT_GOOD, UserError
 from volley.machine.nvidia_driver import gpu_count
@@ -23,6 +23,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     gpu_matrix.BENCHMARK,
     rank_matrix.BENCHMARK,
     jacobi.BENCHMARK,
+    collective.BENCHMARK,
     probe.BENCHMARK,
 )
 """In the order of ``volley --help``.  If several share a command and nothing decides, the last one is used."""

@@ -9,15 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
-from volley.benchmarks.shared.matrix.case import MatrixCase
-from volley.benchmarks.shared.matrix.comparable_pairs import (
-    FLAG_FROM,
-    Pair,
-    PairRatio,
-    compare,
-    matrix_of,
-    suspects,
-)
+from volley.benchmarks.shared.matrix.case import MatrixCase, times_of
+from volley.benchmarks.shared.matrix.comparable_pairs import FLAG_FROM, Pair, PairRatio, compare, suspects
 from volley.machine.line_rate import LineRate, Route, between
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, same_request, series_of
@@ -134,22 +127,22 @@ def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequen
             if rate := _line_rate(row, cell, logs):
                 line_rates[pair] = rate
     kinds = {pair: _kind(pair, cell, line_rates.get(pair)) for pair, cell in cells.items()}
-    times_s, ends = matrix_of({pair: cell.median_s for pair, cell in cells.items() if cell.median_s}, kinds)
-    comparison, first = compare(times_s, ends), rows[0]
-    good = [cell for cell in cells.values() if cell.status == "ok"]
+    ratios = compare(times_of(cells), kinds)
+    first = rows[0]
+    present = tuple(sorted({end for pair in cells for end in pair if end != HOST}))
     return GpuMatrixCase(
         name=first.title,
         row=first,
-        kinds=ends,
+        firsts=present if first.ends == "gpus" else (HOST,),
+        seconds=present,
         direction=first.direction,
         moved_bytes=first.moved_bytes,
         shows_rate=first.metric == "bandwidth",
-        verified=bool(good) and all(cell.messages_verified > 0 for cell in good),
-        times_s=times_s,
-        cells={pair: cells[pair] for pair in sorted(cells)},
+        cells=cells,
+        kinds=kinds,
         line_rates=line_rates,
-        comparison=comparison,
-        suspects=tuple(each for each in suspects(comparison, comparison) if _is_slow(each, cells[each.pair])),
+        ratios=ratios,
+        suspects=tuple(each for each in suspects(ratios, ratios) if _is_slow(each, cells[each.pair])),
     )
 
 

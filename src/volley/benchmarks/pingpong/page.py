@@ -8,23 +8,18 @@ from dataclasses import replace
 from volley.benchmarks.pingpong.olcf import render_olcf
 from volley.benchmarks.shared.points.page import (
     BANDWIDTH,
+    LATENCY,
     PLUS_MINUS,
     SAMPLES,
     VERIFIED,
     PageSpec,
     PointColumn,
     report,
+    tail,
 )
 from volley.benchmarks.shared.points.results import PointResult, PointSeries
-from volley.report.cells import scaled
 from volley.report.model import Report
 from volley.run.plan import Plan
-
-LATENCY = PointColumn("latency", "µs", lambda point: point.latency.median * 1e6 if point.latency else None)
-
-
-def _tail(name: str) -> PointColumn:
-    return PointColumn(name, "µs", lambda point: scaled(point.tail_s.get(name), 1e6))
 
 
 def _with_tail(plan: Plan | None) -> bool:
@@ -32,13 +27,13 @@ def _with_tail(plan: Plan | None) -> bool:
 
 
 def _alone(_point: PointResult, plan: Plan | None) -> Sequence[PointColumn]:
-    tails = [_tail(name) for name in ("p90", "p99", "p99.9", "max")]
+    tails = [tail(name) for name in ("p90", "p99", "p99.9", "max")]
     return [LATENCY, PLUS_MINUS, *(tails if _with_tail(plan) else [BANDWIDTH]), SAMPLES, VERIFIED]
 
 
 def _side_by_side(_point: PointResult, plan: Plan | None) -> Sequence[PointColumn]:
     if _with_tail(plan):
-        return [replace(LATENCY, title="median"), _tail("p99"), _tail("max")]
+        return [replace(LATENCY, title="median"), tail("p99"), tail("max")]
     return [replace(LATENCY, title=""), PLUS_MINUS, replace(BANDWIDTH, title="")]
 
 

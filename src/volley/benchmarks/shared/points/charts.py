@@ -34,8 +34,12 @@ def charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: st
         caption += "; vertical lines: UCX uses another protocol from this size on"
     if all(point.latency for point in sent):
         marks = [_latency(point) for point in sent]
-        yield Chart("curves", "Latency", _SIZE, Axis("half round trip", "µs", log=True), marks, None, changes, caption)
+        operation = sent[0].operation
+        title = f"Latency of {operation}" if operation else "Latency"
+        axis = Axis(operation or "half round trip", "µs", log=True)
+        yield Chart("curves", title, _SIZE, axis, marks, None, changes, caption)
     both = "Bandwidth of both directions together" if sent[0].direction == "bi" else "Bandwidth"
+    both = f"Bus bandwidth of {sent[0].operation}" if sent[0].operation else both
     rates = {
         point.line_rate_Bps / 1e9: f"line rate of {point.line_rate.over}"
         for point in sent

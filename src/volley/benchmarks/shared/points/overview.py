@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from volley.benchmarks.shared.points.results import PointResult, PointSeries, by_transport, labels, one_launch, tables
+from volley.benchmarks.shared.points.results import (
+    PointResult,
+    PointSeries,
+    by_name,
+    by_transport,
+    labels,
+    one_launch,
+    tables,
+)
 from volley.references import share_of_equal
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.benchmark import Observable
@@ -45,13 +53,12 @@ def overview(result: PointSeries, slow: Sequence[str]) -> Overview | None:
         slow: sentences about messages that take longer than they need to.
     """
     compared = tables(point for point in result.points if point.time)
-    if len(compared) != 1:
+    points = [point for table in compared for point in table]
+    operations = len({point.operation for point in points})
+    if not points or len(compared) != operations:  # these points are not comparable
         return None
-    points = compared[0]
-    if (
-        len(by_transport(point for point in points if point.rate)) < 2
-        or len({point.size_bytes for point in points}) < FEWEST_SIZES
-    ):
+    rows = len(by_name(point for point in points if point.rate))
+    if rows < 2 or (operations == 1 and len({point.size_bytes for point in points}) < FEWEST_SIZES):
         return None
     return Overview(_line(result, points), list(_findings(result, points, slow)), _table(result, points))
 
@@ -75,6 +82,12 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
             parts.append(f"{close} within ±{aim * 100:g} % (95 % CI over {launches} launches)")
         else:
             parts.append(f"{launches} launches, too few for a CI")
+    # An operation without data, a barrier, has no row in the table.
+    parts += [
+        f"{point.name} {format_sig(point.time.median * 1e6, 3)} µs"
+        for point in points
+        if point.operation and point.time and not point.rate
+    ]
     return "; ".join(parts)
 
 
@@ -88,14 +101,10 @@ def _launches(points: Sequence[PointResult]) -> int:
 def _findings(result: PointSeries, points: Sequence[PointResult], slow: Sequence[str]) -> Iterator[Conclusion]:
     command = points[0].benchmark
     failed = [point for point in result.points if point.status == "failed"]
-    for transport, those in list(by_transport(failed).items())[:1]:
+    for name, those in list(by_name(failed).items())[:1]:
         others = len(failed) - len(those)
-        more = f", and {count(others, 'point')} of other transports" if others else ""
-        yield Conclusion(
-            "BROKEN",
-            f"{transport} failed at {count(len(those), 'size')}{more}",
-            f"volley {command} -t {transport} -s {_typed(those[0])}",
-        )
+        more = f", and {count(others, 'point')} of others" if others else ""
+        yield Conclusion("BROKEN", f"{name} failed at {count(len(those), 'size')}{more}", _again(those[0]))
     yield from _shares(result, points)
     for sentence in slow[:1]:
         text, _, advice = sentence.partition("; ")
@@ -147,15 +156,23 @@ def _noise(points: Sequence[PointResult]) -> Iterator[Conclusion]:
     if not noisy:
         return
     worst = max(noisy, key=_half_width)
-    names = join_words(by_transport(noisy))
+    names = join_words(by_name(noisy))
     worst_width = f"{'' if one_launch(noisy) else '±'}{_half_width(worst):.0%}".replace("%", " %")
     yield Conclusion(
         "NOISY",
         f"{count(len(noisy), 'point')} of {names} vary by more than was asked for, up to {worst_width} "
-        f"({worst.transport} at {format_size(worst.size_bytes)})",
-        f"volley {points[0].benchmark} -t {worst.transport} -s {_typed(worst)} --launches "
-        f"{max(FIRST_LOOK, 2 * _launches(noisy))}",
+        f"({worst.name} at {format_size(worst.size_bytes)})",
+        f"{_again(worst)} --launches {max(FIRST_LOOK, 2 * _launches(noisy))}",
     )
+
+
+def _again(point: PointResult) -> str:
+    """Return the command that measures this point again."""
+    words = ["volley", point.benchmark]
+    if point.operation:
+        words += ["-n", str(len(point.ranks)), "--operation", point.operation]
+    words += ["-t", point.transport]
+    return " ".join([*words, "-s", _typed(point)] if point.size_bytes else words)
 
 
 def _typed(point: PointResult) -> str:
@@ -175,7 +192,7 @@ def _rate(point: PointResult) -> float:
 
 
 def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
-    sizes = sorted({point.size_bytes for point in points})
+    sizes = sorted({point.size_bytes for point in points if point.rate})
     timed = [sizes[0], *_nearest(sizes, LATENCIES)] if points[0].latency else []
     rated = [*_nearest(sizes, BANDWIDTHS[1:] if timed else BANDWIDTHS), sizes[-1]]
     timed, rated = list(dict.fromkeys(timed)), list(dict.fromkeys(rated))
@@ -184,16 +201,16 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     home = result.transports[over].memory if over in result.transports else None
     columns = [
         Column("transport", align="left"),
-        *(Column(format_size(size), group="latency, µs") for size in timed),
-        *(Column(format_size(size), group="bandwidth, GB/s") for size in rated),
+        *(Column(format_size(size), group=f"{'time' if points[0].operation else 'latency'}, µs") for size in timed),
+        *(Column(format_size(size), group=f"{'bus ' * bool(points[0].operation)}bandwidth, GB/s") for size in rated),
         Column("GB/s", group="peak"),
         Column("line", group="peak"),
         *(Column(format_size(size), group="speed-up") for size in compared),
     ]
     rows: list[list[Cell]] = []
     sections: dict[int, str] = {}
-    for path, transports in _paths(result, points).items():
-        sections[len(rows)] = path
+    for section, transports in (_operations(points) or _paths(result, points)).items():
+        sections[len(rows)] = section
         for name, those in transports.items():
             memory = result.transports[name].memory if name in result.transports else None
             here = {point.size_bytes: point for point in those}
@@ -215,6 +232,15 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
 def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
     """Return the measured sizes that are closest to the wanted ones on a logarithmic scale, each once."""
     return list(dict.fromkeys(min(sizes, key=lambda size: abs(math.log(size / each))) for each in wanted))
+
+
+def _operations(points: Sequence[PointResult]) -> dict[str, dict[str, list[PointResult]]]:
+    """Group the transports of collectives by operation; nothing where messages are between two ranks."""
+    found: dict[str, list[PointResult]] = {}
+    for point in points:
+        if point.operation and point.rate:
+            found.setdefault(point.operation, []).append(point)
+    return {operation: by_transport(those) for operation, those in found.items()}
 
 
 def _paths(result: PointSeries, points: Sequence[PointResult]) -> dict[str, dict[str, list[PointResult]]]:
@@ -260,7 +286,7 @@ def _legend(points: Sequence[PointResult]) -> Iterator[str]:
     if unsure:
         sign = "" if one_launch(points) else "±"
         named = [
-            f"{point.transport} {format_size(point.size_bytes)} {sign}{_half_width(point) * 100:.0f} %"
+            f"{point.name} {format_size(point.size_bytes)} {sign}{_half_width(point) * 100:.0f} %"
             for point in unsure[:MOST_UNCERTAIN]
         ]
         rest = f" and {len(unsure) - MOST_UNCERTAIN} more" if len(unsure) > MOST_UNCERTAIN else ""

@@ -45,6 +45,11 @@ class PointColumn:
     value: Callable[[PointResult], Cell | float | int | bool | None]
 
 
+def tail(name: str) -> PointColumn:
+    """Return the column of a percentile of all samples, or of their ``max``."""
+    return PointColumn(name, "µs", lambda point: scaled(point.tail_s.get(name), 1e6))
+
+
 @dataclass(frozen=True)
 class PageSpec:
     """The differences between the reports of two benchmarks of points."""
@@ -52,7 +57,7 @@ class PageSpec:
     command: str
     """The name of the command."""
     ucx_operation: str
-    """The name of the benchmark's MPI calls in UCX's tables."""
+    """The name of the benchmark's MPI calls in UCX's tables; empty if there is none."""
     alone: Callable[[PointResult, Plan | None], Sequence[PointColumn]]
     """The columns if the table has one transport."""
     side_by_side: Callable[[PointResult, Plan | None], Sequence[PointColumn]]
@@ -63,13 +68,14 @@ class PageSpec:
 
 def _verified(point: PointResult) -> Cell | bool | None:
     """Return true for verified data, ``None`` if the transport sends nothing."""
-    return None if point.rate is None else point.verified
+    return None if point.rate is None and point.operation is None else point.verified
 
 
 PLUS_MINUS = PointColumn("", "± %", lambda point: plus_minus(point.time))
 SPREAD = PointColumn("spread", "%", lambda point: spread(point.time))
 """Takes the place of ± where there is one launch: what another launch would find is not known."""
 BANDWIDTH = PointColumn("bandwidth", "GB/s", lambda point: scaled(point.bandwidth_Bps, 1e-9))
+LATENCY = PointColumn("latency", "µs", lambda point: point.latency.median * 1e6 if point.latency else None)
 SAMPLES = PointColumn("samples", "", lambda point: point.samples)
 VERIFIED = PointColumn("verified", "", _verified)
 
@@ -120,11 +126,12 @@ def _points(points: list[PointResult], result: PointSeries, spec: PageSpec) -> T
             row += [_cell(here.get(size), column, first=column is columns[0]) for column in columns]
     titles = ["" if alone else name + not_mpi(result.transports.get(name)) for name in names]
     shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
-    return Table([Column("size"), *shown], rows, legend=_legend(points, plan, columns, spec, alone=alone))
+    legend = _legend(points, plan, columns, spec, alone=alone)
+    return Table([Column("size"), *shown], rows, title=points[0].operation or "", legend=legend)
 
 
 def _size(size_bytes: int) -> Cell:
-    return Cell(size_bytes, text=format_size(size_bytes))
+    return Cell(size_bytes, text=format_size(size_bytes) if size_bytes else "–")
 
 
 def _cell(point: PointResult | None, column: PointColumn, *, first: bool) -> Cell:
@@ -192,7 +199,7 @@ def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Ta
         legend.append("~: the difference is not significant")
     if any(_mark(name, result) for name in names):
         legend.append(f"{NOT_MPI} not MPI")
-    yield Table([Column("size"), *columns], rows, legend=["; ".join(legend)])
+    yield Table([Column("size"), *columns], rows, title=points[0].operation or "", legend=["; ".join(legend)])
 
 
 def _factor(speedup: Speedup | None) -> Cell:
@@ -229,7 +236,7 @@ def _lines(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table
     if any(marks):
         legend.append(f"{NOT_MPI} not MPI")
     rows = [_line(curve, mark) for curve, mark in zip(found, marks, strict=True)]
-    yield Table(columns, rows, legend=["; ".join(legend)], model=True)
+    yield Table(columns, rows, title=points[0].operation or "", legend=["; ".join(legend)], model=True)
 
 
 def _line(curve: TransportCurve, mark: str) -> Row:
@@ -306,7 +313,7 @@ def _row(point: PointResult) -> dict[str, Any]:
 
 def _identity(point: PointResult) -> dict[str, Any]:
     """Return the common fields of the points of one table."""
-    return {name: getattr(point, name) for name in ("benchmark", "ranks", "direction", "window")}
+    return {name: getattr(point, name) for name in ("benchmark", "operation", "ranks", "direction", "window")}
 
 
 def _curves(points: Sequence[PointResult]) -> Iterator[dict[str, Any]]:

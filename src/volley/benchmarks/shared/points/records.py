@@ -24,14 +24,14 @@ Direction = Literal["uni", "bi"]
 
 
 class PointRecord(Frozen, frozen=True, kw_only=True):
-    """A message size on one transport between two ranks."""
+    """A message size on one transport between two ranks, or among all ranks of a collective."""
 
     version: Version = RECORD_VERSION
     transport: str
     ranks: Annotated[
-        list[NonNegative], Meta(min_length=2, max_length=2, description="world ranks of the pair: first, second.")
+        list[NonNegative], Meta(min_length=2, description="world ranks that take part; of a pair first and second.")
     ]
-    size_bytes: Positive
+    size_bytes: NonNegative
     status: Annotated[
         Status, Meta(description="`failed`: a checked message was wrong; `skipped`: not measured; see `reason`.")
     ]
@@ -82,3 +82,14 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
     def flow(self) -> tuple[Direction | None, int | None]:
         """The direction and the window; ``None`` if the benchmark has none."""
         return None, None
+
+    @property
+    def collective(self) -> str | None:
+        """The collective operation; ``None``: messages between two ranks."""
+        return None
+
+    @property
+    def moved_bytes(self) -> float:
+        """The bytes that the bandwidth counts in each of ``times_s``."""
+        _, window = self.flow
+        return self.size_bytes * (window or 1) * (1 if self.each_way_s is None else 2)

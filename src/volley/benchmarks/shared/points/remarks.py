@@ -9,6 +9,7 @@ from volley.benchmarks.shared.points.results import (
     PointResult,
     PointSeries,
     Remark,
+    by_name,
     by_transport,
     curves,
     one_launch,
@@ -90,19 +91,19 @@ def failure(point: PointResult) -> str:
 
 def place(point: PointResult) -> str:
     """Name a point: ``host at 64 KiB``."""
-    return f"{point.transport} at {format_size(point.size_bytes)}"
+    return f"{point.name} at {format_size(point.size_bytes)}" if point.size_bytes else point.name
 
 
 def _skipped(points: Sequence[PointResult]) -> Iterator[str]:
-    for transport, those in by_transport(point for point in points if point.status == "skipped").items():
+    for name, those in by_name(point for point in points if point.status == "skipped").items():
         reasons: dict[str, list[int]] = {}
         for point in those:
             reasons.setdefault(point.reason or "no reason is recorded", []).append(point.size_bytes)
         for reason, sizes in list(reasons.items())[:_MOST_REASONS]:
-            yield f"{transport} skipped {size_range(sizes)}: {reason}"
+            yield f"{name} skipped {size_range(sizes)}: {reason}"
         rest = [size for sizes in list(reasons.values())[_MOST_REASONS:] for size in sizes]
         if rest:
-            yield f"{transport} also skipped {size_range(rest)}, for other reasons (see --format csv)"
+            yield f"{name} also skipped {size_range(rest)}, for other reasons (see --format csv)"
 
 
 def size_range(sizes: Sequence[int]) -> str:
@@ -116,13 +117,13 @@ def size_range(sizes: Sequence[int]) -> str:
 
 
 def _findings(result: PointSeries, measured: Sequence[PointResult]) -> Iterator[str]:
-    for transport, points in by_transport(point for point in result.points if point.time).items():
+    for name, points in by_name(point for point in result.points if point.time).items():
         if points[0].latency or any(point.rate for point in points):  # else windows without data
-            yield f"{transport}: {_summary(points)}"
+            yield f"{name}: {_summary(points)}"
     for points in tables(measured):
         found = curves(points)
         if len(found) == 1 and found[0].fit and not found[0].fit.poor:  # several lines have a table
-            yield f"{found[0].transport}: {_line(found[0].fit)}"
+            yield f"{points[0].name}: {_line(found[0].fit)}"
         yield from _races(points, result)
     yield from _line_rates(measured)
 
@@ -133,7 +134,10 @@ def _summary(points: Sequence[PointResult]) -> str:
     best = max(points, key=lambda point: point.bandwidth_Bps or 0)
     parts = []
     if first.latency:
-        parts.append(f"{format_sig(first.latency.median * 1e6, 3)} µs at {format_size(first.size_bytes)}")
+        at = f" at {format_size(first.size_bytes)}" if first.size_bytes else ""
+        parts.append(f"{format_sig(first.latency.median * 1e6, 3)} µs{at}")
+    if best.bandwidth_Bps is None and best.operation:
+        return parts[0]
     if best.bandwidth_Bps is None:
         return f"{parts[0]}, the overhead of the measurement: this transport sends nothing"
     both = " in both directions together" if best.direction == "bi" else ""
@@ -175,14 +179,15 @@ def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
         kinds.setdefault(transport.memory if transport else None, []).append(point)
     if all(len(by_transport(those)) == 1 for those in kinds.values()):
         kinds = {None: list(points)}  # one transport of each kind: the user wants to compare these
+    subject = f"{points[0].operation}: " if points[0].operation else ""
     for memory, those in kinds.items():
         where = f" between buffers in {_MEMORY[memory]} memory" if memory in _MEMORY and len(kinds) > 1 else ""
         transports = len(by_transport(those))
         if transports > 1:
-            yield f"fastest{where}{_WITHIN * one_launch(those)}: {_fastest(those, result.series.plan)}"
+            yield f"{subject}fastest{where}{_WITHIN * one_launch(those)}: {_fastest(those, result.series.plan)}"
         if transports > 2:  # with two, the note on the fastest says it all
             for sentence in _overtaking(those):
-                yield sentence + _WITHIN * one_launch(those)
+                yield subject + sentence + _WITHIN * one_launch(those)
 
 
 def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
@@ -226,13 +231,13 @@ def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:
 
 def _groups(result: PointSeries) -> Iterator[str]:
     """Report the groups into which launches fall: values, numbers of launches, and the facts that tell them apart."""
-    fallen = by_transport(point for point in result.points if point.groups)
+    fallen = by_name(point for point in result.points if point.groups)
     facts = launch_facts(result.series.logs) if fallen else {}
-    for transport, those in fallen.items():
+    for name, those in fallen.items():
         where = [f"{format_size(point.size_bytes)} {_shares(point, facts)}" for point in those[:_MOST_GROUPS]]
         rest = [point.size_bytes for point in those[_MOST_GROUPS:]]
         more = f"; and at {size_range(rest)}" if rest else ""
-        yield f"{transport}: the launches fall into groups: {'; '.join(where)}{more}"
+        yield f"{name}: the launches fall into groups: {'; '.join(where)}{more}"
 
 
 def _shares(point: PointResult, facts: Mapping[LaunchFact, Mapping[int, float]]) -> str:
@@ -251,11 +256,11 @@ Hits = Sequence[tuple[PointResult, Remark]]
 
 
 def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
-    for transport, those in by_transport(points).items():
+    for name, those in by_name(points).items():
         for kind, sentence in _WARNINGS.items():
             hits = [(point, remark) for point in those for remark in _worth_saying(point) if remark.kind == kind]
             if hits:
-                yield f"{transport}: {sentence(hits, plan)}"
+                yield f"{name}: {sentence(hits, plan)}"
     yield from _few([(point, remark) for point in points for remark in point.remarks if remark.kind == "few"], plan)
 
 
@@ -297,7 +302,7 @@ def _few(hits: Hits, plan: Plan) -> Iterator[str]:
         return
     where = "; ".join(
         f"{name} at {size_range([point.size_bytes for point in points])}"
-        for name, points in by_transport(point for point, _ in hits).items()
+        for name, points in by_name(point for point, _ in hits).items()
     )
     worst, remark = max(hits, key=lambda hit: hit[1].value)
     yield (

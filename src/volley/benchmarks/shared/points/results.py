@@ -60,7 +60,7 @@ class Rate:
     high_Bps: float
 
     @classmethod
-    def of(cls, moved_bytes: int, time: Estimate) -> Rate:
+    def of(cls, moved_bytes: float, time: Estimate) -> Rate:
         """Divide bytes by times; the longest time gives the lowest rate."""
         return cls(moved_bytes / time.median, moved_bytes / time.high, moved_bytes / time.low)
 
@@ -87,7 +87,7 @@ class Speedup:
 
 @dataclass(frozen=True)
 class PointResult:
-    """One message size on one transport between two ranks, over all launches."""
+    """One message size on one transport, over all launches."""
 
     benchmark: str
     transport: str
@@ -97,6 +97,8 @@ class PointResult:
     direction: Direction | None = None
     window: int | None = None
     """``None``: a round trip of one message; half of it is the latency."""
+    operation: str | None = None
+    """The collective operation; ``None``: messages between two ranks."""
     reason: str | None = None
     mismatch: Mismatch | None = None
     repeated: Repeated | None = None
@@ -121,6 +123,11 @@ class PointResult:
     """``None`` if unknown."""
 
     @property
+    def name(self) -> str:
+        """What was measured: ``host``, or ``allreduce host``."""
+        return " ".join(filter(None, (self.operation, self.transport)))
+
+    @property
     def time(self) -> Estimate | None:
         """Seconds, over all launches; of the samples if there is one launch."""
         return self.repeated.estimate if self.repeated else None
@@ -132,7 +139,7 @@ class PointResult:
 
     @property
     def latency(self) -> Estimate | None:
-        """Half round trip; ``None`` for windows."""
+        """Half round trip, or time of a collective; ``None`` for windows."""
         return self.time if self.window is None else None
 
     @property
@@ -189,10 +196,11 @@ def _result(series: LaunchSeries) -> PointSeries:
 
 
 def tables(points: Iterable[PointResult]) -> list[list[PointResult]]:
-    """Group comparable points by benchmark, ranks, direction and window, in order of appearance."""
+    """Group comparable points by benchmark, operation, ranks, direction and window, in order of appearance."""
     found: dict[tuple[object, ...], list[PointResult]] = {}
     for point in points:
-        found.setdefault((point.benchmark, point.ranks, point.direction, point.window), []).append(point)
+        identity = (point.benchmark, point.operation, point.ranks, point.direction, point.window)
+        found.setdefault(identity, []).append(point)
     return list(found.values())
 
 
@@ -201,6 +209,14 @@ def by_transport(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
     found: dict[str, list[PointResult]] = {}
     for point in points:
         found.setdefault(point.transport, []).append(point)
+    return found
+
+
+def by_name(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
+    """Group points by operation and transport, in order of appearance."""
+    found: dict[str, list[PointResult]] = {}
+    for point in points:
+        found.setdefault(point.name, []).append(point)
     return found
 
 
@@ -253,8 +269,8 @@ def summarise(series: LaunchSeries) -> list[PointResult]:
     found: dict[tuple[object, ...], dict[int, PointRecord]] = {}
     for launch, log in enumerate(series.logs, start=1):
         for point in log.of(PointRecord):
-            identity = (type(point), point.transport, tuple(point.ranks), point.size_bytes, point.flow)
-            found.setdefault(identity, {})[launch] = point
+            what = (type(point), point.collective, point.transport, tuple(point.ranks), point.size_bytes, point.flow)
+            found.setdefault(what, {})[launch] = point
     order = {name: number for number, name in enumerate(series.transports)}
     summaries = [_summary(points, series) for points in found.values()]
     return sorted(summaries, key=lambda point: (order.get(point.transport, len(order)), point.size_bytes))
@@ -276,6 +292,7 @@ def _summary(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> Poin
         status=status,
         direction=direction,
         window=window,
+        operation=first.collective,
         reason=deciding.reason if status != "ok" else None,
         mismatch=deciding.mismatch,
         messages_timed=sum(point.messages_timed for point in points),
@@ -299,9 +316,10 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
     one_way = facts.size_bytes * (facts.window or 1)
     transport = series.transports.get(facts.transport)
     forward = backward = rate = None
-    if transport is None or transport.memory != "none":  # else it has no buffers and no bandwidth
+    moved = measured[0].moved_bytes
+    if moved and (transport is None or transport.memory != "none"):  # else it has no buffers and no bandwidth
         both_ways = [point.each_way_s for point in measured if point.each_way_s]
-        rate = Rate.of(2 * one_way if both_ways else one_way, time)
+        rate = Rate.of(moved, time)
         if both_ways:
             forward, backward = (one_way / over_launches(times).median for times in zip(*both_ways, strict=True))
     partly = len(series.logs) - len(measured)
@@ -316,7 +334,7 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
         cold_s=median(colds) if colds else None,
         tail_s=_tail(measured) if sampling and sampling.tail else {},
         remarks=(*(_remarks(measured, time, ci) if ci else ()), *([Remark("partly", partly)] if partly else ())),
-        line_rate=_line_rate(facts, series),
+        line_rate=None if facts.operation else _line_rate(facts, series),
     )
 
 
@@ -342,21 +360,21 @@ def _remarks(measured: list[PointRecord], time: Estimate, ci: float) -> Iterator
         yield Remark("outliers", share)
 
 
-def labels(transport: str, size_bytes: int, direction: Direction | None, window: int | None) -> tuple[str, str]:
+def labels(name: str, size_bytes: int, direction: Direction | None, window: int | None) -> tuple[str, str]:
     """Return the series and the place of a point under which ``volley compare`` and references have it."""
     ways = {None: "", "uni": ", one way", "bi": ", both ways"}[direction]
-    return f"{transport}{ways}{f', window {window}' if window else ''}", format_size(size_bytes)
+    return f"{name}{ways}{f', window {window}' if window else ''}", format_size(size_bytes)
 
 
 def observables(log: RunLog) -> Iterator[Observable]:
-    """Yield the time of each point: half a round trip, or a window; not of a transport that sends nothing."""
+    """Yield the time of each point: half a round trip, a window, a collective; not if nothing is sent."""
     silent = {each.transport for each in log.transports if each.memory == "none"}
     for point in log.of(PointRecord):
         if point.status == "ok" and point.times_s and point.transport not in silent:
             direction, window = point.flow
-            series, at = labels(point.transport, point.size_bytes, direction, window)
-            moved = point.size_bytes * (window or 1) * (2 if direction == "bi" else 1)
-            yield Observable(series, at, median(point.times_s), moved, "GB/s")
+            name = " ".join(filter(None, (point.collective, point.transport)))
+            series, at = labels(name, point.size_bytes, direction, window)
+            yield Observable(series, at, median(point.times_s), point.moved_bytes or None, "GB/s")
 
 
 # ------------------------------------------------------------------------------------------------------- curves

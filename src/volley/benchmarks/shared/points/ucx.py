@@ -51,7 +51,7 @@ def changes(measured: Sequence[PointResult], plan: Plan | None, operation: str) 
 
 def _ranges(protocols: Protocols | None, points: Sequence[PointResult], operation: str) -> list[SizeRange]:
     """Return the ranges of sizes with one protocol each that the points touch; none if they are not known."""
-    table = _table_of(protocols, operation) if protocols else None
+    table = _table_of(protocols, operation) if protocols and operation else None
     return [each for each in _merged(table.ranges) if _within(each, points)] if table else []
 
 

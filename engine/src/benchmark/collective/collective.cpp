@@ -1,0 +1,216 @@
+// The benchmark `collective`: operations among all ranks; seconds from the last rank's entry to the last rank's exit.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "benchmark/benchmark.hpp"
+#include "benchmark/collective/group_control.hpp"
+#include "benchmark/collective/transport.hpp"
+#include "benchmark/collective/verifier.hpp"
+#include "benchmark/series_record.hpp"
+#include "benchmark/transport_set.hpp"
+#include "measure/sampler.hpp"
+#include "mpi/collectives.hpp"
+
+namespace volley {
+
+namespace {
+
+// An operation of one transport, as the sampler drives it.
+class Exchange final : public Driver {
+ public:
+  Exchange(CollectiveTransport& transport, const Collective& collective)
+      : transport_(transport), collective_(collective) {}
+  void prepare(const View& view) override { transport_.prepare(collective_, view); }
+  void perform(const View& view, std::uint64_t count) { transport_.perform(collective_, view, count); }
+
+  void round_trips(const View&, std::uint64_t) override { throw std::logic_error("a collective has no round trips"); }
+  void windows(const View&, std::uint64_t, const Window&) override {
+    throw std::logic_error("a collective has no windows");
+  }
+
+ private:
+  CollectiveTransport& transport_;
+  const Collective collective_;
+};
+
+// Operations back to back. All drivers of its series are an Exchange.
+Workload collective_workload() {
+  const auto run = [](Driver& driver, const View& view, std::uint64_t count) {
+    static_cast<Exchange&>(driver).perform(view, count);
+  };
+  return {.name = "operations",
+          .run = run,
+          .messages = {1, 0},  // one operation, checked by all ranks
+          .divisor = 1,
+          .second_times = false,
+          .one_buffer = false,
+          .run_messages = run,
+          .most_messages = 4};
+}
+
+// One operation on one transport at one size, with what its series refers to.
+struct Point {
+  Collective collective;
+  std::uint64_t size_bytes = 0;  // as asked for
+  std::string transport;
+  std::unique_ptr<ElementMemory> elements;
+  std::unique_ptr<CollectiveVerifier> verifier;
+  std::unique_ptr<Exchange> exchange;
+  std::string failure;  // of a barrier
+};
+
+class CollectiveBenchmark final : public Benchmark {
+ public:
+  void read(PlanPart& options, const Plan& plan) override {
+    options.names("operations", names_, "the name of an operation");
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const auto found = std::find_if(all_operations.begin(), all_operations.end(),
+                                      [&](Operation operation) { return names_[i] == name_of(operation); });
+      if (found != all_operations.end()) operations_.push_back(*found);
+      else options.complain(PlanPart::place("operations", i), "there is no operation `" + names_[i] + "`");
+    }
+    options.sizes("sizes_bytes", sizes_bytes_);
+    options.choice("element", element_, {{"float", Element::float32}, {"int", Element::int32}});
+    if (plan.world_size < 2) options.complain_of_plan("world_size", "a collective needs at least 2 ranks, found 1");
+    if (plan.world_size > most_ranks(element_)) {
+      options.complain_of_plan("world_size", std::string("sums of `") + name_of(element_) + "` are exact for up to " +
+                                                 std::to_string(most_ranks(element_)) + " ranks, found " +
+                                                 std::to_string(plan.world_size));
+    }
+  }
+
+  Exit run(const Run& run) override {
+    std::vector<int> ranks(static_cast<std::size_t>(run.context->size));
+    for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
+    const auto group = make_group(*run.context, ranks);
+    run.watchdog.enter("checking which transports are available");
+    TransportSet transports(*run.context, *group, run.plan, collective_transports());
+    transports.open(sizes_bytes_.empty() ? std::vector<std::uint64_t>{element_bytes} : sizes_bytes_);
+    transports.write_records(run.records);
+    measure(run, *group, transports);
+    transports.close();
+    return mpi::broadcast_value(run.records.failed(), 0, group->control.get()) ? Exit::failed : Exit::good;
+  }
+
+ private:
+  static constexpr std::array all_operations{Operation::barrier,        Operation::broadcast, Operation::allreduce,
+                                             Operation::reduce_scatter, Operation::allgather, Operation::all_to_all};
+
+  void measure(const Run& run, const RankGroup& group, TransportSet& transports) const {
+    const Workload workload = collective_workload();
+    GroupControl control(*run.context, group);
+    Sampler sampler(control, run.plan.sampling, workload, run.watchdog);
+    const auto has_barrier = std::find(operations_.begin(), operations_.end(), Operation::barrier) != operations_.end();
+    if (has_barrier) measure_size(run, group, transports, control, sampler, 0);
+    for (const auto bytes : sizes_bytes_) measure_size(run, group, transports, control, sampler, bytes);
+  }
+
+  // All operations of one size on all transports in turn; 0: the barriers.
+  void measure_size(const Run& run, const RankGroup& group, TransportSet& transports, GroupControl& control,
+                    Sampler& sampler, std::uint64_t bytes) const {
+    const bool over = mpi::broadcast_value(group.leads() && budget_used(run.plan, run.records), 0, group.control.get());
+    std::vector<Point> points;
+    std::vector<Series> all;
+    for (const auto operation : operations_) {
+      if ((operation == Operation::barrier) != (bytes == 0)) continue;
+      for (auto& candidate : transports.candidates()) {
+        if (!candidate.listed) continue;
+        Point& point = points.emplace_back();
+        point.collective = {operation, element_, group.size(), group.self};
+        point.size_bytes = bytes;
+        point.transport = candidate.entry->name;
+        all.push_back(series_of(point, candidate, transports, run.plan.verify));
+        if (over) all.back().skipped = budget_reason(run.plan);
+      }
+    }
+    control.compare_clocks();
+    sampler.measure(all);
+    const double clock_error_s = control.take_clock_error_s();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      run.watchdog.progress();
+      if (bytes == 0 && all[i].skipped.empty() && run.plan.verify) check_barrier(points[i], all[i], group, control);
+      run.records.write_point(record(points[i], all[i], group, clock_error_s));
+    }
+  }
+
+  Series series_of(Point& point, const Candidate& candidate, const TransportSet& transports, bool verify) const {
+    auto& transport = static_cast<CollectiveTransport&>(*candidate.transport);
+    const std::uint64_t bytes = point.collective.whole(point.size_bytes);
+    Series series = transports.series(candidate, bytes, verify);
+    series.name = point.transport + " (" + name_of(point.collective.operation) + ")";
+    point.exchange = std::make_unique<Exchange>(transport, point.collective);
+    series.driver = point.exchange.get();
+    if (series.skipped.empty()) series.skipped = transport.without(point.collective.operation);
+    if (point.collective.operation == Operation::barrier) {
+      series.verifier = nullptr;
+      series.writer = nullptr;
+      return series;
+    }
+    if (bytes == 0) {
+      series.skipped = "less than an element of " + std::to_string(element_bytes) + " bytes for each of " +
+                       std::to_string(point.collective.ranks) + " ranks";
+    }
+    if (!series.skipped.empty()) return series;
+    point.elements = make_element_memory(series.memory);
+    point.verifier =
+        std::make_unique<CollectiveVerifier>(point.collective, bytes, transports.memory(candidate), *point.elements);
+    (verify ? series.verifier : series.writer) = point.verifier.get();
+    return series;
+  }
+
+  // Each rank in turn enters late: nobody may leave before it has come. Barriers of the samples tell nothing of that.
+  static void check_barrier(Point& point, Series& series, const RankGroup& group, GroupControl& control) {
+    constexpr std::chrono::milliseconds late{2};
+    control.compare_clocks();
+    for (int place = 0; place < group.size(); ++place) {
+      control.ready();
+      if (group.self == place) std::this_thread::sleep_for(late);
+      const Span mine = timed_span([&](std::uint64_t n) { point.exchange->perform(series.view, n); }, 1);
+      ++series.messages_verified;
+      if (!control.met(mine) && point.failure.empty()) {
+        point.failure = "a rank left the barrier before rank " + std::to_string(group.rank(place)) + " entered it";
+      }
+    }
+    if (!point.failure.empty()) series.ended_by = EndedBy::failure;
+  }
+
+  // What the rank that found the first mismatch makes of it, on all ranks; empty where nothing is wrong.
+  static std::string failure_of(const Point& point, const Series& series, const RankGroup& group) {
+    const int found = mpi::broadcast_value(series.mismatch ? series.mismatch->rank : -1, 0, group.control.get());
+    if (found < 0) return point.failure;
+    const auto place = static_cast<int>(std::find(group.ranks.begin(), group.ranks.end(), found) - group.ranks.begin());
+    const std::string why =
+        mpi::broadcast(point.verifier ? point.verifier->diagnosis() : "", place, group.control.get());
+    return "the result of rank " + std::to_string(found) + " is wrong" + (why.empty() ? "" : ": " + why);
+  }
+
+  Json record(const Point& point, const Series& series, const RankGroup& group, double clock_error_s) const {
+    Json own = {{"transport", point.transport},
+                {"operation", name_of(point.collective.operation)},
+                {"element", name_of(element_)},
+                {"size_bytes", point.size_bytes},
+                {"data_bytes", point.collective.whole(point.size_bytes)},
+                {"operation_s", series.rank0_samples},
+                {"operations_per_sample", series.count},
+                {"cold_operation_s", optional_json(series.cold_s)},
+                {"entry_skew_s", series.entry_skew_s},
+                {"clock_error_s", clock_error_s}};
+    if (const std::string failure = failure_of(point, series, group); !failure.empty()) {
+      own["status"] = "failed";
+      own["reason"] = failure;
+    }
+    return point_record("collective", group, series, own);
+  }
+
+  std::vector<std::string> names_;
+  std::vector<Operation> operations_;
+  std::vector<std::uint64_t> sizes_bytes_;
+  Element element_ = Element::float32;
+};
+
+}  // namespace
+
+std::unique_ptr<Benchmark> make_collective() { return std::make_unique<CollectiveBenchmark>(); }
+
+}  // namespace volley

@@ -1,0 +1,81 @@
+// What ranks contribute to a collective, so that its result tells which contribution is missing, and what each rank
+// must have of it. The same formulas run on the GPU.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "benchmark/collective/operation.hpp"
+#include "host/pattern.hpp"
+
+namespace volley {
+
+// The elements that each rank contributes, by its rank and their position in its send buffer.
+//
+// Where nothing is reduced, an element is the upper half of a 64-bit sequence over positions and ranks with two
+// irrational steps: elements differ by rank and by position.
+//
+// Where elements are summed, rank r of n contributes n + 1 + r + c(p) at position p, with 0 <= c(p) < 2^bits. No
+// contribution is 0, those of one position all differ by less than the smallest of them, and so the difference between
+// the sum that was expected and the one that was found is the contribution that is missing or counted twice. c(p)
+// differs by position: for two positions less than 2^bits apart, or a power of two apart, it always does. All are whole
+// numbers, and `bits` is so small that the sum of all is below 2^24, or 2^31 of integers: exact in every order of
+// summation.
+struct Contributions {
+  bool reduces = false;
+  bool floats = false;
+  std::uint32_t ranks = 1;
+  std::uint32_t bits = 0;
+  std::uint64_t start = 0;
+
+  static constexpr std::uint32_t fewest_bits = 9;  // messages of one fill begin fewer elements apart than 2^9
+  static_assert(last_messages_per_fill * message_step_bytes / element_bytes < std::uint64_t{1} << fewest_bits);
+  static constexpr std::uint64_t rank_step = 0xD1B54A32D192ED03ULL;
+  static constexpr int sum = -1;  // in place of a rank: of all ranks
+
+  VOLLEY_ON_BOTH std::uint32_t varying(std::uint64_t position) const {
+    const std::uint64_t all = start + position * pattern_step + (position >> bits);
+    return static_cast<std::uint32_t>(all & ((std::uint64_t{1} << bits) - 1));
+  }
+  // The whole number that is contributed; that of `sum` is what all contribute.
+  VOLLEY_ON_BOTH std::uint32_t number(int rank, std::uint64_t position) const {
+    if (rank != sum) return ranks + 1 + static_cast<std::uint32_t>(rank) + varying(position);
+    return ranks * (ranks + 1) + ranks * (ranks - 1) / 2 + ranks * varying(position);
+  }
+  // The element as it lies in memory.
+  VOLLEY_ON_BOTH std::uint32_t element(int rank, std::uint64_t position) const {
+    if (!reduces) {
+      const std::uint64_t all = start + position * pattern_step + static_cast<std::uint64_t>(rank + 1) * rank_step;
+      return static_cast<std::uint32_t>(all >> 32);
+    }
+    const std::uint32_t whole = number(rank, position);
+    if (!floats) return whole;
+    const auto exact = static_cast<float>(whole);
+    std::uint32_t word = 0;
+    memcpy(&word, &exact, sizeof word);
+    return word;
+  }
+};
+
+// The most ranks whose sums are exact with so many varying bits at least.
+[[nodiscard]] int most_ranks(Element element);
+
+// Elements of a buffer: pieces of one length, which hold the elements of following ranks from the same position on.
+struct Elements {
+  Contributions of;
+  std::uint64_t piece = 1;     // elements
+  std::uint64_t position = 0;  // of the first element of each piece
+  int rank = 0;                // of the first piece; Contributions::sum: what all contribute
+  std::uint64_t count = 0;
+
+  VOLLEY_ON_BOTH std::uint32_t at(std::uint64_t i) const {
+    const std::uint64_t number = count == piece ? 0 : i / piece;
+    return of.element(rank + static_cast<int>(number), position + i - number * piece);
+  }
+};
+
+// What this rank contributes: `bytes` of its send buffer, and what must arrive. Barriers have neither.
+[[nodiscard]] Elements contributed(const Collective& collective, std::uint64_t bytes, const Contents& contents);
+[[nodiscard]] Elements expected(const Collective& collective, std::uint64_t bytes, const Contents& contents);
+
+}  // namespace volley

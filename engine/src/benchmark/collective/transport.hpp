@@ -1,0 +1,49 @@
+// What a collective needs of a transport: one file for each, and a line in transports.cpp.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benchmark/collective/operation.hpp"
+#include "transport/transport.hpp"
+#include "transport/transport_entry.hpp"
+
+namespace volley {
+
+// Carries collectives among the ranks of a group; all of them make every call. A new one overrides what Transport
+// leaves open, and the two functions below.
+class CollectiveTransport : public Transport {
+ public:
+  // Why this operation cannot be had with this transport; empty when it can. The same on every rank.
+  [[nodiscard]] virtual std::string without(Operation) const { return {}; }
+
+  // Prepares for `perform` of this collective with this view, whose `bytes` are those of the larger buffer.
+  virtual void prepare(const Collective& collective, const View& view) = 0;
+
+  // `count` operations back to back. What is timed: returns when this rank's result is usable. Operation i takes
+  // view.message(i), the last one view.last().message(i).
+  virtual void perform(const Collective& collective, const View& view, std::uint64_t count) = 0;
+
+  void prepare(const View&) final { not_between_two(); }
+  void round_trips(const View&, std::uint64_t) final { not_between_two(); }
+  void windows(const View&, std::uint64_t, const Window&) final { not_between_two(); }
+
+ protected:
+  // Calls operation(view) for each of `count`, as `perform` must.
+  template <class Each>
+  static void each(const View& view, std::uint64_t count, Each operation) {
+    const View last = view.last();
+    for (std::uint64_t i = 1; i <= count; ++i) operation((i < count ? view : last).message(i - 1));
+  }
+
+ private:
+  [[noreturn]] static void not_between_two() { throw std::logic_error("a collective is not between two ranks"); }
+};
+
+// Every transport of the engine: those that carry no collectives are unavailable, and say so.
+[[nodiscard]] const std::vector<TransportEntry>& collective_transports();
+
+}  // namespace volley

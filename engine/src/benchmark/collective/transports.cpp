@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <array>
+
+#include "benchmark/collective/transport.hpp"
+#include "transport/registry.hpp"
+
+namespace volley {
+
+// Each transport's own file defines its maker.
+using Maker = std::unique_ptr<Transport>();
+Maker make_host_collectives;
+Maker make_losing_collectives, make_doubling_collectives, make_swapping_collectives, make_corrupting_collectives,
+    make_early_collectives;
+
+namespace {
+
+class Absent final : public CollectiveTransport {
+ public:
+  std::string unavailable(const Context&, const RankGroup&) override { return "it carries no collectives"; }
+  void open(const Context&, const RankGroup&, const Buffers&, std::size_t) override {}
+  void close() override {}
+  void prepare(const Collective&, const View&) override {}
+  void perform(const Collective&, const View&, std::uint64_t) override {}
+};
+
+std::unique_ptr<Transport> make_absent() { return std::make_unique<Absent>(); }
+
+struct CollectiveEntry {
+  std::string_view name;
+  const char* summary;
+  Maker* make;
+};
+
+// name, what moves the bytes, maker
+constexpr std::array entries{
+    CollectiveEntry{"host", "MPI, host memory", make_host_collectives},
+    CollectiveEntry{"lose", "test: host, and the contribution of the last rank is missing", make_losing_collectives},
+    CollectiveEntry{"echo", "test: host, and the contribution of the first rank counts twice",
+                    make_doubling_collectives},
+    CollectiveEntry{"swap", "test: host, and two contributions are in each other's place", make_swapping_collectives},
+    CollectiveEntry{"corrupt", "test: host with one bit flipped", make_corrupting_collectives},
+    CollectiveEntry{"early", "test: host, and of each batch only the first operation", make_early_collectives},
+};
+
+}  // namespace
+
+const std::vector<TransportEntry>& collective_transports() {
+  static const std::vector<TransportEntry> all = [] {
+    std::vector<TransportEntry> made(registry().begin(), registry().end());
+    for (auto& entry : made) {
+      entry.make = make_absent;
+      const auto found =
+          std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.name == entry.name; });
+      if (found == entries.end()) continue;
+      entry.summary = found->summary;
+      entry.make = found->make;
+    }
+    return made;
+  }();
+  return all;
+}
+
+}  // namespace volley

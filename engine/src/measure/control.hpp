@@ -1,0 +1,93 @@
+// Communication between the ends of a measurement outside the timed region.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "measure/timing_loop.hpp"
+
+namespace volley {
+
+// How long a batch took for all ends together, and how far apart they entered it, where they are asked.
+struct Elapsed {
+  double seconds = 0;
+  std::optional<double> entry_skew_s;
+};
+
+class Control {
+ public:
+  virtual ~Control() = default;
+
+  // The first end leads: it decides for all.
+  [[nodiscard]] virtual bool leads() const = 0;
+  // This end's name in messages: its world rank, or the number of its GPU.
+  [[nodiscard]] virtual int id() const = 0;
+  // The ends, e.g. "pair 0-1".
+  [[nodiscard]] virtual std::string name() const = 0;
+  // The direction of what this end sends, and of what it receives: messages of two directions have different contents.
+  [[nodiscard]] virtual int sends() const = 0;
+  [[nodiscard]] virtual int receives() const = 0;
+
+  // All ends have finished with their buffers, and enter the batch as close together as they can.
+  virtual void ready() = 0;
+
+  // `count` bytes of one end, by its number, at all of them.
+  virtual void share(void* bytes, std::size_t count, int from) = 0;
+
+  // A trivially copyable value of one end at all of them.
+  template <class Value>
+  [[nodiscard]] Value shared(Value value, int from = 0) {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    share(&value, sizeof value, from);
+    return value;
+  }
+
+  // The number of the first end that says true; -1 where none does.
+  [[nodiscard]] virtual int first_of(bool mine) = 0;
+
+  // What a batch took that this end began and ended as `mine` says.
+  [[nodiscard]] virtual Elapsed elapsed(const Span& mine) { return {seconds_of(mine), std::nullopt}; }
+};
+
+// Two ends. Each times for itself.
+class PairControl : public Control {
+ public:
+  // `ids` name the two ends; `self` is this process's end, `peer` the other one; a process that has both ends is its
+  // own peer.
+  PairControl(const std::array<int, 2>& ids, int self, int peer) : ids_(ids), self_(self), peer_(peer) {}
+
+  [[nodiscard]] bool leads() const override { return self_ == 0; }
+  [[nodiscard]] int id() const override { return ids_[static_cast<std::size_t>(self_)]; }
+  [[nodiscard]] std::string name() const override {
+    return "pair " + std::to_string(ids_[0]) + "-" + std::to_string(ids_[1]);
+  }
+  [[nodiscard]] int sends() const override { return self_; }
+  [[nodiscard]] int receives() const override { return peer_; }
+  [[nodiscard]] int peer() const { return peer_; }
+
+  [[nodiscard]] int first_of(bool mine) override {
+    if (shared(mine, 0)) return 0;
+    return shared(mine, 1) ? 1 : -1;
+  }
+
+ protected:
+  std::array<int, 2> ids_;
+
+ private:
+  int self_;
+  int peer_;
+};
+
+// One process has both ends, so no communication is necessary.
+class LocalControl final : public PairControl {
+ public:
+  LocalControl(int first, int second) : PairControl({first, second}, 0, 0) {}
+  void between(int first, int second) { ids_ = {first, second}; }
+  void ready() override {}
+  void share(void*, std::size_t, int) override {}
+};
+
+}  // namespace volley

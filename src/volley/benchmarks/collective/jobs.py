@@ -1,0 +1,35 @@
+"""The launches of collectives."""
+
+from __future__ import annotations
+
+from volley.benchmarks.collective.options import CollectiveOptions
+from volley.benchmarks.collective.records import CollectivePlan
+from volley.benchmarks.shared.points.results import times
+from volley.errors import UserError
+from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, make_plan
+from volley.run.repeated_launches import repeated
+
+TRANSPORTS = ("host",)
+"""The transports that carry collectives, without those of tests."""
+
+
+def jobs(options: CollectiveOptions, site: Site) -> Jobs:
+    """Describe the launches.
+
+    Raises:
+        UserError: if the options do not fit the job or the engine.
+    """
+    ranks = count_ranks(options.job, site, usual=max(site.ranks_given or PAIR, PAIR))
+    if ranks < PAIR:
+        raise UserError(f"a collective needs at least {PAIR} ranks: write --ranks {PAIR} or more")
+    plan = make_plan(
+        "collective",
+        CollectivePlan(
+            operations=list(options.operation), sizes_bytes=list(options.points.sizes), element=options.element
+        ),
+        job=options.job,
+        ranks=ranks,
+        transports=choose_transports(options.points.transport, site, usual=TRANSPORTS),
+        sampling=options.sampling,
+    )
+    return repeated(plan, job=options.job, sampling=options.sampling, site=site, estimates=times)

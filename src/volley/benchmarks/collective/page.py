@@ -1,0 +1,93 @@
+"""The reports of collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TextIO
+
+from volley.benchmarks.collective.records import CollectivePoint, bus_factor
+from volley.benchmarks.shared.points.page import (
+    BANDWIDTH,
+    LATENCY,
+    PLUS_MINUS,
+    SAMPLES,
+    VERIFIED,
+    PageSpec,
+    PointColumn,
+    report,
+    tail,
+)
+from volley.benchmarks.shared.points.results import PointResult, PointSeries
+from volley.report.cells import scaled
+from volley.report.model import Data, Report
+from volley.run.plan import Plan
+from volley.statistics.estimates import median
+
+COLUMNS = ("operation", "algorithm_bandwidth_GBps", "entry_skew_us", "clock_error_us")
+"""The columns of CSV behind those of all points; in these, ``bandwidth_GBps`` is the bus bandwidth."""
+
+
+def _algorithm_bandwidth(point: PointResult) -> float | None:
+    """Return bytes / time in GB/s: the bus bandwidth without its factor."""
+    if point.operation is None or point.bandwidth_Bps is None:
+        return None
+    return scaled(point.bandwidth_Bps / bus_factor(point.operation, len(point.ranks)), 1e-9)
+
+
+TIME = replace(LATENCY, title="time")
+BUS = replace(BANDWIDTH, title="bus")
+ALGORITHM = PointColumn("algorithm", "GB/s", _algorithm_bandwidth)
+
+
+def _alone(point: PointResult, plan: Plan | None) -> Sequence[PointColumn]:
+    tails = [tail(name) for name in ("p90", "p99", "max")] if plan and plan.sampling.tail else []
+    rates = [] if point.operation == "barrier" else [BUS, ALGORITHM]
+    return [TIME, PLUS_MINUS, *tails, *rates, SAMPLES, VERIFIED]
+
+
+def _side_by_side(point: PointResult, plan: Plan | None) -> Sequence[PointColumn]:
+    if plan and plan.sampling.tail:
+        return [replace(TIME, title="median"), tail("p99"), tail("max")]
+    return [replace(TIME, title=""), PLUS_MINUS, *([] if point.operation == "barrier" else [replace(BUS, title="bus")])]
+
+
+def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
+    average = "median of single operations" if plan and plan.sampling.tail else "median of batch means"
+    text = f"time: from the last rank's entry to the last rank's exit, {average}, {len(point.ranks)} ranks"
+    return text if point.operation == "barrier" else f"{text}; bus: bus bandwidth, as nccl-tests defines it"
+
+
+SPEC = PageSpec(command="collective", ucx_operation="", alone=_alone, side_by_side=_side_by_side, about=_about)
+
+
+def reports(results: Sequence[PointSeries]) -> list[Report]:
+    """Return one report for each series."""
+    return [_report(result) for result in results]
+
+
+def _report(result: PointSeries) -> Report:
+    made = report(result, SPEC)
+    records: dict[tuple[str, str, int], list[CollectivePoint]] = {}
+    for record in (record for log in result.series.logs for record in log.of(CollectivePoint)):
+        records.setdefault((record.operation, record.transport, record.size_bytes), []).append(record)
+    rows = [
+        {**row, **_more(point, records.get((point.operation or "", point.transport, point.size_bytes), []))}
+        for point, row in zip(result.points, made.data.rows, strict=True)
+    ]
+    data = Data((*made.data.columns, *COLUMNS), ("operation", *made.data.keys), rows)
+    return replace(made, data=data)
+
+
+def _more(point: PointResult, records: Sequence[CollectivePoint]) -> Mapping[str, Any]:
+    """Return the fields of a row that only collectives have; skew and error are of all launches."""
+    skews = [skew for record in records for skew in record.entry_skew_s]
+    return {
+        "operation": point.operation,
+        "algorithm_bandwidth_GBps": _algorithm_bandwidth(point),
+        "entry_skew_us": median(skews) * 1e6 if skews else None,
+        "clock_error_us": max((record.clock_error_s for record in records), default=0.0) * 1e6,
+    }
+
+
+FORMATS: dict[str, Callable[[Sequence[PointSeries], TextIO], list[str]]] = {}

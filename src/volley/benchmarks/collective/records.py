@@ -1,0 +1,90 @@
+"""The plan and the records of collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from volley.benchmarks.collective.options import Operation
+from volley.benchmarks.shared.points.records import PointRecord
+from volley.run.records import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
+
+Element = Literal["float", "int"]
+
+
+class CollectivePlan(Frozen, frozen=True, kw_only=True):
+    """The operations of a run."""
+
+    operations: Annotated[list[Operation], Meta(min_length=1, description="operations, in this order.")]
+    sizes_bytes: Annotated[
+        list[Positive], Meta(description="bytes of the larger of a rank's two buffers; a barrier has none.")
+    ] = []
+    element: Annotated[Element, Meta(description="what is summed, 4 bytes each.")] = "float"
+
+
+class CollectivePoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="collective"):
+    """One operation of one size on one transport, among all ranks."""
+
+    operation: Operation
+    element: Element
+    data_bytes: Annotated[
+        NonNegative,
+        Meta(description="`size_bytes` rounded down to whole elements, the same number for each rank; 0: a barrier."),
+    ]
+    operation_s: Annotated[
+        list[PositiveSeconds],
+        Meta(
+            description="one entry per sample: from the last rank's entry to the last rank's exit, / "
+            "operations_per_sample."
+        ),
+    ] = []
+    operations_per_sample: Annotated[NonNegative, Meta(description="k: operations in one timed batch.")] = 0
+    cold_operation_s: Annotated[
+        Seconds | None, Meta(description="the first operation on fresh buffers; null if they were used before.")
+    ] = None
+    entry_skew_s: Annotated[
+        list[Seconds],
+        Meta(description="one entry per sample: from the first rank's entry into the batch to the last rank's."),
+    ] = []
+    clock_error_s: Annotated[
+        Seconds, Meta(description="how far the clocks of two nodes may be apart at most; 0 on one node.")
+    ] = 0.0
+
+    @property
+    def times_s(self) -> Sequence[float]:
+        """Times of an operation in seconds, one per sample."""
+        return self.operation_s
+
+    @property
+    def cold_s(self) -> float | None:
+        """The first operation on fresh buffers, in seconds."""
+        return self.cold_operation_s
+
+    @property
+    def collective(self) -> str:
+        """The operation."""
+        return self.operation
+
+    @property
+    def moved_bytes(self) -> float:
+        """Bytes that the bus bandwidth counts."""
+        return self.data_bytes * bus_factor(self.operation, len(self.ranks))
+
+
+def bus_factor(operation: str, ranks: int) -> float:
+    """Return the bus bandwidth of an operation divided by its algorithm bandwidth, which is size / time.
+
+    The factors are those of nccl-tests (https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth"):
+    with them the result can be compared with the bandwidth of one link, whatever the number of ranks.
+    """
+    if operation == "allreduce":
+        return 2 * (ranks - 1) / ranks
+    if operation == "broadcast":
+        return 1.0
+    return (ranks - 1) / ranks
+
+
+PLAN = CollectivePlan
+RECORDS = (CollectivePoint,)

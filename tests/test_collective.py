@@ -1,0 +1,162 @@
+"""``volley collective``: from the command line to the records, and what is made of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from example_records import golden
+from the_command import Command
+from volley import benchmarks
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.collective.options import OPERATIONS
+from volley.benchmarks.collective.records import CollectivePoint, bus_factor
+from volley.errors import UserError
+from volley.report.terminal import Details
+from volley.run.render import render
+from volley.run.run_log import RunLog
+
+SENDING = [operation for operation in OPERATIONS if operation != "barrier"]
+QUICK = ("--launches", "1", "--point-time", "0.01")
+
+
+@pytest.fixture
+def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
+    return Command(volley_command, engine, tmp_path)
+
+
+def shown(logs: list[RunLog], **details: bool) -> str:
+    out = io.StringIO()
+    render(logs, BENCHMARKS, "table", out, details=Details(**details), command="volley show x.jsonl")
+    return out.getvalue()
+
+
+# ------------------------------------------------------------------------------------------------ the whole command
+
+
+def test_every_operation_is_measured_and_every_result_checked(volley: Command) -> None:
+    done = volley("collective", "--ranks", "3", *QUICK, "--sizes", "12,1000", "--format", "csv")
+    (log,) = done.records
+    points = log.of(CollectivePoint)
+    assert {(point.operation, point.size_bytes) for point in points} == {
+        ("barrier", 0),
+        *((operation, size) for operation in SENDING for size in (12, 1000)),
+    }
+    for point in points:
+        assert (point.status, point.mismatch) == ("ok", None)
+        assert point.ranks == [0, 1, 2]
+        assert len(point.operation_s) == len(point.entry_skew_s) == sum(point.visits) > 0
+        assert point.messages_verified >= (3 if point.operation == "barrier" else len(point.operation_s))
+        assert point.clock_error_s == 0
+    blocks = [point for point in points if point.operation in ("reduce-scatter", "allgather", "all-to-all")]
+    assert {point.data_bytes for point in blocks} == {12, 996}
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    in_order = [("barrier", "0"), *((operation, size) for operation in SENDING for size in ("12", "1000"))]
+    assert [(row["operation"], row["size_bytes"]) for row in rows] == in_order
+
+
+@pytest.mark.parametrize("fault", ["lose", "echo", "swap", "corrupt", "early"])
+def test_a_broken_collective_is_found(volley: Command, fault: str) -> None:
+    operations = ",".join(SENDING if fault == "early" else OPERATIONS)  # one barrier of many cannot be told from all
+    words = ("--transport", fault, "--operation", operations, "--sizes", "24,4096", "--iterations", "5")
+    done = volley("collective", "--ranks", "3", *words)
+    (log,) = done.records
+    assert {point.status for point in log.of(CollectivePoint)} == {"failed"}
+
+
+@pytest.mark.parametrize("element", ["float", "int"])
+def test_the_rank_whose_contribution_is_missing_is_named(volley: Command, element: str) -> None:
+    words = ("--operation", "allreduce,reduce-scatter", "--sizes", "4096", "--iterations", "5", "--element", element)
+    (lost,) = volley("collective", "--ranks", "3", "-t", "lose", *words).records
+    assert {point.reason for point in lost.of(CollectivePoint)} == {
+        "the result of rank 0 is wrong: it lacks what rank 2 contributed"
+    }
+    (twice,) = volley("collective", "--ranks", "3", "-t", "echo", *words).records
+    assert {point.reason for point in twice.of(CollectivePoint)} == {
+        "the result of rank 0 is wrong: it counts what rank 0 contributed twice"
+    }
+
+
+def test_sixty_four_ranks_on_a_few_cores_finish(volley: Command) -> None:
+    words = ("--sizes", "256", "--iterations", "2", "--warmup", "1")
+    (log,) = volley("collective", "--ranks", "64", *words).records
+    assert log.complete
+    assert [(point.operation, point.status) for point in log.of(CollectivePoint)] == [
+        (operation, "ok") for operation in OPERATIONS
+    ]
+
+
+def test_a_transport_without_collectives_says_so(volley: Command) -> None:
+    (log,) = volley("collective", "-t", "host,hang", "--operation", "barrier", *QUICK).records
+    assert {each.transport: each.reason for each in log.transports} == {
+        "host": None,
+        "hang": "it carries no collectives",
+    }
+
+
+def test_too_few_elements_for_all_ranks_are_skipped(volley: Command) -> None:
+    (log,) = volley("collective", "--ranks", "3", "--operation", "allgather", "--sizes", "8,12", *QUICK).records
+    small, enough = log.of(CollectivePoint)
+    assert (small.status, small.reason) == ("skipped", "less than an element of 4 bytes for each of 3 ranks")
+    assert enough.status == "ok"
+
+
+# ------------------------------------------------------------------------------------------------------- words
+
+
+def test_operations_are_read_in_their_own_order() -> None:
+    _, options = benchmarks.read(["collective", "--operation", "allgather,barrier"])
+    assert options.operation == ("barrier", "allgather")
+    with pytest.raises(UserError, match="did you mean allreduce"):
+        benchmarks.read(["collective", "--operation", "all-reduce"])
+
+
+# ------------------------------------------------------------------------------------------------------ numbers
+
+
+@pytest.mark.parametrize(
+    ("operation", "factor"),
+    [("broadcast", 1), ("allreduce", 1.5), ("reduce-scatter", 0.75), ("allgather", 0.75), ("all-to-all", 0.75)],
+)
+def test_bus_bandwidth_is_that_of_nccl_tests(operation: str, factor: float) -> None:
+    """PERFORMANCE.md of nccl-tests, for 4 ranks."""
+    assert bus_factor(operation, 4) == factor
+
+
+def test_data_have_both_bandwidths_and_the_skew() -> None:
+    out = io.StringIO()
+    render(golden("collective"), BENCHMARKS, "json", out, details=Details(), command="volley show x.jsonl")
+    (report,) = json.loads(out.getvalue())["series"]
+    rows = {(row["operation"], row["size_bytes"]): row for row in report["data"]}
+    row = rows["allreduce", 65536]
+    assert row["algorithm_bandwidth_GBps"] == pytest.approx(65536 / row["time_us"] / 1e3)
+    assert row["bandwidth_GBps"] == pytest.approx(1.5 * row["algorithm_bandwidth_GBps"])
+    assert row["entry_skew_us"] > 0
+    assert rows["barrier", 0]["bandwidth_GBps"] is None
+    assert rows["barrier", 0]["time_us"] > 0
+
+
+def test_the_screen_has_a_section_for_each_operation() -> None:
+    text = shown(golden("collective"))
+    assert "barrier host" in text.split("\n\n")[0]
+    for operation in SENDING:
+        assert f"\n{operation}\n  host " in text
+    assert "bus bandwidth, GB/s" in text
+
+
+def test_every_table_has_the_name_of_its_operation() -> None:
+    text = shown(golden("collective"), full=True)
+    for operation in OPERATIONS:
+        assert f"\n{operation}\n" in text
+    assert "algorithm" in text
+
+
+def test_times_of_two_runs_are_compared_by_operation() -> None:
+    (log,) = golden("collective")
+    found = {(each.series, each.at): each for each in benchmarks.named("collective").observables(log)}
+    assert found["allreduce host", "64 KiB"].work == 1.5 * 65536
+    assert found["barrier host", "0 B"].work is None
