@@ -249,6 +249,8 @@ def test_a_cell_without_a_number_is_nan_there() -> None:
     text = shown(with_rows("uni", rows, 2), "cuda-samples")
     assert "     0 4100.00    nan \n" in text
     assert "volley: nan stands for 1 cell without" in text
+    assert "volley: not measured, so without a section: Unidirectional P2P=Disabled Bandwidth Matrix (GB/s), " in text
+    assert "Enabled Bandwidth (P2P Writes) Matrix (GB/s)," not in text
     assert "volley: FAILED: CE write, peer access on, GPU 0 → 1: it hangs" in text
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from example_records import golden, plan, run
 from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.jacobi import nvidia
 from volley.benchmarks.jacobi.grids import grids, squarest
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint, JacobiResidual
 from volley.benchmarks.jacobi.results import solutions
@@ -88,7 +89,6 @@ def test_one_failure_fails_all_launches() -> None:
 
 def test_the_lines_of_nvidias_example() -> None:
     out, err = rendered([log(point())], "nvidia-jacobi")
-    note = "(algorithmic: 64 B an update)"
     each = 8190 * 8190 * 101 / 3.0 / 1e9 / 4
     assert out.splitlines() == [
         "Topology size: 2 x 2",
@@ -100,12 +100,34 @@ def test_the_lines_of_nvidias_example() -> None:
         "Stopped after 101 iterations with residue 0.002397",
         "Total Jacobi run time: 3.0000 sec.",
         "Average per-process communication time: 0.2000 sec.",
-        f"Measured lattice updates: {4 * each:.2f} GLU/s (total), {each:.2f} GLU/s (per process)",
+        f"Measured lattice updates: {4 * each:.2f} GLU/s (total), {1e3 * each:.2f} MLU/s (per process)",
         f"Measured FLOPS: {20 * each:.2f} GFLOPS (total), {5 * each:.2f} GFLOPS (per process)",
-        f"Measured device bandwidth: {256 * each:.2f} GB/s (total), {64 * each:.2f} GB/s (per process) {note}",
-        f"Compulsory bandwidth: {64 * each:.2f} GB/s (total), {16 * each:.2f} GB/s (per process) (16 B an update)",
+        f"Measured device bandwidth: {256 * each:.2f} GB/s (total), {64 * each:.2f} GB/s (per process)",
     ]
-    assert not err
+    assert err == (
+        "volley: block 1: host; device bandwidth: 64 B an update, as the example counts; 16 B must move: "
+        f"{64 * each:.2f} GB/s\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (5.0, "5.00  B/s"),
+        (1000.0, "1000.00  B/s"),
+        (1001.0, "1.00 kB/s"),
+        (1.51e12, "1.51 TB/s"),
+        (2e15, "2000.00 TB/s"),
+    ],
+)
+def test_numbers_have_the_examples_prefixes(value: float, written: str) -> None:
+    assert nvidia._number(value, "B/s") == written
+
+
+def test_blocks_are_named_in_their_order() -> None:
+    out, err = rendered([log(point(transport="host"), point(transport="null"))], "nvidia-jacobi")
+    assert out.count("Total Jacobi run time") == 2
+    assert [line.split(";")[0] for line in err.splitlines()] == ["volley: block 1: host", "volley: block 2: null"]
 
 
 def test_a_last_residual_between_two_lines_is_not_a_line() -> None:

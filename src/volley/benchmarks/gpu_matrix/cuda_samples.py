@@ -12,7 +12,7 @@ from typing import TextIO
 from volley.benchmarks.gpu_matrix.results import GpuMatrixCase, GpuMatrixResults
 from volley.benchmarks.shared.matrix.comparable_pairs import Pair
 from volley.run.records import Device
-from volley.text import count, escape_controls
+from volley.text import count, escape_controls, join_words
 
 _BANDWIDTHS = (
     ("uni/off", "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)"),
@@ -32,13 +32,19 @@ _NOTE = (
 
 
 def render(results: Sequence[GpuMatrixResults], out: TextIO) -> list[str]:
-    """Write the sections of each series that has GPUs; return remarks about cells without a number."""
+    """Write the sections of each series that has GPUs; return remarks about missing sections and cells."""
     for each in results:
         if each.devices:
             for line in _lines(each):
                 out.write(line + "\n")
     lost = sum(cell.status != "ok" for each in results for case in each.cases for cell in case.cells.values())
-    return [f"nan stands for {count(lost, 'cell')} without a number (--format csv says why)"] if lost else []
+    remarks = [f"nan stands for {count(lost, 'cell')} without a number (--format csv says why)"] if lost else []
+    measured = {case.row.section for each in results for case in each.cases}
+    missing = [title for *needed, title in (*_BANDWIDTHS, *_LATENCIES) if not measured.issuperset(needed)]
+    if missing:
+        again = "volley matrix --format cuda-samples measures all sections"
+        remarks.append(f"not measured, so without a section: {join_words(missing)}; {again}")
+    return remarks
 
 
 def _lines(results: GpuMatrixResults) -> Iterator[str]:

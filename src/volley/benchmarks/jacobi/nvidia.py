@@ -14,18 +14,34 @@ from volley.benchmarks.jacobi.results import FLOPS, JacobiResults, Solution, che
 from volley.run.run_log import RunLog
 from volley.text import count, escape_controls
 
+_PREFIXES = " kMGT"
+
 SHOWN_EVERY = 100
 """Iterations from one line to the next; the engine keeps a residual about as often."""
 
 
 def render(results: Sequence[JacobiResults], out: TextIO) -> list[str]:
-    """Write the lines of each good solution of each launch; return no remarks."""
-    for log in (log for each in results for log in each.series.logs):
-        for point in log.of(JacobiPoint):
-            if point.status == "ok":
-                for line in _lines(log, Solution([point], check_every(log))):
-                    out.write(line + "\n")
-    return []
+    """Write the lines of each good solution of each launch; return what the example has no line for."""
+    solved = [
+        (log, Solution([point], check_every(log)))
+        for each in results
+        for log in each.series.logs
+        for point in log.of(JacobiPoint)
+        if point.status == "ok"
+    ]
+    for log, solution in solved:
+        for line in _lines(log, solution):
+            out.write(line + "\n")
+    return [remark for number, (_, solution) in enumerate(solved, start=1) for remark in _remarks(number, solution)]
+
+
+def _remarks(number: int, solved: Solution) -> Iterator[str]:
+    """Say which exchange a block of lines is of, and how its device bandwidth is counted."""
+    total = (solved.overall_updates_per_s or 0.0) * solved.compulsory_bytes
+    yield (
+        f"block {number}: {escape_controls(solved.transport)}; device bandwidth: {solved.algorithmic_bytes} B an "
+        f"update, as the example counts; {solved.compulsory_bytes} B must move: {_number(total, 'B/s')}"
+    )
 
 
 def _lines(log: RunLog, solved: Solution) -> Iterator[str]:
@@ -33,24 +49,23 @@ def _lines(log: RunLog, solved: Solution) -> Iterator[str]:
     yield f"Topology size: {across} x {along}"
     yield f"Local domain size (current node): {columns} x {rows}"
     yield f"Global domain size (all nodes): {across * columns} x {along * rows}"
-    yield f"Starting Jacobi run with {count(solved.ranks, 'process')} using {_processor(log, solved)}:"
+    yield f"Starting Jacobi run with {solved.ranks} processes using {_processor(log, solved)}:"
     # The residuals on the hundreds, or on the next iteration that has one; not the last unless it is one of those.
     apart = -(-SHOWN_EVERY // solved.check_every) * solved.check_every
     for each in solved.point.residuals:
         if each.iteration % apart == 0 and each.residual is not None:
             yield f"Iteration: {each.iteration} - Residue: {each.residual:.6f}"
-    yield f"Stopped after {count(solved.point.iterations, 'iteration')} with residue {solved.residual or 0:.6f}"
+    yield f"Stopped after {solved.point.iterations} iterations with residue {solved.residual or 0:.6f}"
     yield f"Total Jacobi run time: {solved.run_s or 0:.4f} sec."
     yield f"Average per-process communication time: {solved.communication_s or 0:.4f} sec."
     updates = solved.overall_updates_per_s or 0.0
-    for what, each_update, unit, note in (
-        ("Measured lattice updates", 1, "LU/s", ""),
-        ("Measured FLOPS", FLOPS, "FLOPS", ""),
-        ("Measured device bandwidth", solved.algorithmic_bytes, "B/s", " (algorithmic: {} B an update)"),
-        ("Compulsory bandwidth", solved.compulsory_bytes, "B/s", " ({} B an update)"),
+    for what, each_update, unit in (
+        ("lattice updates", 1, "LU/s"),
+        ("FLOPS", FLOPS, "FLOPS"),
+        ("device bandwidth", solved.algorithmic_bytes, "B/s"),
     ):
-        total, share = _rate(updates * each_update, unit), _rate(updates * each_update / solved.ranks, unit)
-        yield f"{what}: {total} (total), {share} (per process){note.format(each_update)}"
+        total, share = _number(updates * each_update, unit), _number(updates * each_update / solved.ranks, unit)
+        yield f"Measured {what}: {total} (total), {share} (per process)"
 
 
 def _processor(log: RunLog, solved: Solution) -> str:
@@ -66,7 +81,9 @@ def _processor(log: RunLog, solved: Solution) -> str:
     return f'"{name}" CPUs ({count(solved.point.threads, "thread")} each)'
 
 
-def _rate(value: float, unit: str) -> str:
-    """The example's units: giga, and tera from a thousand of them on."""
-    giga = value / 1e9
-    return f"{giga / 1000:.2f} T{unit}" if giga >= 1000 else f"{giga:.2f} G{unit}"
+def _number(value: float, unit: str) -> str:
+    """Format as the example does: up to 1000 of k, M, G or T; without a prefix there are two blanks."""
+    power = 0
+    while value > 1000 and power < len(_PREFIXES) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.2f} {_PREFIXES[power]}{unit}"
