@@ -129,7 +129,9 @@ def test_comparisons_recommend_what_can_be_typed() -> None:
     for first, second, paired in ((few, two, False), (few, two, True), (many, Side("y", launches(2, 8)), False)):
         found = page.report(compare(first, second, 0.05, paired=paired), full=False)
         check([found], commands)
-    check([against.report(many, published()["summit"], "summit", full=False)], commands)
+    summit = published()["summit"]
+    found = against.beside(many, summit, "summit")
+    check([against.report(many, summit, "summit", found, against.slower(found, 0.01), full=False)], commands)
 
 
 def test_a_recommendation_is_found_and_refused() -> None:

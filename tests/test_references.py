@@ -142,6 +142,21 @@ def test_a_user_adds_his_own_machine(home: Path, capsys: Capture) -> None:
     assert "our-cluster" in capsys.readouterr().out
 
 
+def test_a_baseline_and_a_tolerance_set_the_exit_code(home: Path, capsys: Capture) -> None:
+    baseline = str(write(home / "baseline.jsonl", launches(1)))
+    later = str(write(home / "later.jsonl", launches(2, slower={"aware": 1.2})))
+    assert cli.main(["compare", later, "--expect", baseline]) == 0
+    assert "SLOWER" not in capsys.readouterr().out
+    assert cli.main(["compare", later, "--expect", baseline, "--tolerance", "30%"]) == 0
+    capsys.readouterr()
+    assert cli.main(["compare", later, "--expect", baseline, "--tolerance", "10%"]) == 1
+    assert "SLOWER than expected: 3 points: aware at " in capsys.readouterr().out
+    assert cli.main(["compare", baseline, "--with", later, "--tolerance", "10%"]) == 0
+    failed = launches(3)
+    failed[0].records.append(example_records.pingpong(size=16, status="failed"))
+    assert cli.main(["compare", str(write(home / "f.jsonl", failed)), "--with", baseline, "--tolerance", "30%"]) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -154,6 +169,7 @@ def test_a_user_adds_his_own_machine(home: Path, capsys: Capture) -> None:
         (["references", "--add", "mine", "{empty}"], "no measured point"),
         (["compare", "{records}", "--with", "nowhere"], "there is no reference"),
         (["compare", "{records}", "--with", "t4"], "measures nothing that t4 has"),
+        (["compare", "{records}", "{empty}", "--tolerance", "5%"], "--tolerance is for --with"),
     ],
 )
 def test_misuse_is_refused(words: list[str], message: str, home: Path, capsys: Capture) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ COLUMNS = ("reference", "benchmark", "series", "at", "title", "unit", "published
 """The columns of CSV.  ``speed`` is how many times as fast as the reference: above 1 is better."""
 
 _MOST_NAMED = 4
-"""Series in the sentence of the finding; of more, only the median over all points."""
+"""Series in the sentence of the finding; of more, only the median over all points.  Also points that are slower."""
 
 LIST_COLUMNS = ("reference", "benchmark", "series", "at", "title", "unit", "published")
 
@@ -63,13 +63,25 @@ def beside(side: Side, reference: Reference, name: str) -> list[Beside]:
     return found
 
 
-def report(side: Side, reference: Reference, name: str, *, full: bool) -> Report:
+def slower(found: Sequence[Beside], tolerance: float | None) -> list[Beside]:
+    """Return the points that take longer than expected by more than this fraction, the slowest first."""
+    slow = [] if tolerance is None else [each for each in found if 1 / each.speed - 1 > tolerance]
+    return sorted(slow, key=lambda each: each.speed)
+
+
+def report(
+    side: Side, reference: Reference, name: str, found: Sequence[Beside], slow: Sequence[Beside], *, full: bool
+) -> Report:
     """Return the report of a run beside a reference.
 
-    Raises:
-        UserError: if nothing of the reference was measured.
+    Args:
+        side: the run.
+        reference: the reference.
+        name: of the reference.
+        found: every figure that was also measured.
+        slow: those of them that are slower than expected.
+        full: show every figure.
     """
-    found = beside(side, reference, name)
     return Report(
         heading=[
             _finding(found, name),
@@ -78,6 +90,7 @@ def report(side: Side, reference: Reference, name: str, *, full: bool) -> Report
         ],
         tables=[_figures(found, name) if full else _series(found)],
         notes=[
+            *_slower_notes(slow),
             Note("warning", "no intervals: the reference has one number for each point, so no difference is a verdict"),
             *(Note("finding", f"{name}: {line}") for line in reference.method),
             *([] if full else [Note("finding", "--full shows every figure")]),
@@ -85,6 +98,13 @@ def report(side: Side, reference: Reference, name: str, *, full: bool) -> Report
         data=Data(COLUMNS, LIST_COLUMNS[:-1], [_row(each, name) for each in found]),
         extra={"reference": reference, "side": side.name},
     )
+
+
+def _slower_notes(slow: Sequence[Beside]) -> Iterator[Note]:
+    if slow:
+        named = [f"{each.table.series} at {each.at} ({100 / each.speed - 100:.0f} %)" for each in slow[:_MOST_NAMED]]
+        more = f" and {len(slow) - _MOST_NAMED} more" if len(slow) > _MOST_NAMED else ""
+        yield Note("error", f"SLOWER than expected: {count(len(slow), 'point')}: {', '.join(named)}{more}")
 
 
 def _finding(found: Sequence[Beside], name: str) -> str:

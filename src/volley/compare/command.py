@@ -30,9 +30,12 @@ def compare(options: CompareOptions, out: TextIO) -> int:
     if options.reference is not None:
         side = read_side(options.records[0])
         reference = named(options.reference, BENCHMARKS)
-        report = against.report(side, reference, options.reference, full=options.output.full)
+        found = against.beside(side, reference, options.reference)
+        slow = against.slower(found, options.tolerance)
+        report = against.report(side, reference, options.reference, found, slow, full=options.output.full)
         render_reports([report], options.output.format, out)
-        return EXIT_GOOD
+        failed = options.tolerance is not None and any("failed" in log.statuses for log in side.logs)
+        return EXIT_FAILED if slow or failed else EXIT_GOOD
     if options.live:
         first, second, whole = live.measure(live.parse(options.records, options.pairs), options.keep)
         code = _show(compare_sides(first, second, options.within, paired=True), options, out)
@@ -47,11 +50,13 @@ def _check(options: CompareOptions) -> None:
     if options.live and options.reference is not None:
         raise UserError("--live compares two command lines, and --with one file of records: leave out one of them")
     if options.reference is not None and given:
-        raise UserError(f"{join_words(given)} needs two runs: a reference has no intervals")
+        raise UserError(f"{join_words(given)} needs two runs: a reference has no intervals; --tolerance does without")
     if options.reference is not None and len(options.records) != 1:
         raise UserError(f"--with {options.reference} compares one file of records, not {len(options.records)}")
     if not options.live and (unused := [f"--{name}" for name in ("pairs", "keep") if name in options.given]):
         raise UserError(f"{join_words(unused).replace('--keep', '-o')} is for --live, which measures")
+    if options.tolerance is not None and options.reference is None:
+        raise UserError("--tolerance is for --with, a comparison with a reference: two runs have --fail-on slower:5%")
     if options.live or options.reference is not None:
         return
     if len(options.records) != 2:

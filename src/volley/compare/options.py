@@ -48,10 +48,17 @@ class CompareOptions(Options):
     live: bool = flag(panel=WHAT, help="Run two command lines of volley in turn, and compare them pair by pair.")
     reference: str | None = option(
         "--with",
+        "--expect",
         read=option_values.text,
         metavar="NAME",
         panel=WHAT,
-        help="Compare one run with a reference; volley references lists them.",
+        help="Compare one run with a reference (volley references lists them), or with a file of records.",
+    )
+    tolerance: float | None = option(
+        read=option_values.percentage,
+        metavar="PERCENT",
+        panel=OUTPUT,
+        help="With --with: exit code 1 if a point failed, or is slower than the reference by more than this share.",
     )
     pairs: int = option(
         read=option_values.number(),

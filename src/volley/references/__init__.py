@@ -5,6 +5,7 @@ A published figure is one number without an interval, made by the method of its 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -81,14 +82,15 @@ def own() -> dict[str, Path]:
 
 
 def named(name: str, benchmarks: Sequence[Benchmark]) -> Reference:
-    """Return one reference; a user's own comes before a published one of that name.
+    """Return one reference: a user's own of that name, a published one, or else the records in the file of that name.
 
     Raises:
         UserError: if there is none of that name, or if its file cannot be read.
     """
-    if name in (mine := own()):
-        return from_records(read_runs(mine[name], benchmarks), benchmarks, str(mine[name]))
-    known = published()
+    known, mine = published(), own()
+    path = str(mine[name]) if name in mine else None if name in known else find_file(name)
+    if path and os.path.lexists(path):
+        return from_records(read_runs(path, benchmarks), benchmarks, path)
     if name not in known:
         names = join_words([*known, *mine])
         raise UserError(f"there is no reference {escape_controls(name)!r}: volley has {names}; see volley references")
