@@ -23,7 +23,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.options import RankMatrixOptions
 from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixRow
-from volley.benchmarks.shared.matrix.comparable_pairs import Pair, compare, in_turn, suspects
+from volley.benchmarks.shared.matrix.comparable_pairs import Pair, compare, in_turn, matrix_of
 from volley.run.records_file import read_runs
 from volley.statistics.estimates import median
 
@@ -116,9 +116,10 @@ def flagged(machine: Machine, ranks: int) -> set[Pair]:
     kinds = dict.fromkeys(pairs, "same socket")
     passes = [machine.measured(pairs, repeat) for repeat in range(RankMatrixOptions.repeats)]
     first_s = machine.spent_s
-    ratios = compare({pair: median([times[pair] for times in passes]) for pair in pairs}, kinds)
-    at_best = compare({pair: min(times[pair] for times in passes) for pair in pairs}, kinds)
-    found = suspects(ratios, at_best)
+    usual = {pair: median([times[pair] for times in passes]) for pair in pairs}
+    at_best = {pair: min(times[pair] for times in passes) for pair in pairs}
+    ratios, best_ratios = (compare(*matrix_of(times, kinds)) for times in (usual, at_best))
+    _, found = slow_pairs.suspects(ratios, best_ratios, [0] * ranks, ["node"] * ranks)
     controls = slow_pairs.controls(ratios, found)
     remeasured: dict[Pair, slow_pairs.Remeasurement] = {}
     again: list[Mapping[Pair, float]] = []

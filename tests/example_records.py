@@ -10,7 +10,13 @@ import msgspec
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong, PingPongPlan
-from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixPlan, RankMatrixRow
+from volley.benchmarks.rank_matrix.records import (
+    FailedPair,
+    RankMatrixCell,
+    RankMatrixPlan,
+    RankMatrixRow,
+    SkippedPairs,
+)
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.stream.records import StreamPlan, StreamPoint
 from volley.run.plan import Plan
@@ -121,6 +127,27 @@ def ranks(count: int, **changes: Any) -> list[Rank]:
     ]
 
 
+def row_of(cells: Sequence[RankMatrixCell], **facts: Any) -> RankMatrixRow:
+    """A row of a matrix with these cells."""
+    failed = [FailedPair(rank=cell.rank, reason=cell.reason or "") for cell in cells if cell.status == "failed"]
+    skipped = [SkippedPairs(ranks=[cell.rank], reason=cell.reason or "") for cell in cells if cell.status == "skipped"]
+    names = ("median_s", "low_s", "high_s", "samples", "count_per_sample", "elapsed_s")
+    return RankMatrixRow(
+        ranks=[cell.rank for cell in cells],
+        **{name: [getattr(cell, name) for cell in cells] for name in names},
+        messages_verified=sum(cell.samples for cell in cells),
+        failed=failed,
+        skipped=skipped,
+        **facts,
+    )
+
+
+def with_cells(row: RankMatrixRow, cells: Sequence[RankMatrixCell], **changes: Any) -> RankMatrixRow:
+    """A row with other cells."""
+    names = ("transport", "mode", "pattern", "direction", "window", "size_bytes", "rank", "repeat")
+    return row_of(cells, **{**{name: getattr(row, name) for name in names}, **changes})
+
+
 def rows(
     count: int, pattern: str = "pingpong", slow: Mapping[tuple[int, int], float] | None = None, **changes: Any
 ) -> list[RankMatrixRow]:
@@ -136,19 +163,18 @@ def rows(
     }
     usual_s = 64e-6 if stream else 1e-6
     return [
-        RankMatrixRow(
-            rank=first,
-            cells=[
+        row_of(
+            [
                 RankMatrixCell(
                     rank=second,
                     status="ok",
                     median_s=usual_s * (slow or {}).get((first, second), 1.0),
                     samples=9,
-                    messages_verified=9,
                 )
                 for second in range(count)
                 if second != first
             ],
+            rank=first,
             **{**facts, **changes},
         )
         for first in range(count)

@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
-from example_records import pingpong, run, transport
+from example_records import pingpong, row_of, run, transport
 from volley.benchmarks.pingpong.records import PingPong
-from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixRow
+from volley.benchmarks.rank_matrix.records import RankMatrixCell
 from volley.run.plan import Plan
 from volley.run.records import Device, End, EngineFacts, MpiFacts, Rank
 from volley.run.records_file import encode_line
@@ -96,7 +96,7 @@ def good(plan: Plan) -> int:
     for size in plan.options.get("latency_sizes_bytes", ()):
         cell = RankMatrixCell(rank=1, status="ok", median_s=1e-6)
         common = {"transport": plan.transports[0], "mode": "isolated", "pattern": "pingpong", "rank": 0}
-        emit(RankMatrixRow(size_bytes=size, cells=[cell], **common))
+        emit(row_of([cell], size_bytes=size, **common))
     end(plan)
     return 0
 

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from example_records import golden, matrix_log, ranks, rows
+from example_records import golden, matrix_log, ranks, rows, with_cells
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixRow
 from volley.benchmarks.rank_matrix.remeasure import next_job, next_plan
-from volley.benchmarks.rank_matrix.results import RankMatrixCase, kind_of, results
+from volley.benchmarks.rank_matrix.results import RankMatrixCase, results
 from volley.report.model import Details
 from volley.run.plan import Plan
-from volley.run.records import End
+from volley.run.records import End, Rank
 from volley.run.render import render
 from volley.run.run_log import RunLog
 
@@ -40,16 +40,14 @@ def again(logs: list[RunLog], slow: dict[tuple[int, int], float]) -> RunLog:
     assert asked is not None
     part = asked.options
     found = [
-        msgspec.structs.replace(
-            row, repeat=repeat, cells=[cell for cell in row.cells if [row.rank, cell.rank] in part.pairs]
-        )
+        with_cells(row, [cell for cell in row.cells if [row.rank, cell.rank] in part.pairs], repeat=repeat)
         for repeat in range(part.repeats)
         for row in [
             *(rows(4, slow=slow) if part.latency_sizes_bytes else ()),
             *(rows(4, "stream", slow=slow) if part.bandwidth_sizes_bytes else ()),
         ]
     ]
-    log = matrix_log(4, [row for row in found if row.cells])
+    log = matrix_log(4, [row for row in found if row.median_s])
     assert log.run is not None
     log.run = msgspec.structs.replace(log.run, plan=asked)
     return log
@@ -76,6 +74,14 @@ def shown(logs: list[RunLog], format_name: str = "table", **how: Any) -> tuple[s
 # ---------------------------------------------------------------------------------------------- kinds of pairs
 
 
+def kind_of(*placed: Rank) -> str:
+    """The kind of the pair of two ranks."""
+    log = matrix_log(2, rows(2))
+    assert log.run is not None
+    log.run = msgspec.structs.replace(log.run, ranks=list(placed))
+    return cases(log)[0].kinds.kind((0, 1))
+
+
 def test_kinds_are_by_socket_then_node() -> None:
     one, other = ranks(2)
     far = msgspec.structs.replace(other, sockets=[1])
@@ -85,6 +91,7 @@ def test_kinds_are_by_socket_then_node() -> None:
     roaming = [msgspec.structs.replace(rank, sockets=[0, 1]) for rank in (one, other)]
     assert kind_of(*roaming) == "same node"
     assert kind_of(one, msgspec.structs.replace(far, node=1)) == "off node"
+    assert kind_of(one) == "unknown"
 
 
 # -------------------------------------------------------------------------------------------- numbers and cells
@@ -95,7 +102,7 @@ def test_rows_become_cases_with_rates() -> None:
     assert (latency.row.pattern, latency.row.size_bytes, latency.firsts) == ("pingpong", 8, (0, 1, 2, 3))
     assert latency.times[0, 1] == 1e-6
     assert bandwidth.rate_Bps((3, 1)) == pytest.approx((1 << 20) / 1e-6)
-    assert set(latency.kinds.values()) == {"same socket"}
+    assert {latency.kinds.kind(pair) for pair in latency.times} == {"same socket"}
     (both_ways,) = cases(matrix_log(4, rows(4, "stream", direction="bi")))
     assert both_ways.rate_Bps((0, 1)) == pytest.approx(2 * (1 << 20) / 1e-6)
 
@@ -103,7 +110,7 @@ def test_rows_become_cases_with_rates() -> None:
 def test_a_failed_cell_shows_no_number() -> None:
     log = both({})
     bad = RankMatrixCell(rank=1, status="failed", reason="one bit differs")
-    log.records[0] = msgspec.structs.replace(log.records[0], cells=[bad, *log.records[0].cells[1:]])
+    log.records[0] = with_cells(log.records[0], [bad, *log.records[0].cells[1:]])
     (case, _) = cases(log)
     assert (0, 1) not in case.times
     assert case.cells[0, 1].status == "failed"
@@ -123,9 +130,9 @@ def test_launches_of_all_pairs_are_taken_together() -> None:
 def changed(log: RunLog, pair: tuple[int, int], repeats: range, **times: float) -> RunLog:
     """A log in which a pair took other times in some repetitions."""
     found = [
-        msgspec.structs.replace(
+        with_cells(
             row,
-            cells=[
+            [
                 msgspec.structs.replace(cell, **times)
                 if (row.rank, cell.rank) == pair and row.repeat in repeats
                 else cell
@@ -277,7 +284,7 @@ def test_skipped_pairs_are_counted_with_their_reason() -> None:
     skipped = [
         RankMatrixCell(rank=cell.rank, status="skipped", reason="the time was up") for cell in log.records[3].cells
     ]
-    log.records[3] = msgspec.structs.replace(log.records[3], cells=skipped)
+    log.records[3] = with_cells(log.records[3], skipped)
     out, _ = shown([log])
     assert "host at 8 B skipped rank 3 → 0, 3 → 1, 3 → 2: the time was up" in out
 
@@ -286,7 +293,7 @@ def test_a_visit_that_the_budget_left_out_is_no_visit() -> None:
     log = matrix_log(4, [*rows(4), *rows(4, repeat=1)])
     late = log.records[4]
     left_out = [RankMatrixCell(rank=cell.rank, status="skipped", reason="the time was up") for cell in late.cells]
-    log.records[4] = msgspec.structs.replace(late, cells=left_out)
+    log.records[4] = with_cells(late, left_out)
     (case,) = cases(log)
     assert case.cells[0, 1].status == "ok"
     assert case.times[0, 1] == 1e-6

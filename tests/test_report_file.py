@@ -11,10 +11,12 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from volley.benchmarks import BENCHMARKS
@@ -218,20 +220,22 @@ def test_a_heat_map_has_the_pairs_without_the_diagonal() -> None:
 
 def test_a_large_heat_map_shows_the_slowest_pair_of_each_block() -> None:
     from volley.benchmarks.rank_matrix.results import results  # noqa: PLC0415
+    from volley.benchmarks.shared.matrix.comparable_pairs import PairKinds  # noqa: PLC0415
     from volley.benchmarks.shared.matrix.page import MOST_DRAWN, heat_map  # noqa: PLC0415
 
     case = results(read_runs(RANKS, BENCHMARKS))[0].cases[0]
     assert not case.shows_rate
     many = tuple(range(2 * MOST_DRAWN))
-    cell = next(iter(case.cells.values()))
-    cells = {(one, other): cell for one in many for other in many if one != other}
-    slow = type(cell)(**{name: getattr(cell, name) for name in cell.__struct_fields__} | {"median_s": 1e-3})
-    cells[5, 100] = slow
-    kinds = dict.fromkeys(cells, "same node")
-    large = type(case)(**vars(case) | {"firsts": many, "seconds": many, "cells": cells, "kinds": kinds})
+    times_s = np.full((len(many), len(many)), 1e-6)
+    times_s[5, 100] = 1e-3
+    kinds = PairKinds(many, many, np.zeros(times_s.shape, np.int64), ("same node",))
+    large = replace(case, kinds=kinds, times_s=times_s)
     drawn = heat_map(large, "first", "second", str)
     assert len(drawn.marks) == MOST_DRAWN**2
-    assert [(mark.y, mark.x) for mark in drawn.marks if mark.value == 1000] == [("4", "100")]
+    assert [(mark.y, mark.x) for mark in drawn.marks if mark.value == pytest.approx(1000)] == [("4", "100")]
+    by_node = heat_map(large, "first", "second", str, nodes=[rank // 8 for rank in many])
+    assert len(by_node.marks) == (len(many) // 8) ** 2
+    assert [(mark.y, mark.x) for mark in by_node.marks if mark.value == pytest.approx(1000)] == [("0", "12")]
 
 
 def test_scaling_is_relative_to_one_process() -> None:
@@ -353,6 +357,19 @@ def test_tables_sort_by_number_with_the_keyboard(opened: Any) -> None:
     button.press("Enter")
     assert first.inner_text() == "1 GiB"
     assert table.locator("th[aria-sort=descending]").count() == 1
+
+
+def test_a_table_sorts_within_its_sections(opened: Any) -> None:
+    page = opened(CURVES)
+    table = page.locator("table").first
+    titles = table.locator(".section").all_inner_texts()
+    assert titles[-1] == "host memory"
+    before = table.locator("tbody").first.locator("tr").all_inner_texts()
+    table.locator("th button").first.click()
+    table.locator("th button").first.click()
+    after = table.locator("tbody").first.locator("tr").all_inner_texts()
+    assert after[0] == before[0] == titles[0]
+    assert after[1:] == sorted(before[1:], reverse=True) != before[1:]
 
 
 def test_the_page_is_dark_where_that_is_preferred(opened: Any) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.shared.matrix import comparable_pairs
-from volley.benchmarks.shared.matrix.comparable_pairs import Pair, PairRatio
+from volley.benchmarks.shared.matrix.comparable_pairs import Comparison, Pair, PairRatio
 from volley.statistics import estimates
 
 
@@ -24,14 +24,23 @@ def one_kind(times: dict[Pair, float]) -> dict[Pair, str]:
     return dict.fromkeys(times, "same node")
 
 
+def compared(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> Comparison:
+    return comparable_pairs.compare(*comparable_pairs.matrix_of(times, kinds or one_kind(times)))
+
+
+def ratios(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> dict[Pair, PairRatio]:
+    found = compared(times, kinds)
+    return {pair: ratio for pair in times if (ratio := found.at(pair))}
+
+
 def suspects(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> list[Pair]:
-    found = comparable_pairs.compare(times, kinds or one_kind(times))
+    found = compared(times, kinds)
     return [each.pair for each in comparable_pairs.suspects(found, found)]
 
 
 def test_a_pair_is_compared_with_others_but_not_with_its_opposite_direction() -> None:
     times = of(4, r0_2=2.0, r2_0=3.0)
-    found = comparable_pairs.compare(times, one_kind(times))
+    found = ratios(times)
     assert found[0, 2] == PairRatio((0, 2), "same node", 2.0, 10)
     assert found[2, 0] == PairRatio((2, 0), "same node", 3.0, 10)
     assert found[1, 3].ratio == 1.0
@@ -44,17 +53,17 @@ def test_the_ratio_is_that_to_the_median_of_the_others(ranks: int, dice: random.
         for pair in permutations(range(ranks), 2)
         if dice.random() < 0.8
     }
-    for pair, compared in comparable_pairs.compare(times, one_kind(times)).items():
+    for pair, found in ratios(times).items():
         others = [time for other, time in times.items() if set(other) != set(pair)]
-        assert compared.ratio == pytest.approx(times[pair] / estimates.median(others))
-        assert compared.comparable == len(others) >= comparable_pairs.FEWEST_COMPARABLE
+        assert found.ratio == pytest.approx(times[pair] / estimates.median(others))
+        assert found.comparable == len(others) >= comparable_pairs.FEWEST_COMPARABLE
 
 
 def test_too_few_comparable_pairs_are_not_judged() -> None:
-    assert comparable_pairs.compare(of(2, r0_1=9.0), one_kind(of(2))) == {}
+    assert ratios(of(2, r0_1=9.0)) == {}
     times = of(4)
     kinds = {pair: "off node" if set(pair) == {0, 1} else "same node" for pair in times}
-    assert set(comparable_pairs.compare(times, kinds)) == set(times) - {(0, 1), (1, 0)}
+    assert set(ratios(times, kinds)) == set(times) - {(0, 1), (1, 0)}
 
 
 def test_kinds_are_judged_apart() -> None:
@@ -69,16 +78,14 @@ def test_slow_pairs_are_suspects_the_slowest_first() -> None:
 
 def test_slow_in_its_best_visit_is_a_suspect_too() -> None:
     usual, best = of(4, r0_2=1.02), of(4, r0_2=1.08, r1_3=1.02)
-    ratios = (comparable_pairs.compare(times, one_kind(times)) for times in (usual, best))
-    found = comparable_pairs.suspects(*ratios)
+    found = comparable_pairs.suspects(compared(usual), compared(best))
     assert found == [PairRatio((0, 2), "same node", pytest.approx(1.02), 10)]
 
 
 def test_a_lucky_pair_does_not_hide_a_slow_one() -> None:
     """One disturbed twice and one that is slow in its best visit: both are looked at, and the others are not."""
     usual, best = of(5, r0_2=9.0, r1_3=1.1, r3_1=1.1), of(5, r1_3=1.1, r3_1=1.1)
-    ratios = (comparable_pairs.compare(times, one_kind(times)) for times in (usual, best))
-    found = comparable_pairs.suspects(*ratios)
+    found = comparable_pairs.suspects(compared(usual), compared(best))
     assert [each.pair for each in found] == [(1, 3), (0, 2), (3, 1)]
 
 
@@ -94,19 +101,19 @@ def test_no_more_are_suspects_than_can_be_measured_again() -> None:
 def test_where_a_kind_is_made_of_several_none_is_odd() -> None:
     times = {(a, b): 1.3 if a // 4 == b // 4 else 1.0 for a, b in permutations(range(8), 2)}
     assert suspects(times) == []
-    assert comparable_pairs.uneven(comparable_pairs.compare(times, one_kind(times))) == {"same node": 24}
+    assert compared(times).uneven() == {"same node": 24}
     times[0, 2] = 5.0  # stands out from both sorts
     assert suspects(times) == [(0, 2)]
 
 
 def test_an_even_kind_is_not_called_uneven() -> None:
     times = of(4, r0_2=2.0, r2_0=2.0)
-    assert comparable_pairs.uneven(comparable_pairs.compare(times, one_kind(times))) == {}
+    assert compared(times).uneven() == {}
 
 
 def test_controls_are_the_most_usual_of_the_suspects_kinds() -> None:
     times = of(4, r0_2=2.0, r2_0=1.01, r1_3=0.9)
-    found = comparable_pairs.compare(times, one_kind(times))
+    found = compared(times)
     chosen = slow_pairs.controls(found, comparable_pairs.suspects(found, found))
     assert len(chosen) == slow_pairs.CONTROLS
     assert not {(0, 2), (2, 0), (1, 3)} & {each.pair for each in chosen}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -136,14 +136,25 @@ def _table(table: Table) -> dict[str, Any]:
     rows = list(table.rows)
     if len(rows) * len(table.columns) > MOST_CELLS:
         rows = []
-        legend.append(f"{count(len(table.rows), 'row')} are too many for this page: volley show --format csv has them")
+        legend.append(_too_many(len(table.rows)))
     return {
         "title": table.title,
         "groups": groups if any(name for name, _ in groups) else [],
         "columns": [(column.title.replace("\n", ""), column.unit, column.align) for column in table.columns],
-        "rows": [list(_cells(row, table.columns)) for row in rows],
+        "sections": list(_sections([list(_cells(row, table.columns)) for row in rows], table.sections)),
         "legend": legend,
     }
+
+
+def _too_many(rows: int) -> str:
+    return f"{count(rows, 'row')} are too many for this page: volley show --format csv has them"
+
+
+def _sections(rows: Sequence[Any], titles: Mapping[int, str]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Divide rows at the lines between them; the title of rows without a line above them is empty."""
+    starts = sorted({0, *titles})
+    for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+        yield titles.get(start, ""), rows[start:end]
 
 
 def _cells(row: Row, columns: Sequence[Column]) -> Iterator[dict[str, str]]:
@@ -154,7 +165,9 @@ def _cells(row: Row, columns: Sequence[Column]) -> Iterator[dict[str, str]]:
 
 
 def _results(data: Data) -> Table:
-    """Return all results with all their columns, as CSV has them."""
+    """Return all results with all their columns, as CSV has them, unless they are too many for a page."""
+    if len(data.rows) * len(data.columns) > MOST_CELLS:
+        return Table([Column(name) for name in data.columns], (), legend=[_too_many(len(data.rows))])
     columns = [Column(name, digits=6, align="left" if _is_text(data, name) else "right") for name in data.columns]
     rows = [[_result(row[name]) for name in data.columns] for row in data.rows]
     return Table(columns, rows)

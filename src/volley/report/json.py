@@ -18,7 +18,7 @@ def render(reports: Sequence[Report], out: TextIO) -> None:
     """Write the document, indented and in ASCII, so that it has no control characters and suits any locale."""
     document = {
         "report": REPORT_VERSION,
-        "series": [{"runs": report.runs, "data": report.data.rows, **report.extra} for report in reports],
+        "series": [{"runs": report.runs, "data": list(report.data.rows), **report.extra} for report in reports],
     }
     out.write(json.dumps(_finite(msgspec.to_builtins(document)), indent=2, allow_nan=False) + "\n")
 

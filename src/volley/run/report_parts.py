@@ -14,6 +14,9 @@ from volley.units import format_cpulist
 MOST_RANKS = 8
 """The heading names the cores and GPUs of at most this many ranks of a node; it counts the others."""
 
+MOST_NODES = 8
+"""The heading describes at most this many nodes; it counts the others."""
+
 _BINDERS = {"engine": "bound by volley", "launcher": "bound by the launcher", "nobody": "not bound"}
 
 
@@ -43,7 +46,11 @@ def _places(ranks: list[Rank]) -> Iterator[str]:
     nodes: dict[tuple[int, str], list[Rank]] = {}
     for rank in ranks:
         nodes.setdefault((rank.node, rank.host), []).append(rank)
-    for (_, host), here in nodes.items():
+    for number, ((_, host), here) in enumerate(nodes.items()):
+        if number == MOST_NODES < len(nodes) - 1:
+            others = list(nodes)[number:]
+            yield f"{others[0][1]} to {others[-1][1]}: {count(len(others), 'more node')} of {len(ranks)} ranks in all"
+            return
         places = join_words(_place(rank) for rank in here[:MOST_RANKS])
         more = f" and {len(here) - MOST_RANKS} more" if len(here) > MOST_RANKS else ""
         binding = join_words(sorted({_BINDERS[rank.bound_by] for rank in here}))

@@ -1,7 +1,9 @@
 // Results of pairs, and the rows of the matrices that they fill; used on the first rank.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
@@ -14,23 +16,43 @@ class MatrixWriter {
   MatrixWriter(const Run& run, const RankMatrixOptions& options, const std::vector<MatrixCase>& cases)
       : run_(run), options_(options), cases_(cases), known_(run.plan.transports.size()) {}
 
-  // One more result of rank `first` will come before its row is complete.
-  void expect(int first) { ++missing_[first]; }
+  // So many more results of rank `first` will come before its row is complete.
+  void expect(int first, int results) { missing_[first] += results; }
 
   // Takes the result of a pair; writes the row's records, one a case and transport, once nothing is missing.
   void add(int first, int repeat, const Json& result);
 
  private:
+  // A pair as numbers: the cells of a thousand ranks as JSON would take gigabytes.
+  struct Cell {
+    int second;
+    double median_s, low_s, high_s;  // 0: there is none
+    double elapsed_s;
+    std::uint64_t samples, count_per_sample;
+  };
+
+  // One row of one case and transport.
+  struct Row {
+    std::vector<Cell> cells;
+    std::uint64_t messages_timed = 0;
+    std::uint64_t messages_verified = 0;
+    Json failed = Json::array();
+    std::map<std::string, std::vector<int>> skipped;  // the second ranks, by reason
+    std::map<int, Json> kept;                         // whole cells by second rank, where samples are kept
+  };
+
+  static void take(Row& row, const Json& cell, bool samples);
   void write_transports();
   void write(int first, int repeat);
+  [[nodiscard]] Json columns(Row& row) const;
 
   const Run& run_;
   const RankMatrixOptions& options_;
   const std::vector<MatrixCase>& cases_;
   std::map<int, int> missing_;
-  std::map<int, std::vector<Json>> cells_;  // of each open row, by case and transport
-  std::vector<Json> known_;                 // the best that any pair said of each transport
-  bool begun_ = false;                      // the records of the transports are written
+  std::map<int, std::vector<Row>> rows_;  // open ones by first rank, each by case and transport
+  std::vector<Json> known_;               // the best that any pair said of each transport
+  bool begun_ = false;                    // the records of the transports are written
 };
 
 }  // namespace volley

@@ -2,6 +2,7 @@
 // row; every rank but the first holds no more than its own pair.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "benchmark/rank_matrix/matrix_writer.hpp"
 #include "benchmark/rank_matrix/pair_measurement.hpp"
@@ -32,16 +33,18 @@ struct Work {
 
 // ------------------------------------------------------------------------------------------ one pair at a time
 
-// The pairs in the order of their rows: a row is complete, and written, before the next one begins.
-std::vector<RankPair> pairs_of(const Work& work) {
-  if (!work.options.pairs.empty()) return work.options.pairs;
-  std::vector<RankPair> pairs;
-  for (int first = 0; first < work.context.size; ++first) {
-    for (int second = 0; second < work.context.size; ++second) {
-      if (first != second) pairs.push_back({first, second});
-    }
-  }
-  return pairs;
+// The pairs in the order of their rows: a row is complete, and written, before the next one begins. They are counted
+// and not listed: 16,384 ranks have 268 million.
+std::int64_t number_of_pairs(const Work& work) {
+  if (!work.options.pairs.empty()) return static_cast<std::int64_t>(work.options.pairs.size());
+  return std::int64_t{work.context.size} * (work.context.size - 1);
+}
+
+RankPair pair_at(const Work& work, std::int64_t place) {
+  if (!work.options.pairs.empty()) return work.options.pairs[static_cast<std::size_t>(place)];
+  const int first = static_cast<int>(place / (work.context.size - 1));
+  const int other = static_cast<int>(place % (work.context.size - 1));  // among the others
+  return {first, other < first ? other : other + 1};
 }
 
 Json meet(Work& work, const RankPair& ends) {
@@ -69,15 +72,22 @@ Json result_of(Work& work, const RankPair& ends) {
   return json_from(work.backoff.receive(ends[0], result_tag));
 }
 
+// One repetition gives a result of each pair.
+void expect_pairs(const Work& work, MatrixWriter& rows) {
+  for (const auto& ends : work.options.pairs) rows.expect(ends[0], 1);
+  if (!work.options.pairs.empty()) return;
+  for (int rank = 0; rank < work.context.size; ++rank) rows.expect(rank, work.context.size - 1);
+}
+
 void conduct(Work& work) {
-  const auto pairs = pairs_of(work);
+  const std::int64_t count = number_of_pairs(work);
   MatrixWriter rows(work.run, work.options, work.cases);
   for (int repeat = 0; repeat < work.options.repeats; ++repeat) {
     if (repeat > 0 && budget_used(work.run.plan, work.run.records)) break;  // every pair has its cells already
-    for (const auto& ends : pairs) rows.expect(ends[0]);
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
+    expect_pairs(work, rows);
+    for (std::int64_t i = 0; i < count; ++i) {
       // Another pair goes first in every repeat: a drift of the machine meets all alike.
-      const RankPair& ends = pairs[(i + static_cast<std::size_t>(repeat)) % pairs.size()];
+      const RankPair ends = pair_at(work, (i + repeat) % count);
       rows.add(ends[0], repeat, result_of(work, ends));
     }
   }
@@ -151,19 +161,24 @@ void collect(Work& work, const Half& half, int repeat, const Json& mine, bool ov
   }
 }
 
+// One repetition gives a result of each pair that meets in these halves.
+void expect_halves(const Work& work, const std::vector<Half>& halves, MatrixWriter& rows) {
+  const int size = work.context.size;
+  if (work.options.pairs.empty()) return expect_pairs(work, rows);
+  for (const auto& half : halves) {
+    for (int rank = 0; rank < size; ++rank) {
+      if (half.ends(size, rank)[0] == rank) rows.expect(rank, 1);
+    }
+  }
+}
+
 void round_robin(Work& work) {
   const auto halves = halves_of(work);
   const int size = work.context.size;
   MatrixWriter rows(work.run, work.options, work.cases);  // stays empty on every rank but the first
   bool over = false;
   for (int repeat = 0; repeat < work.options.repeats && !over; ++repeat) {
-    if (work.context.rank == 0) {
-      for (const auto& half : halves) {
-        for (int rank = 0; rank < size; ++rank) {
-          if (half.ends(size, rank)[0] == rank) rows.expect(rank);
-        }
-      }
-    }
+    if (work.context.rank == 0) expect_halves(work, halves, rows);
     for (const auto& half : halves) {
       const bool mine_to_say = work.context.rank == 0 && budget_used(work.run.plan, work.run.records);
       over = mpi::broadcast_value(mine_to_say, 0, work.context.world.get());

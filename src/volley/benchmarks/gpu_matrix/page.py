@@ -55,7 +55,7 @@ def _report(results: GpuMatrixResults) -> Report:
         notes=notes,
         overview=common.screen(cases, tables[0], notes),
         charts=[common.heat_map(case, *_axes(case), _end) for case in cases if len(case.cells) > 1],
-        data=Data(_COLUMNS, _COLUMNS[:10], [_data(case, pair) for case in cases for pair in sorted(case.cells)]),
+        data=Data(_COLUMNS, _COLUMNS[:10], common.DataRows(cases, _data)),
         runs=results.series.describe_runs(),
         extra={
             "gpus": [{"number": results.numbers[device.uuid], "device": device} for device in results.devices],
@@ -110,7 +110,7 @@ def _row(cases: Sequence[GpuMatrixCase], first: int) -> Iterator[Cell]:
     for case in cases:
         best_s = min((time_s for pair, time_s in case.times.items() if pair[0] != pair[1]), default=0.0)
         for second in case.seconds:
-            share = best_s / case.times.get((first, second), math.inf)
+            share = best_s / (case.time_s((first, second)) or math.inf)
             style = next(style for least, style in _HEAT if share >= least)
             yield common.shown_cell(case, (first, second), "dim" if first == second else style)
 

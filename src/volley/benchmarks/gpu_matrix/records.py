@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from volley.benchmarks.shared.matrix.records import MatrixCell
-from volley.run.records import RECORD_VERSION, Device, Frozen, NonNegative, Positive, Status, Version
+from volley.run.records import RECORD_VERSION, Device, EndedBy, Frozen, NonNegative, Positive, Status, Version
 
 
 class GpuMatrixPlan(Frozen, frozen=True, kw_only=True):
@@ -53,6 +53,9 @@ class GpuMatrixGpus(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
 class GpuMatrixCell(MatrixCell, frozen=True, kw_only=True):
     """One pair of GPUs, or one GPU and the host."""
 
+    ended_by: EndedBy | None = None
+    messages_timed: NonNegative = 0
+    messages_verified: NonNegative = 0
     gpu: Annotated[str, Meta(description="UUID of the second.")]
     peer_access: Annotated[
         bool | None,

@@ -9,8 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
-from volley.benchmarks.shared.matrix.case import MatrixCase, times_of
-from volley.benchmarks.shared.matrix.comparable_pairs import FLAG_FROM, Pair, PairRatio, compare, suspects
+from volley.benchmarks.shared.matrix.case import MatrixCase
+from volley.benchmarks.shared.matrix.comparable_pairs import (
+    FLAG_FROM,
+    Pair,
+    PairRatio,
+    compare,
+    matrix_of,
+    suspects,
+)
 from volley.machine.line_rate import LineRate, Route, between
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, same_request, series_of
@@ -127,22 +134,22 @@ def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequen
             if rate := _line_rate(row, cell, logs):
                 line_rates[pair] = rate
     kinds = {pair: _kind(pair, cell, line_rates.get(pair)) for pair, cell in cells.items()}
-    ratios = compare(times_of(cells), kinds)
-    first = rows[0]
-    present = tuple(sorted({end for pair in cells for end in pair if end != HOST}))
+    times_s, ends = matrix_of({pair: cell.median_s for pair, cell in cells.items() if cell.median_s}, kinds)
+    comparison, first = compare(times_s, ends), rows[0]
+    good = [cell for cell in cells.values() if cell.status == "ok"]
     return GpuMatrixCase(
         name=first.title,
         row=first,
-        firsts=present if first.ends == "gpus" else (HOST,),
-        seconds=present,
+        kinds=ends,
         direction=first.direction,
         moved_bytes=first.moved_bytes,
         shows_rate=first.metric == "bandwidth",
-        cells=cells,
-        kinds=kinds,
+        verified=bool(good) and all(cell.messages_verified > 0 for cell in good),
+        times_s=times_s,
+        cells={pair: cells[pair] for pair in sorted(cells)},
         line_rates=line_rates,
-        ratios=ratios,
-        suspects=tuple(each for each in suspects(ratios, ratios) if _is_slow(each, cells[each.pair])),
+        comparison=comparison,
+        suspects=tuple(each for each in suspects(comparison, comparison) if _is_slow(each, cells[each.pair])),
     )
 
 

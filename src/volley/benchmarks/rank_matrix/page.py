@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, RankMatrixResults
+from volley.benchmarks.rank_matrix.slow_groups import SlowGroup
 from volley.benchmarks.shared.matrix import page as common
 from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Pair
 from volley.report.model import Cell, Column, Data, Report, Style, Table
 from volley.run import report_parts
+from volley.statistics.estimates import median
 from volley.units import format_sig, format_size
 
 _RED_FROM = 1.25
@@ -32,13 +35,17 @@ def reports(results: Sequence[RankMatrixResults]) -> list[Report]:
 def _report(results: RankMatrixResults) -> Report:
     cases, summary = results.cases, common.summary(results.cases)
     notes = common.notes_of(results.series, cases, _names, report_parts.unavailable(results.series), _findings)
+    tables = [_table(case) for case in cases if len(case.firsts) <= common.MOST_IN_TABLES]
+    if len(tables) < len(cases):
+        legend = [*summary.legend, f"the cells of more than {common.MOST_IN_TABLES} ranks: --format csv or json"]
+        summary = replace(summary, legend=legend)
     return Report(
         heading=report_parts.heading(results.series, "matrix"),
-        tables=[summary, *map(_table, cases)] if cases else [],
+        tables=[summary, *tables] if cases else [],
         notes=notes,
         overview=common.screen(cases, summary, notes),
-        charts=[common.heat_map(case, "first rank", "second rank", str) for case in cases],
-        data=Data(_COLUMNS, _COLUMNS[:8], [_data(case, pair) for case in cases for pair in sorted(case.cells)]),
+        charts=[common.heat_map(case, "first rank", "second rank", str, case.nodes) for case in cases],
+        data=Data(_COLUMNS, _COLUMNS[:8], common.DataRows(cases, _data)),
         runs=results.series.describe_runs(),
     )
 
@@ -69,7 +76,7 @@ def _cell(case: RankMatrixCase, pair: Pair) -> Cell:
 
 def _style(case: RankMatrixCase, pair: Pair) -> Style:
     """Return the colour of a cell; a suspect that was measured again and not confirmed has none."""
-    compared, again = case.ratios.get(pair), case.remeasured.get(pair)
+    compared, again = case.comparison.at(pair), case.remeasured.get(pair)
     if compared is None or (again and not again.flagged and compared.ratio > SUSPECT_FROM):
         return ""
     if compared.ratio > _RED_FROM:
@@ -92,9 +99,12 @@ def _legend(case: RankMatrixCase) -> str:
 
 
 def _findings(case: RankMatrixCase) -> Iterator[str]:
-    """Name the slow pairs, and the result of measuring the other suspects again."""
-    remeasured = case.remeasured.values()
+    """Name what is slow, first what many pairs share, and the result of measuring suspects again."""
     yield from common.uneven_kinds(case, "; only pairs that are slower than all of it are measured again")
+    for group in case.groups:
+        yield _group(case, group)
+    grouped = {pair for group in case.groups for pair in group.again}
+    remeasured = [each for pair, each in case.remeasured.items() if pair not in grouped]
     for again, first in ((each.again, each.first) for each in remeasured if each.flagged):
         low, high = format_sig(again.low, 3), format_sig(again.high, 3)
         if case.shows_rate:
@@ -112,10 +122,33 @@ def _findings(case: RankMatrixCase) -> Iterator[str]:
             "without other work, or a longer time for each pair "
             f"(volley matrix --ranks {len(case.firsts)} --point-time 0.3), tells more"
         )
-    for each in case.suspects:
-        if each.pair not in case.remeasured and each.ratio > SUSPECT_FROM:
-            what = common.slower(case, each.ratio, f"{each.comparable} comparable pairs", past=True)
-            yield f"{_names([each.pair])} {what} ({each.kind}; not measured again, so this may be chance)"
+    left = [each for each in case.suspects if each.pair not in case.remeasured and each.pair not in grouped]
+    left = [each for each in left if each.ratio > SUSPECT_FROM]
+    if len(left) > common.MOST_NAMED:
+        low, high = (format_sig(pick(each.ratio for each in left), 3) for pick in (min, max))
+        yield (
+            f"{_names([each.pair for each in left])} took {low} to {high} times as long as comparable pairs "
+            "(not measured again, so this may be chance)"
+        )
+        return
+    for each in left:
+        what = common.slower(case, each.ratio, f"{each.comparable} comparable pairs", past=True)
+        yield f"{_names([each.pair])} {what} ({each.kind}; not measured again, so this may be chance)"
+
+
+def _group(case: RankMatrixCase, group: SlowGroup) -> str:
+    """``node 3 (a) ↔ node 9 (b): all 128 pairs at 63 % of the bandwidth of comparable pairs``."""
+    again = [case.remeasured[pair] for pair in group.again if pair in case.remeasured]
+    ratio = median([each.again.median for each in again]) if again else group.ratio
+    which = f"all {group.pairs}" if group.slow == group.pairs else f"{group.slow} of {group.pairs}"
+    much = (
+        f"{common.percent(1 / ratio)} of the bandwidth" if case.shows_rate else f"{format_sig(ratio, 3)} times the time"
+    )
+    sure = "not measured again"
+    if again:
+        sure = f"{len(again)} of them measured again, {sum(each.flagged for each in again)} slow for certain"
+    more = f"; {group.hint}" if group.hint else ""
+    return f"{group.name}: {which} pairs at {much} of comparable pairs ({sure}){more}"
 
 
 def _names(pairs: Sequence[Pair]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import repeat as repeat_
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -11,7 +13,18 @@ from volley.benchmarks.rank_matrix.options import RankMatrixOptions
 from volley.benchmarks.shared.matrix.records import MatrixCell
 from volley.benchmarks.shared.points.options import WindowOptions
 from volley.document import Count
-from volley.run.records import RECORD_VERSION, Frozen, Mismatch, NonNegative, Positive, Status, Version
+from volley.run.records import (
+    RECORD_VERSION,
+    Frozen,
+    Mismatch,
+    NonNegative,
+    Positive,
+    PositiveSeconds,
+    Seconds,
+    Status,
+    Version,
+    Work,
+)
 
 RankPair = Annotated[list[NonNegative], Meta(min_length=2, max_length=2)]
 
@@ -53,11 +66,31 @@ class RankMatrixCell(MatrixCell, frozen=True, kw_only=True):
     mismatch: Mismatch | None = None
 
 
+class FailedPair(Frozen, frozen=True, kw_only=True):
+    """A pair whose data was wrong."""
+
+    rank: Annotated[NonNegative, Meta(description="the second rank.")]
+    reason: str
+    mismatch: Mismatch | None = None
+
+
+class SkippedPairs(Frozen, frozen=True, kw_only=True):
+    """Pairs that were not measured, for one reason."""
+
+    ranks: Annotated[list[NonNegative], Meta(description="the second ranks.")]
+    reason: str
+
+
+Times = list[PositiveSeconds | None]
+PerPair = "one number for each pair, in the order of `ranks`"
+
+
 class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="rank_matrix"):
     """One row of a matrix between ranks: one rank, as the first of the pair, with each other one.
 
-    The seconds of a cell are half a round trip of a ping-pong, or one window of a stream; if both ranks send, each
-    sample is that of the slower direction.
+    The seconds of a pair are half a round trip of a ping-pong, or one window of a stream; if both ranks send, each
+    sample is that of the slower direction.  A thousand ranks have a million pairs: so the row has a list for each
+    quantity, not an object for each pair, and times have four significant digits.
     """
 
     version: Version = RECORD_VERSION
@@ -69,11 +102,97 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
     size_bytes: Positive
     rank: Annotated[NonNegative, Meta(description="the first rank of every pair of this row.")]
     repeat: Annotated[NonNegative, Meta(description="which of the plan's repetitions, from 0.")] = 0
-    cells: list[RankMatrixCell]
+    ranks: Annotated[
+        list[NonNegative],
+        Meta(description="the second rank of each pair, rising; empty: every rank from 0 but the first of the pair."),
+    ] = []
+    median_s: Annotated[
+        Times, Meta(description=f"median of the samples: {PerPair}; null where it failed or was skipped.")
+    ]
+    low_s: Annotated[
+        Times, Meta(description="lower end of the median's 95 % interval; null with fewer than six samples.")
+    ]
+    high_s: Times
+    samples: Annotated[list[NonNegative], Meta(description="how many samples.")]
+    count_per_sample: Annotated[list[NonNegative], Meta(description="k: round trips or windows in one timed batch.")]
+    elapsed_s: Annotated[list[Seconds], Meta(description="how long the visit took.")]
+    messages_timed: Annotated[NonNegative, Meta(description="of all pairs of the row.")] = 0
+    messages_verified: Annotated[NonNegative, Meta(description="of all pairs of the row.")] = 0
+    failed: list[FailedPair] = []
+    skipped: list[SkippedPairs] = []
+    samples_s: Annotated[
+        list[list[PositiveSeconds]], Meta(description="all samples of each pair, where the plan asks for them.")
+    ] = []
+    visits: Annotated[list[list[NonNegative]], Meta(description="samples of each visit, beside `samples_s`.")] = []
+    work_s: Annotated[list[Work], Meta(description="of each visit, beside `samples_s`.")] = []
+
+    def __post_init__(self) -> None:
+        """Check that all lists fit each other.
+
+        Raises:
+            ValueError: if one has another length, or a pair is named that the row does not have.
+        """
+        pairs = len(self.median_s)
+        for name in ("low_s", "high_s", "samples", "count_per_sample", "elapsed_s"):
+            if len(getattr(self, name)) != pairs:
+                raise ValueError(f"{name} has {len(getattr(self, name))} numbers, median_s has {pairs}")
+        for name in ("ranks", "samples_s", "visits", "work_s"):
+            if len(getattr(self, name)) not in (0, pairs):
+                raise ValueError(f"{name} has {len(getattr(self, name))} items, median_s has {pairs}")
+        if self.ranks and (self.rank in self.ranks or sorted(self.ranks) != self.ranks):
+            raise ValueError("ranks are not rising, or the first rank of the pairs is among them")
+        if 0 < pairs < self.rank and not self.ranks:
+            raise ValueError("a row without ranks has not one pair for every other rank")
+        others = {each.rank for each in self.failed} | {rank for each in self.skipped for rank in each.ranks}
+        if others and not others <= set(self.seconds):
+            raise ValueError("a pair that failed or was skipped is not in the row")
+
+    @property
+    def seconds(self) -> Sequence[int]:
+        """The second rank of each pair."""
+        if self.ranks or not self.median_s:
+            return self.ranks
+        return [rank for rank in range(len(self.median_s) + 1) if rank != self.rank]
 
     @property
     def statuses(self) -> Iterator[Status]:
-        return (cell.status for cell in self.cells)
+        skipped = sum(len(each.ranks) for each in self.skipped)
+        yield from repeat_("ok", len(self.median_s) - len(self.failed) - skipped)
+        yield from repeat_("failed", len(self.failed))
+        yield from repeat_("skipped", skipped)
+
+    @property
+    def cells(self) -> list[RankMatrixCell]:
+        """The pairs as cells, in the order of their second ranks."""
+        failed = {each.rank: each for each in self.failed}
+        skipped = {rank: each.reason for each in self.skipped for rank in each.ranks}
+        return [self._cell(place, rank, failed.get(rank), skipped.get(rank)) for place, rank in enumerate(self.seconds)]
+
+    def cell(self, rank: int) -> RankMatrixCell | None:
+        """The pair with one second rank; ``None`` if the row does not have it."""
+        place = bisect_left(self.ranks, rank) if self.ranks else rank - (rank > self.rank)
+        if rank == self.rank or place >= len(self.median_s) or (self.ranks and self.ranks[place] != rank):
+            return None
+        failed = next((each for each in self.failed if each.rank == rank), None)
+        skipped = next((each.reason for each in self.skipped if rank in each.ranks), None)
+        return self._cell(place, rank, failed, skipped)
+
+    def _cell(self, place: int, rank: int, failed: FailedPair | None, skipped: str | None) -> RankMatrixCell:
+        return RankMatrixCell(
+            rank=rank,
+            status="failed" if failed else "ok" if skipped is None else "skipped",
+            reason=failed.reason if failed else skipped,
+            mismatch=failed.mismatch if failed else None,
+            median_s=self.median_s[place],
+            low_s=self.low_s[place],
+            high_s=self.high_s[place],
+            samples=self.samples[place],
+            samples_s=self.samples_s[place] if self.samples_s else [],
+            visits=self.visits[place] if self.visits else [],
+            work_s=self.work_s[place] if self.work_s else [],
+            count_per_sample=self.count_per_sample[place],
+            elapsed_s=self.elapsed_s[place],
+        )
 
     @property
     def moved_bytes(self) -> int:

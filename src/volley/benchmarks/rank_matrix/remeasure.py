@@ -90,8 +90,8 @@ def _controls(cases: Sequence[RankMatrixCase], suspects: Sequence[Pair]) -> list
     """Return the controls of the kinds that have undecided pairs, without those that are suspects in another case."""
     found: dict[Pair, None] = {}
     for case in cases:
-        kinds = {case.kinds[pair] for pair in case.undecided}
-        chosen = [each.pair for each in slow_pairs.controls(case.ratios, case.suspects) if each.kind in kinds]
+        kinds = {case.kinds.kind(pair) for pair in case.undecided}
+        chosen = [each.pair for each in slow_pairs.controls(case.comparison, case.suspects) if each.kind in kinds]
         found.update(dict.fromkeys(pair for pair in chosen if pair not in suspects))
     return list(found)
 
@@ -102,7 +102,8 @@ def _pair_s(plan: Plan, log: RunLog) -> float:
     Loaded, many pairs are visited at once, and one round of the round robin runs for each chosen pair, at most.
     """
     together = plan.world_size // 2 if plan.options.mode == "loaded" else 1
-    visits = len({(row.rank, cell.rank, row.repeat) for row in log.of(RankMatrixRow) for cell in row.cells})
+    rows = {(row.rank, row.repeat): len(row.median_s) for row in log.of(RankMatrixRow)}
+    visits = sum(rows.values())
     return _elapsed_s([log]) * together / visits if visits else 0.0
 
 

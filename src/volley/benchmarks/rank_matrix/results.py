@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import msgspec
+import numpy as np
 
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixPlan, RankMatrixRow
+from volley.benchmarks.rank_matrix.slow_groups import SlowGroup
 from volley.benchmarks.rank_matrix.slow_pairs import Remeasurement
-from volley.benchmarks.shared.matrix.case import MatrixCase, times_of
-from volley.benchmarks.shared.matrix.comparable_pairs import Pair, compare, suspects
+from volley.benchmarks.shared.matrix.case import MatrixCase
+from volley.benchmarks.shared.matrix.comparable_pairs import Booleans, Floats, Pair, PairKinds, compare
 from volley.machine.line_rate import LineRate, line_rate
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
@@ -24,7 +27,7 @@ from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
 from volley.units import format_size
 
-KINDS = ("same socket", "same node", "off node")
+KINDS = ("same socket", "same node", "off node", "unknown")
 """The kinds of pairs by distance, the nearest first."""
 
 
@@ -37,6 +40,10 @@ class RankMatrixCase(MatrixCase):
 
     row: RankMatrixRow
     """Any of its rows, for the fields that all rows share."""
+    nodes: tuple[int, ...]
+    """The node of each rank; -1 if it is not known."""
+    groups: tuple[SlowGroup, ...]
+    """Slow pairs that share a part of the machine."""
     remeasured: Mapping[Pair, Remeasurement]
     """The suspects that were measured again."""
 
@@ -46,12 +53,24 @@ class RankMatrixCase(MatrixCase):
         return slow_pairs.undecided(self.suspects, self.remeasured)
 
 
-def kind_of(one: Rank, other: Rank) -> str:
-    """Return the distance of two ranks.  Ranks that may run on several sockets count as on the same node, no nearer."""
-    if one.node != other.node:
-        return "off node"
-    one_socket = len(one.sockets) == 1 and one.sockets == other.sockets
-    return "same socket" if one_socket else "same node"
+class VisitedCells(Mapping[Pair, RankMatrixCell]):
+    """The cells of a matrix, each put together from its visits when it is asked for."""
+
+    def __init__(self, kinds: PairKinds, there: Booleans, rows: Mapping[int, Sequence[RankMatrixRow]]) -> None:
+        """Keep the rows of each first rank; ``there``: the pairs that they have."""
+        self._kinds, self._there, self._rows = kinds, there, rows
+
+    def __getitem__(self, pair: Pair) -> RankMatrixCell:
+        visits = [cell for row in self._rows.get(pair[0], ()) if (cell := row.cell(pair[1]))]
+        if not visits:
+            raise KeyError(pair)
+        return _merged(visits)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self._kinds.pairs(self._there))
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._there))
 
 
 def is_remeasurement(log: RunLog) -> bool:
@@ -66,9 +85,9 @@ def observables(log: RunLog) -> Iterator[Observable]:
     visits: dict[tuple[tuple[object, ...], Pair], list[float]] = {}
     rows = {_identity(row): row for row in log.of(RankMatrixRow)}
     for row in log.of(RankMatrixRow):
-        for cell in row.cells:
-            if cell.median_s is not None:
-                visits.setdefault((_identity(row), (row.rank, cell.rank)), []).append(cell.median_s)
+        for second, median_s in zip(row.seconds, row.median_s, strict=True):
+            if median_s is not None:
+                visits.setdefault((_identity(row), (row.rank, second)), []).append(median_s)
     for (identity, (first, second)), times in visits.items():
         row = rows[identity]
         parts = (row.transport, row.pattern, row.mode, *(["both ways"] if row.direction == "bi" else []))
@@ -137,8 +156,9 @@ def _repetitions(identity: tuple[object, ...], again: Sequence[RunLog]) -> list[
     for number, log in enumerate(again):
         for row in (row for row in log.of(RankMatrixRow) if _identity(row) == identity):
             times = found.setdefault((number, row.repeat), {})
+            least = (low_s or median_s for low_s, median_s in zip(row.low_s, row.median_s, strict=True))
             times.update(
-                {(row.rank, cell.rank): time_s for cell in row.cells if (time_s := cell.low_s or cell.median_s)}
+                {(row.rank, second): time_s for second, time_s in zip(row.seconds, least, strict=True) if time_s}
             )
     return list(found.values())
 
@@ -151,39 +171,90 @@ def _case(
     The lower bound of a visit's interval, or without one its median, is its time when it was disturbed least.
     """
     first = rows[0]
-    visits: dict[Pair, list[RankMatrixCell]] = {}
+    known = {rank.rank: rank for log in logs if log.run for rank in log.run.ranks}
+    ranks = tuple(sorted({*known, *(row.rank for row in rows), *(rank for row in rows for rank in row.seconds)}))
+    kinds = _kinds(ranks, known)
+    by_first: dict[int, list[RankMatrixRow]] = {}
     for row in rows:
-        for cell in row.cells:
-            visits.setdefault((row.rank, cell.rank), []).append(cell)
-    cells = {pair: _merged(each) for pair, each in visits.items()}
-    places = {rank.rank: rank for log in logs if log.run for rank in log.run.ranks}
-    known = {pair: [places[end] for end in pair] for pair in visits if set(pair) <= places.keys()}
-    kinds = {pair: kind_of(*known[pair]) if pair in known else "unknown" for pair in visits}
-    rates = {pair: _line_rate(first.transport, ranks, logs) for pair, ranks in known.items()}
-    times = {
-        pair: [time_s for cell in visits[pair] if (time_s := cell.low_s or cell.median_s)] for pair in times_of(cells)
-    }
-    ratios = compare({pair: median(each) for pair, each in times.items()}, kinds)
-    found = suspects(ratios, compare({pair: min(each) for pair, each in times.items()}, kinds))
-    controls = slow_pairs.controls(ratios, found)
+        by_first.setdefault(row.rank, []).append(row)
+    shape = (max(map(len, by_first.values())), len(ranks), len(ranks))
+    medians, lows = np.full(shape, np.nan), np.full(shape, np.nan)
+    there, failed = np.zeros(shape[1:], bool), np.zeros(shape[1:], bool)
+    for rank, visits in by_first.items():
+        place = kinds.rows[rank]
+        for visit, row in enumerate(visits):
+            columns = [kinds.columns[second] for second in row.seconds]
+            medians[visit, place, columns] = row.median_s  # None becomes NaN
+            lows[visit, place, columns] = row.low_s
+            there[place, columns] = True
+            failed[place, [kinds.columns[each.rank] for each in row.failed]] = True
+    medians[:, failed] = np.nan  # one visit that failed makes the cell failed, without a number
+    least = np.where(np.isnan(lows), medians, lows)
+    least[:, failed] = np.nan
+    usual, at_best = compare(_middle(least), kinds), compare(np.fmin.reduce(least), kinds)
+    hosts = [known[rank].host if rank in known else "" for rank in ranks]
+    nodes = tuple(known[rank].node if rank in known else -1 for rank in ranks)
+    groups, found = slow_pairs.suspects(usual, at_best, nodes, hosts)
+    controls = slow_pairs.controls(usual, found)
     judged = {each.pair: slow_pairs.judge(each, repetitions, controls, len(found)) for each in found}
-    ranks = tuple(sorted({end for pair in visits for end in pair} | set(places)))
     silent = any(each.transport == first.transport and each.memory == "none" for log in logs for each in log.transports)
     return RankMatrixCase(
         name=f"{first.transport} at {format_size(first.size_bytes)}",
-        firsts=ranks,
-        seconds=ranks,
+        kinds=kinds,
         row=first,
+        nodes=nodes,
         direction=first.direction,
         moved_bytes=None if silent else first.moved_bytes,
         shows_rate=not silent and first.window is not None,
-        cells=cells,
-        kinds=kinds,
-        line_rates={pair: rate for pair, rate in rates.items() if rate},
-        ratios=ratios,
+        verified=0 < int(np.count_nonzero(~np.isnan(medians))) <= sum(row.messages_verified for row in rows),
+        times_s=_middle(medians),
+        cells=VisitedCells(kinds, there, by_first),
+        line_rates=_line_rates(first.transport, [known[rank] for rank in ranks if rank in known], logs),
+        comparison=usual,
+        groups=tuple(groups),
         suspects=tuple(found),
         remeasured={pair: each for pair, each in judged.items() if each},
     )
+
+
+def _middle(visits: Floats) -> Floats:
+    """Return the median of the visits of each pair, without those that are NaN."""
+    ordered = np.sort(visits, axis=0)  # NaN comes last
+    number = np.count_nonzero(~np.isnan(ordered), axis=0)
+    low, high = (
+        np.take_along_axis(ordered, (number[np.newaxis] - 1 + step).clip(0) // 2, axis=0)[0] for step in (0, 1)
+    )
+    middle: Floats = np.where(low == high, low, (low + high) / 2)
+    return middle
+
+
+def _kinds(ranks: Sequence[int], known: Mapping[int, Rank]) -> PairKinds:
+    """Return the distance of each two ranks.
+
+    Ranks that may run on several sockets count as on the same node, no nearer.
+    """
+    placed = [known.get(rank) for rank in ranks]
+    nodes = np.array([rank.node if rank else -1 for rank in placed], np.int64)
+    sockets = np.array([rank.sockets[0] if rank and len(rank.sockets) == 1 else -1 for rank in placed], np.int64)
+    same_node = nodes == nodes[:, np.newaxis]
+    same_socket = same_node & (sockets == sockets[:, np.newaxis]) & (sockets >= 0)
+    unknown = (nodes < 0) | (nodes < 0)[:, np.newaxis]
+    numbers = np.select([unknown, same_socket, same_node], [3, 0, 1], 2)
+    return PairKinds(tuple(ranks), tuple(ranks), numbers, KINDS)
+
+
+def _line_rates(transport: str, ranks: Sequence[Rank], logs: Sequence[RunLog]) -> dict[Pair, LineRate]:
+    """Return the line rates that are known: those between GPUs of one host."""
+    hosts: dict[str, list[Rank]] = {}
+    for rank in ranks:
+        if rank.device and any(log.hardware for log in logs):
+            hosts.setdefault(rank.host, []).append(rank)
+    return {
+        (one.rank, other.rank): rate
+        for here in hosts.values()
+        for one, other in permutations(here, 2)
+        if (rate := _line_rate(transport, (one, other), logs))
+    }
 
 
 def _line_rate(transport: str, ranks: Sequence[Rank], logs: Sequence[RunLog]) -> LineRate | None:
@@ -203,6 +274,4 @@ def _merged(cells: Sequence[RankMatrixCell]) -> RankMatrixCell:
         low_s=min(medians),
         high_s=max(medians),
         samples=sum(cell.samples for cell in measured),
-        messages_timed=sum(cell.messages_timed for cell in measured),
-        messages_verified=sum(cell.messages_verified for cell in measured),
     )

@@ -19,7 +19,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from volley.benchmarks.shared.matrix.comparable_pairs import FLAG_FROM, Pair, PairRatio
+import numpy as np
+
+from volley.benchmarks.rank_matrix.slow_groups import SlowGroup, slow_groups
+from volley.benchmarks.shared.matrix import comparable_pairs
+from volley.benchmarks.shared.matrix.comparable_pairs import FLAG_FROM, Comparison, Pair, PairRatio, in_turn
 from volley.statistics import estimates
 
 CONTROLS = 5
@@ -73,15 +77,40 @@ class Remeasurement:
         return not self.flagged and not self.cleared
 
 
-def controls(ratios: Mapping[Pair, PairRatio], suspects: Sequence[PairRatio]) -> list[PairRatio]:
+def suspects(
+    usual: Comparison, at_best: Comparison, nodes: Sequence[int], hosts: Sequence[str]
+) -> tuple[list[SlowGroup], list[PairRatio]]:
+    """Return the groups of slow pairs, and the suspects: some of each group, then slow pairs of no group.
+
+    Args:
+        usual: the ratios by the median of the visits of each pair.
+        at_best: the ratios by the best visit of each pair.
+        nodes: the node of each rank; -1 if it is not known.
+        hosts: the name of that node.
+    """
+    groups = slow_groups(usual, nodes, hosts)
+    explained = np.zeros(usual.ratios.shape, bool)
+    for group in groups:
+        explained |= group.places
+    pairs = in_turn(*(group.again for group in groups))
+    standing = [found for pair in pairs if (found := usual.at(pair))]
+    return groups, standing + comparable_pairs.suspects(usual, at_best, explained)
+
+
+def controls(comparison: Comparison, suspects: Sequence[PairRatio]) -> list[PairRatio]:
     """Return comparable pairs to measure beside the suspects: of each kind those nearest to its median."""
-    kinds = sorted({each.kind for each in suspects})
-    out = {end for each in suspects for end in (each.pair, each.pair[::-1])}
+    kinds = comparison.kinds
+    free = ~np.isnan(comparison.ratios)
+    for each in suspects:
+        for pair in (each.pair, each.pair[::-1]):
+            free[kinds.place(pair)] = False
     chosen: list[PairRatio] = []
-    for kind in kinds:
-        members = [each for each in ratios.values() if each.kind == kind and each.pair not in out]
-        members.sort(key=lambda each: (abs(each.ratio - 1), each.pair))
-        chosen += members[:CONTROLS]
+    for kind in sorted({each.kind for each in suspects}):
+        where = np.argwhere(free & (kinds.numbers == kinds.names.index(kind)))
+        off = np.abs(comparison.ratios[tuple(where.T)] - 1)
+        nearest = where[np.argsort(off, kind="stable")[:CONTROLS]].tolist()
+        pairs = [(kinds.firsts[row], kinds.seconds[column]) for row, column in nearest]
+        chosen += [found for pair in pairs if (found := comparison.at(pair))]
     return chosen
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from volley.benchmarks.shared.matrix.comparable_pairs import Pair, PairRatio
+import numpy as np
+
+from volley.benchmarks.shared.matrix.comparable_pairs import Comparison, Floats, Pair, PairKinds, PairRatio
 from volley.benchmarks.shared.matrix.records import MatrixCell
 from volley.machine.line_rate import LineRate
 
@@ -24,54 +26,68 @@ class MatrixCase:
 
     name: str
     """What sentences call it."""
-    firsts: tuple[int, ...]
-    """The ends that have a row."""
-    seconds: tuple[int, ...]
-    """The ends that have a column."""
     direction: Literal["uni", "bi"] | None
     moved_bytes: int | None
     """Bytes that move in the time of a cell, each counted once; ``None``: the time is not that of messages."""
     shows_rate: bool
     """The bandwidth is shown, and not the time."""
+    verified: bool
+    """Data of all good cells was checked."""
+    kinds: PairKinds
+    times_s: Floats
+    """Seconds of each good pair; NaN elsewhere."""
     cells: Mapping[Pair, MatrixCell]
-    kinds: Mapping[Pair, str]
-    """Pairs of one kind are comparable."""
+    """Of all pairs, in order.  A cell of a matrix between many ranks is made when it is asked for."""
     line_rates: Mapping[Pair, LineRate]
-    ratios: Mapping[Pair, PairRatio]
+    comparison: Comparison
     suspects: tuple[PairRatio, ...]
     """The pairs that took longer than comparable pairs."""
+
+    @property
+    def firsts(self) -> tuple[int, ...]:
+        """The ends that have a row."""
+        return self.kinds.firsts
+
+    @property
+    def seconds(self) -> tuple[int, ...]:
+        """The ends that have a column."""
+        return self.kinds.seconds
 
     @cached_property
     def times(self) -> dict[Pair, float]:
         """Seconds of each good pair."""
-        return times_of(self.cells)
+        where = ~np.isnan(self.times_s)
+        return dict(zip(self.kinds.pairs(where), self.times_s[where].tolist(), strict=True))
 
     @property
     def unit(self) -> str:
         return "GB/s" if self.shows_rate else "µs"
 
-    @property
-    def verified(self) -> bool:
-        """Data of all good cells was checked."""
-        checked = [cell.messages_verified > 0 for cell in self.cells.values() if cell.status == "ok"]
-        return bool(checked) and all(checked)
+    @cached_property
+    def numbers(self) -> Floats:
+        """The numbers to show, in ``unit``; NaN where there are none."""
+        return (self.moved_bytes or 0) / self.times_s / 1e9 if self.shows_rate else self.times_s * 1e6
+
+    def shown(self, pair: Pair) -> float | None:
+        """The number to show for a pair, in ``unit``; ``None`` where there is none."""
+        return self._number(self.numbers, pair)
+
+    def time_s(self, pair: Pair) -> float | None:
+        """The seconds of a good pair."""
+        return self._number(self.times_s, pair)
+
+    def _number(self, matrix: Floats, pair: Pair) -> float | None:
+        if pair[0] not in self.kinds.rows or pair[1] not in self.kinds.columns:
+            return None
+        number = float(matrix[self.kinds.place(pair)])
+        return None if np.isnan(number) else number
 
     def rate_Bps(self, pair: Pair) -> float | None:
         """The bandwidth of a pair, both directions together."""
-        time_s = self.times.get(pair)
+        time_s = self.time_s(pair)
         return self.moved_bytes / time_s if self.moved_bytes and time_s else None
 
     def of_line_rate(self, pair: Pair) -> float | None:
         """The bandwidth as a fraction of the line rate."""
         rate, line_rate = self.rate_Bps(pair), self.line_rates.get(pair)
         return rate / line_rate.of(self.direction) if rate and line_rate else None
-
-    def shown(self, pair: Pair) -> float | None:
-        """The number to show for a pair, in ``unit``; ``None`` where there is none."""
-        number = self.rate_Bps(pair) if self.shows_rate else self.times.get(pair)
-        return number and (number / 1e9 if self.shows_rate else number * 1e6)
-
-
-def times_of(cells: Mapping[Pair, MatrixCell]) -> dict[Pair, float]:
-    """Return the seconds of each good cell."""
-    return {pair: cell.median_s for pair, cell in cells.items() if cell.median_s is not None}

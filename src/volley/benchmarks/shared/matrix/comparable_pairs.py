@@ -1,17 +1,25 @@
-"""Which pairs of a matrix took longer than comparable pairs: pure functions of plain numbers.
+"""Which pairs of a matrix took longer than comparable pairs: pure functions of numbers.
 
 A pair is compared with the other pairs of its kind only, for example with pairs whose ranks are both on one socket.
+A thousand ranks have a million pairs, so matrices are NumPy arrays: a row for each first end, a column for each second.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
 
 Pair = tuple[int, int]
 """The first and the second end: numbers of ranks, or of GPUs."""
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 SUSPECT_FROM = 1.04
 """A pair is a suspect if it took this many times as long as comparable pairs."""
@@ -29,6 +37,9 @@ MOST_SUSPECTS = 32
 MOST_SHARE = 1 / 8
 """Twelve repetitions of this share of the pairs take half as long as three visits of all pairs."""
 
+MOST_OF_A_LARGE_MATRIX = 1000
+"""No more pairs are suspects, however many there are: each further test makes all others less certain."""
+
 MOST_OF_A_KIND = 1 / 3
 """If more than this share of a kind looks slow, no pair of it is a suspect: the kind is made of several kinds."""
 
@@ -45,38 +56,150 @@ class PairRatio:
     """The number of comparable pairs: all of its kind but the pair itself and its opposite direction."""
 
 
-def compare(times: Mapping[Pair, float], kinds: Mapping[Pair, str]) -> dict[Pair, PairRatio]:
-    """Compare every pair with the other pairs of its kind.
+@dataclass(frozen=True)
+class PairKinds:
+    """The ends of a matrix, and which of its pairs are comparable."""
+
+    firsts: tuple[int, ...]
+    """The ends that have a row."""
+    seconds: tuple[int, ...]
+    """The ends that have a column."""
+    numbers: Integers
+    """The kind of each pair, as a place in ``names``."""
+    names: tuple[str, ...]
+
+    @cached_property
+    def rows(self) -> dict[int, int]:
+        """The row of each first end."""
+        return {end: place for place, end in enumerate(self.firsts)}
+
+    @cached_property
+    def columns(self) -> dict[int, int]:
+        """The column of each second end."""
+        return {end: place for place, end in enumerate(self.seconds)}
+
+    def place(self, pair: Pair) -> Pair:
+        """Return the row and the column of a pair.
+
+        Raises:
+            KeyError: if the matrix does not have it.
+        """
+        return self.rows[pair[0]], self.columns[pair[1]]
+
+    def kind(self, pair: Pair) -> str:
+        return self.names[int(self.numbers[self.place(pair)])]
+
+    def pairs(self, where: Booleans) -> list[Pair]:
+        """Return the pairs of a part of the matrix, in order."""
+        return [(self.firsts[row], self.seconds[column]) for row, column in np.argwhere(where).tolist()]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How the time of every pair compares with that of comparable pairs."""
+
+    kinds: PairKinds
+    ratios: Floats
+    """As in :class:`PairRatio`; NaN where a pair was not measured, or has fewer than ``FEWEST_COMPARABLE`` others."""
+    comparable: Integers
+
+    def at(self, pair: Pair) -> PairRatio | None:
+        """Return the ratio of a pair; ``None`` if it has none."""
+        place = self.kinds.place(pair)
+        if np.isnan(self.ratios[place]):
+            return None
+        return PairRatio(pair, self.kinds.kind(pair), float(self.ratios[place]), int(self.comparable[place]))
+
+    @cached_property
+    def slow(self) -> Booleans:
+        """The pairs that took longer than comparable pairs.
+
+        A pair is one of them only if few pairs of its kind are even half as far out; else the kind is made of several.
+        """
+        slow = np.zeros(self.ratios.shape, bool)
+        for _, where in self._by_kind():
+            ratios = self.ratios[where]
+            half_as_far = ratios.size - np.searchsorted(np.sort(ratios), 1 + (ratios - 1) / 2, side="right")
+            slow[where] = (ratios > SUSPECT_FROM) & (half_as_far <= MOST_OF_A_KIND * ratios.size)
+        return slow
+
+    def slowest(self, most: int, apart: Booleans) -> list[Pair]:
+        """Return the slow pairs without those that are ``apart``, the slowest first."""
+        where = np.argwhere(self.slow & ~apart)
+        order = np.argsort(-self.ratios[tuple(where.T)], kind="stable")[:most]
+        return [(self.kinds.firsts[row], self.kinds.seconds[column]) for row, column in where[order].tolist()]
+
+    def uneven(self) -> dict[str, int]:
+        """Return the kinds of which more than ``MOST_OF_A_KIND`` looks slow, with the number of those pairs."""
+        found = {}
+        for name, where in self._by_kind():
+            slow = int(np.count_nonzero(self.ratios[where] > SUSPECT_FROM))
+            if slow > MOST_OF_A_KIND * np.count_nonzero(where):
+                found[name] = slow
+        return found
+
+    def _by_kind(self) -> Iterator[tuple[str, Booleans]]:
+        """Yield the kinds that have ratios, with their pairs."""
+        judged = ~np.isnan(self.ratios)
+        for number, name in enumerate(self.kinds.names):
+            where = judged & (self.kinds.numbers == number)
+            if where.any():
+                yield name, where
+
+
+def matrix_of(times: Mapping[Pair, float], kinds: Mapping[Pair, str]) -> tuple[Floats, PairKinds]:
+    """Return the matrix of a few pairs.
 
     Args:
         times: seconds of each measured pair.
-        kinds: the kind of each pair; pairs of one kind are compared.
-
-    Returns:
-        The ratio of each pair that has ``FEWEST_COMPARABLE`` others of its kind.
+        kinds: the kind of each pair, measured or not.
     """
-    by_kind: dict[str, list[tuple[float, Pair]]] = {}
+    ends = [sorted({pair[side] for pair in kinds}) for side in (0, 1)]
+    if set(ends[0]) & set(ends[1]):  # else between one sort of ends and another
+        ends = [sorted({*ends[0], *ends[1]})] * 2
+    firsts, seconds = ends
+    names = tuple(dict.fromkeys(kinds.values()))
+    numbers = np.full((len(firsts), len(seconds)), -1, np.int64)
+    found = PairKinds(tuple(firsts), tuple(seconds), numbers, names)
+    matrix = np.full(numbers.shape, np.nan)
+    for pair, kind in kinds.items():
+        numbers[found.place(pair)] = names.index(kind)
     for pair, time_s in times.items():
-        by_kind.setdefault(kinds[pair], []).append((time_s, pair))
-    found: dict[Pair, PairRatio] = {}
-    for kind, members in by_kind.items():
-        ordered = sorted(members)
-        places = {pair: place for place, (_, pair) in enumerate(ordered)}
-        for time_s, pair in members:
-            own = sorted({places[each] for each in (pair, pair[::-1]) if each in places})
-            comparable = len(ordered) - len(own)
-            if comparable >= FEWEST_COMPARABLE:
-                found[pair] = PairRatio(pair, kind, time_s / _median_without(ordered, own), comparable)
-    return found
+        matrix[found.place(pair)] = time_s
+    return matrix, found
 
 
-def _median_without(ordered: Sequence[tuple[float, Pair]], own: Sequence[int]) -> float:
-    """Return the median of the sorted times without those at the places ``own``, which are sorted too."""
-    left = len(ordered) - len(own)
-    middle = [(left - 1) // 2, left // 2]
-    for skipped in own:
-        middle = [place + 1 if place >= skipped else place for place in middle]
-    return sum(ordered[place][0] for place in middle) / 2
+def compare(times: Floats, kinds: PairKinds) -> Comparison:
+    """Compare every pair with the other pairs of its kind.
+
+    Args:
+        times: seconds of each pair; NaN where it was not measured.
+        kinds: pairs of one kind are compared.
+    """
+    ratios, comparable = np.full(times.shape, np.nan), np.zeros(times.shape, np.int64)
+    for number in range(len(kinds.names)):
+        where = ~np.isnan(times) & (kinds.numbers == number)
+        members = times[where]
+        ordered = np.argsort(members, kind="stable")
+        none = members.size
+        places = np.full(times.shape, none)
+        places[where] = np.argsort(ordered)
+        own = places[where]
+        opposite = places.T[where] if kinds.firsts == kinds.seconds else own
+        opposite = np.where(opposite == own, none, opposite)
+        others = members.size - 1 - (opposite < none)
+        sorted_times = members[ordered]
+        middle = [_without(own, opposite, (others - 1 + step) // 2).clip(0, none - 1) for step in (0, 1)]
+        usual = (sorted_times[middle[0]] + sorted_times[middle[1]]) / 2
+        ratios[where] = np.where(others >= FEWEST_COMPARABLE, members / usual, np.nan)
+        comparable[where] = others
+    return Comparison(kinds, ratios, comparable)
+
+
+def _without(one: Integers, other: Integers, places: Integers) -> Integers:
+    """Return where the elements at ``places`` of a list without ``one`` and ``other`` are in the whole list."""
+    places = places + (places >= np.minimum(one, other))
+    return places + (places >= np.maximum(one, other))
 
 
 def in_turn(*orders: Sequence[Pair]) -> list[Pair]:
@@ -84,7 +207,7 @@ def in_turn(*orders: Sequence[Pair]) -> list[Pair]:
     return list(dict.fromkeys(pair for each in zip_longest(*orders) for pair in each if pair is not None))
 
 
-def suspects(usual: Mapping[Pair, PairRatio], at_best: Mapping[Pair, PairRatio]) -> list[PairRatio]:
+def suspects(usual: Comparison, at_best: Comparison, apart: Booleans | None = None) -> list[PairRatio]:
     """Return the suspects, the most likely ones first.
 
     By the median of its visits, a pair becomes a suspect if a disturbance met two visits out of three.  By the best
@@ -94,39 +217,10 @@ def suspects(usual: Mapping[Pair, PairRatio], at_best: Mapping[Pair, PairRatio])
     Args:
         usual: the ratios by the median of the visits of each pair.
         at_best: the ratios by the best visit of each pair.
+        apart: pairs that are no suspects.
     """
-    slow = in_turn(_slow(at_best), _slow(usual))
-    return [usual[pair] for pair in slow[: max(MOST_SUSPECTS, int(MOST_SHARE * len(usual)))]]
-
-
-def _slow(ratios: Mapping[Pair, PairRatio]) -> list[Pair]:
-    """Return the pairs that took longer than comparable pairs, the slowest first.
-
-    A pair is one of them only if few pairs of its kind are even half as far out; else the kind is made of several.
-    """
-    by_kind = _ratios_by_kind(ratios)
-    found = []
-    for each in sorted(ratios.values(), key=lambda compared: (-compared.ratio, compared.pair)):
-        members = by_kind[each.kind]
-        half_as_far = len(members) - bisect_right(members, 1 + (each.ratio - 1) / 2)
-        if each.ratio > SUSPECT_FROM and half_as_far <= MOST_OF_A_KIND * len(members):
-            found.append(each.pair)
-    return found
-
-
-def uneven(ratios: Mapping[Pair, PairRatio]) -> dict[str, int]:
-    """Return the kinds of which more than the share ``MOST_OF_A_KIND`` looks slow, with the number of those pairs."""
-    found = {}
-    for kind, members in _ratios_by_kind(ratios).items():
-        slow = len(members) - bisect_right(members, SUSPECT_FROM)
-        if slow > MOST_OF_A_KIND * len(members):
-            found[kind] = slow
-    return found
-
-
-def _ratios_by_kind(ratios: Mapping[Pair, PairRatio]) -> dict[str, list[float]]:
-    """Return the ratios of each kind, the smallest first."""
-    found: dict[str, list[float]] = {}
-    for each in ratios.values():
-        found.setdefault(each.kind, []).append(each.ratio)
-    return {kind: sorted(members) for kind, members in found.items()}
+    pairs = np.count_nonzero(~np.isnan(usual.ratios))
+    most = max(MOST_SUSPECTS, min(int(MOST_SHARE * pairs), MOST_OF_A_LARGE_MATRIX))
+    without = np.zeros(usual.ratios.shape, bool) if apart is None else apart
+    slow = in_turn(at_best.slowest(most, without), usual.slowest(most, without))[:most]
+    return [found for pair in slow if (found := usual.at(pair))]

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 from msgspec.structs import asdict
 
 from volley.benchmarks.shared.matrix.case import MatrixCase
-from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Pair, uneven
+from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Pair
 from volley.benchmarks.shared.matrix.records import MatrixCell
 from volley.report.cells import scaled
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Mark, Note, Overview, Style, Table, Value
 from volley.run import report_parts
 from volley.run.launch_series import LaunchSeries
 from volley.run.machine_notes import machine_notes
+from volley.run.records import Status
 from volley.statistics.estimates import median
 from volley.text import count
 from volley.units import format_sig
 
 CaseT = TypeVar("CaseT", bound=MatrixCase)
 
-MOST_DRAWN = 64
+MOST_DRAWN = 128
 """A heat map has at most this many rows and columns; beyond, each of its cells stands for several pairs."""
+
+MOST_IN_TABLES = 128
+"""The cells of a matrix of more ends are in no table: only CSV and JSON have them."""
 
 MOST_NAMED = 6
 """Pairs that a sentence names one by one; more are counted."""
@@ -47,7 +52,7 @@ def shown_cell(case: MatrixCase, pair: Pair, style: Style) -> Cell:
 MOST_ENDS = 16
 """A matrix of more ranks or GPUs is shown as its summary; ``--full`` shows the cells."""
 
-MOST_FINDINGS = 4
+MOST_FINDINGS = 12
 """On the screen of large matrices; ``--notes`` shows all."""
 
 _SUMMARY = [
@@ -71,26 +76,36 @@ def summary(cases: Sequence[CaseT], without: str = "") -> Table:
     rows: list[list[Cell | Value]] = []
     rates: dict[str, None] = {}
     for case in cases:
-        kinds = dict.fromkeys(case.kinds[pair] for pair in case.times)
-        kinds.pop(without, None)
-        for kind in kinds:
-            pairs = [pair for pair in case.times if case.kinds[pair] == kind]
-            numbers = [number for pair in pairs if (number := case.shown(pair)) is not None]
-            shares = [share for pair in pairs if (share := case.of_line_rate(pair)) is not None and case.shows_rate]
-            if shares:
-                rates |= dict.fromkeys(case.line_rates[pair].describe() for pair in pairs if pair in case.line_rates)
-            title = f"{case.name} ({kind})" if len(kinds) > 1 else case.name
-            line = Cell(median(shares), text=f"{median(shares) * 100:.0f} %") if shares else EMPTY
-            rows.append([title, len(numbers), median(numbers), min(numbers), max(numbers), case.unit, line])
+        measured = ~np.isnan(case.numbers)
+        numbers, places = np.unique(case.kinds.numbers[measured], return_index=True)
+        kinds = [number for _, number in sorted(zip(places.tolist(), numbers.tolist(), strict=True))]
+        kinds = [number for number in kinds if case.kinds.names[number] != without]
+        for number in kinds:
+            shown = case.numbers[measured & (case.kinds.numbers == number)]
+            title = f"{case.name} ({case.kinds.names[number]})" if len(kinds) > 1 else case.name
+            line, names = _of_line_rate(case, number)
+            rates |= dict.fromkeys(names)
+            middle, low, high = (float(reduce(shown)) for reduce in (np.median, np.min, np.max))
+            rows.append([title, shown.size, middle, low, high, case.unit, line])
     legend = [f"line: part of the line rate of {' or '.join(rates)}; of twice that for both ways"] if rates else []
     return Table(_SUMMARY, rows, legend=legend)
+
+
+def _of_line_rate(case: MatrixCase, kind: int) -> tuple[Cell, list[str]]:
+    """Return the median share of the line rate of the pairs of a kind, and what their line rates are."""
+    pairs = [pair for pair in case.line_rates if case.kinds.numbers[case.kinds.place(pair)] == kind]
+    shares = [share for pair in pairs if (share := case.of_line_rate(pair)) is not None and case.shows_rate]
+    if not shares:
+        return EMPTY, []
+    middle = median(shares)
+    return Cell(middle, text=f"{middle * 100:.0f} %"), [case.line_rates[pair].describe() for pair in pairs]
 
 
 def screen(cases: Sequence[CaseT], table: Table, notes: Sequence[Note]) -> Overview | None:
     """Return the one screen of large matrices: their summary; ``None`` if the cells fit too."""
     if max((len(case.seconds) for case in cases), default=0) <= MOST_ENDS:
         return None
-    pairs = sum(len(case.times) for case in cases)
+    pairs = sum(int(np.count_nonzero(~np.isnan(case.times_s))) for case in cases)
     line = f"{count(pairs, 'pair')} in {count(len(cases), 'table')}"
     found = [Conclusion("SLOW", note.text) for note in notes if note.level == "finding"]
     return Overview(line, found[:MOST_FINDINGS] or [Conclusion("OK", "no pair is slower than comparable pairs")], table)
@@ -121,7 +136,7 @@ def row_in_short(name: str, cells: Sequence[MatrixCell], moved_bytes: int | None
 # ------------------------------------------------------------------------------------------------------ charts
 
 
-def heat_map(case: MatrixCase, rows: str, columns: str, name: Callable[[int], str]) -> Chart:
+def heat_map(case: MatrixCase, rows: str, columns: str, name: Callable[[int], str], nodes: Sequence[int] = ()) -> Chart:
     """Return the heat map of a matrix, without the pairs of an end with itself.
 
     Args:
@@ -129,24 +144,37 @@ def heat_map(case: MatrixCase, rows: str, columns: str, name: Callable[[int], st
         rows: the title of the axis of the first ends.
         columns: the title of the axis of the second ends.
         name: returns the name of an end.
+        nodes: the node of each end.  A cell of a large matrix stands for all pairs between two nodes, or between some
+            nodes and some others where there are many.
     """
-    block = -(-max(len(case.firsts), len(case.seconds)) // MOST_DRAWN)
-    slowest: dict[Pair, float] = {}
-    for row, first in enumerate(case.firsts):
-        for column, second in enumerate(case.seconds):
-            number = case.shown((first, second)) if first != second else None
-            if number is not None:
-                place = (row // block * block, column // block * block)
-                known = slowest.get(place, number)
-                slowest[place] = min(known, number) if case.shows_rate else max(known, number)
+    numbers = case.numbers.copy()
+    square = case.firsts == case.seconds
+    if square:
+        np.fill_diagonal(numbers, np.nan)
+    ends, order = case.firsts, np.arange(len(case.firsts))
+    caption = f"{case.unit}, without the pairs of an end with itself" if square else case.unit
+    if square and len(ends) > MOST_DRAWN:
+        of = np.array(nodes if len(set(nodes)) > 1 else ends, np.int64)
+        units = np.unique(of)
+        some = -(-len(units) // MOST_DRAWN)
+        first_units = units[::some]
+        block_of = np.searchsorted(first_units, of, side="right") - 1
+        order = np.argsort(block_of, kind="stable")
+        starts = np.searchsorted(block_of[order], np.arange(len(first_units)))
+        slowest = np.fmin if case.shows_rate else np.fmax
+        numbers = slowest.reduceat(slowest.reduceat(numbers[np.ix_(order, order)], starts), starts, axis=1)
+        what = "node" if len(set(nodes)) > 1 else "rank"
+        rows, columns = (f"{what} of the {title}" if what == "node" else title for title in (rows, columns))
+        labels = [str(unit) for unit in first_units.tolist()]
+        caption += f"; each cell is the slowest pair between {count(some, what)} and {count(some, what)}"
+        row_names, column_names = labels, labels
+    else:
+        row_names, column_names = [name(end) for end in case.firsts], [name(end) for end in case.seconds]
     marks = [
-        Mark(name(case.seconds[column]), name(case.firsts[row]), value=slowest.get((row, column)))
-        for row in range(0, len(case.firsts), block)
-        for column in range(0, len(case.seconds), block)
+        Mark(column, row, value=None if np.isnan(number) else number)
+        for row, those in zip(row_names, numbers.tolist(), strict=True)
+        for column, number in zip(column_names, those, strict=True)
     ]
-    caption = f"{case.unit}, without the pairs of an end with itself" if case.firsts == case.seconds else case.unit
-    if block > 1:
-        caption += f"; each cell is the slowest pair of {block} × {block}"
     return Chart("heat map", case.name, Axis(columns), Axis(rows), marks, Axis(case.name, case.unit), (), caption)
 
 
@@ -180,11 +208,18 @@ def notes_of(
     ]
 
 
+def _unmeasured(case: MatrixCase, status: Status) -> list[tuple[Pair, str]]:
+    """Return the pairs without a number that have this status, each with the reason."""
+    pairs = case.kinds.pairs(np.isnan(case.times_s))
+    cells = ((pair, case.cells[pair]) for pair in pairs if pair in case.cells)
+    return [(pair, cell.reason or "no reason is recorded") for pair, cell in cells if cell.status == status]
+
+
 def _failed(case: MatrixCase, names: Naming) -> Iterator[Note]:
     """Report the cells whose data was wrong, or that made no progress."""
-    wrong = [(pair, cell) for pair, cell in case.cells.items() if cell.status == "failed"]
-    for pair, cell in wrong[:MOST_NAMED]:
-        yield Note("error", f"FAILED: {case.name}, {names([pair])}: {cell.reason or 'no reason is recorded'}")
+    wrong = _unmeasured(case, "failed")
+    for pair, reason in wrong[:MOST_NAMED]:
+        yield Note("error", f"FAILED: {case.name}, {names([pair])}: {reason}")
     if len(wrong) > MOST_NAMED:
         more = count(len(wrong) - MOST_NAMED, "pair")
         yield Note("error", f"FAILED: {case.name}: {more} more (--format csv names them)")
@@ -193,16 +228,15 @@ def _failed(case: MatrixCase, names: Naming) -> Iterator[Note]:
 def _skipped(case: MatrixCase, names: Naming) -> Iterator[Note]:
     """Report the cells that were not measured, with the reason."""
     reasons: dict[str, list[Pair]] = {}
-    for pair, cell in case.cells.items():
-        if cell.status == "skipped":
-            reasons.setdefault(cell.reason or "no reason is recorded", []).append(pair)
+    for pair, reason in _unmeasured(case, "skipped"):
+        reasons.setdefault(reason, []).append(pair)
     for reason, pairs in reasons.items():
         yield Note("missing", f"{case.name} skipped {few_or_count(pairs, names)}: {reason}")
 
 
 def uneven_kinds(case: MatrixCase, consequence: str = "") -> Iterator[str]:
     """Name the kinds of which too many pairs look slow."""
-    for kind, pairs in uneven(case.ratios).items():
+    for kind, pairs in case.comparison.uneven().items():
         slow = f"{count(pairs, 'pair')} of the kind {kind} took over {percent(SUSPECT_FROM - 1)} longer"
         yield f"{slow} than comparable pairs: this kind is uneven{consequence}"
 
@@ -227,6 +261,24 @@ def percent(fraction: float) -> str:
 
 # -------------------------------------------------------------------------------------------------------- data
 
+
+class DataRows(Sequence[Mapping[str, Any]]):
+    """The rows for programs, each made when it is asked for: most reports of a million pairs do without."""
+
+    def __init__(self, cases: Sequence[CaseT], row: Callable[[CaseT, Pair], Mapping[str, Any]]) -> None:
+        """Keep the matrices, and the function that makes the row of a pair."""
+        self._cases, self._row = cases, row
+
+    def __len__(self) -> int:
+        return sum(len(case.cells) for case in self._cases)
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        return (self._row(case, pair) for case in self._cases for pair in case.cells)
+
+    def __getitem__(self, place: Any) -> Any:
+        return list(self)[place]
+
+
 _LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "gpu", "rank")
 """Fields of the cell that a row has in other columns, or omits because they are long."""
 
@@ -236,10 +288,10 @@ def data_of(case: MatrixCase, pair: Pair) -> dict[str, Any]:
 
     ``ratio`` is the time over the median of comparable pairs, ``of_line_rate`` the bandwidth over the line rate.
     """
-    cell, compared = case.cells[pair], case.ratios.get(pair)
+    cell, compared = case.cells[pair], case.comparison.at(pair)
     return {
         **{name: value for name, value in asdict(cell).items() if name not in _LEFT_OUT},
-        "kind": case.kinds[pair],
+        "kind": case.kinds.kind(pair),
         "time_us": scaled(cell.median_s, 1e6),
         "time_low_us": scaled(cell.low_s, 1e6),
         "time_high_us": scaled(cell.high_s, 1e6),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from volley.run.records import EndedBy, Frozen, NonNegative, PositiveSeconds, Seconds, Status, Work
+from volley.run.records import Frozen, NonNegative, PositiveSeconds, Seconds, Status, Work
 
 
 class MatrixCell(Frozen, frozen=True, kw_only=True):
@@ -35,7 +35,4 @@ class MatrixCell(Frozen, frozen=True, kw_only=True):
     count_per_sample: Annotated[
         NonNegative, Meta(description="k: round trips, windows, copies or passes in one timed batch.")
     ] = 0
-    ended_by: EndedBy | None = None
-    messages_timed: NonNegative = 0
-    messages_verified: NonNegative = 0
     elapsed_s: Seconds = 0.0

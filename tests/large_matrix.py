@@ -1,0 +1,143 @@
+"""Records of a matrix between many ranks, as the engine writes them, with faults planted; the seed is fixed.
+
+``python tests/large_matrix.py FILE`` writes 1,024 ranks on 128 nodes, to measure time and memory.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from example_records import matrix_plan, ranks, run, transport
+from volley.benchmarks.shared.matrix.comparable_pairs import Floats, Integers
+from volley.run.records import End
+from volley.run.records_file import encode_line
+
+RANKS_A_NODE = 8
+NODES_A_SWITCH = 16
+SEED = 20260102
+
+Fault = Callable[[Integers, Integers], Floats]
+"""Returns the slowness of each pair from its first and its second rank."""
+
+
+def slow(where: Callable[[Integers, Integers], Any], ratio: float) -> Fault:
+    """Pairs that take that many times as long, in either direction."""
+    return lambda first, second: np.where(where(first, second) | where(second, first), ratio, 1.0)
+
+
+def node(number: int, ratio: float) -> Fault:
+    """All pairs between a node and others."""
+    return slow(lambda a, b: (a // RANKS_A_NODE == number) & (b // RANKS_A_NODE != number), ratio)
+
+
+def link(one: int, other: int, ratio: float) -> Fault:
+    """All pairs between two nodes."""
+    return slow(lambda a, b: (a // RANKS_A_NODE == one) & (b // RANKS_A_NODE == other), ratio)
+
+
+def uplinks(nodes: range, ratio: float) -> Fault:
+    """All pairs between the nodes of a switch and other nodes."""
+    inside = list(nodes)
+
+    def leaves(a: Integers, b: Integers) -> Any:
+        return np.isin(a // RANKS_A_NODE, inside) & ~np.isin(b // RANKS_A_NODE, inside)
+
+    return slow(leaves, ratio)
+
+
+def pair(one: int, other: int, ratio: float) -> Fault:
+    """One pair of ranks."""
+    return slow(lambda a, b: (a == one) & (b == other), ratio)
+
+
+def rank(number: int, ratio: float) -> Fault:
+    """All pairs of a rank."""
+    return slow(lambda a, b: (a == number) & (b != number), ratio)
+
+
+def lines(
+    nodes: int, faults: Sequence[Fault] = (), noise: float = 0.01, patterns: Sequence[str] = ("pingpong", "stream")
+) -> list[bytes]:
+    """Return the lines of a complete run."""
+    count = nodes * RANKS_A_NODE
+    places = [
+        msgspec.structs.replace(
+            each,
+            host=f"cn{each.rank // RANKS_A_NODE:03}",
+            node=each.rank // RANKS_A_NODE,
+            local_rank=each.rank % RANKS_A_NODE,
+            sockets=[each.rank % RANKS_A_NODE // 4],
+        )
+        for each in ranks(count)
+    ]
+    first, second = np.indices((count, count))
+    same_node = first // RANKS_A_NODE == second // RANKS_A_NODE
+    same_socket = same_node & (first // 4 == second // 4)
+    switch = RANKS_A_NODE * NODES_A_SWITCH
+    usual = np.select([same_socket, same_node, first // switch == second // switch], [4e-7, 7e-7, 1.8e-6], 1.85e-6)
+    for fault in faults:
+        usual = usual * fault(first, second)
+    dice = np.random.default_rng(SEED)
+    found = [encode_line(run(matrix_plan(count), ranks=places)), encode_line(transport())]
+    for pattern in patterns:
+        least = usual * np.exp(dice.normal(0, noise, usual.shape)) * (1 if pattern == "pingpong" else 3000)
+        found += [_row(number, times, pattern) for number, times in enumerate(least)]
+    return [*found, encode_line(End(status="complete", elapsed_s=600.0))]
+
+
+def _row(number: int, times: Floats, pattern: str) -> bytes:
+    low = np.delete(times, number).tolist()
+    stream = pattern == "stream"
+    row = {
+        "record": "rank_matrix",
+        "version": 2,
+        "transport": "host",
+        "mode": "loaded",
+        "pattern": pattern,
+        "direction": "uni" if stream else None,
+        "window": 64 if stream else None,
+        "size_bytes": 1 << 20 if stream else 8,
+        "rank": number,
+        "repeat": 0,
+        "ranks": [],
+        "median_s": [_rounded(each * 1.013) for each in low],
+        "low_s": [_rounded(each) for each in low],
+        "high_s": [_rounded(each * 1.031) for each in low],
+        "samples": [24 + number % 80] * len(low),
+        "count_per_sample": [3 if stream else 4096] * len(low),
+        "elapsed_s": [0.031] * len(low),
+        "messages_timed": 1 << 30,
+        "messages_verified": 1 << 16,
+        "failed": [],
+        "skipped": [],
+        "samples_s": [],
+        "visits": [],
+        "work_s": [],
+    }
+    return json.dumps(row, separators=(",", ":")).encode() + b"\n"
+
+
+def _rounded(time_s: float) -> float:
+    return float(f"{time_s:.4g}")
+
+
+def some_faults() -> list[Fault]:
+    """A slow node, a slow link, the slow uplinks of a switch, a slow rank and a slow pair."""
+    return [
+        node(3, 1.6),
+        link(5, 90, 1 / 0.63),
+        uplinks(range(32, 48), 1.3),
+        rank(800, 1.25),
+        pair(700, 41, 2.0),
+    ]
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_bytes(b"".join(lines(128, some_faults())))

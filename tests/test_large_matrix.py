@@ -1,0 +1,112 @@
+"""A matrix between 1,024 ranks: its faults are named by the part of the machine that they share, on one screen."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from large_matrix import Fault, lines, link, node, pair, rank, some_faults, uplinks
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.rank_matrix.remeasure import next_plan
+from volley.benchmarks.rank_matrix.results import RankMatrixCase, results
+from volley.benchmarks.rank_matrix.slow_groups import MOST_AGAIN
+from volley.run.records_file import parse_runs
+from volley.run.render import render
+from volley.run.run_log import RunLog
+
+NODES = 32
+
+
+@pytest.fixture(scope="module")
+def thousand() -> list[RunLog]:
+    data = b"".join(lines(128, some_faults()))
+    assert len(data) < 100e6
+    return parse_runs(data, BENCHMARKS)
+
+
+def case_of(*faults: Fault, nodes: int = NODES, noise: float = 0.01) -> RankMatrixCase:
+    """The latencies of a smaller machine."""
+    logs = parse_runs(b"".join(lines(nodes, faults, noise, patterns=["pingpong"])), BENCHMARKS)
+    ((case,),) = (each.cases for each in results(logs))
+    return case
+
+
+def names(case: RankMatrixCase) -> list[str]:
+    return [group.name for group in case.groups]
+
+
+def test_a_thousand_ranks_fit_a_screen(thousand: list[RunLog]) -> None:
+    out = io.StringIO()
+    render(thousand, BENCHMARKS, "table", out)
+    shown = out.getvalue()
+    assert len(shown.splitlines()) <= 60
+    for name in (
+        "nodes 32-47 ↔ all other nodes",
+        "node 3 (cn003) ↔ all other nodes",
+        "rank 800 (cn100) ↔ all other ranks",
+    ):
+        assert shown.count(name) == 2  # by latency and by bandwidth
+    assert "host at 1 MiB: node 5 (cn005) ↔ node 90 (cn090): all 128 pairs at 63 % of the bandwidth" in shown
+    assert shown.count("rank 700 → 41, 41 → 700, ") == 2
+
+
+def test_a_thousand_ranks_are_drawn_by_node(thousand: list[RunLog]) -> None:
+    ((benchmark, found),) = [(each, each.results(thousand)) for each in BENCHMARKS if each.name == "rank_matrix"]
+    (report,) = benchmark.reports(found)
+    for chart in report.charts:
+        assert len(chart.marks) == 128 * 128
+        by_place = {(mark.y, mark.x): mark.value for mark in chart.marks}
+        slow, usual = by_place["5", "90"], by_place["6", "90"]
+        assert slow > 1.4 * usual if chart.value.unit == "µs" else slow < usual / 1.4
+    assert len(report.data.rows) == 2 * 1024 * 1023
+
+
+def test_few_pairs_stand_for_a_group_when_it_is_measured_again(thousand: list[RunLog]) -> None:
+    run = thousand[0].run
+    assert run is not None
+    asked = next_plan(run.plan, thousand)
+    assert asked is not None
+    between = [pair for pair in asked.options.pairs if {end // 8 for end in pair} == {5, 90}]
+    assert 0 < len(between) <= 2 * MOST_AGAIN
+
+
+@pytest.mark.parametrize(
+    ("fault", "name", "pairs"),
+    [
+        (node(7, 1.3), "node 7 (cn007) ↔ all other nodes", 2 * 8 * 31 * 8),
+        (link(2, 30, 1.2), "node 2 (cn002) ↔ node 30 (cn030)", 2 * 64),
+        (uplinks(range(5), 1.2), "nodes 0-4 ↔ all other nodes", 2 * 40 * 27 * 8),
+        (rank(100, 1.2), "rank 100 (cn012) ↔ all other ranks", 2 * 255),
+    ],
+)
+def test_what_slow_pairs_share_is_named(fault: Fault, name: str, pairs: int) -> None:
+    case = case_of(fault)
+    assert names(case) == [name]
+    assert case.groups[0].pairs == pairs
+    assert case.groups[0].slow > 0.95 * pairs
+
+
+def test_two_bad_nodes_are_two_parts() -> None:
+    assert sorted(names(case_of(node(7, 1.3), node(20, 1.5)))) == [
+        "node 20 (cn020) ↔ all other nodes",
+        "node 7 (cn007) ↔ all other nodes",
+    ]
+
+
+def test_links_between_two_sets_of_nodes_are_one_part() -> None:
+    faults = [link(one, other, 1.3) for one in (1, 2, 3) for other in (10, 11)]
+    assert names(case_of(*faults)) == ["nodes 1-3 ↔ nodes 10-11"]
+    among = [link(one, other, 1.3) for one in (4, 5, 6) for other in (4, 5, 6) if one < other]
+    assert names(case_of(*among)) == ["between nodes 4-6"]
+
+
+def test_a_single_slow_pair_is_no_group() -> None:
+    case = case_of(pair(3, 200, 1.5))
+    assert case.groups == ()
+    assert {each.pair for each in case.suspects[:2]} == {(3, 200), (200, 3)}
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.05, 0.3])
+def test_noise_alone_is_no_group(noise: float) -> None:
+    assert case_of(noise=noise).groups == ()
