@@ -46,6 +46,13 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return shlex.join([sys.executable, str(script), "pingpong"])
 
 
+def test_quiet_leaves_only_the_report(fake: str, capsys: Capture) -> None:
+    assert cli.main(["compare", "--live", fake, fake, "--pairs", "1", "-q"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("NO VERDICT: ")
+    assert err == ""
+
+
 def test_a_change_is_found_in_spite_of_drift(fake: str, tmp_path: Path, capsys: Capture) -> None:
     kept = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
     assert cli.main(["compare", "--live", fake, f"FACTOR=1.05 {fake}", "-o", *kept, "--format", "json"]) == 0

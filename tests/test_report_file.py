@@ -182,6 +182,8 @@ def test_a_run_that_was_cut_short_is_shown_and_said(tmp_path: Path, capsys: pyte
     assert main(["report", str(short), "-o", str(out)]) == 1
     assert any("INCOMPLETE" in text for text in Page(out.read_text("utf-8")).texts)
     assert capsys.readouterr().err == f"report: {out}\n"
+    assert main(["report", str(short), "-o", str(out), "-q"]) == 1
+    assert capsys.readouterr().err == ""
 
 
 # ------------------------------------------------------------------------------------------------- the charts

@@ -37,7 +37,9 @@ def compare(options: CompareOptions, out: TextIO) -> int:
         failed = options.tolerance is not None and any("failed" in log.statuses for log in side.logs)
         return EXIT_FAILED if slow or failed else EXIT_GOOD
     if options.live:
-        first, second, whole = live.measure(live.parse(options.records, options.pairs), options.keep)
+        first, second, whole = live.measure(
+            live.parse(options.records, options.pairs), options.keep, quiet=options.output.quiet
+        )
         code = _show(compare_sides(first, second, options.within, paired=True), options, out)
         return code if whole else EXIT_INTERRUPTED
     first, second = (read_side(path) for path in options.records)

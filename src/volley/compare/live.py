@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from volley.benchmarks import BENCHMARKS
 from volley.compare.runs import Side
 from volley.errors import EXIT_INTERRUPTED, MachineError, UserError
-from volley.run.records_file import Writer, open_writer, parse_runs
+from volley.run.records_file import open_writer, parse_runs
 from volley.run.run_log import RunLog
 from volley.text import clean, count, escape_controls
 
@@ -54,7 +54,7 @@ def _words(command: str) -> Sequence[str]:
     return ["env", *words] if "=" in words[0] else words
 
 
-def measure(commands: Commands, keep: tuple[Path, Path] | None) -> tuple[Side, Side, bool]:
+def measure(commands: Commands, keep: tuple[Path, Path] | None, *, quiet: bool) -> tuple[Side, Side, bool]:
     """Run the command lines in turn, keep their records, and return those of whole pairs, and whether all were run.
 
     The order within each pair is drawn: then all orders that could have been are equally likely, whatever the machine
@@ -71,7 +71,8 @@ def measure(commands: Commands, keep: tuple[Path, Path] | None) -> tuple[Side, S
             for pair in range(commands.pairs):
                 pair_logs = {}
                 for which in random.sample((0, 1), 2):
-                    _say(f"pair {pair + 1} of {commands.pairs}: {'AB'[which]}")
+                    if not quiet:
+                        _say(f"pair {pair + 1} of {commands.pairs}: {'AB'[which]}")
                     data = _launch(commands.words[which], Path(folder, "records.jsonl"))
                     writers[which].write(data)
                     pair_logs[which] = parse_runs(data, BENCHMARKS, shlex.join(commands.words[which]))
@@ -85,7 +86,9 @@ def measure(commands: Commands, keep: tuple[Path, Path] | None) -> tuple[Side, S
     finally:
         for writer in writers:
             writer.close()
-            _say_where(writer)
+            for line in (writer.trouble, None if quiet else writer.last_line()):
+                if line:
+                    print(line, file=sys.stderr)
     first, second = (Side(shlex.join(words), those) for words, those in zip(commands.words, logs, strict=True))
     return first, second, whole
 
@@ -112,9 +115,3 @@ def _launch(words: Sequence[str], records: Path) -> bytes:
 
 def _say(message: str) -> None:
     print(f"volley: {message}", file=sys.stderr)
-
-
-def _say_where(writer: Writer) -> None:
-    for line in (writer.trouble, writer.last_line()):
-        if line:
-            print(line, file=sys.stderr)

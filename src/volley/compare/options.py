@@ -94,7 +94,7 @@ class CompareOptions(Options):
     )
     output: OutputOptions = group(
         OutputOptions,
-        only=("format", "full"),
+        only=("format", "full", "quiet"),
         full={"help": "Show every point and every difference of the environments."},
     )
 

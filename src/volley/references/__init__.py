@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -56,6 +57,7 @@ class Reference(Frozen, frozen=True, kw_only=True):
     tables: list[Figures]
 
 
+@cache
 def published() -> dict[str, Reference]:
     """Return the references that volley brings, by name."""
     found = (each for each in files(__package__).iterdir() if each.name.endswith(".json"))
@@ -74,6 +76,32 @@ def share_of_equal(gpu: str, benchmark: str, observable: Observable) -> tuple[st
             if figure and ours and (table.benchmark, table.series) == (benchmark, observable.series):
                 return name, ours / figure if table.rate else figure / ours
     return None
+
+
+def beside_equal(gpus: Iterable[str], benchmark: str, observables: Iterable[Observable]) -> str | None:
+    """Compare with published results of the same GPUs: ``99 % of the speed of h200-x2 in the median of 40 points``.
+
+    Args:
+        gpus: the names of the GPUs that were measured.
+        benchmark: the benchmark.
+        observables: what one launch measured.
+
+    Returns:
+        A sentence; ``None`` if nothing equal was published.
+    """
+    names = set(gpus)
+    if len(names) != 1:
+        return None
+    gpu = names.pop()
+    found = [share for each in observables if (share := share_of_equal(gpu, benchmark, each))]
+    if not found:
+        return None
+    references = join_words(dict.fromkeys(name for name, _ in found))
+    middle = median([share for _, share in found])
+    return (
+        f"{middle * 100:.0f} % of the speed of {references} in the median of {count(len(found), 'point')} "
+        "(volley references)"
+    )
 
 
 def own() -> dict[str, Path]:

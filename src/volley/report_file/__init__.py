@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from volley.run import option_values
-from volley.run.commandline import Command, Options, argument, option
+from volley.run.commandline import Command, Options, argument, flag, option
 from volley.run.options import OUTPUT
 
 
@@ -35,6 +35,7 @@ class ReportOptions(Options):
         panel=OUTPUT,
         help="html: a page with charts, tables and the records; svg, png: a picture of the charts.",
     )
+    quiet: bool = flag("--quiet", "-q", panel=OUTPUT, help="Show no message except errors.")
 
 
 def _run(options: ReportOptions) -> int:

@@ -59,7 +59,8 @@ def run(options: ReportOptions) -> int:
         options.output.write_bytes(content)
     except OSError as error:
         raise UserError(f"cannot write {name}: {error.strerror}; name another file") from None
-    print(f"report: {name}", file=sys.stderr)
+    if not options.quiet:
+        print(f"report: {name}", file=sys.stderr)
     whole = all(log.complete and log.end and log.end.status == "complete" for log in logs)
     return EXIT_GOOD if whole and not any("failed" in log.statuses for log in logs) else EXIT_FAILED
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from volley.benchmarks.gpu_matrix import cuda_samples
 from volley.benchmarks.gpu_matrix.options import HINT
-from volley.benchmarks.gpu_matrix.results import HOST, WITHIN, GpuMatrixCase, GpuMatrixResults
+from volley.benchmarks.gpu_matrix.results import HOST, WITHIN, GpuMatrixCase, GpuMatrixResults, observables
 from volley.benchmarks.shared.matrix import page as common
 from volley.benchmarks.shared.matrix.comparable_pairs import Pair
+from volley.references import beside_equal
 from volley.report.model import Cell, Column, Data, Note, Report, Style, Table
 from volley.run import report_parts
 from volley.text import join_words
@@ -49,6 +50,9 @@ def reports(results: Sequence[GpuMatrixResults]) -> list[Report]:
 def _report(results: GpuMatrixResults) -> Report:
     cases, tables = results.cases, list(_tables(results.cases))
     notes = common.notes_of(results.series, cases, _names, _missing(results), _findings)
+    observed = observables(results.series.logs[-1])
+    if equal := beside_equal((device.name for device in results.devices), "gpu_matrix", observed):
+        notes.append(Note("finding", equal))
     return Report(
         heading=_heading(results),
         tables=tables,

@@ -9,7 +9,16 @@ from typing import Any
 from msgspec.structs import asdict
 
 from volley.benchmarks.jacobi import nvidia
-from volley.benchmarks.jacobi.results import FLOPS, PARTS, JacobiResults, ScalingStep, Solution, scaling_chains
+from volley.benchmarks.jacobi.results import (
+    FLOPS,
+    PARTS,
+    JacobiResults,
+    ScalingStep,
+    Solution,
+    observables,
+    scaling_chains,
+)
+from volley.references import beside_equal
 from volley.report.cells import plus_minus, scaled, spread
 from volley.report.model import (
     EMPTY,
@@ -70,12 +79,20 @@ def _report(series: LaunchSeries, solutions: Sequence[Solution]) -> Report:
             *_lost(solutions, "failed", "error", "FAILED"),
             *report_parts.unavailable(series),
             *_lost(solutions, "skipped", "missing", "skipped"),
+            *_beside_equal(series),
             *machine_notes(series),
             *(report_parts.unverified(series) if measured else ()),
         ],
         data=Data(_CSV, _CSV[:9], [_data(solution) for solution in solutions]),
         runs=series.describe_runs(),
     )
+
+
+def _beside_equal(series: LaunchSeries) -> Iterator[Note]:
+    ranks = series.run.ranks if series.run else []
+    names = [rank.device.name for rank in ranks if rank.device]
+    if equal := beside_equal(names, "jacobi", observables(series.logs[-1])):
+        yield Note("finding", equal)
 
 
 def _lost(solutions: Sequence[Solution], status: Status, level: Level, word: str) -> Iterator[Note]:
