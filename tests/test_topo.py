@@ -146,7 +146,7 @@ def test_any_probe_may_be_lost(name: str, lost: str) -> None:
     assert page(found)
     assert ElementTree.fromstring(picture(found)) is not None
     if lost == "topology":
-        assert "cores and PCIe switches are missing (lost on purpose)" in found.remarks
+        assert "CPUs and PCIe switches are missing (lost on purpose)" in found.remarks
     if lost == "cuda" and found.gpus:
         assert found.peers is None
         assert any("peer access is unknown" in remark for remark in found.remarks)
@@ -334,7 +334,7 @@ def test_the_page_lists_what_hangs_where_and_how_pairs_are_joined() -> None:
     lines = page(machine("abci-v"), path_of(machine("abci-v"), "aware", (0, 1))).splitlines()
     assert lines[:5] == [
         "4 × Tesla V100-SXM2-16GB, 2 NUMA nodes",
-        "  socket 0, NUMA node 0: cores 0-19,40-59, 192 GiB of memory",
+        "  socket 0, NUMA node 0: CPUs 0-19,40-59, 20 cores × 2, 192 GiB of memory",
         "    PCIe switch 0000:12:00.0",
         "      GPU 0  Tesla V100-SXM2-16GB  0000:15:00.0  PCIe 3.0 x16, 15.75 GB/s",
         "      GPU 1  Tesla V100-SXM2-16GB  0000:16:00.0  PCIe 3.0 x16, 15.75 GB/s",
@@ -354,7 +354,7 @@ def test_the_matrix_marks_pairs_without_peer_access() -> None:
 def test_a_machine_without_a_gpu_shows_its_processors_and_cards() -> None:
     assert page(machine("no-gpu")).splitlines() == [
         "no GPU, 1 NUMA node",
-        "  socket 0, NUMA node 0: cores 0-1, 16 GiB of memory",
+        "  socket 0, NUMA node 0: CPUs 0-1, 16 GiB of memory",
         "    NIC  eth0  0000:00:03.0",
         "",
         "neither CUDA, NVML nor the PCI bus shows a GPU",
@@ -436,4 +436,4 @@ def test_this_machine_is_drawn(engine: Path, volley_command: Path, tmp_path: Pat
     assert ElementTree.parse(tmp_path / "here.svg").getroot().tag == f"{SVG}svg"
     plain = here("topo", LC_ALL="C", PYTHONIOENCODING="ascii")
     assert plain.code == 0
-    assert "cores" in plain.out
+    assert "CPUs" in plain.out

@@ -85,10 +85,10 @@ def test_nodes_have_cores_memory_and_distances(sysfs: Sysfs) -> None:
     sysfs.write("devices/system/node/node8", cpulist="88-175", distance="40 10", meminfo="Node 8 MemTotal: 1024 kB")
     sysfs.write("devices/system/node/node0", cpulist="0-87", distance="10 40")
     sysfs.write("devices/system/node/node250", cpulist="")
-    sysfs.write("devices/system/cpu/cpu88/topology", physical_package_id="8")
+    sysfs.write("devices/system/cpu/cpu88/topology", physical_package_id="8", thread_siblings_list="88-91")
     assert reader.topology().nodes == [
         f.NumaFacts(number=0, cores="0-87", distances=[10, 40]),
-        f.NumaFacts(number=8, cores="88-175", package=8, memory_bytes=1 << 20, distances=[40, 10]),
+        f.NumaFacts(number=8, cores="88-175", threads_per_core=4, package=8, memory_bytes=1 << 20, distances=[40, 10]),
         f.NumaFacts(number=250),
     ]
 

@@ -152,6 +152,17 @@ def format_cpulist(numbers: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
 
 
+_CPULIST = re.compile(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*", re.ASCII)
+
+
+def cpulist_size(text: str) -> int:
+    """Count the integers of a CPU list, ``0-3,8``; 0 if the text is not one."""
+    if not _CPULIST.fullmatch(text):
+        return 0
+    ends = [part.partition("-") for part in text.split(",")]
+    return sum(max(0, int(last or first) - int(first) + 1) for first, _, last in ends)
+
+
 MOST_DIGITS = 18
 """Every number of 18 digits fits into 64 bits; Python rejects numbers of thousands of digits with an exception."""
 

@@ -33,6 +33,7 @@ MACHINES: dict[str, Callable[[], f.Facts]] = {
 
 PICTURES: dict[str, tuple[str | None, tuple[int, int] | None]] = {
     "summit/topo-staged.svg": ("staged/pageable", (0, 3)),
+    "summit/topo-staged-near.svg": ("staged/pageable", (0, 1)),
     "summit/topo-aware.svg": ("aware", (0, 1)),
 }
 """The pictures that are kept: transport and GPUs by file."""

@@ -15,8 +15,17 @@ End = tuple[str | None, str | None]
 """PCI address and kind of what an NVLink leads to."""
 
 
-def node(number: int, package: int, cores: str, gib: int, distances: Sequence[int]) -> f.NumaFacts:
-    return f.NumaFacts(number=number, package=package, cores=cores, memory_bytes=gib * GIB, distances=list(distances))
+def node(
+    number: int, package: int, cores: str, gib: int, distances: Sequence[int], threads: int | None = None
+) -> f.NumaFacts:
+    return f.NumaFacts(
+        number=number,
+        package=package,
+        cores=cores,
+        threads_per_core=threads,
+        memory_bytes=gib * GIB,
+        distances=list(distances),
+    )
 
 
 def under(node: f.NumaFacts, kind: str, at: str, bridges: Sequence[str] = (), **more: object) -> f.PciPlace:
@@ -70,7 +79,7 @@ def _led(link: f.LinkFacts, end: End, version: int, rate: float | None) -> f.Lin
 def summit(facts: f.Facts) -> f.Facts:
     """Two sockets, each with three V100; two NVLinks 2.0 join every two of a socket's three GPUs and its processor."""
     gpus = [f"0004:{bus:02x}:00.0" for bus in (4, 5, 6)] + [f"0035:{bus:02x}:00.0" for bus in (3, 4, 5)]
-    left, right = node(0, 0, "0-87", 256, (10, 40)), node(8, 8, "88-175", 256, (40, 10))
+    left, right = node(0, 0, "0-87", 256, (10, 40), 4), node(8, 8, "88-175", 256, (40, 10), 4)
     processors = {left.number: "0006:00:00.0", right.number: "0007:00:00.0"}
     places = [under((left, right)[index // 3], "gpu", at) for index, at in enumerate(gpus)]
     for socket, domain in ((left, "0003"), (right, "0033")):
@@ -89,7 +98,7 @@ def summit(facts: f.Facts) -> f.Facts:
 
 def abci_v(facts: f.Facts) -> f.Facts:
     """Two sockets, each with a PCIe switch, two V100 and a network card; two NVLinks 2.0 join every two GPUs."""
-    left, right = node(0, 0, "0-19,40-59", 192, (10, 21)), node(1, 1, "20-39,60-79", 192, (21, 10))
+    left, right = node(0, 0, "0-19,40-59", 192, (10, 21), 2), node(1, 1, "20-39,60-79", 192, (21, 10), 2)
     gpus = ["0000:15:00.0", "0000:16:00.0", "0000:3a:00.0", "0000:3b:00.0"]
     above = {left.number: ("0000:11:00.0", "0000:12:00.0"), right.number: ("0000:36:00.0", "0000:37:00.0")}
 
@@ -111,7 +120,7 @@ def abci_v(facts: f.Facts) -> f.Facts:
 
 def abci_a(facts: f.Facts) -> f.Facts:
     """Two sockets, each with two PCIe switches of two A100 and a network card; all GPUs on six NVSwitches."""
-    left, right = node(0, 0, "0-35,72-107", 256, (10, 20)), node(1, 1, "36-71,108-143", 256, (20, 10))
+    left, right = node(0, 0, "0-35,72-107", 256, (10, 20), 2), node(1, 1, "36-71,108-143", 256, (20, 10), 2)
     gpus, places = [], []
     for index, bus in enumerate((0x24, 0x4F, 0xA1, 0xC7)):
         socket = (left, right)[index // 2]

@@ -217,7 +217,8 @@ class NumaFacts(Fact, frozen=True, kw_only=True):
     """A NUMA node, from /sys/devices/system/node."""
 
     number: int
-    cores: str = ""  # its cores as Linux writes them, `0-19,40-59`; empty: memory alone
+    cores: str = ""  # its CPUs as Linux writes them, `0-19,40-59`; empty: memory alone
+    threads_per_core: int | None = None  # CPUs that are hardware threads of the core of the first one
     package: int | None = None  # the socket of its first core
     memory_bytes: int | None = None
     distances: list[int] = []  # to every node, in the order of their numbers; 10: itself

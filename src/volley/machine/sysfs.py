@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from volley.machine.facts import BusFacts, NumaFacts, PciGpu, PciPlace, TopologyFacts
+from volley.units import cpulist_size
 
 ROOT = Path("/sys")
 _NVIDIA = "0x10de"
@@ -149,11 +150,13 @@ def _numa_node(path: Path) -> NumaFacts:
     cores = word(path / "cpulist")
     memory = _MEMORY.search(word(path / "meminfo"))
     first = re.match(r"\d+", cores)
-    package = ROOT / f"devices/system/cpu/cpu{first[0]}/topology/physical_package_id" if first else None
+    place = ROOT / f"devices/system/cpu/cpu{first[0]}/topology" if first else None
+    threads = cpulist_size(word(place / "thread_siblings_list")) if place else 0
     return NumaFacts(
         number=int(path.name.removeprefix("node")),
         cores=cores,
-        package=number(package) if package else None,
+        threads_per_core=threads or None,
+        package=number(place / "physical_package_id") if place else None,
         memory_bytes=int(memory[1]) * 1024 if memory else None,
         distances=[int(each) for each in word(path / "distance").split() if each.isdecimal()],
     )

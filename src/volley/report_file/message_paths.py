@@ -13,7 +13,7 @@ from volley.topo.message_path import TRANSPORTS, path_of
 from volley.topo.picture import picture
 from volley.topo.topology import LinkEnd, NumaNode, NvLinkBundle, PlacedGpu, Topology
 
-_REMARK = "from the records of the run: these name no cores and no PCIe switches; volley topo draws them"
+_REMARK = "from the records of the run: these name no CPUs and no PCIe switches; volley topo draws them"
 
 
 def pictures_of(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ from itertools import combinations
 
 from volley.text import count, escape_controls, join_words
 from volley.topo.topology import Nic, NumaNode, Topology, short
+from volley.units import cpulist_size
 
 
 def title(topology: Topology) -> str:
@@ -18,11 +19,14 @@ def title(topology: Topology) -> str:
 
 
 def node_labels(node: NumaNode) -> tuple[str, str, str]:
-    """Return a node's name, its cores and the size of its memory."""
+    """Return a node's name, its CPUs and the size of its memory."""
     socket = "" if node.package is None else f"socket {node.package}, "
     name = "NUMA node not known" if node.number is None else f"{socket}NUMA node {node.number}"
-    cores = f"cores {escape_controls(node.cores)}" if node.cores else "cores not known"
-    return name, cores, f"{short(node.memory_bytes / (1 << 30))} GiB" if node.memory_bytes else ""
+    cpus = f"CPUs {escape_controls(node.cores)}" if node.cores else "CPUs not known"
+    number, threads = cpulist_size(node.cores), node.threads_per_core or 0
+    if threads and number % threads == 0:
+        cpus += f", {count(number // threads, 'core')}{f' × {threads}' if threads > 1 else ''}"
+    return name, cpus, f"{short(node.memory_bytes / (1 << 30))} GiB" if node.memory_bytes else ""
 
 
 def nic_labels(nic: Nic) -> tuple[str, ...]:

@@ -12,19 +12,22 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from volley.report.svg import Point, width_of
-from volley.text import count
 from volley.topo.topology import Nic, NumaNode, NvLinkBundle, PlacedGpu, Topology
 
-MARGIN, GAP = 26.0, 14.0
-GPU_SIZE, NIC_SIZE = (134.0, 70.0), (114.0, 70.0)
-NODE_WIDTH, NODE_HEIGHT = 282.0, 132.0
-NODE_GAP = 96.0
+MARGIN, GAP = 18.0, 10.0
+DEVICE_SIZE = (92.0, 92.0)
+"""Of GPUs and network cards.  Two sockets of four devices are as wide as GitHub shows pictures: 830 pixels."""
+NODE_WIDTH, NODE_HEIGHT = 300.0, 136.0
+NODE_GAP = 76.0
 MEMORY_TOP, MEMORY_HEIGHT = 50.0, 54.0
 SWITCH_HEIGHT, RISER = 44.0, 46.0
 SWITCH_WORDS = 200.0
 """Room for the words of a switch, left of its uplink."""
 LANE, PORT = 30.0, 13.0
-LABEL_SIZE = 11
+LABEL_SIZE = 12
+SHOWN_WIDTH = 920.0
+"""Of a wider picture, which is shown smaller, text is larger, up to ``LARGEST`` times."""
+LARGEST = 1.5
 FABRIC_WIDTH, FABRIC_HEIGHT = 300.0, 52.0
 TOP = 82.0
 BUS = 40.0
@@ -75,9 +78,9 @@ class Branch:
     @property
     def width(self) -> float:
         """The room that it takes, with a gap after it."""
-        devices = len(self.gpus) * (GPU_SIZE[0] + GAP) + len(self.nics) * (NIC_SIZE[0] + GAP)
+        devices = (len(self.gpus) + len(self.nics)) * (DEVICE_SIZE[0] + GAP)
         inside = devices + sum(each.width for each in self.switches)
-        return max(inside, GPU_SIZE[0] + GAP) if self.path else inside
+        return max(inside, SWITCH_WORDS + GAP) if self.path else inside
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,10 @@ class Layout:
     lanes: tuple[Lane, ...] = ()
     fabric: Rect | None = None
     """What NVLinks lead to besides GPUs and processors."""
+
+    def size(self, usual: int) -> int:
+        """The size of text that is still to be read where the picture is shown smaller, as far as it fits its box."""
+        return round(usual * min(max(1.0, self.width / SHOWN_WIDTH), LARGEST))
 
     def uplink(self, path: tuple[str, ...]) -> float:
         """Where a switch is joined to what is above: in its middle, or right of its words."""
@@ -150,14 +157,14 @@ def layout_of(topology: Topology, least_width: float = 0.0) -> Layout:
     depth = max((len(each.switches) for each in topology.devices), default=0)
     first_row = top + NODE_HEIGHT + RISER
     device_row = first_row + depth * (SWITCH_HEIGHT + RISER)
-    bottom = device_row + GPU_SIZE[1] if topology.devices else top + NODE_HEIGHT
+    bottom = device_row + DEVICE_SIZE[1] if topology.devices else top + NODE_HEIGHT
     layout = Layout(max(whole, least_width), bus, first_row, device_row, bottom)
     x = MARGIN + max(0.0, (least_width - whole) / 2)
     for number, branch in trees.items():
         layout.nodes[number] = Rect(x, top, widths[number], NODE_HEIGHT)
         _put(layout, branch, x + max(0.0, NODE_WIDTH - (branch.width - GAP)) / 2)
         x += widths[number] + NODE_GAP
-    layout.lanes = _lanes(topology, layout.gpus, layout.bottom)
+    layout.lanes = _lanes(topology, layout.gpus, layout.bottom, layout.size(LABEL_SIZE))
     layout.bottom = max((lane.points[1][1] for lane in layout.lanes), default=layout.bottom)
     if ends := [layout.gpus[links.gpu] for links in topology.nvlinks if links.end in {"switch", "hidden"}]:
         left, right = min(box.x for box in ends), max(box.right for box in ends)
@@ -172,20 +179,20 @@ def _put(layout: Layout, branch: Branch, x: float) -> None:
         y = layout.first_row + (len(branch.path) - 1) * (SWITCH_HEIGHT + RISER)
         layout.switches[branch.path] = Rect(x, y, branch.width - GAP, SWITCH_HEIGHT)
     for gpu in branch.gpus:
-        layout.gpus[gpu.number] = Rect(x, layout.device_row, *GPU_SIZE)
-        x += GPU_SIZE[0] + GAP
+        layout.gpus[gpu.number] = Rect(x, layout.device_row, *DEVICE_SIZE)
+        x += DEVICE_SIZE[0] + GAP
     for each in branch.switches:
         _put(layout, each, x)
         x += each.width
     for nic in branch.nics:
-        layout.nics[nic.address] = Rect(x, layout.device_row, *NIC_SIZE)
-        x += NIC_SIZE[0] + GAP
+        layout.nics[nic.address] = Rect(x, layout.device_row, *DEVICE_SIZE)
+        x += DEVICE_SIZE[0] + GAP
 
 
 # ----------------------------------------------------------------------------------------------------- NVLinks
 
 
-def _lanes(topology: Topology, gpus: Mapping[int, Rect], top: float) -> tuple[Lane, ...]:
+def _lanes(topology: Topology, gpus: Mapping[int, Rect], top: float, size: int) -> tuple[Lane, ...]:
     """Give each pair of joined GPUs a lane: short ones above, and none over another's words."""
     pairs = [(links, (links.gpu, links.end)) for links in topology.nvlinks if isinstance(links.end, int)]
     ends = {links: _ports(pair, [other for _, other in pairs], gpus) for links, pair in pairs}
@@ -206,10 +213,10 @@ def _lanes(topology: Topology, gpus: Mapping[int, Rect], top: float) -> tuple[La
             y = top + 34 + number * LANE
             marks = [left, *sorted(x for x in cuts if left < x < right), right]
             start, end = max(pairwise(marks), key=lambda part: part[1] - part[0])
-            words = ", ".join(filter(None, [count(links.links, "link"), links.rate]))
-            fits = width_of(words, LABEL_SIZE) < end - start - 4
+            words = links.each
+            fits = width_of(words, size) < end - start - 4
             points = ((left, top), (left, y), (right, y), (right, top))
-            found.append(Lane(links, points, words if fits else "", ((start + end) / 2, y - 9)))
+            found.append(Lane(links, points, words if fits else "", ((start + end) / 2, y - 3 - size / 2)))
     return tuple(found)
 
 

@@ -24,8 +24,8 @@ def page(topology: Topology, path: MessagePath | None = None) -> str:
     """Return all of it."""
     lines = [title(topology)]
     for node in topology.nodes:
-        name, cores, size = node_labels(node)
-        lines.append(f"  {name}: {', '.join(filter(None, [cores, size and f'{size} of memory']))}")
+        name, cpus, size = node_labels(node)
+        lines.append(f"  {name}: {', '.join(filter(None, [cpus, size and f'{size} of memory']))}")
         lines += _branch(topology, tree(topology, node), "    ")
     if len(topology.devices) > 1:
         lines += ["", *_matrix(topology)]

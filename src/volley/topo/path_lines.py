@@ -13,7 +13,7 @@ from volley.topo.topology import PlacedGpu, Topology
 ASIDE = 8.0
 """How far the lines up and down stand off a link that both take."""
 BUFFER = (34.0, 18.0)
-APART = 110.0
+APART = 100.0
 """Two buffers in one memory stand at least so far from each other."""
 
 
@@ -160,7 +160,7 @@ def _buffer(layout: Layout, node: int | None, x: float) -> Rect:
     """Place a host buffer, above where the line comes up if there is room."""
     memory = layout.memory(node)
     width, height = BUFFER
-    x = min(max(x, memory.x + 40), memory.right - 40)
+    x = min(max(x, memory.x + width / 2 + 8), memory.right - width / 2 - 8)
     return Rect(x - width / 2, memory.bottom - height - 8, width, height)
 
 

@@ -36,6 +36,8 @@ class NumaNode:
     package: int | None = None
     """Its socket."""
     cores: str = ""
+    """Its CPUs as Linux numbers them: ``0-19,40-59``."""
+    threads_per_core: int | None = None
     memory_bytes: int | None = None
     distances: Mapping[int, int] | None = None
     """To the other nodes, by number; 10: as near as its own memory (ACPI's SLIT)."""
@@ -92,6 +94,13 @@ class NvLinkBundle:
     def rate(self) -> str:
         """``50 GB/s``, or nothing where it is not known."""
         return f"{short(self.one_way_Bps / 1e9)} GB/s" if self.one_way_Bps else ""
+
+    @property
+    def each(self) -> str:
+        """``2 × 25 GB/s``, or ``2 links`` where the rate is not known."""
+        if not self.one_way_Bps:
+            return count(self.links, "link")
+        return f"{self.links} × {short(self.one_way_Bps / self.links / 1e9)} GB/s"
 
     @property
     def words(self) -> str:
@@ -184,7 +193,7 @@ def _remarks(facts: Facts, gpus: Sequence[PlacedGpu], places: Mapping[str, PciPl
     if facts.nvml.value is None and gpus:
         yield f"NVML does not answer, so NVLinks are missing ({facts.nvml.error or facts.nvml.skipped})"
     if facts.topology.value is None:
-        yield f"cores and PCIe switches are missing ({facts.topology.error or facts.topology.skipped})"
+        yield f"CPUs and PCIe switches are missing ({facts.topology.error or facts.topology.skipped})"
 
 
 # ------------------------------------------------------------------------------------------ nodes and the PCI tree
@@ -205,6 +214,7 @@ def _nodes_and_places(facts: Facts) -> tuple[tuple[NumaNode, ...], dict[str, Pci
             number=node.number,
             package=node.package,
             cores=node.cores,
+            threads_per_core=node.threads_per_core,
             memory_bytes=node.memory_bytes,
             distances=dict(zip(order, node.distances, strict=False)),
         )
