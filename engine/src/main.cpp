@@ -1,8 +1,8 @@
 // volley-engine: a plan in, records out.
 //
-// What happens, in order: the arguments; where this process runs; MPI; who else there is; the plan; the run.
-// This file holds the only handler that ends the program and the only MPI_Abort. What needs no MPI has a program of its
-// own, main_local.cpp.
+// In order: reads the arguments, places this process, starts MPI, gathers the facts of all ranks, reads the plan, runs
+// the benchmark. This file has the only handler that ends the program and the only MPI_Abort. Benchmarks without MPI
+// run in another program, main_local.cpp.
 #include <mpi.h>
 
 #include <array>
@@ -37,7 +37,7 @@ constexpr std::array benchmarks{
     BenchmarkEntry{"self_send", make_self_send},
 };
 
-// What the handlers below need to know of the run that ended early.
+// What the error handlers need from a run.
 struct Session {
   std::optional<Output> output;
   std::optional<Records> records;
@@ -46,8 +46,8 @@ struct Session {
 
 // Rejects a job whose ranks are not in one MPI_COMM_WORLD, and a job of another size than the plan's.
 void check_world(const Options& options, const Context& context, int expected) {
-  const int promised = launch_environment().world_size.value_or(1);
-  if ((options.follower && context.rank == 0) || (context.size == 1 && promised > 1)) {
+  const int launched = launch_environment().world_size.value_or(1);
+  if ((options.follower && context.rank == 0) || (context.size == 1 && launched > 1)) {
     throw AgreedUsageError(
         "this process is a job of one rank, but its launcher started several: the launcher does not belong to " +
         mpi_built() +
@@ -59,7 +59,8 @@ void check_world(const Options& options, const Context& context, int expected) {
                          ", the plan needs " + std::to_string(expected));
 }
 
-// Ranks of a node that see different devices, or may run on different cores, compute different distributions of cores.
+// Each rank computes the distribution of its node's cores. The results differ if the ranks see different devices or
+// cores.
 void check_cores(const std::vector<RankFacts>& ranks) {
   const auto both = bound_to_one_core(ranks);
   if (!both) return;
@@ -84,7 +85,7 @@ PlanReading shared_plan(const Options& options, const Context& context) {
   return reading;
 }
 
-// What the system did to each rank. Collective over the job.
+// The system usage of all ranks. Collective over the job.
 Json shared_usage(const Context& context, const Usage& mine) {
   Json all = Json::array();
   for (const auto& text : mpi::all_gather(line_of(to_json(mine, context.rank)), context.world.get())) {
@@ -111,7 +112,7 @@ int measure(const Options& options, Session& session) {
     Watchdog watchdog("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s,
                       launch_environment().local_rank.has_value());
     session.records->write(run_record(context, plan, clock_read_s(), mpi_built(), to_json(mpi_facts())));
-    const auto& cpus = context.ranks[static_cast<std::size_t>(context.rank)].cores;
+    const auto& cpus = context.facts(context.rank).cores;
     const Usage before = usage_now(cpus);
     code = benchmark->run({context, &context, plan, *session.records, watchdog});
     session.records->end("", shared_usage(context, usage_now(cpus) - before));
@@ -130,25 +131,25 @@ int perform(const Options& options, Session& session) {
   switch (options.task) {
     case Options::Task::measure: return measure(options, session);
     case Options::Task::check: return check_plan(options);
-    case Options::Task::about: std::cout << line_of(about(mpi_built(), registry())) << '\n'; break;
+    case Options::Task::about: std::cout << line_of(about()) << '\n'; break;
     case Options::Task::help: std::cout << usage(Program::ranks); break;
   }
   return static_cast<int>(Exit::good);
 }
 
-// Every rank is here for the same reason: one says it, and all leave in order.
-int leave_together(const Session& session, const std::string& sentence) {
+// All ranks have the same error: rank 0 prints it, and all finalize MPI.
+int exit_together(const Session& session, const std::string& sentence) {
   if (session.rank == 0) std::fprintf(stderr, "volley-engine: %s\n", sentence.c_str());
   if (mpi_is_running()) MPI_Finalize();
   return static_cast<int>(Exit::usage);
 }
 
-// This rank alone is in trouble: it says so, closes the records if they are its own, and ends the whole job.
-int give_up(Session& session, const std::string& sentence, Exit code) {
+// Only this rank has the error: it prints it, ends the records if it writes them, and aborts the job.
+int abort_job(Session& session, const std::string& sentence, Exit code) {
   const bool in_job = mpi_is_running();
   std::fprintf(stderr, "volley-engine: %s%s\n", in_job ? ("rank " + std::to_string(session.rank) + ": ").c_str() : "",
                sentence.c_str());
-  if (session.records) session.records->end_in_trouble(sentence);
+  if (session.records) session.records->end_with_error(sentence);
   if (in_job) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
   return static_cast<int>(code);
 }
@@ -162,12 +163,12 @@ int main(int argc, char** argv) {
   try {
     return perform(parse_options(Program::ranks, argc, argv), session);
   } catch (const AgreedUsageError& error) {
-    return leave_together(session, error.lines());
+    return exit_together(session, error.lines());
   } catch (const UsageError& error) {
-    return give_up(session, error.lines(), Exit::usage);
+    return abort_job(session, error.lines(), Exit::usage);
   } catch (const UnsupportedError& error) {
-    return give_up(session, error.what(), Exit::unsupported);
+    return abort_job(session, error.what(), Exit::unsupported);
   } catch (const std::exception& error) {
-    return give_up(session, error.what(), Exit::failed);
+    return abort_job(session, error.what(), Exit::failed);
   }
 }

@@ -1,7 +1,7 @@
 // volley-engine-local: a plan in, records out, for the GPUs of this machine.
 //
-// One process is the whole job and has all GPUs, so there is no MPI: nothing of it is linked, nor needed. What happens,
-// in order: the arguments; the plan; the GPUs; the run. This file holds the only handler that ends the program.
+// One process is the whole job and has all GPUs, so this program is not linked with MPI. In order: reads the arguments,
+// reads the plan, finds the GPUs, runs the benchmark. This file has the only handler that ends the program.
 #include <array>
 #include <cstdio>
 #include <iostream>
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
   std::optional<Records> records;
   const auto give_up = [&](const std::string& sentence, Exit code) {
     std::fprintf(stderr, "volley-engine: %s\n", sentence.c_str());
-    if (records) records->end_in_trouble(sentence);
+    if (records) records->end_with_error(sentence);
     return static_cast<int>(code);
   };
   try {

@@ -105,11 +105,15 @@ void copies() {
     EXPECT(std::memcmp(field.now().row(y), field.next().row(y), 61 * sizeof(Real)) == 0);
   }
   EXPECT(field.next().row(0)[61] == 0);
-  for (const bool around_caches : {false, true}) {
-    Points<Real> after{61, 1};
-    copy_row(field.now().row(3), after.plane().row(0), 59, around_caches);
-    EXPECT(std::memcmp(field.now().row(3), after.plane().row(0), 59 * sizeof(Real)) == 0);
-    EXPECT(after.plane().row(0)[59] == Real(-7));
+  for (const std::size_t begin : {0, 3}) {
+    for (const std::size_t end : {3, 5, 59}) {
+      Points<Real> after{61, 1};
+      Real* const row = after.plane().row(0);
+      streaming_copy(field.now().row(3) + begin, row + begin, (end - begin) * sizeof(Real));
+      order_streaming_stores();
+      EXPECT(std::memcmp(field.now().row(3) + begin, row + begin, (end - begin) * sizeof(Real)) == 0);
+      EXPECT(row[end] == Real(-7) && (begin == 0 || row[begin - 1] == Real(-7)));
+    }
   }
 }
 

@@ -66,7 +66,7 @@ void a_full_disk_is_told() {
   Output full = Output::claim("/dev/full");
   EXPECT(test::throws<std::runtime_error>([&] { full.line("{}"); }));
   Records records(&full);
-  records.end_in_trouble("the disk is full");  // must not throw
+  records.end_with_error("the disk is full");  // must not throw
 }
 
 void an_unwritable_path_is_the_machine_s_fault() {

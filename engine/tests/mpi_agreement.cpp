@@ -95,7 +95,15 @@ void memory_is_shared_out(const Context& context) {
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   EXPECT(share(MemoryKind::none, nullptr) == most);
   EXPECT(bytes_of_buffers(1) > 2 && bytes_of_buffers(most / 2) == most);
-  if (context.gpus.devices == 0) EXPECT(without_devices(context, {0}, false) == context.gpus.reason);
+}
+
+void some_transports_are_ruled_out(const Context& context) {
+  Plan plan;
+  plan.excluded["host"] = "ends the process";
+  EXPECT(ruled_out(context, {0, 1}, plan, *find_transport("host")) == "ends the process");
+  EXPECT(ruled_out(context, {0}, plan, *find_transport("host")).empty());
+  EXPECT(ruled_out(context, {0, 1}, plan, *find_transport("null")).empty());
+  if (context.gpus.devices == 0) EXPECT(ruled_out(context, {0}, plan, *find_transport("peer")) == context.gpus.reason);
 }
 
 }  // namespace
@@ -109,6 +117,7 @@ int main() {
     const auto everybody = make_group(context, all);
     reasons_are_agreed(*everybody);
     memory_is_shared_out(context);
+    some_transports_are_ruled_out(context);
     if (context.size > 1) {
       const auto pair = make_group(context, {0, context.size - 1});
       if (pair) {

@@ -25,7 +25,7 @@ namespace {
 void ranks_know_each_other(const Context& context) {
   EXPECT(static_cast<int>(context.ranks.size()) == context.size);
   for (int rank = 0; rank < context.size; ++rank) {
-    const RankFacts& facts = context.ranks[static_cast<std::size_t>(rank)];
+    const RankFacts& facts = context.facts(rank);
     EXPECT(facts.rank == rank && facts.node == 0 && facts.local_rank == rank);
     EXPECT(!facts.cores.empty() && !facts.host.empty() && facts.pid > 0 && facts.memory_available_bytes > 0);
   }
@@ -44,7 +44,7 @@ void ranks_without_variables_know_their_place() {
   const Placement placement = place(options);
   EXPECT(!placement.local_rank && !placement.device && !placement.bound);
   const Context context = make_context(options, placement);
-  const RankFacts& mine = context.ranks[static_cast<std::size_t>(context.rank)];
+  const RankFacts& mine = context.facts(context.rank);
   EXPECT(mine.local_rank == context.rank);
   EXPECT(mine.device_chosen_late == mine.device.has_value());
   if (mine.device) EXPECT(mine.device->index == context.rank % context.gpus.devices);

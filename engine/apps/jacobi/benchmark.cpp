@@ -22,8 +22,8 @@ using namespace jacobi;
 // Seconds between two records of progress.
 constexpr double progress_every_s = 1.0;
 
-// What a rank needs besides its field. Host: messages, threads, MPI. Device: messages (2 MiB and more each), and what
-// libraries take there.
+// Memory that a rank needs besides its field. Host: messages, threads, MPI. Device: messages (at least 2 MiB each) and
+// memory of libraries.
 constexpr std::uint64_t spare_bytes(MemoryKind kind) {
   return (kind == MemoryKind::device ? std::uint64_t{512} : std::uint64_t{64}) << 20;
 }
@@ -41,7 +41,7 @@ class JacobiRun {
   JacobiRun(const Run& run, const JacobiOptions& options)
       : run_(run), options_(options), all_(everyone(*run.context)), grid_(options.grid, options.domain, run.job.rank) {}
 
-  // Writes the transports' records and those of domains that are too large; the others are ready to be solved.
+  // Writes the records of the transports, and a skipped record for each whose memory is too small for the domain.
   void prepare() {
     for (const auto& name : run_.plan.transports) {
       run_.watchdog.enter("transport " + name);
@@ -55,7 +55,8 @@ class JacobiRun {
     }
   }
 
-  // Solves take turns, a batch each, where their fields fit into memory together; otherwise they follow each other.
+  // If all fields fit into memory together, the transports take turns, a batch each; otherwise they are solved one
+  // after the other.
   void solve_all() {
     std::map<MemoryKind, std::uint64_t> needed;
     for (const auto& solve : solves_) needed[solve->entry().memory] += needed_bytes(solve->entry().memory);
@@ -72,7 +73,7 @@ class JacobiRun {
     return field_bytes(kind, options_.domain[0], options_.domain[1], options_.point_bytes());
   }
 
-  // Why the domain cannot be had in memory of that kind; empty when it can. Collective.
+  // Why that kind of memory is too small for the domain; empty if it is not. Collective.
   [[nodiscard]] std::string too_large(MemoryKind kind) {
     if (!shares_.contains(kind)) {
       const std::uint64_t share = memory_share(*run_.context, kind, make_memory(kind).get(), all_.control.get());
@@ -114,7 +115,7 @@ class JacobiRun {
 
   void enter(const TransportSolve& solve) { run_.watchdog.enter("transport " + std::string(solve.entry().name)); }
 
-  // A long silence would look like a hang.
+  // Without records of progress a long solve looks like a hang.
   void write_progress(Solves solves, const TransportSolve& solve) {
     if (seconds_since(written_) < progress_every_s) return;
     written_ = Clock::now();

@@ -1,6 +1,6 @@
 // A grid of processes over a rectangle of points, and the problem on it: Laplace's equation with a fixed boundary.
 //
-// Points are counted from 0: columns along x, rows along y. Whatever counts points has 64 bits.
+// Points are counted from 0: columns along x, rows along y. Numbers of points have 64 bits.
 #pragma once
 
 #include <array>
@@ -32,9 +32,9 @@ class Grid {
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] std::int64_t all_columns() const { return processes_x_ * columns_; }  // of the global domain
   [[nodiscard]] std::int64_t all_rows() const { return processes_y_ * rows_; }
-  [[nodiscard]] std::int64_t first_column() const { return x_ * columns_; }  // the local domain's, globally
+  [[nodiscard]] std::int64_t first_column() const { return x_ * columns_; }  // of the local domain, globally
   [[nodiscard]] std::int64_t first_row() const { return y_ * rows_; }
-  // Where this process is in the grid.
+  // The place of this process in the grid.
   [[nodiscard]] std::int64_t x() const { return x_; }
   [[nodiscard]] std::int64_t y() const { return y_; }
   [[nodiscard]] std::optional<int> neighbour(Side side) const;
@@ -44,7 +44,7 @@ class Grid {
   [[nodiscard]] Region all() const { return {0, columns_, 0, rows_}; }
   // The points of the local domain that are not fixed.
   [[nodiscard]] Region free() const;
-  // Those among them whose new values need no halo.
+  // The points whose new values need no halo.
   [[nodiscard]] Region interior() const { return {1, columns_ - 1, 1, rows_ - 1}; }
   // The free points that are not interior, in the order of Side: a column or a row for each neighbour; the columns have
   // the corners.

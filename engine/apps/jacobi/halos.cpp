@@ -14,12 +14,13 @@ namespace volley::jacobi {
 namespace {
 
 constexpr std::size_t compared_at_once = std::size_t{1} << 20;
-// Of the places of messages that share a buffer.
+// Of places of messages in a buffer.
 constexpr std::size_t place_alignment = 4096;
 
 bool is_column(Side side) { return side == Side::left || side == Side::right; }
 
-// The first point of a message and the step to the next: the domain's own, or `outside` it.
+// The first point of the line along `side` and the step to the next point. `outside`: 0 for the domain's outermost
+// points, 1 for the points around it.
 template <class Real>
 std::pair<Real*, std::int64_t> line_of_points(const Plane<Real>& plane, const Grid& grid, Side side, int outside) {
   switch (side) {
@@ -48,7 +49,7 @@ void compare_part(const std::byte* found, const std::byte* expected, std::size_t
 
 Halos::Halos(const Context& context, const Grid& grid, const TransportEntry& entry, std::size_t point_bytes)
     : context_(context), grid_(grid), entry_(entry), places_(entry.memory == MemoryKind::device ? 2 : 1) {
-  // Four rounds: in each a process belongs to one pair at most.
+  // In each of these four rounds a process belongs to at most one pair.
   for (const bool even : {true, false}) pair_up(Side::right, (grid.x() % 2 == 0) == even);
   for (const bool even : {true, false}) pair_up(Side::down, (grid.y() % 2 == 0) == even);
   for (auto& neighbour : neighbours_) {
@@ -58,13 +59,13 @@ Halos::Halos(const Context& context, const Grid& grid, const TransportEntry& ent
   }
 }
 
-// Each process that `asks` pairs up with its neighbour on `side`, the others with that on the opposite side.
+// A process that `asks` pairs up with its neighbour on `side`, another one with its neighbour on the opposite side.
 void Halos::pair_up(Side side, bool asks) {
   const Side opposite = side == Side::right ? Side::left : Side::up;
   const auto other = grid_.neighbour(asks ? side : opposite);
   std::vector<int> ranks;
   if (other) ranks = asks ? std::vector{context_.rank, *other} : std::vector{*other, context_.rank};
-  auto pair = join_group(context_, ranks);
+  auto pair = make_group(context_, ranks);
   if (!pair) return;
   Neighbour& neighbour = neighbours_.emplace_back();
   neighbour.side = asks ? side : opposite;
@@ -80,7 +81,7 @@ std::string Halos::unavailable() {
   return {};
 }
 
-// A rank that failed with one neighbour goes on with the next: that one waits for it.
+// A rank that failed with one neighbour continues with the next one, which waits for it.
 std::string Halos::open() {
   std::string reason;
   for (auto& neighbour : neighbours_) {
@@ -159,7 +160,7 @@ double Halos::verify_pattern_at_next_place() {
   return elapsed_s;
 }
 
-// An exchange whose halos are usable at its end.
+// The halos are usable at the end.
 void Halos::exchange_from_host() {
   const auto settle = [&] {
     for (auto& neighbour : neighbours_) neighbour.memory->settle();

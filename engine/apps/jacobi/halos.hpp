@@ -1,4 +1,4 @@
-// The halos of one process: a message to and from each neighbour, carried by one transport, and the proof that they
+// The halos of one process: a message to and from each neighbour, carried by one transport. Verifies that the messages
 // arrive as they were sent.
 #pragma once
 
@@ -15,37 +15,37 @@
 
 namespace volley::jacobi {
 
-// What the neighbour on one side sent and this rank did not get.
+// A halo that differs from what the neighbour sent.
 struct WrongHalo {
   Mismatch mismatch;
   Side side = Side::left;
   int neighbour = 0;
 };
 
-// Every call is collective over the world, but those on points.
+// Every call is collective over the world, except those on points.
 class Halos {
  public:
   // Pairs every process with its neighbours.
   Halos(const Context& context, const Grid& grid, const TransportEntry& entry, std::size_t point_bytes);
 
-  // Why this rank cannot use the transport; empty when it can.
+  // Why this rank cannot use the transport; empty if it can.
   [[nodiscard]] std::string unavailable();
-  // Returns why this rank could not open the transport; empty when it could. Where one could not, all ranks call
+  // Opens the transport. Returns why this rank could not; empty if it could. If one rank could not, all ranks call
   // close().
   [[nodiscard]] std::string open();
-  // Lets go of everything but the messages' memory, which goes with this object: libraries may have mapped it.
+  // Releases everything except the messages' memory, which this object frees at its end: libraries may have mapped it.
   void close();
 
-  // The next exchange takes the messages' other place, where there are two: halos in device memory are enqueued ahead,
-  // and the one before is still being read (transport/transport.hpp).
+  // The next exchange uses the other place of the messages, if there are two: halos in device memory are enqueued
+  // ahead, while the halo before is still being read (transport/transport.hpp).
   void turn();
-  // The message to and from the neighbour on each side, at the place in hand; without bytes where there is none.
+  // The message to and from the neighbour on each side, at the present place; empty where there is no neighbour.
   [[nodiscard]] std::array<View, 4> messages() const;
 
   template <class Real>
-  void pack(const Plane<Real>& plane);  // the outermost points of the domain go into the messages
+  void pack(const Plane<Real>& plane);  // copies the outermost points of the domain into the messages
   template <class Real>
-  void unpack(const Plane<Real>& plane);  // the messages go around the domain
+  void unpack(const Plane<Real>& plane);  // copies the messages to the points around the domain
 
   // An exchange; see transport/transport.hpp.
   void leave(gpu::StreamHandle cuda_stream) {
@@ -66,17 +66,16 @@ class Halos {
   [[nodiscard]] bool host_driven() const { return !none() && neighbours_[0].transport->host_driven(); }
   [[nodiscard]] bool staged_through_host() const { return !none() && neighbours_[0].transport->staged_through_host(); }
 
-  // Exchanges the verification pattern (host/pattern.hpp) once at every place, on fresh buffers: returns the seconds of
-  // the first on this rank, and looks at every byte and guard.
+  // Exchanges the verification pattern (host/pattern.hpp) once at every place, on fresh buffers, and checks every byte
+  // and guard. Returns the seconds of the first exchange on this rank.
   [[nodiscard]] double verify_pattern();
-  // Makes what the next exchange will overwrite wrong.
+  // Writes wrong values where the next exchange will write.
   void poison();
-  // Compares what came since poison(), at each place the last, with what the neighbours' send buffers hold, byte for
-  // byte.
+  // Compares the last halo at each place since poison() with the neighbour's send buffer, byte for byte.
   void compare();
-  // The wrong halo of the lowest rank that found one; the same on all.
+  // The wrong halo of the lowest rank that found one; the same on all ranks.
   [[nodiscard]] std::optional<WrongHalo> wrong() const;
-  [[nodiscard]] std::uint64_t compared() const { return compared_; }  // messages that this rank received and looked at
+  [[nodiscard]] std::uint64_t compared() const { return compared_; }  // messages that this rank received and checked
   [[nodiscard]] bool none() const { return neighbours_.empty(); }     // this process has no neighbours
 
  private:
@@ -104,7 +103,7 @@ class Halos {
   const TransportEntry& entry_;
   std::size_t places_;
   std::vector<Neighbour> neighbours_;
-  std::size_t place_ = 0;         // in hand
+  std::size_t place_ = 0;         // the present one
   std::size_t since_poison_ = 0;  // exchanges
   std::optional<WrongHalo> wrong_;
   std::uint64_t compared_ = 0;

@@ -1,5 +1,5 @@
-// The points of a local domain in host memory, twice: as they are and as they become; with room for the halos around
-// them.
+// The points of a local domain in host memory, in two planes: before and after an iteration. Each has room for the
+// halos.
 #pragma once
 
 #include <sys/mman.h>
@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -18,14 +19,15 @@
 #include "host/memory.hpp"
 #include "jacobi/grid.hpp"
 #include "jacobi/point_hash.hpp"
+#include "jacobi/streaming_copy.hpp"
 #include "jacobi/sweep.hpp"
 #include "jacobi/thread_team.hpp"
 
 namespace volley::jacobi {
 
-// A row: one cache line in front, whose last point is the left halo; the points; the right halo, up to the end of a
-// line. One line more where rows would follow each other in steps of 4 KiB, which the first-level cache cannot keep
-// apart.
+// A row is one cache line, whose last point is the left halo; the points; the right halo, up to the end of a line. It
+// gets one line more if its length would be a multiple of 4 KiB: such rows would compete for the same places of the
+// first-level cache.
 [[nodiscard]] constexpr std::int64_t host_stride_bytes(std::int64_t columns, std::size_t point_bytes) {
   const std::int64_t lines = 1 + (columns * static_cast<std::int64_t>(point_bytes)) / cache_line_bytes + 1;
   return (lines % 64 == 0 ? lines + 1 : lines) * cache_line_bytes;
@@ -37,11 +39,11 @@ namespace volley::jacobi {
   return 2 * static_cast<std::uint64_t>(rows + 2) * static_cast<std::uint64_t>(host_stride_bytes(columns, point_bytes));
 }
 
-// More bytes than a core's share of the caches has on any processor.
+// More than a core's share of the caches on any processor.
 inline constexpr std::uint64_t cached_bytes_per_thread = std::uint64_t{16} << 20;
 
-// The rows of `region` that belong to a thread, when `rows` rows are shared out evenly: the same ones in every call, so
-// that a thread works on memory that it touched first.
+// The rows of `region` that belong to a thread if `rows` rows are distributed evenly. They are the same in every call,
+// so that a thread works on memory that it touched first.
 [[nodiscard]] inline Region share_of(const Region& region, std::int64_t rows, int thread, int threads) {
   Region share = region;
   share.y0 = std::max(region.y0, rows * thread / threads);
@@ -59,7 +61,7 @@ class HostField {
     around_caches_ = bytes / static_cast<std::uint64_t>(team.size()) > cached_bytes_per_thread;
     for (std::size_t i = 0; i < planes_.size(); ++i) {
       memory_[i] = Mapping(bytes / 2);
-      // Fewer misses of the address translation; where the kernel has no large pages, small ones do.
+      // Large pages cause fewer TLB misses. If the kernel has none, it uses small ones.
       (void)madvise(memory_[i].data(), bytes / 2, MADV_HUGEPAGE);
       planes_[i] = {reinterpret_cast<Real*>(memory_[i].data()) + stride + points_in_front, stride};
     }
@@ -80,11 +82,14 @@ class HostField {
 
   // Copies every point from now() to next().
   void copy() const {
+    const std::size_t bytes = static_cast<std::size_t>(grid_.columns()) * sizeof(Real);
     team_.run([&](int thread) {
       const Region mine = share_of(grid_.all(), grid_.rows(), thread, team_.size());
       for (std::int64_t y = mine.y0; y < mine.y1; ++y) {
-        copy_row(now().row(y), next().row(y), grid_.columns(), around_caches_);
+        if (around_caches_) streaming_copy(now().row(y), next().row(y), bytes);
+        else std::memcpy(next().row(y), now().row(y), bytes);
       }
+      order_streaming_stores();
     });
   }
 
@@ -121,7 +126,7 @@ class HostField {
     return over_rows<double>(of_row, [](double a, double b) { return std::max(a, b); });
   }
 
-  // The global column and row of the first of this rank's points that is no finite number.
+  // The global column and row of this rank's first point that is not finite.
   [[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken() const {
     for (std::int64_t y = 0; y < grid_.rows(); ++y) {
       const Real* row = now().row(y);
@@ -148,7 +153,7 @@ class HostField {
     }
   }
 
-  // `of_row(y)` of every row, each by its thread, combined to one value.
+  // Calls `of_row(y)` for every row, on the thread of the row, and combines the values.
   template <class Value, class OfRow, class Combine>
   [[nodiscard]] Value over_rows(const OfRow& of_row, const Combine& combine) const {
     std::vector<Value> parts(static_cast<std::size_t>(team_.size()), Value{});

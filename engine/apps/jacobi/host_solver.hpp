@@ -1,4 +1,4 @@
-// The iterations on the cores of a processor: halos, the new values, the residual; and where their time goes.
+// The iterations on the cores of a processor: halos, new values, residual, and the time of each part.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +40,8 @@ class HostSolver final : public Solver {
   [[nodiscard]] const HostField<Real>& field() const { return field_; }
 
  private:
-  // Rows that thread 0 sweeps between two looks at the messages.
-  static constexpr std::int64_t rows_between_looks = 32;
+  // Rows that thread 0 sweeps between two calls that make progress with the messages.
+  static constexpr std::int64_t rows_between_progress = 32;
 
   struct alignas(cache_line_bytes) Share {
     double largest_change;
@@ -53,7 +53,7 @@ class HostSolver final : public Solver {
     part_s += timed([&](std::uint64_t) { body(); }, 1);
   }
 
-  // A NaN is larger than all.
+  // A NaN is larger than all numbers.
   [[nodiscard]] static double larger(double a, double b) { return b <= a || std::isnan(a) ? a : b; }
 
   void iterate() {
@@ -86,19 +86,20 @@ class HostSolver final : public Solver {
     });
   }
 
-  // Every thread sweeps its rows of the region; while messages are on their way, thread 0 looks after them in between.
+  // Every thread sweeps its rows of the region. While messages are exchanged, thread 0 makes progress with them in
+  // between.
   void sweep_shares(const Region& region, bool exchanging) {
     if (region.empty()) return;
     team_.run([&](int thread) {
       Region left = share_of(region, grid_.rows(), thread, team_.size());
       double& largest = shares_[static_cast<std::size_t>(thread)].largest_change;
-      const bool looks = thread == 0 && exchanging;
+      const bool progresses = thread == 0 && exchanging;
       while (!left.empty()) {
         Region part = left;
-        if (looks) part.y1 = std::min(left.y1, left.y0 + rows_between_looks);
+        if (progresses) part.y1 = std::min(left.y1, left.y0 + rows_between_progress);
         largest = larger(largest, static_cast<double>(field_.sweep(part)));
         left.y0 = part.y1;
-        if (looks) halos_.progress();
+        if (progresses) halos_.progress();
       }
     });
   }
@@ -111,7 +112,7 @@ class HostSolver final : public Solver {
 
   ThreadTeam team_;
   HostField<Real> field_;
-  std::vector<Share> shares_;  // of each thread, of the iteration in hand
+  std::vector<Share> shares_;  // of each thread, in the present iteration
 };
 
 }  // namespace volley::jacobi

@@ -10,10 +10,10 @@ namespace volley::jacobi {
 
 namespace {
 
-// More than any machine has cores; a barrier takes memory for each.
+// More than any machine has cores. A barrier takes memory for each thread.
 constexpr int most_threads = 1 << 16;
 
-// Every grid of so many processes, for people: "1 x 6, 2 x 3, 3 x 2, 6 x 1".
+// All grids of so many processes: "1 x 6, 2 x 3, 3 x 2, 6 x 1".
 std::string grids_of(std::int64_t ranks) {
   std::vector<std::int64_t> divisors;
   for (std::int64_t divisor = 1; divisor * divisor <= ranks; ++divisor) {
@@ -22,11 +22,9 @@ std::string grids_of(std::int64_t ranks) {
     if (divisor * divisor != ranks) divisors.push_back(ranks / divisor);
   }
   std::sort(divisors.begin(), divisors.end());
-  std::string text;
-  for (const auto across : divisors) {
-    text += (text.empty() ? "" : ", ") + std::to_string(across) + " x " + std::to_string(ranks / across);
-  }
-  return text;
+  std::vector<std::string> grids;
+  for (const auto across : divisors) grids.push_back(std::to_string(across) + " x " + std::to_string(ranks / across));
+  return joined(grids);
 }
 
 void check_grid(PlanPart& part, const Plan& plan, const JacobiOptions& options) {
@@ -38,15 +36,15 @@ void check_grid(PlanPart& part, const Plan& plan, const JacobiOptions& options) 
 }
 
 void check_transports(PlanPart& part, const Plan& plan) {
-  std::string names;
+  std::vector<std::string> names;
   for (const auto& entry : registry()) {
-    if (entry.halos && !entry.test) names += (names.empty() ? "" : ", ") + std::string(entry.name);
+    if (entry.halos && !entry.test) names.emplace_back(entry.name);
   }
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
     const TransportEntry* entry = find_transport(plan.transports[i]);
     if (entry == nullptr || entry->halos) continue;
     part.complain_of_plan(PlanPart::place("transports", i),
-                          "`" + plan.transports[i] + "` cannot exchange halos; these can: " + names);
+                          "`" + plan.transports[i] + "` cannot exchange halos; these can: " + joined(names));
   }
 }
 

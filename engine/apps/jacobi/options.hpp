@@ -16,15 +16,15 @@ struct JacobiOptions {
   std::array<std::int64_t, 2> domain{3, 3};  // points of each process along x and y
   bool single_precision = false;             // numbers of 4 bytes instead of 8
   std::uint64_t iterations = 1000;
-  double tolerance = 1e-5;        // ends when the residual is at most this
+  double tolerance = 1e-5;        // the solver ends when the residual is at most this
   std::uint64_t check_every = 1;  // iterations from one residual to the next
-  bool overlap = true;            // the interior is computed while halos are on their way
-  std::optional<int> threads;     // of each rank; otherwise its share of the cores
+  bool overlap = true;            // the interior is computed while halos are exchanged
+  std::optional<int> threads;     // of each rank; none: its share of the cores
 
   [[nodiscard]] std::size_t point_bytes() const { return single_precision ? sizeof(float) : sizeof(double); }
 };
 
-// Reads the options and checks them against the rest of the plan. Every error is a complaint.
+// Reads the options and checks them against the rest of the plan.
 void read_options(PlanPart& part, const Plan& plan, JacobiOptions& options);
 
 }  // namespace volley::jacobi

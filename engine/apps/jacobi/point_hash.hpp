@@ -8,9 +8,9 @@
 
 namespace volley::jacobi {
 
-// Of a point by its number in the global domain and the bits of its value: SplitMix64's finaliser (Steele, Lea, Flood
-// 2014) over both.
-[[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t point_hash(std::uint64_t number, std::uint64_t bits) {
+// The hash of a point: SplitMix64's finaliser (Steele, Lea, Flood 2014) over its number in the global domain and the
+// bits of its value.
+[[nodiscard]] constexpr std::uint64_t point_hash(std::uint64_t number, std::uint64_t bits) {
   return mixed(number * pattern_step ^ mixed(bits));
 }
 

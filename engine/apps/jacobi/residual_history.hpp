@@ -19,14 +19,14 @@ class ResidualHistory {
  public:
   explicit ResidualHistory(const JacobiOptions& options) : options_(options) {}
 
-  // Whether this iteration has one.
+  // Whether this iteration has a residual.
   [[nodiscard]] bool due(std::uint64_t iteration) const {
     return iteration + 1 == options_.iterations || iteration % options_.check_every == 0;
   }
-  // Takes the bits of one, a number that is not negative or a NaN. The calls are in the order of the iterations.
+  // Takes a residual as the bits of a number that is not negative or of a NaN. Call it in the order of the iterations.
   void take(std::uint64_t iteration, std::uint64_t bits) {
     const std::uint64_t every = options_.check_every;
-    // From one that is kept to the next: the smallest multiple of `check_every` that is no less than a hundred.
+    // Iterations from one kept residual to the next: the smallest multiple of `check_every` that is at least 100.
     const std::uint64_t apart = every >= 100 ? every : (100 + every - 1) / every * every;
     if (!kept_.empty() && kept_.back().iteration % apart != 0) kept_.pop_back();
     const auto value = std::bit_cast<double>(bits);
@@ -36,8 +36,8 @@ class ResidualHistory {
   }
 
   [[nodiscard]] bool converged() const { return converged_; }
-  [[nodiscard]] bool broken() const { return broken_; }  // the last one is no finite number
-  // The last one, and those of about every hundredth iteration.
+  [[nodiscard]] bool broken() const { return broken_; }  // the last residual is not finite
+  // The last residual, and those of about every hundredth iteration.
   [[nodiscard]] const std::vector<Residual>& kept() const { return kept_; }
 
  private:

@@ -17,7 +17,7 @@ namespace volley::jacobi {
 // Seconds of this rank, over all iterations.
 struct TimeParts {
   double interior_s = 0;   // new values that need no halo; without overlap all new values
-  double edges_s = 0;      // with overlap: those that do
+  double edges_s = 0;      // with overlap: new values that need a halo
   double pack_s = 0;       // halos to and from their messages
   double exchange_s = 0;   // starting the messages and waiting for them
   double reduction_s = 0;  // the residual of all ranks
@@ -30,9 +30,9 @@ class Solver {
 
   // Threads of the processor that compute; 0 on a device.
   [[nodiscard]] virtual int threads() const = 0;
-  // Copies every point, from the one plane to the other, so many times.
+  // Copies every point from one plane to the other, `times` times.
   virtual void copy(std::uint64_t times) = 0;
-  // Up to `most` iterations more, with open halos. Returns how many there were: fewer where the end came first.
+  // Makes up to `most` iterations, with open halos. Returns how many: fewer if the solution ended before.
   virtual std::uint64_t advance(std::uint64_t most) = 0;
 
   // See host_field.hpp.
@@ -47,11 +47,11 @@ class Solver {
  protected:
   Solver(const Context& context, const JacobiOptions& options, const Grid& grid, Halos& halos);
 
-  // The residual of all ranks from that of each, as the bits of a number that is not negative or a NaN. Such bits are
-  // in the order of their numbers, and every NaN comes behind them: MPI_MAX of numbers may lose a NaN, MPI_MAX of their
-  // bits does not.
+  // Computes the residual of all ranks from the bits of this rank's, a number that is not negative or a NaN. The bits
+  // have the order of the numbers, with every NaN behind: MPI_MAX of numbers may lose a NaN, MPI_MAX of their bits does
+  // not.
   void reduce(std::uint64_t iteration, std::uint64_t bits);
-  // No iteration follows, whatever the plan says.
+  // The solution has converged or is broken: no iteration follows.
   [[nodiscard]] bool over() const { return residuals_.converged() || residuals_.broken(); }
 
   const JacobiOptions& options_;
@@ -65,10 +65,10 @@ class Solver {
   Communicator world_;  // for the residual alone
 };
 
-// `halos` carries points of the plan's precision, in the solver's kind of memory.
+// `halos` exchanges points of the plan's precision, in the solver's kind of memory.
 [[nodiscard]] std::unique_ptr<Solver> make_host_solver(const Context& context, const JacobiOptions& options,
                                                        const Grid& grid, Halos& halos);
-// On the current device. device/*.cu answer where the build has CUDA, device/without_cuda.cpp where it has not.
+// On the current device. Defined in device/*.cu in a build with CUDA, else in device/without_cuda.cpp.
 [[nodiscard]] std::unique_ptr<Solver> make_device_solver(const Context& context, const JacobiOptions& options,
                                                          const Grid& grid, Halos& halos);
 

@@ -3,30 +3,25 @@
 
 #include <cstdint>
 
-#include "host/pattern.hpp"  // VOLLEY_ON_BOTH
 #include "jacobi/grid.hpp"
 
 namespace volley::jacobi {
 
 inline constexpr std::int64_t cache_line_bytes = 64;
 
-// Points in memory, row by row. In host memory every row begins a cache line.
+// Points in memory, row by row. In host memory every row begins at a cache line.
 template <class Real>
 struct Plane {
   Real* origin = nullptr;   // of column 0 of row 0
   std::int64_t stride = 0;  // points from row to row
-  [[nodiscard]] VOLLEY_ON_BOTH Real* row(std::int64_t y) const { return origin + y * stride; }
+  [[nodiscard]] constexpr Real* row(std::int64_t y) const { return origin + y * stride; }
 };
 
-// Writes ¼((left + right) + (up + down)) of `from` to every point of `region` in `to`. Returns the largest |new - old|;
-// NaN where a new value is no finite number. `around_caches`: the planes are larger than the caches, and what is
-// written is not kept there.
+// Writes ¼((left + right) + (up + down)) of `from` to every point of `region` in `to`. Returns the largest |new - old|,
+// or NaN where a new value is not finite. `around_caches`: the planes are larger than the caches, which do not keep the
+// new values.
 [[nodiscard]] double sweep(const Plane<double>& from, const Plane<double>& to, const Region& region,
                            bool around_caches);
 [[nodiscard]] float sweep(const Plane<float>& from, const Plane<float>& to, const Region& region, bool around_caches);
-
-// Copies a row of points, around the caches where sweep() writes around them.
-void copy_row(const double* from, double* to, std::int64_t points, bool around_caches);
-void copy_row(const float* from, float* to, std::int64_t points, bool around_caches);
 
 }  // namespace volley::jacobi

@@ -14,7 +14,7 @@ namespace volley::jacobi {
 
 namespace {
 
-// Where the kernel refuses, the scheduler places the thread: that may be slower and gives the same results.
+// If the kernel refuses, the scheduler places the thread: that may be slower, with the same results.
 void stay_on(int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -25,7 +25,7 @@ void stay_on(int cpu) {
 }  // namespace
 
 ThreadPlan plan_threads(const Job& job, const std::optional<int>& wanted) {
-  const RankFacts& self = job.ranks[static_cast<std::size_t>(job.rank)];
+  const RankFacts& self = job.facts(job.rank);
   const auto sharing = std::count_if(job.ranks.begin(), job.ranks.end(), [&](const RankFacts& other) {
     return other.node == self.node && other.cores == self.cores;
   });
@@ -49,7 +49,7 @@ ThreadTeam::ThreadTeam(const ThreadPlan& plan) : barrier_(plan.threads) {
     throw UnsupportedError("cannot start " + std::to_string(plan.threads) + " threads, only " +
                            std::to_string(started) + ": " + error.code().message() + "; --threads takes fewer");
   }
-  // Last, because threads inherit where they may run.
+  // Last, because new threads inherit the affinity.
   if (!plan.cpus.empty()) stay_on(plan.cpus[0]);
 }
 
@@ -64,7 +64,7 @@ void ThreadTeam::end() {
 void ThreadTeam::run(const std::function<void(int)>& work) {
   work_ = &work;
   barrier_.arrive_and_wait();
-  // Also where thread 0 throws: the others still use what the caller holds.
+  // Waits also if thread 0 throws, because the others still use objects of the caller.
   struct WaitForAll {
     std::barrier<>& barrier;
     ~WaitForAll() { barrier.arrive_and_wait(); }

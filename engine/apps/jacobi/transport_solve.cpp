@@ -18,13 +18,14 @@ namespace volley::jacobi {
 
 namespace {
 
-// A batch of iterations is about this long, and there are at least so many of them: each ends with a look at the halos.
+// A batch of iterations takes about this long, and a solve has at least so many batches: the halos are checked after
+// each.
 constexpr double batch_time_s = 0.2;
 constexpr std::uint64_t fewest_batches = 20;
-// Copies: samples before the iterations and behind them, and how long one is at least.
+// Copies: the number of samples before and after the iterations, and the shortest length of one.
 constexpr int copy_samples = 5;
 constexpr double copy_sample_s = 2e-3;
-// Bytes a second that the first touch of pages surpasses on any machine; the watchdog waits longer for more bytes.
+// Bytes a second: on every machine the first touch of pages is faster. The watchdog waits longer for more bytes.
 constexpr double slowest_pass = 2e8;
 
 double largest_of_all(double value, MPI_Comm world) {
@@ -37,7 +38,7 @@ std::uint64_t sum_of_all(std::uint64_t value, MPI_Comm world) {
   return value;
 }
 
-// Seconds that the slowest rank takes for `body(count)`, all having begun together.
+// Seconds that the slowest rank takes for `body(count)`; all begin together.
 template <class Body>
 double slowest(MPI_Comm world, Body&& body, std::uint64_t count) {
   VOLLEY_MPI(MPI_Barrier(world));
@@ -65,7 +66,7 @@ Json to_json(const std::vector<TimeParts>& ranks) {
 Json to_json(const std::vector<Residual>& residuals) {
   Json list = Json::array();
   for (const auto& [iteration, value] : residuals) {
-    const Json number = std::isfinite(value) ? Json(value) : Json(nullptr);  // JSON has no others
+    const Json number = std::isfinite(value) ? Json(value) : Json(nullptr);  // JSON has finite numbers only
     list.push_back({{"iteration", iteration}, {"residual", number}});
   }
   return list;
@@ -74,7 +75,7 @@ Json to_json(const std::vector<Residual>& residuals) {
 }  // namespace
 
 std::uint64_t field_bytes(MemoryKind kind, std::int64_t columns, std::int64_t rows, std::size_t point_bytes) {
-  // No memory holds so many, and their bytes would not fit into 64 bits.
+  // No memory has room for so many points, and the number of their bytes would not fit into 64 bits.
   constexpr std::int64_t most_points = std::int64_t{1} << 56;
   if (columns > most_points / rows) return beyond_memory;
   return kind == MemoryKind::device ? device_field_bytes(columns, rows, point_bytes)
@@ -91,18 +92,9 @@ TransportSolve::TransportSolve(const Run& run, const RankGroup& all, const Jacob
       entry_(entry),
       halos_(*run.context, grid, entry, options.point_bytes()) {}
 
-std::string TransportSolve::unavailable() { return agreed_reason(all_, own_reason()); }
-
-// What solving on devices needs, whatever moves the halos; then what the transport needs.
-std::string TransportSolve::own_reason() {
-  if (entry_.memory == MemoryKind::device) {
-    const std::string reason = without_devices(*run_.context, all_.ranks, run_.plan.share_device);
-    if (!reason.empty()) return reason;
-  }
-  // Without neighbours nothing is opened that could end the process.
-  const auto excluded = run_.plan.excluded.find(entry_.name);
-  if (excluded != run_.plan.excluded.end() && all_.size() > 1) return excluded->second;
-  return halos_.unavailable();
+std::string TransportSolve::unavailable() {
+  const std::string reason = ruled_out(*run_.context, all_.ranks, run_.plan, entry_);
+  return agreed_reason(all_, reason.empty() ? halos_.unavailable() : reason);
 }
 
 void TransportSolve::begin() {
@@ -156,13 +148,13 @@ double TransportSolve::left_s() const {
   return going() ? static_cast<double>(options_.iterations - iterations_) * iteration_s() : 0;
 }
 
-// A pass over the whole field may take a while.
+// Tells the watchdog that a pass over the whole field follows.
 void TransportSolve::expect_pass() {
   const auto bytes = field_bytes(entry_.memory, grid_.columns(), grid_.rows(), options_.point_bytes());
   run_.watchdog.progress(static_cast<double>(bytes) / slowest_pass);
 }
 
-// Copies of the whole field by all ranks at once: seconds a copy, of the slowest rank.
+// All ranks copy their whole fields at once; measures the seconds of a copy on the slowest rank.
 void TransportSolve::measure_copies() {
   const auto body = [&](std::uint64_t count) { solver_->copy(count); };
   expect_pass();
@@ -184,7 +176,7 @@ std::uint64_t TransportSolve::next_batch() const {
   return std::clamp(wanted, std::uint64_t{1}, std::max(std::uint64_t{1}, options_.iterations / fewest_batches));
 }
 
-// All ranks find the same.
+// The result is the same on all ranks.
 void TransportSolve::check_halos() {
   wrong_ = halos_.wrong();
   if (!wrong_) return;
@@ -207,7 +199,7 @@ void TransportSolve::check_field() {
              (first == points.end() ? "a change is too large" : "first at " + *first + ", on rank " + rank);
 }
 
-// What the record says of all ranks.
+// Gathers the results of all ranks for the record.
 void TransportSolve::gather() {
   expect_pass();
   converged_ = solver_->residuals().converged();
@@ -234,7 +226,7 @@ Json TransportSolve::record(const std::string& skipped, bool interleaved) const 
                  {"overlap", options_.overlap},
                  {"memory", name_of(entry_.memory)},
                  {"status", status},
-                 {"reason", reason.empty() ? Json(nullptr) : Json(reason)}};
+                 {"reason", or_null(reason)}};
   if (!not_run.empty()) return record;
   const double points = static_cast<double>(grid_.all_columns()) * static_cast<double>(grid_.all_rows());
   record["interleaved"] = interleaved;

@@ -1,4 +1,4 @@
-// The problem solved with the halos of one transport, from the first touch of its field to the last comparison.
+// Solves the problem with the halos of one transport, from the first touch of its field to the last comparison.
 #pragma once
 
 #include <cstdint>
@@ -27,26 +27,25 @@ class TransportSolve {
                  const TransportEntry& entry);
 
   [[nodiscard]] const TransportEntry& entry() const { return entry_; }
-  // Why this rank or another cannot use the transport; the same on all. Empty when all can.
+  // Why one of the ranks cannot use the transport; the same on all ranks. Empty if all can.
   [[nodiscard]] std::string unavailable();
 
-  // Everything up to the first iteration: memory, the copies, the first halos.
+  // Everything before the first iteration: memory, copies, first halos.
   void begin();
-  // It has not failed, and there are iterations left.
+  // Whether iterations are left and none has failed.
   [[nodiscard]] bool going() const;
-  // Some iterations, timed together; the last halos are compared afterwards. The first batch is one iteration.
+  // Makes some iterations and times them together, then compares the last halos. The first batch is one iteration.
   void batch();
-  // Everything behind the last iteration; afterwards only the record is left.
+  // Everything after the last iteration, except the record.
   void finish();
 
   [[nodiscard]] std::uint64_t iterations() const { return iterations_; }
-  // Seconds that the iterations left will take if none comes to the tolerance.
+  // Seconds that the remaining iterations will take if none reaches the tolerance.
   [[nodiscard]] double left_s() const;
-  // The record; skipped for this reason where there is one.
+  // The record; `skipped` is the reason if the transport was skipped.
   [[nodiscard]] Json record(const std::string& skipped, bool interleaved) const;
 
  private:
-  [[nodiscard]] std::string own_reason();
   void expect_pass();
   void measure_copies();
   [[nodiscard]] double iteration_s() const;
@@ -75,11 +74,11 @@ class TransportSolve {
   bool converged_ = false;
   std::vector<Residual> residuals_;
   std::vector<TimeParts> parts_;  // of every rank
-  Json hash_;                     // null where it failed
-  Json deviation_;                // null where it failed
+  Json hash_;                     // null if the solve failed
+  Json deviation_;                // null if the solve failed
   std::uint64_t messages_verified_ = 0;
   std::optional<WrongHalo> wrong_;
-  double elapsed_s_ = 0;  // of this solution alone
+  double elapsed_s_ = 0;  // with this transport
 };
 
 }  // namespace volley::jacobi

@@ -1,9 +1,9 @@
 #include "base/command_line.hpp"
 
-#include <charconv>
 #include <string_view>
 
 #include "base/errors.hpp"
+#include "base/text.hpp"
 
 namespace volley {
 
@@ -11,16 +11,10 @@ namespace {
 
 std::vector<int> parse_gpus(std::string_view text) {
   std::vector<int> gpus;
-  while (!text.empty()) {
-    const auto comma = text.find(',');
-    const auto item = text.substr(0, comma);
-    int value = -1;
-    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
-    if (error != std::errc{} || end != item.data() + item.size() || value < 0) {
-      throw UsageError("--gpus takes device numbers, as in --gpus 0,1; not `" + std::string(item) + "`");
-    }
-    gpus.push_back(value);
-    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  for (const auto item : split(text, ',')) {
+    const auto number = parse_number(item);
+    if (!number) throw UsageError("--gpus takes device numbers, as in --gpus 0,1; not `" + std::string(item) + "`");
+    gpus.push_back(*number);
   }
   return gpus;
 }

@@ -15,8 +15,8 @@ struct Options {
   std::string plan;           // path, or "-" for standard input; only the first rank reads it
   std::string records = "-";  // path, or "-" for the standard output that the engine was started with
   bool bind = false;          // the engine binds each rank before MPI_Init, to one core
-  bool share = false;         // the same, to an equal share of the cores: for ranks that have threads
-  bool follower = false;      // started by a front that is another rank: must not be rank 0
+  bool share = false;         // the same, to an equal share of the cores, for ranks that have threads
+  bool follower = false;      // another rank is the front end: this one must not be rank 0
   std::vector<int> gpus;      // device of each local rank, in order; empty: local rank modulo devices
 };
 

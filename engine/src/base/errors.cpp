@@ -4,17 +4,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/text.hpp"
+
 namespace volley {
-
-namespace {
-
-std::string joined(const std::vector<std::string>& sentences, const char* between) {
-  std::string text;
-  for (const auto& sentence : sentences) text += (text.empty() ? "" : between) + sentence;
-  return text;
-}
-
-}  // namespace
 
 std::string in_sources(const std::source_location& where) {
   const std::string_view path = where.file_name();

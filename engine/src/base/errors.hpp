@@ -1,7 +1,6 @@
-// Failures: statuses become exceptions that say which call failed where; those of MPI in check_mpi.hpp, those of CUDA
-// in gpu/check.cuh.
+// Exceptions, and errors of the system as exceptions. mpi/check.hpp and gpu/check.cuh do the same for MPI and CUDA.
 //
-// Throw anywhere; main.cpp and main_local.cpp alone end the program, and main.cpp has the only MPI_Abort.
+// Throw anywhere: only main.cpp and main_local.cpp end the program, and only main.cpp calls MPI_Abort.
 #pragma once
 
 #include <source_location>
@@ -20,7 +19,7 @@ enum class Exit : int {
   watchdog = 4,     // a region made no progress
 };
 
-// The plan or the job cannot be run as it is: one sentence a line, each naming the place and the nearest valid form.
+// The plan or the job cannot be run. Each sentence names the place of an error and the nearest valid form.
 class UsageError : public std::runtime_error {
  public:
   explicit UsageError(std::vector<std::string> sentences);

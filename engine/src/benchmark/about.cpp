@@ -2,21 +2,23 @@
 
 #include "benchmark/gpu_matrix/section.hpp"
 #include "group/run_record.hpp"
+#include "mpi/version.hpp"
+#include "transport/registry.hpp"
 
 namespace volley {
 
-Json about(const std::string& mpi_built, std::span<const TransportEntry> transports) {
-  Json answer = engine_facts(mpi_built);
-  Json carried = Json::array();
-  for (const auto& entry : transports) {
-    carried.push_back({{"name", entry.name},
-                       {"summary", entry.summary},
-                       {"mpi", entry.mpi},
-                       {"memory", name_of(entry.memory)},
-                       {"test", entry.test},
-                       {"halos", entry.halos}});
+Json about() {
+  Json answer = engine_facts(mpi_built());
+  Json transports = Json::array();
+  for (const auto& entry : registry()) {
+    transports.push_back({{"name", entry.name},
+                          {"summary", entry.summary},
+                          {"mpi", entry.mpi},
+                          {"memory", name_of(entry.memory)},
+                          {"test", entry.test},
+                          {"halos", entry.halos}});
   }
-  answer["transports"] = carried;
+  answer["transports"] = transports;
   Json sections = Json::array();
   for (const auto& section : gpu_matrix::sections()) {
     sections.push_back({{"name", section.name}, {"ends", name_of(section.ends)}, {"test", section.fault != nullptr}});

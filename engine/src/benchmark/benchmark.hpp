@@ -1,5 +1,5 @@
-// A benchmark: reads its own part of the plan, checks it, runs, and writes its records. A new one is a file or a folder
-// here, and a line in the program that it belongs to (main.cpp, main_local.cpp).
+// A benchmark reads its own part of the plan, checks it, runs, and writes its records. To add a benchmark, add a file
+// or a folder here, and a line in the program that runs it (main.cpp, main_local.cpp).
 #pragma once
 
 #include <memory>
@@ -18,10 +18,10 @@ namespace volley {
 
 struct Context;
 
-// What a benchmark is given to run with.
+// What a benchmark needs to run.
 struct Run {
-  const Job& job;          // who takes part
-  const Context* context;  // and how they talk to each other; null in the program without MPI
+  const Job& job;          // the processes
+  const Context* context;  // with their communicators; null in the program without MPI
   const Plan& plan;
   Records& records;
   Watchdog& watchdog;
@@ -30,15 +30,15 @@ struct Run {
 class Benchmark {
  public:
   virtual ~Benchmark() = default;
-  // Reads `$.options` and checks it, and what it needs of the rest of the plan; every error is a complaint.
+  // Reads and checks `$.options`, and checks what it needs from the rest of the plan. Complains about every error.
   virtual void read(PlanPart& options, const Plan& plan) = 0;
-  // Throws UsageError where this job does not have what the plan names. Before the run record is written.
+  // Throws UsageError if this job lacks something that the plan names. Called before the run record is written.
   virtual void check(const Job&) const {}
-  // Writes every record but the run's own and the last. Collective over the job.
+  // Writes all records between the run record and the last one. Collective over the job.
   [[nodiscard]] virtual Exit run(const Run& run) = 0;
 };
 
-// Each benchmark's own file defines its maker.
+// The file of each benchmark defines its maker.
 using BenchmarkMaker = std::unique_ptr<Benchmark>();
 
 struct BenchmarkEntry {
@@ -46,7 +46,7 @@ struct BenchmarkEntry {
   BenchmarkMaker* make;
 };
 
-// A plan's text, read: the plan and its benchmark, or every error of the text.
+// The plan in a text and its benchmark, or all errors of the text.
 struct PlanReading {
   Plan plan;
   std::unique_ptr<Benchmark> benchmark;

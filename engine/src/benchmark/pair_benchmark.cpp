@@ -8,7 +8,7 @@ namespace volley {
 
 namespace {
 
-// The series of one message size: one for each transport that was available, skipped where it cannot be.
+// The series of one message size: one for each available transport, skipped where the size is not possible.
 std::vector<Series> series_of_size(TransportSet& transports, const Plan& plan, std::uint64_t bytes,
                                    const std::string& skip_all) {
   std::vector<Series> all;
@@ -23,7 +23,7 @@ std::vector<Series> series_of_size(TransportSet& transports, const Plan& plan, s
   return all;
 }
 
-// Why no more points are started, as the first rank sees it; empty while there is time.
+// Why no more points are started; empty while there is time. The first rank decides.
 std::string out_of_time(const RankGroup& pair, const Run& run) {
   const bool over = pair.leads() && budget_used(run.plan, run.records);
   return mpi::broadcast_value(over, 0, pair.control.get()) ? budget_reason(run.plan) : "";
@@ -41,7 +41,7 @@ void PairBenchmark::read(PlanPart& options, const Plan& plan) {
 
 Exit PairBenchmark::run(const Run& run) {
   const auto pair = make_group(*run.context, {0, 1});
-  if (!pair) return Exit::good;  // a rank that the plan has no work for
+  if (!pair) return Exit::good;  // this rank takes no part
   run.watchdog.enter("checking which transports are available");
   TransportSet transports(*run.context, *pair, run.plan);
   if (!sizes_bytes_.empty()) transports.open(fresh_buffers_ ? std::vector{sizes_bytes_[0]} : sizes_bytes_);

@@ -1,4 +1,5 @@
-// What ping-pongs and streams have in common: message sizes between two ranks, all transports in turn at each size.
+// The common part of ping-pongs and streams: messages of several sizes between two ranks, and at each size all
+// transports in turn.
 #pragma once
 
 #include "benchmark/benchmark.hpp"

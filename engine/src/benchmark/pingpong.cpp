@@ -13,7 +13,7 @@ class PingPongBenchmark final : public PairBenchmark {
     return point_record("pingpong", pair, series,
                         {{"half_round_trip_s", series.rank0_samples},
                          {"exchanges_per_sample", series.count},
-                         {"cold_half_round_trip_s", optional_json(series.cold_s)}});
+                         {"cold_half_round_trip_s", or_null(series.cold_s)}});
   }
 };
 

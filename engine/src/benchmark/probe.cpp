@@ -1,4 +1,4 @@
-// The benchmark `probe`: which transports two ranks can use; measures nothing.
+// The benchmark `probe` finds which transports two ranks can use. It measures nothing.
 #include "benchmark/benchmark.hpp"
 #include "benchmark/transport_set.hpp"
 

@@ -1,4 +1,4 @@
-// The benchmark `self_send`: one rank sends to itself, which can be tried where nobody else can be started.
+// The benchmark `self_send`: one rank sends to itself. This works where no second rank can be started.
 #include <algorithm>
 
 #include "benchmark/benchmark.hpp"
@@ -9,7 +9,7 @@ namespace volley {
 
 namespace {
 
-// The message in both directions at once is the one message: the receive is posted before the send.
+// With both directions the rank posts its receive before its send.
 bool arrives(Transport& transport, Memory& memory, const View& view) {
   const std::uint64_t seed = seed_of({view.bytes, 0, 0});
   memory.fill(view.send, view.bytes, seed);
@@ -37,8 +37,8 @@ class SelfSend final : public Benchmark {
   }
 
  private:
-  // Sends one message of each size to this rank and checks it. Returns why that cannot be done or what went wrong;
-  // empty when all arrived.
+  // Sends one message of each size to this rank and checks it. Returns why that is not possible or what went wrong;
+  // empty if all messages arrived.
   std::string send(const Context& context, const TransportEntry& entry) const {
     if (!entry.mpi || sizes_bytes_.empty()) return "needs two ranks; this job has one";
     if (entry.memory == MemoryKind::device && context.gpus.devices == 0) return context.gpus.reason;

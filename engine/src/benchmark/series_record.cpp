@@ -45,7 +45,7 @@ void add_end(Json& record, const Series& series) {
   record["elapsed_s"] = series.elapsed_s;
 }
 
-// Seconds of each sample; both directions at once take as long as the slower of them.
+// Seconds of each sample. Two directions at once take as long as the slower one.
 std::vector<double> times_of(const Series& series) {
   std::vector<double> times = series.rank0_samples;
   for (std::size_t i = 0; i < std::min(times.size(), series.rank1_samples.size()); ++i) {
@@ -55,8 +55,6 @@ std::vector<double> times_of(const Series& series) {
 }
 
 }  // namespace
-
-Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json to_json(const Mismatch& mismatch) {
   return {{"rank", mismatch.rank},
@@ -73,13 +71,13 @@ Json point_record(const char* record, const Group& pair, const Series& series, c
   whole.update(own);
   whole["visits"] = series.visits;
   whole["work_s"] = series.work_s;
-  whole["empty_sample_s"] = optional_json(series.empty_s);
+  whole["empty_sample_s"] = or_null(series.empty_s);
   add_end(whole, series);
   whole["mismatch"] = series.mismatch ? to_json(*series.mismatch) : Json(nullptr);
   return whole;
 }
 
-// What a failed point took says nothing, so its times are left out.
+// The times of a failed point mean nothing and are left out.
 Json matrix_cell(const Series& series, bool samples) {
   const std::vector<double> times = series.mismatch ? std::vector<double>{} : times_of(series);
   std::optional<Interval> interval;

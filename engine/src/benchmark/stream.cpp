@@ -17,7 +17,7 @@ class StreamBenchmark final : public PairBenchmark {
  private:
   Workload workload() const override { return window_workload(window_); }
 
-  // In both directions each rank times what it receives: the first rank the way back.
+  // With both directions each rank times what it receives: the first rank times the way back.
   Json record(const Group& pair, const Series& series) const override {
     const bool both = window_.direction == Direction::bi;
     return point_record("stream", pair, series,
@@ -26,7 +26,7 @@ class StreamBenchmark final : public PairBenchmark {
                          {"forward_s", both ? series.rank1_samples : series.rank0_samples},
                          {"backward_s", both ? series.rank0_samples : std::vector<double>{}},
                          {"windows_per_sample", series.count},
-                         {"cold_window_s", optional_json(series.cold_s)}});
+                         {"cold_window_s", or_null(series.cold_s)}});
   }
 
   Window window_;

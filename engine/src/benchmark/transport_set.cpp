@@ -9,28 +9,15 @@
 
 namespace volley {
 
-namespace {
-
-// Why this rank cannot use the transport; empty when it can.
-std::string own_reason(const Context& context, const RankGroup& pair, const Plan& plan, const TransportEntry& entry,
-                       Transport& transport) {
-  if (entry.memory == MemoryKind::device) {
-    const std::string reason = without_devices(context, pair.ranks, plan.share_device);
-    if (!reason.empty()) return reason;
-  }
-  const auto excluded = plan.excluded.find(entry.name);
-  return excluded == plan.excluded.end() ? transport.unavailable(context, pair) : excluded->second;
-}
-
-}  // namespace
-
 TransportSet::TransportSet(const Context& context, const RankGroup& group, const Plan& plan,
                            std::span<const TransportEntry> entries)
     : context_(context), group_(group) {
   for (const auto& name : plan.transports) {
-    const TransportEntry* entry = find_transport(entries, name);
+    const TransportEntry* entry = find_transport(name, entries);
     auto transport = entry->make();
-    const std::string reason = agreed_reason(group, own_reason(context, group, plan, *entry, *transport));
+    std::string reason = ruled_out(context, group.ranks, plan, *entry);
+    if (reason.empty()) reason = transport->unavailable(context, group);
+    reason = agreed_reason(group, reason);
     candidates_.push_back({.entry = entry, .transport = std::move(transport), .reason = reason});
     Arena& arena = arenas_[entry->memory];
     if (!reason.empty() || arena.memory) continue;  // an arena is made for the first transport that can use it
@@ -117,15 +104,9 @@ void TransportSet::write_records(Records& records) {
 }
 
 Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts) {
-  return {{"record", "transport"},
-          {"version", record_version},
-          {"transport", entry.name},
-          {"summary", entry.summary},
-          {"mpi", entry.mpi},
-          {"memory", name_of(entry.memory)},
-          {"available", reason.empty()},
-          {"reason", reason.empty() ? Json(nullptr) : Json(reason)},
-          {"facts", facts}};
+  return {{"record", "transport"},       {"version", record_version}, {"transport", entry.name},
+          {"summary", entry.summary},    {"mpi", entry.mpi},          {"memory", name_of(entry.memory)},
+          {"available", reason.empty()}, {"reason", or_null(reason)}, {"facts", facts}};
 }
 
 }  // namespace volley

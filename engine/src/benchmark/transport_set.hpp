@@ -1,4 +1,4 @@
-// The transports of a plan: which can be used by this pair, opened on buffers from the arenas.
+// The transports of a plan: which of them this group can use, opened on buffers from the arenas.
 #pragma once
 
 #include <map>
@@ -20,16 +20,16 @@ namespace volley {
 struct Candidate {
   const TransportEntry* entry;
   std::unique_ptr<Transport> transport;
-  std::string reason;   // why it is unavailable; empty when it is not
-  bool open = false;    // and must be closed
+  std::string reason;   // why it is unavailable; empty if it is available
+  bool open = false;    // must be closed
   bool fresh = true;    // no exchange has used the buffers since they were opened
   bool listed = false;  // its record says that it is available
 };
 
-// What one kind of memory can hold, and the buffers in it.
+// One kind of memory, and the buffers in it.
 struct Arena {
   std::unique_ptr<Memory> memory;  // null for MemoryKind::none
-  std::uint64_t share_bytes = 0;   // what each rank may take of it, agreed by all
+  std::uint64_t share_bytes = 0;   // that each rank may allocate; the same on all ranks
   Buffers buffers;
   std::size_t capacity = 0;  // of each buffer
 };
@@ -43,19 +43,20 @@ class TransportSet {
 
   [[nodiscard]] std::vector<Candidate>& candidates() { return candidates_; }
 
-  // What holds the buffers of a transport that is available.
+  // The memory of an available transport's buffers.
   [[nodiscard]] Memory& memory(const Candidate& candidate) const { return *arenas_.at(candidate.entry->memory).memory; }
 
-  // Why a message of `bytes` cannot be had in this transport's memory; empty when it can.
+  // Why this transport's memory has no room for messages of `bytes`; empty if it has.
   [[nodiscard]] std::string too_large(const Candidate& candidate, std::uint64_t bytes) const;
 
-  // A series of this transport with messages of `bytes`, skipped where that cannot be; `verify` as the plan wants it.
+  // A series of this transport with messages of `bytes`, skipped if that is not possible.
   [[nodiscard]] Series series(const Candidate& candidate, std::uint64_t bytes, bool verify) const;
 
-  // Buffers for messages of up to the largest of `sizes` that fits, and every available transport opened on them. One
+  // Allocates buffers for the largest of `sizes` that fits, and opens every available transport on them. A transport
   // that cannot be opened on one of the ranks is unavailable from then on. Collective over the group.
   void open(const std::vector<std::uint64_t>& sizes);
-  // Closes every transport, then gives the buffers back: mappings go before what they map. Collective over the group.
+  // Closes all transports, then frees the buffers: mappings of the buffers must be closed before. Collective over the
+  // group.
   void close();
 
   // Writes a record for each transport.
@@ -70,7 +71,7 @@ class TransportSet {
   std::map<MemoryKind, Arena> arenas_;
 };
 
-// Whether this job can use the transport, and why not when `reason` is not empty.
+// The record of a transport. This job cannot use it if there is a `reason`.
 [[nodiscard]] Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts);
 
 }  // namespace volley

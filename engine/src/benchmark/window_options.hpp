@@ -1,4 +1,4 @@
-// The options `window` and `direction`, which several benchmarks have.
+// The options `window` and `direction` of several benchmarks.
 #pragma once
 
 #include "measure/driver.hpp"

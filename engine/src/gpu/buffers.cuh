@@ -1,5 +1,4 @@
-// Memory that frees itself: on the current device, page-locked on the host, and host memory that is page-locked for a
-// while.
+// Memory that frees itself: on the current device, and page-locked memory of the host.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +21,7 @@ class DeviceBuffer {
   Owned<std::byte, cudaFree> handle_;
 };
 
-// Copy engines reach it without a detour.
+// Page-locked memory of the host. Copy engines access it directly.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;

@@ -1,4 +1,4 @@
-// CUDA statuses become exceptions (see base/errors.hpp), and CUDA handles destroy themselves.
+// Errors of CUDA as exceptions (see base/errors.hpp), and CUDA handles that destroy themselves.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,14 +12,14 @@ namespace volley::gpu {
 
 inline void check(cudaError_t status, const char* call, std::source_location where = std::source_location::current()) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // what is thrown here is not found again by the next check of a kernel launch
+  cudaGetLastError();  // resets the error, so that the next check of a kernel launch does not find it
   const std::string path = where.file_name();
   throw std::runtime_error(std::string(call) + " failed: " + cudaGetErrorString(status) + " (" +
                            cudaGetErrorName(status) + ", " + path.substr(path.rfind('/') + 1) + ":" +
                            std::to_string(where.line()) + ")");
 }
 
-// Calls a function of CUDA that gives a handle back.
+// Calls the function of CUDA that frees a handle.
 template <auto function>
 struct Destroy {
   template <class Object>

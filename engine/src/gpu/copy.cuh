@@ -14,13 +14,13 @@ inline void copy_to_host(void* host, const void* device, std::size_t bytes) {
   VOLLEY_CUDA_CHECK(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
 }
 
-// From pageable memory this may return as soon as the bytes are in the driver's hands, before they are on the device
+// From pageable memory this may return as soon as the driver has the bytes, before they are on the device
 // (CUDA Runtime API, "API synchronization behavior"); synchronize_default_stream() waits for them.
 inline void copy_to_device(void* device, const void* host, std::size_t bytes) {
   VOLLEY_CUDA_CHECK(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
 }
 
-// `count` elements, of which each next one on the device is `pitch_bytes` behind the one before.
+// Copies `count` elements. On the device each element is `pitch_bytes` behind the one before.
 inline void copy_column_to_device(void* device, std::size_t pitch_bytes, const void* host, std::size_t element_bytes,
                                   std::size_t count) {
   VOLLEY_CUDA_CHECK(
@@ -44,7 +44,7 @@ inline void copy_to_device_async(void* device, const void* host, std::size_t byt
   VOLLEY_CUDA_CHECK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, cuda_stream));
 }
 
-// Within a device, or to memory of another one that is mapped here.
+// Within a device, or to memory of another device that is mapped here.
 inline void copy_on_device_async(void* to, const void* from, std::size_t bytes, StreamHandle cuda_stream) {
   VOLLEY_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cuda_stream));
 }
@@ -54,7 +54,7 @@ inline void copy_async(void* to, const void* from, std::size_t bytes, StreamHand
   VOLLEY_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda_stream));
 }
 
-// Between two devices, by way of the host where there is no peer access.
+// Between two devices; through the host if there is no peer access.
 inline void copy_peer_async(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
                             StreamHandle cuda_stream) {
   VOLLEY_CUDA_CHECK(cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes, cuda_stream));

@@ -1,4 +1,4 @@
-// Device memory: allocated whole, filled, poisoned and checked by kernels where the data is.
+// Device memory. Kernels fill, poison and check it.
 #include <array>
 
 #include "gpu/buffers.cuh"
@@ -15,13 +15,13 @@ namespace {
 using kernels::Fill;
 using kernels::WrongBytes;
 
-// The large page of device memory. A message begins on one, and an allocation is a whole number of them: one that is
-// not appears to be mapped by smaller pages, and the copy engine of an H200 then moves about 315 GB/s over NVLink
+// The large page of device memory. A message begins on a page, and an allocation is a whole number of pages. Other
+// allocations appear to be mapped by smaller pages: the copy engine of an H200 then moves about 315 GB/s over NVLink
 // instead of 394 (1 GiB).
 constexpr std::size_t page_bytes = std::size_t{2} << 20;
 static_assert(2 * page_bytes <= overhead_bytes_per_buffer);
 
-// A message of `capacity` bytes behind one page that holds its guard, with room for a guard or a fill behind it.
+// A page with the guard, a message of `capacity` bytes, and room for a guard or a fill behind it.
 constexpr std::size_t block_bytes(std::size_t capacity) {
   return page_bytes + (capacity + fill_room_bytes + page_bytes - 1) / page_bytes * page_bytes;
 }

@@ -1,4 +1,4 @@
-// Which devices there are, and what they can do.
+// The devices, and what they can do.
 #include <algorithm>
 #include <array>
 #include <cctype>

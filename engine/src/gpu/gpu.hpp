@@ -1,6 +1,5 @@
-// What the engine asks of CUDA in files that any C++ compiler reads. gpu/*.cu answer where the build has CUDA,
-// gpu/without_cuda.cpp where it has not. This folder alone calls CUDA's host interface; kernels stand where they are
-// used.
+// CUDA for files that any C++ compiler can compile. Defined in gpu/*.cu in a build with CUDA, else in
+// gpu/without_cuda.cpp. Only this folder calls CUDA's host interface; kernels are in the folders that use them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ class Memory;
 
 namespace volley::gpu {
 
-// A CUDA Stream as CUDA names it; null: the default Stream. Its owner is gpu::Stream (gpu/streams.cuh).
+// CUDA's type of a stream; null is the default stream. gpu::Stream owns one (gpu/streams.cuh).
 using StreamHandle = CUstream_st*;
 
 struct Device {
@@ -27,7 +26,7 @@ struct Device {
   std::uint64_t memory_bytes = 0;
 };
 
-// How many devices this process can use; when none, why not (a missing driver is a reason, not an error).
+// How many devices this process can use; if none, why not (a missing driver is a reason, not an error).
 struct Presence {
   int devices = 0;
   std::string reason;
@@ -44,7 +43,7 @@ void select(int index);
 // Device memory of the current device, filled and checked by kernels there; see host/memory.hpp.
 [[nodiscard]] std::unique_ptr<Memory> make_memory();
 
-// What a buffer of make_memory() takes beyond the largest message, at most: a page before it, a page behind it.
+// The most bytes that a buffer of make_memory() takes besides the largest message: a page before it, a page behind it.
 constexpr std::uint64_t overhead_bytes_per_buffer = std::uint64_t{4} << 20;
 
 // --- only in builds with CUDA ---
@@ -60,13 +59,13 @@ constexpr std::uint64_t overhead_bytes_per_buffer = std::uint64_t{4} << 20;
 // Whether kernels of the device `from` can access memory of the device `to`.
 [[nodiscard]] bool can_access_peer(int from, int to);
 
-// Switches on the current device's access to memory of the device `to`; false where CUDA refuses.
+// Enables access of the current device to memory of the device `to`; false if CUDA refuses.
 [[nodiscard]] bool enable_peer_access(int to);
 
-// Forgets an error that a call has returned already, so that the next check does not find it again.
+// Resets an error that a call has returned already, so that the next check does not find it again.
 void clear_error();
 
-// CUDA's error where a device can no longer be used by this process; empty while it can.
+// CUDA's error if this process can no longer use a device; empty if it can.
 [[nodiscard]] std::string device_error(int index);
 
 }  // namespace volley::gpu

@@ -9,8 +9,8 @@ namespace volley::gpu {
 
 namespace {
 
-// The runtime knows no call for this, and the engine is not linked to libcuda, which is absent where there is no
-// driver: the runtime, which has opened it, hands out its functions.
+// The runtime has no call for this, and the engine is not linked with libcuda, which is absent on machines without a
+// driver. The runtime, which has opened libcuda, returns pointers to its functions.
 PFN_cuMemGetAddressRange_v3020 address_range_function() {
   constexpr unsigned since_cuda = 3020;  // the 64-bit signature came with CUDA 3.2
   void* function = nullptr;

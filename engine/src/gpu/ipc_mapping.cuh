@@ -14,10 +14,10 @@ struct Block {
   [[nodiscard]] bool holds(const std::byte* place) const { return place >= base && place < base + bytes; }
 };
 
-// The allocation that `place` lies in. Handles of CUDA IPC name whole allocations.
+// The allocation that contains `place`. Handles of CUDA IPC name whole allocations.
 [[nodiscard]] Block block_of(const std::byte* place);
 
-// Names an allocation for other processes; it travels as bytes.
+// Names an allocation for other processes; it can be sent as bytes.
 using IpcHandle = cudaIpcMemHandle_t;
 
 // The handle of the allocation at `base`.
@@ -27,8 +27,8 @@ using IpcHandle = cudaIpcMemHandle_t;
   return handle;
 }
 
-// Closed before the process that allocated the memory frees it: the other order is undefined (CUDA Runtime API,
-// cudaIpcOpenMemHandle). Mapping one allocation several times is allowed and counted by the driver. The device of the
+// A mapping must be closed before the process that allocated the memory frees it: the other order is undefined (CUDA
+// Runtime API, cudaIpcOpenMemHandle). One allocation may be mapped several times; the driver counts. The device of the
 // memory need not be visible to this process.
 class IpcMapping {
  public:

@@ -1,4 +1,4 @@
-// Launching kernels. A plain launch is `kernel<<<...>>>(...)` and check_launch() behind it.
+// Kernel launches. A plain launch is `kernel<<<...>>>(...)` followed by check_launch().
 #pragma once
 
 #include "gpu/check.cuh"
@@ -21,7 +21,7 @@ template <class... Parameters>
   return static_cast<unsigned>(blocks) * multiprocessors(device);
 }
 
-// The driver starts all blocks together, or says that it cannot.
+// The driver starts all blocks together, or reports that it cannot.
 template <class Parameter>
 void launch_together(void (*kernel)(Parameter), unsigned blocks, unsigned threads, StreamHandle cuda_stream,
                      Parameter parameter) {

@@ -1,4 +1,4 @@
-// A Stream and an event that destroy themselves; both begin empty.
+// A stream and an event that destroy themselves; both are empty at first.
 #pragma once
 
 #include "gpu/check.cuh"
@@ -6,10 +6,10 @@
 
 namespace volley::gpu {
 
-// Reads the answer of a query.
+// The result of a query.
 inline bool is_complete(cudaError_t status, const char* call) {
   if (status != cudaErrorNotReady) check(status, call);
-  else cudaGetLastError();  // an answer, not an error: the next check of a kernel launch must not find it
+  else cudaGetLastError();  // not an error: the next check of a kernel launch must not find it
   return status == cudaSuccess;
 }
 
@@ -17,10 +17,10 @@ class Stream {
  public:
   Stream() = default;
 
-  // A Stream of the current device that does not wait for the default Stream.
+  // A stream of the current device that does not wait for the default stream.
   [[nodiscard]] static Stream make() { return with_priority(0); }
 
-  // One of the highest priority: its blocks go first where blocks of other streams are waiting, too.
+  // A stream of the highest priority: its blocks are scheduled before waiting blocks of other streams.
   [[nodiscard]] static Stream urgent() {
     int least = 0;
     int most = 0;
@@ -31,7 +31,7 @@ class Stream {
   [[nodiscard]] StreamHandle get() const noexcept { return handle_.get(); }
   void synchronize() const { VOLLEY_CUDA_CHECK(cudaStreamSynchronize(get())); }
 
-  // Whether something is enqueued that is not complete.
+  // Whether the stream has work that is not complete.
   [[nodiscard]] bool busy() const { return !is_complete(cudaStreamQuery(get()), "cudaStreamQuery"); }
 
  private:
@@ -50,16 +50,16 @@ class Event {
  public:
   Event() = default;
 
-  // An event of the current device without a time stamp: only whether it has happened.
+  // An event of the current device without a time stamp.
   [[nodiscard]] static Event make() { return with_flags(cudaEventDisableTiming); }
-  // One with a time stamp.
+  // An event with a time stamp.
   [[nodiscard]] static Event timed() { return with_flags(cudaEventDefault); }
 
   void record(const Stream& cuda_stream) const { VOLLEY_CUDA_CHECK(cudaEventRecord(get(), cuda_stream.get())); }
-  // What is enqueued on the Stream from here on comes behind the last record().
+  // Work that is enqueued on the stream from here on waits for the last record().
   void hold(const Stream& cuda_stream) const { VOLLEY_CUDA_CHECK(cudaStreamWaitEvent(cuda_stream.get(), get(), 0)); }
 
-  // Whether everything before the last record() is complete, and its data is where the host sees it.
+  // Whether everything before the last record() is complete; the host then sees its data.
   [[nodiscard]] bool happened() const { return is_complete(cudaEventQuery(get()), "cudaEventQuery"); }
 
   // Seconds from another timed event to this one; both have happened.

@@ -1,4 +1,4 @@
-// A build without CUDA: there is no device, and this is why.
+// A build without CUDA has no device; this is the reason that it reports.
 #include "base/errors.hpp"
 #include "gpu/gpu.hpp"
 #include "host/memory.hpp"

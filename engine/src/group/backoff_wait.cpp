@@ -8,30 +8,31 @@ namespace volley {
 
 namespace {
 
-// A look costs a few microseconds (MPI looks at every neighbour). All ranks of a node together look once in 200 µs at
-// most, which takes a core one or two per cent of its time.
-constexpr int looks_apart_us = 200;
-constexpr int shortest_nap_us = 20;
-constexpr int longest_nap_us = 50'000;  // on a node of more than 250 ranks
+// A poll takes a few microseconds, because MPI checks every neighbour. The ranks of a node together poll at most once
+// in 200 µs, which is one or two per cent of a core's time.
+constexpr int poll_interval_us = 200;
+constexpr int shortest_sleep_us = 20;
+constexpr int longest_sleep_us = 50'000;  // on a node of more than 250 ranks
 
 }  // namespace
 
 BackoffWait::BackoffWait(const Context& context, Watchdog& watchdog)
     : world_(context.world.get()),
       watchdog_(watchdog),
-      longest_us_(std::min(looks_apart_us * context.local_size, longest_nap_us)) {}
+      longest_us_(std::min(poll_interval_us * context.local_size, longest_sleep_us)) {}
 
-// The sleep time grows with the time waited, so that a sleep never delays the rank much longer than it has waited.
+// The sleep time grows with the time waited: a sleep never delays the rank much longer than the rank has waited
+// already.
 template <class Done>
 void BackoffWait::until(Done done) const {
-  // The first look may only have made the progress that the second one sees.
-  for (int nap_us = shortest_nap_us; !done() && !done(); nap_us = std::min(2 * nap_us, longest_us_)) {
-    watchdog_.progress();  // whoever is waited for has a watchdog of its own
-    usleep(static_cast<useconds_t>(nap_us));
+  // The first call may make progress in MPI that only the second call returns.
+  for (int sleep_us = shortest_sleep_us; !done() && !done(); sleep_us = std::min(2 * sleep_us, longest_us_)) {
+    watchdog_.progress();  // the rank that this one waits for has its own watchdog
+    usleep(static_cast<useconds_t>(sleep_us));
   }
 }
 
-int BackoffWait::await(int source, int tag) const {
+int BackoffWait::wait_for_message(int source, int tag) const {
   MPI_Status status;
   until([&] {
     int there = 0;
@@ -44,7 +45,7 @@ int BackoffWait::await(int source, int tag) const {
 }
 
 std::string BackoffWait::receive(int source, int tag) const {
-  std::string text(static_cast<std::size_t>(await(source, tag)), '\0');
+  std::string text(static_cast<std::size_t>(wait_for_message(source, tag)), '\0');
   VOLLEY_MPI(MPI_Recv(text.data(), static_cast<int>(text.size()), MPI_CHAR, source, tag, world_, MPI_STATUS_IGNORE));
   return text;
 }

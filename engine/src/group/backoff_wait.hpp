@@ -1,4 +1,4 @@
-// Waiting that yields the core: MPI polls while it waits, and if there are more ranks than cores, waiting ranks would
+// Waits without keeping a core busy. MPI polls while it waits: if there are more ranks than cores, waiting ranks would
 // take time from the pair that measures.
 #pragma once
 
@@ -15,16 +15,16 @@ class BackoffWait {
  public:
   BackoffWait(const Context& context, Watchdog& watchdog);
 
-  // A message of `source` under `tag` has come; returns its length in bytes.
-  int await(int source, int tag) const;
+  // Waits for a message from `source` with `tag`; returns its length in bytes.
+  int wait_for_message(int source, int tag) const;
 
-  // The text that `source` sends under `tag`.
+  // Receives a text from `source` with `tag`.
   [[nodiscard]] std::string receive(int source, int tag) const;
 
   // A barrier. Collective over the world.
   void barrier() const;
 
-  // Returns when the request is complete.
+  // Waits until the request is complete.
   void wait(MPI_Request& request) const;
 
  private:
@@ -36,7 +36,7 @@ class BackoffWait {
   int longest_us_;
 };
 
-// Sends a text that `receive` takes.
+// Sends a text to BackoffWait::receive.
 void send_text(const std::string& text, int destination, int tag, MPI_Comm comm);
 
 }  // namespace volley

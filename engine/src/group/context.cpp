@@ -10,7 +10,7 @@ namespace volley {
 
 namespace {
 
-// Nodes are numbered by the first rank on each; every rank learns its node's leader and looks it up.
+// Nodes are numbered in the order of their first ranks.
 int node_number(const Context& context, int node_leader) {
   const auto count = static_cast<std::size_t>(context.size);
   std::vector<int> leaders(count);
@@ -20,26 +20,10 @@ int node_number(const Context& context, int node_leader) {
   return static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), node_leader) - leaders.begin());
 }
 
-// An error is reported by the call, so that it can be named, and the records closed, before the job ends.
+// Calls return errors, so that the engine can name the call and end the records before the job ends.
 Communicator returning_errors(Communicator communicator) {
   VOLLEY_MPI(MPI_Comm_set_errhandler(communicator.get(), MPI_ERRORS_RETURN));
   return communicator;
-}
-
-RankGroup group_over(MPI_Comm all, const std::vector<int>& ranks, int self) {
-  RankGroup group;
-  group.data = returning_errors(Communicator(all));
-  group.control = returning_errors(Communicator::duplicate(all));
-  group.ranks = ranks;
-  group.self = self;
-  group.one_process = ranks.size() == 1;
-  return group;
-}
-
-// The place of `rank` among `ranks`; -1 where it is not among them.
-int place_of(int rank, const std::vector<int>& ranks) {
-  const auto found = std::find(ranks.begin(), ranks.end(), rank);
-  return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
 }
 
 }  // namespace
@@ -63,7 +47,7 @@ Context make_context(const Options& options, Placement placement) {
   }
 
   const int number = node_number(context, mpi::broadcast_value(context.rank, 0, node.get()));
-  const RankFacts facts = facts_of(context, placement, number);
+  const RankFacts facts = own_facts(context, placement, number);
   for (const auto& text : mpi::all_gather(line_of(to_json(facts)), context.world.get())) {
     context.ranks.push_back(rank_from_json(json_from(text)));
   }
@@ -71,19 +55,9 @@ Context make_context(const Options& options, Placement placement) {
 }
 
 std::optional<RankGroup> make_group(const Context& context, const std::vector<int>& ranks) {
-  return join_group(context, place_of(context.rank, ranks) < 0 ? std::vector<int>{} : ranks);
-}
-
-std::optional<RankGroup> join_group(const Context& context, const std::vector<int>& ranks) {
-  const int self = place_of(context.rank, ranks);
-  MPI_Comm all = MPI_COMM_NULL;
-  VOLLEY_MPI(MPI_Comm_split(context.world.get(), ranks.empty() ? MPI_UNDEFINED : ranks[0], self, &all));
-  if (ranks.empty()) return std::nullopt;
-  return group_over(all, ranks, self);
-}
-
-RankGroup make_group_within(const Context& context, const std::vector<int>& ranks) {
   constexpr int tag = 50;
+  const auto self = std::find(ranks.begin(), ranks.end(), context.rank);
+  if (self == ranks.end()) return std::nullopt;
   MPI_Group world = MPI_GROUP_NULL;
   MPI_Group chosen = MPI_GROUP_NULL;
   VOLLEY_MPI(MPI_Comm_group(context.world.get(), &world));
@@ -92,7 +66,13 @@ RankGroup make_group_within(const Context& context, const std::vector<int>& rank
   VOLLEY_MPI(MPI_Comm_create_group(context.world.get(), chosen, tag, &all));
   VOLLEY_MPI(MPI_Group_free(&chosen));
   VOLLEY_MPI(MPI_Group_free(&world));
-  return group_over(all, ranks, place_of(context.rank, ranks));
+  RankGroup group;
+  group.data = returning_errors(Communicator(all));
+  group.control = returning_errors(Communicator::duplicate(all));
+  group.ranks = ranks;
+  group.self = static_cast<int>(self - ranks.begin());
+  group.one_process = ranks.size() == 1;
+  return group;
 }
 
 }  // namespace volley

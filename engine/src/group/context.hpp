@@ -1,4 +1,4 @@
-// The ranks of the job, their nodes, devices and placement. Made once after MPI_Init, then passed, never global.
+// The ranks of the job, with their nodes, devices and placement. Made once after MPI_Init.
 #pragma once
 
 #include <optional>
@@ -11,26 +11,20 @@
 namespace volley {
 
 struct Context : Job {
-  Communicator world;  // for agreements; never inside a timed region
+  Communicator world;  // never used inside a timed region
 };
 
-// Gathers every rank's facts. Where the launcher said no local rank, the device is chosen here, by MPI's. Collective
-// over MPI_COMM_WORLD.
+// Gathers the facts of all ranks. If the launcher gave no local rank, this chooses the device by MPI's local rank.
+// Collective over MPI_COMM_WORLD.
 [[nodiscard]] Context make_context(const Options& options, Placement placement);
 
-// A group and the communicators that only its ranks use.
+// A group, with communicators of its ranks.
 struct RankGroup : Group {
-  Communicator data;     // messages that are measured
-  Communicator control;  // agreements outside the timed region
+  Communicator data;     // for measured messages
+  Communicator control;  // for everything outside the timed region
 };
 
-// The group of these world ranks, in this order; other ranks get nothing. Collective over the world.
+// The group of these world ranks, in this order; none on other ranks. Collective over these ranks only.
 [[nodiscard]] std::optional<RankGroup> make_group(const Context& context, const std::vector<int>& ranks);
-
-// The same, agreed by its ranks alone. Collective over them.
-[[nodiscard]] RankGroup make_group_within(const Context& context, const std::vector<int>& ranks);
-
-// Many groups at once: each rank names the ranks of the group that it belongs to, or none. Collective over the world.
-[[nodiscard]] std::optional<RankGroup> join_group(const Context& context, const std::vector<int>& ranks);
 
 }  // namespace volley

@@ -31,27 +31,27 @@ std::string cpu_model() {
   return "unknown";
 }
 
-// Whether this process is restricted: its CPUs are compared with all CPUs that are online.
+// Who bound this process: it is bound if it may use fewer CPUs than are online.
 std::string binder(const Placement& placement, const std::vector<int>& cores) {
   if (placement.bound) return "engine";
   const auto online = sysconf(_SC_NPROCESSORS_ONLN);
   return static_cast<long>(cores.size()) < online ? "launcher" : "nobody";
 }
 
-// The CPUs near the device of each rank of this node. Each rank can say it of all, since all choose by one rule.
+// The CPUs near the device of each rank of this node. Every rank computes this for all ranks, by the same rule.
 std::vector<std::vector<int>> cpus_near_ranks(const Options& options, const gpu::Presence& gpus, int ranks) {
   std::vector<std::vector<int>> of_device;
   for (int device = 0; device < gpus.devices; ++device) of_device.push_back(cpus_near(gpu::describe(device).pci));
   std::vector<std::vector<int>> of_rank;
   for (int rank = 0; rank < ranks; ++rank) {
     const auto device = device_of(rank, options, gpus);
-    const bool seen = device && *device < gpus.devices;
-    of_rank.push_back(seen ? of_device[static_cast<std::size_t>(*device)] : std::vector<int>{});
+    const bool visible = device && *device < gpus.devices;
+    of_rank.push_back(visible ? of_device[static_cast<std::size_t>(*device)] : std::vector<int>{});
   }
   return of_rank;
 }
 
-void settle(const Options& options, Placement& placement) {
+void bind_and_choose_device(const Options& options, Placement& placement) {
   const LaunchEnvironment launcher = launch_environment();
   placement.local_rank = launcher.local_rank;
   placement.gpus = gpu::presence();
@@ -84,7 +84,7 @@ void choose_device(Placement& placement, const Options& options, int local_rank)
 Placement place(const Options& options) {
   Placement placement;
   try {
-    settle(options, placement);
+    bind_and_choose_device(options, placement);
   } catch (const std::exception&) {
     placement.problem = std::current_exception();
   }
@@ -107,7 +107,7 @@ std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>
   return std::nullopt;
 }
 
-RankFacts facts_of(const Job& job, const Placement& placement, int node) {
+RankFacts own_facts(const Job& job, const Placement& placement, int node) {
   RankFacts facts;
   facts.rank = job.rank;
   facts.host = host_name();
@@ -129,7 +129,7 @@ Job make_local_job() {
   job.gpus = gpu::presence();
   Placement placement;
   if (job.gpus.devices > 0) placement.device = 0;
-  job.ranks.push_back(facts_of(job, placement, 0));
+  job.ranks.push_back(own_facts(job, placement, 0));
   return job;
 }
 

@@ -1,5 +1,4 @@
-// The processes of a job as each of them knows them: who, where, with which cores and device. What joins them is in
-// context.hpp; a process that is the whole job has no need of it.
+// The processes of a job, as each of them knows them: host, cores, device. Without MPI; context.hpp adds communicators.
 #pragma once
 
 #include <array>
@@ -21,34 +20,36 @@ struct RankFacts {
   int local_rank = 0;
   std::int64_t pid = 0;
   std::vector<int> cores;
-  std::vector<int> sockets;  // processors that those cores belong to
+  std::vector<int> sockets;  // of those cores
   std::string bound_by;      // engine, launcher or nobody
   std::string cpu;
   std::uint64_t memory_available_bytes = 0;
   std::optional<gpu::Device> device;
-  bool device_chosen_late = false;  // after MPI_Init, since no variable of the launcher said the local rank
+  bool device_chosen_late = false;  // after MPI_Init, because no variable of the launcher gave the local rank
 };
 
-// True if both have the same device.
+// Whether both have the same device.
 [[nodiscard]] bool same_device(const RankFacts& one, const RankFacts& other);
 
-// The first two ranks of a node that the engine bound to one core.
+// The first two ranks of a node that the engine bound to the same core.
 [[nodiscard]] std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>& ranks);
 
-// The placement determined before MPI_Init; `make_context` checks it.
+// The placement of this process, determined before MPI_Init; make_context() checks it.
 struct Placement {
-  std::optional<int> local_rank;  // as far as the launcher says
-  bool bound = false;
+  std::optional<int> local_rank;  // none if the launcher does not give it
+  bool bound = false;             // by the engine
   gpu::Presence gpus;
-  std::optional<int> device;  // device of this rank
+  std::optional<int> device;
   bool device_chosen_late = false;
-  std::exception_ptr problem;  // what went wrong; thrown after MPI_Init, where the whole job can be ended
+  std::exception_ptr problem;  // make_context() throws it: after MPI_Init the whole job can be ended
 };
 
-// Chooses this process's cores (when asked to bind) and device from the launcher's variables. Before MPI_Init.
+// Binds this process to cores (if the options say so) and chooses its device, by the launcher's variables. Before
+// MPI_Init.
 [[nodiscard]] Placement place(const Options& options);
 
-// The device of a local rank: as --gpus says, else the tutorial's local rank % devices. None where CUDA sees none.
+// The device of a local rank: the one that --gpus names, else local rank % devices, as in the tutorial. None if CUDA
+// sees no device.
 [[nodiscard]] std::optional<int> device_of(int local_rank, const Options& options, const gpu::Presence& gpus);
 
 // Makes the device of this local rank the current one.
@@ -61,12 +62,13 @@ struct Job {
   int local_size = 1;  // ranks on this node
   gpu::Presence gpus;
   std::vector<RankFacts> ranks;  // of every rank, in order
+  [[nodiscard]] const RankFacts& facts(int of) const { return ranks[static_cast<std::size_t>(of)]; }
 };
 
-// This process as a rank of `job` on node number `node`.
-[[nodiscard]] RankFacts facts_of(const Job& job, const Placement& placement, int node);
+// The facts of this process, as a rank of `job` on node number `node`.
+[[nodiscard]] RankFacts own_facts(const Job& job, const Placement& placement, int node);
 
-// A job of this process alone. It binds no cores and makes no device current.
+// A job that consists of this process. Does not bind cores and makes no device current.
 [[nodiscard]] Job make_local_job();
 
 }  // namespace volley

@@ -7,8 +7,8 @@ namespace volley {
 namespace {
 
 // The circle method (E. Lucas, Récréations mathématiques II, 1883, after Walecki): an odd number of seats stand in a
-// circle that turns; in round r seats i and j meet where i + j = r modulo their number. One seat has itself opposite:
-// it meets the rank outside of the circle, or rests where there is none.
+// circle that turns; in round r, seats i and j meet if i + j = r modulo the number of seats. One seat is opposite
+// itself: it meets the rank outside of the circle, or is idle if there is none.
 int seats_of(int ranks) { return ranks % 2 == 0 ? ranks - 1 : ranks; }
 
 }  // namespace
@@ -17,7 +17,7 @@ int rounds_of(int ranks) { return seats_of(ranks); }
 
 int partner_of(int ranks, int round, int rank) {
   const int seats = seats_of(ranks);
-  // Outside of the circle: half of the round, in a ring of odd size.
+  // The rank outside of the circle meets seat r / 2, where the division is modulo the odd number of seats.
   if (rank == seats) return static_cast<int>(std::int64_t{round} * (seats + 1) / 2 % seats);
   const int opposite = (round - rank + seats) % seats;
   if (opposite != rank) return opposite;

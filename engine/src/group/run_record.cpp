@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "base/text.hpp"
 #include "record/records.hpp"
 
 extern char** environ;
@@ -15,24 +16,24 @@ namespace volley {
 
 namespace {
 
-// Variables that configure MPI, UCX, NCCL, CUDA or the launcher. Other variables are private and not recorded.
-constexpr auto steering = std::to_array<std::string_view>(
+// Variables that configure MPI, UCX, NCCL, CUDA or the launcher. Other variables are private and are not recorded.
+constexpr auto recorded = std::to_array<std::string_view>(
     {"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_", "MPICH_", "MPIR_CVAR_", "FI_", "I_MPI_", "MV2_", "NCCL_", "CUDA_",
      "NVIDIA_VISIBLE_DEVICES", "SLURM_JOB_ID", "SLURM_STEP_ID", "LSB_JOBID", "LD_PRELOAD", "LD_LIBRARY_PATH"});
 
-// Parts of names of variables that may hold a secret, or say where somebody works; src/volley/machine/capture.py has
-// the same list.
+// A variable may contain a secret, or a path of a user, if its name contains one of these.
+// src/volley/machine/capture.py has the same list.
 constexpr auto secret =
     std::to_array<std::string_view>({"KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "JWT", "URI", "INITIAL_WDIR"});
 
 bool is_recorded(const std::string& name) {
   std::string capitals = name;
   for (char& c : capitals) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return std::ranges::any_of(steering, [&](auto prefix) { return name.starts_with(prefix); }) &&
+  return std::ranges::any_of(recorded, [&](auto prefix) { return name.starts_with(prefix); }) &&
          std::ranges::none_of(secret, [&](auto part) { return capitals.find(part) != std::string::npos; });
 }
 
-Json steering_environment() {
+Json recorded_environment() {
   Json found = Json::object();
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
@@ -53,28 +54,12 @@ std::string utc_now() {
   return text.data();
 }
 
-template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json split(std::string_view list, char separator) {
-  Json items = Json::array();
-  while (!list.empty()) {
-    const auto end = list.find(separator);
-    if (end != 0) items.push_back(std::string(list.substr(0, end)));
-    list.remove_prefix(end == std::string_view::npos ? list.size() : end + 1);
-  }
-  return items;
-}
-
 }  // namespace
 
 Json engine_facts(const std::optional<std::string>& mpi_built) {
-  const std::string_view cuda = VOLLEY_CUDA_BUILT;
   return {{"version", VOLLEY_VERSION},
           {"mpi_built", or_null(mpi_built)},
-          {"cuda_built", cuda.empty() ? Json(nullptr) : Json(std::string(cuda))},
+          {"cuda_built", or_null(std::string(VOLLEY_CUDA_BUILT))},
           {"cuda_architectures", split(VOLLEY_CUDA_ARCHITECTURES, ' ')}};
 }
 
@@ -150,7 +135,7 @@ Json run_record(const Job& job, const Plan& plan, double clock_read_s, const std
           {"mpi", mpi},
           {"clock", {{"name", "steady_clock"}, {"resolution_s", tick}, {"read_s", clock_read_s}}},
           {"ranks", ranks},
-          {"environment", steering_environment()},
+          {"environment", recorded_environment()},
           {"plan", json_from(plan.document)}};
 }
 

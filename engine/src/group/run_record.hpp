@@ -1,4 +1,4 @@
-// Facts of the job as JSON: those exchanged between ranks, and the run record.
+// Facts of the job as JSON, for the exchange between ranks and for the run record.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,10 @@ namespace volley {
 [[nodiscard]] Json to_json(const Usage& usage, int rank);
 [[nodiscard]] RankFacts rank_from_json(const Json& json);
 
-// What the engine was built from; no `mpi_built` where none takes part.
+// What the engine was built from. `mpi_built` is none in the program without MPI.
 [[nodiscard]] Json engine_facts(const std::optional<std::string>& mpi_built);
 
-// The run record; `clock_read_s` as measured at the start, `mpi` as the library answers, null where none takes part.
+// The run record. `clock_read_s` was measured at the start; `mpi` is null in the program without MPI.
 [[nodiscard]] Json run_record(const Job& job, const Plan& plan, double clock_read_s,
                               const std::optional<std::string>& mpi_built, const Json& mpi);
 

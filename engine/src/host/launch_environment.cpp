@@ -1,30 +1,24 @@
 #include "host/launch_environment.hpp"
 
-#include <charconv>
 #include <cstdlib>
 #include <initializer_list>
+
+#include "base/text.hpp"
 
 namespace volley {
 
 namespace {
 
-std::optional<int> number_in(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc{} && end == text.data() + text.size() && value >= 0) return value;
-  return std::nullopt;
-}
-
 std::optional<int> number_from(std::initializer_list<const char*> variables) {
   for (const char* name : variables) {
     const char* text = std::getenv(name);
-    const auto value = text == nullptr ? std::nullopt : number_in(text);
+    const auto value = text == nullptr ? std::nullopt : parse_number(text);
     if (value) return value;
   }
   return std::nullopt;
 }
 
-// SLURM_NTASKS_PER_NODE is what was asked of the job, if anything was; a step may have fewer ranks.
+// Not SLURM_NTASKS_PER_NODE: that is what the user requested for the job, and a step may have fewer ranks.
 std::optional<int> local_size_by_slurm() {
   const char* list = std::getenv("SLURM_STEP_TASKS_PER_NODE");
   const auto node = number_from({"SLURM_NODEID"});
@@ -52,19 +46,16 @@ LaunchEnvironment launch_environment() {
 }
 
 std::optional<int> tasks_on_node(std::string_view list, int node) {
-  while (!list.empty()) {
-    const auto comma = list.find(',');
-    std::string_view entry = list.substr(0, comma);
+  for (auto entry : split(list, ',')) {
     std::optional<int> nodes = 1;
     if (const auto times = entry.find("(x"); times != std::string_view::npos) {
       if (!entry.ends_with(')')) return std::nullopt;
-      nodes = number_in(entry.substr(times + 2, entry.size() - times - 3));
+      nodes = parse_number(entry.substr(times + 2, entry.size() - times - 3));
       entry = entry.substr(0, times);
     }
     if (!nodes) return std::nullopt;
-    if (node < *nodes) return number_in(entry);
+    if (node < *nodes) return parse_number(entry);
     node -= *nodes;
-    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
   }
   return std::nullopt;
 }

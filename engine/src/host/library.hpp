@@ -8,15 +8,15 @@
 
 namespace volley {
 
-// Never unloaded: libraries that start threads of their own do not survive that.
+// Never unloaded, because libraries that start threads do not survive that.
 class Library {
  public:
-  // Throws std::runtime_error with the loader's words when there is none.
+  // Throws std::runtime_error with the loader's message if the library is not found.
   explicit Library(const char* name) : handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) throw std::runtime_error(dlerror());
   }
 
-  // A function whose type is that of the pointer that it is assigned to.
+  // Converts to any function pointer.
   struct Symbol {
     void* address;
     template <class Function>
@@ -25,7 +25,7 @@ class Library {
     }
   };
 
-  // Throws std::runtime_error when the library lacks the function.
+  // Throws std::runtime_error if the library lacks the function.
   [[nodiscard]] Symbol find(const char* name) const {
     void* found = dlsym(handle_, name);
     if (found == nullptr) throw std::runtime_error(dlerror());

@@ -19,10 +19,11 @@ namespace {
 
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-std::uint64_t number_in(const std::string& path, std::uint64_t otherwise) {
+// The number in a file; `otherwise` if there is none: in cgroup v2 "max" means no limit.
+std::uint64_t read_number(const std::string& path, std::uint64_t otherwise) {
   std::ifstream file(path);
   std::uint64_t value = 0;
-  return file >> value ? value : otherwise;  // "max" in cgroup v2 is no number: no limit
+  return file >> value ? value : otherwise;
 }
 
 std::uint64_t mem_available(const std::string& root) {
@@ -37,13 +38,13 @@ std::uint64_t mem_available(const std::string& root) {
 }
 
 std::uint64_t room_in(const std::string& group, const char* limit_file, const char* usage_file) {
-  const std::uint64_t limit = number_in(group + limit_file, unlimited);
-  const std::uint64_t usage = number_in(group + usage_file, 0);
+  const std::uint64_t limit = read_number(group + limit_file, unlimited);
+  const std::uint64_t usage = read_number(group + usage_file, 0);
   if (limit == unlimited) return unlimited;
   return limit > usage ? limit - usage : 0;
 }
 
-// The least room in the group at `path` (as /proc/self/cgroup names it) and in every group above it.
+// The smallest room of the group at `path` (as /proc/self/cgroup names it) and of all groups above it.
 std::uint64_t room_up_from(std::string path, const std::string& mount, const char* limit_file, const char* usage_file) {
   std::uint64_t room = unlimited;
   while (true) {
@@ -79,7 +80,7 @@ class HostMemory final : public Memory {
  public:
   Buffers reserve(std::size_t capacity) override {
     release();
-    // One page in front for the guard keeps the message page aligned; a guard or a fill behind needs less than a page.
+    // The guard in front takes a page, so that the message is page aligned. The space behind needs less than a page.
     const std::size_t block = page_bytes + capacity + page_bytes;
     send_ = Mapping(block);
     recv_ = Mapping(block);

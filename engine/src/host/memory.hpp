@@ -1,4 +1,4 @@
-// Where message buffers come from: one arena for each kind of memory, shared by all transports of a run.
+// Message buffers: one arena for each kind of memory, shared by all transports of a run.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,11 @@
 
 namespace volley {
 
-// Bytes that this process can still allocate: the smaller of MemAvailable and the limits of its control groups
-// (version 1 and 2). Not MemTotal: a container may use only a part of it.
-// `root` is "/" outside tests.
+// Bytes that this process can still allocate: the minimum of MemAvailable and of what its control groups (version 1 and
+// 2) leave. `root` is "/" outside tests.
 [[nodiscard]] std::uint64_t available_memory_bytes(const std::string& root = "/");
 
-// For people: three digits, "1.25 GiB".
+// For messages: three digits, "1.25 GiB".
 [[nodiscard]] std::string in_gib(std::uint64_t bytes);
 
 enum class MemoryKind { none, host, device };
@@ -24,13 +23,13 @@ enum class MemoryKind { none, host, device };
 [[nodiscard]] const char* name_of(MemoryKind kind);
 
 // Two message buffers. Each has room for a guard on both sides, and behind the message for the last message of a batch,
-// which begins further back than the others; see host/pattern.hpp.
+// which begins behind the others; see host/pattern.hpp.
 struct Buffers {
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
 };
 
-// Writes and checks the contents of messages, where the data is; see host/pattern.hpp.
+// Writes and checks the contents of messages in the memory where they are; see host/pattern.hpp.
 class Verifier {
  public:
   virtual ~Verifier() = default;
@@ -40,25 +39,25 @@ class Verifier {
                                                       const Contents& expected) = 0;
 };
 
-// An arena: holds the two buffers, and verifies what is in them.
+// An arena: owns the two buffers and verifies their contents.
 class Memory : public Verifier {
  public:
   // Two buffers for messages of up to `capacity` bytes, page aligned, untouched. Replaces earlier ones.
   virtual Buffers reserve(std::size_t capacity) = 0;
-  // Frees the buffers. All other mappings of them must be closed before.
+  // Frees the buffers. All mappings of them must be closed before.
   virtual void release() = 0;
   // Bytes of this memory that this rank can still allocate.
   [[nodiscard]] virtual std::uint64_t available() const = 0;
   // Copies to host memory.
   virtual void read(std::byte* host, const std::byte* from, std::size_t bytes) = 0;
-  // Waits for what was enqueued on this memory.
+  // Waits until operations enqueued on this memory are complete.
   virtual void settle() {}
 };
 
-// Host memory as malloc would give it for large blocks: anonymous pages, first touched by the rank that uses them.
+// Host memory as malloc gives it for large blocks: anonymous pages, first touched by the rank that uses them.
 [[nodiscard]] std::unique_ptr<Memory> make_host_memory();
 
-// A mapping that unmaps itself. Pages are first touched by whoever writes them first.
+// Anonymous pages that unmap themselves. The first thread that writes a page determines its NUMA node.
 class Mapping {
  public:
   Mapping() = default;

@@ -9,7 +9,7 @@ namespace volley {
 class PageableBuffer {
  public:
   PageableBuffer() = default;
-  // Every page is touched here, by the rank that uses it, and not during the first message.
+  // Touches every page, so that the first message does not.
   explicit PageableBuffer(std::size_t bytes) : data_(std::make_unique<std::byte[]>(bytes)) {}
   [[nodiscard]] std::byte* data() const noexcept { return data_.get(); }
 

@@ -13,11 +13,11 @@ namespace {
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
 constexpr std::size_t words_of_a_line = 64 / word_bytes;
-// Processors stop fetching ahead at the end of a page; asking for what lies a page ahead makes up to twice the speed.
+// Processors stop prefetching at the end of a page; a prefetch one page ahead makes this up to twice as fast.
 constexpr std::size_t ahead_bytes = 4096;
-enum Access { read = 0, rewrite = 1 };  // as __builtin_prefetch wants to know
+enum Access { read = 0, rewrite = 1 };  // as __builtin_prefetch numbers them
 
-// Words (first + i * pattern_step) ^ mask: contents, poison and guards are all of this form.
+// The words (first + i * pattern_step) ^ mask. Contents, poison and guards have this form.
 struct Words {
   std::uint64_t first;
   std::uint64_t mask;
@@ -43,7 +43,7 @@ Words words_of(const Contents& contents) {
 Words opposite(const Contents& contents) { return {words_of(contents).first, ~words_of(contents).mask}; }
 Words guards(std::uint64_t seed) { return {0, guard_word(seed, 0)}; }
 
-// Whole words first, then the bytes of one more word.
+// Writes whole words, then the first bytes of one more word.
 void write(std::byte* at, std::size_t bytes, const Words& words) {
   const std::size_t count = bytes / word_bytes;
   words.each<rewrite>(at, count,
@@ -52,7 +52,7 @@ void write(std::byte* at, std::size_t bytes, const Words& words) {
   std::memcpy(at + count * word_bytes, &last, bytes % word_bytes);
 }
 
-// Is any of `count` whole words wrong? No early exit, one accumulated difference: nothing to wait for.
+// Whether any of `count` whole words is wrong. Without an early exit the loop has no branch that depends on data.
 bool differ(const std::byte* at, std::size_t count, const Words& words) {
   std::uint64_t difference = 0;
   words.each<read>(at, count, [&](std::size_t i, std::uint64_t word) {
@@ -86,7 +86,7 @@ void compare(const std::byte* at, std::size_t bytes, const Words& words, std::in
 }  // namespace
 
 std::uint64_t seed_of(const Stamp& stamp) {
-  constexpr std::uint64_t repetitions = 128;  // that share a base: the tag has 7 bits for them
+  constexpr std::uint64_t repetitions = 128;  // with the same base: the tag has 7 bits for them
   const std::uint64_t both_ways = mixed(mixed(stamp.size_bytes + pattern_step) + stamp.repetition / repetitions);
   return base_of(both_ways) | (stamp.repetition % repetitions) << 1 | (stamp.direction & 1);
 }

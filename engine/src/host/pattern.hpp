@@ -1,4 +1,4 @@
-// What a message contains while it is verified, and the poison that its place holds before it arrives.
+// The contents of verified messages, and the poison in the receive buffer before a message arrives.
 #pragma once
 
 #include <cstddef>
@@ -7,72 +7,63 @@
 
 namespace volley {
 
-// Bytes before and behind a message that no transport may touch.
+// No transport may write to so many bytes before and behind a message.
 inline constexpr std::size_t guard_bytes = 64;
 
-// One verified message: which point, which way, which repetition. Different messages have different contents.
+// Identifies a verified message. Different messages have different contents.
 struct Stamp {
   std::uint64_t size_bytes;
   std::uint64_t direction;  // 0: sent by the first rank, 1: by the second
   std::uint64_t repetition;
 };
 
-// The seed of a message's contents. Its lowest byte is the tag: repetition modulo 128, and the direction. The rest is
-// the base: SplitMix64's finaliser (Steele, Lea, Flood 2014) over the size and repetition / 128.
+// The seed of a message's contents. Its lowest byte is the tag: the repetition modulo 128, and the direction. The other
+// bytes are the base: SplitMix64's finaliser (Steele, Lea, Flood 2014) over the size and repetition / 128.
 [[nodiscard]] std::uint64_t seed_of(const Stamp& stamp);
 
-#if defined(__CUDACC__)
-#define VOLLEY_ON_BOTH __host__ __device__
-#else
-#define VOLLEY_ON_BOTH
-#endif
-
 // The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every bit of the result depends on every bit of the value.
-[[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t mixed(std::uint64_t value) {
+[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ULL;
   value = (value ^ (value >> 27)) * 0x94D049BB133111EBULL;
   return value ^ (value >> 31);
 }
 
-[[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t tag_of(std::uint64_t seed) { return seed & 0xFF; }
-[[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t base_of(std::uint64_t seed) { return seed & ~std::uint64_t{0xFF}; }
+[[nodiscard]] constexpr std::uint64_t tag_of(std::uint64_t seed) { return seed & 0xFF; }
+[[nodiscard]] constexpr std::uint64_t base_of(std::uint64_t seed) { return seed & ~std::uint64_t{0xFF}; }
 
-// Word w of the message (8 bytes, little endian): an arithmetic sequence with the golden-ratio step, so that every
-// word of a message differs from every other one and a message that arrives shifted is as wrong as one that does not;
-// the tag goes into each of its bytes. So messages of one base and different tags differ in every byte, there and back:
-// a rank that gets back what it sent is caught for certain. The same formula runs on the GPU.
+// Word w of the message (8 bytes, little endian). The words are an arithmetic sequence with the golden-ratio step: all
+// words of a message differ, so that a shifted message is wrong everywhere. The tag changes every byte of a word:
+// messages with the same base and different tags differ in every byte, so that a rank that receives its own message
+// notices. The GPU uses the same function.
 inline constexpr std::uint64_t pattern_step = 0x9E3779B97F4A7C15ULL;
-[[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t pattern_word(std::uint64_t seed, std::uint64_t word) {
+[[nodiscard]] constexpr std::uint64_t pattern_word(std::uint64_t seed, std::uint64_t word) {
   return (base_of(seed) + word * pattern_step) ^ (tag_of(seed) * 0x0101010101010101ULL);
 }
 
-// Poison is the complement of what is expected, so that a byte that never arrived is always wrong.
-// Guard words follow the same sequence from the complement of the base, whatever the tag.
-[[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t guard_word(std::uint64_t seed, std::uint64_t word) {
+// Poison is the complement of the expected contents, so that a byte that does not arrive is always wrong. Guard words
+// are the same sequence, from the complement of the base, without the tag.
+[[nodiscard]] constexpr std::uint64_t guard_word(std::uint64_t seed, std::uint64_t word) {
   return ~base_of(seed) ^ (word * pattern_step);
 }
 
-// What a message contains: the words of a seed from `first_word` on.
+// The contents of a message: the words of a seed, from `first_word` on.
 struct Contents {
   // NOLINTNEXTLINE(google-explicit-constructor): a seed alone means its words from the first on
-  VOLLEY_ON_BOTH constexpr Contents(std::uint64_t of, std::uint64_t from = 0) : seed(of), first_word(from) {}
-  [[nodiscard]] VOLLEY_ON_BOTH constexpr std::uint64_t word(std::uint64_t i) const {
-    return pattern_word(seed, first_word + i);
-  }
+  constexpr Contents(std::uint64_t of, std::uint64_t from = 0) : seed(of), first_word(from) {}
+  [[nodiscard]] constexpr std::uint64_t word(std::uint64_t i) const { return pattern_word(seed, first_word + i); }
   std::uint64_t seed;
   std::uint64_t first_word;
 };
 
-// One fill of a send buffer holds several messages: message number m begins behind the first m * message_step_words
-// words. Number 0 is what a batch sends; its last message has a number of its own in each sample, and is what is
-// checked. The first bytes of the words of two messages of a fill differ, so that no other message passes for the last
-// one, however short it is. And no byte of a message is equal to the one in its place in the message before it, which
-// may stand for the poison: the difference of their words has neither a byte 0x00 nor a byte 0xFF, so that no carry from
-// the byte below makes two bytes equal.
+// One fill of a send buffer contains several messages: message m begins m * message_step_words words behind the first
+// one. A batch sends message 0, except that its last message, which is checked, has another number in each sample. The
+// first bytes of two messages of a fill differ, so that no other message passes for the last one, however short it is.
+// Consecutive messages of a fill differ in every byte, so that one may stand for the poison of the next: the difference
+// of their words has no byte 0x00 and no byte 0xFF, so that no carry from the byte below makes two bytes equal.
 inline constexpr std::uint64_t message_step_words = 8;
 inline constexpr std::size_t message_step_bytes = message_step_words * sizeof(std::uint64_t);
 inline constexpr std::uint64_t last_messages_per_fill = 31;
-// Bytes of a fill behind the first message. Arenas have so much room there.
+// Bytes of a fill behind the first message. Arenas have this room.
 inline constexpr std::size_t fill_room_bytes = last_messages_per_fill * message_step_bytes;
 
 [[nodiscard]] constexpr bool messages_differ_in_the_first_byte() {
@@ -91,9 +82,9 @@ static_assert(messages_differ_in_the_first_byte());
 }
 static_assert(neighbours_differ_in_every_byte());
 
-// The first wrong byte, and how many are wrong in all.
+// The first wrong byte, and the number of wrong bytes.
 struct Mismatch {
-  int rank = 0;                   // world rank whose receive buffer is wrong; set by the sampler
+  int rank = 0;                   // the world rank whose receive buffer is wrong; the sampler sets it
   std::int64_t offset_bytes = 0;  // from the start of the message; negative or >= size: a guard byte
   std::uint8_t expected = 0;
   std::uint8_t found = 0;

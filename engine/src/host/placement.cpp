@@ -45,7 +45,7 @@ std::vector<int> cpus_in(const CpuMask& mask) {
 }
 
 std::vector<int> allowed_cpus() {
-  // The kernel refuses a mask that is shorter than its own, and does not say how long its own is.
+  // The kernel rejects a mask that is shorter than its own, and does not report the length.
   constexpr std::size_t longest = 1UL << 16;
   CpuMask mask(CPU_SETSIZE / bits_of_a_word);
   while (sched_getaffinity(0, mask.size() * sizeof mask[0], reinterpret_cast<cpu_set_t*>(mask.data())) != 0) {

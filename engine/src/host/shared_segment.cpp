@@ -32,7 +32,7 @@ class Descriptor {
   int number_;
 };
 
-// Process numbers repeat between containers that share /dev/shm: the name is random.
+// Random, because containers that share /dev/shm may have processes with equal numbers.
 std::string random_name() {
   std::random_device random;
   std::ostringstream name;
@@ -54,7 +54,7 @@ SharedSegment SharedSegment::create(std::size_t bytes) {
   const std::string name = random_name();
   const Descriptor file(shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, S_IRUSR | S_IWUSR));
   check_system(file.get() >= 0, "shm_open of a new segment");
-  segment.name_ = name;  // from here on it is removed whatever happens
+  segment.name_ = name;  // from here on the destructor removes it
   if (const int status = reserve(file.get(), bytes); status != 0) {
     std::ostringstream reason;
     reason << "/dev/shm has no room for a segment of " << (bytes >> 20) << " MiB ("

@@ -10,11 +10,11 @@ class SharedSegment {
  public:
   SharedSegment() = default;
 
-  // Creates a segment with a unique name, filled with zeros and with all its memory reserved: if /dev/shm is too small,
-  // this throws std::runtime_error, instead of a bus error at the first access.
+  // Creates a segment with a unique name, filled with zeros. Reserves all its memory, and throws std::runtime_error if
+  // /dev/shm is too small: without that the first access would be a bus error.
   [[nodiscard]] static SharedSegment create(std::size_t bytes);
 
-  // The segment that another process created under that name.
+  // Opens the segment that another process created with that name.
   [[nodiscard]] static SharedSegment open(const std::string& name, std::size_t bytes);
 
   SharedSegment(SharedSegment&& other) noexcept;
@@ -23,8 +23,8 @@ class SharedSegment {
   SharedSegment& operator=(const SharedSegment&) = delete;
   ~SharedSegment();
 
-  // Takes the name away, which whoever created the segment does once everybody has mapped it: what is left then goes
-  // with the last process, however that ends.
+  // Removes the name. The creator does this when all processes have mapped the segment: the system then frees the
+  // memory when the last of them ends, even if it crashes.
   void unlink() noexcept;
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
@@ -33,7 +33,7 @@ class SharedSegment {
  private:
   void map(int descriptor, std::size_t bytes);
 
-  std::string name_;  // empty once it is gone, and where another process created it
+  std::string name_;  // empty when it is removed, and if another process created the segment
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
 };

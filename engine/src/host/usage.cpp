@@ -15,7 +15,7 @@ namespace volley {
 
 namespace {
 
-// The columns of a CPU in /proc/stat; those of guests follow, and are part of the first two.
+// The columns of a CPU in /proc/stat. The columns of guests follow; the first two include them.
 enum Column { user, nice, system, idle, iowait, irq, softirq, steal, columns };
 
 void add_ticks(Usage& usage, const std::vector<int>& cpus, const std::string& root) {

@@ -1,4 +1,5 @@
-// What the system did to the measuring thread: processor time, switches, page faults, and time that a hypervisor took.
+// What the system did with the measuring thread: processor time, context switches, page faults, time that a hypervisor
+// took.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace volley {
 
-// Counters that only grow: the difference of two readings is what happened between them.
+// Counters that only grow. The difference of two readings is what happened between them.
 struct Usage {
   double elapsed_s = 0;
   double cpu_s = 0;                      // of the calling thread, user and system
@@ -16,7 +17,7 @@ struct Usage {
   std::uint64_t minor_faults = 0;
   std::uint64_t major_faults = 0;
   std::uint64_t steal_ticks = 0;  // a hypervisor ran something else on the CPUs
-  std::uint64_t total_ticks = 0;  // of those CPUs, idle or not; 0 where Linux does not say
+  std::uint64_t total_ticks = 0;  // of those CPUs, idle or not; 0 if Linux does not report it
 };
 
 // Reads the counters of the calling thread (getrusage(2)), and of these CPUs in /proc/stat (proc_stat(5)). `root` is

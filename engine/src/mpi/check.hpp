@@ -1,4 +1,4 @@
-// MPI's statuses become exceptions that say which call failed where.
+// Errors of MPI as exceptions that name the call and its place in the sources.
 #pragma once
 
 #include <mpi.h>

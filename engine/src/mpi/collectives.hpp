@@ -1,4 +1,4 @@
-// Small agreements between ranks, outside every timed region.
+// Small collective operations outside every timed region.
 #pragma once
 
 #include <mpi.h>
@@ -11,13 +11,13 @@
 
 namespace volley::mpi {
 
-// The root's text on every rank. Collective.
+// Returns the root's text on every rank. Collective.
 [[nodiscard]] std::string broadcast(std::string text, int root, MPI_Comm comm);
 
-// Every rank's text, in rank order, on every rank. Collective.
+// Returns the texts of all ranks, in rank order, on every rank. Collective.
 [[nodiscard]] std::vector<std::string> all_gather(const std::string& text, MPI_Comm comm);
 
-// A trivially copyable value of the root's on every rank. Collective.
+// Returns the root's value on every rank. Collective.
 template <class Value>
 [[nodiscard]] Value broadcast_value(Value value, int root, MPI_Comm comm) {
   static_assert(std::is_trivially_copyable_v<Value>);

@@ -21,7 +21,8 @@ class Communicator {
   }
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
-  // MPI_Comm_free is collective: while an exception unwinds this rank the others are elsewhere, and it is left out.
+  // MPI_Comm_free is collective. While an exception unwinds this rank the others do not call it, so this rank does not
+  // either.
   ~Communicator() {
     if (handle_ != MPI_COMM_NULL && std::uncaught_exceptions() == 0) MPI_Comm_free(&handle_);
   }

@@ -35,8 +35,7 @@ MpiFacts mpi_facts() {
   int major = 0;
   int minor = 0;
   VOLLEY_MPI(MPI_Get_version(&major, &minor));
-  MpiFacts facts{.built = mpi_built(),
-                 .library = std::string(whole.substr(0, whole.find('\n'))),
+  MpiFacts facts{.library = std::string(whole.substr(0, whole.find('\n'))),
                  .standard = std::to_string(major) + "." + std::to_string(minor),
                  .cuda_query = std::nullopt};
 #if defined(MPIX_CUDA_AWARE_SUPPORT)
@@ -46,9 +45,7 @@ MpiFacts mpi_facts() {
 }
 
 Json to_json(const MpiFacts& mpi) {
-  return {{"library", mpi.library},
-          {"standard", mpi.standard},
-          {"cuda_query", mpi.cuda_query ? Json(*mpi.cuda_query) : Json(nullptr)}};
+  return {{"library", mpi.library}, {"standard", mpi.standard}, {"cuda_query", or_null(mpi.cuda_query)}};
 }
 
 }  // namespace volley

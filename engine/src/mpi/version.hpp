@@ -1,4 +1,4 @@
-// Which MPI this was compiled against, and which one answers.
+// The MPI that the engine was compiled against, and the one that runs.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,15 @@
 namespace volley {
 
 struct MpiFacts {
-  std::string built;     // what this was compiled against, e.g. "Open MPI 5.0.11"
-  std::string library;   // what answers, in its own words
-  std::string standard;  // e.g. "3.1"
-  std::optional<bool> cuda_query;
+  std::string library;             // MPI_Get_library_version, first line
+  std::string standard;            // e.g. "3.1"
+  std::optional<bool> cuda_query;  // MPIX_Query_cuda_support; none where the library does not have it
 };
 
-// The name and version of the MPI this was compiled against, e.g. "Open MPI 5.0.11".
+// The name and version of the MPI that the engine was compiled against, e.g. "Open MPI 5.0.11".
 [[nodiscard]] std::string mpi_built();
 
-// The same, and what the library says of itself.
+// What the library that runs reports about itself.
 [[nodiscard]] MpiFacts mpi_facts();
 
 // For the run record.

@@ -6,7 +6,7 @@ namespace volley {
 
 namespace {
 
-// The function that fits the argument best.
+// Several functions as one: the argument decides which is called.
 template <class... Functions>
 struct Either : Functions... {
   using Functions::operator()...;
@@ -14,11 +14,11 @@ struct Either : Functions... {
 
 }  // namespace
 
-// Here and nowhere else, because the library's writer and reader take long to compile.
+// Only this file uses the library's writer and parser, because they take long to compile.
 std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json json_from(const std::string& text) {
-  // What writes it calls itself, level by level.
+  // The writer is recursive: without a limit a document could exhaust the stack.
   constexpr int deepest = 100;
   return Json::parse(text, [](int depth, Json::parse_event_t, const Json&) {
     if (depth > deepest) throw TooDeep("nested deeper than " + std::to_string(deepest) + " levels");

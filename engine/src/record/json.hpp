@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -11,18 +12,26 @@ namespace volley {
 
 using Json = nlohmann::ordered_json;
 
-// A document with too many levels for the recursive writer.
+// The document has too many levels.
 class TooDeep : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// One line of text. Bytes that are not UTF-8 (a host name, an environment variable) are replaced, never refused.
+// The document as one line of text. Bytes that are not UTF-8 (a host name, an environment variable) are replaced.
 [[nodiscard]] std::string line_of(const Json& json);
 
-// The document in a text. Throws Json::exception where there is none, and TooDeep.
+// Parses a text. Throws Json::exception if it is not JSON, and TooDeep.
 [[nodiscard]] Json json_from(const std::string& text);
 
 [[nodiscard]] Json to_json(const Facts& facts);
+
+// A value, or null where there is none.
+template <class Value>
+[[nodiscard]] Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+// A text, or null where it is empty.
+[[nodiscard]] inline Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 }  // namespace volley

@@ -14,9 +14,9 @@ namespace volley {
 
 namespace {
 
-// A file would take the place of one of the standard descriptors that was closed, and what libraries print would end up
-// in it.
-void open_what_was_closed() {
+// Opens every standard descriptor that is closed. Otherwise the records file would get its number, and libraries would
+// print into the file.
+void open_closed_descriptors() {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(number, F_GETFD) < 0) static_cast<void>(open("/dev/null", O_RDWR));  // takes the lowest that is free
   }
@@ -25,14 +25,14 @@ void open_what_was_closed() {
 }  // namespace
 
 Output Output::claim(const std::string& path) {
-  const auto kept_or_trouble = [&](int kept) {
+  const auto checked = [&](int kept) {
     if (kept < 0)
       throw UnsupportedError("records cannot be written to " + path + ": " + std::string(std::strerror(errno)));
     return kept;
   };
-  int kept = path == "-" ? kept_or_trouble(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) : -1;
-  open_what_was_closed();
-  if (path != "-") kept = kept_or_trouble(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  int kept = path == "-" ? checked(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) : -1;
+  open_closed_descriptors();
+  if (path != "-") kept = checked(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   check_system(dup2(STDERR_FILENO, STDOUT_FILENO) >= 0, "dup2");
   return {kept, path != "-"};
 }

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/errors.hpp"
+#include "base/text.hpp"
 #include "record/plan_part.hpp"
 
 namespace volley {
@@ -23,12 +24,6 @@ std::string readable(const std::string& text) {
   return shown;
 }
 
-std::string joined(const std::vector<std::string>& names, const char* quote) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + (quote + name) + quote;
-  return text.empty() ? "none" : text;
-}
-
 bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -40,7 +35,7 @@ std::string wrong_version(const Json& document) {
   if (found == document.end() || *found == plan_version) return {};
   if (!found->is_number_integer()) return "plan: $.plan: expected a version number, found " + line_of(*found);
   return "plan: $.plan: this plan has version " + line_of(*found) + ", this engine reads version " +
-         std::to_string(plan_version) + "; use the front and the engine of one release";
+         std::to_string(plan_version) + "; use a front end and an engine of the same release";
 }
 
 void read_sampling(PlanPart& part, Sampling& sampling) {
@@ -54,7 +49,7 @@ void read_sampling(PlanPart& part, Sampling& sampling) {
 }
 
 void read_benchmark(PlanPart& part, const PlanReader& reader, Plan& plan) {
-  const std::string expected = "one of " + joined(reader.benchmarks, "`");
+  const std::string expected = "one of `" + joined(reader.benchmarks, "`, `") + "`";
   const Json* name = part.required("benchmark", expected);
   if (name == nullptr) return;
   if (name->is_string() && has(reader.benchmarks, *name)) plan.benchmark = *name;
@@ -64,10 +59,11 @@ void read_benchmark(PlanPart& part, const PlanReader& reader, Plan& plan) {
 void read_transports(PlanPart& part, const PlanReader& reader, Plan& plan) {
   static_cast<void>(part.required("transports", "a list"));
   part.names("transports", plan.transports, "a transport's name");
+  const std::string known = reader.transports.empty() ? "none" : joined(reader.transports);
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
     if (has(reader.transports, plan.transports[i])) continue;
     part.complain(PlanPart::place("transports", i),
-                  "this engine has no transport `" + plan.transports[i] + "`; it has " + joined(reader.transports, ""));
+                  "this engine has no transport `" + plan.transports[i] + "`; it has " + known);
   }
 }
 
@@ -89,8 +85,8 @@ void read_into(Plan& plan, const PlanReader& reader, PlanPart& part) {
   part.finish();
 }
 
-// Reads up to the brace that closes the document: Open MPI 5's mpirun does not always pass on the end of its
-// standard input, and a rank that waits for it waits for ever.
+// Reads up to the brace that closes the document, and does not wait for the end of the input: Open MPI 5's mpirun does
+// not always pass that on.
 std::string read_one_document(std::istream& input) {
   std::string text;
   int depth = 0;
@@ -117,7 +113,7 @@ std::vector<std::string> read_plan(const std::string& text, const PlanReader& re
   Json document;
   try {
     document = json_from(text);
-  } catch (const Json::exception& error) {  // the library's way of answering; turned into one of ours
+  } catch (const Json::exception& error) {
     return {readable("plan: not a JSON document: " + std::string(error.what()))};
   } catch (const TooDeep& error) {
     return {"plan: " + std::string(error.what())};

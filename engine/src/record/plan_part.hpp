@@ -1,4 +1,4 @@
-// One JSON object of a plan while it is read.
+// Reads one JSON object of a plan.
 #pragma once
 
 #include <array>
@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "record/json.hpp"
 
 namespace volley {
 
-// Remembers where it is and which keys were asked for, and collects every error. A key that is absent leaves its target
-// as it is.
+// Collects all errors, each with its place. An absent key leaves its target as it is.
 class PlanPart {
  public:
   using Errors = std::vector<std::string>;
@@ -53,7 +53,7 @@ class PlanPart {
     integer(key, *target, least, most);
   }
 
-  // A list of two whole numbers, which must be there.
+  // A list of two whole numbers. The key must be present.
   template <class Number>
   void two(const char* key, std::array<Number, 2>& target, Number least) {
     const std::string expected = "two whole numbers of at least " + std::to_string(least);
@@ -67,22 +67,22 @@ class PlanPart {
     }
   }
 
-  // One of some texts, each with its meaning.
-  template <class Meaning>
-  void choice(const char* key, Meaning& target, const std::vector<std::pair<std::string, Meaning>>& choices) {
+  // One of several texts; each stands for a value.
+  template <class Value>
+  void choice(const char* key, Value& target, const std::vector<std::pair<std::string, Value>>& choices) {
     const Json* value = find(key);
     if (value == nullptr) return;
-    std::string names;
-    for (const auto& [name, meaning] : choices) {
-      names += (names.empty() ? "`" : ", `") + name + "`";
+    std::vector<std::string> names;
+    for (const auto& [name, meant] : choices) {
+      names.push_back("`" + name + "`");
       if (*value != name) continue;
-      target = meaning;
+      target = meant;
       return;
     }
-    complain(key, "expected one of " + names + ", found " + shown(*value));
+    complain(key, "expected one of " + joined(names) + ", found " + shown(*value));
   }
 
-  // A list whose items all fit; `expected` says of an item what it should be.
+  // A list of items that all fit; `expected` describes a fitting item.
   template <class Item>
   void list(const char* key, std::vector<Item>& target, const char* expected, Fits fits) {
     const Json* value = find(key);
@@ -99,7 +99,7 @@ class PlanPart {
   void texts(const char* key, std::map<std::string, std::string>& target);
   void any_object(const char* key);
 
-  // The object of that key, an empty one where it is absent, read by `read`.
+  // Calls `read` with the object of that key, or with an empty one if the key is absent.
   template <class Read>
   void object(const char* key, Read read) {
     static const Json nothing = Json::object();
@@ -109,13 +109,13 @@ class PlanPart {
     inner.finish();
   }
 
-  // Complains where the key is absent; returns its value, null where it is.
+  // Returns the value of the key. Complains and returns null if the key is absent.
   const Json* required(const char* key, const std::string& expected);
-  // Complains about every key that nobody asked for.
+  // Complains about every key that was not read.
   void finish();
 
   void complain(const std::string& key, const std::string& what);
-  // The same of a key of the whole plan.
+  // The same for a key at the top of the plan.
   void complain_of_plan(const std::string& key, const std::string& what);
   // "key[3]".
   [[nodiscard]] static std::string place(const std::string& key, std::size_t i);

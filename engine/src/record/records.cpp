@@ -18,11 +18,11 @@ void Records::count(const std::string& status) {
   (status == "ok" ? ok_ : status == "failed" ? failed_ : skipped_) += 1;
 }
 
-void Records::end(const std::string& trouble, const Json& usage) {
+void Records::end(const std::string& error, const Json& usage) {
   write({{"record", "end"},
          {"version", record_version},
-         {"status", failed_ > 0 || !trouble.empty() ? "failed" : "complete"},
-         {"reason", trouble.empty() ? Json(nullptr) : Json(trouble)},
+         {"status", failed_ > 0 || !error.empty() ? "failed" : "complete"},
+         {"reason", or_null(error)},
          {"points_ok", ok_},
          {"points_failed", failed_},
          {"points_skipped", skipped_},
@@ -30,10 +30,11 @@ void Records::end(const std::string& trouble, const Json& usage) {
          {"usage", usage}});
 }
 
-void Records::end_in_trouble(const std::string& trouble) noexcept {
+void Records::end_with_error(const std::string& error) noexcept {
   try {
-    end(trouble);
-  } catch (const std::exception&) {  // the reader has gone or the disk is full: the file is incomplete, and says so
+    end(error);
+  } catch (const std::exception&) {
+    // The reader is gone or the disk is full: without a last record the file is shown as incomplete.
   }
 }
 

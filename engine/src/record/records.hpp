@@ -12,18 +12,19 @@ namespace volley {
 
 inline constexpr int record_version = 2;
 
-// Counts points and knows how the run ends; writes on the first rank only.
+// Writes on the first rank only.
 class Records {
  public:
   explicit Records(Output* output) : output_(output), begun_(Clock::now()) {}
   void write(const Json& record);
   void write_point(const Json& record);
-  // One more point, or cell of a matrix, has this status.
+  // Counts a point, or a cell of a matrix, with this status.
   void count(const std::string& status);
-  // The last record: `trouble` is what ended the run early, empty when nothing did; `usage` is that of every rank.
-  void end(const std::string& trouble, const Json& usage = Json::array());
-  // The same where the trouble may be the output itself: a record that cannot be written is left out.
-  void end_in_trouble(const std::string& trouble) noexcept;
+  // Writes the last record. `error` is what ended the run early, empty if nothing did; `usage` has an entry for each
+  // rank.
+  void end(const std::string& error, const Json& usage = Json::array());
+  // The same, but ignores that the record cannot be written, since that may be the error.
+  void end_with_error(const std::string& error) noexcept;
   [[nodiscard]] bool failed() const { return failed_ > 0; }
   [[nodiscard]] double elapsed_s() const { return seconds_since(begun_); }
 
@@ -35,7 +36,7 @@ class Records {
   int skipped_ = 0;
 };
 
-// The plan's time budget is used up.
+// Whether the plan's time budget is used up.
 [[nodiscard]] bool budget_used(const Plan& plan, const Records& records);
 
 // The reason for skipped points after the budget is used up.

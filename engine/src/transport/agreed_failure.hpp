@@ -1,4 +1,4 @@
-// Agreements between ranks about what each of them cannot do, so that none goes on alone. Outside timed regions.
+// What one rank cannot do becomes known to all ranks, so that none continues alone. Outside timed regions.
 #pragma once
 
 #include <mpi.h>
@@ -13,11 +13,11 @@
 
 namespace volley {
 
-// The first reason that is not empty, with the rank that gave it where not all gave the same. Collective over the
-// group.
+// The first reason that is not empty; if the ranks gave different reasons, with the rank that gave it. Collective over
+// the group.
 [[nodiscard]] std::string agreed_reason(const RankGroup& group, const std::string& mine);
 
-// Runs `step`, which does not communicate, on each rank of the group. Where it throws on one rank, all ranks throw a
+// Runs `step` on each rank of the group; it must not communicate. If it throws on one rank, all ranks throw a
 // std::runtime_error with the agreed reason. Collective over the group.
 template <class Step>
 void agreed_step(const RankGroup& group, const Step& step) {
@@ -31,7 +31,7 @@ void agreed_step(const RankGroup& group, const Step& step) {
   if (!problem.empty()) throw std::runtime_error(problem);
 }
 
-// The other rank's value, given this rank's. Collective over the pair.
+// Sends `mine` to the other rank and returns that rank's value. Collective over the pair.
 template <class Value>
 [[nodiscard]] Value swapped(const Value& mine, const RankGroup& pair) {
   static_assert(std::is_trivially_copyable_v<Value>);

@@ -11,30 +11,40 @@ namespace {
 
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-const RankFacts& facts_of(const Context& context, int rank) { return context.ranks[static_cast<std::size_t>(rank)]; }
-
-// Ranks that share this rank's memory of that kind, itself among them.
+// The number of ranks that share this rank's memory of that kind, this rank included.
 std::uint64_t sharers(const Context& context, MemoryKind kind) {
   if (kind == MemoryKind::host) return static_cast<std::uint64_t>(context.local_size);
-  const auto on_my_device = [&](const RankFacts& other) { return same_device(facts_of(context, context.rank), other); };
+  const auto on_my_device = [&](const RankFacts& other) { return same_device(context.facts(context.rank), other); };
   const auto count = std::count_if(context.ranks.begin(), context.ranks.end(), on_my_device);
   return std::max<std::uint64_t>(static_cast<std::uint64_t>(count), 1);
 }
 
-}  // namespace
-
+// Why these ranks cannot have messages in device memory; empty when they can.
 std::string without_devices(const Context& context, const std::vector<int>& ranks, bool share_device) {
   if (context.gpus.devices == 0) return context.gpus.reason;
   for (auto one = ranks.begin(); one != ranks.end(); ++one) {
-    const RankFacts& facts = facts_of(context, *one);
+    const RankFacts& facts = context.facts(*one);
     if (!facts.device) return "rank " + std::to_string(*one) + " has no device";
     const auto other =
-        std::find_if(ranks.begin(), one, [&](int rank) { return same_device(facts_of(context, rank), facts); });
+        std::find_if(ranks.begin(), one, [&](int rank) { return same_device(context.facts(rank), facts); });
     if (share_device || other == one) continue;
     return "ranks " + std::to_string(*other) + " and " + std::to_string(*one) + " are on one device, " +
            facts.device->name + " " + facts.device->uuid + "; --share-gpu allows that, --gpus chooses others";
   }
   return {};
+}
+
+}  // namespace
+
+std::string ruled_out(const Context& context, const std::vector<int>& ranks, const Plan& plan,
+                      const TransportEntry& entry) {
+  if (entry.memory == MemoryKind::device) {
+    const std::string reason = without_devices(context, ranks, plan.share_device);
+    if (!reason.empty()) return reason;
+  }
+  // A transport is excluded because opening it may end the process; a rank alone opens nothing.
+  const auto excluded = plan.excluded.find(entry.name);
+  return excluded == plan.excluded.end() || ranks.size() == 1 ? "" : excluded->second;
 }
 
 std::uint64_t memory_share(const Context& context, MemoryKind kind, const Memory* memory, MPI_Comm comm) {
@@ -43,7 +53,7 @@ std::uint64_t memory_share(const Context& context, MemoryKind kind, const Memory
   return share;
 }
 
-// Device memory has the most around a message.
+// Device memory has the most space around a message.
 std::uint64_t bytes_of_buffers(std::uint64_t message_bytes) {
   if (message_bytes > unlimited / 2 - gpu::overhead_bytes_per_buffer) return unlimited;
   return 2 * (message_bytes + gpu::overhead_bytes_per_buffer);

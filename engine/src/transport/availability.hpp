@@ -1,4 +1,4 @@
-// What all transports need of the ranks that use them, whatever moves their bytes: devices and memory.
+// What every transport needs from the ranks that use it: devices and memory.
 #pragma once
 
 #include <mpi.h>
@@ -9,18 +9,22 @@
 
 #include "group/context.hpp"
 #include "host/memory.hpp"
+#include "record/plan.hpp"
+#include "transport/registry.hpp"
 
 namespace volley {
 
-// Why these world ranks cannot have messages in device memory; empty when they can. The same on all of them, but for
-// what CUDA says where this rank sees no device.
-[[nodiscard]] std::string without_devices(const Context& context, const std::vector<int>& ranks, bool share_device);
+// Why these world ranks cannot use a transport: they lack devices for its messages, or the plan excludes it. Empty if
+// neither is the case; then the transport itself is asked. The same on all these ranks, except for CUDA's reason on a
+// rank that sees no device.
+[[nodiscard]] std::string ruled_out(const Context& context, const std::vector<int>& ranks, const Plan& plan,
+                                    const TransportEntry& entry);
 
-// Bytes of `memory` that each rank of `comm` may take: the least of all ranks', when the ranks that share a memory (a
-// device's, or a node's) take the same. `memory` is null for MemoryKind::none. Collective over `comm`.
+// Bytes of `memory` that each rank of `comm` may allocate. Ranks that share a memory (of a device or of a node) get
+// equal parts of it; all ranks get the smallest part. `memory` is null for MemoryKind::none. Collective over `comm`.
 [[nodiscard]] std::uint64_t memory_share(const Context& context, MemoryKind kind, const Memory* memory, MPI_Comm comm);
 
-// Bytes that both buffers for messages of this length take at most, with what lies around a message.
+// The largest number of bytes that the two buffers for messages of this length take, with the space around a message.
 [[nodiscard]] std::uint64_t bytes_of_buffers(std::uint64_t message_bytes);
 
 }  // namespace volley

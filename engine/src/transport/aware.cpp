@@ -1,5 +1,5 @@
-// `aware`: MPI on device pointers, the tutorial's CUDA-aware version. Whether the MPI can do that is found out by the
-// front in a job of its own, since one that cannot ends the process.
+// `aware`: MPI on device pointers, the tutorial's CUDA-aware version. The front end checks in a separate job whether
+// the MPI can do that, because an MPI that cannot ends the process.
 #include "transport/host_driven.hpp"
 #include "transport/mpi_channel.hpp"
 

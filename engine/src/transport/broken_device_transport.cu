@@ -1,5 +1,4 @@
-// `corrupt-device`: breaks on purpose, to show that verification on the device notices. Used only when asked for by
-// name.
+// `corrupt-device`: breaks on purpose, to show that verification on the device notices. Used only if a user names it.
 #include "transport/flipped_bit.hpp"
 #include "transport/staged/pinned.cuh"
 
@@ -7,8 +6,8 @@ namespace volley {
 
 namespace {
 
-// Moves everything and then flips one bit of the last message of each batch on the device: another place each time. Of
-// halos the first of each of the two places arrives as it was sent, of every later one a bit is wrong.
+// Flips one bit of the last message of each batch on the device, each time at another offset. The first halo at each of
+// the two places arrives as it was sent; every later halo has a wrong bit.
 class CorruptDevice final : public StagedPinned {
  public:
   void round_trips(const View& view, std::uint64_t exchanges) override {

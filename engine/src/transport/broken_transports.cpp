@@ -1,4 +1,4 @@
-// Transports that break on purpose, to show that the engine notices. Used only when asked for by name.
+// Transports that break on purpose, to show that the engine notices. Used only if a user names them.
 #include "transport/flipped_bit.hpp"
 
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace volley {
 
 namespace {
 
-// Moves everything and then flips one bit: of the last message of each batch, and of each halo but the first.
+// Flips one bit of the last message of each batch, and of each halo except the first.
 class Corrupt final : public HostDriven<MpiChannel> {
  public:
   void round_trips(const View& view, std::uint64_t exchanges) override {
@@ -44,7 +44,7 @@ class Corrupt final : public HostDriven<MpiChannel> {
   std::uint64_t flipped_ = 0;
 };
 
-// The fifth halo, that is of the fourth iteration, is all ones: every point of it a NaN.
+// All bits of the fifth halo, which belongs to the fourth iteration, are ones: every point is a NaN.
 class NotANumber final : public HostDriven<MpiChannel> {
  public:
   void start(const View& view) override {
@@ -62,7 +62,7 @@ class NotANumber final : public HostDriven<MpiChannel> {
   std::uint64_t halos_ = 0;
 };
 
-// Of each batch only the first exchange, or window, is made.
+// Makes only the first exchange or window of each batch.
 class Early final : public HostDriven<MpiChannel> {
  public:
   void round_trips(const View& view, std::uint64_t exchanges) override {
@@ -76,7 +76,7 @@ class Early final : public HostDriven<MpiChannel> {
   static View first_of(const View& view) { return {view.send, view.recv, view.bytes}; }
 };
 
-// Puts received messages elsewhere, by their number in a batch of round trips or in a window.
+// Receives some messages at a wrong place; the number of the message in its batch of round trips or window decides.
 class MisplacingChannel : public MpiChannel {
  public:
   virtual ~MisplacingChannel() = default;
@@ -131,7 +131,7 @@ class Misplacing final : public HostDriven<Channel> {
   }
 };
 
-// No message leaves the rank: what it sent is what it gets. Acknowledgements are real, so that windows end.
+// No message leaves the rank: it receives what it sent. Acknowledgements are real, so that windows end.
 struct EchoChannel : MpiChannel {
   void send(const View&) {}
   void recv(const View& view) { std::memmove(view.recv, view.send, view.bytes); }
@@ -174,7 +174,7 @@ struct UnopenedChannel : MpiChannel {
   }
 };
 
-// A slow pair among like ones: ranks 0 and 2 wait before each message to each other.
+// One slow pair: ranks 0 and 2 wait before each message to each other.
 struct DelayChannel : MpiChannel {
   void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
     MpiChannel::open(context, pair, buffers, capacity);

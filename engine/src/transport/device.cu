@@ -1,7 +1,7 @@
-// `device`: kernels on both devices store straight into the other's memory and poll flags there. One launch makes all
-// exchanges of a batch (of short messages, all but the last one); the host only starts it and waits for its end. Halos
-// are stored and awaited by kernels between those that compute; no host takes part. See device_kernels.cuh for the
-// protocols.
+// `device`: kernels on both devices store directly into the other device's memory and poll flags there. One launch
+// makes all exchanges of a batch (of short messages, all except the last one); the host only starts it and waits for
+// its end. Halos are stored and awaited by kernels between those that compute; no host takes part. See
+// device_kernels.cuh for the protocols.
 #include <algorithm>
 #include <atomic>
 
@@ -22,15 +22,15 @@ using device::Launch;
 using device::PollReport;
 using device::PollStatus;
 
-// How long a kernel waits for the other one: the other rank may still be checking the last batch, and its host may be
-// held up. Less than the watchdog's timeout, so that the device says what it waited for.
+// How long a kernel waits for the other one: the other rank may still be checking the last batch, or its host may be
+// slow. Less than the watchdog's timeout, so that the device can report what it waited for.
 constexpr std::uint64_t timeout_ns = 10'000'000'000;
-// ... and longer for much data: no link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
+// Added for each byte: no link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
 constexpr std::uint64_t timeout_ns_per_byte = 1;
 
-static_assert(message_step_bytes % sizeof(uint4) == 0, "the last message is aligned as the others are");
+static_assert(message_step_bytes % sizeof(uint4) == 0, "the last message is aligned like the others");
 
-// A block's share of a long message, at least: one vector of 16 bytes for each of 256 threads.
+// The smallest part of a long message for a block: one vector of 16 bytes for each of 256 threads.
 constexpr std::size_t least_share_bytes = 4096;
 
 struct Shape {
@@ -38,7 +38,7 @@ struct Shape {
   unsigned threads = device::warp_threads;
 };
 
-// `count` of something in whole multiples of `unit`.
+// The smallest multiple of `unit` that is at least `count`.
 constexpr std::size_t rounded_up(std::size_t count, std::size_t unit) { return (count + unit - 1) / unit * unit; }
 
 constexpr unsigned threads_for(std::size_t accesses) {
@@ -46,17 +46,18 @@ constexpr unsigned threads_for(std::size_t accesses) {
       std::clamp<std::size_t>(rounded_up(accesses, device::warp_threads), device::warp_threads, device::most_threads));
 }
 
-// One line a thread, as far as one block goes.
+// One line for each thread, as far as one block has enough threads.
 constexpr Shape short_shape(std::size_t bytes) {
   return {1, threads_for(rounded_up(bytes, device::payload_bytes) / device::payload_bytes)};
 }
 
-// All blocks before more than 256 threads each, and one vector a thread before several: the more multiprocessors and
-// threads, the shorter a message of middling length takes; a long one is limited by the wire in any shape.
+// Uses all blocks before more than 256 threads in each, and all threads before more than one vector for each: with more
+// multiprocessors and threads a message of medium length takes less time. A long message is limited by the link in any
+// shape.
 constexpr Shape long_shape(std::size_t bytes, unsigned most_blocks) {
   const auto blocks = std::clamp<std::size_t>(rounded_up(bytes, least_share_bytes) / least_share_bytes, 1, most_blocks);
   const unsigned threads = threads_for(rounded_up(bytes / blocks, sizeof(uint4)) / sizeof(uint4));
-  // A lane for each block's word.
+  // At least a warp: one of its lanes polls each block's word.
   return {static_cast<unsigned>(blocks), std::max(threads, device::warp_threads)};
 }
 
@@ -78,7 +79,7 @@ class DeviceTransport final : public Transport {
     };
     Offer offer{};
     agreed_step(pair, [&] {
-      // All blocks of a launch are resident together: a block that waited for another's place would wait for ever.
+      // All blocks of a launch must be resident together: a block that waits for a free place would wait for ever.
       offer.blocks =
           std::min({device::most_blocks, gpu::resident_blocks(device::long_round_trips, device::most_threads),
                     gpu::resident_blocks(device::exchange_windows, device::most_threads)});
@@ -93,8 +94,8 @@ class DeviceTransport final : public Transport {
     buffers_ = PeerBuffers(pair, buffers);
   }
 
-  // Numbers begin anew with an empty inbox. Within one message size every line of the inbox is then written by every
-  // message, so that the numbers, 32 bits in a line, may even come round again.
+  // Numbers start again with an empty inbox. Every message of one size writes the same lines of the inbox, so that the
+  // numbers, which have 32 bits in a line, may overflow.
   void prepare(const View&) override {
     last_ = 0;
     *report() = {PollStatus::ready, 0};
@@ -103,7 +104,7 @@ class DeviceTransport final : public Transport {
     VOLLEY_MPI(MPI_Barrier(control_));  // the other rank's first message comes after this
   }
 
-  // Exchanges with a place each have a launch each: their kernels know one place.
+  // Exchanges with a place each have a launch each, because the kernels of round trips use one place.
   void round_trips(const View& view, std::uint64_t exchanges) override {
     if (view.stride == 0) return exchange(view, exchanges);
     for (std::uint64_t i = 0; i < exchanges; ++i) exchange(view.message(i), 1);
@@ -140,7 +141,7 @@ class DeviceTransport final : public Transport {
     if (status != PollStatus::ready) fail("halo " + std::to_string(report()->number), timeout_ns);
   }
 
-  // The other rank's mapping of the inbox goes before the inbox.
+  // The other rank closes its mapping of the inbox before this rank frees the inbox.
   void close() override {
     buffers_ = {};
     inbox_there_ = {};
@@ -197,8 +198,8 @@ class DeviceTransport final : public Transport {
                                timeout_ns_per_byte * view.bytes * static_cast<std::uint64_t>(window_messages))};
   }
 
-  // The last message leaves from elsewhere. It has a launch of its own, which waits behind the one of all others: an
-  // instruction more in the loop of that kernel would show in every exchange.
+  // The last message is sent from another place. It has its own launch, behind the launch of all others: another
+  // instruction in the loop of that kernel would make every exchange slower.
   void launch_short(const Launch& all) {
     const bool one_line = rounded_up(all.bytes, device::payload_bytes) <= device::most_threads * device::payload_bytes;
     const Kernel kernel =
@@ -250,7 +251,7 @@ class DeviceTransport final : public Transport {
   MPI_Comm control_ = MPI_COMM_NULL;
   std::array<int, 2> ranks_{};  // this rank's and the other's number in the world
   bool leads_ = false;
-  unsigned most_blocks_ = 1;  // agreed: both grids are of one size
+  unsigned most_blocks_ = 1;  // the same on both ranks: both grids have one size
   std::uint64_t last_ = 0;    // number of the last message, window or halo, the same on both ranks
   gpu::Stream stream_;
   gpu::PinnedBuffer report_;

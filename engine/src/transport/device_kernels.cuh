@@ -1,23 +1,24 @@
-// The kernels of `device`: both devices run one, and they exchange messages with nobody's help until they are done.
+// The kernels of `device`. Both devices run one, and the two exchange messages without their hosts.
 //
-// A message goes one of two ways:
+// There are two protocols:
 //
-//   short: every 16 bytes stored carry 8 bytes of the message with the message's number beside them
-//   (gpu/kernels/flag.cuh).
-//     They go to an inbox in the receiver's memory. The receiver polls each of them, and puts the data in its place. No
-//     fence, one way through the wire; but half of the wire, and one block: with several, only a grid-wide barrier
-//     would tell that the whole message is in its place, which costs as much as the fence of the other way.
+//   short: every 16 bytes that are stored contain 8 bytes of a message and its number (gpu/kernels/flag.cuh).
+//     They are stored to an inbox in the receiver's memory. The receiver polls each of them and copies the data to its
+//     place. This needs no fence and crosses the link once; but it uses half of the link's bandwidth, and one block:
+//     several blocks would need a grid-wide barrier before the answer, which costs as much as the fence of the other
+//     protocol.
 //
-//   long: several blocks store straight to the message's place in the receiver's memory. When a block's threads have
-//     all stored (__syncthreads), one of them stores the message's number in that block's word of the receiver's inbox
-//     with release semantics at system scope; the release is cumulative (PTX ISA, "Causality order"), so it covers what
-//     the other threads stored before the barrier. *Every* block of the receiver waits until it has acquired the words
-//     of *all* blocks of the sender. So every block knows by itself that the whole message has arrived, and no
-//     grid-wide barrier is needed.
+//   long: several blocks store directly to the message's place in the receiver's memory.
+//     When all threads of a block have stored (__syncthreads), one of them stores the message's number in that block's
+//     word of the receiver's inbox with release semantics at system scope. The release is cumulative (PTX ISA,
+//     "Causality order"), so it covers what the other threads stored before the barrier. *Every* block of the receiver
+//     waits until it has acquired the words of *all* blocks of the sender. So every block knows that the whole message
+//     has arrived, without a grid-wide barrier.
 //
-// In both, one number a message, which only increases while the inboxes are in use, tells a message from all earlier
-// ones. One inbox is enough: a rank sends message n + 1 only after it has received the whole answer to message n, and
-// the answer started only when every thread on the other side had taken message n out of the inbox.
+// In both protocols each message has a number, which only increases while the inboxes are in use and distinguishes the
+// message from all earlier ones. One inbox is enough: a rank sends message n + 1 only after it has received the whole
+// answer to message n, and the other rank starts the answer only when all its threads have read message n from the
+// inbox.
 #pragma once
 
 #include "gpu/kernels/copy.cuh"
@@ -34,25 +35,25 @@ constexpr unsigned most_blocks = warp_threads;  // one lane of a warp polls each
 constexpr unsigned payload_bytes = 8;  // of a line
 constexpr unsigned most_lines_per_thread = 2;
 constexpr unsigned most_lines = most_threads * most_lines_per_thread;
-constexpr unsigned short_bytes = most_lines * payload_bytes;  // a longer message goes the long way
+constexpr unsigned short_bytes = most_lines * payload_bytes;  // longer messages use the long protocol
 
-// In the memory of the device that polls it; the other device writes into it, but for the last word.
+// In the memory of the device that polls it. The other device writes everything except the last word.
 struct Inbox {
   FlaggedLine lines[most_lines];
   alignas(128) std::uint64_t arrived[most_blocks];  // number of the last message that the sender's block stored whole
   alignas(128) std::uint64_t acknowledged;          // number of the last window that the receiver has received
   alignas(128) std::uint64_t halo_arrived;          // number of the last halo that is whole
-  alignas(128) std::uint32_t gave_up;               // the other device waits no longer
+  alignas(128) std::uint32_t gave_up;               // the other device has given up waiting
   alignas(128) unsigned halo_blocks_stored;         // of this device's own halo: blocks that have stored their part
 };
 
-// What one launch does.
+// The parameters of a launch.
 struct Launch {
   const std::byte* send;
   std::byte* recv;
   std::byte* recv_there;  // the other rank's recv, mapped here
   std::uint64_t bytes;
-  std::uint64_t last_offset;  // the last long message (or window) leaves from so far behind `send`
+  std::uint64_t last_offset;  // from `send` to the place of the last long message (or window)
   std::uint64_t stride;       // from one message of a window to the next, in all three places
   Inbox* inbox;
   Inbox* inbox_there;
@@ -65,7 +66,7 @@ struct Launch {
   PeerWait wait;
 };
 
-// Each thread of the block then sees what the others have stored before.
+// Each thread of the block then sees what the others stored before.
 __device__ inline void wait_for_block() {
   if (blockDim.x == warp_threads) {
     __syncwarp();
@@ -76,8 +77,9 @@ __device__ inline void wait_for_block() {
 
 // --- short messages --------------------------------------------------------------------------------------------------
 
-// What a thread does with one line of every message: where the data lies, and the lines that it goes and comes in.
-// It is computed once a launch, because every instruction between a message and its answer shows in the latency.
+// What a thread does with one line of every message: the places of the data, and the lines that it sends and receives.
+// It is computed once for each launch, because every instruction between a message and its answer increases the
+// latency.
 struct Part {
   const std::byte* from;
   std::byte* to;
@@ -135,9 +137,9 @@ __device__ void send_short(const Part (&parts)[lines], std::uint32_t number) {
   }
 }
 
-// Returns when the whole message is in its place for every thread of the block, which alone will touch it. False where
-// this thread's share did not come; the others find that out while they wait for the next message, so that no
-// vote, which takes longer than a barrier, stands between a message and its answer.
+// Returns when the whole message is in its place, visible to every thread of the block, which is the only one to use
+// it. Returns false if this thread's part did not arrive. The other threads notice that while they wait for the next
+// message: a vote between a message and its answer would take longer than a barrier.
 template <unsigned lines>
 __device__ bool receive_short(const Launch& launch, const Part (&parts)[lines], std::uint32_t number) {
   bool good = true;
@@ -155,7 +157,7 @@ __device__ bool receive_short(const Launch& launch, const Part (&parts)[lines], 
   return good;
 }
 
-// `lines` of them a thread.
+// `lines`: for each thread.
 template <unsigned lines>
 __global__ void __launch_bounds__(most_threads, 1) short_round_trips(const Launch launch) {
   Part parts[lines];
@@ -171,7 +173,7 @@ __global__ void __launch_bounds__(most_threads, 1) short_round_trips(const Launc
 
 // --- long messages ---------------------------------------------------------------------------------------------------
 
-// Tells the other device that what this block's threads have stored is there.
+// Tells the other device that this block's part is stored.
 __device__ inline void announce(const Launch& launch, std::uint64_t number) {
   __syncthreads();
   if (threadIdx.x == 0) raise(launch.inbox_there->arrived[blockIdx.x], number);
@@ -217,9 +219,9 @@ __device__ inline bool await_acknowledgement(const Launch& launch, std::uint64_t
   return __syncthreads_and(good);
 }
 
-// The messages of a window are stored one after the other, all the long way, and announced together. Their order does
-// not matter: they have one place and equal contents, or a place each. The first block of the receiver acknowledges the
-// window when it has all of it; only then does the sender begin the next.
+// The messages of a window are stored one after the other, as in the long protocol, and announced together. Their order
+// does not matter: they have one place and equal contents, or a place each. The first block of the receiver
+// acknowledges the window when all of it has arrived; only then does the sender begin the next.
 static __global__ void __launch_bounds__(most_threads, 1) exchange_windows(const Launch launch) {
   for (std::uint64_t window = 1; window <= launch.count; ++window) {
     const std::uint64_t number = launch.last + window;
@@ -245,9 +247,9 @@ static __global__ void __launch_bounds__(most_threads, 1) exchange_windows(const
 constexpr unsigned halo_threads = 256;
 constexpr unsigned most_halo_blocks = 32;
 
-// A block's stores come before its thread 0's fence (__syncthreads, and fences are cumulative: PTX ISA, "Causality
-// order"), that before its count, all counts before the last block's fence and that before the number: who acquires the
-// number has the whole halo.
+// A thread that acquires the number sees the whole halo, because of this order: a block's stores, its thread 0's fence
+// (__syncthreads, and fences are cumulative: PTX ISA, "Causality order"), the block's count, all counts, the last
+// block's fence, the number.
 static __global__ void store_halo(const std::byte* from, std::byte* there, std::uint64_t bytes, Inbox* inbox,
                                   Inbox* inbox_there, std::uint64_t number) {
   copy_bytes(from, there, bytes);
@@ -260,7 +262,7 @@ static __global__ void store_halo(const std::byte* from, std::byte* there, std::
   raise(inbox_there->halo_arrived, number);
 }
 
-// Ends when the halo `number` is here. When it does not come, later halos are not waited for either.
+// Ends when the halo `number` has arrived. If it does not arrive, later halos are not awaited either.
 static __global__ void await_halo(Inbox* inbox, PeerWait wait, std::uint64_t number) {
   await_peer(wait, number, [&] { return is_raised(inbox->halo_arrived, number); });
 }

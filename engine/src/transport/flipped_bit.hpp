@@ -1,4 +1,4 @@
-// The bit that a transport flips which corrupts messages on purpose (broken_transports.cpp).
+// The bit that test transports flip in a message.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace volley {
 
-// One bit of a message. Numbers in a row give bits in all parts of the message.
+// One bit of a message. Consecutive numbers give bits in all parts of the message.
 struct FlippedBit {
   FlippedBit(std::uint64_t number, std::size_t bytes) : at(number * pattern_step % (8 * bytes)) {}
 

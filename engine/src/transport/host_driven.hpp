@@ -1,12 +1,12 @@
-// The loops of every transport whose messages are started by the host, written once.
+// The timed loops of all transports whose messages the host starts.
 //
 // A Channel has: unavailable(context, pair), open(context, pair, buffers, capacity), prepare(view), close();
-//   send(view), recv(view)              one message, whole, as a round trip needs it: recv returns when it is usable
-//   start_send(view), start_recv(view)  put one message in flight
-//   finish()                            wait for all that was started
+//   send(view), recv(view)              one whole message of a round trip; recv returns when it is usable
+//   start_send(view), start_recv(view)  start one message
+//   finish()                            wait for all messages that were started
 //   acknowledge(), await_acknowledgement()
-//   progress()                          only where halos go through start() and finish() of the channel
-// Its calls are inlined here: between the clock readings there is no indirect call but the one that enters the loop.
+//   progress()                          optional; makes progress with halos that were started
+// The calls are inlined here: between the clock readings only the call that enters the loop is indirect.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Messages through MPI, from and to whatever memory the view points at: `host` uses it on host memory.
+// Messages through MPI, from and to the memory that the view points at.
 #pragma once
 
 #include <mpi.h>
@@ -53,7 +53,7 @@ class MpiChannel {
     requests_.clear();
   }
 
-  // MPI moves large messages within its calls only.
+  // MPI moves large messages only during its calls.
   void progress() {
     int done = 0;
     VOLLEY_MPI(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE));
@@ -66,7 +66,7 @@ class MpiChannel {
     VOLLEY_MPI(MPI_Recv(&acknowledgement_, 1, MPI_INT, peer_, acknowledgement_tag, comm_, MPI_STATUS_IGNORE));
   }
 
- protected:  // a channel that sends in another way derives from this one
+ protected:  // for channels that derive from this one
   static constexpr int message_tag = 10;
   static constexpr int acknowledgement_tag = 20;
 

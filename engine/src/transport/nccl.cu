@@ -15,9 +15,9 @@ namespace {
 class NcclTransport final : public Transport {
  public:
   std::string unavailable(const Context& context, const RankGroup& pair) override {
-    const auto& first = context.ranks[static_cast<std::size_t>(pair.rank(0))];
-    const auto& second = context.ranks[static_cast<std::size_t>(pair.rank(1))];
-    if (same_device(first, second)) return "both ranks are on one device, and NCCL refuses that";
+    if (same_device(context.facts(pair.rank(0)), context.facts(pair.rank(1)))) {
+      return "both ranks are on one device, and NCCL refuses that";
+    }
     try {
       nccl_.emplace();
     } catch (const std::runtime_error& problem) {
@@ -31,7 +31,7 @@ class NcclTransport final : public Transport {
     return {};
   }
 
-  // The communicator stays from one set of buffers to the next: it knows none of them, and takes long to make.
+  // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
   void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t) override {
     leads_ = pair.leads();
     peer_ = pair.peer();
@@ -53,8 +53,8 @@ class NcclTransport final : public Transport {
     stream_ = {};
   }
 
-  // An answer is enqueued behind the message that it answers: the kernel that sends it starts when the one that
-  // receives has ended, all blocks of it, and the whole message is in its place. The host looks once, at the end.
+  // An answer is enqueued behind the message that it answers: the kernel that sends starts when all blocks of the
+  // kernel that receives have ended, and the whole message is in its place. The host waits once, at the end.
   void round_trips(const View& view, std::uint64_t exchanges) override {
     for (std::uint64_t i = 1; i <= exchanges; ++i) {
       const std::byte* const from = (i < exchanges ? view : view.last()).message(i - 1).send;
@@ -94,9 +94,9 @@ class NcclTransport final : public Transport {
   void open_halo(const View&) override {}
   [[nodiscard]] bool host_driven() const override { return false; }
 
-  // A halo each way is one group, behind the kernel that wrote the one and in front of the one that reads the other.
-  // With several neighbours the pairs' groups follow each other in the order in which the pairs were made, which is the
-  // same round by round on all ranks: no two wait for each other.
+  // Both halos of a pair are one group, behind the kernel that writes and in front of the kernel that reads. With
+  // several neighbours the groups follow each other in the order in which the pairs were made, round by round and the
+  // same on all ranks: no two ranks wait for each other.
   void leave(const View& view, gpu::StreamHandle cuda_stream) override {
     begin_group();
     send(view.send, view.bytes, cuda_stream);
@@ -109,8 +109,8 @@ class NcclTransport final : public Transport {
 
  private:
   static constexpr std::size_t signal_bytes = 8;
-  // Asking NCCL costs more than asking the Stream.
-  static constexpr unsigned looks_between_checks = 1024;
+  // A query of NCCL takes longer than a query of the stream.
+  static constexpr unsigned polls_between_checks = 1024;
 
   [[nodiscard]] nccl::UniqueId unique_id() const {
     nccl::UniqueId id{};
@@ -118,8 +118,8 @@ class NcclTransport final : public Transport {
     return id;
   }
 
-  // A communicator of this rank alone: a driver that is too old for this NCCL, or a machine where it finds no network
-  // interface, is a reason here, while in open() the other rank would wait.
+  // Makes a communicator of this rank alone. It fails if the driver is too old for this NCCL or if NCCL finds no
+  // network interface; in open() the other rank would wait for this one.
   void try_alone() const { const nccl::NcclCommunicator alone(*nccl_, 1, unique_id(), 0); }
 
   void send(const std::byte* from, std::size_t bytes, gpu::StreamHandle cuda_stream) {
@@ -133,15 +133,15 @@ class NcclTransport final : public Transport {
   void begin_group() { nccl_->check(nccl_->group_start(), "ncclGroupStart"); }
   void end_group() { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
 
-  // Until everything enqueued is complete. Polls, since a synchronising call would never return from a kernel whose
-  // other side has failed; a hang without an error is the watchdog's.
+  // Waits until everything enqueued is complete. Polls, because a synchronizing call would never return if the other
+  // side of a kernel has failed. The watchdog ends a hang without an error.
   void wait() {
-    for (unsigned looks = 1; stream_.busy(); ++looks) {
-      if (looks % looks_between_checks == 0) communicator_.check_async();
+    for (unsigned polls = 1; stream_.busy(); ++polls) {
+      if (polls % polls_between_checks == 0) communicator_.check_async();
     }
   }
 
-  // Declared in this order: the communicator is ended before its library's functions go.
+  // In this order, because the communicator must be destroyed before the library's functions.
   std::optional<nccl::Nccl> nccl_;
   nccl::NcclCommunicator communicator_;
   gpu::Stream stream_;

@@ -1,9 +1,9 @@
-// NCCL as far as it is used here, found at run time: the engine neither needs it to be built nor to start.
+// The functions of NCCL that are used here, found at run time: the engine needs NCCL neither to be built nor to start.
 //
 // The declarations repeat those of nccl.h, unchanged from NCCL 2.13 (ncclGetLastError is the youngest) to 2.32:
 // ncclUniqueId is a struct of 128 bytes passed by value, ncclResult_t and ncclDataType_t are enumerations of ints,
-// ncclSuccess and ncclInt8 are 0. CUDA's Stream handle is the driver's own, so that one made here is good there, though
-// NCCL brings another copy of the CUDA runtime.
+// ncclSuccess and ncclInt8 are 0. A stream's handle belongs to the driver, so that NCCL can use one made here, although
+// it has another copy of the CUDA runtime.
 #pragma once
 
 #include <array>
@@ -44,11 +44,11 @@ struct Nccl {
   Result (*send)(const void*, std::size_t, int type, int peer, Comm, gpu::StreamHandle) = library.find("ncclSend");
   Result (*recv)(void*, std::size_t, int type, int peer, Comm, gpu::StreamHandle) = library.find("ncclRecv");
 
-  // Throws std::runtime_error with NCCL's words and the place when `result` is not success.
+  // Throws std::runtime_error with NCCL's message and the place if `result` is not success.
   void check(Result result, const char* call, std::source_location where = std::source_location::current()) const {
     if (result == success) return;
     const std::string path = where.file_name();
-    // What ncclGetLastError says belongs to the process; its argument is not used.
+    // ncclGetLastError returns the last error of the process; its argument is not used.
     throw std::runtime_error(std::string(call) + " failed: " + error_string(result) + " (" + last_error(nullptr) +
                              ", " + path.substr(path.rfind('/') + 1) + ":" + std::to_string(where.line()) + ")");
   }
@@ -61,8 +61,8 @@ struct Nccl {
   }
 };
 
-// A communicator that ends itself. While an exception unwinds this rank the other is elsewhere: it is then aborted,
-// which also ends kernels that wait for the other rank.
+// A communicator that destroys itself. While an exception unwinds this rank, the other rank does not destroy its own:
+// the communicator is then aborted, which also ends kernels that wait for the other rank.
 class NcclCommunicator {
  public:
   NcclCommunicator() = default;
@@ -86,7 +86,7 @@ class NcclCommunicator {
 
   [[nodiscard]] Comm get() const noexcept { return handle_; }
 
-  // Throws when something failed that no call has returned.
+  // Throws if an error has occurred that no call has returned.
   void check_async() const {
     Result pending = success;
     nccl_->check(nccl_->async_error(handle_, &pending), "ncclCommGetAsyncError");

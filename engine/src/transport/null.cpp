@@ -1,4 +1,4 @@
-// `null`: moves nothing. What it takes is what the harness itself adds to every other transport.
+// `null`: moves nothing. Its time is the overhead of the engine, which every other transport has too.
 #include "transport/host_driven.hpp"
 
 namespace volley {
@@ -10,7 +10,7 @@ struct NullChannel {
   void open(const Context&, const RankGroup&, const Buffers&, std::size_t) {}
   void prepare(const View&) {}
   void close() {}
-  // An empty barrier each, so that the optimiser keeps the loop.
+  // The empty asm statements keep the optimiser from removing the loop.
   void send(const View&) { asm volatile("" ::: "memory"); }
   void recv(const View&) { asm volatile("" ::: "memory"); }
   void start_send(const View&) { asm volatile("" ::: "memory"); }

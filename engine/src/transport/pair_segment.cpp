@@ -22,8 +22,8 @@ SharedSegment make_pair_segment(const RankGroup& pair, std::size_t bytes,
 }
 
 std::string on_two_nodes(const Context& context, const RankGroup& pair, const std::string& consequence) {
-  const RankFacts& first = context.ranks[static_cast<std::size_t>(pair.rank(0))];
-  const RankFacts& second = context.ranks[static_cast<std::size_t>(pair.rank(1))];
+  const RankFacts& first = context.facts(pair.rank(0));
+  const RankFacts& second = context.facts(pair.rank(1));
   if (first.node == second.node) return {};
   return "the ranks are on two nodes, " + first.host + " and " + second.host + ", " + consequence;
 }

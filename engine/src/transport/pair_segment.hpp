@@ -1,4 +1,4 @@
-// A segment of host memory that both ranks of a pair have mapped.
+// A segment of host memory that both ranks of a pair map.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,12 @@
 
 namespace volley {
 
-// The first rank creates the segment and calls `initialise` with it, the second maps it; its name is gone before
-// anything else can go wrong. Both throw a std::runtime_error where one cannot. Collective over the pair.
+// The first rank creates the segment and calls `initialise` with it, the second maps it; then the segment's name is
+// removed. Both throw a std::runtime_error if one of them fails. Collective over the pair.
 [[nodiscard]] SharedSegment make_pair_segment(const RankGroup& pair, std::size_t bytes,
                                               const std::function<void(std::byte*)>& initialise);
 
-// Why the two ranks share no memory, where they are on two nodes; empty when they are on one. `consequence` ends the
-// sentence.
+// Why the two ranks share no memory: they are on two nodes. Empty if they are on one. `consequence` ends the sentence.
 [[nodiscard]] std::string on_two_nodes(const Context& context, const RankGroup& pair, const std::string& consequence);
 
 }  // namespace volley

@@ -1,13 +1,12 @@
 // `peer`: the sender's copy engine writes into the other rank's device memory, mapped through CUDA IPC. No MPI and no
 // host memory in the data path; the hosts signal each other through one cache line each.
 //
-// Why a host and a line signal completion, in this order: the copy, cudaStreamSynchronize, a release store, and on the
-// other side an acquire load. The host sees the Stream complete only when the copy's writes are visible to the whole
-// system, the other device included; what the other host does after it has read the new count, it does after that. The
-// receiving host thus sees completion before it enqueues the answer. cudaStreamSynchronize spins
-// (cudaDeviceScheduleAuto with more processors than contexts) on the word that the copy engine writes behind every
-// copy: nothing is added to the Stream for it, and asking through an event or cudaStreamQuery would repeat a call's
-// overhead for each look.
+// How completion is signalled: the copy, cudaStreamSynchronize, a release store by the host, and an acquire load by the
+// other host. The host sees the stream complete only when the copy's writes are visible to the whole system, including
+// the other device. So the receiving host knows that the message is complete before it enqueues the answer.
+// cudaStreamSynchronize spins (cudaDeviceScheduleAuto with more processors than contexts) on the word that the copy
+// engine writes behind every copy: this adds nothing to the stream, while polling an event or cudaStreamQuery would add
+// the overhead of a call to each poll.
 #include <sched.h>
 
 #include <atomic>
@@ -24,47 +23,47 @@ namespace volley {
 
 namespace {
 
-// Each rank counts its signals to the other: "delivered" and "acknowledged" alternate in an order that both know, so
-// one count serves both.
+// Each rank counts its signals to the other rank. "Delivered" and "acknowledged" follow each other in an order that
+// both ranks know, so that one count is enough.
 class Doorbell {
  public:
   Doorbell() = default;
 
   // Collective over the pair.
   explicit Doorbell(const RankGroup& pair)
-      : segment_(make_pair_segment(pair, sizeof(Bells), [](std::byte* at) { new (at) Bells; })) {
-    auto* bells = std::launder(reinterpret_cast<Bells*>(segment_.data()));
-    mine_ = &bells->of[pair.self].rings;
-    theirs_ = &bells->of[pair.peer()].rings;
+      : segment_(make_pair_segment(pair, sizeof(Counts), [](std::byte* at) { new (at) Counts; })) {
+    auto* counts = std::launder(reinterpret_cast<Counts*>(segment_.data()));
+    mine_ = &counts->of_rank[pair.self].signals;
+    theirs_ = &counts->of_rank[pair.peer()].signals;
   }
 
-  void ring() { mine_->store(++rung_, std::memory_order_release); }
+  void ring() { mine_->store(++sent_, std::memory_order_release); }
 
   void await() {
-    ++heard_;
-    for (unsigned looks = 1; theirs_->load(std::memory_order_acquire) < heard_; ++looks) {
-      // Where ranks outnumber cores the other one may be waiting for this core.
-      if (looks % looks_between_yields == 0) sched_yield();
+    ++received_;
+    for (unsigned polls = 1; theirs_->load(std::memory_order_acquire) < received_; ++polls) {
+      // If there are more ranks than cores, the other rank may be waiting for this core.
+      if (polls % polls_between_yields == 0) sched_yield();
     }
   }
 
  private:
-  // About 10 us of looking: longer than a small copy takes, shorter than a scheduler's time slice.
-  static constexpr unsigned looks_between_yields = 10'000;
+  // About 10 us: longer than a small copy takes, shorter than a scheduler's time slice.
+  static constexpr unsigned polls_between_yields = 10'000;
   static constexpr std::size_t line_bytes = 128;  // processors fetch lines of 64 bytes in pairs
 
-  struct Bells {
-    struct Bell {
-      alignas(line_bytes) std::atomic<std::uint64_t> rings{0};
-    } of[2];
+  struct Counts {
+    struct Count {
+      alignas(line_bytes) std::atomic<std::uint64_t> signals{0};
+    } of_rank[2];
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "two processes share the counts");
 
   SharedSegment segment_;
   std::atomic<std::uint64_t>* mine_ = nullptr;
   const std::atomic<std::uint64_t>* theirs_ = nullptr;
-  std::uint64_t rung_ = 0;
-  std::uint64_t heard_ = 0;
+  std::uint64_t sent_ = 0;
+  std::uint64_t received_ = 0;
 };
 
 class PeerChannel {
@@ -99,7 +98,7 @@ class PeerChannel {
   }
   void start_recv(const View&) { receiving_ = true; }
 
-  // Signals that all messages of a window are there, and waits for the same of those that come in.
+  // Signals that all messages of a window are delivered, and waits for the same signal from the other rank.
   void finish() {
     if (sending_) {
       stream_.synchronize();
@@ -132,7 +131,7 @@ class Peer final : public HostDriven<PeerChannel> {
             {"completion", "cudaStreamSynchronize, then a count in shared host memory"}};
   }
 
-  // A halo's copy goes behind the kernel that wrote the halo; the hosts signal each other as for a message.
+  // A halo's copy is enqueued behind the kernel that wrote the halo; the hosts signal each other as for a message.
   void leave(const View& view, gpu::StreamHandle cuda_stream) override { channel_.copy(view, cuda_stream); }
   void start(const View&) override { channel_.acknowledge(); }
   void finish() override { channel_.await_acknowledgement(); }

@@ -9,10 +9,6 @@ namespace volley {
 
 namespace {
 
-const RankFacts& facts_of(const Context& context, const RankGroup& pair, int place) {
-  return context.ranks[static_cast<std::size_t>(pair.rank(place))];
-}
-
 std::string name_of(const gpu::Device& device) { return device.name + " " + device.pci; }
 
 }  // namespace
@@ -20,10 +16,10 @@ std::string name_of(const gpu::Device& device) { return device.name + " " + devi
 std::string without_peer_access(const Context& context, const RankGroup& pair) {
   const std::string apart = on_two_nodes(context, pair, "and CUDA IPC ends at the node");
   if (!apart.empty()) return apart;
-  const RankFacts& here = facts_of(context, pair, pair.self);
-  const RankFacts& there = facts_of(context, pair, pair.peer());
+  const RankFacts& here = context.facts(pair.rank(pair.self));
+  const RankFacts& there = context.facts(pair.rank(pair.peer()));
   if (same_device(here, there)) return {};
-  // The other rank's device may have another number in this process, or none: then open() tries the mapping.
+  // The other rank's device may have another number in this process, or none; then open() tries the mapping.
   for (int index = 0; index < context.gpus.devices; ++index) {
     if (gpu::describe(index).uuid != there.device->uuid || gpu::can_access_peer(here.device->index, index)) continue;
     return "no peer access from " + name_of(*here.device) + " to " + name_of(*there.device) +
@@ -33,7 +29,7 @@ std::string without_peer_access(const Context& context, const RankGroup& pair) {
 }
 
 std::string without_concurrent_kernels(const Context& context, const RankGroup& pair) {
-  if (!same_device(facts_of(context, pair, 0), facts_of(context, pair, 1))) return without_peer_access(context, pair);
+  if (!same_device(context.facts(pair.rank(0)), context.facts(pair.rank(1)))) return without_peer_access(context, pair);
   return "needs two devices: kernels of two processes take turns on one, and cannot answer each other";
 }
 

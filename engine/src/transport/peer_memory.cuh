@@ -1,4 +1,4 @@
-// What transports that write into the other rank's device memory share: whether that can be done, and where to.
+// For transports that write into the other rank's device memory.
 #pragma once
 
 #include <array>
@@ -10,25 +10,24 @@
 
 namespace volley {
 
-// Why this rank's device cannot access the other rank's device memory; empty when it can, or when only trying tells.
+// Why this rank's device cannot access the other rank's device memory; empty if it can, or if only open() can find out.
 [[nodiscard]] std::string without_peer_access(const Context& context, const RankGroup& pair);
 
-// The same where kernels on both sides wait for each other, which takes a device each.
+// The same for kernels on both sides that wait for each other, which need a device each.
 [[nodiscard]] std::string without_concurrent_kernels(const Context& context, const RankGroup& pair);
 
-// The other rank's device memory that `handle` names, mapped here. Throws a std::runtime_error that says what to do.
+// Maps the other rank's device memory that `handle` names. Throws a std::runtime_error that says what to do.
 [[nodiscard]] gpu::IpcMapping mapped_from_peer(const gpu::IpcHandle& handle, const RankGroup& pair);
 
 // The other rank's two message buffers, mapped here.
 class PeerBuffers {
  public:
   PeerBuffers() = default;
-  // Both ranks throw a std::runtime_error where one cannot map the other's. Collective over the pair.
+  // Both ranks throw a std::runtime_error if one of them cannot map the other's buffers. Collective over the pair.
   PeerBuffers(const RankGroup& pair, const Buffers& mine);
 
-  // The place in the other rank's memory that corresponds to `mine` in this rank's: the same offset in the same one of
-  // the two buffers. Both ranks use equal views (one buffer both ways, or two), so a message's place there follows
-  // from its place here.
+  // The place in the other rank's memory that corresponds to `mine`: the same offset in the same one of the two
+  // buffers. Both ranks use equal views (one buffer for both directions, or two).
   [[nodiscard]] std::byte* opposite(const std::byte* mine) const {
     const MappedBuffer& buffer = buffers_[0].block.holds(mine) ? buffers_[0] : buffers_[1];
     return buffer.theirs + (mine - buffer.mine);

@@ -1,16 +1,16 @@
 #include "transport/registry.hpp"
 
-#include <array>
+#include <algorithm>
 
 namespace volley {
 
-// Each transport's own file defines its maker.
+// The file of each transport defines its maker.
 using Maker = std::unique_ptr<Transport>();
 Maker make_host, make_null;
 #if VOLLEY_WITH_CUDA
 Maker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_aware, make_peer,
     make_device, make_nccl, make_corrupt_device;
-#else  // listed with the reason of gpu/without_cuda.cpp, and never opened
+#else  // listed as unavailable, with the reason of gpu/without_cuda.cpp
 constexpr Maker *make_staged_pageable = make_null, *make_staged_pinned = make_null, *make_staged_pipelined = make_null,
                 *make_staged_shared = make_null, *make_aware = make_null, *make_peer = make_null,
                 *make_device = make_null, *make_nccl = make_null, *make_corrupt_device = make_null;
@@ -38,13 +38,13 @@ constexpr TransportEntry entries[] = {
     {"device", "GPU kernels store into peer memory", false, device, false, true, make_device},
     {"nccl", "ncclSend and ncclRecv", false, device, false, true, make_nccl},
     {"corrupt-device", "test: staged/pinned with one bit flipped", true, device, true, true, make_corrupt_device},
-    {"null", "nothing: the harness's own overhead", false, none, false, false, make_null},
+    {"null", "nothing: the engine's own overhead", false, none, false, false, make_null},
     {"corrupt", "test: host with one bit flipped", true, host, true, true, make_corrupt},
     {"early", "test: of each batch only the first exchange", true, host, true, false, make_early},
     {"lose", "test: host, and the third message of each batch or window is lost", true, host, true, false, make_lose},
     {"swap", "test: host, and two messages of each batch or window arrive in each other's place", true, host, true,
      false, make_swap},
-    {"echo", "test: moves nothing, hands back what was sent", false, host, true, true, make_echo},
+    {"echo", "test: moves nothing, a rank receives what it sent", false, host, true, true, make_echo},
     {"nan", "test: host, and a halo of NaNs", true, host, true, true, make_nan},
     {"hang", "test: host, and the second rank stops", true, host, true, false, make_hang},
     {"unopened", "test: host, and the second rank cannot open it", true, host, true, false, make_unopened},
@@ -54,5 +54,10 @@ constexpr TransportEntry entries[] = {
 }  // namespace
 
 std::span<const TransportEntry> registry() { return entries; }
+
+const TransportEntry* find_transport(std::string_view name, std::span<const TransportEntry> among) {
+  const auto found = std::ranges::find(among, name, &TransportEntry::name);
+  return found == among.end() ? nullptr : &*found;
+}
 
 }  // namespace volley

@@ -28,7 +28,7 @@ gpu::DeviceBuffer on_device(const std::vector<double>& numbers) {
 
 const double* numbers_of(const gpu::DeviceBuffer& buffer) { return reinterpret_cast<const double*>(buffer.data()); }
 
-// A word that all threads of a kernel work on together.
+// A word that all threads of a kernel update.
 class DeviceWord {
  public:
   explicit DeviceWord(unsigned long long initial) : buffer_(sizeof initial) {
@@ -46,7 +46,7 @@ class DeviceWord {
   gpu::DeviceBuffer buffer_;
 };
 
-// Calls `visit(number, x, y)` for every point: each thread has its own of them, in their order.
+// Calls `visit(number, x, y)` for every point. Each thread visits its own points, in their order.
 template <class Visit>
 __device__ void for_all(std::int64_t columns, std::int64_t rows, const Visit& visit) {
   const std::int64_t all = gridDim.x * std::int64_t{blockDim.x};
@@ -69,7 +69,7 @@ __global__ void hash_kernel(Plane<Real> plane, std::int64_t columns, std::int64_
   atomicAdd(total, static_cast<unsigned long long>(sum));
 }
 
-// The largest as its bits: it is not negative.
+// The largest deviation as its bits, which have the order of the numbers because it is not negative.
 template <class Real>
 __global__ void deviation_kernel(Plane<Real> plane, std::int64_t columns, std::int64_t rows, const double* profile,
                                  const double* sine, unsigned long long* largest) {

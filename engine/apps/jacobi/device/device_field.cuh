@@ -1,4 +1,4 @@
-// The points of a local domain in device memory, twice; halos lie beside them, in their messages.
+// The points of a local domain in device memory, in two planes. Halos are not in the planes but in their messages.
 #pragma once
 
 #include <array>
@@ -15,15 +15,15 @@ namespace volley::jacobi {
 template <class Real>
 class DeviceField {
  public:
-  // Boundary values, as the host computes them, and zeros.
+  // Writes zeros and the boundary values, which the host computes.
   explicit DeviceField(const Grid& grid);
 
   // The points before iteration `iteration`.
   [[nodiscard]] const Plane<Real>& before(std::uint64_t iteration) const { return planes_[iteration % 2]; }
-  // The whole of the plane before `iteration` becomes the whole of the other.
+  // Copies the plane before `iteration` to the other plane.
   void copy(std::uint64_t iteration, const gpu::Stream& cuda_stream) const;
 
-  // Of the points before `iteration`, as in host_field.hpp. They wait for the device.
+  // The same as in host_field.hpp, of the points before `iteration`. These calls wait for the device.
   [[nodiscard]] std::uint64_t hash(std::uint64_t iteration) const;
   [[nodiscard]] double deviation(std::uint64_t iteration) const;
   [[nodiscard]] std::optional<std::array<std::int64_t, 2>> first_broken(std::uint64_t iteration) const;

@@ -1,16 +1,16 @@
 // A rank's part of the problem on its device.
 //
-// Two streams. On the one, interior follows interior. On the other, whose blocks go first, come the edges, which need
-// the halos and are the next ones, and then the exchange:
+// There are two streams. One has the interiors. The other one, whose blocks have priority, has the edges, which need
+// the halos and become the next halos, and then the exchange:
 //
-//   interior   | interior k      | interior k + 1  | ...          interior k + 1 comes behind interior k and edges k,
-//   edges        edges k, halos k  edges k + 1, halos k + 1        edges k + 1 behind interior k and halos k.
+//   interior   | interior k      | interior k + 1  | ...          interior k + 1 waits for interior k and edges k,
+//   edges        edges k, halos k  edges k + 1, halos k + 1        edges k + 1 waits for interior k and halos k.
 //
-// So the exchange has the time of a whole sweep. Without overlap interior k waits for halos k.
+// So the exchange may take as long as a whole sweep. Without overlap interior k waits for halos k.
 //
-// The first block of the next iteration tells the host the residual of an iteration, while the host waits for nothing;
-// the host reads it before it enqueues the iteration after that. Where the end is found, one iteration too many is
-// under way: it writes the plane of two iterations ago, and what the last one gave is untouched.
+// The first block of the next iteration writes the residual of an iteration to host memory, so that the host need not
+// wait for it; the host reads it before it enqueues the iteration after the next. When the host finds the end, one more
+// iteration is running: it writes the plane of two iterations before, and the last result stays as it is.
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -30,7 +30,7 @@ namespace {
 
 // Iterations from one whose parts are timed to the next.
 constexpr std::uint64_t timed_every = 16;
-// Looking at the device and at libraries costs more than looking at a word.
+// Querying the device and libraries takes longer than reading a word.
 constexpr unsigned polls_between_checks = 4096;
 constexpr unsigned pack_blocks = 64;
 
@@ -59,7 +59,7 @@ class DeviceSolver final : public Solver {
     const std::uint64_t last = std::min(options_.iterations, before + most);
     if (launched_ == 0) first_halos();
     while (launched_ < last) {
-      // At most the one before is still unread when the next is enqueued.
+      // When an iteration is enqueued, only the residual of the one before may be unread.
       if (launched_ >= 2) read_residuals(launched_ - 2);
       if (over()) break;
       launch_iteration();
@@ -78,12 +78,12 @@ class DeviceSolver final : public Solver {
     return reinterpret_cast<ResidualMax*>(residual_memory_.data()) + iteration % 2;
   }
   [[nodiscard]] ResidualReport* report() const { return reinterpret_cast<ResidualReport*>(report_memory_.data()); }
-  // Whether the host has still to read the residual of this iteration.
+  // Whether the host has not yet read the residual of this iteration.
   [[nodiscard]] bool is_unread(std::uint64_t iteration) const {
     return std::find(unread_.begin(), unread_.end(), iteration) != unread_.end();
   }
 
-  // The halos of the initial field: this once, messages are packed.
+  // Exchanges the halos of the initial field. Only these are packed.
   void first_halos() {
     if (halos_.none()) return;
     for (int place = 0; place < 2; ++place) {
@@ -96,7 +96,7 @@ class DeviceSolver final : public Solver {
 
   void launch_iteration() {
     const std::uint64_t k = launched_++;
-    const bool timed = timed_ == 0 || k % timed_every == 0;  // one in each batch at least
+    const bool timed = timed_ == 0 || k % timed_every == 0;  // at least one in each batch
     timed_ += timed ? 1 : 0;
     if (halos_.none()) return launch_interior(k, timed);
     const auto received = halos_.messages();
@@ -172,8 +172,8 @@ class DeviceSolver final : public Solver {
     });
   }
 
-  // Behind the edges. What a transport enqueues counts as packing where it copies to and from messages in host memory,
-  // and as exchange where it is the transfer.
+  // Enqueued behind the edges. If the transport enqueues copies to and from host memory, their time counts as packing;
+  // if it enqueues the transfer, the time counts as exchange.
   void exchange(bool timed) {
     Stopwatch& watch = halos_.staged_through_host() ? pack_watch_ : exchange_watch_;
     if (!halos_.host_driven()) {
@@ -194,7 +194,7 @@ class DeviceSolver final : public Solver {
     enqueue(timed && halos_.staged_through_host(), watch, side_, [&] { halos_.arrive(side_.get()); });
   }
 
-  // A device that failed and a halo that does not come end it by an exception; the watchdog ends a hang elsewhere.
+  // A failed device or a missing halo throws an exception; the watchdog ends any other hang.
   template <class Ready>
   void poll_until(Ready&& ready) {
     for (unsigned polls = 1; !ready(); ++polls) {
@@ -204,7 +204,7 @@ class DeviceSolver final : public Solver {
     }
   }
 
-  // Reads and reduces all residuals up to that of `iteration`, of which the device tells the host.
+  // Reads and reduces all residuals up to that of `iteration`.
   void read_residuals(std::uint64_t iteration) {
     while (!unread_.empty() && unread_.front() <= iteration && !over()) {
       const std::uint64_t next = unread_.front();
@@ -216,7 +216,7 @@ class DeviceSolver final : public Solver {
     }
   }
 
-  // The end of a batch: everything is complete, and all residuals are read.
+  // Ends a batch: everything is complete, and all residuals are read.
   void drain() {
     if (launched_ >= 2) read_residuals(launched_ - 2);
     if (launched_ > 0 && !over() && is_unread(launched_ - 1)) {
@@ -231,7 +231,7 @@ class DeviceSolver final : public Solver {
     if (!over()) done_ = launched_;
   }
 
-  // The iterations whose parts the device timed stand for all of them.
+  // Extrapolates from the iterations whose parts the device timed.
   void add_parts(std::uint64_t iterations) {
     if (timed_ == 0) return;
     const double scale = static_cast<double>(iterations) / static_cast<double>(timed_);
@@ -249,7 +249,7 @@ class DeviceSolver final : public Solver {
   std::array<gpu::Event, 2> edged_{gpu::Event::make(), gpu::Event::make()};
   gpu::Event left_ = gpu::Event::make();
   gpu::Event arrived_ = gpu::Event::make();
-  gpu::DeviceBuffer residual_memory_;  // two, for iterations by turns
+  gpu::DeviceBuffer residual_memory_;  // two, used alternately
   gpu::PinnedBuffer report_memory_;
   std::deque<std::uint64_t> unread_;  // iterations whose residuals the host has not read
   std::uint64_t launched_ = 0;        // iterations

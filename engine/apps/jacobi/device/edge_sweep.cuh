@@ -1,5 +1,5 @@
-// The points whose new values need a halo: one column or row for each neighbour. They go to the field and, as the next
-// halos, into the messages, so that nothing has to be packed; and the halos are read where they arrived.
+// The points whose new values need a halo: one column or row for each neighbour. The new values are stored to the field
+// and, as the next halos, to the messages, so that nothing is packed. The halos are read from the messages.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@ namespace volley::jacobi {
 
 inline constexpr unsigned edge_threads = 256;
 
-// On one of the four sides. Both are null where there is no neighbour.
+// The halo on one side. Both pointers are null where there is no neighbour.
 template <class Real>
 struct EdgeHalo {
-  const Real* received;  // what the neighbour sent: a point for each of this domain's along the side
-  Real* to_send;         // what it will get
+  const Real* received;  // from the neighbour: a point for each point of this domain along the side
+  Real* to_send;         // to the neighbour
 };
 
 template <class Real>
@@ -26,9 +26,9 @@ struct EdgeSweep {
   std::int64_t columns;
   std::int64_t rows;
   Region regions[4];        // Grid::edges()
-  std::int64_t first[5];    // number of each region's first point, and how many there are in all
+  std::int64_t first[5];    // the number of each region's first point, and the number of all points
   EdgeHalo<Real> halos[4];  // in the order of Side
-  ResidualMax* residual;    // of this iteration; null: it has none
+  ResidualMax* residual;    // of this iteration; null if it has none
 };
 
 inline constexpr int left_side = static_cast<int>(Side::left);
@@ -46,7 +46,7 @@ __device__ Real point_of(const EdgeSweep<Real>& job, std::int64_t x, std::int64_
   return job.from.row(y)[x];
 }
 
-// Puts a point on the outermost lines into the messages that it belongs to.
+// Stores a point on the outermost lines to the messages that it belongs to.
 template <class Real>
 __device__ void send_point(const EdgeSweep<Real>& job, std::int64_t x, std::int64_t y, Real value) {
   const auto put = [&](int side, bool there, std::int64_t place) {
@@ -79,8 +79,8 @@ __global__ void __launch_bounds__(edge_threads) sweep_edges(const EdgeSweep<Real
   if (job.residual != nullptr) raise_residual<Real>(job.residual, largest);
 }
 
-// Fills the messages with the outermost points as they are: before the first iteration, and the fixed points among them
-// for all later ones.
+// Fills the messages with the outermost points before the first iteration. The fixed points among them stay for all
+// later iterations.
 template <class Real>
 __global__ void pack_messages(const EdgeSweep<Real> job) {
   const std::int64_t threads = gridDim.x * std::int64_t{blockDim.x};
@@ -95,7 +95,7 @@ __global__ void pack_messages(const EdgeSweep<Real> job) {
   }
 }
 
-// After the last iteration of a batch, where no interior follows that would tell the host.
+// After the last iteration of a batch, because no interior follows that would do this.
 static __global__ void publish_last_residual(ResidualMax* residual, ResidualReport* report, std::uint64_t number) {
   publish_residual(residual, report, number);
 }

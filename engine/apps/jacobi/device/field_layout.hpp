@@ -1,4 +1,4 @@
-// How the points of a domain lie in device memory.
+// The layout of a domain in device memory.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace volley::jacobi {
 
-// A warp sweeps this much of a row, 16 bytes a thread. Rows begin at multiples of it, so that every load is aligned and
-// none needs to be asked whether it is still inside.
+// A warp sweeps so many bytes of a row, 16 for each thread. Rows begin at multiples of it, so that every load is
+// aligned and no thread must check whether its load is inside.
 inline constexpr std::int64_t pitch_bytes = 512;
 
 // Points from row to row.

@@ -2,13 +2,13 @@
 // results are the same bit for bit. Compiled with -fmad=false: nothing is fused.
 //
 // The interior. A warp has a tile of 512 bytes of columns and some rows. Each thread loads 16 bytes of each of its rows
-// and of the rows above and below, all at once, so that many loads are under way; what is above and below a point is
-// then in its registers, and what is left and right in those of its neighbours in the warp. A row that two tiles need
-// is read by both, the second time from a cache, since tiles that lie above each other in a block run together.
+// and of the rows above and below, all at once, so that many loads are in flight. The points above and below a point
+// are then in the thread's registers, and the points left and right in those of its neighbours in the warp. A row that
+// two tiles need is read by both, the second time from a cache, because tiles above each other are in one block.
 //
-// Its shape, measured on an H200 with the residual of every iteration at 4096² and 20480² points: 8 rows a thread and
-// 4 warps a block were the fastest of 1 to 16 rows and 2 to 16 warps in double precision, and in single precision of
-// 4 × 4, 8 × 4 and 8 × 8.
+// The shape was measured on an H200 with the residual of every iteration at 4096² and 20480² points: 8 rows a thread
+// and 4 warps a block were the fastest of 1 to 16 rows and 2 to 16 warps in double precision, and of 4 × 4, 8 × 4,
+// and 8 × 8 in single precision.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,13 @@ struct alignas(16) PointVector {
   Real at[points];
 };
 
-// The largest change of an iteration on this device, as the bits of a number that is not negative or a NaN: their order
-// is that of the numbers, with every NaN behind.
+// The largest change of an iteration on this device, as the bits of a number that is not negative or of a NaN. The bits
+// have the order of the numbers, with every NaN behind.
 struct ResidualMax {
   unsigned long long bits;
 };
 
-// Where the host reads it, in host memory. `number` says of which iteration: counted from 1.
+// In host memory: the residual of an iteration. `number` is the iteration, counted from 1.
 struct ResidualReport {
   std::uint64_t bits;
   std::uint64_t number;
@@ -76,11 +76,11 @@ __device__ Real new_value(Real left, Real right, Real above, Real below) {
 
 // Stores what a thread has of a row.
 //
-// Single precision: 16 bytes at once, streaming, that is first to leave the caches. As an assignment the compiler would
-// make four stores of it, because threads at the rim of the region store single points there, and each of the four
-// would go to every fourth point. On an H200 the whole streaming store gave a quarter more updates a second.
-// Double precision: two ordinary stores took no longer there, and less long where the second-level cache keeps a part
-// of the field until the next iteration.
+// Single precision: one streaming store of 16 bytes, which leaves the caches first. From an assignment the compiler
+// would make four stores, because threads at the border of the region store single points, and each of the four would
+// write every fourth point. On an H200 the streaming store gave 25 % more updates a second. Double precision: two
+// ordinary stores took no longer there, and less time where the second-level cache keeps a part of the field until the
+// next iteration.
 template <class Real>
 __device__ void store(Real* to, const PointVector<Real>& points) {
   if constexpr (std::is_same_v<Real, float>) {
@@ -90,7 +90,7 @@ __device__ void store(Real* to, const PointVector<Real>& points) {
   }
 }
 
-// Takes the largest change that the threads of a block found. Every thread of the block calls it.
+// Raises the residual to the largest change of a block's threads. Every thread of the block calls it.
 template <class Real>
 __device__ void raise_residual(ResidualMax* residual, typename ChangeBits<Real>::Type largest) {
   __shared__ typename ChangeBits<Real>::Type of_warp[warp_threads];
@@ -105,7 +105,7 @@ __device__ void raise_residual(ResidualMax* residual, typename ChangeBits<Real>:
   atomicMax(&residual->bits, ChangeBits<Real>::widened(largest));
 }
 
-// Tells the host the residual of an iteration, and empties it for the iteration after the next.
+// Writes the residual of an iteration to host memory, and resets it for the iteration after the next.
 __device__ inline void publish_residual(ResidualMax* residual, ResidualReport* report, std::uint64_t number) {
   report->bits = residual->bits;
   gpu::kernels::raise(report->number, number);
@@ -120,13 +120,13 @@ struct InteriorSweep {
   std::int64_t tiles_across;
   std::int64_t tiles;
   bool upwards;            // the last tiles first
-  ResidualMax* residual;   // of this iteration; null: it has none
-  ResidualMax* previous;   // of the iteration before; null: it had none
-  ResidualReport* report;  // where the host is told that one
+  ResidualMax* residual;   // of this iteration; null if it has none
+  ResidualMax* previous;   // of the iteration before; null if it has none
+  ResidualReport* report;  // where `previous` is written for the host
   std::uint64_t number;    // of the iteration before, counted from 1
 };
 
-// `reduces` the changes to the residual.
+// `reduces`: the iteration has a residual.
 template <class Real, bool reduces>
 __global__ void __launch_bounds__(sweep_warps* warp_threads) sweep_interior(const InteriorSweep<Real> job) {
   using V = PointVector<Real>;

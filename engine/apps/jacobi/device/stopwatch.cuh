@@ -1,5 +1,5 @@
-// How long the device takes for parts of an iteration: a pair of events around each, in some of the iterations only,
-// because the time stamps cost the device a few microseconds (on an H200 an interior of 68 µs reads 71).
+// Times parts of an iteration on the device with a pair of events around each. Only some of the iterations are timed,
+// because the time stamps take the device a few microseconds (on an H200 an interior of 68 µs was measured as 71).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Stopwatch {
   }
   void end(const gpu::Stream& cuda_stream) { laps_[used_++].ended.record(cuda_stream); }
 
-  // Seconds of all laps since the last reading. The device must have come to their end.
+  // Seconds of all laps since the last call. The device must have finished them.
   [[nodiscard]] double read_s() {
     double sum_s = 0;
     for (std::size_t i = 0; i < used_; ++i) sum_s += laps_[i].ended.seconds_since(laps_[i].begun);

@@ -1,4 +1,4 @@
-// A build without CUDA has no transport in device memory, so that nothing calls this.
+// A build without CUDA has no transport in device memory, so that this is never called.
 #include "base/errors.hpp"
 #include "jacobi/solver.hpp"
 

@@ -193,7 +193,7 @@ class CollectiveBenchmark final : public Benchmark {
                 {"data_bytes", point.collective.whole(point.size_bytes)},
                 {"operation_s", series.rank0_samples},
                 {"operations_per_sample", series.count},
-                {"cold_operation_s", optional_json(series.cold_s)},
+                {"cold_operation_s", or_null(series.cold_s)},
                 {"entry_skew_s", series.entry_skew_s},
                 {"clock_error_s", clock_error_s}};
     if (const std::string failure = failure_of(point, series, group); !failure.empty()) {

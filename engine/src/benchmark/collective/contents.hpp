@@ -2,6 +2,7 @@
 // must have of it. The same formulas run on the GPU.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -33,27 +34,24 @@ struct Contributions {
   static constexpr std::uint64_t rank_step = 0xD1B54A32D192ED03ULL;
   static constexpr int sum = -1;  // in place of a rank: of all ranks
 
-  VOLLEY_ON_BOTH std::uint32_t varying(std::uint64_t position) const {
+  [[nodiscard]] constexpr std::uint32_t varying(std::uint64_t position) const {
     const std::uint64_t all = start + position * pattern_step + (position >> bits);
     return static_cast<std::uint32_t>(all & ((std::uint64_t{1} << bits) - 1));
   }
   // The whole number that is contributed; that of `sum` is what all contribute.
-  VOLLEY_ON_BOTH std::uint32_t number(int rank, std::uint64_t position) const {
+  [[nodiscard]] constexpr std::uint32_t number(int rank, std::uint64_t position) const {
     if (rank != sum) return ranks + 1 + static_cast<std::uint32_t>(rank) + varying(position);
     return ranks * (ranks + 1) + ranks * (ranks - 1) / 2 + ranks * varying(position);
   }
   // The element as it lies in memory.
-  VOLLEY_ON_BOTH std::uint32_t element(int rank, std::uint64_t position) const {
+  [[nodiscard]] constexpr std::uint32_t element(int rank, std::uint64_t position) const {
     if (!reduces) {
       const std::uint64_t all = start + position * pattern_step + static_cast<std::uint64_t>(rank + 1) * rank_step;
       return static_cast<std::uint32_t>(all >> 32);
     }
     const std::uint32_t whole = number(rank, position);
     if (!floats) return whole;
-    const auto exact = static_cast<float>(whole);
-    std::uint32_t word = 0;
-    memcpy(&word, &exact, sizeof word);
-    return word;
+    return std::bit_cast<std::uint32_t>(static_cast<float>(whole));  // exact
   }
 };
 
@@ -68,7 +66,7 @@ struct Elements {
   int rank = 0;                // of the first piece; Contributions::sum: what all contribute
   std::uint64_t count = 0;
 
-  VOLLEY_ON_BOTH std::uint32_t at(std::uint64_t i) const {
+  [[nodiscard]] constexpr std::uint32_t at(std::uint64_t i) const {
     const std::uint64_t number = count == piece ? 0 : i / piece;
     return of.element(rank + static_cast<int>(number), position + i - number * piece);
   }

@@ -34,7 +34,7 @@ class ElementMemory {
 [[nodiscard]] std::unique_ptr<ElementMemory> make_device_elements();
 
 // Bytes of two words that differ.
-[[nodiscard]] VOLLEY_ON_BOTH constexpr unsigned bytes_apart(std::uint32_t one, std::uint32_t other) {
+[[nodiscard]] constexpr unsigned bytes_apart(std::uint32_t one, std::uint32_t other) {
   unsigned apart = 0;
   for (std::uint32_t rest = one ^ other; rest != 0; rest >>= 8) apart += (rest & 0xFF) != 0 ? 1 : 0;
   return apart;

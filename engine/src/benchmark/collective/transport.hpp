@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "benchmark/collective/operation.hpp"
-#include "transport/transport.hpp"
-#include "transport/transport_entry.hpp"
+#include "transport/registry.hpp"
 
 namespace volley {
 

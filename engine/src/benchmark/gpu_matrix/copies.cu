@@ -1,5 +1,5 @@
-// Links whose data is moved by copy engines or by a kernel that copies: bandwidth, and the completion of one small
-// copy. Between two GPUs, or between a GPU and pinned memory of the host.
+// Links whose data is moved by copy engines or by a copy kernel, between two GPUs or between a GPU and pinned memory of
+// the host: bandwidth, and the completion of one small copy.
 #include <sched.h>
 
 #include <algorithm>
@@ -21,10 +21,10 @@ namespace {
 constexpr std::uint64_t first_copy_bytes = 64 << 10;
 constexpr std::size_t host_page_bytes = 4096;
 constexpr unsigned copy_threads = 512;
-// Loads of a thread that are under way before its first store: a round trip over the link is paid once for 192 bytes.
+// Loads of a thread in flight before its first store: a thread waits for the link once for 192 bytes.
 constexpr int copy_in_flight = 12;
 
-// One block a multiprocessor; `units` of 16 bytes.
+// One block for each multiprocessor; `units` of 16 bytes.
 __global__ void __launch_bounds__(copy_threads, 1) copy_kernel(const uint4* from, uint4* to, std::uint64_t units) {
   const std::uint64_t threads = std::uint64_t{gridDim.x} * blockDim.x;
   std::uint64_t first = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -39,7 +39,8 @@ class Copies : public RoutedLink {
   Copies(const Section& section, std::vector<Route> routes, bool peers, Seconds timeout)
       : RoutedLink(std::move(routes), peers), section_(section), timeout_(timeout) {}
 
-  // The first copy of a link may hang; a small one is awaited without a deadline later, because that is faster.
+  // The first copy of a link may hang, so it has a deadline. Later small copies are awaited without one, which is
+  // faster.
   void prepare(const View& view) override {
     const std::uint64_t bytes = std::min(view.bytes, first_copy_bytes);
     for (const auto& route : this->routes()) copy(route, route.from.at, bytes);
@@ -93,7 +94,7 @@ class KernelCopies final : public Copies {
   }
 };
 
-// As long as this lives the calling thread stays on the cores near a device, where there are some that it may use.
+// Binds the calling thread to the cores near a device, if it may use some of them, until this object is destroyed.
 class NearGpu {
  public:
   explicit NearGpu(int device) {
@@ -116,7 +117,7 @@ class NearGpu {
   cpu_set_t before_{};
 };
 
-// Pinned memory that is near a GPU, on whose cores this thread stays.
+// Pinned memory near a GPU. The calling thread is bound to cores near it.
 struct HostEnd {
   HostEnd(int device, std::uint64_t bytes)
       : near(device), memory((gpu::select(device), bytes + 2 * host_page_bytes)), verifier(make_host_memory()) {}
@@ -124,7 +125,7 @@ struct HostEnd {
 
   NearGpu near;
   gpu::PinnedBuffer memory;
-  std::unique_ptr<Memory> verifier;  // of any host memory: it holds none itself
+  std::unique_ptr<Memory> verifier;  // works on any host memory; its own buffers are not used
 };
 
 class HostCopies final : private HostEnd, public Copies {
@@ -144,7 +145,7 @@ class HostCopies final : private HostEnd, public Copies {
   }
 };
 
-// A test: one bit of what arrived is flipped.
+// A test: flips one bit of the data that arrived.
 class CorruptCopies final : public Copies {
  public:
   using Copies::Copies;
@@ -160,7 +161,7 @@ class CorruptCopies final : public Copies {
   }
 };
 
-// A test: nobody opens the blocker in time.
+// A test: the blocker is not opened in time.
 class HangingCopies final : public Copies {
  public:
   using Copies::Copies;

@@ -1,5 +1,5 @@
-// Links whose small copies are enqueued behind a kernel that holds the Stream, as the CUDA sample
-// p2pBandwidthLatencyTest does it: then enqueueing and performing them can be timed apart.
+// Links whose small copies are enqueued behind a kernel that blocks the stream, as in the CUDA sample
+// p2pBandwidthLatencyTest: so the time to enqueue copies and the time to perform them are measured separately.
 #include "benchmark/gpu_matrix/routes.cuh"
 #include "gpu/copy.cuh"
 
@@ -20,11 +20,11 @@ class GatedCopies final : public RoutedLink {
 
   void windows(const View& view, std::uint64_t count, const Window&) override {
     if (enqueues_) enqueue(view, count);
-    else let_go();
+    else open_and_wait();
   }
 
   void disarm() override {
-    if (enqueues_) let_go();
+    if (enqueues_) open_and_wait();
     if (!blocker().expired()) return;
     throw HungError("enqueueing small copies did not end within " + std::to_string(static_cast<int>(timeout_.count())) +
                     " s");
@@ -41,7 +41,7 @@ class GatedCopies final : public RoutedLink {
     }
   }
 
-  void let_go() {
+  void open_and_wait() {
     blocker().open();
     await(route().cuda_stream(), timeout_);
   }

@@ -1,5 +1,5 @@
-// The benchmark `gpu_matrix`: every ordered pair of this machine's GPUs, owned by this one process. A record for the
-// GPUs, then one for each row of each section.
+// The benchmark `gpu_matrix`: every ordered pair of this machine's GPUs, all owned by this process. Writes a record for
+// the GPUs, then one for each row of each section.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -20,21 +20,21 @@ namespace {
 // which takes about a thousand; where the host stages them, each copy is several.
 constexpr std::uint64_t most_enqueued = 256;
 constexpr std::uint64_t most_enqueued_staged = 100;
-// In a hurry: of the calls that enqueue, and of copies that the host stages.
+// In quick mode: of the calls that enqueue, and of copies that the host stages.
 constexpr std::uint64_t most_enqueued_quick = 40;
-// Messages are many times as large as a cache of a GPU: where a window takes longer than this, one stands for the one
-// that would warm the next.
+// Messages are many times as large as a GPU's caches: if a window takes longer than this, no untimed exchange has to
+// warm them.
 constexpr SamplingLimits usual_limits{.lasting_exchange_s = 8e-3};
-// For an answer as soon as the CUDA sample has one.
+// Quick mode takes about as long as the CUDA sample.
 constexpr SamplingLimits quick_limits{.sample_s = 0.2e-3,
                                       .empty_samples = 9,
                                       .visit_s = 0,
                                       .calibration_s = 0,
                                       .calibration_batches = 2,
                                       .lasting_exchange_s = 0.2e-3};
-// A GPU that hung with this many others is not measured any more.
+// A GPU that hung with so many others is not measured any more.
 constexpr std::size_t most_stuck = 2;
-// Links are given up before the watchdog ends the process.
+// A link times out before the watchdog ends the process.
 constexpr double most_timeout_s = 10;
 
 // The part of the plan.
@@ -53,7 +53,7 @@ std::vector<int> devices_of(const Job& job, const GpuMatrixOptions& options) {
   return all;
 }
 
-// In the order of the table.
+// The sections of the plan, in the order of the table in section.cpp.
 std::vector<Section> sections_of(const GpuMatrixOptions& options) {
   std::vector<Section> chosen;
   for (const auto& section : sections()) {
@@ -94,7 +94,7 @@ Workload workload_of(const Section& section, bool quick) {
   return workload;
 }
 
-// Why a cell is not tried, or what became of it.
+// Why a cell has no result.
 struct CellOutcome {
   const char* status;
   std::string reason;
@@ -112,7 +112,7 @@ class Measurement {
       access_given_ = true;
     }
     const Workload workload = workload_of(section, options_.quick);
-    // What one cell has shown about how long its messages take holds for the next, within a GPU and between two apart.
+    // Cells within a GPU share their calibration, and so do cells between two GPUs.
     const std::string name = section.name;
     const std::array names{name + " within a GPU", name};
     Sampler sampler(control_, run_.plan.sampling, workload, run_.watchdog);
@@ -145,28 +145,29 @@ class Measurement {
     series.memory = MemoryKind::device;
     series.view.bytes = bytes_of(section);
     Json peers = nullptr;
-    std::optional<CellOutcome> trouble = beforehand(first, second);
-    if (!trouble) trouble = attempt(section, sampler, series, first, second, peers);
-    if (trouble) series.skipped = trouble->reason;
+    std::optional<CellOutcome> problem = known_problem(first, second);
+    if (!problem) problem = attempt(section, sampler, series, first, second, peers);
+    if (problem) series.skipped = problem->reason;
     Json record = {{"gpu", uuid(second)}, {"peer_access", peers}};
     record.update(matrix_cell(series, options_.samples));
-    if (trouble) record["status"] = trouble->status;
+    if (problem) record["status"] = problem->status;
     return record;
   }
 
-  std::optional<CellOutcome> beforehand(int first, int second) {
+  // Why the cell is not tried.
+  std::optional<CellOutcome> known_problem(int first, int second) {
     if (budget_used(run_.plan, run_.records)) return CellOutcome{"skipped", budget_reason(run_.plan)};
     if (!lost_.empty()) return CellOutcome{"skipped", lost_};
     for (const int end : {first, second}) {
       if (stuck_[end].size() < most_stuck) continue;
-      return CellOutcome{"skipped", "one of these two hung with several others in earlier cells"};
+      return CellOutcome{"skipped", "one of these two GPUs hung with several others in earlier cells"};
     }
     if (stuck_[first].contains(second))
-      return CellOutcome{"skipped", "a copy or kernel between these two hung in an earlier cell"};
+      return CellOutcome{"skipped", "a copy or kernel between these two GPUs hung in an earlier cell"};
     return std::nullopt;
   }
 
-  // Measures the cell. What goes wrong between two ends is the matter of this cell: the others go on.
+  // Measures the cell. An error between two GPUs ends only this cell.
   std::optional<CellOutcome> attempt(const Section& section, Sampler& sampler, Series& series, int first, int second,
                                      Json& peers) {
     const bool broken = section.fault != nullptr && first == 0 && second == count() - 1;
@@ -176,7 +177,7 @@ class Measurement {
       if (section.ends == Ends::gpus) peers = link->peers();
       if (section.engine == Engine::sm && !link->peers()) {
         return CellOutcome{"skipped",
-                           "there is no peer access between the two: no kernel of one reaches the other's memory"};
+                           "there is no peer access between the two: no kernel of one can access the other's memory"};
       }
       control_.between(first, second);
       series.driver = link.get();
@@ -189,7 +190,7 @@ class Measurement {
       if (!series.mismatch) return std::nullopt;
       return CellOutcome{"failed", link->complaint()};
     } catch (const HungError& stuck) {
-      static_cast<void>(link.release());  // what it holds is in use: giving it back would wait for ever
+      static_cast<void>(link.release());  // its memory is still in use: freeing it would never return
       stuck_[first].insert(second);
       stuck_[second].insert(first);
       gpus_->renew(first, second);
@@ -228,7 +229,7 @@ class Measurement {
   LocalControl control_{0, 0};
   bool access_given_ = false;
   std::string lost_;
-  std::map<int, std::set<int>> stuck_;  // of each end, with whom
+  std::map<int, std::set<int>> stuck_;  // for each GPU: those that it hung with
 };
 
 Json gpus_record(const std::vector<gpu::Device>& devices, const GpuSet* gpus, const std::string& reason) {
@@ -247,7 +248,7 @@ Json gpus_record(const std::vector<gpu::Device>& devices, const GpuSet* gpus, co
           {"version", record_version},
           {"devices", found},
           {"can_access", access},
-          {"reason", reason.empty() ? Json(nullptr) : Json(reason)}};
+          {"reason", or_null(reason)}};
 }
 
 class GpuMatrix final : public Benchmark {
@@ -302,12 +303,12 @@ class GpuMatrix final : public Benchmark {
  private:
   void check_sections(PlanPart& options) const {
     if (options_.sections.empty()) options.complain("sections", "expected at least one section");
+    std::vector<std::string> names;
+    for (const auto& section : sections()) names.emplace_back(section.name);
     for (std::size_t i = 0; i < options_.sections.size(); ++i) {
       if (find_section(options_.sections[i]) != nullptr) continue;
-      std::string names;
-      for (const auto& section : sections()) names += (names.empty() ? "" : ", ") + std::string(section.name);
       options.complain(PlanPart::place("sections", i),
-                       "there is no section `" + options_.sections[i] + "`; there are " + names);
+                       "there is no section `" + options_.sections[i] + "`; there are " + joined(names));
     }
   }
 

@@ -11,7 +11,7 @@ namespace volley::gpu_matrix {
 namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
-// What the small sections take at most, and a plan asks for at least.
+// The small sections need at most so many bytes, and a plan asks for at least so many.
 constexpr std::uint64_t least_bytes = std::uint64_t{64} << 10;
 // Around a message of device memory (gpu/device_memory.cu).
 constexpr std::uint64_t around_bytes = gpu::overhead_bytes_per_buffer;
@@ -35,7 +35,7 @@ std::uint64_t free_bytes(int device) {
   return gpu::free_memory_bytes();
 }
 
-// All at once: a context takes a tenth of a second.
+// In parallel: a context takes a tenth of a second.
 void make_contexts(const std::vector<int>& devices) {
   std::vector<std::future<std::uint64_t>> being_made;
   for (const int device : devices)
@@ -61,7 +61,7 @@ class CudaGpuSet final : public GpuSet {
     access_.assign(gpus_.size(), std::vector<bool>(gpus_.size(), false));
   }
 
-  // What a hung link may still use is not freed: freeing would wait for the link.
+  // Memory that a hung link may still use is not freed, because freeing would wait for the link.
   ~CudaGpuSet() override {
     if (!stuck_) return;
     for (auto& each : gpus_) static_cast<void>(each.release());
@@ -125,7 +125,7 @@ class CudaGpuSet final : public GpuSet {
   static std::size_t index(int end) { return static_cast<std::size_t>(end); }
   [[nodiscard]] const GpuEndpoint& at(int end) const { return *gpus_[index(end)]; }
 
-  // The first drives: it writes to the second, or reads from it.
+  // The first GPU moves the data: it writes to the second one, or reads from it.
   [[nodiscard]] Route route(const Section& section, int first, int second, std::size_t number, bool peers) const {
     const GpuEndpoint& driver = at(first);
     const GpuEndpoint& from = section.operation == Operation::write ? driver : at(second);

@@ -1,5 +1,5 @@
-// The GPUs of this machine as one process has them, and the links between them: endpoints of one process, with no MPI
-// between. The .cu files beside this one answer where the build has CUDA, without_cuda.cpp where it has not.
+// The GPUs of this machine and the links between them, all in one process, without MPI. Defined in .cu files of this
+// folder in a build with CUDA, else in without_cuda.cpp.
 #pragma once
 
 #include <chrono>
@@ -14,19 +14,19 @@
 
 namespace volley::gpu_matrix {
 
-// A link that made no progress: what was asked of it is still under way, and what it uses must be left alone.
+// A link made no progress. Its operations are still running, and its memory must not be freed.
 class HungError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// One cell of a section: moves its messages when the timing loop says so, and verifies them. The view's places are
-// the link's own affair, since they are in the memory of two devices.
+// One cell of a section: moves its messages when the timing loop calls it, and verifies them. The link chooses the
+// places of the messages, because they are in the memory of two devices; it ignores those of the view.
 class GpuLink : public Driver, public Verifier {
  public:
-  // What the verification found, for people; empty while everything was right.
+  // What the verification found, as a sentence; empty if everything is correct.
   [[nodiscard]] virtual std::string complaint() const = 0;
-  // Whether peer access is on between the two, both ways; within one GPU always.
+  // Whether peer access is enabled between the two GPUs in both directions; always true within one GPU.
   [[nodiscard]] virtual bool peers() const = 0;
 };
 
@@ -34,28 +34,28 @@ class GpuSet {
  public:
   virtual ~GpuSet() = default;
 
-  // Whether the first's kernels can access the second's memory, as cudaDeviceCanAccessPeer says. Ends are numbered
-  // in the order of `make_gpu_set`.
+  // Whether kernels of the first GPU can access the second one's memory (cudaDeviceCanAccessPeer). GPUs are numbered in
+  // the order of `make_gpu_set`.
   [[nodiscard]] virtual bool can_access(int first, int second) const = 0;
 
-  // Switches peer access on between all pairs that can; one that refuses stays as it is, and links say so.
+  // Enables peer access between all pairs that support it. GpuLink::peers() tells whether CUDA refused.
   virtual void give_access() = 0;
 
-  // Bytes of a message that the buffers hold.
+  // The longest message that the buffers have room for, in bytes.
   [[nodiscard]] virtual std::uint64_t capacity() const = 0;
 
-  // The link of a cell. `second` is not looked at where one end is the host.
+  // The link of a cell. If one end is the host, `second` is ignored.
   [[nodiscard]] virtual std::unique_ptr<GpuLink> link(const Section& section, int first, int second, bool broken) = 0;
 
-  // What makes CUDA useless for the rest of this process; empty while it works.
+  // The error that makes CUDA unusable for the rest of this process; empty if there is none.
   [[nodiscard]] virtual std::string lost() = 0;
 
-  // After a link hung: its streams are abandoned, and both ends get new ones.
+  // After a link hung: abandons its streams and buffers, and gives new ones to both GPUs.
   virtual void renew(int first, int second) = 0;
 };
 
-// The devices of CUDA's numbers, with buffers for messages of up to `bytes` bytes, or less where there is no room. A
-// link that makes no progress for `timeout` is given up.
+// The devices with these CUDA numbers, with buffers for messages of up to `bytes` bytes, or fewer if there is no room.
+// A link that makes no progress for `timeout` fails.
 [[nodiscard]] std::unique_ptr<GpuSet> make_gpu_set(const std::vector<int>& devices, std::uint64_t bytes,
                                                    std::chrono::duration<double> timeout);
 

@@ -1,5 +1,4 @@
-// Links whose data is moved by a single thread of a kernel: loads that wait for each other, and stores that are
-// answered.
+// Links whose data is moved by a single thread of a kernel: loads that wait for each other, and a ping-pong of stores.
 #include <atomic>
 
 #include "benchmark/gpu_matrix/routes.cuh"
@@ -15,8 +14,7 @@ namespace {
 
 namespace kernels = gpu::kernels;
 
-// An odd number of words that leads out of a line of 128 bytes: all words are visited if their number is a power of
-// two.
+// An odd number of words, longer than a line of 128 bytes: all words are visited if their number is a power of two.
 constexpr std::uint64_t chase_stride = 17;
 
 __device__ inline std::uint64_t load_past_caches(const std::uint64_t* from) {
@@ -25,9 +23,9 @@ __device__ inline std::uint64_t load_past_caches(const std::uint64_t* from) {
   return value;
 }
 
-// `passes` times over all words (a power of two), the last time over those that begin at `last`, one load after the
-// other: the address of each is a sum with bits of the value before, which are masked by `none`, a zero that the
-// compiler does not know. What was loaded is stored here at once; nobody waits for that.
+// Loads all words (a power of two) `passes` times, the last time those that begin at `last`. Each load waits for the
+// one before: its address contains bits of the value before, masked by `none`, a zero that the compiler does not know.
+// The values are stored here; no load waits for these stores.
 __global__ void chase(const std::uint64_t* from, const std::uint64_t* last, std::uint64_t* to, std::uint64_t words,
                       std::uint64_t passes, std::uint64_t none) {
   std::uint64_t at = 0;
@@ -39,13 +37,13 @@ __global__ void chase(const std::uint64_t* from, const std::uint64_t* last, std:
   }
 }
 
-// What one side of a ping-pong by stores does. Both sides' kernels run at once.
+// One side of a ping-pong of stores. The kernels of both sides run at the same time.
 struct StorePingPong {
   const std::uint64_t* send;       // 8 bytes
   const std::uint64_t* last_send;  // of the last message
   std::uint64_t* recv;
   kernels::FlaggedLine* inbox;        // in this side's memory
-  kernels::FlaggedLine* inbox_there;  // in the other's
+  kernels::FlaggedLine* inbox_there;  // in the other side's memory
   std::uint64_t last;                 // number of the last message of earlier launches
   std::uint64_t count;                // exchanges to make
   bool leads;
@@ -53,7 +51,7 @@ struct StorePingPong {
   std::uint64_t timeout_ns;
 };
 
-// One look at the clock costs about as much as one at the inbox.
+// Reading the clock takes about as long as a poll of the inbox.
 constexpr unsigned polls_per_check = 1024;
 
 __device__ inline void send(const StorePingPong& job, std::uint64_t number) {
@@ -76,7 +74,7 @@ __device__ inline bool receive(const StorePingPong& job, std::uint64_t number) {
   return good;
 }
 
-// One thread. The answer starts when the whole message has been put in its place.
+// One thread. The answer starts when the whole message is in its place.
 __global__ void store_ping_pong(const StorePingPong job) {
   for (std::uint64_t number = job.last + 1; number <= job.last + job.count; ++number) {
     if (job.leads) send(job, number);
@@ -116,7 +114,7 @@ class RemoteStores final : public RoutedLink {
     }
   }
 
-  // Numbers begin anew with empty inboxes.
+  // Numbers start again with empty inboxes.
   void prepare(const View&) override {
     last_ = 0;
     for (std::size_t side = 0; side < inboxes_.size(); ++side) {
@@ -140,7 +138,7 @@ class RemoteStores final : public RoutedLink {
  private:
   [[nodiscard]] std::uint64_t* expired() const { return reinterpret_cast<std::uint64_t*>(expired_.data()); }
 
-  // A route begins at the side of its number; what comes in there is the other route's.
+  // Route `side` leaves this side; the other route arrives here.
   void start(std::size_t side, const View& view, std::uint64_t exchanges) {
     const Route& out = routes()[side];
     const Route& in = routes()[1 - side];

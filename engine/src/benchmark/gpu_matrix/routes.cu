@@ -24,10 +24,10 @@ void RoutedLink::windows(const View&, std::uint64_t, const Window&) {
 
 namespace {
 
-// To start a thread takes as long as to look at a message of a few megabytes.
+// Starting a thread takes as long as checking a message of a few megabytes.
 constexpr std::size_t bytes_worth_a_thread = std::size_t{8} << 20;
 
-// The seed is that of the direction there; the lowest bit tells the directions apart (host/pattern.hpp).
+// `there` has the seed of route 0. Seeds of the two directions differ in the lowest bit (host/pattern.hpp).
 Contents of_route(const Contents& there, const Route& route) { return {there.seed ^ route.number, there.first_word}; }
 
 }  // namespace
@@ -46,23 +46,24 @@ void RoutedLink::poison(std::byte*, std::size_t bytes, const Contents& expected)
   }
 }
 
-// Who looks at what are different GPUs, or different buffers of one: they look side by side.
+// The routes are checked in parallel, because they use different GPUs or different buffers of one.
 std::optional<Mismatch> RoutedLink::check(const std::byte*, std::size_t bytes, const Contents& expected) {
-  struct Looking {
+  struct PendingCheck {
     const char* reader;
     std::future<std::optional<Mismatch>> wrong;
   };
-  std::vector<Looking> all;
+  std::vector<PendingCheck> all;
   const auto policy = bytes < bytes_worth_a_thread ? std::launch::deferred : std::launch::async | std::launch::deferred;
-  const auto look = [&](const Location& place, const char* reader, const Contents& contents) {
+  const auto start_check = [&](const Location& place, const char* reader, const Contents& contents) {
     all.push_back({reader, std::async(policy, [&place, bytes, contents] {
                      select(place);
                      return place.verifier->check(place.at, bytes, contents);
                    })});
   };
   for (const auto& route : routes_) {
-    look(route.to, "where it arrived", of_route(expected, route));
-    if (route.over_link) look(*route.over_link, "as the other GPU loads it over the link", of_route(expected, route));
+    start_check(route.to, "where it arrived", of_route(expected, route));
+    if (route.over_link)
+      start_check(*route.over_link, "as the other GPU loads it over the link", of_route(expected, route));
   }
   std::optional<Mismatch> found;
   for (auto& [reader, pending] : all) {

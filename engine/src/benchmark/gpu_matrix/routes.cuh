@@ -1,5 +1,5 @@
-// What all links between local endpoints share: the GPUs with their buffers and streams, and the routes on which
-// messages go.
+// The common part of all links between GPUs of one process: the GPUs with their buffers and streams, and the routes of
+// the messages.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace volley::gpu_matrix {
 // No link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
 constexpr double timeout_s_per_byte = 1e-9;
 
-// A device, with two pairs of buffers, one for messages there, one for messages back, and a blocker for its streams.
+// A device, with a pair of buffers and a stream for each of the two directions, and a blocker for its streams.
 struct GpuEndpoint {
   int device = 0;
   std::array<std::unique_ptr<Memory>, 2> memories;
@@ -26,7 +26,7 @@ struct GpuEndpoint {
   std::unique_ptr<StreamBlocker> blocker;
 };
 
-// Where a message is, and who verifies it there.
+// The place of a message, and the verifier of its memory.
 struct Location {
   Verifier* verifier = nullptr;
   std::byte* at = nullptr;
@@ -37,27 +37,27 @@ struct Location {
 struct Route {
   Location from;
   Location to;
-  const GpuEndpoint* driver = nullptr;  // whose copy engine or kernel moves the data
+  const GpuEndpoint* driver = nullptr;  // its copy engine or kernel moves the data
   std::size_t number = 0;               // 0: there, 1: back
-  std::optional<Location> over_link;    // `to` once more, as the kernels of the other device load it
+  std::optional<Location> over_link;    // `to`, but verified by a kernel of the other device
 
   [[nodiscard]] const gpu::Stream& cuda_stream() const { return driver->streams[number]; }
-  // Where message or window number `turn` of `count` leaves from; see View.
+  // The place from which message or window number `turn` of `count` is sent; see View.
   [[nodiscard]] const std::byte* source(const View& view, std::uint64_t turn, std::uint64_t count) const {
     return from.at + (turn < count ? 0 : view.last_offset);
   }
 };
 
-// Makes `place` the current device, if it is on one.
+// Makes the device of `place` the current one, if it is on a device.
 inline void select(const Location& place) {
   if (place.device >= 0) gpu::select(place.device);
 }
 
-// Waits until the Stream has done everything. Throws HungError after `timeout`; the Stream must then be left alone.
+// Waits until the stream has finished. Throws HungError after `timeout`; the stream must then not be used any more.
 void await(const gpu::Stream& cuda_stream, Seconds timeout);
 
-// A link whose messages are verified route by route: written where they come from, looked at where they arrived, and,
-// where peer access is on, by loads of the other device's kernel as well.
+// A link whose messages are verified route by route: where they arrive and, if peer access is enabled, also by a kernel
+// of the other device.
 class RoutedLink : public GpuLink {
  public:
   RoutedLink(std::vector<Route> routes, bool peers) : routes_(std::move(routes)), peers_(peers) {}
@@ -84,14 +84,14 @@ class RoutedLink : public GpuLink {
   std::string complaint_;
 };
 
-// What makes the links of a section; see the files of those names, and copies.cu for copies to and from the host.
+// Make the links of a section; each is defined in the file of its name, make_host_copies() in copies.cu.
 [[nodiscard]] std::unique_ptr<GpuLink> make_copies(const Section& section, std::vector<Route> routes, bool peers,
                                                    Seconds timeout, bool broken);
 [[nodiscard]] std::unique_ptr<GpuLink> make_gated_copies(const Section& section, std::vector<Route> routes, bool peers,
                                                          Seconds timeout);
 [[nodiscard]] std::unique_ptr<GpuLink> make_remote_loads(std::vector<Route> routes, bool peers, Seconds timeout);
 [[nodiscard]] std::unique_ptr<GpuLink> make_remote_stores(std::vector<Route> routes, bool peers, Seconds timeout);
-// Between a GPU and memory of the host that is near it.
+// Between a GPU and host memory near it.
 [[nodiscard]] std::unique_ptr<GpuLink> make_host_copies(const Section& section, const GpuEndpoint& gpu,
                                                         std::uint64_t bytes, Seconds timeout);
 

@@ -8,22 +8,23 @@ namespace volley::gpu_matrix {
 namespace {
 
 constexpr std::uint64_t MiB = std::uint64_t{1} << 20;
-// A window of copies takes 11 ms over the NVLinks of an H200. Starting and completing it, and going from one message to
-// the next, costs about 15 us of that: 0.15 %.
+// A window of copies takes 11 ms over the NVLinks of an H200. About 15 us of that, 0.15 %, are for starting and
+// completing it and for the steps from one message to the next.
 constexpr std::uint64_t large = 512 * MiB;
 constexpr int many = 8;
-// In a hurry: 1.4 ms, and 1.1 %.
+// In quick mode: 1.4 ms, and 1.1 %.
 constexpr std::uint64_t large_quick = 128 * MiB;
 constexpr int several = 4;
-// Through the host a copy takes ten times as long, and one fills a window.
+// Through the host a copy takes ten times as long, so that one is enough for a window.
 constexpr std::uint64_t staged = 128 * MiB;
 constexpr std::uint64_t staged_quick = 64 * MiB;
-// The host fills and checks these by itself.
+// The host fills and checks these messages.
 constexpr std::uint64_t with_host = 64 * MiB;
 // One int4, as the CUDA sample p2pBandwidthLatencyTest copies it.
 constexpr std::uint64_t small = 16;
 constexpr std::uint64_t word = 8;
-// Lines enough that no two loads in a row meet in one, few enough to stay in the second-level cache of any GPU.
+// So many lines that consecutive loads use different ones, and so few that they fit into the second-level cache of any
+// GPU.
 constexpr std::uint64_t chased = 16 << 10;
 
 constexpr auto uni = Direction::uni;

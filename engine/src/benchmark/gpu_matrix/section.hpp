@@ -1,5 +1,4 @@
-// What is measured between the GPUs of a node: each section is one matrix. They are data; docs/method says what each
-// number means.
+// What is measured between the GPUs of a node: each section is one matrix. docs/method explains each number.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +11,19 @@ namespace volley::gpu_matrix {
 
 enum class Metric {
   bandwidth,   // seconds of a window of large messages, all of it complete
-  completion,  // seconds from asking for one small copy until the host sees that it is complete
-  issue,       // seconds from one to the next of many small copies that are enqueued already
+  completion,  // seconds from the call of one small copy until the host sees that it is complete
+  issue,       // seconds from one small copy to the next, when many are enqueued already
   enqueue,     // seconds that the host needs to enqueue one
   store,       // half a round trip of 8 bytes that kernels store into each other's memory
-  load         // seconds of one load by a kernel, each needing the one before
+  load         // seconds of one load by a kernel; each load waits for the one before
 };
 
 enum class Engine { copy_engine, sm };
 
-// What the GPU of the row does: it writes to the memory of the column, or reads from it.
+// The GPU of the row writes to the memory of the column's GPU, or reads from it.
 enum class Operation { write, read };
 
-// Where one end of every pair is the host, there is no matrix but one row.
+// If one end of every pair is the host, there is one row instead of a matrix.
 enum class Ends { gpus, host_to_gpu, gpu_to_host };
 
 struct Section {
@@ -34,19 +33,19 @@ struct Section {
   Operation operation;
   Direction direction;
   Ends ends;
-  bool peer_access;             // of all pairs that can, while this is measured
-  std::uint64_t bytes;          // of a message, where the plan allows that many
+  bool peer_access;             // enabled for all pairs that support it
+  std::uint64_t bytes;          // of a message, if the plan allows so many
   int window;                   // messages in flight before completion is awaited
-  const char* fault = nullptr;  // a test: what is broken on purpose between the first and the last GPU
+  const char* fault = nullptr;  // a test: what breaks on purpose between the first and the last GPU
 };
 
-// All sections, in the order in which they are measured: peer access is off in the first ones and on in the rest.
+// All sections in the order in which they are measured: first those without peer access, then those with it.
 [[nodiscard]] std::span<const Section> sections();
 
 // The section of that name, or null.
 [[nodiscard]] const Section* find_section(std::string_view name);
 
-// The same, with windows that take less time where they are long.
+// The section of the quick mode: its windows take less time.
 [[nodiscard]] Section quick(const Section& section);
 
 [[nodiscard]] const char* name_of(Metric metric);

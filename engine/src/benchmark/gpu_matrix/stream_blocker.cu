@@ -9,8 +9,8 @@ namespace {
 
 // In host memory.
 struct Latch {
-  std::uint64_t open;     // the last ticket that may go on
-  std::uint64_t expired;  // a ticket that was waited for in vain
+  std::uint64_t open;     // the last ticket that may continue
+  std::uint64_t expired;  // a ticket whose deadline has passed
 };
 
 __global__ void hold(Latch* latch, std::uint64_t ticket, std::uint64_t timeout_ns) {

@@ -1,4 +1,4 @@
-// A kernel that holds a Stream: what is enqueued behind it begins when the blocker is opened, or after a deadline.
+// A kernel that blocks a stream: work behind it begins when the blocker is opened, or after a deadline.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@ using Seconds = std::chrono::duration<double>;
 class StreamBlocker {
  public:
   StreamBlocker();
-  // What is enqueued on the Stream from now on waits. The Stream's device must be the current one.
+  // Work that is enqueued on the stream from now on waits. The stream's device must be the current one.
   void close(const gpu::Stream& cuda_stream, Seconds timeout);
   void open();
-  // Whether a Stream went on because of its deadline.
+  // Whether a stream continued because of the deadline.
   [[nodiscard]] bool expired() const;
 
  private:

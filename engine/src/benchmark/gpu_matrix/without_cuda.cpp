@@ -1,4 +1,4 @@
-// A build without CUDA: there are no GPUs to make a matrix of.
+// A build without CUDA.
 #include "base/errors.hpp"
 #include "benchmark/gpu_matrix/gpu_set.hpp"
 

@@ -1,4 +1,4 @@
-// What is measured of each pair of a rank matrix.
+// What is measured between each pair of ranks.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct RankMatrixOptions {
   bool samples = false;  // cells keep every sample
 };
 
-// One workload at one message size: a matrix of its own for each transport.
+// One workload at one message size. Each transport has a matrix for each case.
 struct MatrixCase {
   Workload workload;
   bool windows;  // round trips otherwise

@@ -55,7 +55,7 @@ void MatrixWriter::take(Row& row, const Json& cell, bool samples) {
   if (samples) row.kept[second] = cell;
 }
 
-// A transport counts as available where a pair could use it, as far as the pairs before the first row tell.
+// A transport is available if a pair can use it. Only the pairs before the end of the first row are known here.
 void MatrixWriter::write_transports() {
   for (std::size_t i = 0; !begun_ && i < known_.size(); ++i) {
     if (known_[i].is_null()) continue;

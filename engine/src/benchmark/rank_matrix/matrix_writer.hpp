@@ -1,4 +1,4 @@
-// Results of pairs, and the rows of the matrices that they fill; used on the first rank.
+// Collects the results of pairs and writes the rows of the matrices. Used on the first rank.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ class MatrixWriter {
   MatrixWriter(const Run& run, const RankMatrixOptions& options, const std::vector<MatrixCase>& cases)
       : run_(run), options_(options), cases_(cases), known_(run.plan.transports.size()) {}
 
-  // So many more results of rank `first` will come before its row is complete.
+  // The row of rank `first` is complete only after so many more results.
   void expect(int first, int results) { missing_[first] += results; }
 
-  // Takes the result of a pair; writes the row's records, one a case and transport, once nothing is missing.
+  // Takes the result of a pair. Writes the row, a record for each case and transport, when it is complete.
   void add(int first, int repeat, const Json& result);
 
  private:
@@ -50,9 +50,9 @@ class MatrixWriter {
   const RankMatrixOptions& options_;
   const std::vector<MatrixCase>& cases_;
   std::map<int, int> missing_;
-  std::map<int, std::vector<Row>> rows_;  // open ones by first rank, each by case and transport
-  std::vector<Json> known_;               // the best that any pair said of each transport
-  bool begun_ = false;                    // the records of the transports are written
+  std::map<int, std::vector<Row>> rows_;  // incomplete ones by first rank, each by case and transport
+  std::vector<Json> known_;  // what a pair reported of each transport; of one that can use it if there is one
+  bool begun_ = false;       // the records of the transports are written
 };
 
 }  // namespace volley

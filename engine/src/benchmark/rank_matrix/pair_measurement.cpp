@@ -28,7 +28,7 @@ PairMeasurement::PairMeasurement(const Run& run, const std::vector<MatrixCase>& 
     : run_(run),
       cases_(cases),
       samples_(samples),
-      pair_(make_group_within(*run.context, {ranks[0], ranks[1]})),
+      pair_(*make_group(*run.context, {ranks[0], ranks[1]})),
       control_(pair_),
       transports_(*run.context, pair_, run.plan) {
   std::vector<std::uint64_t> sizes;
@@ -59,7 +59,7 @@ Json PairMeasurement::isolated() {
 Json PairMeasurement::loaded(const BackoffWait& backoff) {
   Json cells = Json::array();
   for (const auto& matrix_case : cases_) {
-    for (auto& series : series_of(matrix_case)) {  // one transport at a time: all pairs load the machine with the same
+    for (auto& series : series_of(matrix_case)) {  // one transport at a time, the same on all pairs
       std::vector<Series> alone{std::move(series)};
       backoff.barrier();
       Sampler(control_, run_.plan.sampling, matrix_case.workload, run_.watchdog).measure(alone);
@@ -72,7 +72,8 @@ Json PairMeasurement::loaded(const BackoffWait& backoff) {
   return finished(cells);
 }
 
-// The first of the two looks whether all have done, and tells the second before each batch.
+// Exchanges further messages until all pairs have finished. Before each batch the first rank tells the second one
+// whether to continue.
 void PairMeasurement::keep_busy(const Workload& workload, Series& series, MPI_Request& all_done,
                                 const BackoffWait& backoff) {
   while (series.count > 0) {
@@ -96,8 +97,8 @@ Json PairMeasurement::finished(const Json& cells) {
 
 void idle_round(std::size_t cells, const BackoffWait& backoff) {
   for (std::size_t i = 0; i < cells; ++i) {
-    backoff.barrier();  // they begin
-    backoff.barrier();  // all have done
+    backoff.barrier();  // the pairs begin
+    backoff.barrier();  // all pairs have finished
   }
 }
 

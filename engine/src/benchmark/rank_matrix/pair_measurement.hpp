@@ -1,4 +1,4 @@
-// Two ranks of a matrix that meet: everything that the plan asks of the pair.
+// Measures everything that the plan asks for between two ranks of a matrix.
 #pragma once
 
 #include <vector>
@@ -11,20 +11,23 @@
 
 namespace volley {
 
-// A result has `transports`, what the pair can use, and `cells`: those of the first case, one a transport, then those
-// of the next. All of it is plain JSON, because it travels to the first rank.
+// The result of a pair that is not measured. A result is JSON, because it is sent to the first rank. It has
+// `transports`, those that the pair can use, and `cells`: a cell for each transport of the first case, then of the next
+// case, and so on.
 [[nodiscard]] Json skipped_result(std::size_t cells, int second, const std::string& reason);
 
 class PairMeasurement {
  public:
-  // Collective over the two ranks; nobody else need know.
+  // Collective over the two ranks only.
   PairMeasurement(const Run& run, const std::vector<MatrixCase>& cases, bool samples, const std::array<int, 2>& ranks);
 
-  // Measures every case while nobody else does; complete on the first of the two. Collective over the two.
+  // Measures every case while no other pair measures. The result is complete on the first rank. Collective over the
+  // two.
   [[nodiscard]] Json isolated();
 
-  // Measures every case while all other pairs of the round do: they begin a transport of a case together, and whoever
-  // has done goes on, unrecorded, until all have. Collective over the world, with `idle_round` for who has no partner.
+  // Measures every case while all other pairs of the round do the same. All pairs begin a transport of a case together;
+  // a pair that has finished continues without recording until all have finished. Collective over the world: a rank
+  // without a partner calls `idle_round`.
   [[nodiscard]] Json loaded(const BackoffWait& backoff);
 
  private:
@@ -41,7 +44,7 @@ class PairMeasurement {
   TransportSet transports_;
 };
 
-// The part of a rank that rests in a round of `PairMeasurement::loaded`, of so many cells.
+// Takes part in a round of `PairMeasurement::loaded` with so many cells, on a rank without a partner.
 void idle_round(std::size_t cells, const BackoffWait& backoff);
 
 }  // namespace volley

@@ -1,5 +1,5 @@
-// The benchmark `rank_matrix`: every ordered pair of ranks, one pair at a time or all ranks at once. A record for each
-// row; every rank but the first holds no more than its own pair.
+// The benchmark `rank_matrix`: every ordered pair of ranks, one pair at a time or all ranks at once. Writes a record
+// for each row. Only the first rank stores results of other pairs than its own.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -19,9 +19,9 @@ constexpr int order_tag = 40;
 constexpr int result_tag = 41;
 
 using RankPair = std::array<int, 2>;
-constexpr RankPair nobody{-1, -1};  // the order that ends the work
+constexpr RankPair nobody{-1, -1};  // ends the work of a rank
 
-// What all parts of a matrix need.
+// What all functions below need.
 struct Work {
   const Run& run;
   const Context& context;
@@ -47,8 +47,8 @@ RankPair pair_at(const Work& work, std::int64_t place) {
   return {first, other < first ? other : other + 1};
 }
 
-Json meet(Work& work, const RankPair& ends) {
-  work.run.watchdog.enter("checking the transports between ranks " + std::to_string(ends[0]) + " and " +
+Json measure_pair(Work& work, const RankPair& ends) {
+  work.run.watchdog.enter("checking which transports ranks " + std::to_string(ends[0]) + " and " +
                           std::to_string(ends[1]) + " can use");
   return PairMeasurement(work.run, work.cases, work.options.samples, ends).isolated();
 }
@@ -57,7 +57,7 @@ void send_order(const Work& work, const RankPair& ends, int rank) {
   VOLLEY_MPI(MPI_Send(ends.data(), 2, MPI_INT, rank, order_tag, work.context.world.get()));
 }
 
-// The first rank has a pair measured, itself among them or not.
+// The first rank starts the measurement of a pair and returns its result.
 Json result_of(Work& work, const RankPair& ends) {
   if (budget_used(work.run.plan, work.run.records)) {
     return skipped_result(work.cells(), ends[1], budget_reason(work.run.plan));
@@ -65,28 +65,29 @@ Json result_of(Work& work, const RankPair& ends) {
   for (const int rank : ends) {
     if (rank != 0) send_order(work, ends, rank);
   }
-  const Json mine = ends[0] == 0 || ends[1] == 0 ? meet(work, ends) : Json();
+  const Json mine = ends[0] == 0 || ends[1] == 0 ? measure_pair(work, ends) : Json();
   if (ends[0] == 0) return mine;
   work.run.watchdog.enter("waiting for the result of ranks " + std::to_string(ends[0]) + " and " +
                           std::to_string(ends[1]));
   return json_from(work.backoff.receive(ends[0], result_tag));
 }
 
-// One repetition gives a result of each pair.
+// One repetition has a result of each pair.
 void expect_pairs(const Work& work, MatrixWriter& rows) {
   for (const auto& ends : work.options.pairs) rows.expect(ends[0], 1);
   if (!work.options.pairs.empty()) return;
   for (int rank = 0; rank < work.context.size; ++rank) rows.expect(rank, work.context.size - 1);
 }
 
+// On the first rank: measures all pairs, one after the other.
 void conduct(Work& work) {
   const std::int64_t count = number_of_pairs(work);
   MatrixWriter rows(work.run, work.options, work.cases);
   for (int repeat = 0; repeat < work.options.repeats; ++repeat) {
-    if (repeat > 0 && budget_used(work.run.plan, work.run.records)) break;  // every pair has its cells already
+    if (repeat > 0 && budget_used(work.run.plan, work.run.records)) break;  // every pair has a result already
     expect_pairs(work, rows);
     for (std::int64_t i = 0; i < count; ++i) {
-      // Another pair goes first in every repeat: a drift of the machine meets all alike.
+      // Each repeat begins with another pair: a drift of the machine affects all pairs equally.
       const RankPair ends = pair_at(work, (i + repeat) % count);
       rows.add(ends[0], repeat, result_of(work, ends));
     }
@@ -94,25 +95,27 @@ void conduct(Work& work) {
   for (int rank = 1; rank < work.context.size; ++rank) send_order(work, nobody, rank);
 }
 
+// On the other ranks: measures the pairs that the first rank orders.
 void follow(Work& work) {
   while (true) {
     work.run.watchdog.enter("waiting for its turn");
-    work.backoff.await(0, order_tag);
+    work.backoff.wait_for_message(0, order_tag);
     RankPair ends{};
     VOLLEY_MPI(MPI_Recv(ends.data(), 2, MPI_INT, 0, order_tag, work.context.world.get(), MPI_STATUS_IGNORE));
     if (ends == nobody) return;
-    const Json result = meet(work, ends);
+    const Json result = measure_pair(work, ends);
     if (ends[0] == work.context.rank) send_text(line_of(result), 0, result_tag, work.context.world.get());
   }
 }
 
 // ----------------------------------------------------------------------------------------- all ranks at once
 
-// Half of a round of the round robin: the lower rank of each pair is the first, or the higher one.
-struct Half {
+// HalfRound of a round of the round robin: in one half the lower rank of each pair is the first, in the other the
+// higher one.
+struct HalfRound {
   int round;
   bool back;
-  [[nodiscard]] RankPair ends(int ranks, int rank) const {  // of this rank's pair; nobody where it rests
+  [[nodiscard]] RankPair ends(int ranks, int rank) const {  // the pair of this rank; nobody if it is idle
     const int other = partner_of(ranks, round, rank);
     if (other < 0) return nobody;
     const auto [low, high] = std::minmax(rank, other);
@@ -120,18 +123,19 @@ struct Half {
   }
 };
 
-// All halves, or those in which one of the plan's pairs meets: the others then load the machine as they did before.
-std::vector<Half> halves_of(const Work& work) {
+// All half rounds; if the plan names pairs, only those in which one of these pairs meets. The other pairs of such a
+// half round load the machine as in a complete matrix.
+std::vector<HalfRound> half_rounds_of(const Work& work) {
   const auto& pairs = work.options.pairs;
-  std::vector<Half> halves;
+  std::vector<HalfRound> half_rounds;
   for (int round = 0; round < rounds_of(work.context.size); ++round) {
     for (const bool back : {false, true}) {
-      const Half half{round, back};
+      const HalfRound half{round, back};
       const auto meets = [&](const RankPair& ends) { return half.ends(work.context.size, ends[0]) == ends; };
-      if (pairs.empty() || std::any_of(pairs.begin(), pairs.end(), meets)) halves.push_back(half);
+      if (pairs.empty() || std::any_of(pairs.begin(), pairs.end(), meets)) half_rounds.push_back(half);
     }
   }
-  return halves;
+  return half_rounds;
 }
 
 Json measure_half(Work& work, const RankPair& ends) {
@@ -145,27 +149,27 @@ Json measure_half(Work& work, const RankPair& ends) {
   return PairMeasurement(work.run, work.cases, work.options.samples, ends).loaded(work.backoff);
 }
 
-// The first rank takes the results of every pair; the first of each pair sends its own.
-void collect(Work& work, const Half& half, int repeat, const Json& mine, bool over, MatrixWriter& rows) {
+// The first rank of each pair sends the result to rank 0, which adds all of them to the matrix.
+void collect(Work& work, const HalfRound& half, int repeat, const Json& mine, bool out_of_time, MatrixWriter& rows) {
   const int size = work.context.size;
   const RankPair own = half.ends(size, work.context.rank);
   if (work.context.rank != 0) {
-    if (own[0] == work.context.rank && !over) send_text(line_of(mine), 0, result_tag, work.context.world.get());
+    if (own[0] == work.context.rank && !out_of_time) send_text(line_of(mine), 0, result_tag, work.context.world.get());
     return;
   }
   for (int rank = 0; rank < size; ++rank) {
     const RankPair ends = half.ends(size, rank);
     if (ends[0] != rank) continue;
-    if (over) rows.add(rank, repeat, skipped_result(work.cells(), ends[1], budget_reason(work.run.plan)));
+    if (out_of_time) rows.add(rank, repeat, skipped_result(work.cells(), ends[1], budget_reason(work.run.plan)));
     else rows.add(rank, repeat, rank == 0 ? mine : json_from(work.backoff.receive(rank, result_tag)));
   }
 }
 
-// One repetition gives a result of each pair that meets in these halves.
-void expect_halves(const Work& work, const std::vector<Half>& halves, MatrixWriter& rows) {
+// One repetition has a result of each pair that meets in these half rounds.
+void expect_half_rounds(const Work& work, const std::vector<HalfRound>& half_rounds, MatrixWriter& rows) {
   const int size = work.context.size;
   if (work.options.pairs.empty()) return expect_pairs(work, rows);
-  for (const auto& half : halves) {
+  for (const auto& half : half_rounds) {
     for (int rank = 0; rank < size; ++rank) {
       if (half.ends(size, rank)[0] == rank) rows.expect(rank, 1);
     }
@@ -173,17 +177,17 @@ void expect_halves(const Work& work, const std::vector<Half>& halves, MatrixWrit
 }
 
 void round_robin(Work& work) {
-  const auto halves = halves_of(work);
+  const auto half_rounds = half_rounds_of(work);
   const int size = work.context.size;
-  MatrixWriter rows(work.run, work.options, work.cases);  // stays empty on every rank but the first
-  bool over = false;
-  for (int repeat = 0; repeat < work.options.repeats && !over; ++repeat) {
-    if (work.context.rank == 0) expect_halves(work, halves, rows);
-    for (const auto& half : halves) {
-      const bool mine_to_say = work.context.rank == 0 && budget_used(work.run.plan, work.run.records);
-      over = mpi::broadcast_value(mine_to_say, 0, work.context.world.get());
-      const Json mine = over ? Json() : measure_half(work, half.ends(size, work.context.rank));
-      collect(work, half, repeat, mine, over, rows);
+  MatrixWriter rows(work.run, work.options, work.cases);  // used on the first rank
+  bool out_of_time = false;
+  for (int repeat = 0; repeat < work.options.repeats && !out_of_time; ++repeat) {
+    if (work.context.rank == 0) expect_half_rounds(work, half_rounds, rows);
+    for (const auto& half : half_rounds) {
+      const bool used_up = work.context.rank == 0 && budget_used(work.run.plan, work.run.records);
+      out_of_time = mpi::broadcast_value(used_up, 0, work.context.world.get());
+      const Json mine = out_of_time ? Json() : measure_half(work, half.ends(size, work.context.rank));
+      collect(work, half, repeat, mine, out_of_time, rows);
     }
   }
 }

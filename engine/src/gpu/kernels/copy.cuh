@@ -1,7 +1,7 @@
 // Loads, stores and copies of a message's bytes: each access is one instruction that is issued where it stands.
 //
-// The compiler may neither merge nor drop nor move these: in a window the same bytes are stored to the same place once
-// a message, and every message must really be loaded from the send buffer.
+// The compiler must not merge, remove or move them: in a window every message is loaded from the same send buffer and
+// stored to the same place, and each of these accesses must happen.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace volley::gpu::kernels {
 
-// Weak accesses. They may be cached in L1, but not in the read-only cache: where one buffer serves both ways the other
-// device writes what is loaded here.
+// Weak accesses. They may be cached in L1, but not in the read-only cache: if one buffer is used in both directions,
+// the other device writes what is loaded here.
 __device__ inline uint4 load(const uint4* from) {
   uint4 value;
   asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -46,18 +46,18 @@ __device__ inline void store(std::uint8_t* to, std::uint8_t value) {
   asm volatile("st.global.u8 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "r"(std::uint32_t{value}) : "memory");
 }
 
-// Copies `in_flight` units of a thread, `step` units apart. All loads are under way before the first store: a round
-// trip to memory is paid once for all of them. `checked`: units behind the end are left out.
+// Copies `in_flight` units of a thread, `step` units apart. All loads are issued before the first store, so that the
+// thread waits for memory only once. `checked`: leaves out units behind the end.
 template <int in_flight, bool checked, class Unit>
 __device__ void copy_batch(const Unit* from, Unit* to, std::uint64_t first, std::uint64_t step, std::uint64_t units) {
-  Unit held[in_flight];
+  Unit loaded[in_flight];
 #pragma unroll
   for (int i = 0; i < in_flight; ++i) {
-    if (!checked || first + i * step < units) held[i] = load(from + first + i * step);
+    if (!checked || first + i * step < units) loaded[i] = load(from + first + i * step);
   }
 #pragma unroll
   for (int i = 0; i < in_flight; ++i) {
-    if (!checked || first + i * step < units) store(to + first + i * step, held[i]);
+    if (!checked || first + i * step < units) store(to + first + i * step, loaded[i]);
   }
 }
 
@@ -71,8 +71,8 @@ __device__ void copy(const Unit* from, Unit* to, std::uint64_t units) {
   }
 }
 
-// Copies a message with all threads of the grid: vectors of 16 bytes, and single bytes for the rest; one that is not
-// aligned goes byte by byte. 128 bytes of a thread are in flight.
+// Copies a message with all threads of the grid: vectors of 16 bytes, then single bytes. A message that is not aligned
+// is copied byte by byte. Each thread has 128 bytes in flight.
 __device__ inline void copy_bytes(const std::byte* from, std::byte* to, std::uint64_t bytes) {
   constexpr int in_flight = 8;
   const auto misaligned =

@@ -1,5 +1,5 @@
-// Words by which devices, and a device and its host, signal each other: flags with a message's number, and lines that
-// carry data and number together.
+// Words by which devices signal each other, and a device and its host: flags with a message's number, and lines that
+// contain data and number together.
 #pragma once
 
 #include <cuda/atomic>
@@ -9,12 +9,13 @@
 
 namespace volley::gpu::kernels {
 
-// A word that other devices or the host read or write, too.
+// A word that other devices or the host also read or write.
 template <class Word>
 using SystemAtomic = cuda::atomic_ref<Word, cuda::thread_scope_system>;
 
-// Stores a number with release semantics: who then finds it by `is_raised` sees all that this thread stored before, and
-// all that it saw of others' stores (PTX ISA, "Causality order": a release is cumulative).
+// Stores a number with release semantics. A thread for which `is_raised` then returns true sees all earlier stores of
+// this thread, and all stores of others that this thread has seen (PTX ISA, "Causality order": a release is
+// cumulative).
 __host__ __device__ inline void raise(std::uint64_t& flag, std::uint64_t number) {
   SystemAtomic<std::uint64_t>(flag).store(number, cuda::memory_order_release);
 }
@@ -23,7 +24,7 @@ __host__ __device__ inline bool is_raised(std::uint64_t& flag, std::uint64_t num
   return SystemAtomic<std::uint64_t>(flag).load(cuda::memory_order_acquire) >= number;
 }
 
-// 16 bytes that travel as one store and carry 8 bytes of a message: each 64-bit word holds 4 bytes of the message (low
+// 16 bytes that one store writes, with 8 bytes of a message: each 64-bit word contains 4 bytes of the message (low
 // half) and the low half of the message's number (high half).
 //
 // Data and number arrive together because they are one scalar: PTX ISA, "Memory Consistency Model", relates operations

@@ -30,12 +30,12 @@ __host__ __device__ inline std::uint64_t word_of(Fill fill, const Contents& cont
   return 0;
 }
 
-// Byte `byte` of a sequence of words, whose word it lies in is `word`.
+// Byte `byte` of a sequence of words; `word` is the word that contains it.
 __host__ __device__ inline std::uint8_t byte_of(std::uint64_t word, std::uint64_t byte) {
   return static_cast<std::uint8_t>(word >> (8 * (byte % word_bytes)));
 }
 
-// Whole aligned words where the start is aligned, every other byte by itself.
+// If the start is aligned, stores whole words, then single bytes; otherwise only single bytes.
 static __global__ void write_contents(std::uint8_t* at, std::uint64_t bytes, Contents contents, Fill fill) {
   const std::uint64_t thread = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x;
   const std::uint64_t threads = gridDim.x * std::uint64_t{blockDim.x};
@@ -49,7 +49,7 @@ static __global__ void write_contents(std::uint8_t* at, std::uint64_t bytes, Con
   }
 }
 
-// What a check found: the lowest wrong offset (all bits set: none), and how many bytes are wrong.
+// The lowest wrong offset (all bits set: none) and the number of wrong bytes.
 struct WrongBytes {
   unsigned long long first;
   unsigned long long count;

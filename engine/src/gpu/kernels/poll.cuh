@@ -1,4 +1,4 @@
-// Waiting within a kernel: polls something until it is there, with a deadline, so that no kernel waits for ever.
+// Waiting within a kernel, always with a deadline, so that no kernel waits for ever.
 #pragma once
 
 #include "gpu/kernels/flag.cuh"
@@ -7,15 +7,15 @@ namespace volley::gpu::kernels {
 
 enum class PollStatus : std::uint32_t { ready, timed_out, peer_gave_up };
 
-// Nanoseconds since some moment, the same on all multiprocessors of a device.
+// Nanoseconds from a fixed time, the same on all multiprocessors of a device.
 __device__ inline std::uint64_t now_ns() {
   std::uint64_t now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   return now;
 }
 
-// Polls until `ready()`; false when it gave up. After every `polls_per_check` polls that found nothing it looks at the
-// clock and calls `gives_up(expired)`, which says whether waiting ends; the time runs from the first of these looks.
+// Polls until `ready()` is true; returns false if it gave up. After every `polls_per_check` polls it reads the clock
+// and calls `gives_up(expired)`, which decides whether waiting ends. The timeout starts at the first of these readings.
 template <unsigned polls_per_check, class Ready, class GivesUp>
 __device__ bool poll(std::uint64_t timeout_ns, const Ready& ready, const GivesUp& gives_up) {
   std::uint64_t deadline_ns = 0;
@@ -28,13 +28,14 @@ __device__ bool poll(std::uint64_t timeout_ns, const Ready& ready, const GivesUp
   return true;
 }
 
-// In this rank's host memory: what its kernels waited for in vain. All of them end once it is not `ready`.
+// In this rank's host memory: the message that a kernel waited for in vain. All kernels end when the status is not
+// `ready`.
 struct PollReport {
   PollStatus status;
   std::uint64_t number;
 };
 
-// How a kernel waits for a kernel of another device. Who gives up tells its host and the other device.
+// How a kernel waits for a kernel of another device. A kernel that gives up tells its host and the other device.
 struct PeerWait {
   PollReport* report;
   std::uint32_t* peer_gave_up;  // in this device's memory; the other device writes it
@@ -42,19 +43,19 @@ struct PeerWait {
   std::uint64_t timeout_ns;
 };
 
-// A look at the clock and at the host's memory takes about a microsecond, a poll of this device's memory a quarter.
+// Reading the clock and the host's memory takes about a microsecond, a poll of this device's memory a quarter of that.
 constexpr unsigned polls_per_peer_check = 4096;
 
-// Polls until `ready()`, the arrival of message `number`; false when this device or the other one has given up.
+// Polls until message `number` is `ready()`; false if this device or the other one has given up.
 template <class Ready>
 __device__ bool await_peer(const PeerWait& wait, std::uint64_t number, const Ready& ready) {
   return poll<polls_per_peer_check>(wait.timeout_ns, ready, [&](bool expired) {
     SystemAtomic<PollStatus> status(wait.report->status);
     if (status.load(cuda::memory_order_relaxed) != PollStatus::ready) return true;
-    const bool deserted = SystemAtomic<std::uint32_t>(*wait.peer_gave_up).load(cuda::memory_order_relaxed) != 0;
-    if (!deserted && !expired) return false;
+    const bool peer_gave_up = SystemAtomic<std::uint32_t>(*wait.peer_gave_up).load(cuda::memory_order_relaxed) != 0;
+    if (!peer_gave_up && !expired) return false;
     SystemAtomic<std::uint64_t>(wait.report->number).store(number, cuda::memory_order_relaxed);
-    status.store(deserted ? PollStatus::peer_gave_up : PollStatus::timed_out, cuda::memory_order_release);
+    status.store(peer_gave_up ? PollStatus::peer_gave_up : PollStatus::timed_out, cuda::memory_order_release);
     SystemAtomic<std::uint32_t>(*wait.gave_up).store(1, cuda::memory_order_relaxed);
     return true;
   });

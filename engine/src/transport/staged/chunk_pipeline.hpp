@@ -1,20 +1,20 @@
 // Messages that pass through host memory in chunks, several in flight at a time in each direction.
 //
-// A chunk that leaves is copied from the device to a slot of host memory and handed to a Carrier; a chunk that arrives
-// is found by the Carrier in a slot and copied to the device. Chunks keep their order. While one is being copied
-// another travels and a third is copied on the other side: the loop here never waits for one thing alone.
+// A chunk that leaves is copied from the device to a slot of host memory, and a Carrier sends it. The Carrier also
+// receives chunks into slots, from which they are copied to the device. Chunks keep their order. While one chunk is
+// copied, another is sent and a third is copied on the other side: the loop never waits for only one of these.
 //
 // A Carrier has, for chunk number `i` counted from the start and slot number `s`:
 //   prepare(layout)                       how its host memory is divided; nothing is in flight then
 //   out_slot(s), in_slot(s)               addresses
-//   send(i, s, bytes)                     the slot holds the whole chunk: let it travel
+//   send(i, s, bytes)                     the slot contains the whole chunk: start to send it
 //   sent(i, s)                            whether the slot can be filled again
-//   sends_at_once                         what was sent needs no further call to arrive
-//   expect(i, s, bytes)                   a chunk will come to this slot
-//   arrived(i, s)                         whether it is there, whole
+//   sends_at_once                         a chunk that was sent arrives without further calls
+//   expect(i, s, bytes)                   start to receive a chunk into this slot
+//   arrived(i, s)                         whether the whole chunk is there
 //   release(i, s)                         the chunk is on the device
 // A Copies has: prepare(slots), begin_out(s, host, device, bytes), out_done(s), begin_in(s, device, host, bytes),
-//   in_done(s), settle()                  waits for copies that were called done before they were complete
+//   in_done(s), settle()                  waits for copies that were reported as done before they were complete
 #pragma once
 
 #include <algorithm>
@@ -27,26 +27,26 @@
 
 namespace volley {
 
-// Between two looks that found nothing: now and then the scheduler may run someone else, so that ranks that outnumber
-// the cores go on.
+// Called between polls. Sometimes it lets the scheduler run another process, so that more ranks than cores make
+// progress.
 class SpinWait {
  public:
   void wait() {
-    if (++looks_ % looks_before_yield == 0) std::this_thread::yield();
+    if (++polls_ % polls_before_yield == 0) std::this_thread::yield();
   }
 
  private:
-  // At least 20 us of polling: no step of a small message takes that long, so that none ever waits for the scheduler.
-  static constexpr unsigned looks_before_yield = 4096;
-  unsigned looks_ = 0;
+  // At least 20 us of polling: no step of a small message takes so long, so that none waits for the scheduler.
+  static constexpr unsigned polls_before_yield = 4096;
+  unsigned polls_ = 0;
 };
 
-// How a message is divided: chunks of `chunk_bytes`, of which `slots` are in flight at most.
+// How a message is divided: into chunks of `chunk_bytes`, with at most `slots` of them in flight.
 struct ChunkLayout {
   std::size_t chunk_bytes = 1;
   std::uint64_t slots = 1;
 
-  // Bytes from one slot to the next: slots begin on pages, so that no two share one.
+  // Bytes from one slot to the next. Slots begin on pages, so that no two slots share a page.
   [[nodiscard]] constexpr std::size_t stride() const {
     return (chunk_bytes + page_bytes - 1) / page_bytes * page_bytes;
   }
@@ -59,11 +59,11 @@ struct ChunkRow {
   std::size_t chunk_bytes;
 };
 
-// More chunks than this are never in flight: the default number of messages in a window, each message one chunk.
+// The most chunks in flight: the default number of messages in a window, where each message is one chunk.
 inline constexpr std::size_t most_slots = 64;
 
-// How a transport divides messages: by a table in ascending order, whose last row holds for whatever is longer, for a
-// ring of `ring_bytes` of host memory a direction.
+// How a transport divides messages: by a table in ascending order, whose last row is also for longer messages. Each
+// direction has a ring of `ring_bytes` of host memory.
 struct ChunkPolicy {
   std::span<const ChunkRow> table;
   std::size_t ring_bytes;
@@ -92,7 +92,8 @@ class ChunkPipeline {
   [[nodiscard]] Carrier& carrier() { return carrier_; }
   [[nodiscard]] Copies& copies() { return copies_; }
 
-  // Makes ready for messages of `bytes` bytes, divided alike on both sides. What the last ones left is cleared first.
+  // Prepares for messages of `bytes` bytes, divided in the same way on both sides. First completes the earlier
+  // messages.
   void prepare(std::size_t bytes, const ChunkLayout& layout) {
     clear();
     bytes_ = bytes;
@@ -104,7 +105,7 @@ class ChunkPipeline {
     copies_.prepare(layout.slots);
   }
 
-  // One more message is to leave from, or to arrive at, the view. Those until the next run() are `view.stride` apart.
+  // Adds a message to send from, or to receive at, the view. Messages of one run() are `view.stride` apart.
   void add_send(const View& view) {
     if (out_.wanted == out_.run) send_ = view;
     out_.wanted += chunks_;
@@ -114,7 +115,7 @@ class ChunkPipeline {
     in_.wanted += chunks_;
   }
 
-  // Until every message that was added has left its buffer, or lies whole in it.
+  // Returns when every message that was added has left its buffer or is complete in its buffer.
   void run() {
     SpinWait spin;
     while (!everything_left() || in_.ended < in_.wanted) {
@@ -127,7 +128,7 @@ class ChunkPipeline {
     in_.run = in_.wanted;
   }
 
-  // Until every slot is free again: what was sent has arrived.
+  // Returns when every slot is free again: everything that was sent has arrived.
   void clear() {
     SpinWait spin;
     while (out_.cleared < out_.ended) {
@@ -136,7 +137,7 @@ class ChunkPipeline {
   }
 
  private:
-  // Chunks of one direction, counted from the start of time; each count follows the one before it.
+  // Numbers of chunks of one direction, counted from the start. Each number is at most the one before it.
   struct Progress {
     std::uint64_t first = 0;     // of the messages of the present size
     std::uint64_t run = 0;       // of the messages of this run
@@ -166,7 +167,7 @@ class ChunkPipeline {
     return out_.ended == out_.wanted && (Carrier::sends_at_once || out_.cleared == out_.wanted);
   }
 
-  // What can be done for the chunks that leave, the furthest first. Returns whether there was anything.
+  // Advances the chunks that leave, the oldest first. Returns whether one of them advanced.
   bool advance_out() {
     const std::uint64_t before = out_.steps();
     if (out_.cleared < out_.ended && carrier_.sent(out_.cleared, chunk(out_, out_.cleared).slot)) ++out_.cleared;
@@ -182,7 +183,7 @@ class ChunkPipeline {
     return out_.steps() != before;
   }
 
-  // The same for the chunks that arrive.
+  // Advances the chunks that arrive, in the same way.
   bool advance_in() {
     const std::uint64_t before = in_.steps();
     if (in_.ended < in_.begun) {

@@ -1,5 +1,4 @@
-// Staging in chunks through pinned memory: what a message's copies and its way between the ranks have in common when
-// they overlap, whatever the way is.
+// The common part of transports that stage messages in chunks through pinned memory.
 #pragma once
 
 #include "transport/host_driven.hpp"
@@ -8,7 +7,7 @@
 
 namespace volley {
 
-// The calls of a HostDriven channel but those that open, close and acknowledge.
+// The calls of a HostDriven channel, except those that open, close and acknowledge.
 template <class Carrier>
 class ChunkedChannel {
  public:
@@ -16,7 +15,7 @@ class ChunkedChannel {
 
   void prepare(const View& view) { pipeline_.prepare(view.bytes, policy_.of(view.bytes)); }
 
-  // Returns when the whole message has left the device, or is on it: an answer never starts before.
+  // Each returns when the whole message has left the device, or is on it: an answer does not start before.
   void send(const View& view) {
     start_send(view);
     finish();

@@ -10,8 +10,8 @@
 
 namespace volley {
 
-// Blocking copies on the default Stream, as the tutorial does. A copy from pageable memory may return before its bytes
-// are on the device. Later copies of the Stream come after them; the clock and other streams may not, so a batch ends
+// Blocking copies on the default stream, as in the tutorial. A copy from pageable memory may return before its bytes
+// are on the device. Later copies of the stream wait for them, but the clock and other streams do not, so a batch ends
 // with settle().
 class BlockingCopies {
  public:
@@ -34,7 +34,7 @@ class BlockingCopies {
   [[nodiscard]] bool in_done(std::uint64_t) { return true; }
 };
 
-// Asynchronous copies from and to pinned memory on a Stream for each direction, and an event behind each copy.
+// Asynchronous copies from and to pinned memory, with a stream for each direction and an event behind each copy.
 class AsyncCopies {
  public:
   void open() {
@@ -56,8 +56,8 @@ class AsyncCopies {
   void settle() {}  // every copy was seen complete
 
   void prepare(std::uint64_t slots) {
-    for (auto* lane : {&out_, &in_}) {
-      while (lane->events.size() < slots) lane->events.push_back(gpu::Event::make());
+    for (auto* direction : {&out_, &in_}) {
+      while (direction->events.size() < slots) direction->events.push_back(gpu::Event::make());
     }
   }
   void begin_out(std::uint64_t slot, std::byte* host, const std::byte* device, std::size_t bytes) {
@@ -72,12 +72,12 @@ class AsyncCopies {
   [[nodiscard]] bool in_done(std::uint64_t slot) { return in_.events[slot].happened(); }
 
  private:
-  struct Lane {
+  struct CopyStream {
     gpu::Stream cuda_stream;
-    std::vector<gpu::Event> events;  // one a slot
+    std::vector<gpu::Event> events;  // one for each slot
   };
-  Lane out_;
-  Lane in_;
+  CopyStream out_;
+  CopyStream in_;
 };
 
 }  // namespace volley

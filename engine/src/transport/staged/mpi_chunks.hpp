@@ -1,4 +1,4 @@
-// The carrier of a chunk pipeline whose chunks travel through MPI, from and to host memory of its own.
+// The carrier of a chunk pipeline that sends its chunks through MPI, from and to its own host memory.
 #pragma once
 
 #include <mpi.h>
@@ -32,7 +32,7 @@ class MpiChunks {
     receiving_.assign(layout.slots, MPI_REQUEST_NULL);
   }
 
-  // Allocates the slots as prepared, of the directions that are used; memory that is there and suffices stays.
+  // Allocates the slots of the directions that are used, unless the present memory is large enough.
   void reserve(bool sends, bool receives) {
     if (sends) out_.reserve(sending_.size() * stride_);
     if (receives) in_.reserve(receiving_.size() * stride_);
@@ -64,7 +64,7 @@ class MpiChunks {
     std::size_t bytes = 0;
     void reserve(std::size_t wanted) {
       if (wanted <= bytes) return;
-      buffer = {};  // before the new one: both need not fit
+      buffer = {};  // before the new one is allocated: memory may not have room for both
       bytes = 0;
       buffer = Buffer(wanted);
       bytes = wanted;

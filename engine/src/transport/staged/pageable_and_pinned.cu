@@ -1,6 +1,6 @@
 // `staged/pageable` and `staged/pinned`: GPU -> host -> MPI -> host -> GPU, whole messages.
 //
-// Pageable is the tutorial's CUDA-staged version to the call: a blocking cudaMemcpy of the whole message to a host
+// Pageable makes the calls of the tutorial's CUDA-staged version: a blocking cudaMemcpy of the whole message to a host
 // buffer from malloc, MPI_Send; MPI_Recv, a blocking cudaMemcpy to the device. Pinned is the same with page-locked
 // memory.
 #include "host/pageable_buffer.hpp"

@@ -1,5 +1,5 @@
-// `staged/pinned`: whole messages through page-locked host memory, which the copy engine reaches by itself, by
-// asynchronous copies that the host waits for. Its halos are copied on the Stream of who computes.
+// `staged/pinned`: whole messages through page-locked host memory, which the copy engine accesses directly, by
+// asynchronous copies that the host waits for. Halos are copied on the stream of the kernels that compute.
 #pragma once
 
 #include "gpu/buffers.cuh"

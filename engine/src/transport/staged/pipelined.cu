@@ -1,5 +1,5 @@
-// `staged/pipelined`: GPU -> host -> MPI -> host -> GPU in chunks: while one is copied from the device, the one before
-// it is with MPI and the one before that is copied to the other device.
+// `staged/pipelined`: GPU -> host -> MPI -> host -> GPU in chunks: while one chunk is copied from the device, MPI sends
+// the chunk before it, and the chunk before that is copied to the other device.
 #include <array>
 
 #include "gpu/buffers.cuh"
@@ -14,10 +14,10 @@ namespace {
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-// A message of N bytes in chunks of c takes about N/B + c/B (filling the pipeline) + o·N/c, which is least at
-// c = sqrt(N·B·o). MPI through host memory is the narrowest part: B = 12 GB/s and o = 6 us a chunk, as seen between two
-// processes beside two H200s, give 275 KB for 1 MiB, growing with the root of N. Chunks of more than 1 MiB would not
-// stay in the caches between the copy engines and MPI's copy.
+// A message of N bytes in chunks of c takes about N/B + c/B (filling the pipeline) + o·N/c, which is least at c =
+// sqrt(N·B·o). MPI through host memory is the slowest part: B = 12 GB/s and o = 6 us a chunk, measured between two
+// processes on a host with two H200s, give 275 KB for 1 MiB, growing with the root of N. Chunks of more than 1 MiB
+// would not stay in the caches between the copy engines and MPI's copy.
 constexpr std::array<ChunkRow, 4> rows{{
     {128 * kib, 128 * kib},
     {1 * mib, 256 * kib},
@@ -25,8 +25,8 @@ constexpr std::array<ChunkRow, 4> rows{{
     {16 * mib, 1 * mib},
 }};
 
-// The ring holds four of the largest chunks: one at each of the three stages, and one more so that none waits for
-// another.
+// The ring has room for four of the largest chunks: one at each of the three stages, and one more so that no stage
+// waits for another.
 constexpr ChunkPolicy policy{rows, 4 * mib};
 
 class PipelinedChannel : public ChunkedChannel<MpiChunks<gpu::PinnedBuffer>> {

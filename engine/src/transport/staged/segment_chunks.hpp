@@ -1,16 +1,16 @@
-// The carrier of a chunk pipeline whose slots lie in memory that both ranks map: nothing travels, two counts say who
-// may touch which slot.
+// The carrier of a chunk pipeline whose slots are in memory that both ranks map. Nothing is sent: two counts say which
+// rank may use which slot.
 //
-// Each direction is a ring with one writer and one reader. `filled` counts the chunks that the sender has put there,
-// `emptied` those that the receiver has taken out; each is written by one side only and lies in cache lines of its own.
-// The sender raises `filled` (release) after its host has seen the copy from the device complete: the bytes are then in
-// host memory for all, and whoever reads the count (acquire) reads them. The receiver raises `emptied` after its host
-// has seen the copy to its device complete. So the last rise of `emptied` says that everything has arrived.
+// Each direction is a ring with one writer and one reader. `filled` counts the chunks that the sender has written,
+// `emptied` those that the receiver has read. Each count is written by one side only and has its own cache lines. The
+// sender increases `filled` (release) when its host has seen the copy from the device complete: the bytes are then in
+// host memory, visible to a thread that reads the count (acquire). The receiver increases `emptied` when its host has
+// seen the copy to its device complete. So the last value of `emptied` means that everything has arrived.
 //
-// The counts could be written by the GPU in Stream order instead (cuStreamWriteValue32), and awaited by the other GPU
-// (cuStreamWaitValue32). That spares the sender's host a query, half a microsecond, and buys no bandwidth, since the
-// copies of several chunks are queued ahead either way; but a wait in a Stream has no deadline and cannot be called
-// off, and a write in a Stream costs the GPU a step between copies that the event costs anyway.
+// Instead, the GPU could write the counts in stream order (cuStreamWriteValue32), and the other GPU could wait for them
+// (cuStreamWaitValue32). That saves the sender's host a query, half a microsecond, and gains no bandwidth, because the
+// copies of several chunks are enqueued ahead in both cases; but a wait in a stream has no deadline and cannot be
+// cancelled, and a write in a stream costs the GPU as much between copies as the event.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ class SegmentChunks {
     return header_bytes + 2 * ring_bytes;
   }
 
-  // Writes the counts of a new segment. Done once, before anybody opens it.
+  // Writes the counts of a new segment. Called once, before a rank opens it.
   static void initialise(std::byte* segment) { new (segment) Header; }
 
   // `self` 0 sends through the first ring and receives through the second, 1 the other way round.

@@ -1,6 +1,6 @@
-// `staged/shared`: GPU -> host -> GPU through one segment of host memory that both ranks have mapped and registered
-// with their device. The sender's copy engine writes a chunk, the receiver's reads it; no byte passes through MPI and
-// no processor core copies any. Ranks of one node only.
+// `staged/shared`: GPU -> host -> GPU through one segment of host memory that both ranks map and register with their
+// devices. The sender's copy engine writes a chunk, the receiver's reads it; neither MPI nor a processor core copies
+// data. For ranks of one node only.
 #include <array>
 
 #include "gpu/buffers.cuh"
@@ -15,10 +15,9 @@ namespace {
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-// A message of N bytes in chunks of c takes about N/B + c/B (filling the pipeline) + o·N/c, which is least at
-// c = sqrt(N·B·o). PCIe 5.0 x16 gives B = 55 GB/s, and that chunks of 512 KiB were seen to move at 40 GB/s means
-// o = 3.6 us a chunk: 455 KB for 1 MiB, growing with the root of N. More than 8 MiB would gain another percent and need
-// a larger ring.
+// A message of N bytes in chunks of c takes about N/B + c/B (filling the pipeline) + o·N/c, which is least at c =
+// sqrt(N·B·o). PCIe 5.0 x16 gives B = 55 GB/s; chunks of 512 KiB moved at 40 GB/s, so that o = 3.6 us a chunk: 455 KB
+// for 1 MiB, growing with the root of N. More than 8 MiB would gain one percent and need a larger ring.
 constexpr std::array<ChunkRow, 6> rows{{
     {256 * kib, 256 * kib},
     {1 * mib, 512 * kib},
@@ -28,9 +27,9 @@ constexpr std::array<ChunkRow, 6> rows{{
     {256 * mib, 8 * mib},
 }};
 
-// The ring holds three of the largest chunks: one that the sender fills, one that the receiver empties, and one between
-// them, so that neither engine waits for the hosts. Both directions make 48 MiB, which fits into a container's usual 64
-// MiB.
+// The ring has room for three of the largest chunks: one that the sender fills, one that the receiver empties, and one
+// between them, so that neither copy engine waits for the hosts. Both directions need 48 MiB, which fits into the usual
+// 64 MiB of a container.
 constexpr ChunkPolicy policy{rows, 24 * mib};
 constexpr std::size_t segment_bytes = SegmentChunks::segment_bytes(policy.ring_bytes);
 
@@ -47,7 +46,7 @@ class SharedChannel : public ChunkedChannel<SegmentChunks> {
   void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t) {
     segment_ = make_pair_segment(pair, segment_bytes, SegmentChunks::initialise);
     registration_ = gpu::Registration(segment_.data(), segment_bytes);
-    pipeline_ = {};  // its counts begin where the new segment's begin
+    pipeline_ = {};  // its counts start at zero, like those of the new segment
     pipeline_.carrier().open(segment_.data(), policy.ring_bytes, pair.self);
     pipeline_.copies().open();
   }
@@ -59,7 +58,7 @@ class SharedChannel : public ChunkedChannel<SegmentChunks> {
     segment_ = {};
   }
 
-  // The receiver has said with its last count that everything is on its device: that is the acknowledgement.
+  // The receiver's last count says that everything is on its device: that is the acknowledgement.
   void acknowledge() {}
   void await_acknowledgement() { pipeline_.clear(); }
 

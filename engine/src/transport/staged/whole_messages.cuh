@@ -23,7 +23,8 @@ class WholeChannel {
     window_.copies().open();
   }
 
-  // Host memory of the size before is given back; reserve_bounce() or reserve_window() takes what this one needs.
+  // Frees the host memory of the last message size; reserve_bounce() or reserve_window() allocates what this size
+  // needs.
   void prepare(const View& view) {
     mpi_.prepare(view);
     bounce_ = {};
@@ -39,7 +40,7 @@ class WholeChannel {
     window_.copies().close();
   }
 
-  // A round trip bounces both ways off one buffer of the message's size, as the tutorial's does.
+  // A round trip uses one buffer of the message's size for both directions, as in the tutorial.
   void reserve_bounce(std::size_t bytes) {
     if (bounce_.data() == nullptr) bounce_ = Buffer(bytes);
   }
@@ -53,7 +54,7 @@ class WholeChannel {
   }
   void settle() { window_.copies().settle(); }
 
-  // A window needs a place in host memory for each message in flight, since MPI still reads or writes it.
+  // A window needs a place in host memory for each message in flight, because MPI still reads or writes it.
   void reserve_window(Direction direction) {
     const bool both = direction == Direction::bi;
     window_.carrier().reserve(leads_ || both, !leads_ || both);
@@ -68,8 +69,8 @@ class WholeChannel {
   [[nodiscard]] MpiChannel& mpi() { return mpi_; }
 
  private:
-  // The messages of a window, which are not divided (except where MPI could not count them), take turns at as many
-  // slots as this much memory holds; at two at least, so that one can be copied while another travels.
+  // The messages of a window are not divided (unless MPI cannot count their bytes). They share as many slots as this
+  // memory has room for, and at least two, so that one message can be copied while another is sent.
   static constexpr std::size_t window_bytes = std::size_t{64} << 20;
 
   bool leads_ = false;
@@ -83,8 +84,8 @@ class Whole : public HostDriven<WholeChannel<Buffer, Copies>> {
   using Base = HostDriven<WholeChannel<Buffer, Copies>>;
 
  public:
-  // The empty samples, which come first, pay for the host memory. The last message is usable when the batch ends, also
-  // where its copy may return before that.
+  // The empty samples, which come first, allocate the host memory. At the end of the batch the last message must be
+  // usable; its copy may return before that.
   void round_trips(const View& view, std::uint64_t exchanges) override {
     this->channel_.reserve_bounce(view.bytes);
     Base::round_trips(view, exchanges);
