@@ -33,14 +33,12 @@ def report(*, full: bool) -> Report:
     rows = [_read(path, number) for number, path in enumerate(shown, start=1)]
     columns = [
         Column(),
-        Column("started", align="left"),
-        Column("benchmark", align="left"),
+        Column("name: begun, benchmark", align="left"),
         Column("host", align="left"),
         Column("launches"),
         Column("points"),
         Column("measured"),
         Column("", align="left"),
-        Column("name", align="left"),
     ]
     hidden = len(files) - len(shown)
     legend = ["points: of all launches together"] if files else []
@@ -72,7 +70,7 @@ def _read(path: Path, number: int) -> dict[str, Any]:
     return {
         "number": number,
         "started_at": runs[0].started_at if runs else None,
-        "benchmark": runs[0].plan.benchmark if runs else None,
+        "benchmark": " ".join(dict.fromkeys(run.plan.benchmark for run in runs)),
         "host": " ".join(dict.fromkeys(rank.host for run in runs for rank in run.ranks)),
         "launches": len(runs),
         "points": sum(end.points_ok for end in ends),
@@ -84,13 +82,13 @@ def _read(path: Path, number: int) -> dict[str, Any]:
 
 
 def _cells(row: Mapping[str, Any]) -> Row:
-    """Return the cells of a run: ``1  2026-11-22T21:30:00Z  pingpong  node1  6  240  48 s    2026-…-pingpong``."""
+    """Return the cells of a run: ``1  2026-11-22T21-30-00-pingpong  node1  6  240  48 s``."""
     failed = [f"{row['failed']} failed"] if row["failed"] else []
     status = [row["status"]] if row["status"] != "complete" and not failed else []
     return [
         row["number"],
-        *(row[name] for name in ("started_at", "benchmark", "host", "launches", "points")),
+        Path(row["path"]).stem,
+        *(row[name] for name in ("host", "launches", "points")),
         format_duration(row["elapsed_s"]),
         Cell(text=" ".join(failed + status), style="error"),
-        Path(row["path"]).stem,
     ]
