@@ -5,7 +5,7 @@ from __future__ import annotations
 EXIT_GOOD = 0
 EXIT_FAILED = 1
 """A check or verification failed, or the run was aborted."""
-EXIT_USAGE = EXIT_REQUEST = 2
+EXIT_USAGE = 2
 """Usage error."""
 EXIT_MACHINE = 3
 """This machine cannot run the request."""

@@ -168,13 +168,10 @@ def _results(data: Data) -> Table:
     """Return all results with all their columns, as CSV has them, unless they are too many for a page."""
     if len(data.rows) * len(data.columns) > MOST_CELLS:
         return Table([Column(name) for name in data.columns], (), legend=[_too_many(len(data.rows))])
-    columns = [Column(name, digits=6, align="left" if _is_text(data, name) else "right") for name in data.columns]
+    texts = {name for row in data.rows for name in data.columns if isinstance(row[name], str)}
+    columns = [Column(name, digits=6, align="left" if name in texts else "right") for name in data.columns]
     rows = [[_result(row[name]) for name in data.columns] for row in data.rows]
     return Table(columns, rows)
-
-
-def _is_text(data: Data, name: str) -> bool:
-    return any(isinstance(row[name], str) for row in data.rows)
 
 
 def _result(value: Any) -> Cell:

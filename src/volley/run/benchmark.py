@@ -8,7 +8,7 @@ its ``options``.  Only this file imports its other modules:
 - ``progress``: ``forecast(plan) -> Forecast``;
 - ``results``: ``results(logs) -> list``, one result object for each series of launches;
   ``observables(log)``, the times of one launch, to compare runs;
-- ``page``: ``reports(results) -> list[Report]``; ``FORMATS``, the renderers of its special formats by name.
+- ``page``: ``reports(results) -> list[Report]``; ``FORMATS``, the renderers of its special formats, if any, by name.
 """
 
 from __future__ import annotations

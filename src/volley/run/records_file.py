@@ -300,7 +300,8 @@ def open_writer(output: Path | None, benchmark: str) -> Writer:
         except OSError as error:
             refusals.append(f"{escape_controls(str(folder))}: {error.strerror}")
             continue
-        return Writer(path, descriptor, _moved(refusals))
+        moved = f"records go to another folder, because of an error: {'; '.join(refusals)}" if refusals else None
+        return Writer(path, descriptor, moved)
     return Writer(None, -1, f"no folder for records is writable ({'; '.join(refusals)}); name a file with -o")
 
 
@@ -316,10 +317,6 @@ def _lock(descriptor: int, output: Path) -> None:
         ) from None
     except OSError:  # a file system without locks
         pass
-
-
-def _moved(refusals: list[str]) -> str | None:
-    return f"records go to another folder, because of an error: {'; '.join(refusals)}" if refusals else None
 
 
 def state_folder() -> Path:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_USAGE
 from volley.run.benchmark import Benchmark
 from volley.run.engine import Ending
-from volley.run.records import End
 from volley.run.run_log import RunLog
 from volley.text import escape_controls
 
@@ -57,7 +56,7 @@ def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Collection[s
     if log.end is None:
         return _aborted(log, ending, benchmark, hint)
     if log.end.status == "failed" or "failed" in log.statuses or log.problems:  # the report names lines with problems
-        return RunOutcome(EXIT_FAILED, _end_reason(log.end))
+        return RunOutcome(EXIT_FAILED, (f"volley: {escape_controls(log.end.reason)}",) if log.end.reason else ())
     if ending.status not in (EXIT_GOOD, EXIT_MACHINE):
         return RunOutcome(EXIT_FAILED, _with_launcher_text(f"all points were measured, but {ending.reason()}", ending))
     if benchmark.record_types and "ok" not in log.statuses:
@@ -65,11 +64,6 @@ def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Collection[s
     if ending.status == EXIT_MACHINE or any(not each.available and each.transport in named for each in log.transports):
         return RunOutcome(EXIT_MACHINE)  # the report says why a transport cannot be used
     return RunOutcome(EXIT_GOOD, ending.others)
-
-
-def _end_reason(end: End) -> tuple[str, ...]:
-    """Return the reason for an early end of the run, if the end record has one."""
-    return (f"volley: {escape_controls(end.reason)}",) if end.reason else ()
 
 
 def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None) -> RunOutcome:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TextIO
+from typing import Any
 
 from volley.benchmarks.collective.records import CollectivePoint, bus_factor
 from volley.benchmarks.shared.points.page import (
@@ -88,6 +88,3 @@ def _more(point: PointResult, records: Sequence[CollectivePoint]) -> Mapping[str
         "entry_skew_us": median(skews) * 1e6 if skews else None,
         "clock_error_us": max((record.clock_error_s for record in records), default=0.0) * 1e6,
     }
-
-
-FORMATS: dict[str, Callable[[Sequence[PointSeries], TextIO], list[str]]] = {}

@@ -340,7 +340,6 @@ def _data(solution: Solution) -> dict[str, Any]:
         "iteration_us": scaled(solution.iteration_s, 1e6),
         "iteration_low_us": time and time.low * 1e6,
         "iteration_high_us": time and time.high * 1e6,
-        "iteration_bounds": time and time.kind,
         "interval": solution.time and solution.time.kind,
         "GLUps": scaled(updates, 1e-9),
         "GFLOPS": scaled(updates, FLOPS * 1e-9),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TextIO
+from collections.abc import Sequence
 
 from volley.report.model import Cell, Column, Data, Report, Table
 from volley.run import report_parts
@@ -43,6 +42,3 @@ def _available(transport: Transport) -> Cell:
     if not transport.available:
         return Cell(text=f"no: {transport.reason or 'no reason is recorded'}", style="warning")
     return Cell(text=f"✓  {transport.summary}{'' if transport.memory == 'none' else report_parts.not_mpi(transport)}")
-
-
-FORMATS: dict[str, Callable[[Sequence[LaunchSeries], TextIO], list[str]]] = {}

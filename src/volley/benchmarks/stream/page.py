@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TextIO
 
 from volley.benchmarks.shared.points.page import (
     BANDWIDTH,
@@ -51,6 +50,3 @@ SPEC = PageSpec(
 def reports(results: Sequence[PointSeries]) -> list[Report]:
     """Return one report for each series."""
     return [report(result, SPEC) for result in results]
-
-
-FORMATS: dict[str, Callable[[Sequence[PointSeries], TextIO], list[str]]] = {}
