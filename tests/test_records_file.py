@@ -69,8 +69,9 @@ def test_golden_plans_follow_the_schema_and_are_plans(path: Path) -> None:
 
 @names
 def test_golden_lines_are_what_is_written_for_the_records_in_them(path: Path) -> None:
-    for line in path.read_bytes().splitlines(keepends=True):
-        assert encode_line(decode_line(line)) == line
+    """The engine and the front end write some numbers differently: 9.5e-8 and 9.5e-08."""
+    for line in path.read_bytes().splitlines():
+        assert json.loads(encode_line(decode_line(line))) == json.loads(line)
 
 
 @names
@@ -81,7 +82,7 @@ def test_golden_records_are_plausible(path: Path) -> None:
         options = one.run.plan.options
         for point in one.of(PointRecord):
             assert point.transport in one.run.plan.transports
-            assert point.size_bytes in options.sizes_bytes
+            assert point.size_bytes in options.sizes_bytes or getattr(point, "operation", "") == "barrier"
             if isinstance(point, PingPong):
                 assert point.messages_timed == 2 * point.exchanges_per_sample * len(point.half_round_trip_s)
                 assert sum(point.visits) == len(point.half_round_trip_s)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from volley.errors import MachineError, UserError
+from volley.machine.line_rate import ROUTES
 from volley.text import join_words
 from volley.topo.topology import PlacedGpu, Topology
 
@@ -98,12 +99,13 @@ def path_of(topology: Topology, transport: str, numbers: Sequence[int] | None) -
         null = ": it moves nothing" if transport == "null" else ""
         raise UserError(f"--transport: {transport!r} has no path to draw{null}; name {join_words(TRANSPORTS, 'or')}")
     family = transport.partition("/")[0]
-    if family == "host" and not topology.gpus and numbers is None:
+    in_host_memory = family not in ROUTES
+    if in_host_memory and not topology.gpus and numbers is None:
         memory = Location("memory", topology.nodes[0].number)
         return MessagePath(transport, (), (_mpi(memory, memory),))
     one, other = _pair(topology, transport, numbers)
     pair = (one.number, other.number)
-    if family == "host":
+    if in_host_memory:
         return MessagePath(transport, pair, (_mpi(Location("memory", one.node), Location("memory", other.node)),))
     if family == "staged":
         return MessagePath(transport, pair, _staged(topology, transport, one, other))
