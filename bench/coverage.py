@@ -494,7 +494,9 @@ def page(found: Sequence[Machine]) -> Iterator[str]:
             "launches of a few seconds cannot tell."
         )
         yield ""
-        yield "| transport | size | launches of a run, in the mean | half width, in the median | of all | of neighbours |"
+        yield (
+            "| transport | size | launches of a run, in the mean | half width, in the median | of all | of neighbours |"
+        )
         yield "| --- | ---: | ---: | ---: | ---: | ---: |"
         yield from real_lines(runs)
     yield from ("", "## Groups of launches", "")
