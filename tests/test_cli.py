@@ -378,6 +378,14 @@ def python(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "tcsh"])
+def test_every_shell_has_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--show-completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert "host-to-gpu" in script
+    assert "%%" not in script
+
+
 def test_bash_completes_commands_options_and_their_values(engine: Path, tmp_path: Path) -> None:
     """The script is one that bash takes, and it knows what the parser knows."""
     asked = "import sys; from volley.cli import main; sys.exit(main(['--show-completion', 'bash']))"

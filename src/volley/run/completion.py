@@ -27,7 +27,7 @@ def script(commands: Sequence[Command], shell: str, names: Mapping[str, Sequence
         for parser in [parsers.add_parser(title, help=summary) for title in titles] or [root]:
             for each in command.declared():
                 action = add_option(parser, each)
-                action.help = each.option.help
+                action.help = each.option.help.replace("%", "%%")  # argparse formats it
                 read = each.option.read
                 values = (*(read.values if isinstance(read, Choice) else ()), *each.option.values)
                 if found := values or names.get(each.option.name):
