@@ -16,6 +16,7 @@ import numpy as np
 
 from example_records import matrix_plan, ranks, run, transport
 from volley.benchmarks.shared.matrix.comparable_pairs import Floats, Integers
+from volley.run.plan import Plan
 from volley.run.records import End
 from volley.run.records_file import encode_line
 
@@ -62,11 +63,29 @@ def rank(number: int, ratio: float) -> Fault:
     return slow(lambda a, b: (a == number) & (b != number), ratio)
 
 
-def lines(
-    nodes: int, faults: Sequence[Fault] = (), noise: float = 0.01, patterns: Sequence[str] = ("pingpong", "stream")
-) -> list[bytes]:
-    """Return the lines of a complete run."""
+def times(nodes: int, faults: Sequence[Fault] = ()) -> Floats:
+    """Return the seconds of a ping-pong between each two ranks."""
     count = nodes * RANKS_A_NODE
+    first, second = np.indices((count, count))
+    same_node = first // RANKS_A_NODE == second // RANKS_A_NODE
+    same_socket = same_node & (first // 4 == second // 4)
+    switch = RANKS_A_NODE * NODES_A_SWITCH
+    usual = np.select([same_socket, same_node, first // switch == second // switch], [4e-7, 7e-7, 1.8e-6], 1.85e-6)
+    for fault in faults:
+        usual = usual * fault(first, second)
+    return usual
+
+
+def lines(
+    nodes: int,
+    faults: Sequence[Fault] = (),
+    noise: float = 0.01,
+    patterns: Sequence[str] = ("pingpong", "stream"),
+    plan: Plan | None = None,
+) -> list[bytes]:
+    """Return the lines of a complete run: of all pairs, or of those that ``plan`` asks for again."""
+    usual = times(nodes, faults)
+    count = len(usual)
     places = [
         msgspec.structs.replace(
             each,
@@ -77,23 +96,24 @@ def lines(
         )
         for each in ranks(count)
     ]
-    first, second = np.indices((count, count))
-    same_node = first // RANKS_A_NODE == second // RANKS_A_NODE
-    same_socket = same_node & (first // 4 == second // 4)
-    switch = RANKS_A_NODE * NODES_A_SWITCH
-    usual = np.select([same_socket, same_node, first // switch == second // switch], [4e-7, 7e-7, 1.8e-6], 1.85e-6)
-    for fault in faults:
-        usual = usual * fault(first, second)
     dice = np.random.default_rng(SEED)
-    found = [encode_line(run(matrix_plan(count), ranks=places)), encode_line(transport())]
+    found = [encode_line(run(plan or matrix_plan(count), ranks=places)), encode_line(transport())]
+    others: dict[int, list[int]] = {first: [] for first in range(count)}
+    for first, second in plan.options.pairs if plan else ():
+        others[first].append(second)
     for pattern in patterns:
-        least = usual * np.exp(dice.normal(0, noise, usual.shape)) * (1 if pattern == "pingpong" else 3000)
-        found += [_row(number, times, pattern) for number, times in enumerate(least)]
-    return [*found, encode_line(End(status="complete", elapsed_s=600.0))]
+        for repeat in range(plan.options.repeats if plan else 1):
+            least = usual * np.exp(dice.normal(0, noise, usual.shape)) * (1 if pattern == "pingpong" else 3000)
+            for first, seconds in others.items():
+                if plan is None:
+                    found.append(_row(first, repeat, np.delete(least[first], first), [], pattern))
+                elif seconds:
+                    found.append(_row(first, repeat, least[first, sorted(seconds)], sorted(seconds), pattern))
+    return [*found, encode_line(End(status="complete", elapsed_s=20.0 if plan else 600.0))]
 
 
-def _row(number: int, times: Floats, pattern: str) -> bytes:
-    low = np.delete(times, number).tolist()
+def _row(number: int, repeat: int, least: Floats, seconds: list[int], pattern: str) -> bytes:
+    low = least.tolist()
     stream = pattern == "stream"
     row = {
         "record": "rank_matrix",
@@ -105,8 +125,8 @@ def _row(number: int, times: Floats, pattern: str) -> bytes:
         "window": 64 if stream else None,
         "size_bytes": 1 << 20 if stream else 8,
         "rank": number,
-        "repeat": 0,
-        "ranks": [],
+        "repeat": repeat,
+        "ranks": seconds,
         "median_s": [_rounded(each * 1.013) for each in low],
         "low_s": [_rounded(each) for each in low],
         "high_s": [_rounded(each * 1.031) for each in low],

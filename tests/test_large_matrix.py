@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 
@@ -110,3 +111,33 @@ def test_a_single_slow_pair_is_no_group() -> None:
 @pytest.mark.parametrize("noise", [0.01, 0.05, 0.3])
 def test_noise_alone_is_no_group(noise: float) -> None:
     assert case_of(noise=noise).groups == ()
+
+
+@pytest.mark.parametrize(
+    ("still", "sentence"),
+    [
+        (True, r"all 128 pairs at 1\.2\d times the time of comparable pairs \(8 of them measured again, 8 slow"),
+        (False, r"128 of 128 pairs took longer than comparable pairs at first; measuring 8 of them again did not"),
+    ],
+)
+def test_a_group_is_what_measuring_some_of_it_again_says(still: bool, sentence: str) -> None:
+    faults = [link(2, 30, 1.2)]
+    logs = parse_runs(b"".join(lines(NODES, faults, patterns=["pingpong"])), BENCHMARKS)
+    assert logs[0].run is not None
+    while asked := next_plan(logs[0].run.plan, logs):
+        again = lines(NODES, faults if still else [], patterns=["pingpong"], plan=asked)
+        logs += parse_runs(b"".join(again), BENCHMARKS)
+    out = io.StringIO()
+    render(logs, BENCHMARKS, "table", out)
+    assert re.search(rf"node 2 \(cn002\) ↔ node 30 \(cn030\): {sentence}", out.getvalue())
+
+
+def test_the_page_of_a_thousand_ranks_is_small(thousand: list[RunLog]) -> None:
+    pytest.importorskip("vl_convert")
+    from volley.report import html  # noqa: PLC0415  the packages of the extra `report`
+
+    (found,) = (each for each in BENCHMARKS if each.name == "rank_matrix")
+    reports = found.reports(found.results(thousand))
+    out = io.StringIO()
+    html.render(reports, [[] for _ in reports], [], out)
+    assert len(out.getvalue()) < 3e6

@@ -171,7 +171,7 @@ def _heat_map(chart: Chart, _ink: str, _alike: Sequence[Chart]) -> list[dict[str
     rows, columns = _categories(chart, "y"), _categories(chart, "x")
     numbers = [mark.value for mark in chart.marks if mark.value is not None] or [0.0]
     lowest, highest = min(*numbers, max(numbers) / _LEAST_CONTRAST), max(numbers)
-    labels = {"labelAngle": 0, "labelOverlap": "greedy"}
+    labels = {"labelAngle": 0, "labelOverlap": "greedy", "labelSeparation": 4}
     ends: dict[str, Any] = {
         name: {
             "field": name,

@@ -139,11 +139,16 @@ def _findings(case: RankMatrixCase) -> Iterator[str]:
 def _group(case: RankMatrixCase, group: SlowGroup) -> str:
     """``node 3 (a) ↔ node 9 (b): all 128 pairs at 63 % of the bandwidth of comparable pairs``."""
     again = [case.remeasured[pair] for pair in group.again if pair in case.remeasured]
+    if again and all(each.cleared for each in again):
+        return (
+            f"{group.name}: {group.slow} of {group.pairs} pairs took longer than comparable pairs at first; measuring "
+            f"{len(again)} of them again did not confirm it"
+        )
     ratio = median([each.again.median for each in again]) if again else group.ratio
     which = f"all {group.pairs}" if group.slow == group.pairs else f"{group.slow} of {group.pairs}"
-    much = (
-        f"{common.percent(1 / ratio)} of the bandwidth" if case.shows_rate else f"{format_sig(ratio, 3)} times the time"
-    )
+    much = f"{format_sig(ratio, 3)} times the time"
+    if case.shows_rate:
+        much = f"{common.percent(1 / ratio)} of the bandwidth"
     sure = "not measured again"
     if again:
         sure = f"{len(again)} of them measured again, {sum(each.flagged for each in again)} slow for certain"
