@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import functools
 import io
 import json
@@ -17,7 +18,7 @@ import random
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -61,6 +62,11 @@ def places(document: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[st
         yield from places(value, (*path, name))
 
 
+def odd_value(dice: random.Random, among: Sequence[Any]) -> Any:
+    """Return a copy: a later mutation may change it."""
+    return copy.deepcopy(dice.choice(among))
+
+
 def mutate(document: Any, dice: random.Random) -> None:
     """Change one value of a document, in place."""
     everywhere = list(places(document))
@@ -71,15 +77,15 @@ def mutate(document: Any, dice: random.Random) -> None:
     kind = dice.random()
     if kind < 0.55:  # a value of the same type: it gets past the schema more often
         alike = [odd for odd in ODD if type(odd) is type(whole[name])]
-        whole[name] = dice.choice(alike or ODD)
+        whole[name] = odd_value(dice, alike or ODD)
     elif kind < 0.65:
-        whole[name] = dice.choice(ODD)
+        whole[name] = odd_value(dice, ODD)
     elif kind < 0.75:
         del whole[name]
     elif kind < 0.85 and isinstance(whole, list):
         whole.insert(dice.randrange(len(whole) + 1), json.loads(json.dumps(whole[name])))
     elif kind < 0.9 and isinstance(whole, dict):
-        whole[dice.choice(["unknown", "\x1b[31m", "status", "rank"])] = dice.choice(ODD)
+        whole[dice.choice(["unknown", "\x1b[31m", "status", "rank"])] = odd_value(dice, ODD)
     else:
         other = dice.choice(everywhere)
         whole[name] = json.loads(json.dumps(functools.reduce(operator.getitem, other, document)))
