@@ -8,6 +8,7 @@ import pytest
 
 from the_command import BEYOND_AN_INT, Command
 from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.collective.records import CollectivePoint
 from volley.benchmarks.gpu_matrix.options import OF_THE_SAMPLE, SECTIONS
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.jacobi.records import JacobiPoint
@@ -69,6 +70,42 @@ def test_messages_that_an_int_cannot_count_arrive_whole(volley: Command, words: 
 def test_a_flipped_bit_is_found(volley: Command) -> None:
     log = measured(volley, "pingpong", "--transport", "corrupt-device", "--sizes", ODD_SIZES)
     assert {point.status for point in log.records} == {"failed"}
+
+
+# ------------------------------------------------------------------------------------------ collectives
+
+COLLECTIVES = ("collective", "--sizes", "8,24,100,4k,1000000,16M", "--launches", "1", "--point-time", "0.05")
+"""Run these alone with: pytest tests/test_gpu.py -k collective"""
+
+
+@pytest.mark.parametrize("element", ["float", "int"])
+def test_collectives_deliver_on_the_device(volley: Command, gpus: set[str], element: str) -> None:
+    ranks = str(max(len(gpus), 2))
+    log = measured(volley, *COLLECTIVES, "--ranks", ranks, "--element", element, SHARED)
+    assert log.complete
+    used = {info.transport for info in log.transports if info.available}
+    assert "staged/pinned" in used
+    if len(gpus) > 1:
+        assert "nccl" in used, [info.reason for info in log.transports if info.transport == "nccl"]
+    points = log.of(CollectivePoint)
+    assert [(point.operation, point.transport, point.reason) for point in points if point.status == "failed"] == []
+    for name in used - {"host"}:
+        measured_here = {point.operation for point in points if point.transport == name and point.status == "ok"}
+        assert measured_here == {"broadcast", "allreduce", "reduce-scatter", "allgather", "all-to-all"}
+
+
+def test_a_corrupt_collective_is_found_on_the_device(volley: Command) -> None:
+    log = measured(volley, *COLLECTIVES, "--ranks", "2", "-t", "corrupt-device", SHARED)
+    sent = [point for point in log.of(CollectivePoint) if point.operation != "barrier"]
+    assert {point.status for point in sent} == {"failed"}
+
+
+def test_multicast_of_nvlink_is_off(volley: Command, gpus: set[str]) -> None:
+    if len(gpus) < 2:
+        pytest.skip("NCCL needs two GPUs")
+    log = measured(volley, *COLLECTIVES, "--ranks", "2", "-t", "nccl", "--operation", "allreduce")
+    (nccl,) = log.transports
+    assert nccl.facts["NCCL_NVLS_ENABLE"] == "0"
 
 
 # ----------------------------------------------------------------------------------------------- jacobi

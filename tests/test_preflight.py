@@ -134,6 +134,44 @@ def inside_mpirun(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return with_aware / "r.jsonl"
 
 
+def test_what_crashes_in_a_small_run_of_the_benchmark_is_left_out(
+    with_aware: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found(monkeypatch, Preflight())
+    tried: list[Plan] = []
+
+    def rehearsed(trial: Plan, *_: object) -> Preflight:
+        tried.append(trial)
+        return Preflight({"aware": "it crashed"})
+
+    monkeypatch.setattr(preflight, "rehearsed", rehearsed)
+    words = ("-t", "host,aware", "--launches", "1", "--operation", "barrier,allreduce")
+    measure(with_aware / "r.jsonl", *words, command="collective")
+    (trial,) = tried
+    assert (trial.benchmark, trial.options.operations, trial.sampling.mode) == ("collective", ["allreduce"], "fixed")
+    run = the_log(with_aware / "r.jsonl").run
+    assert run
+    assert run.plan.excluded == {"aware": "it crashed"}
+
+
+@pytest.mark.parametrize("behaviour", ["good", "cut", "watchdog"])
+def test_a_small_run_without_a_last_record_is_a_crash(
+    behaviour: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = install(tmp_path)
+    environment = {**os.environ, "VOLLEY_FAKE": behaviour}
+    trial = Plan(benchmark="pingpong", transports=["host", "aware"], options={"sizes_bytes": [8]})
+    tried = preflight.rehearsed(trial, [str(program), "--plan", "-"], environment, Stack(WHEEL, None), Stop())
+    assert set(tried.excluded) == (set() if behaviour == "good" else {"aware"})
+
+
+def test_inside_a_launcher_collectives_are_not_risked(inside_mpirun: Path) -> None:
+    measure(inside_mpirun, "-t", "host,aware", command="collective")
+    run = the_log(inside_mpirun).run
+    assert run
+    assert "inside a launcher it cannot be tried first" in run.plan.excluded["aware"]
+
+
 @pytest.mark.parametrize("names", ["host,aware", "all"])
 def test_inside_a_launcher_a_process_sends_to_itself_first(inside_mpirun: Path, names: str) -> None:
     measure(inside_mpirun, "-t", names)
@@ -199,8 +237,8 @@ def test_a_job_without_a_last_record_is_a_crash(
 @pytest.mark.parametrize(
     ("said", "cause"),
     [
-        (("Signal: Segmentation fault (11)",), "SIGSEGV in MPI_Send or MPI_Recv"),
-        (("exited on signal SIGBUS",), "SIGBUS in MPI_Send or MPI_Recv"),
+        (("Signal: Segmentation fault (11)",), "SIGSEGV in MPI"),
+        (("exited on signal SIGBUS",), "SIGBUS in MPI"),
         ((), "the job ended with status 1"),
     ],
 )

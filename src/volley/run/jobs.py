@@ -92,6 +92,9 @@ class Jobs:
     """Called repeatedly after the planned jobs, until it returns ``None``."""
     launches: LaunchCount | None = None
     """``None``: as many as there are planned jobs."""
+    trial: Plan | None = None
+    """What is tried on device memory before the first launch, if MPI is to use it for more than messages between two
+    ranks: a small plan of the benchmark."""
     note: str | None = None
     """A message to show before the first launch."""
     hardware: bool = True

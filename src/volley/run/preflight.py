@@ -100,6 +100,26 @@ def between_two(
     return Preflight(protocols=ucx_protocols.parse(tried.ending.others))
 
 
+def rehearsed(
+    trial: Plan, command: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
+) -> Preflight:
+    """Run a small plan of the benchmark on device memory, in a job like the measured one.
+
+    Args:
+        trial: the plan.
+        command: the launcher's command line, the same as for the measurement.
+        environment: the complete environment of that command.
+        stack: the software stack of the job, for the reason.
+        stop: the flag that stops the session.
+    """
+    small = msgspec.structs.replace(trial, transports=[RISKY], watchdog_s=WATCHDOG_S)
+    tried = _try(small, command, environment, stop)
+    if tried.ended or stop.signal is not None:
+        return Preflight()  # a wrong result is one of the measured job, too, and its records give the engine's reason
+    found = f"in a separate test job, {trial.benchmark} failed on device pointers: {_cause(tried.ending)}"
+    return Preflight({RISKY: f"{found}; {_remedy(stack)}"})
+
+
 def to_itself(engine: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop) -> Preflight:
     """Try MPI on device memory inside a foreign launcher, where no second rank can start: one process sends to itself.
 
@@ -150,7 +170,7 @@ def _try(plan: Plan, command: Sequence[str], environment: Mapping[str, str], sto
 def _cause(ending: Ending) -> str:
     """Return the signal named in the launcher's text: the launcher's exit status is not that of the rank."""
     name = fatal_signal("\n".join(ending.others))
-    return f"{name} in MPI_Send or MPI_Recv" if name else ending.reason()
+    return f"{name} in MPI" if name else ending.reason()
 
 
 def _remedy(stack: Stack) -> str:

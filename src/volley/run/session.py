@@ -256,9 +256,19 @@ class Session:
         if start.inside_launcher:
             progress.note("testing MPI on device memory: a separate process sends to itself")
             environment = inside_launcher.scrubbed(start.environment)
-            return preflight.to_itself(start.tokens, environment, self.stack, stop)
+            found = preflight.to_itself(start.tokens, environment, self.stack, stop)
+            if self.jobs.trial is None or found.excluded:
+                return found
+            reason = (
+                f"{self.benchmark.name} on device pointers may end the job, and inside a launcher it cannot be tried "
+                "first: start volley without a launcher"
+            )
+            return Preflight({preflight.RISKY: reason})
         progress.note("testing MPI on device memory in a separate job")
-        return preflight.between_two(plan, start.tokens, start.environment, self.stack, stop)
+        found = preflight.between_two(plan, start.tokens, start.environment, self.stack, stop)
+        if self.jobs.trial is None or found.excluded or stop.signal is not None:
+            return found
+        return preflight.rehearsed(self.jobs.trial, start.tokens, start.environment, self.stack, stop)
 
     def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
         """Run one job; each record goes to the file, to memory and to the progress display as it arrives."""

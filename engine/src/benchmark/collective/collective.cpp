@@ -1,6 +1,8 @@
 // The benchmark `collective`: operations among all ranks; seconds from the last rank's entry to the last rank's exit.
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <limits>
 #include <thread>
 
 #include "benchmark/benchmark.hpp"
@@ -21,7 +23,7 @@ class Exchange final : public Driver {
  public:
   Exchange(CollectiveTransport& transport, const Collective& collective)
       : transport_(transport), collective_(collective) {}
-  void prepare(const View& view) override { transport_.prepare(collective_, view); }
+  void prepare(const View& view) override { transport_.prepare_for(collective_, view); }
   void perform(const View& view, std::uint64_t count) { transport_.perform(collective_, view, count); }
 
   void round_trips(const View&, std::uint64_t) override { throw std::logic_error("a collective has no round trips"); }
@@ -141,8 +143,10 @@ class CollectiveBenchmark final : public Benchmark {
     series.name = point.transport + " (" + name_of(point.collective.operation) + ")";
     point.exchange = std::make_unique<Exchange>(transport, point.collective);
     series.driver = point.exchange.get();
-    if (series.skipped.empty()) series.skipped = transport.without(point.collective.operation);
     if (point.collective.operation == Operation::barrier) {
+      if (series.memory == MemoryKind::device && series.skipped.empty()) {
+        series.skipped = "a barrier moves no data: host measures it";
+      }
       series.verifier = nullptr;
       series.writer = nullptr;
       return series;
@@ -150,6 +154,9 @@ class CollectiveBenchmark final : public Benchmark {
     if (bytes == 0) {
       series.skipped = "less than an element of " + std::to_string(element_bytes) + " bytes for each of " +
                        std::to_string(point.collective.ranks) + " ranks";
+    }
+    if (candidate.entry->mpi && point.collective.counted(bytes) > std::numeric_limits<int>::max()) {
+      series.skipped = "MPI's collectives count elements with an int";
     }
     if (!series.skipped.empty()) return series;
     point.elements = make_element_memory(series.memory);

@@ -12,7 +12,7 @@ constexpr std::uint64_t exact_below(Element element) {
 
 // How many bits vary by position; 0 where not even the numbers of the ranks can be summed.
 std::uint32_t varying_bits(Element element, std::uint64_t ranks) {
-  constexpr std::uint32_t most = 24;
+  constexpr std::uint32_t most = 20;
   const std::uint64_t fixed = ranks * (ranks + 1) + ranks * (ranks - 1) / 2;
   std::uint32_t bits = 0;
   while (bits < most && fixed + (ranks << (bits + 1)) <= exact_below(element)) ++bits;

@@ -19,9 +19,9 @@ namespace volley {
 // Where elements are summed, rank r of n contributes n + 1 + r + c(p) at position p, with 0 <= c(p) < 2^bits. No
 // contribution is 0, those of one position all differ by less than the smallest of them, and so the difference between
 // the sum that was expected and the one that was found is the contribution that is missing or counted twice. c(p)
-// differs by position: for two positions less than 2^bits apart, or a power of two apart, it always does. All are whole
-// numbers, and `bits` is so small that the sum of all is below 2^24, or 2^31 of integers: exact in every order of
-// summation.
+// differs between all positions of an aligned run of 2^bits, and between any two that are a power of two apart, below
+// 2^(4 bits): blocks in each other's place are wrong in every element. All are whole numbers, and `bits` is so small
+// that the sum of all is below 2^24, or 2^31 of integers: exact in every order of summation.
 struct Contributions {
   bool reduces = false;
   bool floats = false;
@@ -35,7 +35,8 @@ struct Contributions {
   static constexpr int sum = -1;  // in place of a rank: of all ranks
 
   [[nodiscard]] constexpr std::uint32_t varying(std::uint64_t position) const {
-    const std::uint64_t all = start + position * pattern_step + (position >> bits);
+    const std::uint64_t all =
+        start + position * pattern_step + (position >> bits) + (position >> 2 * bits) + (position >> 3 * bits);
     return static_cast<std::uint32_t>(all & ((std::uint64_t{1} << bits) - 1));
   }
   // The whole number that is contributed; that of `sum` is what all contribute.

@@ -3,8 +3,6 @@
 
 #include <mpi.h>
 
-#include <limits>
-
 #include "benchmark/collective/transport.hpp"
 #include "mpi/check.hpp"
 
@@ -16,11 +14,7 @@ class MpiCollectives : public CollectiveTransport {
   void open(const Context&, const RankGroup& group, const Buffers&, std::size_t) override { comm_ = group.data.get(); }
   void close() override {}
 
-  void prepare(const Collective& collective, const View& view) override {
-    if (elements(collective, view) > std::numeric_limits<int>::max()) {
-      throw std::runtime_error("MPI's collectives count elements with an int");
-    }
-  }
+  void prepare_for(const Collective&, const View&) override {}
 
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
     const Call call = call_of(collective, view);
@@ -37,7 +31,7 @@ class MpiCollectives : public CollectiveTransport {
   };
 
   [[nodiscard]] static Call call_of(const Collective& collective, const View& view) {
-    return {collective.operation, collective.self == Collective::root, static_cast<int>(elements(collective, view)),
+    return {collective.operation, collective.self == Collective::root, static_cast<int>(collective.counted(view.bytes)),
             collective.element == Element::float32 ? MPI_FLOAT : MPI_INT32_T};
   }
 
@@ -58,11 +52,6 @@ class MpiCollectives : public CollectiveTransport {
   }
 
   MPI_Comm comm_ = MPI_COMM_NULL;
-
- private:
-  [[nodiscard]] static std::uint64_t elements(const Collective& collective, const View& view) {
-    return (collective.in_blocks() ? collective.block(view.bytes) : view.bytes) / element_bytes;
-  }
 };
 
 }  // namespace volley

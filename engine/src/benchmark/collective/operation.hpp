@@ -41,6 +41,10 @@ struct Collective {
     return bytes / unit * unit;
   }
   [[nodiscard]] std::uint64_t block(std::uint64_t bytes) const { return bytes / static_cast<std::uint64_t>(ranks); }
+  // Elements that MPI and NCCL count: of the whole message, or of a block.
+  [[nodiscard]] std::uint64_t counted(std::uint64_t bytes) const {
+    return (in_blocks() ? block(bytes) : bytes) / element_bytes;
+  }
   // Bytes that this rank gives and gets; the root of a broadcast gets nothing, and the others give nothing.
   [[nodiscard]] std::uint64_t given(std::uint64_t bytes) const {
     if (operation == Operation::barrier || (operation == Operation::broadcast && self != root)) return 0;

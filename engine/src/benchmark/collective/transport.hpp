@@ -16,11 +16,8 @@ namespace volley {
 // leaves open, and the two functions below.
 class CollectiveTransport : public Transport {
  public:
-  // Why this operation cannot be had with this transport; empty when it can. The same on every rank.
-  [[nodiscard]] virtual std::string without(Operation) const { return {}; }
-
   // Prepares for `perform` of this collective with this view, whose `bytes` are those of the larger buffer.
-  virtual void prepare(const Collective& collective, const View& view) = 0;
+  virtual void prepare_for(const Collective& collective, const View& view) = 0;
 
   // `count` operations back to back. What is timed: returns when this rank's result is usable. Operation i takes
   // view.message(i), the last one view.last().message(i).

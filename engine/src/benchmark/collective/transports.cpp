@@ -8,9 +8,9 @@ namespace volley {
 
 // Each transport's own file defines its maker.
 using Maker = std::unique_ptr<Transport>();
-Maker make_host_collectives;
+Maker make_mpi_collectives, make_staged_collectives, make_nccl_collectives;
 Maker make_losing_collectives, make_doubling_collectives, make_swapping_collectives, make_corrupting_collectives,
-    make_early_collectives;
+    make_early_collectives, make_corrupting_staged_collectives;
 
 namespace {
 
@@ -19,7 +19,7 @@ class Absent final : public CollectiveTransport {
   std::string unavailable(const Context&, const RankGroup&) override { return "it carries no collectives"; }
   void open(const Context&, const RankGroup&, const Buffers&, std::size_t) override {}
   void close() override {}
-  void prepare(const Collective&, const View&) override {}
+  void prepare_for(const Collective&, const View&) override {}
   void perform(const Collective&, const View&, std::uint64_t) override {}
 };
 
@@ -33,7 +33,12 @@ struct CollectiveEntry {
 
 // name, what moves the bytes, maker
 constexpr std::array entries{
-    CollectiveEntry{"host", "MPI, host memory", make_host_collectives},
+    CollectiveEntry{"host", "MPI, host memory", make_mpi_collectives},
+    CollectiveEntry{"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, one after the other",
+                    make_staged_collectives},
+    CollectiveEntry{"aware", "MPI on device pointers, CUDA-aware", make_mpi_collectives},
+    CollectiveEntry{"nccl", "NCCL's collectives", make_nccl_collectives},
+    CollectiveEntry{"corrupt-device", "test: staged/pinned with one bit flipped", make_corrupting_staged_collectives},
     CollectiveEntry{"lose", "test: host, and the contribution of the last rank is missing", make_losing_collectives},
     CollectiveEntry{"echo", "test: host, and the contribution of the first rank counts twice",
                     make_doubling_collectives},

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
+
 from volley.benchmarks.collective.options import CollectiveOptions
 from volley.benchmarks.collective.records import CollectivePlan
 from volley.benchmarks.shared.points.results import times
 from volley.errors import UserError
 from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, make_plan
+from volley.run.plan import Plan, Sampling
 from volley.run.repeated_launches import repeated
 
-TRANSPORTS = ("host",)
+TRANSPORTS = ("host", "staged/pinned", "aware", "nccl")
 """The transports that carry collectives, without those of tests."""
 
 
@@ -32,4 +37,14 @@ def jobs(options: CollectiveOptions, site: Site) -> Jobs:
         transports=choose_transports(options.points.transport, site, usual=TRANSPORTS),
         sampling=options.sampling,
     )
-    return repeated(plan, job=options.job, sampling=options.sampling, site=site, estimates=times)
+    found = repeated(plan, job=options.job, sampling=options.sampling, site=site, estimates=times)
+    return replace(found, trial=_trial(plan))
+
+
+def _trial(plan: Plan) -> Plan | None:
+    """Return the plan that tries each operation once; a barrier needs no device memory."""
+    operations = [operation for operation in plan.options.operations if operation != "barrier"]
+    if not operations:
+        return None
+    part = msgspec.structs.replace(plan.options, operations=operations, sizes_bytes=[4 * plan.world_size, 1 << 20])
+    return msgspec.structs.replace(plan, options=part, sampling=Sampling(mode="fixed", warmup=1, iterations=1))

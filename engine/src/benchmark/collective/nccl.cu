@@ -1,0 +1,151 @@
+// `nccl`: NCCL's collectives on a Stream, and for an all-to-all one group of ncclSend and ncclRecv, as nccl-tests does
+// it.
+#include <cstdlib>
+#include <optional>
+
+#include "benchmark/collective/transport.hpp"
+#include "gpu/streams.cuh"
+#include "mpi/collectives.hpp"
+#include "transport/agreed_failure.hpp"
+#include "transport/nccl_library.hpp"
+
+namespace volley {
+
+namespace {
+
+// The declarations repeat those of nccl.h, as in nccl_library.hpp; ncclSum is 0.
+struct NcclFunctions {
+  explicit NcclFunctions(const Library& library)
+      : broadcast(library.find("ncclBroadcast")),
+        all_reduce(library.find("ncclAllReduce")),
+        reduce_scatter(library.find("ncclReduceScatter")),
+        all_gather(library.find("ncclAllGather")) {}
+
+  using Stream = gpu::StreamHandle;
+  nccl::Result (*broadcast)(const void*, void*, std::size_t, int type, int root, nccl::Comm, Stream);
+  nccl::Result (*all_reduce)(const void*, void*, std::size_t, int type, int reduction, nccl::Comm, Stream);
+  nccl::Result (*reduce_scatter)(const void*, void*, std::size_t, int type, int reduction, nccl::Comm, Stream);
+  nccl::Result (*all_gather)(const void*, void*, std::size_t, int type, nccl::Comm, Stream);
+};
+
+class NcclCollectives final : public CollectiveTransport {
+ public:
+  std::string unavailable(const Context& context, const RankGroup& group) override {
+    for (int one = 0; one < group.size(); ++one) {
+      for (int other = 0; other < one; ++other) {
+        const auto facts = [&](int place) { return context.ranks[static_cast<std::size_t>(group.rank(place))]; };
+        if (same_device(facts(one), facts(other))) return "two ranks are on one device, and NCCL refuses that";
+      }
+    }
+    // NVLink multicast stays off unless the user says otherwise. NCCL reads this when it makes a communicator.
+    setenv(multicast, "0", /*overwrite*/ 0);
+    try {
+      nccl_.emplace();
+      functions_.emplace(nccl_->library);
+    } catch (const std::runtime_error& problem) {
+      return std::string("no NCCL: ") + problem.what() + "; the wheel nvidia-nccl-cu13 brings one";
+    }
+    try {  // of this rank alone: what would fail in open() while the others wait is a reason here
+      const nccl::NcclCommunicator alone(*nccl_, 1, unique_id(), 0);
+    } catch (const std::runtime_error& problem) {
+      return problem.what();
+    }
+    return {};
+  }
+
+  void open(const Context&, const RankGroup& group, const Buffers&, std::size_t) override {
+    nccl::UniqueId id{};
+    agreed_step(group, [&] {
+      stream_ = gpu::Stream::make();
+      if (group.leads()) id = unique_id();
+    });
+    id = mpi::broadcast_value(id, 0, group.control.get());
+    communicator_ = nccl::NcclCommunicator(*nccl_, group.size(), id, group.self);
+  }
+
+  void close() override {
+    communicator_ = {};
+    stream_ = {};
+  }
+
+  void prepare_for(const Collective&, const View&) override {}
+
+  // Enqueues all operations; the host looks at the end.
+  void perform(const Collective& collective, const View& view, std::uint64_t count) override {
+    each(view, count, [&](const View& here) { enqueue(collective, here); });
+    for (unsigned looks = 1; stream_.busy(); ++looks) {
+      if (looks % looks_between_checks == 0) communicator_.check_async();
+    }
+  }
+
+  [[nodiscard]] Facts facts() const override {
+    if (!nccl_) return {};
+    const char* const set = std::getenv(multicast);
+    return {{"nccl_version", nccl_->version()}, {multicast, std::string(set == nullptr ? "" : set)}};
+  }
+
+ private:
+  static constexpr const char* multicast = "NCCL_NVLS_ENABLE";
+  static constexpr int sum = 0;  // ncclSum
+  // Asking NCCL costs more than asking the Stream.
+  static constexpr unsigned looks_between_checks = 1024;
+
+  [[nodiscard]] nccl::UniqueId unique_id() const {
+    nccl::UniqueId id{};
+    nccl_->check(nccl_->get_unique_id(&id), "ncclGetUniqueId");
+    return id;
+  }
+
+  void enqueue(const Collective& collective, const View& view) const {
+    const int type = collective.element == Element::float32 ? 7 : 2;  // ncclFloat32, ncclInt32
+    const std::size_t all = view.bytes / element_bytes;
+    const std::size_t block = all / static_cast<std::size_t>(collective.ranks);
+    const nccl::Comm comm = communicator_.get();
+    const gpu::StreamHandle stream = stream_.get();
+    switch (collective.operation) {
+      case Operation::barrier: throw std::logic_error("NCCL has no barrier");
+      case Operation::broadcast:
+        nccl_->check(functions_->broadcast(view.send, collective.self == Collective::root ? view.send : view.recv, all,
+                                           type, Collective::root, comm, stream),
+                     "ncclBroadcast");
+        break;
+      case Operation::allreduce:
+        nccl_->check(functions_->all_reduce(view.send, view.recv, all, type, sum, comm, stream), "ncclAllReduce");
+        break;
+      case Operation::reduce_scatter:
+        nccl_->check(functions_->reduce_scatter(view.send, view.recv, block, type, sum, comm, stream),
+                     "ncclReduceScatter");
+        break;
+      case Operation::allgather:
+        nccl_->check(functions_->all_gather(view.send, view.recv, block, type, comm, stream), "ncclAllGather");
+        break;
+      case Operation::all_to_all: all_to_all(collective, view, block * element_bytes); break;
+    }
+  }
+
+  void all_to_all(const Collective& collective, const View& view, std::size_t block_bytes) const {
+    nccl_->check(nccl_->group_start(), "ncclGroupStart");
+    for (int other = 0; other < collective.ranks; ++other) {
+      const std::size_t at = static_cast<std::size_t>(other) * block_bytes;
+      nccl_->check(
+          nccl_->send(view.send + at, block_bytes, nccl::bytes_type, other, communicator_.get(), stream_.get()),
+          "ncclSend");
+      nccl_->check(
+          nccl_->recv(view.recv + at, block_bytes, nccl::bytes_type, other, communicator_.get(), stream_.get()),
+          "ncclRecv");
+    }
+    nccl_->check(nccl_->group_end(), "ncclGroupEnd");
+  }
+
+  // Declared in this order: the communicator is ended before its library's functions go.
+  std::optional<nccl::Nccl> nccl_;
+  std::optional<NcclFunctions> functions_;
+  nccl::NcclCommunicator communicator_;
+  gpu::Stream stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_nccl_collectives() { return std::make_unique<NcclCollectives>(); }
+
+}  // namespace volley

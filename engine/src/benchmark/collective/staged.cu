@@ -1,0 +1,87 @@
+// `staged/pinned`: what a rank gives is copied to page-locked host memory, MPI's collective works there, and what it
+// gets is copied to the device, one after the other.
+#include "benchmark/collective/mpi_collectives.hpp"
+#include "gpu/buffers.cuh"
+#include "gpu/copy.cuh"
+#include "transport/flipped_bit.hpp"
+#include "transport/staged/copies.cuh"
+
+namespace volley {
+
+namespace {
+
+// Page-locked memory that grows, and keeps nothing when it does.
+class PinnedRoom {
+ public:
+  void reserve(std::size_t bytes) {
+    if (bytes <= bytes_) return;
+    buffer_ = {};
+    buffer_ = gpu::PinnedBuffer(bytes);
+    bytes_ = bytes;
+  }
+  [[nodiscard]] std::byte* data() const noexcept { return buffer_.data(); }
+
+ private:
+  gpu::PinnedBuffer buffer_;
+  std::size_t bytes_ = 0;
+};
+
+class StagedCollectives : public MpiCollectives {
+ public:
+  void open(const Context& context, const RankGroup& group, const Buffers& buffers, std::size_t capacity) override {
+    MpiCollectives::open(context, group, buffers, capacity);
+    copies_.open();
+  }
+  void close() override {
+    copies_.close();
+    given_ = {};
+    gotten_ = {};
+  }
+
+  void prepare_for(const Collective& collective, const View& view) override {
+    given_.reserve(collective.given(view.bytes));
+    gotten_.reserve(collective.gotten(view.bytes));
+  }
+
+  void perform(const Collective& collective, const View& view, std::uint64_t count) override {
+    const Call call = call_of(collective, view);
+    const std::size_t given = collective.given(view.bytes);
+    const std::size_t gotten = collective.gotten(view.bytes);
+    each(view, count, [&](const View& here) {
+      if (given > 0) copies_.copy_out(given_.data(), here.send, given);
+      once(call, given_.data(), gotten_.data());
+      if (gotten > 0) copies_.copy_in(here.recv, gotten_.data(), gotten);
+    });
+  }
+
+ private:
+  AsyncCopies copies_;
+  PinnedRoom given_;
+  PinnedRoom gotten_;
+};
+
+// Flips one bit of the result of each batch, on the device.
+class CorruptingStaged final : public StagedCollectives {
+ public:
+  void perform(const Collective& collective, const View& view, std::uint64_t count) override {
+    StagedCollectives::perform(collective, view, count);
+    const std::uint64_t bytes = collective.gotten(view.bytes);
+    if (count == 0 || bytes == 0) return;
+    const FlippedBit bit(flipped_++, bytes);
+    std::byte byte{};
+    gpu::copy_to_host(&byte, view.recv + bit.byte(), 1);
+    byte ^= bit.mask();
+    gpu::copy_to_device(view.recv + bit.byte(), &byte, 1);
+    gpu::synchronize_default_stream();
+  }
+
+ private:
+  std::uint64_t flipped_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_corrupting_staged_collectives() { return std::make_unique<CorruptingStaged>(); }
+std::unique_ptr<Transport> make_staged_collectives() { return std::make_unique<StagedCollectives>(); }
+
+}  // namespace volley

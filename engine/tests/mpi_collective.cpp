@@ -1,0 +1,168 @@
+// At 1, 2 and 4 ranks: what ranks contribute tells them apart, and every way to break a collective is found.
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "benchmark/collective/contents.hpp"
+#include "benchmark/collective/group_control.hpp"
+#include "benchmark/collective/transport.hpp"
+#include "benchmark/collective/verifier.hpp"
+#include "expect.hpp"
+#include "mpi/collectives.hpp"
+
+using namespace volley;
+
+namespace {
+
+constexpr std::array operations{Operation::broadcast, Operation::allreduce, Operation::reduce_scatter,
+                                Operation::allgather, Operation::all_to_all};
+constexpr std::uint64_t seed = 12345;
+
+// All contributions to a position differ, none is 0, and sums differ by position and are exact.
+void contributions_differ() {
+  for (const auto element : {Element::float32, Element::int32}) {
+    for (const int ranks : {2, 3, 64, 1000, most_ranks(element)}) {
+      const Collective collective{Operation::allreduce, element, ranks, 0};
+      const auto of = contributed(collective, 4096, seed).of;
+      EXPECT(of.bits >= Contributions::fewest_bits);
+      std::set<std::uint64_t> sums;
+      for (std::uint64_t position = 0; position < 300; ++position) {
+        std::set<std::uint32_t> numbers;
+        std::uint64_t sum = 0;
+        for (int rank = 0; rank < ranks; ++rank) {
+          numbers.insert(of.number(rank, position));
+          sum += of.number(rank, position);
+        }
+        EXPECT(static_cast<int>(numbers.size()) == ranks && *numbers.begin() > 0);
+        EXPECT(*numbers.rbegin() - *numbers.begin() < *numbers.begin());
+        EXPECT(sum == of.number(Contributions::sum, position));
+        EXPECT(sum < (element == Element::float32 ? 1U << 24 : 1U << 31));
+        sums.insert(sum);
+      }
+      EXPECT(sums.size() == 300);
+      for (std::uint64_t apart = 1; apart < std::uint64_t{1} << 36; apart *= 2) {
+        EXPECT(of.varying(7) != of.varying(7 + apart));
+      }
+    }
+  }
+  EXPECT(most_ranks(Element::float32) > 2000 && most_ranks(Element::int32) > most_ranks(Element::float32));
+}
+
+// One result of each operation: right as it should be, wrong with any bit flipped, any element missing, or shifted.
+void every_wrong_element_is_found() {
+  const auto memory = make_host_memory();
+  const auto elements = make_element_memory(MemoryKind::host);
+  constexpr std::uint64_t bytes = 96;
+  const Buffers buffers = memory->reserve(bytes);
+  for (const auto operation : operations) {
+    for (const auto element : {Element::float32, Element::int32}) {
+      const Collective collective{operation, element, 3, 1};
+      const std::uint64_t gotten = collective.gotten(bytes);
+      const auto right = [&](CollectiveVerifier& verifier) {
+        verifier.poison(buffers.recv, bytes, seed);
+        elements->write(buffers.recv, expected(collective, bytes, seed));
+      };
+      const auto found = [&](auto breaks) {
+        CollectiveVerifier verifier(collective, bytes, *memory, *elements);
+        right(verifier);
+        breaks(buffers.recv);
+        return verifier.check(buffers.recv, bytes, seed).has_value();
+      };
+      EXPECT(!found([](std::byte*) {}));
+      for (std::uint64_t bit = 0; bit < 8 * gotten; ++bit) {
+        EXPECT(found([&](std::byte* at) { at[bit / 8] ^= std::byte{1} << (bit % 8); }));
+      }
+      EXPECT(found([&](std::byte* at) { at[-1] ^= std::byte{1}; }));
+      EXPECT(found([&](std::byte* at) { at[gotten] ^= std::byte{1}; }));
+      EXPECT(found([&](std::byte* at) { std::memmove(at, at + element_bytes, gotten - element_bytes); }));
+      for (std::uint64_t one = 0; one < gotten; one += element_bytes) {
+        for (std::uint64_t other = one + element_bytes; other < gotten; other += element_bytes) {
+          EXPECT(found([&](std::byte* at) { std::swap_ranges(at + one, at + one + element_bytes, at + other); }));
+        }
+      }
+      CollectiveVerifier verifier(collective, bytes, *memory, *elements);
+      verifier.poison(buffers.recv, bytes, seed);
+      const auto never = verifier.check(buffers.recv, bytes, seed);
+      EXPECT(never && never->wrong_bytes == gotten && never->offset_bytes == 0);
+    }
+  }
+}
+
+// One operation after another through the transport, checked on every rank; true where a rank finds it wrong.
+bool wrong(const char* name, const Context& context, const RankGroup& group, Operation operation, Element element) {
+  const TransportEntry& entry = *find_transport(collective_transports(), name);
+  const auto made = entry.make();
+  auto& transport = static_cast<CollectiveTransport&>(*made);
+  const auto memory = make_host_memory();
+  const auto elements = make_element_memory(MemoryKind::host);
+  const Collective collective{operation, element, group.size(), group.self};
+  const std::uint64_t bytes = collective.whole(1000);
+  const Buffers buffers = memory->reserve(bytes);
+  View view{buffers.send, buffers.recv, bytes, message_step_bytes};
+  CollectiveVerifier verifier(collective, bytes, *memory, *elements);
+  transport.open(context, group, buffers, bytes);
+  transport.prepare_for(collective, view);
+  verifier.fill(view.send, bytes + fill_room_bytes, seed);
+  verifier.poison(view.recv, bytes, {seed, message_step_words});
+  GroupControl control(context, group);
+  control.ready();
+  transport.perform(collective, view, 3);
+  const bool mine = verifier.check(view.recv, bytes, {seed, message_step_words}).has_value();
+  transport.close();
+  return control.first_of(mine) >= 0;
+}
+
+void broken_collectives_are_found(const Context& context, const RankGroup& group) {
+  for (const auto operation : operations) {
+    for (const auto element : {Element::float32, Element::int32}) {
+      EXPECT(!wrong("host", context, group, operation, element));
+      for (const char* name : {"lose", "echo", "swap", "corrupt", "early"}) {
+        if (!wrong(name, context, group, operation, element))
+          std::fprintf(stderr, "%s passes as %s\n", name, name_of(operation));
+        EXPECT(wrong(name, context, group, operation, element));
+      }
+    }
+  }
+}
+
+// The time of all is from the last entry to the last exit, and nobody's absence from a barrier passes.
+void ranks_agree_on_time(const Context& context, const RankGroup& group) {
+  GroupControl control(context, group);
+  const auto now = mpi::broadcast_value(Clock::now(), 0, context.world.get());
+  const auto self = std::chrono::milliseconds(group.self);
+  const auto last = std::chrono::milliseconds(group.size() - 1);
+  const Elapsed all = control.elapsed({now + self, now + last + 2 * self});
+  EXPECT(std::abs(all.seconds - 2e-3 * (group.size() - 1)) < 1e-8 || group.size() == 1);
+  EXPECT(all.entry_skew_s && std::abs(*all.entry_skew_s - 1e-3 * (group.size() - 1)) < 1e-8);
+  EXPECT(control.met({now + self, now + last}));
+  EXPECT(!control.met({now + self, now + self}) || group.size() == 1);
+  EXPECT(control.take_clock_error_s() == 0);
+  EXPECT(control.first_of(false) == -1 && control.first_of(group.self == group.size() - 1) == group.size() - 1);
+}
+
+}  // namespace
+
+int main() {
+  MPI_Init(nullptr, nullptr);
+  {
+    const Context context = make_context(Options{}, place(Options{}));
+    if (context.rank == 0) contributions_differ();
+    if (context.rank == 0) every_wrong_element_is_found();
+    std::vector<int> ranks;
+    for (int rank = 0; rank < context.size; ++rank) ranks.push_back(rank);
+    const auto group = make_group(context, ranks);
+    ranks_agree_on_time(context, *group);
+    if (context.size > 1) broken_collectives_are_found(context, *group);
+  }
+  int failures = test::failures();
+  MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failures == 0 ? 0 : 1;
+}
