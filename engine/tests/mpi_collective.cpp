@@ -97,7 +97,7 @@ void every_wrong_element_is_found() {
 
 // One operation after another through the transport, checked on every rank; true where a rank finds it wrong.
 bool wrong(const char* name, const Context& context, const RankGroup& group, Operation operation, Element element) {
-  const TransportEntry& entry = *find_transport(collective_transports(), name);
+  const TransportEntry& entry = *find_transport(name, collective_transports());
   const auto made = entry.make();
   auto& transport = static_cast<CollectiveTransport&>(*made);
   const auto memory = make_host_memory();

@@ -157,11 +157,10 @@ def _try(plan: Plan, command: Sequence[str], environment: Mapping[str, str], sto
         for line in process.lines(plan):
             record = msgspec.json.decode(line) if line.endswith(b"}\n") else {}
             found.append(record)
-    parts = [part for record in found for part in (record, *record.get("cells", ()))]
     refused = [each for each in found if each.get("record") == "transport" and not each.get("available")]
     return _Tried(
         ended=any(each.get("record") == "end" for each in found),
-        sent=any(part.get("status") == "ok" for part in parts),
+        sent=any(time_s is not None for each in found for time_s in each.get("median_s", ())),
         refused=(refused[0].get("reason") or "") if refused else None,
         ending=process.ending,
     )
