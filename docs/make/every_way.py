@@ -74,8 +74,12 @@ def over_staging() -> Iterator[str]:
         found = points["aware"][size].speedup
         if found and found.bounds:
             bounds = "–".join(three_digits(bound) for bound in found.bounds)
-            as_fast = "" if ratios else f" as fast as `{found.over}`"
-            ratios.append(f"{three_digits(found.estimate.median)} ({bounds}) times{as_fast} at {format_size(size)}")
+            ratio, at = three_digits(found.estimate.median), f"at {format_size(size)}"
+            than, fast = ("", "") if ratios else (f" than `{found.over}`", f" as `{found.over}`")
+            if found.bounds[0] <= 1:
+                ratios.append(f"no faster{than} {at} ({ratio} times as fast; {bounds})")
+            else:
+                ratios.append(f"{ratio} ({bounds}) times as fast{fast} {at}")
     overtaken = [
         one.from_bytes
         for one in overtakes([point for here in points.values() for point in here.values()])
