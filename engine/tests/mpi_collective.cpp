@@ -147,18 +147,35 @@ void ranks_agree_on_time(const Context& context, const RankGroup& group) {
   EXPECT(control.first_of(false) == -1 && control.first_of(group.self == group.size() - 1) == group.size() - 1);
 }
 
+// The same ranks, called two nodes: the clocks that are compared are one clock, so the truth is known.
+void clocks_of_nodes_are_compared(Context& context, const RankGroup& group) {
+  for (auto& facts : context.ranks) facts.node = facts.rank % 2;
+  GroupControl control(context, group);
+  const auto now = mpi::broadcast_value(Clock::now(), 0, context.world.get());
+  const auto self = std::chrono::milliseconds(group.self);
+  const Elapsed all = control.elapsed({now + self, now + 3 * self});
+  EXPECT(control.met({now, now}));  // within the error, nobody left before the last one came
+  const double error_s = control.take_clock_error_s();
+  const int last = group.size() - 1;
+  EXPECT(error_s > 0 && error_s < 1);
+  EXPECT(std::abs(all.seconds - 2e-3 * last) <= 2 * error_s + 1e-8);
+  EXPECT(std::abs(*all.entry_skew_s - 1e-3 * last) <= 2 * error_s + 1e-8);
+  for (auto& facts : context.ranks) facts.node = 0;
+}
+
 }  // namespace
 
 int main() {
   MPI_Init(nullptr, nullptr);
   {
-    const Context context = make_context(Options{}, place(Options{}));
+    Context context = make_context(Options{}, place(Options{}));
     if (context.rank == 0) contributions_differ();
     if (context.rank == 0) every_wrong_element_is_found();
     std::vector<int> ranks;
     for (int rank = 0; rank < context.size; ++rank) ranks.push_back(rank);
     const auto group = make_group(context, ranks);
     ranks_agree_on_time(context, *group);
+    if (context.size > 1) clocks_of_nodes_are_compared(context, *group);
     if (context.size > 1) broken_collectives_are_found(context, *group);
   }
   int failures = test::failures();
