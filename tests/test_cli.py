@@ -407,6 +407,7 @@ def test_bash_completes_commands_options_and_their_values(engine: Path, tmp_path
         (("volley", "compare", "--with", "summ"), "summit"),
         (("volley", "matrix", "--section", "host"), "host-to-gpu"),
         (("volley", "list", "--format", "m"), "markdown"),
+        (("volley", "collective", "--operation", "bro"), "broadcast"),
     ):
         command = ["bash", "-c", ask, "bash", tmp_path / "completion.sh", *words]
         assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == expected

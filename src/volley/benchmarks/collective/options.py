@@ -44,6 +44,7 @@ class CollectiveOptions(Options):
     operation: tuple[Operation, ...] = option(
         "--operation",
         read=_operations,
+        values=OPERATIONS,
         repeat=True,
         default=OPERATIONS,
         shown="all",
