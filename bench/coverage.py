@@ -549,7 +549,7 @@ def _machine_part(machine: Machine) -> Iterator[str]:
         yield ""
     yield from ("### Two runs of the same thing", "")
     yield (
-        f"A result changed if at most {LEVEL * 100:g} % of the ways to deal the launches out ({PAIRED_LEVEL * 100:g} % "
+        f"A result changed if at most {LEVEL * 100:g} % of the permutations of the launches ({PAIRED_LEVEL * 100:g} % "
         "of pairs) show as much in any result of the sweep, its interval excludes 1, and the ratio is off by "
         f"{SMALLEST * 100:g} % at least ([two_runs.py](../../src/volley/statistics/two_runs.py)). A sweep is all "
         f"transports that send something, at every size; it is called different if any result is. A change of "

@@ -104,7 +104,7 @@ def test_a_change_is_found_where_one_run_has_more_launches() -> None:
     assert found.changed
 
 
-def test_many_launches_are_dealt_out_by_lot_and_alike_each_time() -> None:
+def test_of_many_permutations_some_are_drawn_and_the_same_each_time() -> None:
     draw = random.Random(4)
     before, after = run(draw, 12), run(draw, 12, 1.05)
     for paired in (False, True):

@@ -1,13 +1,13 @@
 """Which recorded facts tell groups of launches apart.
 
 A fact tells two groups apart if nearly every launch of one group has more of it than nearly every launch of the other,
-and chance would hardly do that: the launches are dealt out to the groups again in every way, and what counts of each
-deal is the fact that stands out most (volley.statistics.two_runs).  So the rate of false alarms holds for all facts
-together, however many there are and however they hang together.
+and chance would hardly do that: the launches are assigned to the groups again in every way, and what counts of each
+permutation is the fact that stands out most (volley.statistics.two_runs).  So the rate of false alarms holds for all
+facts together, however many there are and even though they are correlated.
 
-Deals take launches as exchangeable.  Where the groups come in few stretches of launches they are not: everything that
-drifts meanwhile tells the stretches apart.  There a fact must also jump: the gap between its values in both groups is
-as wide as one that makes groups (volley.statistics.launches).  ``docs/method/coverage.md`` has the rates.
+Permutations take launches as exchangeable.  Where the groups come in few stretches of launches they are not: everything
+that drifts meanwhile tells the stretches apart.  There a fact must also jump: the gap between its values in both groups
+is as wide as one that makes groups (volley.statistics.launches).  ``docs/method/coverage.md`` has the rates.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from math import comb
 from typing import TypeVar
 
 from volley.statistics.launches import Group, clear_gap
-from volley.statistics.two_runs import deals
+from volley.statistics.two_runs import permutations_of_runs
 
 Key = TypeVar("Key", bound=Hashable)
 
 LEVEL = 0.05
-"""The largest share of deals in which some fact stands out as much as one that is named.  The more facts there are, the
-more launches that takes: of 6 facts that vary, groups of 4 and 8 launches or of 3 and 11; fewer launches never have
-one."""
+"""The largest share of permutations in which some fact stands out as much as one that is named.  The more facts there
+are, the more launches that takes: of 6 facts that vary, groups of 4 and 8 launches or of 3 and 11; fewer launches never
+have one."""
 
 STRETCHES = 0.05
 """The largest share of orders of the launches with so few stretches that counts as chance no more."""
@@ -57,7 +57,7 @@ def telling(groups: Sequence[Group], facts: Mapping[Key, Mapping[int, float]]) -
         return []
     by_chance = [
         max(abs(sum(first(those))) for those in ranks.values()) / most
-        for first in deals(len(below), len(below) + len(above))
+        for first in permutations_of_runs(len(below), len(below) + len(above))
     ]
     allowed = LEVEL * len(by_chance)
     return [key for key in clear if sum(each >= separation[key] - 1e-9 for each in by_chance) <= allowed]

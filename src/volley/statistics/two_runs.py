@@ -6,13 +6,13 @@ Lehmann, and two of them bound it (M. Hollander, D. A. Wolfe and E. Chicken, Non
 4.2 and 4.3; the interval is due to L. E. Moses).  Where launches were measured in pairs, the ratio is formed within
 each pair and has the interval of any other quantity (``statistics.launches``).
 
-**Whether a result changed** is decided for the whole sweep at once.  The launches of both runs are put together and
-dealt out again in every way; launches in pairs change places within their pairs.  If the runs do not differ, what they
-show is one of these deals like any other.  Each deal is judged by its largest statistic over all results, so the rate
-of false alarms holds for the whole sweep, however many results it has and however they hang together, which they do: a
-launch on a slow CPU is slow at every size (P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing, 1993;
-T. E. Nichols and A. P. Holmes, Nonparametric permutation tests for functional neuroimaging, Human Brain Mapping 15
-(2002) 1-25, on the largest statistic).
+**Whether a result changed** is decided for the whole sweep at once.  It is a permutation test: the launches of both
+runs are put together and assigned to the runs again in every way; launches in pairs change places within their pairs.
+If the runs do not differ, what they show is one of these permutations like any other.  What counts of a permutation is
+its largest statistic over all results, so the rate of false alarms holds for the whole sweep, however many results it
+has and even though they are correlated: a launch on a slow CPU is slow at every size (P. H. Westfall and S. S. Young,
+Resampling-Based Multiple Testing, 1993; T. E. Nichols and A. P. Holmes, Nonparametric permutation tests for functional
+neuroimaging, Human Brain Mapping 15 (2002) 1-25, on the largest statistic).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Key = TypeVar("Key", bound=Hashable)
 Picker = Callable[[Sequence[float]], Sequence[float]]
 
 LEVEL = 0.005
-"""The largest probability of a deal that counts as a change.  Runs that follow each other are minutes apart and the
-machine drifts between them: at 0.05, one sweep in seven was called different on recorded launches, at 0.005 fewer than
-one in twenty (docs/method/coverage.md)."""
+"""The significance level of one sweep: the largest probability that counts as a change.  Runs that follow each other
+are minutes apart and the machine drifts between them: at 0.05, one sweep in seven was called different on recorded
+launches, at 0.005 fewer than one in twenty (docs/method/coverage.md)."""
 
 PAIRED_LEVEL = 0.02
 """The same for launches in pairs: drift changes both of a pair, and which of them came first was drawn, so the level
@@ -46,14 +46,14 @@ need not pay for it."""
 SMALLEST = 0.01
 """A change of less than 1 % is not called one: two runs never agree in everything."""
 
-MOST_DEALS = 1000
-"""Of more ways to deal the launches out than this, so many are drawn: LEVEL is then known to within 0.002."""
+MAX_PERMUTATIONS = 1000
+"""If there are more permutations than this, so many are drawn: LEVEL is then known to within 0.002."""
 
-CLIPPED = 1.5
-"""Launches that lie further from the middle than this many times the quartiles do count as if they were there: of ten
-launches one or two are outliers (P. J. Huber, Robust Statistics, 1981).  Middle and quartiles are those of both runs
-together, so that every deal has the same launches; where one run has fewer launches, the quartiles become quantiles
-further out, so that the smaller run counts as one side."""
+WINSOR_LIMIT = 1.5
+"""Values this many times as far from the middle as the quartiles are clipped to that distance: of ten launches one or
+two are outliers (P. J. Huber, Robust Statistics, 1981).  Middle and quartiles are those of both runs together, so that
+every permutation has the same values; if one run has fewer launches, the quartiles become quantiles further out, so
+that the smaller run counts as one side."""
 
 EXACT_UNTIL = 1024
 """With more ratios of launches than this, their ranks are those of a normal distribution: the exact ones take longer
@@ -72,7 +72,7 @@ class Difference(Generic[Key]):
     """The second run / the first one, over launches.  ``ci``: 95 % confidence interval; ``range``: too few launches for
     one; ``single``: one launch of each."""
     probability: float
-    """The share of the deals in which some result of the sweep stands out as much as this one does."""
+    """The share of the permutations in which some result of the sweep stands out as much as this one does."""
     level: float
     """The largest probability that counts as a change."""
 
@@ -96,7 +96,7 @@ def can_decide(first: int, second: int, *, paired: bool = False) -> bool:
     """Return whether so many launches can show a change: 6 and 6 can, 5 and 5 cannot; 7 pairs can, 6 cannot."""
     if paired:
         return 2.0 ** (1 - first) <= PAIRED_LEVEL
-    alike = 2 if first == second else 1  # the two halves of a deal may change places
+    alike = 2 if first == second else 1  # the two halves of a permutation may change places
     return alike / math.comb(first + second, first) <= LEVEL
 
 
@@ -189,7 +189,7 @@ def _bound(first: int, second: int) -> int:
 
 
 def _probabilities(columns: Sequence[tuple[Sequence[float], Sequence[float]]], *, paired: bool) -> list[float]:
-    """Return for each result the share of the deals whose largest statistic is at least that of the result."""
+    """Return for each result the share of the permutations whose largest statistic is at least that of the result."""
     statistics = [
         _of_pairs([math.log(other / one) for one, other in zip(first, second, strict=True)])
         if paired
@@ -201,10 +201,10 @@ def _probabilities(columns: Sequence[tuple[Sequence[float], Sequence[float]]], *
 
 
 def _of_runs(times: Sequence[float], part: int) -> list[float]:
-    """Return the share of the spread that lies between the runs, of each deal; ``part`` times are of the first run.
+    """Return for each permutation the share of the spread between the runs; ``part`` times are of the first run.
 
     For a fixed number of launches it rises with the square of Student's t.  The sum of all squares is the same in every
-    deal, so the sum over the first run says all.
+    permutation, so the sum over the first run suffices.
     """
     ordered, side = sorted(times), min(part, len(times) - part) // 2
     low, high = ordered[side], ordered[-1 - side]
@@ -212,18 +212,18 @@ def _of_runs(times: Sequence[float], part: int) -> list[float]:
     middle = sum(values) / len(values)
     values = [value - middle for value in values]
     scale = _sum_of_squares(values) * part * (len(values) - part) / len(values)
-    return [sum(deal(values)) ** 2 / scale for deal in deals(part, len(values))]
+    return [sum(chosen(values)) ** 2 / scale for chosen in permutations_of_runs(part, len(values))]
 
 
 def _of_pairs(ratios: Sequence[float]) -> list[float]:
-    """Return the same for logarithms of ratios within pairs: a deal changes the signs of some."""
+    """Return the same for logarithms of ratios within pairs: a permutation changes the signs of some."""
     values = _clipped(ratios, median([abs(ratio) for ratio in ratios]))
     scale, total = _sum_of_squares(values) * len(values), sum(values)
-    return [(total - 2 * sum(flip(values))) ** 2 / scale for flip in _flips(len(values))]
+    return [(total - 2 * sum(flip(values))) ** 2 / scale for flip in _sign_permutations(len(values))]
 
 
 def _clipped(values: Sequence[float], usual: float) -> list[float]:
-    most = CLIPPED * usual or math.inf
+    most = WINSOR_LIMIT * usual or math.inf
     return [max(-most, min(most, value)) for value in values]
 
 
@@ -233,27 +233,27 @@ def _sum_of_squares(values: Iterable[float]) -> float:
 
 
 @lru_cache(maxsize=64)
-def deals(part: int, whole: int) -> tuple[Picker, ...]:
+def permutations_of_runs(part: int, whole: int) -> tuple[Picker, ...]:
     """Ways to choose the launches of the first run; the way they were comes first."""
-    if math.comb(whole, part) <= MOST_DEALS:
-        return tuple(_picker(deal) for deal in combinations(range(whole), part))
+    if math.comb(whole, part) <= MAX_PERMUTATIONS:
+        return tuple(_picker(chosen) for chosen in combinations(range(whole), part))
     draw = random.Random(SEED)  # noqa: S311  no secret
-    drawn = (draw.sample(range(whole), part) for _ in range(MOST_DEALS - 1))
-    return tuple(_picker(deal) for deal in (range(part), *drawn))
+    drawn = (draw.sample(range(whole), part) for _ in range(MAX_PERMUTATIONS - 1))
+    return tuple(_picker(chosen) for chosen in (range(part), *drawn))
 
 
 @lru_cache(maxsize=64)
-def _flips(pairs: int) -> tuple[Picker, ...]:
+def _sign_permutations(pairs: int) -> tuple[Picker, ...]:
     """Ways to choose the pairs whose launches change places; the way they were comes first.
 
-    The first pair keeps its sign: all signs the other way round are the same deal.
+    The first pair keeps its sign: all signs the other way round are the same permutation.
     """
     ways = 1 << (pairs - 1)
-    if ways <= MOST_DEALS:
+    if ways <= MAX_PERMUTATIONS:
         chosen: Iterable[int] = range(ways)
     else:
         draw = random.Random(SEED)  # noqa: S311  no secret
-        chosen = (0, *(draw.randrange(ways) for _ in range(MOST_DEALS - 1)))
+        chosen = (0, *(draw.randrange(ways) for _ in range(MAX_PERMUTATIONS - 1)))
     return tuple(_picker([1 + place for place in range(pairs - 1) if way >> place & 1]) for way in chosen)
 
 
@@ -265,5 +265,5 @@ def _picker(places: Sequence[int]) -> Picker:
 
 
 def _share_above(value: float, ordered: Sequence[float]) -> float:
-    """The share of values that are as large; deals that are equal but for rounding count as equal."""
+    """The share of values that are as large; permutations that are equal but for rounding count as equal."""
     return 1 - bisect_left(ordered, value * (1 - 1e-9)) / len(ordered)
