@@ -36,7 +36,7 @@ class LateCopies {
   }
   [[nodiscard]] bool out_done(std::uint64_t slot) { return done(out_.at(slot)); }
   [[nodiscard]] bool in_done(std::uint64_t slot) { return done(in_.at(slot)); }
-  void settle() {}
+  void synchronize() {}
 
  private:
   struct Copy {
@@ -156,7 +156,7 @@ void messages_are_cut_by_the_table() {
   EXPECT(policy.of(100001).chunk_bytes == 50000);
   EXPECT(policy.of(std::size_t{1} << 40).chunk_bytes == 50000 && policy.of(std::size_t{1} << 40).slots == 3);
   EXPECT((ChunkPolicy{rows, 4096}.of(100000).slots == 1));
-  EXPECT((ChunkPolicy{rows, std::size_t{1} << 30}.of(8).slots == most_slots));
+  EXPECT((ChunkPolicy{rows, std::size_t{1} << 30}.of(8).slots == max_slots));
   const Json facts = to_json(policy.facts());
   EXPECT(facts["ring_bytes"] == 200000 && facts["chunks"].size() == 2 && facts["chunks"][1]["chunk_bytes"] == 50000);
 }

@@ -131,29 +131,29 @@ void cpus_without_siblings_are_cores() {
 using Dealt = std::vector<std::vector<int>>;
 
 void each_rank_has_a_core_near_its_device() {
-  EXPECT((deal_cores({0, 1, 2, 3}, {{}, {}}, false) == Dealt{{0}, {1}}));
-  EXPECT((deal_cores({3, 40}, {{3}, {40}}, false) == Dealt{{3}, {40}}));
-  EXPECT((deal_cores({3, 40}, {{40}, {3}}, false) == Dealt{{40}, {3}}));
+  EXPECT((distribute_cores({0, 1, 2, 3}, {{}, {}}, false) == Dealt{{0}, {1}}));
+  EXPECT((distribute_cores({3, 40}, {{3}, {40}}, false) == Dealt{{3}, {40}}));
+  EXPECT((distribute_cores({3, 40}, {{40}, {3}}, false) == Dealt{{40}, {3}}));
   const std::vector<int> low{0, 1, 2, 3, 64, 65, 66, 67};  // with the second hardware threads, which nobody gets
   const std::vector<int> high{32, 33, 34, 35, 96, 97, 98, 99};
-  EXPECT((deal_cores({0, 1, 32, 33}, {low, low, high, high}, false) == Dealt{{0}, {1}, {32}, {33}}));
-  EXPECT((deal_cores({0, 1, 32, 33}, {low, high, low, high}, false) == Dealt{{0}, {32}, {1}, {33}}));
+  EXPECT((distribute_cores({0, 1, 32, 33}, {low, low, high, high}, false) == Dealt{{0}, {1}, {32}, {33}}));
+  EXPECT((distribute_cores({0, 1, 32, 33}, {low, high, low, high}, false) == Dealt{{0}, {32}, {1}, {33}}));
 }
 
 void who_finds_no_near_core_takes_none_from_others() {
-  EXPECT((deal_cores({0, 1, 32, 33}, {{0, 1}, {0, 1}, {0, 1}, {32}}, false) == Dealt{{0}, {1}, {33}, {32}}));
-  EXPECT((deal_cores({0, 32}, {{}, {0}}, false) == Dealt{{32}, {0}}));
+  EXPECT((distribute_cores({0, 1, 32, 33}, {{0, 1}, {0, 1}, {0, 1}, {32}}, false) == Dealt{{0}, {1}, {33}, {32}}));
+  EXPECT((distribute_cores({0, 32}, {{}, {0}}, false) == Dealt{{32}, {0}}));
 }
 
 void shares_are_equal_and_apart() {
-  EXPECT((deal_cores({0, 1, 2, 3, 4}, {{}, {}}, true) == Dealt{{0, 1}, {2, 3}}));
-  EXPECT((deal_cores({0, 1, 2, 3}, {{2, 3}, {0, 1}}, true) == Dealt{{2, 3}, {0, 1}}));
-  EXPECT((deal_cores({0, 1, 2, 3, 4, 5}, {{0, 1}, {0, 1, 2, 3}}, true) == Dealt{{0, 1, 4}, {2, 3, 5}}));
+  EXPECT((distribute_cores({0, 1, 2, 3, 4}, {{}, {}}, true) == Dealt{{0, 1}, {2, 3}}));
+  EXPECT((distribute_cores({0, 1, 2, 3}, {{2, 3}, {0, 1}}, true) == Dealt{{2, 3}, {0, 1}}));
+  EXPECT((distribute_cores({0, 1, 2, 3, 4, 5}, {{0, 1}, {0, 1, 2, 3}}, true) == Dealt{{0, 1, 4}, {2, 3, 5}}));
 }
 
 void more_ranks_than_cores_are_not_bound() {
-  EXPECT(deal_cores({0, 1}, {{}, {}, {}}, false).empty());
-  EXPECT(deal_cores({0, 1}, {{}, {}, {}}, true).empty());
+  EXPECT(distribute_cores({0, 1}, {{}, {}, {}}, false).empty());
+  EXPECT(distribute_cores({0, 1}, {{}, {}, {}}, true).empty());
   const auto before = allowed_cpus();
   EXPECT(!bind_to_cores(0, Dealt(before.size() + 1), false));
   EXPECT(allowed_cpus() == before);

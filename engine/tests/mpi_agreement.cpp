@@ -1,6 +1,6 @@
 // At 1, 2 and 4 ranks: what one rank cannot do is known to all ranks of its group, and nobody waits.
 #include "expect.hpp"
-#include "transport/agreed_failure.hpp"
+#include "transport/agreement.hpp"
 #include "transport/availability.hpp"
 #include "transport/pair_segment.hpp"
 #include "transport/registry.hpp"

@@ -4,10 +4,11 @@
 #include <cstring>
 #include <limits>
 
+#include "base/round_up.hpp"
 #include "measure/memory.hpp"
 #include "measure/timing_loop.hpp"
 #include "mpi/collectives.hpp"
-#include "transport/agreed_failure.hpp"
+#include "transport/agreement.hpp"
 
 namespace volley::jacobi {
 
@@ -55,7 +56,7 @@ Halos::Halos(const Context& context, const Grid& grid, const TransportEntry& ent
   for (auto& neighbour : neighbours_) {
     neighbour.points = static_cast<std::size_t>(is_column(neighbour.side) ? grid.rows() : grid.columns());
     neighbour.bytes = neighbour.points * point_bytes;
-    neighbour.stride = (neighbour.bytes + 2 * guard_bytes + place_alignment - 1) / place_alignment * place_alignment;
+    neighbour.stride = round_up(neighbour.bytes + 2 * guard_bytes, place_alignment);
   }
 }
 
@@ -162,15 +163,15 @@ double Halos::verify_pattern_at_next_place() {
 
 // The halos are usable at the end.
 void Halos::exchange_from_host() {
-  const auto settle = [&] {
-    for (auto& neighbour : neighbours_) neighbour.memory->settle();
+  const auto synchronize = [&] {
+    for (auto& neighbour : neighbours_) neighbour.memory->synchronize();
   };
   leave(nullptr);
-  settle();
+  synchronize();
   start();
   finish();
   arrive(nullptr);
-  settle();
+  synchronize();
   progress();
 }
 

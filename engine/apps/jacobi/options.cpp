@@ -11,7 +11,7 @@ namespace volley::jacobi {
 namespace {
 
 // More than any machine has cores. A barrier takes memory for each thread.
-constexpr int most_threads = 1 << 16;
+constexpr int max_threads = 1 << 16;
 
 // All grids of so many processes: "1 x 6, 2 x 3, 3 x 2, 6 x 1".
 std::string grids_of(std::int64_t ranks) {
@@ -58,7 +58,7 @@ void read_options(PlanPart& part, const Plan& plan, JacobiOptions& options) {
   part.positive("tolerance", options.tolerance);
   part.integer("check_every", options.check_every, std::uint64_t{1});
   part.boolean("overlap", options.overlap);
-  part.optional_integer("threads", options.threads, 1, most_threads);
+  part.optional_integer("threads", options.threads, 1, max_threads);
   check_grid(part, plan, options);
   check_transports(part, plan);
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/round_up.hpp"
 #include "jacobi/options.hpp"
 
 namespace volley::jacobi {
@@ -27,7 +28,7 @@ class ResidualHistory {
   void take(std::uint64_t iteration, std::uint64_t bits) {
     const std::uint64_t every = options_.check_every;
     // Iterations from one kept residual to the next: the smallest multiple of `check_every` that is at least 100.
-    const std::uint64_t apart = every >= 100 ? every : (100 + every - 1) / every * every;
+    const std::uint64_t apart = every >= 100 ? every : round_up<std::uint64_t>(100, every);
     if (!kept_.empty() && kept_.back().iteration % apart != 0) kept_.pop_back();
     const auto value = std::bit_cast<double>(bits);
     kept_.push_back({iteration, value});

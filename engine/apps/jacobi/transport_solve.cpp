@@ -11,7 +11,7 @@
 #include "measure/stopping.hpp"
 #include "measure/timing_loop.hpp"
 #include "mpi/collectives.hpp"
-#include "transport/agreed_failure.hpp"
+#include "transport/agreement.hpp"
 #include "transport/availability.hpp"
 
 namespace volley::jacobi {
@@ -21,7 +21,7 @@ namespace {
 // A batch of iterations takes about this long, and a solve has at least so many batches: the halos are checked after
 // each.
 constexpr double batch_time_s = 0.2;
-constexpr std::uint64_t fewest_batches = 20;
+constexpr std::uint64_t min_batches = 20;
 // Copies: the number of samples before and after the iterations, and the shortest length of one.
 constexpr int copy_samples = 5;
 constexpr double copy_sample_s = 2e-3;
@@ -76,8 +76,8 @@ Json to_json(const std::vector<Residual>& residuals) {
 
 std::uint64_t field_bytes(MemoryKind kind, std::int64_t columns, std::int64_t rows, std::size_t point_bytes) {
   // No memory has room for so many points, and the number of their bytes would not fit into 64 bits.
-  constexpr std::int64_t most_points = std::int64_t{1} << 56;
-  if (columns > most_points / rows) return beyond_memory;
+  constexpr std::int64_t max_points = std::int64_t{1} << 56;
+  if (columns > max_points / rows) return beyond_memory;
   return kind == MemoryKind::device ? device_field_bytes(columns, rows, point_bytes)
                                     : host_field_bytes(columns, rows, point_bytes);
 }
@@ -173,7 +173,7 @@ double TransportSolve::iteration_s() const {
 std::uint64_t TransportSolve::next_batch() const {
   if (batch_s_.empty()) return 1;
   const auto wanted = static_cast<std::uint64_t>(std::ceil(batch_time_s / iteration_s()));
-  return std::clamp(wanted, std::uint64_t{1}, std::max(std::uint64_t{1}, options_.iterations / fewest_batches));
+  return std::clamp(wanted, std::uint64_t{1}, std::max(std::uint64_t{1}, options_.iterations / min_batches));
 }
 
 // The result is the same on all ranks.

@@ -1,6 +1,7 @@
 // Exceptions, and errors of the system as exceptions. mpi/check.hpp and gpu/check.cuh do the same for MPI and CUDA.
 //
-// Throw anywhere: only main.cpp and main_local.cpp end the program, and only main.cpp calls MPI_Abort.
+// Throw anywhere: main.cpp and main_local.cpp end the program, and only main.cpp calls MPI_Abort. The watchdog, whose
+// process hangs, calls _exit.
 #pragma once
 
 #include <source_location>

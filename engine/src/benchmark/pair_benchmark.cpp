@@ -33,6 +33,7 @@ std::string out_of_time(const RankGroup& pair, const Run& run) {
 
 void PairBenchmark::read(PlanPart& options, const Plan& plan) {
   options.sizes("sizes_bytes", sizes_bytes_);
+  if (sizes_bytes_.empty()) options.complain("sizes_bytes", "expected at least one size");
   options.boolean("fresh_buffers", fresh_buffers_);
   if (plan.world_size == 2) return;
   options.complain_of_plan(
@@ -44,7 +45,7 @@ Exit PairBenchmark::run(const Run& run) {
   if (!pair) return Exit::good;  // this rank takes no part
   run.watchdog.enter("checking which transports are available");
   TransportSet transports(*run.context, *pair, run.plan);
-  if (!sizes_bytes_.empty()) transports.open(fresh_buffers_ ? std::vector{sizes_bytes_[0]} : sizes_bytes_);
+  transports.open(fresh_buffers_ ? std::vector{sizes_bytes_[0]} : sizes_bytes_);
   transports.write_records(run.records);
   measure(run, *pair, transports);
   transports.close();

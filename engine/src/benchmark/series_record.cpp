@@ -81,7 +81,7 @@ Json point_record(const char* record, const Group& pair, const Series& series, c
 Json matrix_cell(const Series& series, bool samples) {
   const std::vector<double> times = series.mismatch ? std::vector<double>{} : times_of(series);
   std::optional<Interval> interval;
-  if (times.size() >= fewest_samples) interval = median_interval(times);
+  if (times.size() >= min_samples) interval = median_interval(times);
   const bool kept = samples && !times.empty();
   Json cell = {{"status", status_of(series)},
                {"reason", reason_of(series)},

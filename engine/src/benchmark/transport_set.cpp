@@ -4,7 +4,7 @@
 
 #include "measure/memory.hpp"
 #include "measure/workload.hpp"
-#include "transport/agreed_failure.hpp"
+#include "transport/agreement.hpp"
 #include "transport/availability.hpp"
 
 namespace volley {
@@ -40,7 +40,7 @@ Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, boo
   series.memory = candidate.entry->memory;
   series.driver = candidate.transport.get();
   (verify ? series.verifier : series.writer) = arena.memory.get();
-  series.room_bytes = arena.capacity;
+  series.buffer_bytes = arena.capacity;
   series.view = {arena.buffers.send, arena.buffers.recv, bytes};
   series.skipped = candidate.reason.empty() ? too_large(candidate, bytes) : candidate.reason;
   return series;

@@ -1,4 +1,4 @@
-// The transports of a plan: which of them this group can use, opened on buffers from the arenas.
+// Opens the transports of a plan that a group can use, on buffers from the arenas.
 #pragma once
 
 #include <map>

@@ -1,6 +1,7 @@
 // Device memory. Kernels fill, poison and check it.
 #include <array>
 
+#include "base/round_up.hpp"
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
 #include "gpu/gpu.hpp"
@@ -23,7 +24,7 @@ static_assert(2 * page_bytes <= overhead_bytes_per_buffer);
 
 // A page with the guard, a message of `capacity` bytes, and room for a guard or a fill behind it.
 constexpr std::size_t block_bytes(std::size_t capacity) {
-  return page_bytes + (capacity + fill_room_bytes + page_bytes - 1) / page_bytes * page_bytes;
+  return page_bytes + round_up(capacity + fill_room_bytes, page_bytes);
 }
 
 // A message, or a guard before or behind it.
@@ -80,7 +81,7 @@ class DeviceMemory final : public Memory {
 
   void read(std::byte* host, const std::byte* from, std::size_t bytes) override { copy_to_host(host, from, bytes); }
 
-  void settle() override { synchronize(); }
+  void synchronize() override { synchronize(); }
 
  private:
   using AllWrongBytes = std::array<WrongBytes, 3>;

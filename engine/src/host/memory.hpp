@@ -51,7 +51,7 @@ class Memory : public Verifier {
   // Copies to host memory.
   virtual void read(std::byte* host, const std::byte* from, std::size_t bytes) = 0;
   // Waits until operations enqueued on this memory are complete.
-  virtual void settle() {}
+  virtual void synchronize() {}
 };
 
 // Host memory as malloc gives it for large blocks: anonymous pages, first touched by the rank that uses them.

@@ -100,8 +100,8 @@ std::vector<int> cpus_near(const std::string& pci) {
   return parse_cpu_list(first_line("/sys/bus/pci/devices/" + pci + "/local_cpulist"));
 }
 
-std::vector<std::vector<int>> deal_cores(const std::vector<int>& cores, const std::vector<std::vector<int>>& near,
-                                         bool share) {
+std::vector<std::vector<int>> distribute_cores(const std::vector<int>& cores, const std::vector<std::vector<int>>& near,
+                                               bool share) {
   const std::size_t ranks = near.size();
   if (ranks == 0 || cores.size() < ranks) return {};
   const std::size_t each = share ? cores.size() / ranks : 1;
@@ -120,7 +120,7 @@ std::vector<std::vector<int>> deal_cores(const std::vector<int>& cores, const st
 }
 
 bool bind_to_cores(int local_rank, const std::vector<std::vector<int>>& near, bool share) {
-  const auto dealt = deal_cores(first_threads(allowed_cpus()), near, share);
+  const auto dealt = distribute_cores(first_threads(allowed_cpus()), near, share);
   if (static_cast<std::size_t>(local_rank) >= dealt.size()) return false;
   const CpuMask mask = mask_of(dealt[static_cast<std::size_t>(local_rank)]);
   check_system(sched_setaffinity(0, mask.size() * sizeof mask[0], reinterpret_cast<const cpu_set_t*>(mask.data())) == 0,

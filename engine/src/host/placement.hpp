@@ -30,13 +30,13 @@ using CpuMask = std::vector<unsigned long>;
 // Distributes the cores of a node over its ranks: one core for each rank, or with `share` an equal number. `near` has
 // the CPUs near the device of each local rank. The ranks, in order, first get cores among these, then remaining ones.
 // Empty if there are fewer cores than ranks.
-[[nodiscard]] std::vector<std::vector<int>> deal_cores(const std::vector<int>& cores,
-                                                       const std::vector<std::vector<int>>& near, bool share);
+[[nodiscard]] std::vector<std::vector<int>> distribute_cores(const std::vector<int>& cores,
+                                                             const std::vector<std::vector<int>>& near, bool share);
 
-// Binds this process to the cores that deal_cores() gives to local rank `local_rank`, as their first hardware threads.
-// Every rank of the node computes this separately; the results agree if `near` and the allowed CPUs are equal. Returns
-// false and changes nothing if there are fewer cores than ranks: then the system's scheduler distributes the ranks
-// better.
+// Binds this process to the cores that distribute_cores() gives to local rank `local_rank`, as their first hardware
+// threads. Every rank of the node computes this separately; the results agree if `near` and the allowed CPUs are equal.
+// Returns false and changes nothing if there are fewer cores than ranks: then the system's scheduler distributes the
+// ranks better.
 bool bind_to_cores(int local_rank, const std::vector<std::vector<int>>& near, bool share);
 
 }  // namespace volley

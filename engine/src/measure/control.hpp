@@ -1,4 +1,4 @@
-// Communication between the ends of a measurement outside the timed region.
+// Communication between the ends of a measurement, outside the timed region.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace volley {
 
-// How long a batch took for all ends together, and how far apart they entered it, where they are asked.
+// The time of a batch for all ends together and, if it was measured, how far apart they entered it.
 struct Elapsed {
   double seconds = 0;
   std::optional<double> entry_skew_s;
@@ -31,13 +31,13 @@ class Control {
   [[nodiscard]] virtual int sends() const = 0;
   [[nodiscard]] virtual int receives() const = 0;
 
-  // All ends have finished with their buffers, and enter the batch as close together as they can.
+  // Waits until all ends have finished with their buffers. They then enter the batch as close together as possible.
   virtual void ready() = 0;
 
-  // `count` bytes of one end, by its number, at all of them.
+  // Copies `count` bytes of the end with number `from` to all ends.
   virtual void share(void* bytes, std::size_t count, int from) = 0;
 
-  // A trivially copyable value of one end at all of them.
+  // Returns the value of the end with number `from` on all ends.
   template <class Value>
   [[nodiscard]] Value shared(Value value, int from = 0) {
     static_assert(std::is_trivially_copyable_v<Value>);
@@ -45,10 +45,10 @@ class Control {
     return value;
   }
 
-  // The number of the first end that says true; -1 where none does.
+  // The number of the first end that passes true; -1 if none does.
   [[nodiscard]] virtual int first_of(bool mine) = 0;
 
-  // What a batch took that this end began and ended as `mine` says.
+  // The time of a batch; `mine` is when this end began and ended it.
   [[nodiscard]] virtual Elapsed elapsed(const Span& mine) { return {seconds_of(mine), std::nullopt}; }
 };
 

@@ -16,16 +16,16 @@ struct Window {
   Direction direction = Direction::uni;
 };
 
-// The message in hand: where it leaves from, where it arrives, how long it is. `send` and `recv` lie in the buffers
-// given to `open`; they are the same place when one buffer serves both ways, as in the tutorial.
+// The current message: where it is sent from, where it arrives, how long it is. `send` and `recv` are in the buffers
+// given to `open`; they are equal if one buffer is used in both directions, as in the tutorial.
 struct View {
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
   std::size_t bytes = 0;
-  // The last message of a call (or those of its last window) leaves from so far behind `send`: its contents differ from
-  // all before it, and only they are what the receiver's check expects.
+  // The last message of a call (or those of its last window) is sent from so many bytes behind `send`. Its contents
+  // differ from those of all messages before, and are what the receiver's check expects.
   std::size_t last_offset = 0;
-  // Bytes from one message of a batch or window to the next, in both buffers. 0 in what is timed: all have one place.
+  // Bytes from one message of a batch or window to the next, in both buffers. 0 in timed calls: all have one place.
   std::size_t stride = 0;
 
   [[nodiscard]] View last() const { return {send + last_offset, recv, bytes, 0, stride}; }
@@ -35,8 +35,8 @@ struct View {
   }
 };
 
-// Moves messages between two endpoints. `round_trips` and `windows` are what is timed: they return when the data is
-// usable. Everything else happens outside the timed region.
+// Moves messages between two endpoints. Only `round_trips` and `windows` are timed: they return when the data is
+// usable.
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -51,7 +51,7 @@ class Driver {
   // `count` times: `window.messages` messages in flight at once, then one acknowledgement.
   virtual void windows(const View& view, std::uint64_t count, const Window& window) = 0;
 
-  // Right before and right behind each timed batch of `count`.
+  // Called right before and right after each timed batch of `count`.
   virtual void arm(const View&, std::uint64_t) {}
   virtual void disarm() {}
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/round_up.hpp"
 #include "measure/fixed_work.hpp"
 #include "measure/stopping.hpp"
 #include "measure/timing_loop.hpp"
@@ -12,11 +13,11 @@ namespace volley {
 
 namespace {
 
-// Clock and call overhead (the empty sample) may be this share of a sample at most.
+// Clock and call overhead (the empty sample) may be at most this share of a sample.
 constexpr double overhead_share = 0.005;
-constexpr int fewest_samples_a_visit = 2;
-constexpr int most_samples_a_visit = 10;
-// A block of glibc's malloc begins this far behind a page boundary when it has pages of its own.
+constexpr int min_samples_a_visit = 2;
+constexpr int max_samples_a_visit = 10;
+// A large block of glibc's malloc begins so many bytes behind a page boundary.
 constexpr std::size_t malloc_header_bytes = 16;
 // Percentiles (one exchange per sample) need at least this many samples for the 99th.
 constexpr std::size_t tail_samples = 1000;
@@ -39,7 +40,7 @@ void Sampler::measure(std::vector<Series>& all) {
   }
   for (int round = 0; std::any_of(all.begin(), all.end(), is_open); ++round) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      // Each round starts with another transport: a drift of the machine affects all of them.
+      // Each round starts with a different transport, so that a drift of the machine affects all equally.
       Series& series = all[(i + static_cast<std::size_t>(round)) % all.size()];
       if (series.open()) visit(series);
     }
@@ -55,7 +56,7 @@ void Sampler::measure(std::vector<Series>& all) {
 
 void Sampler::begin(Series& series) {
   const auto begun = Clock::now();
-  watch(series);
+  tell_watchdog(series);
   series.driver->prepare(series.view);
   if (series.writer != nullptr) {
     series.writer->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.sends()));
@@ -65,26 +66,26 @@ void Sampler::begin(Series& series) {
   series.empty_s = median(empty);
   if (!sampling_.fixed) {
     if (series.fresh) {
-      renew(series);
+      fill_send_buffer(series);
       static_cast<void>(sample(series, 1));
     }
-    if (!known_already(series)) {
-      if (!series.fresh) renew(series);
+    if (!reuse_calibration(series)) {
+      if (!series.fresh) fill_send_buffer(series);
       calibrate(series);
     }
   }
   series.elapsed_s += seconds_since(begun);
 }
 
-// Uses what the message size before has shown, where that saves the calibration. If one exchange of a smaller message
-// was long enough for a sample, one of this message is too, and its time grows with the size. If a sample of the same
-// size, between two other ends, held the largest number of exchanges, this one does too.
-bool Sampler::known_already(Series& series) {
+// Derives the calibration from that of the last message size, if possible. If one exchange of a smaller message was
+// long enough for a sample, one exchange of this message is too, and its time grows with the size. If a sample of the
+// same size between two other ends had the largest number of exchanges, this one has it too.
+bool Sampler::reuse_calibration(Series& series) {
   const auto found = last_.find(series.name);
   if (found == last_.end() || sampling_.tail) return false;
   const auto& [bytes, count, count_s] = found->second;
-  const bool lasts = count == 1 && bytes <= series.view.bytes && count_s >= 2 * workload_.limits.sample_s;
-  if (!lasts && !(count == workload_.most_counts && bytes == series.view.bytes)) return false;
+  const bool one_is_enough = count == 1 && bytes <= series.view.bytes && count_s >= 2 * workload_.limits.sample_s;
+  if (!one_is_enough && !(count == workload_.max_counts && bytes == series.view.bytes)) return false;
   series.count = count;
   series.count_s = count_s * static_cast<double>(series.view.bytes) / static_cast<double>(bytes);
   return true;
@@ -102,7 +103,7 @@ void Sampler::calibrate(Series& series) {
   while (!step.done) {
     const double elapsed_s = shortest_batch_s(series, step.count);
     step.count_s = std::max(elapsed_s, 1e-9) / static_cast<double>(step.count);
-    const double ideal = std::min(target_s / step.count_s, static_cast<double>(workload_.most_counts));
+    const double ideal = std::min(target_s / step.count_s, static_cast<double>(workload_.max_counts));
     const auto wanted = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(ideal)));
     // A short batch predicts a long one poorly: grow at most sixteenfold at a time.
     step.done = wanted <= 2 * step.count;
@@ -113,17 +114,18 @@ void Sampler::calibrate(Series& series) {
   series.count = step.count;
 }
 
-// An interruption must not look like a slow exchange: take the shortest of up to ten batches, fewer if they are long.
+// The shortest of up to ten batches (fewer if they are long), so that an interruption does not look like a slow
+// exchange.
 double Sampler::shortest_batch_s(Series& series, std::uint64_t count) {
   double shortest_s = std::numeric_limits<double>::infinity();
   double spent_s = 0;
   const SamplingLimits& limits = workload_.limits;
-  const auto goes_on = [&](int repeat) {
-    if (shortest_s > 2 * limits.lasting_exchange_s) return repeat < 1;  // nothing interrupts for so long
-    return repeat < 2 || (repeat < limits.calibration_batches && shortest_s < limits.lasting_exchange_s) ||
+  const auto continues = [&](int repeat) {
+    if (shortest_s > 2 * limits.long_exchange_s) return repeat < 1;  // no interruption is so long
+    return repeat < 2 || (repeat < limits.calibration_batches && shortest_s < limits.long_exchange_s) ||
            (repeat < 10 && spent_s < limits.calibration_s);
   };
-  for (int repeat = 0; goes_on(repeat); ++repeat) {
+  for (int repeat = 0; continues(repeat); ++repeat) {
     control_.ready();
     const double elapsed_s = control_.shared(batch(series, series.view, count));
     shortest_s = std::min(shortest_s, elapsed_s);
@@ -132,42 +134,41 @@ double Sampler::shortest_batch_s(Series& series, std::uint64_t count) {
   return shortest_s;
 }
 
-bool Sampler::lasting(const Series& series) const { return series.count_s > workload_.limits.lasting_exchange_s; }
+bool Sampler::is_long(const Series& series) const { return series.count_s > workload_.limits.long_exchange_s; }
 
 // Samples of one visit: in three visits as many as an interval of the median needs.
-int Sampler::burst(const Series& series) const {
-  if (lasting(series)) return fewest_samples_a_visit;
-  const int most = sampling_.tail ? 10 * most_samples_a_visit : most_samples_a_visit;
+int Sampler::samples_per_visit(const Series& series) const {
+  if (is_long(series)) return min_samples_a_visit;
+  const int most = sampling_.tail ? 10 * max_samples_a_visit : max_samples_a_visit;
   const double sample_s = series.count_s * static_cast<double>(series.count);
-  return std::max(fewest_samples_a_visit,
-                  static_cast<int>(std::min<double>(most, workload_.limits.visit_s / sample_s)));
+  return std::max(min_samples_a_visit, static_cast<int>(std::min<double>(most, workload_.limits.visit_s / sample_s)));
 }
 
-std::uint64_t Sampler::settling(const Series& series) const {
+std::uint64_t Sampler::warm_up_exchanges(const Series& series) const {
   const double most = 2 * workload_.limits.visit_s / series.count_s;
-  return static_cast<std::uint64_t>(std::clamp<double>(most, 1, workload_.limits.settling_exchanges));
+  return static_cast<std::uint64_t>(std::clamp<double>(most, 1, workload_.limits.warm_up_exchanges));
 }
 
 // Tells the watchdog which series is measured from now on.
-void Sampler::watch(const Series& series) {
+void Sampler::tell_watchdog(const Series& series) {
   watchdog_.enter("transport " + series.name + ", " + control_.name() + ", " + std::to_string(series.view.bytes) +
                   " B, " + workload_.name);
 }
 
 void Sampler::visit(Series& series) {
   const auto begun = Clock::now();
-  watch(series);
+  tell_watchdog(series);
   if (control_.leads()) series.work_s.push_back(fixed_work_s());
   if (sampling_.fixed) {
     fixed_batch(series);
     series.visits.push_back(1);
   } else {
-    const int samples = burst(series);
+    const int samples = samples_per_visit(series);
     const bool filled = latest_ == &series && series.repetition > 0;
     for (int i = 0; i < samples; ++i) {
       const bool fill = (i == 0 && !filled) || series.message == last_messages_per_fill;
-      if (fill) renew(series);
-      if (fill || (i == 0 && !lasting(series))) settle(series, settling(series));
+      if (fill) fill_send_buffer(series);
+      if (fill || (i == 0 && !is_long(series))) warm_up(series, warm_up_exchanges(series));
       record(series, sample(series, series.count), series.count);
     }
     series.visits.push_back(static_cast<std::uint64_t>(samples));
@@ -183,13 +184,13 @@ void Sampler::fixed_batch(Series& series) {
     one_buffer_batch(series);
     return;
   }
-  renew(series);
-  settle(series, sampling_.warmup);
+  fill_send_buffer(series);
+  warm_up(series, sampling_.warmup);
   record(series, sample(series, sampling_.iterations), sampling_.iterations);
 }
 
-// One buffer both ways. Then the answer equals the message that was sent, and proves neither that the way back moved
-// data nor that more than one exchange was made: two more between separate buffers, outside the timing, prove it.
+// One buffer for both directions. The answer then equals the message that was sent: it proves neither that data came
+// back nor that more than one exchange was made. Two more exchanges between separate buffers, not timed, prove that.
 void Sampler::one_buffer_batch(Series& series) {
   // malloc, from which the tutorial's buffer comes, puts its header in front of a block.
   std::byte* const place = series.view.send + (series.memory == MemoryKind::host ? malloc_header_bytes : 0);
@@ -210,32 +211,32 @@ void Sampler::one_buffer_batch(Series& series) {
   if (series.verifier == nullptr) return;
   check_message(series, one.recv, sent);
   series.messages_verified += 1;
-  renew(series);
+  fill_send_buffer(series);
   sample(series, std::min<std::uint64_t>(series.count, 2));
 }
 
-// Fills the send buffer. This happens before calibration, because pages that were never written are one page of zeros,
-// and rarely after it: a message that its sender has just written takes up to a tenth longer for milliseconds, and a
-// plain loop writes its message once.
-void Sampler::renew(Series& series) {
+// Fills the send buffer. This happens before calibration, because pages that were never written are all one page of
+// zeros. Afterwards it is rare: for some milliseconds a message that its sender has just written takes up to 10 %
+// longer, and a plain loop writes its message only once.
+void Sampler::fill_send_buffer(Series& series) {
   ++series.repetition;
   series.message = 0;
   if (series.verifier == nullptr) return;
   series.verifier->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.sends()));
 }
 
-// Exchanges the first message of the fill untimed, which brings caches into the state of the steady exchange.
-void Sampler::settle(Series& series, std::uint64_t exchanges) {
+// Exchanges the first message of the fill without timing it, which brings caches into their steady state.
+void Sampler::warm_up(Series& series, std::uint64_t exchanges) {
   if (exchanges == 0) return;
   control_.ready();
   timed_batch(series, series.view, exchanges);
 }
 
-// One sample: poison on the receive side, the timed batch, and the check of its last message, which differs from all
+// One sample: writes poison on the receive side, times the batch, and checks its last message, which differs from all
 // others since the fill. Returns the seconds of the batch.
 double Sampler::sample(Series& series, std::uint64_t count) {
-  // A message before this one, wrong in every byte, stands for the poison of an exchange that lasts.
-  const bool wrong_already = lasting(series) && latest_ == &series && series.message > 0 && count == 1;
+  // In a long exchange the message before this one is the poison: it is wrong in every byte.
+  const bool wrong_already = is_long(series) && latest_ == &series && series.message > 0 && count == 1;
   ++series.message;
   View view = series.view;
   view.last_offset = series.message * message_step_bytes;
@@ -246,7 +247,7 @@ double Sampler::sample(Series& series, std::uint64_t count) {
   return elapsed_s;
 }
 
-// A batch of a series of which something is known, or the first one.
+// A batch whose duration can be estimated, or the first one.
 double Sampler::timed_batch(Series& series, const View& view, std::uint64_t count) {
   return series.count_s > 0 ? batch(series, view, count) : first_batch(series, view, count);
 }
@@ -263,8 +264,8 @@ double Sampler::batch(Series& series, const View& view, std::uint64_t count) {
   return all.seconds;
 }
 
-// A batch of which nothing is known yet. Its first exchange is timed alone, so that the watchdog knows how long the
-// others may take; on fresh buffers that one is cold. Returns the seconds of both parts.
+// A batch whose duration cannot be estimated. Its first exchange is timed alone, so that the watchdog knows how long
+// the others may take; on fresh buffers this is the cold exchange. Returns the seconds of both parts.
 double Sampler::first_batch(Series& series, const View& view, std::uint64_t count) {
   const View before_last{view.send, view.recv, view.bytes};
   series.count_s = batch(series, count > 1 ? before_last : view, 1);
@@ -303,19 +304,19 @@ void Sampler::check_contents(Series& series, const View& view) {
   if (receives()) check_message(series, view.recv, expected(series));
 }
 
-// Batches in which every message differs from the others, has a place of its own, and is checked: in a sample each
-// message overwrites the one before it, and one that is lost does not show. Behind the last sample, outside the timing.
-// Where the buffers have no room for all messages, fewer are in flight together; where they have room for one, the
-// samples have checked as much.
+// Untimed batches after the last sample, in which every message has different contents and its own address, and is
+// checked. In a sample each message overwrites the one before it, so that a lost message does not show. If the buffers
+// have no room for all messages, fewer are in flight together; if they have room for only one, the samples have checked
+// as much.
 void Sampler::check_every_message(Series& series) {
-  if (series.verifier == nullptr || series.room_bytes == 0 || !workload_.run_messages) return;
+  if (series.verifier == nullptr || series.buffer_bytes == 0 || !workload_.run_messages) return;
   View view = series.view;
-  view.stride = (view.bytes + guard_bytes - 1) / guard_bytes * guard_bytes + 2 * guard_bytes;
-  const std::uint64_t places = series.room_bytes / view.stride;
-  auto left = std::min<std::uint64_t>(checked_bytes / view.bytes, workload_.most_messages);
+  view.stride = round_up(view.bytes, guard_bytes) + 2 * guard_bytes;
+  const std::uint64_t places = series.buffer_bytes / view.stride;
+  auto left = std::min<std::uint64_t>(checked_bytes / view.bytes, workload_.max_messages);
   if (std::min(places, left) < 2) return;
   const auto begun = Clock::now();
-  watch(series);
+  tell_watchdog(series);
   for (std::uint64_t messages = 0; left > 0; left -= messages) {
     messages = std::min(left, places);
     check_batch(series, view, messages);
@@ -359,7 +360,7 @@ void Sampler::end_round(std::vector<Series>& all, int rounds) {
     watchdog_.progress();
     collect(series);
     series.count_s = control_.shared(control_.leads() ? shortest_count_s(series) : 0.0);
-    series.ended_by = control_.shared(control_.leads() ? judged(series, rounds) : EndedBy::open);
+    series.ended_by = control_.shared(control_.leads() ? stop_reason(series, rounds) : EndedBy::open);
   }
 }
 
@@ -374,14 +375,14 @@ void Sampler::collect(Series& series) {
   series.rank1_samples_sent = samples;
 }
 
-// Where calibration was interrupted, the samples show that the exchange is shorter.
+// If calibration was interrupted, the samples show that the exchange is shorter.
 double Sampler::shortest_count_s(const Series& series) const {
   double shortest_s = series.count_s;
   for (const double sample_s : series.rank0_samples) shortest_s = std::min(shortest_s, sample_s * workload_.divisor);
   return shortest_s;
 }
 
-EndedBy Sampler::judged(Series& series, int rounds) const {
+EndedBy Sampler::stop_reason(Series& series, int rounds) const {
   if (series.mismatch) return EndedBy::failure;
   if (sampling_.fixed) return EndedBy::fixed;
   if (rounds < sampling_.min_visits) return EndedBy::open;
@@ -389,8 +390,8 @@ EndedBy Sampler::judged(Series& series, int rounds) const {
   const auto both_within = [&] {
     return within(series.rank0_samples) && (series.rank1_samples.empty() || within(series.rank1_samples));
   };
-  if (lasting(series)) return both_within() ? EndedBy::ci : EndedBy::few;
-  const std::size_t enough = sampling_.tail ? tail_samples : fewest_samples;
+  if (is_long(series)) return both_within() ? EndedBy::ci : EndedBy::few;
+  const std::size_t enough = sampling_.tail ? tail_samples : min_samples;
   if (series.rank0_samples.size() >= std::max(series.next_look, enough)) {
     if (both_within()) return EndedBy::ci;
     series.next_look = series.rank0_samples.size() + series.rank0_samples.size() / 10;

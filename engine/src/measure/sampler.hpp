@@ -1,4 +1,4 @@
-// Takes samples: rounds over the series of one message size, verification, and when to stop.
+// Takes samples: rounds over the series of one message size, verification, the decision when to stop.
 #pragma once
 
 #include <map>
@@ -28,17 +28,17 @@ class Sampler {
 
  private:
   void begin(Series& series);
-  bool known_already(Series& series);
+  bool reuse_calibration(Series& series);
   void calibrate(Series& series);
   double shortest_batch_s(Series& series, std::uint64_t count);
   void visit(Series& series);
-  void watch(const Series& series);
+  void tell_watchdog(const Series& series);
   void fixed_batch(Series& series);
   void one_buffer_batch(Series& series);
   void end_round(std::vector<Series>& all, int rounds);
 
-  void renew(Series& series);
-  void settle(Series& series, std::uint64_t exchanges);
+  void fill_send_buffer(Series& series);
+  void warm_up(Series& series, std::uint64_t exchanges);
   double sample(Series& series, std::uint64_t count);
   double timed_batch(Series& series, const View& view, std::uint64_t count);
   double batch(Series& series, const View& view, std::uint64_t count);
@@ -55,11 +55,11 @@ class Sampler {
 
   void collect(Series& series);
   [[nodiscard]] double shortest_count_s(const Series& series) const;
-  [[nodiscard]] EndedBy judged(Series& series, int rounds) const;
+  [[nodiscard]] EndedBy stop_reason(Series& series, int rounds) const;
   [[nodiscard]] std::uint64_t seed(const Series& series, int direction) const;
-  [[nodiscard]] bool lasting(const Series& series) const;
-  [[nodiscard]] std::uint64_t settling(const Series& series) const;
-  [[nodiscard]] int burst(const Series& series) const;
+  [[nodiscard]] bool is_long(const Series& series) const;
+  [[nodiscard]] std::uint64_t warm_up_exchanges(const Series& series) const;
+  [[nodiscard]] int samples_per_visit(const Series& series) const;
 
   Control& control_;
   const Sampling& sampling_;

@@ -14,21 +14,21 @@ namespace volley {
 enum class EndedBy { open, ci, time, few, fixed, failure };
 
 struct Series {
-  std::string name;  // series of one name follow each other, and one's calibration may serve the next
+  std::string name;  // a series may reuse the calibration of an earlier series with the same name
   Driver* driver = nullptr;
   Verifier* verifier = nullptr;  // null where there is nothing to verify
-  Verifier* writer = nullptr;    // where nothing is verified: fills the send buffer once
+  Verifier* writer = nullptr;    // without verification: fills the send buffer once
   MemoryKind memory = MemoryKind::none;
   View view;
-  std::size_t room_bytes = 0;  // of each buffer, for messages with a place each; 0: only the last messages are checked
-  bool fresh = false;          // its buffers have never been used: the first exchange is cold
+  std::size_t buffer_bytes =
+      0;               // of each buffer, for messages at distinct addresses; 0: only last messages are checked
+  bool fresh = false;  // its buffers have never been used: the first exchange is cold
 
   // Results. Times are seconds of one count divided by the workload's divisor.
-  std::string skipped;                // why, when it was
+  std::string skipped;                // the reason if it was skipped
   std::vector<double> rank0_samples;  // timed by the first rank
   std::vector<double> rank1_samples;  // timed by the second rank, where it times
-  std::vector<double>
-      entry_skew_s;  // of each sample: from the first end's entry to the last one's, where they are asked
+  std::vector<double> entry_skew_s;   // of each sample: from the first end's entry to the last one's; may be empty
   std::vector<std::uint64_t> visits;  // samples of each visit, in order
   std::vector<double> work_s;         // the fixed piece of work at the start of each visit, on the first rank
   std::uint64_t count = 0;            // of every sample
@@ -42,8 +42,8 @@ struct Series {
 
   // Progress.
   std::uint64_t repetition = 0;          // of the pattern: fills of the send buffer so far
-  std::uint64_t message = 0;             // of the fill, that the last sample ended with
-  double count_s = 0;                    // what one count takes, about; the same number on both ranks
+  std::uint64_t message = 0;             // the message of the fill that ended the last sample
+  double count_s = 0;                    // an estimate of one count, the same on all ranks
   std::size_t next_look = 0;             // samples at which the interval is computed next
   std::uint64_t rank1_samples_sent = 0;  // samples of the second rank that the first has
   [[nodiscard]] bool open() const { return skipped.empty() && ended_by == EndedBy::open; }

@@ -36,7 +36,7 @@ Interval median_interval(std::vector<double> samples) {
 }
 
 bool interval_within(std::span<const double> samples, double fraction) {
-  if (samples.size() < fewest_samples) return false;
+  if (samples.size() < min_samples) return false;
   const Interval found = median_interval({samples.begin(), samples.end()});
   return found.low >= found.median * (1 - fraction) && found.high <= found.median * (1 + fraction);
 }

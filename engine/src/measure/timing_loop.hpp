@@ -1,4 +1,4 @@
-// THE timing loop. Everything that volley times goes through `timed_span`.
+// THE timing loop. Every measurement by the host goes through `timed_span`.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Ends the process if a region makes no progress, or if the launcher that started it is gone: then nobody reads its
-// records. It does not call MPI, because MPI itself may hang.
+// Ends the process if a region makes no progress, or if the launcher that started it has ended: then no process reads
+// its records. It does not call MPI, because MPI itself may hang.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ namespace volley {
 
 class Watchdog {
  public:
-  // `who` begins the sentence, e.g. "rank 1 of 2". `launched`: the parent process is that of a launcher.
+  // `who` begins the sentence, e.g. "rank 1 of 2". `launched`: the parent process is a launcher.
   Watchdog(std::string who, double timeout_s, bool launched = false);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -34,7 +34,8 @@ class Watchdog {
   const double timeout_s_;
   const pid_t launcher_;  // 0: none
   const Clock::time_point start_;
-  // Seconds from the start. One value: of two the watcher could see the one before and the other after progress.
+  // Seconds from the start. This is one value: of two values the watcher could see one from before and one from after
+  // progress.
   std::atomic<double> deadline_s_;
   std::mutex mutex_;
   std::condition_variable ended_;

@@ -10,7 +10,7 @@ Workload round_trip_workload() {
           .second_times = false,
           .one_buffer = true,
           .run_messages = [](Driver& driver, const View& view, std::uint64_t n) { driver.round_trips(view, n); },
-          .most_messages = 16};
+          .max_messages = 16};
 }
 
 Workload window_workload(const Window& window) {
@@ -25,7 +25,7 @@ Workload window_workload(const Window& window) {
       .one_buffer = false,
       .run_messages = [window](Driver& driver, const View& view,
                                std::uint64_t n) { driver.windows(view, 1, {static_cast<int>(n), window.direction}); },
-      .most_messages = messages};
+      .max_messages = messages};
 }
 
 }  // namespace volley

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/round_up.hpp"
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/streams.cuh"
-#include "transport/agreed_failure.hpp"
+#include "transport/agreement.hpp"
 #include "transport/device_kernels.cuh"
 #include "transport/peer_memory.cuh"
 
@@ -31,32 +32,29 @@ constexpr std::uint64_t timeout_ns_per_byte = 1;
 static_assert(message_step_bytes % sizeof(uint4) == 0, "the last message is aligned like the others");
 
 // The smallest part of a long message for a block: one vector of 16 bytes for each of 256 threads.
-constexpr std::size_t least_share_bytes = 4096;
+constexpr std::size_t min_share_bytes = 4096;
 
 struct Shape {
   unsigned blocks = 1;
   unsigned threads = device::warp_threads;
 };
 
-// The smallest multiple of `unit` that is at least `count`.
-constexpr std::size_t rounded_up(std::size_t count, std::size_t unit) { return (count + unit - 1) / unit * unit; }
-
 constexpr unsigned threads_for(std::size_t accesses) {
   return static_cast<unsigned>(
-      std::clamp<std::size_t>(rounded_up(accesses, device::warp_threads), device::warp_threads, device::most_threads));
+      std::clamp<std::size_t>(round_up(accesses, device::warp_threads), device::warp_threads, device::max_threads));
 }
 
 // One line for each thread, as far as one block has enough threads.
 constexpr Shape short_shape(std::size_t bytes) {
-  return {1, threads_for(rounded_up(bytes, device::payload_bytes) / device::payload_bytes)};
+  return {1, threads_for(round_up(bytes, device::payload_bytes) / device::payload_bytes)};
 }
 
 // Uses all blocks before more than 256 threads in each, and all threads before more than one vector for each: with more
 // multiprocessors and threads a message of medium length takes less time. A long message is limited by the link in any
 // shape.
-constexpr Shape long_shape(std::size_t bytes, unsigned most_blocks) {
-  const auto blocks = std::clamp<std::size_t>(rounded_up(bytes, least_share_bytes) / least_share_bytes, 1, most_blocks);
-  const unsigned threads = threads_for(rounded_up(bytes / blocks, sizeof(uint4)) / sizeof(uint4));
+constexpr Shape long_shape(std::size_t bytes, unsigned max_blocks) {
+  const auto blocks = std::clamp<std::size_t>(round_up(bytes, min_share_bytes) / min_share_bytes, 1, max_blocks);
+  const unsigned threads = threads_for(round_up(bytes / blocks, sizeof(uint4)) / sizeof(uint4));
   // At least a warp: one of its lanes polls each block's word.
   return {static_cast<unsigned>(blocks), std::max(threads, device::warp_threads)};
 }
@@ -80,16 +78,15 @@ class DeviceTransport final : public Transport {
     Offer offer{};
     agreed_step(pair, [&] {
       // All blocks of a launch must be resident together: a block that waits for a free place would wait for ever.
-      offer.blocks =
-          std::min({device::most_blocks, gpu::resident_blocks(device::long_round_trips, device::most_threads),
-                    gpu::resident_blocks(device::exchange_windows, device::most_threads)});
+      offer.blocks = std::min({device::max_blocks, gpu::resident_blocks(device::long_round_trips, device::max_threads),
+                               gpu::resident_blocks(device::exchange_windows, device::max_threads)});
       stream_ = gpu::Stream::make();
       report_ = gpu::PinnedBuffer(sizeof(PollReport));
       inbox_ = gpu::DeviceBuffer(sizeof(Inbox));
       offer.inbox = gpu::ipc_handle(inbox_.data());
     });
-    const Offer theirs = swapped(offer, pair);
-    most_blocks_ = std::min(offer.blocks, theirs.blocks);
+    const Offer theirs = exchanged_with_peer(offer, pair);
+    max_blocks_ = std::min(offer.blocks, theirs.blocks);
     agreed_step(pair, [&] { inbox_there_ = mapped_from_peer(theirs.inbox, pair); });
     buffers_ = PeerBuffers(pair, buffers);
   }
@@ -115,7 +112,7 @@ class DeviceTransport final : public Transport {
     const bool both = window.direction == Direction::bi;
     launch.sends = leads_ || both;
     launch.receives = !leads_ || both;
-    launch_together(device::exchange_windows, long_shape(view.bytes, most_blocks_), launch);
+    launch_together(device::exchange_windows, long_shape(view.bytes, max_blocks_), launch);
     complete(launch);
   }
 
@@ -125,7 +122,7 @@ class DeviceTransport final : public Transport {
   void leave(const View& view, gpu::StreamHandle cuda_stream) override {
     const auto threads = view.bytes / sizeof(uint4) + 1;
     const auto blocks = std::clamp<std::size_t>((threads + device::halo_threads - 1) / device::halo_threads, 1,
-                                                device::most_halo_blocks);
+                                                device::max_halo_blocks);
     device::store_halo<<<static_cast<unsigned>(blocks), device::halo_threads, 0, cuda_stream>>>(
         view.send, buffers_.opposite(view.recv), view.bytes, inbox(), inbox_there(), ++last_);
     gpu::check_launch();
@@ -153,9 +150,9 @@ class DeviceTransport final : public Transport {
 
   [[nodiscard]] Facts facts() const override {
     return {{"flag_in_word_up_to_bytes", device::short_bytes},
-            {"flag_in_word_most_threads", device::most_threads},
-            {"direct_stores_most_blocks", device::most_blocks},
-            {"direct_stores_most_threads_per_block", device::most_threads},
+            {"flag_in_word_most_threads", device::max_threads},
+            {"direct_stores_most_blocks", device::max_blocks},
+            {"direct_stores_most_threads_per_block", device::max_threads},
             {"windows", "direct stores at every size"},
             {"timeout_s", static_cast<double>(timeout_ns) * 1e-9}};
   }
@@ -172,7 +169,7 @@ class DeviceTransport final : public Transport {
   void exchange(const View& view, std::uint64_t exchanges) {
     const Launch launch = launch_of(view, exchanges, 1);
     if (view.bytes > device::short_bytes) {
-      launch_together(device::long_round_trips, long_shape(view.bytes, most_blocks_), launch);
+      launch_together(device::long_round_trips, long_shape(view.bytes, max_blocks_), launch);
     } else {
       launch_short(launch);
     }
@@ -201,9 +198,9 @@ class DeviceTransport final : public Transport {
   // The last message is sent from another place. It has its own launch, behind the launch of all others: another
   // instruction in the loop of that kernel would make every exchange slower.
   void launch_short(const Launch& all) {
-    const bool one_line = rounded_up(all.bytes, device::payload_bytes) <= device::most_threads * device::payload_bytes;
+    const bool one_line = round_up(all.bytes, device::payload_bytes) <= device::max_threads * device::payload_bytes;
     const Kernel kernel =
-        one_line ? device::short_round_trips<1> : device::short_round_trips<device::most_lines_per_thread>;
+        one_line ? device::short_round_trips<1> : device::short_round_trips<device::max_lines_per_thread>;
     const Shape shape = short_shape(all.bytes);
     if (all.last_offset == 0) return launch_alone(kernel, shape, all);
     Launch before = all;
@@ -240,8 +237,7 @@ class DeviceTransport final : public Transport {
     const std::string mine = std::to_string(ranks_[0]);
     const std::string other = "the device of rank " + std::to_string(ranks_[1]);
     if (report()->status == PollStatus::peer_gave_up) {
-      throw std::runtime_error("device: " + other + " gave up, and with it rank " + mine + " while it waited for " +
-                               what);
+      throw std::runtime_error("device: " + other + " timed out; rank " + mine + " stopped waiting for " + what);
     }
     throw std::runtime_error("device: the device of rank " + mine + " waited " +
                              std::to_string(waited_ns / 1'000'000'000) + " s for " + what + " from " + other +
@@ -251,8 +247,8 @@ class DeviceTransport final : public Transport {
   MPI_Comm control_ = MPI_COMM_NULL;
   std::array<int, 2> ranks_{};  // this rank's and the other's number in the world
   bool leads_ = false;
-  unsigned most_blocks_ = 1;  // the same on both ranks: both grids have one size
-  std::uint64_t last_ = 0;    // number of the last message, window or halo, the same on both ranks
+  unsigned max_blocks_ = 1;  // the same on both ranks: both grids have one size
+  std::uint64_t last_ = 0;   // number of the last message, window or halo, the same on both ranks
   gpu::Stream stream_;
   gpu::PinnedBuffer report_;
   gpu::DeviceBuffer inbox_;

@@ -29,22 +29,22 @@ namespace volley::device {
 using namespace gpu::kernels;
 
 constexpr unsigned warp_threads = 32;
-constexpr unsigned most_threads = 1024;
-constexpr unsigned most_blocks = warp_threads;  // one lane of a warp polls each block's word
+constexpr unsigned max_threads = 1024;
+constexpr unsigned max_blocks = warp_threads;  // one lane of a warp polls each block's word
 
 constexpr unsigned payload_bytes = 8;  // of a line
-constexpr unsigned most_lines_per_thread = 2;
-constexpr unsigned most_lines = most_threads * most_lines_per_thread;
-constexpr unsigned short_bytes = most_lines * payload_bytes;  // longer messages use the long protocol
+constexpr unsigned max_lines_per_thread = 2;
+constexpr unsigned max_lines = max_threads * max_lines_per_thread;
+constexpr unsigned short_bytes = max_lines * payload_bytes;  // longer messages use the long protocol
 
 // In the memory of the device that polls it. The other device writes everything except the last word.
 struct Inbox {
-  FlaggedLine lines[most_lines];
-  alignas(128) std::uint64_t arrived[most_blocks];  // number of the last message that the sender's block stored whole
-  alignas(128) std::uint64_t acknowledged;          // number of the last window that the receiver has received
-  alignas(128) std::uint64_t halo_arrived;          // number of the last halo that is whole
-  alignas(128) std::uint32_t gave_up;               // the other device has given up waiting
-  alignas(128) unsigned halo_blocks_stored;         // of this device's own halo: blocks that have stored their part
+  FlaggedLine lines[max_lines];
+  alignas(128) std::uint64_t arrived[max_blocks];  // number of the last message that the sender's block stored whole
+  alignas(128) std::uint64_t acknowledged;         // number of the last window that the receiver has received
+  alignas(128) std::uint64_t halo_arrived;         // number of the last halo that is whole
+  alignas(128) std::uint32_t gave_up;              // the other device has given up waiting
+  alignas(128) unsigned halo_blocks_stored;        // of this device's own halo: blocks that have stored their part
 };
 
 // The parameters of a launch.
@@ -159,7 +159,7 @@ __device__ bool receive_short(const Launch& launch, const Part (&parts)[lines], 
 
 // `lines`: for each thread.
 template <unsigned lines>
-__global__ void __launch_bounds__(most_threads, 1) short_round_trips(const Launch launch) {
+__global__ void __launch_bounds__(max_threads, 1) short_round_trips(const Launch launch) {
   Part parts[lines];
 #pragma unroll
   for (unsigned i = 0; i < lines; ++i) parts[i] = part_of(launch, threadIdx.x + i * blockDim.x);
@@ -202,7 +202,7 @@ __device__ __forceinline__ bool exchange_long(const Launch& launch, const std::b
   return true;
 }
 
-static __global__ void __launch_bounds__(most_threads, 1) long_round_trips(const Launch launch) {
+static __global__ void __launch_bounds__(max_threads, 1) long_round_trips(const Launch launch) {
   for (std::uint64_t exchange = 1; exchange < launch.count; ++exchange) {
     if (!exchange_long(launch, launch.send, exchange)) return;
   }
@@ -222,7 +222,7 @@ __device__ inline bool await_acknowledgement(const Launch& launch, std::uint64_t
 // The messages of a window are stored one after the other, as in the long protocol, and announced together. Their order
 // does not matter: they have one place and equal contents, or a place each. The first block of the receiver
 // acknowledges the window when all of it has arrived; only then does the sender begin the next.
-static __global__ void __launch_bounds__(most_threads, 1) exchange_windows(const Launch launch) {
+static __global__ void __launch_bounds__(max_threads, 1) exchange_windows(const Launch launch) {
   for (std::uint64_t window = 1; window <= launch.count; ++window) {
     const std::uint64_t number = launch.last + window;
     if (launch.sends) {
@@ -245,7 +245,7 @@ static __global__ void __launch_bounds__(most_threads, 1) exchange_windows(const
 // ---------------------------------------------------------------------
 
 constexpr unsigned halo_threads = 256;
-constexpr unsigned most_halo_blocks = 32;
+constexpr unsigned max_halo_blocks = 32;
 
 // A thread that acquires the number sees the whole halo, because of this order: a block's stores, its thread 0's fence
 // (__syncthreads, and fences are cumulative: PTX ISA, "Causality order"), the block's count, all counts, the last

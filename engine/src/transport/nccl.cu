@@ -4,7 +4,7 @@
 #include "gpu/buffers.cuh"
 #include "gpu/streams.cuh"
 #include "mpi/collectives.hpp"
-#include "transport/agreed_failure.hpp"
+#include "transport/agreement.hpp"
 #include "transport/nccl_library.hpp"
 #include "transport/transport.hpp"
 

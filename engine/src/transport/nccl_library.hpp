@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "gpu/gpu.hpp"
-#include "host/library.hpp"
+#include "host/shared_library.hpp"
 
 namespace volley::nccl {
 

@@ -1,7 +1,7 @@
 #include "transport/pair_segment.hpp"
 
 #include "mpi/collectives.hpp"
-#include "transport/agreed_failure.hpp"
+#include "transport/agreement.hpp"
 
 namespace volley {
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "transport/agreed_failure.hpp"
+#include "transport/agreement.hpp"
 #include "transport/pair_segment.hpp"
 
 namespace volley {
@@ -59,7 +59,7 @@ PeerBuffers::PeerBuffers(const RankGroup& pair, const Buffers& mine) {
                      static_cast<std::size_t>(places[i] - buffers_[i].block.base)};
     }
   });
-  messages = swapped(messages, pair);
+  messages = exchanged_with_peer(messages, pair);
   agreed_step(pair, [&] {
     for (std::size_t i = 0; i < places.size(); ++i) {
       buffers_[i].mapping = mapped_from_peer(messages[i].block, pair);

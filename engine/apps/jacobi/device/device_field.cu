@@ -13,11 +13,11 @@ namespace volley::jacobi {
 namespace {
 
 constexpr unsigned threads = 256;
-constexpr unsigned most_blocks = 2048;
+constexpr unsigned max_blocks = 2048;
 
 unsigned blocks_for(const Grid& grid) {
   const std::int64_t points = grid.columns() * grid.rows();
-  return static_cast<unsigned>(std::clamp<std::int64_t>((points + threads - 1) / threads, 1, most_blocks));
+  return static_cast<unsigned>(std::clamp<std::int64_t>((points + threads - 1) / threads, 1, max_blocks));
 }
 
 gpu::DeviceBuffer on_device(const std::vector<double>& numbers) {

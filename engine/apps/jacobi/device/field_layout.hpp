@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/round_up.hpp"
+
 namespace volley::jacobi {
 
 // A warp sweeps so many bytes of a row, 16 for each thread. Rows begin at multiples of it, so that every load is
@@ -13,7 +15,7 @@ inline constexpr std::int64_t pitch_bytes = 512;
 // Points from row to row.
 [[nodiscard]] constexpr std::int64_t device_stride(std::int64_t columns, std::size_t point_bytes) {
   const auto point = static_cast<std::int64_t>(point_bytes);
-  return (columns * point + pitch_bytes - 1) / pitch_bytes * pitch_bytes / point;
+  return round_up(columns * point, pitch_bytes) / point;
 }
 
 // Bytes of both planes, with room for the points left of the first and right of the last.

@@ -48,7 +48,7 @@ Workload collective_workload() {
           .second_times = false,
           .one_buffer = false,
           .run_messages = run,
-          .most_messages = 4};
+          .max_messages = 4};
 }
 
 // One operation on one transport at one size, with what its series refers to.

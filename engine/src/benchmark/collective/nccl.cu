@@ -6,7 +6,7 @@
 #include "benchmark/collective/transport.hpp"
 #include "gpu/streams.cuh"
 #include "mpi/collectives.hpp"
-#include "transport/agreed_failure.hpp"
+#include "transport/agreement.hpp"
 #include "transport/nccl_library.hpp"
 
 namespace volley {

@@ -18,24 +18,24 @@ namespace {
 
 // A batch of small copies is enqueued behind a kernel that holds the Stream. It must fit into the driver's queue,
 // which takes about a thousand; where the host stages them, each copy is several.
-constexpr std::uint64_t most_enqueued = 256;
-constexpr std::uint64_t most_enqueued_staged = 100;
+constexpr std::uint64_t max_enqueued = 256;
+constexpr std::uint64_t max_enqueued_staged = 100;
 // In quick mode: of the calls that enqueue, and of copies that the host stages.
-constexpr std::uint64_t most_enqueued_quick = 40;
+constexpr std::uint64_t max_enqueued_quick = 40;
 // Messages are many times as large as a GPU's caches: if a window takes longer than this, no untimed exchange has to
 // warm them.
-constexpr SamplingLimits usual_limits{.lasting_exchange_s = 8e-3};
+constexpr SamplingLimits usual_limits{.long_exchange_s = 8e-3};
 // Quick mode takes about as long as the CUDA sample.
 constexpr SamplingLimits quick_limits{.sample_s = 0.2e-3,
                                       .empty_samples = 9,
                                       .visit_s = 0,
                                       .calibration_s = 0,
                                       .calibration_batches = 2,
-                                      .lasting_exchange_s = 0.2e-3};
+                                      .long_exchange_s = 0.2e-3};
 // A GPU that hung with so many others is not measured any more.
-constexpr std::size_t most_stuck = 2;
+constexpr std::size_t max_hung_pairs = 2;
 // A link times out before the watchdog ends the process.
-constexpr double most_timeout_s = 10;
+constexpr double max_timeout_s = 10;
 
 // The part of the plan.
 struct GpuMatrixOptions {
@@ -87,9 +87,8 @@ Workload workload_of(const Section& section, bool quick) {
     workload.run = [shape](Driver& link, const View& view, std::uint64_t count) { link.windows(view, count, shape); };
   }
   if (section.metric == Metric::issue || section.metric == Metric::enqueue) {
-    workload.most_counts = section.peer_access && !quick ? most_enqueued : most_enqueued_staged;
-    if (quick && (section.metric == Metric::enqueue || !section.peer_access))
-      workload.most_counts = most_enqueued_quick;
+    workload.max_counts = section.peer_access && !quick ? max_enqueued : max_enqueued_staged;
+    if (quick && (section.metric == Metric::enqueue || !section.peer_access)) workload.max_counts = max_enqueued_quick;
   }
   return workload;
 }
@@ -159,15 +158,15 @@ class Measurement {
     if (budget_used(run_.plan, run_.records)) return CellOutcome{"skipped", budget_reason(run_.plan)};
     if (!lost_.empty()) return CellOutcome{"skipped", lost_};
     for (const int end : {first, second}) {
-      if (stuck_[end].size() < most_stuck) continue;
+      if (hung_pairs_[end].size() < max_hung_pairs) continue;
       return CellOutcome{"skipped", "one of these two GPUs hung with several others in earlier cells"};
     }
-    if (stuck_[first].contains(second))
+    if (hung_pairs_[first].contains(second))
       return CellOutcome{"skipped", "a copy or kernel between these two GPUs hung in an earlier cell"};
     return std::nullopt;
   }
 
-  // Measures the cell. An error between two GPUs ends only this cell.
+  // Measures the cell. An error affects only this cell.
   std::optional<CellOutcome> attempt(const Section& section, Sampler& sampler, Series& series, int first, int second,
                                      Json& peers) {
     const bool broken = section.fault != nullptr && first == 0 && second == count() - 1;
@@ -191,8 +190,8 @@ class Measurement {
       return CellOutcome{"failed", link->complaint()};
     } catch (const HungError& stuck) {
       static_cast<void>(link.release());  // its memory is still in use: freeing it would never return
-      stuck_[first].insert(second);
-      stuck_[second].insert(first);
+      hung_pairs_[first].insert(second);
+      hung_pairs_[second].insert(first);
       gpus_->renew(first, second);
       return CellOutcome{"failed", stuck.what()};
     } catch (const std::runtime_error& error) {
@@ -229,7 +228,7 @@ class Measurement {
   LocalControl control_{0, 0};
   bool access_given_ = false;
   std::string lost_;
-  std::map<int, std::set<int>> stuck_;  // for each GPU: those that it hung with
+  std::map<int, std::set<int>> hung_pairs_;  // for each GPU: those that it hung with
 };
 
 Json gpus_record(const std::vector<gpu::Device>& devices, const GpuSet* gpus, const std::string& reason) {
@@ -292,7 +291,7 @@ class GpuMatrix final : public Benchmark {
     const std::vector<Section> chosen = sections_of(options_);
     std::uint64_t largest = 0;
     for (const auto& section : chosen) largest = std::max(largest, section.bytes);
-    const std::chrono::duration<double> timeout(std::min(most_timeout_s, run.plan.watchdog_s / 2));
+    const std::chrono::duration<double> timeout(std::min(max_timeout_s, run.plan.watchdog_s / 2));
     auto gpus = make_gpu_set(numbers, std::min(largest, options_.largest_bytes), timeout);
     run.records.write(gpus_record(devices, gpus.get(), ""));
     Measurement measurement(run, options_, std::move(devices), std::move(gpus));

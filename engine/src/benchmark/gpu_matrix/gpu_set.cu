@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
 // The small sections need at most so many bytes, and a plan asks for at least so many.
-constexpr std::uint64_t least_bytes = std::uint64_t{64} << 10;
+constexpr std::uint64_t min_bytes = std::uint64_t{64} << 10;
 // Around a message of device memory (gpu/device_memory.cu).
 constexpr std::uint64_t around_bytes = gpu::overhead_bytes_per_buffer;
 constexpr std::uint64_t buffers_of_a_gpu = 4;
@@ -46,11 +46,11 @@ void make_contexts(const std::vector<int>& devices) {
 class CudaGpuSet final : public GpuSet {
  public:
   CudaGpuSet(const std::vector<int>& devices, std::uint64_t bytes, Seconds timeout)
-      : timeout_(timeout), capacity_(std::max(bytes, least_bytes) / page_bytes * page_bytes) {
+      : timeout_(timeout), capacity_(std::max(bytes, min_bytes) / page_bytes * page_bytes) {
     make_contexts(devices);
     for (const int device : devices) {
-      while (capacity_ > least_bytes && buffers_of_a_gpu * (capacity_ + around_bytes) > free_bytes(device)) {
-        capacity_ = std::max(capacity_ / 2 / page_bytes * page_bytes, least_bytes);
+      while (capacity_ > min_bytes && buffers_of_a_gpu * (capacity_ + around_bytes) > free_bytes(device)) {
+        capacity_ = std::max(capacity_ / 2 / page_bytes * page_bytes, min_bytes);
       }
     }
     std::vector<std::future<std::unique_ptr<GpuEndpoint>>> being_made;
@@ -63,7 +63,7 @@ class CudaGpuSet final : public GpuSet {
 
   // Memory that a hung link may still use is not freed, because freeing would wait for the link.
   ~CudaGpuSet() override {
-    if (!stuck_) return;
+    if (!hung_) return;
     for (auto& each : gpus_) static_cast<void>(each.release());
   }
 
@@ -112,7 +112,7 @@ class CudaGpuSet final : public GpuSet {
   }
 
   void renew(int first, int second) override {
-    stuck_ = true;
+    hung_ = true;
     for (const int end : {first, second}) {
       auto& mine = gpus_[index(end)];
       const int device = mine->device;
@@ -144,7 +144,7 @@ class CudaGpuSet final : public GpuSet {
   std::uint64_t capacity_;
   std::vector<std::unique_ptr<GpuEndpoint>> gpus_;
   std::vector<std::vector<bool>> access_;
-  bool stuck_ = false;
+  bool hung_ = false;
 };
 
 }  // namespace

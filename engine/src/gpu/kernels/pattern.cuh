@@ -12,13 +12,13 @@ namespace volley::gpu::kernels {
 enum class Fill { pattern, poison, guard };
 
 constexpr unsigned pattern_threads = 256;
-constexpr unsigned most_pattern_blocks = 1024;
+constexpr unsigned max_pattern_blocks = 1024;
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
 inline unsigned pattern_blocks(std::size_t bytes) {
   const std::size_t threads = bytes / word_bytes + 1;
   return static_cast<unsigned>(
-      std::clamp<std::size_t>((threads + pattern_threads - 1) / pattern_threads, 1, most_pattern_blocks));
+      std::clamp<std::size_t>((threads + pattern_threads - 1) / pattern_threads, 1, max_pattern_blocks));
 }
 
 __host__ __device__ inline std::uint64_t word_of(Fill fill, const Contents& contents, std::uint64_t word) {

@@ -14,7 +14,7 @@
 //   arrived(i, s)                         whether the whole chunk is there
 //   release(i, s)                         the chunk is on the device
 // A Copies has: prepare(slots), begin_out(s, host, device, bytes), out_done(s), begin_in(s, device, host, bytes),
-//   in_done(s), settle()                  waits for copies that were reported as done before they were complete
+//   in_done(s), synchronize()                  waits for copies that were reported as done before they were complete
 #pragma once
 
 #include <algorithm>
@@ -23,6 +23,7 @@
 #include <span>
 #include <thread>
 
+#include "base/round_up.hpp"
 #include "transport/transport.hpp"
 
 namespace volley {
@@ -47,9 +48,7 @@ struct ChunkLayout {
   std::uint64_t slots = 1;
 
   // Bytes from one slot to the next. Slots begin on pages, so that no two slots share a page.
-  [[nodiscard]] constexpr std::size_t stride() const {
-    return (chunk_bytes + page_bytes - 1) / page_bytes * page_bytes;
-  }
+  [[nodiscard]] constexpr std::size_t stride() const { return round_up(chunk_bytes, page_bytes); }
   static constexpr std::size_t page_bytes = 4096;
 };
 
@@ -60,7 +59,7 @@ struct ChunkRow {
 };
 
 // The most chunks in flight: the default number of messages in a window, where each message is one chunk.
-inline constexpr std::size_t most_slots = 64;
+inline constexpr std::size_t max_slots = 64;
 
 // How a transport divides messages: by a table in ascending order, whose last row is also for longer messages. Each
 // direction has a ring of `ring_bytes` of host memory.
@@ -72,7 +71,7 @@ struct ChunkPolicy {
     auto row = table.begin();
     while (row + 1 != table.end() && row->message_bytes < bytes) ++row;
     ChunkLayout layout{std::min(bytes, row->chunk_bytes)};
-    layout.slots = std::clamp<std::size_t>(ring_bytes / layout.stride(), 1, most_slots);
+    layout.slots = std::clamp<std::size_t>(ring_bytes / layout.stride(), 1, max_slots);
     return layout;
   }
 
@@ -123,7 +122,7 @@ class ChunkPipeline {
       const bool received = advance_in();
       if (!sent && !received) spin.wait();
     }
-    copies_.settle();
+    copies_.synchronize();
     out_.run = out_.wanted;
     in_.run = in_.wanted;
   }

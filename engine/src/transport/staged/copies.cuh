@@ -12,7 +12,7 @@ namespace volley {
 
 // Blocking copies on the default stream, as in the tutorial. A copy from pageable memory may return before its bytes
 // are on the device. Later copies of the stream wait for them, but the clock and other streams do not, so a batch ends
-// with settle().
+// with synchronize().
 class BlockingCopies {
  public:
   void open() {}
@@ -21,7 +21,7 @@ class BlockingCopies {
   void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) {
     gpu::copy_to_device(device, host, bytes);
   }
-  void settle() { gpu::synchronize_default_stream(); }
+  void synchronize() { gpu::synchronize_default_stream(); }
 
   void prepare(std::uint64_t) {}
   void begin_out(std::uint64_t, std::byte* host, const std::byte* device, std::size_t bytes) {
@@ -53,7 +53,7 @@ class AsyncCopies {
     gpu::copy_to_device_async(device, host, bytes, in_.cuda_stream.get());
     in_.cuda_stream.synchronize();
   }
-  void settle() {}  // every copy was seen complete
+  void synchronize() {}  // every copy was seen complete
 
   void prepare(std::uint64_t slots) {
     for (auto* direction : {&out_, &in_}) {

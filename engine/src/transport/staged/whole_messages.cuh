@@ -29,7 +29,7 @@ class WholeChannel {
     mpi_.prepare(view);
     bounce_ = {};
     ChunkLayout layout{std::min(view.bytes, longest_mpi_chunk)};
-    layout.slots = std::clamp<std::size_t>(window_bytes / layout.stride(), 2, most_slots);
+    layout.slots = std::clamp<std::size_t>(window_bytes / layout.stride(), 2, max_slots);
     window_.prepare(view.bytes, layout);
   }
 
@@ -52,7 +52,7 @@ class WholeChannel {
     mpi_.recv({nullptr, bounce_.data(), view.bytes});
     window_.copies().copy_in(view.recv, bounce_.data(), view.bytes);
   }
-  void settle() { window_.copies().settle(); }
+  void synchronize() { window_.copies().synchronize(); }
 
   // A window needs a place in host memory for each message in flight, because MPI still reads or writes it.
   void reserve_window(Direction direction) {
@@ -89,7 +89,7 @@ class Whole : public HostDriven<WholeChannel<Buffer, Copies>> {
   void round_trips(const View& view, std::uint64_t exchanges) override {
     this->channel_.reserve_bounce(view.bytes);
     Base::round_trips(view, exchanges);
-    this->channel_.settle();
+    this->channel_.synchronize();
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {

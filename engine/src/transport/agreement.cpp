@@ -1,4 +1,4 @@
-#include "transport/agreed_failure.hpp"
+#include "transport/agreement.hpp"
 
 #include <algorithm>
 

@@ -33,7 +33,7 @@ void agreed_step(const RankGroup& group, const Step& step) {
 
 // Sends `mine` to the other rank and returns that rank's value. Collective over the pair.
 template <class Value>
-[[nodiscard]] Value swapped(const Value& mine, const RankGroup& pair) {
+[[nodiscard]] Value exchanged_with_peer(const Value& mine, const RankGroup& pair) {
   static_assert(std::is_trivially_copyable_v<Value>);
   constexpr int tag = 2;
   constexpr int bytes = static_cast<int>(sizeof(Value));
