@@ -146,7 +146,7 @@ def test_jsrun(the_job: LaunchSpec, words: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_jsrun_cannot_choose_hosts() -> None:
     with pytest.raises(UserError, match="--hosts"):
-        LAUNCHERS["jsrun"].words(job(hosts=("a", "b")))
+        LAUNCHERS["jsrun"].arguments(job(hosts=("a", "b")))
 
 
 def test_words_of_the_user_stay_words() -> None:

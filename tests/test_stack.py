@@ -101,7 +101,7 @@ def test_what_an_assembly_sets_is_said_and_reaches_the_ranks() -> None:
     assert stack.describe() == "Open MPI 5.0.11 (wheel), pml=ucx, LD_PRELOAD=/env/libucp.so, CUDA 13.0"
     assert json.loads(json.dumps(stack.facts()))["environment"] == {"LD_PRELOAD": "/env/libucp.so"}
     job = LaunchSpec(engine=("engine",), ranks=2, mca=stack.mca, variables=stack.environment, cores=2)
-    words = LAUNCHERS["openmpi"].words(job)
+    words = LAUNCHERS["openmpi"].arguments(job)
     assert words[-4:] == ["pml", "ucx", "-x", "LD_PRELOAD=/env/libucp.so"]
     assert LAUNCHERS["openmpi"].environment(job) == {}  # mpirun itself goes without
 

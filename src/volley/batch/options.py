@@ -126,7 +126,8 @@ class BatchOptions(Options):
         help="What the last line starts: volley, which starts the launcher, or the launcher, which starts volley.",
     )
     interactive: bool = flag(
-        panel=_SCRIPT, help="Print the command that opens a shell in such a job, and what to type there, instead."
+        panel=_SCRIPT,
+        help="Instead of a script, print the command that opens an interactive job, and what to type in it.",
     )
     output: Path | None = option(
         "--output",

@@ -130,7 +130,7 @@ def _many(benchmark: Benchmark, options: BatchOptions, asked: Any) -> JobScript:
         )
     # The engine's own mpirun by its path, others as the nodes know them.
     program = str(spec.mpiexec) if launcher.name == spec.family and spec.mpiexec else launcher.program
-    starter = [program, *launcher.words(spec), *spec.extra]
+    starter = [program, *launcher.arguments(spec), *spec.extra]
     if (options.start or ("launcher" if launcher.name == "jsrun" else "volley")) == "volley":
         return _script(resources, _volley_starts(starter, launcher, options), notes)
     for option, given in (("--launches", (asked.job.launches or 1) > 1), ("--launcher-arg", asked.job.launcher_arg)):
@@ -154,7 +154,7 @@ def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> Job
     line, comment = [*_itself(), *options.words], "# one process has all GPUs of the node"
     if jsrun:
         comment = "# the script runs on a node without GPUs: jsrun leads to one that has them"
-        line = [jsrun.program, *jsrun.words(LaunchSpec(engine=(), ranks=1, gpus=True)), *line]
+        line = [jsrun.program, *jsrun.arguments(LaunchSpec(engine=(), ranks=1, gpus=True)), *line]
     more = " ".join(options.directive).lower()
     notes = []
     if not (jsrun or options.gpus_per_node or "gpu" in more or "gres" in more or options.scheduler == "age"):

@@ -74,7 +74,7 @@ class CompareOptions(Options):
         shown="5%",
         metavar="PERCENT",
         panel=HOW,
-        help="Points are the same where the interval shows that they differ by at most this percentage.",
+        help="Call points equal if the interval lies within ± this percentage.",
     )
     fail_on: FailOn | None = option(
         read=_fail_on,

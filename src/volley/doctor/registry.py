@@ -50,13 +50,13 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("MPI library", _MPI, mpi.library, "The mpirun that belongs to the engine."),
     LayerCheck("MPI, host memory", _MPI, mpi.host, "A run without fabric components."),
     LayerCheck("MPI self-report", _MPI, mpi.self_report, "None: no other finding depends on it.", gpu=True),
-    LayerCheck("MPI, GPU memory", _MPI, mpi.device, "Wheels, or `volley setup`.", gpu=True, needs=_TWO_RANKS),
+    LayerCheck("MPI, GPU memory", _MPI, mpi.device, "`volley setup`.", gpu=True, needs=_TWO_RANKS),
     LayerCheck("MPI, GPU speed", _MPI, mpi.device_speed, "Transports compared by size.", gpu=True, needs=_TWO_RANKS),
-    LayerCheck("launcher", _LAUNCHER, jobs.launcher, "The launcher's words for this MPI.", needs=_TWO_RANKS),
+    LayerCheck("launcher", _LAUNCHER, jobs.launcher, "The launcher's arguments for this MPI.", needs=_TWO_RANKS),
     LayerCheck(
         "GPU of each rank", _LAUNCHER, jobs.rank_gpus, "`--gpu-bind=none` under Slurm.", gpu=True, needs=_TWO_RANKS
     ),
-    LayerCheck("binding", _LAUNCHER, jobs.binding, "The launcher's binding words.", needs=_TWO_RANKS),
+    LayerCheck("binding", _LAUNCHER, jobs.binding, "The launcher's binding arguments.", needs=_TWO_RANKS),
     LayerCheck("CUDA IPC", _DATA, jobs.cuda_ipc, "One container for all ranks.", gpu=True, needs=_TWO_RANKS),
     LayerCheck("peer copies", _DATA, jobs.integrity, "IOMMU and ACS.", gpu=True, needs=_TWO_RANKS),
 )

@@ -115,7 +115,7 @@ class PciGpu(Fact, frozen=True, kw_only=True):
 
 
 class BusFacts(Fact, frozen=True, kw_only=True):
-    """What hangs on the PCI bus."""
+    """What is attached to the PCI bus."""
 
     gpus: list[PciGpu] = []
     infiniband: list[str] = []  # RDMA devices, from /sys/class/infiniband
@@ -225,7 +225,7 @@ class NumaFacts(Fact, frozen=True, kw_only=True):
 
 
 class PciPlace(Fact, frozen=True, kw_only=True):
-    """Where a GPU, a network card or an NVSwitch hangs in the PCI tree."""
+    """Where a GPU, a network card or an NVSwitch is attached in the PCI tree."""
 
     kind: Literal["gpu", "nic", "nvswitch"]
     address: str

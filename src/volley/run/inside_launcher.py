@@ -98,8 +98,12 @@ def exec_engine(place: RankInfo, gpus: Sequence[int]) -> None:
     engine = engine_path()
     if mismatch(place.launcher, str(_build_facts(engine).get("mpi_family"))):
         return
-    words = ["--gpus", ",".join(map(str, gpus))] if gpus else []
-    os.execv(engine, [engine, "--follower", *words])  # noqa: S606
+    os.execv(engine, [engine, "--follower", *gpu_arguments(gpus)])  # noqa: S606
+
+
+def gpu_arguments(gpus: Sequence[int]) -> tuple[str, ...]:
+    """Return the engine's arguments for the GPU of each rank; none if ``gpus`` is empty."""
+    return ("--gpus", ",".join(map(str, gpus))) if gpus else ()
 
 
 def _build_facts(engine: str) -> dict[str, object]:

@@ -15,11 +15,11 @@ from volley.units import format_cpulist, format_sig
 
 
 class LaunchFact(NamedTuple):
-    """A recorded quantity, or something that is so or not: its number is then 1 or 0."""
+    """A recorded quantity, or a yes/no fact: its number is then 1 or 0."""
 
     name: str
     unit: str | None = ""
-    """``None``: it is so or not."""
+    """``None``: a yes/no fact."""
 
     def describe(self, numbers: Mapping[int, float], groups: Sequence[Group]) -> str:
         """Return the name and the median of each group, ``stolen time 0.1 and 3.2 %``, or how often it is so."""

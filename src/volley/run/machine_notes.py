@@ -47,7 +47,7 @@ def _cpus(log: RunLog) -> Iterator[str]:
     if settings.quota_cpus is not None and settings.quota_cpus < needed:
         yield (
             f"the control group on {settings.host} allows {format_sig(settings.quota_cpus, 3)} CPUs and the ranks use "
-            f"{needed}: Linux stops them again and again; raise the quota (docker run --cpus, systemd CPUQuota)"
+            f"{needed}: Linux throttles them repeatedly; raise the quota (docker run --cpus, systemd CPUQuota)"
         )
     for one, other in combinations(here, 2):
         for core in settings.siblings:

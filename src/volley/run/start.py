@@ -14,7 +14,7 @@ from volley.run import inside_launcher
 from volley.run.engine import TransportAbout
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import PAIR
-from volley.run.launchers import spec as launched
+from volley.run.launchers import spec
 from volley.run.launchers.allocation import Allocation
 from volley.run.launchers.choose import choose, command
 from volley.run.options import JobOptions
@@ -52,10 +52,6 @@ class Start:
         return shlex.join([*(f"{name}={value}" for name, value in self.added.items()), *self.tokens])
 
 
-def _gpu_words(job: JobOptions) -> tuple[str, ...]:
-    return ("--gpus", ",".join(map(str, job.gpus))) if job.gpus else ()
-
-
 def _hint(stack: Stack, ranks: int) -> str:
     mpiexec = str(stack.mpiexec) if stack.mpiexec else "the mpirun of that MPI"
     return f"start volley without a launcher, or with {mpiexec} -n {ranks} volley"
@@ -78,7 +74,7 @@ def join_launcher(job: JobOptions, path: Path, stack: Stack, place: RankInfo) ->
             f"--launches {job.launches}: a launcher started this job, so only one launch is possible; leave --launches "
             "out, or start volley without a launcher"
         )
-    tokens = (str(path), "--plan", "-", *_gpu_words(job))
+    tokens = (str(path), "--plan", "-", *inside_launcher.gpu_arguments(job.gpus))
     return Start(place.launcher, tokens, {}, dict(os.environ), inside_launcher=True, hint=hint)
 
 
@@ -109,16 +105,23 @@ def start_launcher(
     """
     launcher = choose(job.launcher, stack, granted)
     environment = inside_launcher.scrubbed(os.environ)
-    wanted = launched.LaunchSpec(
-        engine=(str(path), "--plan", "-", "--bind-share" if share_cores else "--bind", *_gpu_words(job)),
+    binding = "--bind-share" if share_cores else "--bind"
+    wanted = spec.LaunchSpec(
+        engine=(
+            str(path),
+            "--plan",
+            "-",
+            "--bind-share" if share_cores else "--bind",
+            *inside_launcher.gpu_arguments(job.gpus),
+        ),
         ranks=ranks,
         family=stack.built.mpi_family,
         mpiexec=stack.mpiexec,
         hosts=job.hosts,
         allocation=granted,
-        cores=launched.cores(),
+        cores=spec.cores(),
         root=os.geteuid() == 0,
-        home=launched.home(environment),
+        home=spec.home(environment),
         gpus=bool(on_gpus),
         device_buffers=any(each.mpi for each in on_gpus),
         mca=stack.mca,

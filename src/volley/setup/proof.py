@@ -84,7 +84,8 @@ def prove(mpi: MpiInstallation, environment: Mapping[str, str], folders: Folders
         )
         failure = None
         try:
-            run([str(mpi.bin / "mpirun"), *openmpi.words(spec), program], "the transfer", **openmpi.environment(spec))
+            tokens = [str(mpi.bin / "mpirun"), *openmpi.arguments(spec), program]
+            run(tokens, "the transfer", **openmpi.environment(spec))
         except StepError as error:
             failure = error
         return _read(log, failure)

@@ -61,7 +61,7 @@ class Rect:
 
 @dataclass(frozen=True)
 class Branch:
-    """A PCIe switch, or a NUMA node's root complex, and what hangs on it."""
+    """A PCIe switch, or a NUMA node's root complex, and what is attached to it."""
 
     path: tuple[str, ...]
     switches: Sequence[Branch]
@@ -132,7 +132,7 @@ class Layout:
 
 
 def tree(topology: Topology, node: NumaNode) -> Branch:
-    """Return what hangs on a NUMA node."""
+    """Return what is attached to a NUMA node."""
     return _branch((), [each for each in topology.devices if each.node == node.number])
 
 
@@ -174,7 +174,7 @@ def layout_of(topology: Topology, least_width: float = 0.0) -> Layout:
 
 
 def _put(layout: Layout, branch: Branch, x: float) -> None:
-    """Put all that hangs on a branch side by side, and the branch's own box above it."""
+    """Put all that is attached to a branch side by side, and the branch's own box above it."""
     if branch.path:
         y = layout.first_row + (len(branch.path) - 1) * (SWITCH_HEIGHT + RISER)
         layout.switches[branch.path] = Rect(x, y, branch.width - GAP, SWITCH_HEIGHT)

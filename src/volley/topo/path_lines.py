@@ -57,7 +57,7 @@ def _over_nvlink(layout: Layout, one: int, other: int) -> tuple[Point, ...]:
 
 
 def _over_pcie(topology: Topology, layout: Layout, first: PlacedGpu, second: PlacedGpu) -> tuple[Point, ...]:
-    """Up to the first switch that both hang on, else to the processor, and down again."""
+    """Up to the first common switch, else to the processor, and down again."""
     shared = _shared(first, second)
     up = _up(topology, layout, first, shared)
     down = _up(topology, layout, second, shared)[::-1]

@@ -45,7 +45,7 @@ class NumaNode:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedGpu:
-    """A GPU, numbered as CUDA does, and where it hangs."""
+    """A GPU, numbered as CUDA does, and where it is attached."""
 
     number: int
     name: str
@@ -233,7 +233,7 @@ def _on_a_node(place: PciPlace, nodes: Sequence[NumaNode]) -> PciPlace:
 
 
 def _below_one_switch(places: Mapping[str, PciPlace]) -> dict[str, PciPlace]:
-    """Put all that hangs below one switch on one node: the first that is known."""
+    """Put all that is attached below one switch on one node: the first that is known."""
     tops = {address: (switches_above(place.bridges) or ("",))[0] for address, place in places.items()}
     nodes: dict[str, int] = {}
     for address, place in places.items():

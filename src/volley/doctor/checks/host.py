@@ -166,7 +166,7 @@ def cpu_quota(facts: Facts) -> Finding:
         return good(said)
     remedy = "docker run --cpus=2" if container(facts) else "raise CPUQuota of the service, or ask for more cores"
     return warning(
-        f"the control group allows {said}, and two ranks keep two CPUs busy: Linux stops them again and again",
+        f"the control group allows {said}, and two ranks keep two CPUs busy: Linux throttles them repeatedly",
         f"cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us: {found.quota_cpus:g}",
         remedy,
     )

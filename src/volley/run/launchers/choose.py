@@ -38,8 +38,8 @@ def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
         launcher = LAUNCHERS[asked]
         if launcher.mpi_family and family not in (launcher.mpi_family, "other"):
             raise UserError(
-                f"the engine is linked to {stack.describe()}, and {launcher.title} would start its ranks as jobs of "
-                f"one rank each; use --launcher {family}, or leave it out"
+                f"the engine is linked to {stack.describe()}, and {launcher.title} would start every rank as a "
+                f"separate job of one rank; use --launcher {family}, or leave it out"
             )
         return launcher
     kind = allocation.kind if allocation else None
@@ -61,7 +61,7 @@ def command(launcher: Launcher, spec: LaunchSpec) -> LaunchCommand:
     Raises:
         MachineError: if the launcher's program is not on PATH.
     """
-    tokens = (program(launcher, spec.mpiexec, spec.family), *launcher.words(spec), *spec.extra, *spec.engine)
+    tokens = (program(launcher, spec.mpiexec, spec.family), *launcher.arguments(spec), *spec.extra, *spec.engine)
     return LaunchCommand(launcher.name, tokens, launcher.environment(spec))
 
 

@@ -1,4 +1,4 @@
-"""The launchers and their arguments, as lists of words (never a shell string).
+"""The launchers and their arguments, as lists (never a shell string).
 
 A new launcher needs a class of a few lines, an entry in ``LAUNCHERS`` and a test of its exact command line.
 """
@@ -28,7 +28,7 @@ class Launcher(ABC):
     """The only batch system that has it; ``None`` if it works in any."""
 
     @abstractmethod
-    def words(self, spec: LaunchSpec) -> list[str]:
+    def arguments(self, spec: LaunchSpec) -> list[str]:
         """Return the launcher's own arguments, without the program and without the engine."""
 
     def environment(self, spec: LaunchSpec) -> dict[str, str]:  # noqa: ARG002
@@ -42,22 +42,22 @@ class OpenMPI(Launcher):
     name, program, title = "openmpi", "mpirun", "Open MPI's mpirun"
     mpi_family = "openmpi"
 
-    def words(self, spec: LaunchSpec) -> list[str]:
-        words = ["-n", str(spec.ranks), "--bind-to", "none"]
+    def arguments(self, spec: LaunchSpec) -> list[str]:
+        arguments = ["-n", str(spec.ranks), "--bind-to", "none"]
         # Every mpirun can query Slurm, but other batch systems only if it was built with their libraries.  Without
         # --host such an mpirun would start all ranks on this node.
         unknown = spec.nodes > 1 and spec.allocation and spec.allocation.kind != "slurm"
         hosts = spec.hosts or (spec.allocated if unknown else ())
         if hosts:
             slots = f":{spec.ranks_per_node}" if spec.ranks_per_node > 1 else ""
-            words += ["--host", ",".join(host + slots for host in dict.fromkeys(hosts))]
+            arguments += ["--host", ",".join(host + slots for host in dict.fromkeys(hosts))]
         mapping = ("node" if spec.nodes > 1 else "") + (":OVERSUBSCRIBE" if spec.oversubscribed else "")
-        words += ["--map-by", mapping] if mapping else []
+        arguments += ["--map-by", mapping] if mapping else []
         for name, value in {**_without_ofi(spec), **spec.mca}.items():
-            words += ["--mca", name, value]
+            arguments += ["--mca", name, value]
         for name, value in spec.variables.items():
-            words += ["-x", f"{name}={value}"]
-        return words
+            arguments += ["-x", f"{name}={value}"]
+        return arguments
 
     def environment(self, spec: LaunchSpec) -> dict[str, str]:
         allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if spec.root else {}
@@ -78,13 +78,13 @@ class MPICH(Launcher):
     name, program, title = "mpich", "mpiexec", "MPICH's mpiexec"
     mpi_family = "mpich"
 
-    def words(self, spec: LaunchSpec) -> list[str]:
-        words = ["-n", str(spec.ranks)]
-        words += ["-ppn", str(spec.ranks_per_node)] if spec.nodes > 1 else []
-        words += ["-hosts", ",".join(dict.fromkeys(spec.hosts))] if spec.hosts else []
+    def arguments(self, spec: LaunchSpec) -> list[str]:
+        arguments = ["-n", str(spec.ranks)]
+        arguments += ["-ppn", str(spec.ranks_per_node)] if spec.nodes > 1 else []
+        arguments += ["-hosts", ",".join(dict.fromkeys(spec.hosts))] if spec.hosts else []
         for name, value in spec.variables.items():
-            words += ["-genv", name, value]
-        return words
+            arguments += ["-genv", name, value]
+        return arguments
 
 
 class Srun(Launcher):
@@ -93,13 +93,13 @@ class Srun(Launcher):
     name, program, title = "srun", "srun", "srun"
     batch_system = "slurm"
 
-    def words(self, spec: LaunchSpec) -> list[str]:
+    def arguments(self, spec: LaunchSpec) -> list[str]:
         # The PMI version must fit the MPI: with the wrong one, each rank is a job of one rank.
         pmi = {"openmpi": ["--mpi=pmix"], "mpich": ["--mpi=pmi2"]}.get(spec.family, [])
-        words = [*pmi, f"--ntasks={spec.ranks}", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
-        words += [f"--nodes={spec.nodes}"] if spec.hosts or spec.allocation else []
-        words += [f"--nodelist={','.join(dict.fromkeys(spec.hosts))}"] if spec.hosts else []
-        return words + (["--overcommit"] if spec.oversubscribed and spec.allocation else [])
+        arguments = [*pmi, f"--ntasks={spec.ranks}", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
+        arguments += [f"--nodes={spec.nodes}"] if spec.hosts or spec.allocation else []
+        arguments += [f"--nodelist={','.join(dict.fromkeys(spec.hosts))}"] if spec.hosts else []
+        return arguments + (["--overcommit"] if spec.oversubscribed and spec.allocation else [])
 
     def environment(self, spec: LaunchSpec) -> dict[str, str]:
         return dict(spec.variables)  # srun passes on its environment; --export would split values at commas
@@ -111,14 +111,14 @@ class Jsrun(Launcher):
     name, program, title = "jsrun", "jsrun", "jsrun"
     batch_system = "lsf"
 
-    def words(self, spec: LaunchSpec) -> list[str]:
+    def arguments(self, spec: LaunchSpec) -> list[str]:
         if spec.hosts:
             raise UserError("jsrun takes the hosts of its allocation: leave out --hosts, or use --launcher openmpi")
-        words = [f"--nrs={spec.nodes}", "--rs_per_host=1", f"--tasks_per_rs={spec.ranks_per_node}"]
-        words += ["--cpu_per_rs=ALL_CPUS", "--bind=none"]
-        words += [f"--env={name}={value}" for name, value in spec.variables.items()]
-        words += ["--gpu_per_rs=ALL_GPUS"] if spec.gpus or spec.device_buffers else []
-        return words + (["--smpiargs=-gpu"] if spec.device_buffers else [])
+        arguments = [f"--nrs={spec.nodes}", "--rs_per_host=1", f"--tasks_per_rs={spec.ranks_per_node}"]
+        arguments += ["--cpu_per_rs=ALL_CPUS", "--bind=none"]
+        arguments += [f"--env={name}={value}" for name, value in spec.variables.items()]
+        arguments += ["--gpu_per_rs=ALL_GPUS"] if spec.gpus or spec.device_buffers else []
+        return arguments + (["--smpiargs=-gpu"] if spec.device_buffers else [])
 
 
 LAUNCHERS: dict[str, Launcher] = {launcher.name: launcher for launcher in (OpenMPI(), MPICH(), Srun(), Jsrun())}

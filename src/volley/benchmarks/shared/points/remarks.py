@@ -42,7 +42,7 @@ _MOST_STRETCHES = 6
 """More stretches of launches are too long a list."""
 
 _WIDER = 3
-"""The interval to be content with, if the one that was asked for was not reached: this many times as wide."""
+"""The interval to accept, if the one that was asked for was not reached: this many times as wide."""
 
 _WITHIN = ", within one launch"
 """Added to a verdict that rests on one launch."""
@@ -282,7 +282,7 @@ def _wide(hits: Hits, plan: Plan) -> str:
     aim, time_s = plan.sampling.ci * 100, plan.sampling.point_time_s
     launches = max(point.launches for point, _ in hits)
     command = f"volley {plan.benchmark}"
-    wider = f"be content with {command} --ci {min(100, _WIDER * aim):g}%"
+    wider = f"accept {command} --ci {min(100, _WIDER * aim):g}%"
     if launches > 1:
         return (
             f"CI of ±{aim:g} % not reached with {launches} launches at {_sizes(hits)} (worst: ±{_worst(hits)}): "
