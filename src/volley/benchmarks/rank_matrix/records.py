@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import repeat as repeat_
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -166,33 +165,30 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         """The pairs as cells, in the order of their second ranks."""
         failed = {each.rank: each for each in self.failed}
         skipped = {rank: each.reason for each in self.skipped for rank in each.ranks}
-        return [self._cell(place, rank, failed.get(rank), skipped.get(rank)) for place, rank in enumerate(self.seconds)]
-
-    def cell(self, rank: int) -> RankMatrixCell | None:
-        """The pair with one second rank; ``None`` if the row does not have it."""
-        place = bisect_left(self.ranks, rank) if self.ranks else rank - (rank > self.rank)
-        if rank == self.rank or place >= len(self.median_s) or (self.ranks and self.ranks[place] != rank):
-            return None
-        failed = next((each for each in self.failed if each.rank == rank), None)
-        skipped = next((each.reason for each in self.skipped if rank in each.ranks), None)
-        return self._cell(place, rank, failed, skipped)
-
-    def _cell(self, place: int, rank: int, failed: FailedPair | None, skipped: str | None) -> RankMatrixCell:
-        return RankMatrixCell(
-            rank=rank,
-            status="failed" if failed else "ok" if skipped is None else "skipped",
-            reason=failed.reason if failed else skipped,
-            mismatch=failed.mismatch if failed else None,
-            median_s=self.median_s[place],
-            low_s=self.low_s[place],
-            high_s=self.high_s[place],
-            samples=self.samples[place],
-            samples_s=self.samples_s[place] if self.samples_s else [],
-            visits=self.visits[place] if self.visits else [],
-            work_s=self.work_s[place] if self.work_s else [],
-            count_per_sample=self.count_per_sample[place],
-            elapsed_s=self.elapsed_s[place],
+        none: list[list[Any]] = [[]] * len(self.median_s)
+        columns = zip(
+            *(self.seconds, self.median_s, self.low_s, self.high_s, self.samples, self.count_per_sample),
+            *(self.elapsed_s, self.samples_s or none, self.visits or none, self.work_s or none),
+            strict=True,
         )
+        return [
+            RankMatrixCell(
+                rank=rank,
+                status="failed" if rank in failed else "skipped" if rank in skipped else "ok",
+                reason=failed[rank].reason if rank in failed else skipped.get(rank),
+                mismatch=failed[rank].mismatch if rank in failed else None,
+                median_s=median_s,
+                low_s=low_s,
+                high_s=high_s,
+                samples=samples,
+                samples_s=samples_s,
+                visits=visits,
+                work_s=work_s,
+                count_per_sample=count,
+                elapsed_s=elapsed_s,
+            )
+            for rank, median_s, low_s, high_s, samples, count, elapsed_s, samples_s, visits, work_s in columns
+        ]
 
     @property
     def moved_bytes(self) -> int:

@@ -59,9 +59,14 @@ class VisitedCells(Mapping[Pair, RankMatrixCell]):
     def __init__(self, kinds: PairKinds, there: Booleans, rows: Mapping[int, Sequence[RankMatrixRow]]) -> None:
         """Keep the rows of each first rank; ``there``: the pairs that they have."""
         self._kinds, self._there, self._rows = kinds, there, rows
+        self._made: tuple[int, list[dict[int, RankMatrixCell]]] = (-1, [])
+        """The visits of the pairs of the first rank that was asked for last."""
 
     def __getitem__(self, pair: Pair) -> RankMatrixCell:
-        visits = [cell for row in self._rows.get(pair[0], ()) if (cell := row.cell(pair[1]))]
+        first, second = pair
+        if self._made[0] != first:
+            self._made = first, [{cell.rank: cell for cell in row.cells} for row in self._rows.get(first, ())]
+        visits = [cells[second] for cells in self._made[1] if second in cells]
         if not visits:
             raise KeyError(pair)
         return _merged(visits)
