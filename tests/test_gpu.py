@@ -75,7 +75,7 @@ def test_a_flipped_bit_is_found(volley: Command) -> None:
 # ------------------------------------------------------------------------------------------ collectives
 
 COLLECTIVES = ("collective", "--sizes", "8,24,100,4k,1000000,16M", "--launches", "1", "--point-time", "0.05")
-"""Run these alone with: pytest tests/test_gpu.py -k collective"""
+"""Run these alone with: pytest tests/test_gpu.py -k 'collective or multicast'"""
 
 
 @pytest.mark.parametrize("element", ["float", "int"])
