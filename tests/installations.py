@@ -15,7 +15,7 @@ from typing import Any
 CHECKOUT = Path(__file__).resolve().parent.parent
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 #: Quick to compile. What these builds test is where things are found and who starts whom, not how fast it is.
-QUICK = "-Ccmake.define.CMAKE_CXX_FLAGS_RELEASE=-O0"
+QUICK = ("-Ccmake.define.CMAKE_CXX_FLAGS_RELEASE=-O0", "-Ccmake.define.VOLLEY_QUICK_BUILD=ON")
 #: What steers a build or a loader; a test that wants one of these sets it itself.
 STEERING = (
     *("CUDACXX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "MPICC", "MPI_HOME", "PYTHONPATH"),

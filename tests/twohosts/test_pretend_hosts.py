@@ -67,6 +67,7 @@ def plain_transfer(hosts: Lab) -> dict[str, float]:
     return dict(json.loads(sender.stdout))
 
 
+@pytest.mark.alone
 def test_wire_has_the_delay_and_rate_that_it_was_given(join_hosts: Callable[[Wire], Lab]) -> None:
     seen = plain_transfer(join_hosts(SLOW))
     assert seen["round_trip_s"] == pytest.approx(2 * SLOW.delay_s, abs=0.5e-3)

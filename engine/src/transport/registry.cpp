@@ -6,14 +6,14 @@ namespace volley {
 
 // The file of each transport defines its maker.
 using Maker = std::unique_ptr<Transport>();
-Maker make_host, make_null;
+Maker make_host, make_null, make_aware;
 #if VOLLEY_WITH_CUDA
-Maker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_aware, make_peer,
-    make_device, make_nccl, make_corrupt_device;
+Maker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer, make_device,
+    make_nccl, make_corrupt_device;
 #else  // listed as unavailable, with the reason of gpu/without_cuda.cpp
 constexpr Maker *make_staged_pageable = make_null, *make_staged_pinned = make_null, *make_staged_pipelined = make_null,
-                *make_staged_shared = make_null, *make_aware = make_null, *make_peer = make_null,
-                *make_device = make_null, *make_nccl = make_null, *make_corrupt_device = make_null;
+                *make_staged_shared = make_null, *make_peer = make_null, *make_device = make_null,
+                *make_nccl = make_null, *make_corrupt_device = make_null;
 #endif
 Maker make_corrupt, make_early, make_lose, make_swap, make_echo, make_nan, make_hang, make_unopened, make_delay;
 

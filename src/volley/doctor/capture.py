@@ -20,7 +20,9 @@ def attempts(limit_s: float) -> tuple[Attempt, ...]:
     watchdog_s = limit_s / 2
     return (
         Attempt("system", "os-release, uname", host.system),
-        Attempt("toolchain", "c++ -std=c++20 try.cpp && ./try; cmake --version; nvcc -c try.cu", host.toolchain),
+        Attempt(
+            "toolchain", "c++ -std=c++20 try.cpp && ./try; cmake --version; nvcc -std=c++20 -c try.cu", host.toolchain
+        ),
         Attempt("driver", "cat /proc/driver/nvidia/version; open(/dev/nvidia*); dlopen(libcuda.so.1)", host.driver),
         machine.BUS,
         machine.CUDA,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from shlex import quote
 
+from volley.machine.cuda_releases import extra_for
 from volley.machine.distribution import Distribution, distribution
 from volley.machine.facts import Facts, SystemFacts
 
 MESSAGES = "pingpong"
 """The benchmark that sends verified messages between two ranks."""
 SEND = f"volley {MESSAGES}"
-AWARE_SOURCE = "volley setup"
+AWARE_SOURCE = "volley setup --route source --prefix ~/mpi"
 """The command that builds a CUDA-aware MPI in a folder of the user."""
 
 _ELSEWHERE = {
@@ -73,7 +74,13 @@ def install_volley(facts: Facts, extra: str = "", variables: str = "") -> str:
 
 def aware_wheels(facts: Facts) -> str:
     """Return the command that installs a CUDA-aware UCX for the MPI of the wheel: no root, no compiler."""
-    return install_volley(facts, extra="cuda13")
+    extra = extra_for(facts.driver.value.version if facts.driver.value else None)
+    return install_volley(facts, extra=extra) if extra else AWARE_SOURCE
+
+
+def older_toolkit(facts: Facts) -> str:
+    """Return the command that builds volley again with a toolkit for the driver that is there."""
+    return install_volley(facts, variables="CUDACXX=/path/to/cuda-12/bin/nvcc")
 
 
 def boot_with(facts: Facts, parameters: str) -> str:

@@ -268,7 +268,7 @@ class UcxFacts(Fact, frozen=True, kw_only=True):
     """A UCX library that was loaded."""
 
     library: str
-    source: str  # `wheel` (libucx-cu13), `mpi` (beside the engine's MPI) or `system`
+    source: str  # `wheel` (libucx-cu13, libucx-cu12), `mpi` (beside the engine's MPI) or `system`
     version: str
     components: list[UcxComponent] = []
 

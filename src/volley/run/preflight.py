@@ -174,12 +174,13 @@ def _cause(ending: Ending) -> str:
 
 def _remedy(stack: Stack) -> str:
     """Return how to get a CUDA-aware MPI."""
-    from volley.machine.reinstall import ELLIPSIS, install_command  # noqa: PLC0415  start-up: only after a crash
+    from volley.machine.nvidia_driver import cuda_extra  # noqa: PLC0415  start-up: only after a crash
+    from volley.machine.reinstall import ELLIPSIS, install_command  # noqa: PLC0415
 
     if stack.mca or stack.environment:
         return f"the software was {stack.describe()}"
     if stack.built.mpi_source == "wheel":
-        return f"this MPI uses no CUDA-aware UCX: {install_command('cuda13')}"
+        return f"this MPI uses no CUDA-aware UCX: {install_command(cuda_extra())}"
     return (
         f"{stack.describe()} is not CUDA-aware: install volley with another one: {install_command(MPI_HOME=ELLIPSIS)}"
     )

@@ -27,7 +27,7 @@ def run(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> i
         UserError: what stopped it, in one sentence.
     """
     if options.root_script:
-        out.write(root_script.root_script(root_script.this_machine()))
+        out.write(root_script.root_script(root_script.this_machine(options)))
         return EXIT_GOOD
     source = options.route == "source" or options.of_source
     route = _from_source if source else _from_wheels
@@ -52,7 +52,7 @@ def _from_wheels(options: SetupOptions, environment: Mapping[str, str], out: Tex
     folders = target.folders
     folders.make()
     with folders.lock():
-        title = f"[1/1] {' '.join(wheels.WHEELS[:2])} and companions into {escape_controls(str(target.root))}"
+        title = f"[1/1] {' '.join(wheels.chosen()[:2])} and companions into {escape_controls(str(target.root))}"
         with progress.step(out, title) as tick:
             wheels.install(target, environment, tick)
         _prove(options, target.mpi, folders, environment, out)

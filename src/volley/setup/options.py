@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,8 @@ from volley.errors import UserError
 from volley.run import option_values
 from volley.run.commandline import Options, flag, option
 
-_ROUTE, _SOURCE, _OUTPUT = "What to set up", "The source route", "Output"
+_ROUTE, _SOURCE, _ROOT, _OUTPUT = "What to set up", "The source route", "What needs root", "Output"
+PROPRIETARY = "-proprietary"
 
 
 def _folder(name: str, words: Sequence[str]) -> Path:
@@ -21,6 +23,18 @@ def _folder(name: str, words: Sequence[str]) -> Path:
 
 def _cuda(name: str, words: Sequence[str]) -> str:
     return words[-1] if words[-1] == "wheels" else str(_folder(name, words))
+
+
+def _driver(name: str, words: Sequence[str]) -> str:
+    if not re.fullmatch(f"[1-9][0-9]{{2}}({PROPRIETARY})?", words[-1], re.ASCII):
+        raise UserError(f"{name}: {words[-1]!r} is no branch of the driver: write e.g. {name} 580")
+    return words[-1]
+
+
+def _toolkit(name: str, words: Sequence[str]) -> str:
+    if not re.fullmatch(r"[1-9][0-9]\.[0-9]", words[-1], re.ASCII):
+        raise UserError(f"{name}: {words[-1]!r} is no version of a CUDA toolkit: write e.g. {name} 12.9")
+    return words[-1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,21 +101,39 @@ class SetupOptions(Options):
         panel=_SOURCE,
         help="Compilers at a time.",
     )
-    dry_run: bool = flag(panel=_OUTPUT, help="Print every step without running it.")
     root_script: bool = flag(
-        panel=_OUTPUT,
+        panel=_ROOT,
         help="Print what only root can do on this distribution (driver, kernel headers, toolkit, gdrdrv), and run none "
         "of it.",
     )
+    driver: str | None = option(
+        read=_driver,
+        shown="the newest, where none is loaded",
+        metavar="BRANCH",
+        panel=_ROOT,
+        help="With --root-script: this branch of the driver with open kernel modules, such as 580; 580-proprietary for "
+        "GPUs before Turing, such as the V100.",
+    )
+    toolkit: str | None = option(
+        read=_toolkit,
+        shown="13.0, where there is none",
+        metavar="VERSION",
+        panel=_ROOT,
+        help="With --root-script: this CUDA toolkit, such as 12.9.",
+    )
+    dry_run: bool = flag(panel=_OUTPUT, help="Print every step without running it.")
 
     def __post_init__(self) -> None:
-        """Refuse options of the source route beside the other route.
+        """Refuse options of the source route and of the root script without these.
 
         Raises:
             UserError: if they cannot be combined.
         """
         if self.route == "wheels" and (given := self.of_source):
             raise UserError(f"{given[0]} belongs to the source route: leave it out, or use --route source")
+        for name, value in (("--driver", self.driver), ("--toolkit", self.toolkit)):
+            if value and not self.root_script:
+                raise UserError(f"{name} belongs to --root-script: write --root-script {name} {value}")
 
     @property
     def of_source(self) -> list[str]:

@@ -15,10 +15,11 @@ from shlex import quote
 from volley.errors import MachineError
 from volley.machine.distribution import Distribution, this_distribution
 from volley.machine.nvidia_driver import has_driver
+from volley.setup.options import PROPRIETARY, SetupOptions
 from volley.setup.sources import RELEASES
 
-TOOLKIT = "13-0"
-"""The toolkit's version, as its packages are called; the same minor version as volley's wheels."""
+TOOLKIT = "13.0"
+"""The same minor version as volley's wheels."""
 
 _REPOSITORIES = "https://developer.download.nvidia.com/compute/cuda/repos"
 _BEGIN = """\
@@ -57,6 +58,13 @@ dnf clean expire-cache""",
 zypper addrepo {url}/cuda-{name}.repo
 zypper --gpg-auto-import-keys refresh""",
 }
+_BRANCH = {
+    "debian": "apt-get install -y nvidia-driver-pinning-{branch}",
+    "rhel": "dnf module enable -y nvidia-driver:{branch}-{modules}",
+    "new rhel": "dnf install -y 'dnf-command(versionlock)'\ndnf versionlock add '*nvidia*{branch}*'",
+}
+"""What ties the packages to one branch (NVIDIA Driver Installation Guide, "Kernel Modules" and "Version locking").
+RHEL 10 and Fedora have no modules of packages."""
 _PATH = """\
 # nvcc on everybody's PATH, from the next login on
 cat > /etc/profile.d/cuda.sh <<'END'
@@ -103,15 +111,21 @@ class RootScriptFacts:
     driver: bool = False
     toolkit: bool = False
     gdrdrv: bool = False
+    chosen_driver: str | None = None
+    """The value of ``--driver``: installed even where another is loaded."""
+    chosen_toolkit: str | None = None
+    """The value of ``--toolkit``: installed even where there is another."""
 
 
-def this_machine() -> RootScriptFacts:
-    """Read these facts from files of this machine."""
+def this_machine(options: SetupOptions) -> RootScriptFacts:
+    """Read these facts from files of this machine, and take what was chosen from the options."""
     return RootScriptFacts(
         this_distribution(),
         architecture={"aarch64": "sbsa"}.get(platform.machine(), "x86_64"),
-        driver=has_driver(),
-        toolkit=Path("/usr/local/cuda/bin/nvcc").exists(),
+        driver=has_driver() and not options.driver,
+        toolkit=Path("/usr/local/cuda/bin/nvcc").exists() and not options.toolkit,
+        chosen_driver=options.driver,
+        chosen_toolkit=options.toolkit,
         gdrdrv=os.path.exists("/dev/gdrdrv"),  # noqa: PTH110  a device that may not be looked at raises in pathlib
     )
 
@@ -164,13 +178,32 @@ def _driver_and_toolkit(machine: RootScriptFacts) -> list[str]:
     if machine.driver:
         parts.append("# The driver is loaded: nothing to do\n")
     else:
-        parts.append(
-            "# The driver with open kernel modules (Turing and later; for older GPUs: cuda-drivers)\n"
-            f"{install} nvidia-open\n"
-        )
+        parts.append(_driver(machine, install))
     if machine.toolkit:
         return [*parts, "# The toolkit is in /usr/local/cuda: nothing to do\n"]
-    return [*parts, f"# The toolkit\n{install} cuda-toolkit-{TOOLKIT}\n", _PATH]
+    version = (machine.chosen_toolkit or TOOLKIT).replace(".", "-")
+    return [*parts, f"# The toolkit\n{install} cuda-toolkit-{version}\n", _PATH]
+
+
+def _driver(machine: RootScriptFacts, install: str) -> str:
+    """Return the commands that install the driver, of the branch that was chosen."""
+    if machine.chosen_driver is None:
+        return (
+            f"# The driver with open kernel modules (Turing and later; for older GPUs: --driver 580{PROPRIETARY})\n"
+            f"{install} nvidia-open\n"
+        )
+    branch, old = machine.chosen_driver.removesuffix(PROPRIETARY), machine.chosen_driver.endswith(PROPRIETARY)
+    distribution = machine.distribution
+    modular = distribution.id != "fedora" and int(_major(distribution) or 0) < 10
+    tie = _BRANCH.get(distribution.family if distribution.family != "rhel" or modular else "new rhel")
+    if tie is None:
+        raise MachineError(f"a branch of the driver cannot be chosen for {distribution.id}: leave --driver out")
+    tie = tie.format(branch=branch, modules="dkms" if old else "open")
+    title = "proprietary" if old else "open"
+    return (
+        f"# The driver, branch {branch}, with {title} kernel modules\n"
+        f"{tie}\n{install} {'cuda-drivers' if old else 'nvidia-open'}\n"
+    )
 
 
 def _repository_name(distribution: Distribution) -> str:

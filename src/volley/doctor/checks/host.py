@@ -9,7 +9,8 @@ import re
 
 from volley.doctor.checks.common import NO_GPU, container, cuda_devices, gpus_on_bus, open_gpus
 from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, probe_failed, warning
-from volley.doctor.remedies import install, install_driver, sudo
+from volley.doctor.remedies import install, install_driver, older_toolkit, sudo
+from volley.machine.cuda_releases import OLDEST_DRIVERS
 from volley.machine.facts import DriverFacts, Facts
 from volley.text import count, join_words
 from volley.units import format_sig, format_size
@@ -18,8 +19,8 @@ _CMAKE = (3, 25)
 """The version that volley's CMakeLists.txt requires."""
 _CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 """The device nodes that every use of CUDA opens, beside those of its GPUs."""
-_OLDEST_DRIVERS = {11: "450.80.02", 12: "525.60.13", 13: "580.65.06"}
-"""By major version of CUDA (CUDA Toolkit Release Notes, "CUDA Minor Version Compatibility")."""
+_OLDEST_CUDA = 12
+"""Older compilers have no C++20 (OLDEST_NVCC in build_backend/machine.py)."""
 _SMALL_SHM = 64 << 20
 """The size in a Docker container by default (docker run --shm-size): too little for many ranks, or for NCCL."""
 _RANKS = 2
@@ -130,10 +131,13 @@ def driver_age(facts: Facts) -> Finding:
     built_with = f"the engine was built with {built[0]}.{built[1]}"
     if supported[0] >= built[0]:
         return good(f"the driver {said}; {built_with}")
-    oldest = _OLDEST_DRIVERS.get(built[0])
+    oldest = OLDEST_DRIVERS.get(built[0])
     which = f", which needs driver {oldest} or newer" if oldest else ""
     evidence = f"cuDriverGetVersion: {cuda.driver_version}"
-    return broken(f"the driver is too old: it {said}, {built_with}{which}", evidence, install_driver(facts))
+    remedy = install_driver(facts)
+    if supported[0] >= _OLDEST_CUDA:
+        remedy += f"; or, without root, with a toolkit of CUDA {supported[0]}: {older_toolkit(facts)}"
+    return broken(f"the driver is too old: it {said}, {built_with}{which}", evidence, remedy)
 
 
 # ------------------------------------------------------------------------------------------------ limits

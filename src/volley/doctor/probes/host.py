@@ -22,9 +22,15 @@ _CONTAINER_MARKS = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.
 _MODULES = ("nvidia", "nvidia_uvm", "nvidia_peermem", "nv_peer_mem", "nouveau", "gdrdrv", "xpmem", "knem")
 _LIMIT_S = 20.0
 _LONGEST_TEXT = 400
-_CPP = """#include <span>
-int main(int count, char** words) { return std::span(words, count).size() == 1 ? 0 : 1; }
+_CPP = """#include <barrier>
+#include <source_location>
+#include <span>
+int main(int count, char** words) {
+  const bool known = sizeof(std::barrier<>) > 0 && std::source_location::current().line() > 0;
+  return known && std::span(words, count).size() == 1 ? 0 : 1;
+}
 """
+"""What the engine needs of C++20 (NEEDED_OF_CXX20 in build_backend/machine.py)."""
 _CUDA = "__global__ void nothing() {}\nint main() { nothing<<<1, 1>>>(); }\n"
 _SHM = Path("/dev/shm")  # noqa: S108  the folder itself is tried
 _SHM_BYTES = 1 << 20
@@ -66,7 +72,10 @@ def toolchain() -> ToolchainFacts:
             ),
             cmake=_program("cmake", "cmake"),
             nvcc=_compile(
-                _program("nvcc", os.environ.get("CUDACXX") or "nvcc"), folder / "try.cu", _CUDA, ["-c", "-o", binary]
+                _program("nvcc", os.environ.get("CUDACXX") or "nvcc"),
+                folder / "try.cu",
+                _CUDA,
+                ["-std=c++20", "-c", "-o", binary],
             ),
         )
 

