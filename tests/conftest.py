@@ -13,7 +13,6 @@ from hypothesis import settings
 
 from installations import CHECKOUT, QUICK, Installation, new_environment, pip_wheel, scrubbed, uv_install
 
-
 # A machine at work is slow.
 settings.register_profile("volley", deadline=None)
 settings.load_profile("volley")
@@ -25,9 +24,9 @@ def pytest_sessionstart() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What one worker of pytest-xdist runs: a file, so that its fixtures are made once; Slurm and MPICH together."""
-    for item in items:
+    for item in items if config.pluginmanager.hasplugin("xdist") else ():
         fixtures = getattr(item, "fixturenames", ())
         shared = {"mpich_installation", "slurm"} & set(fixtures) or item.path.parent.name == "slurm"
         item.add_marker(pytest.mark.xdist_group("slurm and mpich" if shared else item.path.name))
