@@ -24,6 +24,7 @@ def pytest_sessionstart() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What one worker of pytest-xdist runs: a file, so that its fixtures are made once; Slurm and MPICH together."""
     for item in items if config.pluginmanager.hasplugin("xdist") else ():
