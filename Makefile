@@ -126,7 +126,7 @@ $(VENV)/.lint: $(INSTALLED)
 
 # pytest ends with 5 where PYTEST leaves no test of a kind.
 test: ctest $(VENV)/.test
-	$(VENV)/bin/python -m pytest -n 2 --dist loadgroup $(PYTEST) -m 'not alone and not gpu' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile $(PYTEST) -m 'not alone and not gpu' || [ $$? = 5 ]
 	$(VENV)/bin/python -m pytest $(PYTEST) -m 'alone or gpu' || [ $$? = 5 ]
 
 define build_preset

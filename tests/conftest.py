@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sysconfig
@@ -24,15 +25,6 @@ def pytest_sessionstart() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What one worker of pytest-xdist runs: a file, so that its fixtures are made once; Slurm and MPICH together."""
-    for item in items if config.pluginmanager.hasplugin("xdist") else ():
-        fixtures = getattr(item, "fixturenames", ())
-        shared = {"mpich_installation", "slurm"} & set(fixtures) or item.path.parent.name == "slurm"
-        item.add_marker(pytest.mark.xdist_group("slurm and mpich" if shared else item.path.name))
-
-
 @pytest.fixture(scope="session")
 def engine() -> Path:
     """The engine under test; ``VOLLEY_ENGINE`` chooses another than the installed one."""
@@ -51,10 +43,20 @@ def volley_command() -> Path:
 
 @pytest.fixture(scope="session")
 def mpich_installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """Volley built against MPICH's wheel, in an environment of its own: the two wheels own the same file names."""
-    home = tmp_path_factory.mktemp("mpich")
-    made = new_environment(home / "env")
-    uv_install(made, "mpich>=5,<6")
-    settings = scrubbed(MPI_HOME=str(made.prefix), VOLLEY_CUDA="OFF")
-    uv_install(made, pip_wheel(CHECKOUT, home / "wheel", *QUICK, env=settings))
+    """Volley built against MPICH's wheel, in an environment of its own: the two wheels own the same file names.
+
+    Workers of pytest-xdist share it: their folders lie in one folder of the session.
+    """
+    base = tmp_path_factory.getbasetemp()
+    home = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "mpich"
+    home.mkdir(exist_ok=True)
+    made = Installation(home / "env")
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "done").exists():
+            new_environment(made.prefix)
+            uv_install(made, "mpich>=5,<6")
+            settings = scrubbed(MPI_HOME=str(made.prefix), VOLLEY_CUDA="OFF")
+            uv_install(made, pip_wheel(CHECKOUT, home / "wheel", *QUICK, env=settings))
+            (home / "done").touch()
     return made
