@@ -111,7 +111,7 @@ int measure(const Options& options, Session& session) {
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
     Watchdog watchdog("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s,
                       launch_environment().local_rank.has_value());
-    session.records->write(run_record(context, plan, clock_read_s(), mpi_built(), to_json(mpi_facts())));
+    session.records->write(run_record(context, plan, clock_read_s(), mpi_built(), mpi_facts()));
     const auto& cpus = context.facts(context.rank).cores;
     const Usage before = usage_now(cpus);
     code = benchmark->run({context, &context, plan, *session.records, watchdog});

@@ -63,7 +63,7 @@ void PairBenchmark::measure(const Run& run, const RankGroup& pair, TransportSet&
     }
     auto all = series_of_size(transports, run.plan, sizes_bytes_[i], out_of_time(pair, run));
     sampler.measure(all);
-    for (const auto& series : all) run.records.write_point(record(pair, series));
+    for (const auto& series : all) run.records.write_point(record(pair.ranks, series));
   }
 }
 

@@ -15,7 +15,7 @@ class PairBenchmark : public Benchmark {
 
  protected:
   [[nodiscard]] virtual Workload workload() const = 0;
-  [[nodiscard]] virtual Json record(const Group& pair, const Series& series) const = 0;
+  [[nodiscard]] virtual Json record(const std::vector<int>& ranks, const Series& series) const = 0;
 
  private:
   void measure(const Run& run, const RankGroup& pair, TransportSet& transports) const;

@@ -9,8 +9,8 @@ namespace {
 class PingPongBenchmark final : public PairBenchmark {
   Workload workload() const override { return round_trip_workload(); }
 
-  Json record(const Group& pair, const Series& series) const override {
-    return point_record("pingpong", pair, series,
+  Json record(const std::vector<int>& ranks, const Series& series) const override {
+    return point_record("pingpong", ranks, series,
                         {{"half_round_trip_s", series.rank0_samples},
                          {"exchanges_per_sample", series.count},
                          {"cold_half_round_trip_s", or_null(series.cold_s)}});

@@ -64,9 +64,13 @@ Json to_json(const Mismatch& mismatch) {
           {"wrong_bytes", mismatch.wrong_bytes}};
 }
 
-Json point_record(const char* record, const Group& pair, const Series& series, const Json& own) {
-  Json whole = {{"record", record},           {"version", record_version},       {"transport", series.name},
-                {"ranks", pair.ranks},        {"size_bytes", series.view.bytes}, {"status", status_of(series)},
+Json point_record(const char* record, const std::vector<int>& ranks, const Series& series, const Json& own) {
+  Json whole = {{"record", record},
+                {"version", record_version},
+                {"transport", series.name},
+                {"ranks", ranks},
+                {"size_bytes", series.view.bytes},
+                {"status", status_of(series)},
                 {"reason", reason_of(series)}};
   whole.update(own);
   whole["visits"] = series.visits;

@@ -1,7 +1,6 @@
 // The results of a series as JSON.
 #pragma once
 
-#include "group/group.hpp"
 #include "measure/series.hpp"
 #include "record/json.hpp"
 #include "record/records.hpp"
@@ -11,7 +10,8 @@ namespace volley {
 [[nodiscard]] Json to_json(const Mismatch& mismatch);
 
 // The record of a point: the keys that all benchmarks have, and those of this benchmark, `own`, between them.
-[[nodiscard]] Json point_record(const char* record, const Group& pair, const Series& series, const Json& own);
+[[nodiscard]] Json point_record(const char* record, const std::vector<int>& ranks, const Series& series,
+                                const Json& own);
 
 // The cell of a matrix; `samples` keeps every sample.
 [[nodiscard]] Json matrix_cell(const Series& series, bool samples);

@@ -18,9 +18,9 @@ class StreamBenchmark final : public PairBenchmark {
   Workload workload() const override { return window_workload(window_); }
 
   // With both directions each rank times what it receives: the first rank times the way back.
-  Json record(const Group& pair, const Series& series) const override {
+  Json record(const std::vector<int>& ranks, const Series& series) const override {
     const bool both = window_.direction == Direction::bi;
-    return point_record("stream", pair, series,
+    return point_record("stream", ranks, series,
                         {{"direction", name_of(window_.direction)},
                          {"window", window_.messages},
                          {"forward_s", both ? series.rank1_samples : series.rank0_samples},

@@ -9,7 +9,6 @@
 #include <limits>
 #include <sstream>
 #include <string_view>
-#include <utility>
 
 #include "base/errors.hpp"
 
@@ -130,23 +129,18 @@ std::uint64_t available_memory_bytes(const std::string& root) {
   return std::min(mem_available(root), control_group_room(root));
 }
 
-Mapping::Mapping(std::size_t bytes) : bytes_(bytes) {
-  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  check_system(mapped != MAP_FAILED, "mmap of a message buffer");
-  data_ = static_cast<std::byte*>(mapped);
+Mapping::Mapping(std::size_t bytes)
+    : Mapping(-1, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, "mmap of a message buffer") {}
+
+Mapping::Mapping(int descriptor, std::size_t bytes)
+    : Mapping(descriptor, bytes, MAP_SHARED, "mmap of a shared segment") {}
+
+Mapping::Mapping(int descriptor, std::size_t bytes, int flags, const char* call) {
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, descriptor, 0);
+  check_system(mapped != MAP_FAILED, call);
+  data_ = {static_cast<std::byte*>(mapped), Unmap{bytes}};
 }
 
-Mapping::Mapping(Mapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-
-Mapping& Mapping::operator=(Mapping&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-Mapping::~Mapping() {
-  if (data_ != nullptr) munmap(data_, bytes_);
-}
+void Mapping::Unmap::operator()(std::byte* data) const noexcept { munmap(data, bytes); }
 
 }  // namespace volley

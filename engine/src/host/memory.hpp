@@ -57,21 +57,23 @@ class Memory : public Verifier {
 // Host memory as malloc gives it for large blocks: anonymous pages, first touched by the rank that uses them.
 [[nodiscard]] std::unique_ptr<Memory> make_host_memory();
 
-// Anonymous pages that unmap themselves. The first thread that writes a page determines its NUMA node.
+// Pages that unmap themselves.
 class Mapping {
  public:
   Mapping() = default;
+  // Anonymous pages. The first thread that writes a page determines its NUMA node.
   explicit Mapping(std::size_t bytes);
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(Mapping&& other) noexcept;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping();
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  // The beginning of an open file, shared with other processes.
+  Mapping(int descriptor, std::size_t bytes);
+  [[nodiscard]] std::byte* data() const noexcept { return data_.get(); }
 
  private:
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(std::byte* data) const noexcept;
+  };
+  Mapping(int descriptor, std::size_t bytes, int flags, const char* call);
+  std::unique_ptr<std::byte, Unmap> data_;
 };
 
 }  // namespace volley

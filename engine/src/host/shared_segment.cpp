@@ -9,7 +9,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 #include "base/errors.hpp"
 
@@ -54,7 +53,7 @@ SharedSegment SharedSegment::create(std::size_t bytes) {
   const std::string name = random_name();
   const Descriptor file(shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, S_IRUSR | S_IWUSR));
   check_system(file.get() >= 0, "shm_open of a new segment");
-  segment.name_ = name;  // from here on the destructor removes it
+  segment.name_.reset(new std::string(name));  // from here on the destructor removes it
   if (const int status = reserve(file.get(), bytes); status != 0) {
     std::ostringstream reason;
     reason << "/dev/shm has no room for a segment of " << (bytes >> 20) << " MiB ("
@@ -62,7 +61,7 @@ SharedSegment SharedSegment::create(std::size_t bytes) {
            << "); make it larger (a container: --shm-size=1g; otherwise: mount -o remount,size=1g /dev/shm)";
     throw std::runtime_error(reason.str());
   }
-  segment.map(file.get(), bytes);
+  segment.mapping_ = Mapping(file.get(), bytes);
   return segment;
 }
 
@@ -70,37 +69,13 @@ SharedSegment SharedSegment::open(const std::string& name, std::size_t bytes) {
   SharedSegment segment;
   const Descriptor file(shm_open(name.c_str(), O_RDWR, 0));
   check_system(file.get() >= 0, "shm_open of the other rank's segment");
-  segment.map(file.get(), bytes);
+  segment.mapping_ = Mapping(file.get(), bytes);
   return segment;
 }
 
-void SharedSegment::map(int descriptor, std::size_t bytes) {
-  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  check_system(mapped != MAP_FAILED, "mmap of a shared segment");
-  data_ = static_cast<std::byte*>(mapped);
-  bytes_ = bytes;
-}
-
-SharedSegment::SharedSegment(SharedSegment&& other) noexcept
-    : name_(std::exchange(other.name_, {})),
-      data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
-
-SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
-  std::swap(name_, other.name_);
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-SharedSegment::~SharedSegment() {
-  if (data_ != nullptr) munmap(data_, bytes_);
-  unlink();
-}
-
-void SharedSegment::unlink() noexcept {
-  if (!name_.empty()) shm_unlink(name_.c_str());
-  name_.clear();
+void SharedSegment::Unlink::operator()(const std::string* name) const noexcept {
+  shm_unlink(name->c_str());
+  delete name;
 }
 
 }  // namespace volley

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
+
+#include "host/memory.hpp"
 
 namespace volley {
 
@@ -17,25 +20,20 @@ class SharedSegment {
   // Opens the segment that another process created with that name.
   [[nodiscard]] static SharedSegment open(const std::string& name, std::size_t bytes);
 
-  SharedSegment(SharedSegment&& other) noexcept;
-  SharedSegment& operator=(SharedSegment&& other) noexcept;
-  SharedSegment(const SharedSegment&) = delete;
-  SharedSegment& operator=(const SharedSegment&) = delete;
-  ~SharedSegment();
-
   // Removes the name. The creator does this when all processes have mapped the segment: the system then frees the
   // memory when the last of them ends, even if it crashes.
-  void unlink() noexcept;
+  void unlink() noexcept { name_.reset(); }
 
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] std::byte* data() const noexcept { return mapping_.data(); }
+  // Empty when it is removed, and if another process created the segment.
+  [[nodiscard]] std::string name() const { return name_ ? *name_ : ""; }
 
  private:
-  void map(int descriptor, std::size_t bytes);
-
-  std::string name_;  // empty when it is removed, and if another process created the segment
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
+  struct Unlink {
+    void operator()(const std::string* name) const noexcept;
+  };
+  std::unique_ptr<const std::string, Unlink> name_;
+  Mapping mapping_;
 };
 
 }  // namespace volley

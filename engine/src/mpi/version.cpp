@@ -27,25 +27,21 @@ std::string mpi_built() {
 #endif
 }
 
-MpiFacts mpi_facts() {
+Json mpi_facts() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   VOLLEY_MPI(MPI_Get_library_version(text.data(), &length));
-  const std::string_view whole(text.data());
+  const std::string_view library(text.data());
   int major = 0;
   int minor = 0;
   VOLLEY_MPI(MPI_Get_version(&major, &minor));
-  MpiFacts facts{.library = std::string(whole.substr(0, whole.find('\n'))),
-                 .standard = std::to_string(major) + "." + std::to_string(minor),
-                 .cuda_query = std::nullopt};
+  Json facts = {{"library", std::string(library.substr(0, library.find('\n')))},
+                {"standard", std::to_string(major) + "." + std::to_string(minor)},
+                {"cuda_query", nullptr}};
 #if defined(MPIX_CUDA_AWARE_SUPPORT)
-  if (mpi_is_running()) facts.cuda_query = MPIX_Query_cuda_support() == 1;
+  facts["cuda_query"] = MPIX_Query_cuda_support() == 1;
 #endif
   return facts;
-}
-
-Json to_json(const MpiFacts& mpi) {
-  return {{"library", mpi.library}, {"standard", mpi.standard}, {"cuda_query", or_null(mpi.cuda_query)}};
 }
 
 }  // namespace volley

@@ -207,7 +207,7 @@ class CollectiveBenchmark final : public Benchmark {
       own["status"] = "failed";
       own["reason"] = failure;
     }
-    return point_record("collective", group, series, own);
+    return point_record("collective", group.ranks, series, own);
   }
 
   std::vector<std::string> names_;
