@@ -105,7 +105,6 @@ def start_launcher(
     """
     launcher = choose(job.launcher, stack, granted)
     environment = inside_launcher.scrubbed(os.environ)
-    binding = "--bind-share" if share_cores else "--bind"
     wanted = spec.LaunchSpec(
         engine=(
             str(path),
