@@ -81,7 +81,7 @@ class DeviceMemory final : public Memory {
 
   void read(std::byte* host, const std::byte* from, std::size_t bytes) override { copy_to_host(host, from, bytes); }
 
-  void synchronize() override { synchronize(); }
+  void synchronize() override { gpu::synchronize(); }
 
  private:
   using AllWrongBytes = std::array<WrongBytes, 3>;
