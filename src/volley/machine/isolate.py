@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from volley.errors import UserError
+from volley.machine.child_guard import ChildGuard
 from volley.machine.facts import Probe
-from volley.machine.parent import EndsWithThisProcess
 from volley.machine.signals import signal_name
 from volley.text import clean
 
@@ -61,7 +61,7 @@ def isolated(
             _run(work, ours, printed.fileno(), own_session)
         os.close(ours)
         status = None
-        guard = EndsWithThisProcess(pid)
+        guard = ChildGuard(pid)
         try:
             line = _read_line(answers, limit_s)
             late = line is None

@@ -17,7 +17,7 @@ from typing import IO, Any
 import msgspec
 
 from volley.errors import MachineError, UserError
-from volley.machine.parent import EndsWithThisProcess
+from volley.machine.child_guard import ChildGuard
 from volley.machine.signals import restore_handlers, signal_name
 from volley.run import engine_path
 from volley.run.plan import Plan
@@ -208,7 +208,7 @@ class EngineProcess:
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise MachineError(f"cannot start {command[0]}: {getattr(error, 'strerror', error)}") from None
-        self._guard = EndsWithThisProcess(self._process.pid)
+        self._guard = ChildGuard(self._process.pid)
         stop.watch(self)
         self._stdin, self._stdout, stderr = map(
             _pipe, (self._process.stdin, self._process.stdout, self._process.stderr)

@@ -15,7 +15,7 @@ from shlex import join
 from typing import NoReturn
 
 from volley.errors import EXIT_FAILED, MachineError, UserError
-from volley.machine.parent import EndsWithThisProcess
+from volley.machine.child_guard import ChildGuard
 from volley.machine.signals import restore_handlers
 from volley.text import escape_controls
 
@@ -130,7 +130,7 @@ def run_logged(
         except OSError as error:
             raise MachineError(f"cannot run {escape_controls(tokens[0])}: {error.strerror}") from None
         begun = time.monotonic()
-        guard = EndsWithThisProcess(process.pid)
+        guard = ChildGuard(process.pid)
         try:
             while process.poll() is None:
                 with suppress(subprocess.TimeoutExpired):

@@ -22,11 +22,11 @@ import subprocess
 import sys
 import threading
 import time
-from volley.machine.parent import EndsWithThisProcess
+from volley.machine.child_guard import ChildGuard
 threading.Thread(target=time.sleep, args=(600,), daemon=True).start()  # the end of a thread is not that of the process
 child = subprocess.Popen(["sleep", "600"], start_new_session=True)
 counter = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=open(sys.argv[2], "wb"), start_new_session=True)
-guards = [EndsWithThisProcess(process.pid) for process in (child, counter)]
+guards = [ChildGuard(process.pid) for process in (child, counter)]
 print(child.pid, counter.pid, flush=True)
 child.wait()
 """

@@ -8,7 +8,7 @@ import subprocess
 _WHEN_INPUT_ENDS = 'read -r _; kill -TERM "$1"'
 
 
-class EndsWithThisProcess:
+class ChildGuard:
     """A small shell that sends SIGTERM to a child, once, when this process ends in any way.
 
     Launchers end their ranks on SIGTERM, on all nodes, and remove their temporary files; a second SIGTERM makes mpirun
