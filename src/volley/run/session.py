@@ -26,6 +26,7 @@ from volley.run.benchmark import Benchmark
 from volley.run.commandline import value_of
 from volley.run.engine import About, EngineProcess, Stop, ask_about
 from volley.run.jobs import PAIR, Job, Jobs, Site, with_launch
+from volley.run.launch_command import Start, join_launcher, start_alone, start_launcher
 from volley.run.launchers.allocation import allocation
 from volley.run.options import BenchmarkOptions
 from volley.run.plan import Plan
@@ -35,7 +36,6 @@ from volley.run.records import End, Run, Settings
 from volley.run.records_file import LineReader, Writer, encode_line, open_writer
 from volley.run.run_log import RunLog
 from volley.run.run_outcome import RunOutcome, judge, stopped, worst
-from volley.run.start import Start, join_launcher, start_alone, start_launcher
 from volley.text import ascii_json, escape_controls
 
 
