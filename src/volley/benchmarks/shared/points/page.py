@@ -8,8 +8,8 @@ from typing import Any
 
 from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.charts import charts
+from volley.benchmarks.shared.points.notes import remarks
 from volley.benchmarks.shared.points.overview import overview
-from volley.benchmarks.shared.points.remarks import remarks
 from volley.benchmarks.shared.points.results import (
     TAIL_FRACTIONS,
     PointResult,

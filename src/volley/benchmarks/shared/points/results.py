@@ -41,7 +41,7 @@ tutorial."""
 
 @dataclass(frozen=True)
 class Remark:
-    """A property of a point's samples that a note reports (``points.remarks``)."""
+    """A property of a point's samples that a note reports (``points.notes``)."""
 
     kind: Literal["wide", "few", "drift", "outliers", "partly"]
     value: float
