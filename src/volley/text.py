@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 _ESCAPES = re.compile(r"\x1b(\][^\x07\x1b]*(\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 """ECMA-48: operating system commands with their string, control sequences, and the two-character escapes."""
@@ -33,6 +34,15 @@ def clean(text: bytes) -> str:
 def ascii_json(document: bytes) -> str:
     """Return the same JSON document with every character outside ASCII escaped, so that any locale can print it."""
     return "".join(c if c.isascii() else json.dumps(c)[1:-1] for c in document.decode())
+
+
+def utf8(value: Any) -> Any:
+    """Escape bytes that are not UTF-8, e.g. in a path: a plan is UTF-8."""
+    if isinstance(value, Mapping):
+        return {name: utf8(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [utf8(inner) for inner in value]
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 def align_decimals(cells: Sequence[str]) -> list[str]:

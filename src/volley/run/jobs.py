@@ -13,7 +13,7 @@ from volley.run.inside_launcher import RankInfo
 from volley.run.launchers.allocation import Allocation
 from volley.run.options import JobOptions, SamplingOptions
 from volley.run.plan import Plan, Sampling
-from volley.text import count, escape_controls, join_words
+from volley.text import count, escape_controls, join_words, utf8
 
 if TYPE_CHECKING:
     from volley.run.engine import About
@@ -235,15 +235,6 @@ def count_pair(job: JobOptions, site: Site, title: str) -> int:
             "or let volley start its own job with --launcher openmpi, mpich, srun or jsrun"
         )
     raise UserError(f"{title} needs {PAIR} ranks, not {ranks}: leave --ranks out, or write --ranks {PAIR}")
-
-
-def utf8(value: Any) -> Any:
-    """Escape bytes that are not UTF-8, e.g. in a path: a plan is UTF-8."""
-    if isinstance(value, Mapping):
-        return {name: utf8(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [utf8(inner) for inner in value]
-    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 def with_launch(plan: Plan, launch: Mapping[str, Any]) -> Plan:
