@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from volley.benchmarks.shared.points import ucx
@@ -41,8 +42,8 @@ _MOST_FACTS = 3
 _MOST_STRETCHES = 6
 """More stretches of launches are too long a list."""
 
-_WIDER = 3
-"""The interval to accept, if the one that was asked for was not reached: this many times as wide."""
+_WIDEST = 0.1
+"""The widest interval that a note suggests to accept if the one that was asked for was not reached."""
 
 _WITHIN = ", within one launch"
 """Added to a verdict that rests on one launch."""
@@ -282,18 +283,19 @@ def _wide(hits: Hits, plan: Plan) -> str:
     aim, time_s = plan.sampling.ci * 100, plan.sampling.point_time_s
     launches = max(point.launches for point, _ in hits)
     command = f"volley {plan.benchmark}"
-    wider = f"accept {command} --ci {min(100, _WIDER * aim):g}%"
+    ways = ["reduce other load on the machine"]
     if launches > 1:
-        return (
-            f"CI of ±{aim:g} % not reached with {launches} launches at {_sizes(hits)} (worst: ±{_worst(hits)}): "
-            "launches differ by more; reduce other load on the machine, allow more with "
-            f"{command} --launches {2 * launches}, or {wider}"
-        )
-    return (
-        f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s at {_sizes(hits)} (worst: "
-        f"{_worst(hits)}): reduce other load on the machine, allow more time with {command} --launches 1 --point-time "
-        f"{5 * time_s:g}, or {wider}"
-    )
+        found = f"CI of ±{aim:g} % not reached with {launches} launches at {_sizes(hits)} (worst: ±{_worst(hits)}): "
+        found += "launches differ by more; "
+        ways.append(f"allow more with {command} --launches {2 * launches}")
+    else:
+        found = f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s at {_sizes(hits)} "
+        found += f"(worst: {_worst(hits)}): "
+        ways.append(f"allow more time with {command} --launches 1 --point-time {5 * time_s:g}")
+    widest = max(abs(remark.value) for _, remark in hits)
+    if widest <= _WIDEST:
+        ways.append(f"accept {command} --ci {math.ceil(widest * 100)}%")
+    return found + join_words(ways, "or")
 
 
 def _few(hits: Hits, plan: Plan) -> Iterator[str]:
