@@ -1,39 +1,22 @@
 // Plans: the checked-in examples are read, and every error of a bad one is told with its place.
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "all_benchmarks.hpp"
 #include "base/errors.hpp"
-#include "benchmark/benchmark.hpp"
 #include "expect.hpp"
 #include "transport/registry.hpp"
-
-namespace volley {
-BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_gpu_matrix, make_jacobi, make_collective, make_probe,
-    make_self_send;
-}  // namespace volley
 
 using namespace volley;
 
 namespace {
 
-constexpr std::array benchmarks{
-    BenchmarkEntry{"pingpong", make_pingpong},
-    BenchmarkEntry{"stream", make_stream},
-    BenchmarkEntry{"rank_matrix", make_rank_matrix},
-    BenchmarkEntry{"gpu_matrix", make_gpu_matrix},
-    BenchmarkEntry{"jacobi", make_jacobi},
-    BenchmarkEntry{"collective", make_collective},
-    BenchmarkEntry{"probe", make_probe},
-    BenchmarkEntry{"self_send", make_self_send},
-};
-
 PlanReading reading_of(const std::string& text) {
   std::vector<std::string> transports;
   for (const auto& entry : registry()) transports.emplace_back(entry.name);
-  return read_plan(text, benchmarks, transports);
+  return read_plan(text, test::benchmarks, transports);
 }
 
 bool tells(const PlanReading& reading, const std::string& beginning) {

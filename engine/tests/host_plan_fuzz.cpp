@@ -1,7 +1,6 @@
 // Mutated plans: each is read, or refused with sentences that a terminal can show. The seed is fixed; an argument gives
 // another number of plans than the usual one.
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -9,25 +8,13 @@
 #include <limits>
 #include <random>
 
-#include "benchmark/benchmark.hpp"
+#include "all_benchmarks.hpp"
 #include "expect.hpp"
 #include "transport/registry.hpp"
-
-namespace volley {
-BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_gpu_matrix, make_jacobi, make_collective, make_probe,
-    make_self_send;
-}  // namespace volley
 
 using namespace volley;
 
 namespace {
-
-constexpr std::array benchmarks{
-    BenchmarkEntry{"pingpong", make_pingpong},       BenchmarkEntry{"stream", make_stream},
-    BenchmarkEntry{"rank_matrix", make_rank_matrix}, BenchmarkEntry{"gpu_matrix", make_gpu_matrix},
-    BenchmarkEntry{"jacobi", make_jacobi},           BenchmarkEntry{"probe", make_probe},
-    BenchmarkEntry{"collective", make_collective},   BenchmarkEntry{"self_send", make_self_send},
-};
 
 using Dice = std::mt19937;
 
@@ -102,7 +89,7 @@ std::string mutated(const std::string& text, Dice& dice) {
 }
 
 void try_plan(const std::string& text, const std::vector<std::string>& transports) {
-  const PlanReading reading = read_plan(text, benchmarks, transports);
+  const PlanReading reading = read_plan(text, test::benchmarks, transports);
   for (const auto& error : reading.errors) {
     const bool shown = std::ranges::none_of(error, [](unsigned char c) { return c < ' ' || c == 0x7f; });
     EXPECT(error.starts_with("plan: ") && shown && error.size() < 2000);

@@ -1,0 +1,28 @@
+// Every benchmark of both programs, for tests that read plans.
+#pragma once
+
+#include <array>
+
+#include "benchmark/benchmark.hpp"
+
+namespace volley {
+
+BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_gpu_matrix, make_jacobi, make_collective, make_probe,
+    make_self_send;
+
+namespace test {
+
+inline constexpr std::array benchmarks{
+    BenchmarkEntry{"pingpong", make_pingpong},
+    BenchmarkEntry{"stream", make_stream},
+    BenchmarkEntry{"rank_matrix", make_rank_matrix},
+    BenchmarkEntry{"gpu_matrix", make_gpu_matrix},
+    BenchmarkEntry{"jacobi", make_jacobi},
+    BenchmarkEntry{"collective", make_collective},
+    BenchmarkEntry{"probe", make_probe},
+    BenchmarkEntry{"self_send", make_self_send},
+};
+
+}  // namespace test
+
+}  // namespace volley
