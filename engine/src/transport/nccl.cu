@@ -5,7 +5,7 @@
 #include "gpu/streams.cuh"
 #include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
-#include "transport/nccl_library.hpp"
+#include "transport/nccl_library.cuh"
 #include "transport/transport.hpp"
 
 namespace volley {
@@ -24,7 +24,7 @@ class NcclTransport final : public Transport {
       return std::string("no NCCL: ") + problem.what() + "; the wheel nvidia-nccl-cu13 brings one";
     }
     try {
-      try_alone();
+      nccl::NcclCommunicator::try_alone(*nccl_);
     } catch (const std::runtime_error& problem) {
       return problem.what();
     }
@@ -39,7 +39,7 @@ class NcclTransport final : public Transport {
     agreed_step(pair, [&] {
       stream_ = gpu::Stream::make();
       signal_ = gpu::DeviceBuffer(2 * signal_bytes);
-      if (leads_ && communicator_.get() == nullptr) id = unique_id();
+      if (leads_ && communicator_.get() == nullptr) id = nccl_->unique_id();
     });
     if (communicator_.get() != nullptr) return;
     id = mpi::broadcast_value(id, 0, pair.control.get());
@@ -67,7 +67,7 @@ class NcclTransport final : public Transport {
         send(from, view.bytes);
       }
     }
-    wait();
+    communicator_.wait_for(stream_);
   }
 
   // A window is one group. Its acknowledgement, one word, is enqueued behind it, and so is the next window.
@@ -88,7 +88,7 @@ class NcclTransport final : public Transport {
       if (sends) recv(signal_.data() + signal_bytes, signal_bytes);
       end_group();
     }
-    wait();
+    communicator_.wait_for(stream_);
   }
 
   void open_halo(const View&) override {}
@@ -109,18 +109,6 @@ class NcclTransport final : public Transport {
 
  private:
   static constexpr std::size_t signal_bytes = 8;
-  // A query of NCCL takes longer than a query of the stream.
-  static constexpr unsigned polls_between_checks = 1024;
-
-  [[nodiscard]] nccl::UniqueId unique_id() const {
-    nccl::UniqueId id{};
-    nccl_->check(nccl_->get_unique_id(&id), "ncclGetUniqueId");
-    return id;
-  }
-
-  // Makes a communicator of this rank alone. It fails if the driver is too old for this NCCL or if NCCL finds no
-  // network interface; in open() the other rank would wait for this one.
-  void try_alone() const { const nccl::NcclCommunicator alone(*nccl_, 1, unique_id(), 0); }
 
   void send(const std::byte* from, std::size_t bytes, gpu::StreamHandle cuda_stream) {
     nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, peer_, communicator_.get(), cuda_stream), "ncclSend");
@@ -132,14 +120,6 @@ class NcclTransport final : public Transport {
   void recv(std::byte* to, std::size_t bytes) { recv(to, bytes, stream_.get()); }
   void begin_group() { nccl_->check(nccl_->group_start(), "ncclGroupStart"); }
   void end_group() { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
-
-  // Waits until everything enqueued is complete. Polls, because a synchronizing call would never return if the other
-  // side of a kernel has failed. The watchdog ends a hang without an error.
-  void wait() {
-    for (unsigned polls = 1; stream_.busy(); ++polls) {
-      if (polls % polls_between_checks == 0) communicator_.check_async();
-    }
-  }
 
   // In this order, because the communicator must be destroyed before the library's functions.
   std::optional<nccl::Nccl> nccl_;

@@ -7,13 +7,13 @@
 #include "gpu/streams.cuh"
 #include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
-#include "transport/nccl_library.hpp"
+#include "transport/nccl_library.cuh"
 
 namespace volley {
 
 namespace {
 
-// The declarations repeat those of nccl.h, as in nccl_library.hpp; ncclSum is 0.
+// The declarations repeat those of nccl.h, as in nccl_library.cuh; ncclSum is 0.
 struct NcclFunctions {
   explicit NcclFunctions(const Library& library)
       : broadcast(library.find("ncclBroadcast")),
@@ -33,8 +33,9 @@ class NcclCollectives final : public CollectiveTransport {
   std::string unavailable(const Context& context, const RankGroup& group) override {
     for (int one = 0; one < group.size(); ++one) {
       for (int other = 0; other < one; ++other) {
-        const auto facts = [&](int place) { return context.ranks[static_cast<std::size_t>(group.rank(place))]; };
-        if (same_device(facts(one), facts(other))) return "two ranks are on one device, and NCCL refuses that";
+        if (same_device(context.facts(group.rank(one)), context.facts(group.rank(other)))) {
+          return "two ranks are on one device, and NCCL refuses that";
+        }
       }
     }
     // NVLink multicast stays off unless the user says otherwise. NCCL reads this when it makes a communicator.
@@ -45,8 +46,8 @@ class NcclCollectives final : public CollectiveTransport {
     } catch (const std::runtime_error& problem) {
       return std::string("no NCCL: ") + problem.what() + "; the wheel nvidia-nccl-cu13 brings one";
     }
-    try {  // of this rank alone: what would fail in open() while the others wait is a reason here
-      const nccl::NcclCommunicator alone(*nccl_, 1, unique_id(), 0);
+    try {
+      nccl::NcclCommunicator::try_alone(*nccl_);
     } catch (const std::runtime_error& problem) {
       return problem.what();
     }
@@ -57,7 +58,7 @@ class NcclCollectives final : public CollectiveTransport {
     nccl::UniqueId id{};
     agreed_step(group, [&] {
       stream_ = gpu::Stream::make();
-      if (group.leads()) id = unique_id();
+      if (group.leads()) id = nccl_->unique_id();
     });
     id = mpi::broadcast_value(id, 0, group.control.get());
     communicator_ = nccl::NcclCommunicator(*nccl_, group.size(), id, group.self);
@@ -70,12 +71,10 @@ class NcclCollectives final : public CollectiveTransport {
 
   void prepare_for(const Collective&, const View&) override {}
 
-  // Enqueues all operations; the host looks at the end.
+  // Enqueues all operations and waits once, at the end.
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
     each(view, count, [&](const View& here) { enqueue(collective, here); });
-    for (unsigned looks = 1; stream_.busy(); ++looks) {
-      if (looks % looks_between_checks == 0) communicator_.check_async();
-    }
+    communicator_.wait_for(stream_);
   }
 
   [[nodiscard]] Facts facts() const override {
@@ -87,14 +86,6 @@ class NcclCollectives final : public CollectiveTransport {
  private:
   static constexpr const char* multicast = "NCCL_NVLS_ENABLE";
   static constexpr int sum = 0;  // ncclSum
-  // Asking NCCL costs more than asking the Stream.
-  static constexpr unsigned looks_between_checks = 1024;
-
-  [[nodiscard]] nccl::UniqueId unique_id() const {
-    nccl::UniqueId id{};
-    nccl_->check(nccl_->get_unique_id(&id), "ncclGetUniqueId");
-    return id;
-  }
 
   void enqueue(const Collective& collective, const View& view) const {
     const int type = collective.element == Element::float32 ? 7 : 2;  // ncclFloat32, ncclInt32

@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "gpu/gpu.hpp"
+#include "gpu/streams.cuh"
 #include "host/shared_library.hpp"
 
 namespace volley::nccl {
@@ -59,6 +59,12 @@ struct Nccl {
     check(get_version(&code), "ncclGetVersion");
     return std::to_string(code / 10000) + "." + std::to_string(code / 100 % 100) + "." + std::to_string(code % 100);
   }
+
+  [[nodiscard]] UniqueId unique_id() const {
+    UniqueId id{};
+    check(get_unique_id(&id), "ncclGetUniqueId");
+    return id;
+  }
 };
 
 // A communicator that destroys itself. While an exception unwinds this rank, the other rank does not destroy its own:
@@ -84,6 +90,10 @@ class NcclCommunicator {
     else nccl_->destroy(handle_);
   }
 
+  // Makes a communicator of this rank alone. It fails if the driver is too old for this NCCL or if NCCL finds no
+  // network interface; in open() the other ranks would wait for this one.
+  static void try_alone(const Nccl& nccl) { const NcclCommunicator alone(nccl, 1, nccl.unique_id(), 0); }
+
   [[nodiscard]] Comm get() const noexcept { return handle_; }
 
   // Throws if an error has occurred that no call has returned.
@@ -93,7 +103,18 @@ class NcclCommunicator {
     nccl_->check(pending, "NCCL, while messages were under way,");
   }
 
+  // Waits until everything enqueued is complete. Polls, because a synchronizing call would never return if the other
+  // side of a kernel has failed. The watchdog ends a hang without an error.
+  void wait_for(const gpu::Stream& stream) const {
+    for (unsigned polls = 1; stream.busy(); ++polls) {
+      if (polls % polls_between_checks == 0) check_async();
+    }
+  }
+
  private:
+  // A query of NCCL takes longer than a query of the stream.
+  static constexpr unsigned polls_between_checks = 1024;
+
   const Nccl* nccl_ = nullptr;
   Comm handle_ = nullptr;
 };
