@@ -74,6 +74,14 @@ def join_words(words: Iterable[str], last: str = "and") -> str:
     return f"{', '.join(listed[:-1])} {last} {listed[-1]}"
 
 
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a question about the most similar known word, ``did you mean host?``; empty if none is similar."""
+    import difflib  # noqa: PLC0415  start-up: only needed after an error
+
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
 def count(number: int, word: str) -> str:
     """Return the number with its word: ``1 sample``, ``6 samples``, ``2 launches``."""
     plural = "es" if word.endswith(("ch", "ss")) else "s"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from volley.errors import UserError
-from volley.text import escape_controls, join_words
+from volley.text import did_you_mean, escape_controls, join_words
 
 Reader = Callable[[str, Sequence[str]], Any]
 """Takes the name of an option and its words, returns the value; raises UserError."""
@@ -298,11 +298,8 @@ def _unknown(word: str, known: Sequence[str]) -> str:
     """Return the error message for an unknown word, with the closest option."""
     if not word.startswith("-"):
         return f"unexpected argument {word!r}"
-    import difflib  # noqa: PLC0415  start-up: only needed after an error
-
     flag_ = word.partition("=")[0]
-    near = difflib.get_close_matches(flag_, known, n=1)
-    return f"no such option: {flag_}{f'; did you mean {near[0]}?' if near else ''}"
+    return "; ".join(filter(None, (f"no such option: {flag_}", did_you_mean(flag_, known))))
 
 
 # ----------------------------------------------------------------------------------------------------- the help

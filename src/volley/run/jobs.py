@@ -13,7 +13,7 @@ from volley.run.inside_launcher import RankInfo
 from volley.run.launchers.allocation import Allocation
 from volley.run.options import JobOptions, SamplingOptions
 from volley.run.plan import Plan, Sampling
-from volley.text import count, escape_controls, join_words, utf8
+from volley.text import count, did_you_mean, escape_controls, join_words, utf8
 
 if TYPE_CHECKING:
     from volley.run.engine import About
@@ -194,10 +194,7 @@ def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] 
 
 
 def _unknown(name: str, valid: Sequence[str]) -> str:
-    import difflib  # noqa: PLC0415  start-up: only needed after an error
-
-    near = difflib.get_close_matches(name.lower(), [*valid, "all"], n=1)
-    guess = f"; did you mean {near[0]}?" if near else ";"
+    guess = " ".join(filter(None, (";", did_you_mean(name.lower(), [*valid, "all"]))))
     known = f"this engine has {join_words(valid)} (write all for all of them)"
     return f"there is no transport {escape_controls(name)!r}{guess} {known}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -12,7 +11,7 @@ from volley.errors import UserError
 from volley.run import option_values
 from volley.run.commandline import Options, group, option
 from volley.run.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
-from volley.text import join_words
+from volley.text import did_you_mean, join_words
 from volley.units import parse_sizes
 
 Operation = Literal["barrier", "broadcast", "allreduce", "reduce-scatter", "allgather", "all-to-all"]
@@ -31,9 +30,8 @@ def _operations(option_name: str, words: Sequence[str]) -> tuple[Operation, ...]
     names = option_values.names(option_name, words)
     for name in names:
         if name not in OPERATIONS:
-            near = difflib.get_close_matches(name.lower(), OPERATIONS, n=1)
-            guess = f"did you mean {near[0]}? " if near else ""
-            raise UserError(f"{option_name}: there is no operation {name!r}; {guess}choose {join_words(OPERATIONS)}")
+            guess = " ".join(filter(None, (did_you_mean(name.lower(), OPERATIONS), "choose")))
+            raise UserError(f"{option_name}: there is no operation {name!r}; {guess} {join_words(OPERATIONS)}")
     return tuple(each for each in OPERATIONS if each in names)
 
 
