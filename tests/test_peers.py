@@ -38,6 +38,12 @@ OSU = """\
 8                      12.50
 65536                  20.00
 """
+OSU_BARRIER = """\
+
+# OSU MPI Barrier Latency Test v9.1
+# Avg Latency(us)
+             0.80
+"""
 NVBANDWIDTH = """\
 nvbandwidth Version: v9.1
 Built from Git version: v9.1
@@ -121,7 +127,8 @@ def approximately(expected: Mapping[str, float]) -> Any:
             },
             "v9.1",
         ),
-        (readers.sendrecv, SENDRECV, {"8": 10.5e-6, "65536": 11e-6}, "9.1.0, NCCL 2.28.7"),
+        (readers.osu_barrier, OSU_BARRIER, {"0": 0.8e-6}, "9.1"),
+        (readers.nccl_tests, SENDRECV, {"8": 10.5e-6, "65536": 11e-6}, "9.1.0, NCCL 2.28.7"),
         (readers.copy_engine, '{"copy 8": 6.25e-06, "line": 1.5e-07}\n', {"copy 8": 6.25e-6, "line": 0.15e-6}, None),
         (
             readers.p2p_sample,
@@ -160,7 +167,7 @@ def test_outputs_are_read(reader: readers.Reader, text: str, expected: dict[str,
         (readers.tutorial, TUTORIAL, "16", "8"),
         (readers.osu_latency, OSU, "65536", "8"),
         (readers.nvbandwidth, NVBANDWIDTH, "device_to_device_memcpy_write_ce 1 0", "host_to_device_memcpy_ce 0 1"),
-        (readers.sendrecv, SENDRECV, "65536", "8"),
+        (readers.nccl_tests, SENDRECV, "65536", "8"),
     ],
 )
 def test_a_cut_output_keeps_its_whole_lines(reader: readers.Reader, text: str, last: str, kept: str) -> None:
@@ -172,7 +179,7 @@ def test_a_cut_output_keeps_its_whole_lines(reader: readers.Reader, text: str, l
 
 def test_a_check_that_failed_is_an_error() -> None:
     with pytest.raises(ReadError, match="3 wrong values"):
-        readers.sendrecv(SENDRECV.replace(": 0 OK", ": 3 FAILED"))
+        readers.nccl_tests(SENDRECV.replace(": 0 OK", ": 3 FAILED"))
 
 
 def test_own_records_are_figures() -> None:

@@ -56,6 +56,9 @@ HOW = """\
 - nvbandwidth prints a number for each direction: the table uses the larger one between two GPUs, and the smaller one
   for links to the host.
 - nccl-tests queues 20 exchanges and waits once; so does volley's stream with a window of 20.
+- OSU's collectives print the mean over ranks of the time that each rank spends in the operation; volley's time ends
+  with the last rank's exit. A size of osu_alltoall is what one rank sends to another; volley's is the whole buffer of a
+  rank, so that 8 B to each of 4 ranks are 32 B.
 """
 
 

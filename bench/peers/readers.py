@@ -31,6 +31,7 @@ Reader = Callable[[str], Reading]
 _NUMBER = r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _TUTORIAL = re.compile(rf"Transfer size \(B\):\s*(\d+), Transfer Time \(s\):\s*{_NUMBER},")
 _OSU_LINE = re.compile(rf"^(\d+)\s+{_NUMBER}\s*$", re.MULTILINE)
+_OSU_BARRIER = re.compile(rf"^ +{_NUMBER}\s*$", re.MULTILINE)
 _OSU_VERSION = re.compile(r"^# OSU .* v(\d\S*)", re.MULTILINE)
 _NVBANDWIDTH_VERSION = re.compile(r"^nvbandwidth Version: (\S+)", re.MULTILINE)
 _RUNNING = re.compile(r"^Running (\w+)\.", re.MULTILINE)
@@ -52,8 +53,14 @@ def tutorial(text: str) -> Reading:
 
 
 def osu_latency(text: str) -> Reading:
-    """Read osu_latency: half round trip by size."""
+    """Read osu_latency and OSU's collectives: half round trip, or the mean over ranks of an operation, by size."""
     return _osu(text, US)
+
+
+def osu_barrier(text: str) -> Reading:
+    """Read osu_barrier: seconds, as size 0."""
+    found = _OSU_BARRIER.search(text)
+    return Reading({"0": float(found[1]) * US} if found else {}, _osu(text, US).version)
 
 
 def osu_bandwidth(text: str) -> Reading:
@@ -94,8 +101,8 @@ def _matrix(lines: Sequence[str]) -> Iterator[tuple[int, int, float]]:
             return
 
 
-def sendrecv(text: str) -> Reading:
-    """Read nccl-tests' sendrecv_perf: seconds of one exchange, out of place, by size.
+def nccl_tests(text: str) -> Reading:
+    """Read a program of nccl-tests: seconds of one operation, out of place, by size.
 
     Raises:
         ReadError: if its check found wrong values.

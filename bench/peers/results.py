@@ -14,15 +14,15 @@ from volley.run.run_log import RunLog
 def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     """Return what the runs measured.
 
-    ``TRANSPORT SIZE`` is a half round trip, or of a stream bytes per second (both ways: the total); ``TRANSPORT SIZE
-    FIRST SECOND`` the same of a pair of ranks; ``SECTION FIRST SECOND`` that of a pair of GPUs; ``TRANSPORT
+    ``TRANSPORT SIZE`` is a half round trip, or of a stream bytes per second (both ways: the total); ``OPERATION
+    TRANSPORT SIZE`` the seconds of a collective; ``TRANSPORT SIZE FIRST SECOND`` the time of a pair of ranks; ``OPERATION TRANSPORT SIZE`` the seconds of a collective; ``SECTION FIRST SECOND`` that of a pair of GPUs; ``TRANSPORT
     updates`` the lattice updates per second of a solution, that of the largest grid where there are several;
     ``TRANSPORT beyond`` the seconds that its iteration took beyond an equal share of one process's.
     ``work s`` is the time from the start of measuring to the end of the last run.  ``settled`` is the share of points
     whose interval came to what was asked for.  What is not ``ok`` has no figure.
     """
     points = [point for series in results(logs) for point in series.points]
-    found = {f"{point.transport} {point.size_bytes}": value for point in points for value in _value(point)}
+    found = {_name(point): value for point in points for value in _value(point)}
     found.update(each for case in rank_matrix.cases_of(logs) for each in _ranks(case))
     found.update(each for series in gpu_matrix.results(logs) for case in series.cases for each in _gpus(case))
     # a grid has a log of its own
@@ -37,6 +37,11 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     if points:
         found["settled"] = sum(point.status == "ok" and point.ended_by == "ci" for point in points) / len(points)
     return found
+
+
+def _name(point: PointResult) -> str:
+    operation = f"{point.operation} " if point.operation else ""
+    return f"{operation}{point.transport} {point.size_bytes}"
 
 
 def _value(point: PointResult) -> Iterator[float]:

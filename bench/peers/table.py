@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from volley.run.jobs import PAIR
@@ -17,9 +17,14 @@ PROGRAMS = {
     "osu_latency": "[OSU Micro-Benchmarks](https://mvapich.cse.ohio-state.edu/benchmarks/), GPU memory on both sides",
     "osu_bw": "the same",
     "osu_bibw": "the same",
+    "osu_allreduce": "the same, host memory",
+    "osu_alltoall": "the same, host memory",
+    "osu_barrier": "the same",
     "nvbandwidth": "[nvbandwidth](https://github.com/NVIDIA/nvbandwidth), its buffer of 512 MiB",
     "copy_engine": "[our own](../bench/peers/copy_engine.cu): cudaMemcpyPeerAsync and a cache line between two cores",
     "sendrecv_perf": "[nccl-tests](https://github.com/NVIDIA/nccl-tests) with MPI, one process a GPU",
+    "all_reduce_perf": "the same",
+    "alltoall_perf": "the same",
     "p2pBandwidthLatencyTest": "of the [CUDA samples](https://github.com/NVIDIA/cuda-samples)",
     "jacobi_cuda_aware_mpi": "NVIDIA's [CUDA-aware MPI example](https://github.com/NVIDIA-developer-blog/code-samples)",
     "mgpm_single_gpu": "`single_gpu` of [multi-gpu-programming-models]"
@@ -143,6 +148,40 @@ def both_ways(test: str) -> Take:
 def through_host(test: str) -> Take:
     """Take nvbandwidth's smaller figure of two GPUs and their host: a staged message crosses both links."""
     return smallest(of("nvbandwidth", f"{test} 0 0"), of("nvbandwidth", f"{test} 0 1"))
+
+
+COLLECTIVE_RANKS = 4
+OSU_SIZES = (8, 4 * KIB, 256 * KIB)
+"""Of osu_allreduce a rank's buffer; of osu_alltoall what a rank sends to each of the others, so that volley's size is
+larger by the number of ranks."""
+NCCL_SIZES = (8, MIB, GIB)
+HOST_RANKS = ("-n", str(COLLECTIVE_RANKS), "-t", "host")
+ONE_LAUNCH = ("--launches", "1", "--point-time", "0.5")
+"""A round compares one launch with one launch."""
+
+
+def sizes_of(sizes: Sequence[int], factor: int) -> str:
+    """Return sizes as an option's value, each multiplied by ``factor``."""
+    return ",".join(str(factor * size) for size in sizes)
+
+
+def osu_collective(name: str) -> Command:
+    """Return an OSU collective at its default number of iterations."""
+    return Command(name, name, ("-m", f"{OSU_SIZES[0]}:{OSU_SIZES[-1]}"), readers.osu_latency)
+
+
+def beside_osu_collective(name: str, operation: str, factor: int) -> tuple[Row, ...]:
+    """Return the rows of an OSU collective on host memory; volley's size is ``factor`` times OSU's."""
+    return tuple(
+        Row(
+            f"`collective`, {operation}, `host`, {COLLECTIVE_RANKS} ranks, {format_size(factor * size)}",
+            name,
+            Asked(high=1.02),
+            of("volley", f"{operation} host {factor * size}"),
+            of(name, size),
+        )
+        for size in OSU_SIZES
+    )
 
 
 SAMPLE_UNI = "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix"
@@ -276,7 +315,7 @@ TABLE = (
                 "sendrecv",
                 "sendrecv_perf",
                 ("-b", "8", "-e", "512M", "-f", "8192", "-n", "20", "-w", "5", "-c", "0"),
-                readers.sendrecv,
+                readers.nccl_tests,
             ),
         ),
         tuple(
@@ -289,6 +328,64 @@ TABLE = (
             )
             for size in (8, 64 * KIB, 512 * MIB)
         ),
+    ),
+    *(
+        Comparison(
+            f"nccl-{operation}",
+            Ours(
+                "volley",
+                ("collective", "-t", "nccl", "--operation", operation, "-s", sizes_of(NCCL_SIZES, 1), *ONE_LAUNCH),
+            ),
+            (Command("nccl", program, ("-b", "8", "-e", "1G", "-f", "2", "-n", "20", "-c", "0"), readers.nccl_tests),),
+            tuple(
+                Row(
+                    f"`collective`, {operation}, `nccl`, two GPUs, {format_size(size)}",
+                    f"nccl-tests {program}, one process a GPU",
+                    Asked(high=1.02),
+                    of("volley", f"{operation} nccl {size}"),
+                    of("nccl", size),
+                )
+                for size in NCCL_SIZES
+            ),
+        )
+        for operation, program in (("allreduce", "all_reduce_perf"), ("all-to-all", "alltoall_perf"))
+    ),
+    Comparison(
+        "osu-allreduce",
+        Ours(
+            "volley",
+            ("collective", *HOST_RANKS, "--operation", "barrier,allreduce", "-s", sizes_of(OSU_SIZES, 1), *ONE_LAUNCH),
+        ),
+        (osu_collective("osu_allreduce"), Command("osu_barrier", "osu_barrier", (), readers.osu_barrier)),
+        (
+            *beside_osu_collective("osu_allreduce", "allreduce", 1),
+            Row(
+                f"`collective`, barrier, `host`, {COLLECTIVE_RANKS} ranks",
+                "osu_barrier",
+                Asked(high=1.02),
+                of("volley", "barrier host 0"),
+                of("osu_barrier", 0),
+            ),
+        ),
+        ranks=COLLECTIVE_RANKS,
+    ),
+    Comparison(
+        "osu-alltoall",
+        Ours(
+            "volley",
+            (
+                "collective",
+                *HOST_RANKS,
+                "--operation",
+                "all-to-all",
+                "-s",
+                sizes_of(OSU_SIZES, COLLECTIVE_RANKS),
+                *ONE_LAUNCH,
+            ),
+        ),
+        (osu_collective("osu_alltoall"),),
+        beside_osu_collective("osu_alltoall", "all-to-all", COLLECTIVE_RANKS),
+        ranks=COLLECTIVE_RANKS,
     ),
     Comparison(
         "tutorial-staged",
