@@ -222,16 +222,18 @@ def grid(wires: list[WireSeen]) -> Iterator[str]:
     yield from (
         "",
         "A wire of known delay and rate. Each field: half round trip of 8 B beyond the delay and the time that",
-    )
-    yield from (
-        "which its frame of 98 B holds the wire; goodput of a stream as a share of that of full TCP segments.",
+        "which its frame of 98 B holds the wire, in brackets that of two polling sockets without MPI; goodput of a",
+        "stream as a share of that of full TCP segments.",
         "",
     )
     yield f"| delay | {' | '.join(f'{rate / 1e6:g} Mbit/s' for rate in RATES_BPS)} |"
     yield f"| --- |{' --: |' * len(RATES_BPS)}"
     for delay in DELAYS_S:
         row = [wire for wire in wires if wire.delay_s == delay]
-        fields = [f"{wire.added_s * 1e6:+.0f} µs; {wire.goodput_share:.4f}" for wire in row]
+        fields = [
+            f"{wire.added_s * 1e6:+.0f} ({wire.sockets_added_s * 1e6:+.0f}) µs; {wire.goodput_share:.4f}"
+            for wire in row
+        ]
         yield f"| {delay * 1e6:g} µs | {' | '.join(fields)} |"
 
 

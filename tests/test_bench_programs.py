@@ -25,21 +25,25 @@ def test_comparison_programs_measure_every_size(tmp_path: Path) -> None:
 
 def test_a_wire_is_judged_by_its_delay_its_frame_and_its_goodput() -> None:
     window_s = 10**8 / Wire(1e-3, 1e8).goodput
-    right = WireSeen(1e-3, 1e8, 1e-3 + FRAME_S + 20e-6, 10**8, window_s + 2e-3)
-    wrong = WireSeen(1e-3, 1e8, 1e-3 + FRAME_S + 90e-6, 10**8, 1.03 * window_s)
+    right = WireSeen(1e-3, 1e8, 1e-3 + FRAME_S + 20e-6, 1e-3 + FRAME_S + 15e-6, 10**8, window_s + 2e-3)
+    wrong = WireSeen(1e-3, 1e8, 1e-3 + FRAME_S + 90e-6, 1e-3 + FRAME_S + 15e-6, 10**8, 1.03 * window_s)
     assert right.added_s == pytest.approx(20e-6)
-    assert [finding.reached for finding in summary([right])] == ["yes", "yes"]
-    assert [finding.reached for finding in summary([right, wrong])] == ["no", "no"]
+    assert [finding.reached for finding in summary([right])] == ["yes", "–", "yes"]
+    assert [finding.reached for finding in summary([right, wrong])] == ["no", "–", "no"]
+    assert summary([right, wrong])[1].value.median == pytest.approx(75)
 
 
 def test_wires_are_a_grid() -> None:
     wires = [
-        WireSeen(d, r, d + 98 * 8 / r + 30e-6, 10**8, 10**8 / Wire(d, r).goodput + 2 * d)
+        WireSeen(d, r, d + 98 * 8 / r + 30e-6, d + 98 * 8 / r + 20e-6, 10**8, 10**8 / Wire(d, r).goodput + 2 * d)
         for d in DELAYS_S
         for r in RATES_BPS
     ]
     lines = list(bench.grid(wires))
-    assert "| 250 µs | +30 µs; 1.0000 | +30 µs; 1.0000 | +30 µs; 1.0000 | +30 µs; 1.0000 |" in lines
+    assert (
+        "| 250 µs | +30 (+20) µs; 1.0000 | +30 (+20) µs; 1.0000 | +30 (+20) µs; 1.0000 | +30 (+20) µs; 1.0000 |"
+        in lines
+    )
     assert list(bench.grid([])) == []
 
 

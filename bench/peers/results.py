@@ -14,12 +14,12 @@ from volley.run.run_log import RunLog
 def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     """Return what the runs measured.
 
-    ``TRANSPORT SIZE`` is a half round trip, or of a stream bytes per second (both ways: the total); ``OPERATION
-    TRANSPORT SIZE`` the seconds of a collective; ``TRANSPORT SIZE FIRST SECOND`` the time of a pair of ranks; ``OPERATION TRANSPORT SIZE`` the seconds of a collective; ``SECTION FIRST SECOND`` that of a pair of GPUs; ``TRANSPORT
-    updates`` the lattice updates per second of a solution, that of the largest grid where there are several;
-    ``TRANSPORT beyond`` the seconds that its iteration took beyond an equal share of one process's.
-    ``work s`` is the time from the start of measuring to the end of the last run.  ``settled`` is the share of points
-    whose interval came to what was asked for.  What is not ``ok`` has no figure.
+    ``TRANSPORT SIZE`` is a half round trip, or of a stream bytes per second (both ways: the total); ``TRANSPORT SIZE
+    FIRST SECOND`` the same of a pair of ranks; ``OPERATION TRANSPORT SIZE`` the seconds of a collective; ``SECTION
+    FIRST SECOND`` that of a pair of GPUs; ``TRANSPORT updates`` the lattice updates per second of a solution, that of
+    the largest grid where there are several; ``TRANSPORT beyond`` the seconds that its iteration took beyond an equal
+    share of one process's.  ``work s`` is the time from the start of measuring to the end of the last run.
+    ``settled`` is the share of points whose interval came to what was asked for.  What is not ``ok`` has no figure.
     """
     points = [point for series in results(logs) for point in series.points]
     found = {_name(point): value for point in points for value in _value(point)}
