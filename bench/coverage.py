@@ -25,7 +25,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.shared.points.results import BASELINE
 from volley.run.records_file import parse_runs
-from volley.run.repeated_launches import MOST_LAUNCHES
+from volley.run.repeated_launches import MAX_LAUNCHES
 from volley.statistics.estimates import Estimate, estimate, median
 from volley.statistics.group_facts import LEVEL as FACTS_LEVEL
 from volley.statistics.group_facts import telling
@@ -45,7 +45,7 @@ SIMULATED = 10000
 """Points of one group for each cell of the table of groups."""
 NAMED = 2000
 """Points with two groups for each cell of the table of facts."""
-MOST = MOST_LAUNCHES
+MAX = MAX_LAUNCHES
 """A run that goes on until its interval is as asked ends after so many launches; its time does not depend on what it
 finds, so that where that ends the run, the lines of a fixed number hold."""
 FIXED = (3, 4, 5, 6, 8, 10, 12)
@@ -107,13 +107,13 @@ def real_runs(path: Path) -> list[Observed]:
     """Read the runs of a file, each with the medians of its launches.
 
     Either every run had the same budget, and each of its launches what was left of that: where it rises, another run
-    begins.  Or all runs made ``MOST_LAUNCHES``.
+    begins.  Or all runs made ``MAX_LAUNCHES``.
     """
     runs: list[dict[Key, list[float]]] = []
     left_s, launches = 0.0, 0
     for log in parse_runs(gzip.decompress(path.read_bytes()), BENCHMARKS, path.name):
         budget_s = (log.run and log.run.plan.budget_s) or 0.0
-        if budget_s > left_s or launches % MOST_LAUNCHES == 0:
+        if budget_s > left_s or launches % MAX_LAUNCHES == 0:
             runs.append({})
             launches = 0
         left_s = budget_s
@@ -235,7 +235,7 @@ def rules() -> Iterator[tuple[str, Rule, int]]:
     for count in FIXED:
         yield str(count), fixed(count), count
     for asked in ASKED:
-        yield f"{FIRST_LOOK} to {MOST}, until ±{asked * 100:g} %", until(asked), MOST
+        yield f"{FIRST_LOOK} to {MAX}, until ±{asked * 100:g} %", until(asked), MAX
 
 
 def coverage_line(observed: Observed, what: str, name: str, rule: Rule, most: int) -> str:

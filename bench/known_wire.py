@@ -31,7 +31,7 @@ from pretend_hosts import ADDRESSES, FRAMING, IP_HEADER, NAMES, TCP_HEADER, Lab,
 
 DELAYS_S = (50e-6, 250e-6, 1e-3, 5e-3, 20e-3)
 RATES_BPS = (20e6, 100e6, 300e6, 1e9)
-MOST_ADDED_US, MOST_OFF_PERCENT = "≤ 60.00", "≤ 1.000"
+MAX_ADDED_US, MAX_OFF_PERCENT = "≤ 60.00", "≤ 1.000"
 WINDOW = 64
 OUTLASTS = 400
 """A window holds the wire so many times as long as its delay."""
@@ -107,9 +107,9 @@ def summary(wires: list[WireSeen]) -> list[Finding]:
     count = f"known wire, the worst of {len(wires)} delays and rates"
     beside = [(wire.added_s - wire.sockets_added_s) * 1e6 for wire in wires]
     return [
-        Finding(f"{count}: 8 B, beyond delay and frame", estimate([added.added_s * 1e6]), "µs", MOST_ADDED_US),
+        Finding(f"{count}: 8 B, beyond delay and frame", estimate([added.added_s * 1e6]), "µs", MAX_ADDED_US),
         Finding(f"{count}: the same, beyond two polling sockets", estimate([max(beside, key=abs)]), "µs", "–"),
-        Finding(f"{count}: goodput, off by", estimate([100 * abs(off.goodput_share - 1)]), "%", MOST_OFF_PERCENT),
+        Finding(f"{count}: goodput, off by", estimate([100 * abs(off.goodput_share - 1)]), "%", MAX_OFF_PERCENT),
     ]
 
 

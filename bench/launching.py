@@ -15,7 +15,7 @@ from volley.statistics.estimates import estimate, median
 from volley.statistics.launches import FIRST_LOOK, of_observations
 
 LONG_LAUNCHES = FIRST_LOOK
-MOST_SHORT = 3 * LONG_LAUNCHES
+MAX_SHORT = 3 * LONG_LAUNCHES
 """Short launches that reach the interval only after so many have not saved anything."""
 
 
@@ -27,7 +27,7 @@ def launching(bench: Bench, launches: int | None) -> list[Finding]:
     pairs = list(alternate(lambda: bench.volley(short), lambda: bench.volley(long), count))
     ours, theirs = [one for one, _ in pairs], [other for _, other in pairs]
     asked = _half_width(theirs)
-    while _half_width(ours) > asked and len(ours) < MOST_SHORT:
+    while _half_width(ours) > asked and len(ours) < MAX_SHORT:
         ours.append(bench.volley(short))
     times = [sum(launch.wall_s for launch in side) for side in (ours, theirs)]
     return [

@@ -6,7 +6,7 @@
  * them; the median is reported.  Between samples there is only the clock: no buffer is written or compared. */
 #include "peer.h"
 
-enum { TAG = 1, FEWEST = 11, MOST = 1000 };
+enum { TAG = 1, MIN_SAMPLES = 11, MAX_SAMPLES = 1000 };
 static const double SAMPLE_S = 1e-3, SIZE_S = 0.2;
 
 static double batch(const peer_t *peer, char *out, char *in, int size, int exchanges) {
@@ -46,14 +46,14 @@ int main(int argc, char **argv) {
 
     for (int index = 0; index < peer.size_count; index++) {
         const int size = peer_size("plain_loops", &peer, index);
-        double times[MOST], total = 0;
+        double times[MAX_SAMPLES], total = 0;
         int exchanges = 1, samples = 0;
         batch(&peer, out, in, size, 2);
         while (decided(batch(&peer, out, in, size, exchanges) < SAMPLE_S)) exchanges *= 2;
         do {
             times[samples] = batch(&peer, out, in, size, exchanges);
             total += times[samples++];
-        } while (decided(samples < MOST && (samples < FEWEST || total < SIZE_S)));
+        } while (decided(samples < MAX_SAMPLES && (samples < MIN_SAMPLES || total < SIZE_S)));
         qsort(times, (size_t)samples, sizeof *times, compare);
         const double median = (times[(samples - 1) / 2] + times[samples / 2]) / 2;
         if (peer.rank == 0)

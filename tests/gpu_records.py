@@ -10,9 +10,9 @@ import msgspec
 from example_records import run
 from volley.benchmarks.gpu_matrix.options import SECTIONS, USUAL
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
-from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
+from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus
 from volley.run.plan import Plan
-from volley.run.records import Device, End
+from volley.run.records import End
 from volley.run.run_log import RunLog
 
 MIB = 1 << 20

@@ -12,7 +12,7 @@ from volley import benchmarks
 from volley.run.engine import About, TransportAbout
 from volley.run.jobs import Site
 from volley.run.launchers.allocation import Allocation, allocation
-from volley.run.launchers.hostlist import MOST_HOSTS, HostListError, expand
+from volley.run.launchers.hostlist import MAX_HOSTS, HostListError, expand
 
 SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1"}
 CSM = {"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "batch2 1 a04n05 42 a04n06 42", "CSM_ALLOCATION_ID": "7"}
@@ -146,7 +146,7 @@ def test_what_is_no_list_is_refused(text: str) -> None:
 
 
 def test_a_short_text_does_not_become_a_billion_hosts() -> None:
-    with pytest.raises(HostListError, match=str(MOST_HOSTS)):
+    with pytest.raises(HostListError, match=str(MAX_HOSTS)):
         expand("a[0-999]b[0-999]c[0-999]")
 
 

@@ -288,7 +288,7 @@ def test_a_name_of_a_file_may_be_anything(tmp_path: Path) -> None:
 def test_a_file_without_an_end_is_not_read_to_its_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("volley.run.records_file.MOST_BYTES", 1 << 22)
+    monkeypatch.setattr("volley.run.records_file.MAX_BYTES", 1 << 22)
     for words in (["show", "/dev/full"], ["doctor", "--from", "/dev/zero"], ["topo", "--from", "/dev/zero"]):
         assert cli.main(words) == 2
         err = capsys.readouterr().err

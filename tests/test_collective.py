@@ -16,7 +16,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective.options import OPERATIONS
 from volley.benchmarks.collective.records import CollectivePoint, bus_factor
 from volley.errors import UserError
-from volley.report.terminal import Details
+from volley.report.model import Details
 from volley.run.render import render
 from volley.run.run_log import RunLog
 
@@ -31,7 +31,7 @@ def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
 
 def shown(logs: list[RunLog], **details: bool) -> str:
     out = io.StringIO()
-    render(logs, BENCHMARKS, "table", out, details=Details(**details), command="volley show x.jsonl")
+    render(logs, BENCHMARKS, "table", out, details=Details(**details, command="volley show x.jsonl"))
     return out.getvalue()
 
 
@@ -129,7 +129,7 @@ def test_bus_bandwidth_is_that_of_nccl_tests(operation: str, factor: float) -> N
 
 def test_data_have_both_bandwidths_and_the_skew() -> None:
     out = io.StringIO()
-    render(golden("collective"), BENCHMARKS, "json", out, details=Details(), command="volley show x.jsonl")
+    render(golden("collective"), BENCHMARKS, "json", out, details=Details(command="volley show x.jsonl"))
     (report,) = json.loads(out.getvalue())["series"]
     rows = {(row["operation"], row["size_bytes"]): row for row in report["data"]}
     row = rows["allreduce", 65536]

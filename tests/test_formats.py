@@ -89,7 +89,7 @@ def cells(text: str) -> list[list[str]]:
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_format_shows_every_benchmark(path: Path, format_name: str) -> None:
     out, err = io.StringIO(), io.StringIO()
-    render(read_runs(path, BENCHMARKS), BENCHMARKS, format_name, out, err=err, color=False)
+    render(read_runs(path, BENCHMARKS), BENCHMARKS, format_name, out, err=err)
     assert out.getvalue()
     is_valid(format_name, out.getvalue())
 

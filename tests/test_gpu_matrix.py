@@ -27,6 +27,7 @@ from volley.benchmarks.gpu_matrix.results import results
 from volley.benchmarks.jacobi.records import JacobiPlan
 from volley.benchmarks.rank_matrix.options import RankMatrixOptions
 from volley.errors import MachineError, UserError
+from volley.report.model import Details
 from volley.run import engine_path
 from volley.run.engine import About
 from volley.run.jobs import Site
@@ -39,7 +40,7 @@ from volley.run.run_log import RunLog
 
 def shown(log: RunLog, format_name: str = "table") -> str:
     out, err = io.StringIO(), io.StringIO()
-    render([log], BENCHMARKS, format_name, out, color=False, err=err)
+    render([log], BENCHMARKS, format_name, out, err=err)
     return out.getvalue() + err.getvalue()
 
 
@@ -370,7 +371,7 @@ def test_runs_that_see_other_gpus_are_other_matrices() -> None:
     one, two = made.log(1, ["uni"]), made.log(2, ["uni"])
     for logs in ([one, two], [two, one]):
         out = io.StringIO()
-        render(logs, BENCHMARKS, "table", out, color=False)
+        render(logs, BENCHMARKS, "table", out)
         assert out.getvalue().count("CE write, peer access on") >= 2
 
 
@@ -419,7 +420,7 @@ def test_each_program_of_the_engine_has_benchmarks_of_its_own(engine: Path, loca
 @pytest.mark.parametrize("color", [False, True])
 def test_what_colours_mean_is_said_where_there_are_any(color: bool) -> None:
     out = io.StringIO()
-    render([made.log()], BENCHMARKS, "table", out, color=color, err=io.StringIO())
+    render([made.log()], BENCHMARKS, "table", out, details=Details(color=color), err=io.StringIO())
     assert ("green: from 96 % of the best pair" in out.getvalue().replace("\n", " ")) is color
 
 

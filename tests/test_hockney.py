@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.statistics.hockney import FEWEST_SIZES, Fit, fit
+from volley.statistics.hockney import MIN_SIZES, Fit, fit
 
 SIZES = [8 << step for step in range(28)]
 """8 B to 1 GiB."""
@@ -22,11 +22,11 @@ def fitted(sizes: list[int], times: list[float]) -> Fit:
     return found
 
 
-@given(st.integers(4, 1 << 29), bandwidths, st.integers(0, 20), st.integers(FEWEST_SIZES, 28))
+@given(st.integers(4, 1 << 29), bandwidths, st.integers(0, 20), st.integers(MIN_SIZES, 28))
 def test_a_line_is_found_exactly(half: int, bandwidth: float, first: int, number: int) -> None:
     sizes = SIZES[first : first + number]
     latency = half / bandwidth
-    if len(sizes) < FEWEST_SIZES or not sizes[0] * 1.001 < half < sizes[-1] * 0.999:
+    if len(sizes) < MIN_SIZES or not sizes[0] * 1.001 < half < sizes[-1] * 0.999:
         return
     found = fitted(sizes, line(latency, bandwidth, sizes))
     assert found.latency_s == pytest.approx(latency, rel=1e-9)

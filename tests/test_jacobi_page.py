@@ -57,7 +57,7 @@ def log(*points: JacobiPoint) -> RunLog:
 
 def rendered(logs: list[RunLog], form: str) -> tuple[str, str]:
     out, err = io.StringIO(), io.StringIO()
-    render(logs, BENCHMARKS, form, out, err=err, color=False)
+    render(logs, BENCHMARKS, form, out, err=err)
     return out.getvalue(), err.getvalue()
 
 

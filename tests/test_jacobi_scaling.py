@@ -43,7 +43,7 @@ def solutions_of(logs: list[RunLog]) -> list[Solution]:
 
 def shown(logs: list[RunLog], format_name: str = "table") -> str:
     out = io.StringIO()
-    render(logs, BENCHMARKS, format_name, out, color=False)
+    render(logs, BENCHMARKS, format_name, out)
     return out.getvalue()
 
 

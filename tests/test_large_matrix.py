@@ -11,7 +11,7 @@ from large_matrix import Fault, lines, link, node, pair, rank, some_faults, upli
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.rank_matrix.remeasure import next_plan
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, results
-from volley.benchmarks.rank_matrix.slow_groups import MOST_AGAIN
+from volley.benchmarks.rank_matrix.slow_groups import MAX_AGAIN
 from volley.run.records_file import parse_runs
 from volley.run.render import render
 from volley.run.run_log import RunLog
@@ -69,7 +69,7 @@ def test_few_pairs_stand_for_a_group_when_it_is_measured_again(thousand: list[Ru
     asked = next_plan(run.plan, thousand)
     assert asked is not None
     between = [pair for pair in asked.options.pairs if {end // 8 for end in pair} == {5, 90}]
-    assert 0 < len(between) <= 2 * MOST_AGAIN
+    assert 0 < len(between) <= 2 * MAX_AGAIN
 
 
 @pytest.mark.parametrize(

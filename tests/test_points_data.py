@@ -13,7 +13,7 @@ from example_records import golden, log, pingpong, plan, stream, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.olcf import line
 from volley.errors import UserError
-from volley.run.records import Sampling
+from volley.run.plan import Sampling
 from volley.run.render import render
 from volley.run.run_log import RunLog
 

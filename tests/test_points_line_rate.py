@@ -12,8 +12,8 @@ import pytest
 from example_records import log, pingpong, plan, stream, transport
 from example_records import run as example_run
 from volley.benchmarks import BENCHMARKS
-from volley.machine.hardware import Gpu, Hardware
-from volley.run.records import Device, Rank
+from volley.machine.hardware import Device, Gpu, Hardware
+from volley.run.records import Rank
 from volley.run.render import render
 from volley.run.run_log import RunLog
 
@@ -65,7 +65,7 @@ def measured(name: str = H200, **changes: object) -> RunLog:
 
 def shown(*logs: RunLog, form: str = "table") -> str:
     out = io.StringIO()
-    render(list(logs), BENCHMARKS, form, out, color=False, err=io.StringIO())
+    render(list(logs), BENCHMARKS, form, out, err=io.StringIO())
     return out.getvalue()
 
 

@@ -27,7 +27,7 @@ SPREAD = [0.997, 0.998, 0.999, 1.0, 1.001, 1.002, 1.003]
 
 def shown(logs: list[RunLog], **details: bool) -> str:
     out = io.StringIO()
-    render(logs, BENCHMARKS, "table", out, details=Details(**details), command="volley show link.jsonl")
+    render(logs, BENCHMARKS, "table", out, details=Details(**details, command="volley show link.jsonl"))
     return out.getvalue()
 
 

@@ -10,7 +10,10 @@ from msgspec.structs import replace
 from example_records import RECORD_FILES, golden, log, pingpong, plan, stream, transport
 from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
-from volley.run.records import Device, End, Mismatch, Sampling
+from volley.machine.hardware import Device
+from volley.report.model import Details
+from volley.run.plan import Sampling
+from volley.run.records import End, Mismatch
 from volley.run.records_file import parse_runs, read_runs
 from volley.run.render import render
 from volley.run.run_log import RunLog
@@ -249,7 +252,7 @@ def test_text_from_machines_is_neither_obeyed_nor_marked_up() -> None:
     reason = "bad \x1b[2J [bold]node[/bold] :smile:\nnext"
     one = log(pingpong(status="skipped", reason=reason), transports=[transport(summary="[red]x")])
     assert one.run is not None
-    text = shown([one], color=True)
+    text = shown([one], details=Details(color=True))
     assert "\x1b[2J" not in text
     assert "bad \\x1b[2J [bold]node[/bold] :smile: next" in text
 
@@ -395,7 +398,7 @@ def test_mpi_is_named_shortly(library: str, name: str) -> None:
 
 
 def test_colour_repeats_what_the_words_say() -> None:
-    colored, plain = shown(golden("failed"), color=True), shown(golden("failed"), color=False)
+    colored, plain = shown(golden("failed"), details=Details(color=True)), shown(golden("failed"))
     assert "\x1b[" in colored
     assert "\x1b" not in plain
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored).split() == plain.split()

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from example_records import golden, log, pingpong, plan, stream, transport
 from volley.benchmarks.pingpong.records import PingPong
 from volley.benchmarks.shared.points.results import PointResult, PointSeries, baseline, curves, results, tables
-from volley.run.records import Mismatch, Sampling
+from volley.run.plan import Sampling
+from volley.run.records import Mismatch
 
 SIX = [1.0e-6, 1.1e-6, 1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6]
 
@@ -21,8 +22,8 @@ def only(*logs: object) -> PointResult:
     return point
 
 
-def remarks(point: PointResult) -> dict[str, float]:
-    return {remark.kind: remark.value for remark in point.remarks}
+def warnings(point: PointResult) -> dict[str, float]:
+    return {warning.kind: warning.value for warning in point.warnings}
 
 
 def test_ping_pong_latency_is_the_median_and_bandwidth_follows_from_it() -> None:
@@ -83,7 +84,7 @@ def test_one_launch_that_failed_fails_the_point() -> None:
 def test_a_point_skipped_by_some_launches_says_so() -> None:
     point = only(log(pingpong(SIX)), log(pingpong(status="skipped", reason="no memory")))
     assert (point.status, point.launches) == ("ok", 1)
-    assert remarks(point)["partly"] == 1
+    assert warnings(point)["partly"] == 1
 
 
 def test_launches_of_one_plan_are_one_series_whatever_their_launch_facts() -> None:
@@ -152,13 +153,13 @@ def test_a_transport_that_one_launch_lacked_counts_as_unavailable() -> None:
         assert series.transports["host"].reason == "gone"
 
 
-def test_an_interval_that_was_not_reached_is_remarked() -> None:
+def test_an_interval_that_was_not_reached_is_noted() -> None:
     wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
-    assert remarks(only(log(pingpong(wide, ended_by="time"))))["wide"] == pytest.approx(1 / 11)
-    assert remarks(only(log(pingpong(wide, ended_by="few")))) == {"few": pytest.approx(1 / 11)}
+    assert warnings(only(log(pingpong(wide, ended_by="time"))))["wide"] == pytest.approx(1 / 11)
+    assert warnings(only(log(pingpong(wide, ended_by="few")))) == {"few": pytest.approx(1 / 11)}
     loose = plan(sampling=Sampling(ci=0.2))
     for ended_by in ("time", "few"):
-        assert remarks(only(log(pingpong(wide, ended_by=ended_by), the_plan=loose))) == {}
+        assert warnings(only(log(pingpong(wide, ended_by=ended_by), the_plan=loose))) == {}
 
 
 @pytest.mark.parametrize(("ended_by", "kind"), [("few", "few"), ("time", "wide")])
@@ -167,34 +168,34 @@ def test_launches_that_agree_settle_what_the_samples_of_each_did_not(
 ) -> None:
     wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
     launches = [log(pingpong(wide, ended_by=ended_by)) for _ in range(3)]
-    assert remarks(only(*launches[:1]))[kind] == pytest.approx(1 / 11)
-    assert remarks(only(*launches)) == {}
+    assert warnings(only(*launches[:1]))[kind] == pytest.approx(1 / 11)
+    assert warnings(only(*launches)) == {}
 
 
 def test_launches_that_differ_by_more_than_asked_say_so_however_well_each_was_sampled() -> None:
     launches = [log(pingpong([1e-6 * (1 + number / 10)] * 9)) for number in range(6)]
-    assert remarks(only(*launches))["wide"] == pytest.approx(0.2)
+    assert warnings(only(*launches))["wide"] == pytest.approx(0.2)
 
 
-def test_drift_is_remarked_from_twice_the_interval_on() -> None:
+def test_drift_is_noted_from_twice_the_interval_on() -> None:
     source = random.Random(5)
 
     def samples(rise: float) -> list[float]:
         return [1e-6 * (1 + rise * number / 30 + source.uniform(-1e-4, 1e-4)) for number in range(30)]
 
-    assert remarks(only(log(pingpong(samples(0.06)))))["drift"] == pytest.approx(0.04, rel=0.2)
-    assert "drift" not in remarks(only(log(pingpong(samples(0.02)))))
+    assert warnings(only(log(pingpong(samples(0.06)))))["drift"] == pytest.approx(0.04, rel=0.2)
+    assert "drift" not in warnings(only(log(pingpong(samples(0.02)))))
 
 
-def test_many_outliers_are_remarked_and_few_are_not() -> None:
+def test_many_outliers_are_noted_and_few_are_not() -> None:
     calm = [1e-6 * (1 + number / 1000) for number in range(38)]
-    assert "outliers" not in remarks(only(log(pingpong([*calm, 1e-3]))))
-    assert remarks(only(log(pingpong([*calm, 1e-3, 1e-3, 1e-3]))))["outliers"] == pytest.approx(3 / 41)
+    assert "outliers" not in warnings(only(log(pingpong([*calm, 1e-3]))))
+    assert warnings(only(log(pingpong([*calm, 1e-3, 1e-3, 1e-3]))))["outliers"] == pytest.approx(3 / 41)
 
 
-def test_fixed_sampling_has_no_remarks_about_intervals() -> None:
+def test_fixed_sampling_has_no_warning_about_intervals() -> None:
     fixed = plan(sampling=Sampling(mode="fixed"))
-    assert only(log(pingpong([1e-6, 9e-6, 2e-6], ended_by="time"), the_plan=fixed)).remarks == ()
+    assert only(log(pingpong([1e-6, 9e-6, 2e-6], ended_by="time"), the_plan=fixed)).warnings == ()
 
 
 def test_percentiles_belong_to_tail_sampling() -> None:

@@ -32,7 +32,7 @@ def measured(protocols: Protocols | None, times_us: dict[int, float]) -> RunLog:
 
 def shown(run: RunLog) -> str:
     out = io.StringIO()
-    render([run], BENCHMARKS, "table", out, color=False, err=io.StringIO())
+    render([run], BENCHMARKS, "table", out, err=io.StringIO())
     return out.getvalue()
 
 

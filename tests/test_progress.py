@@ -15,9 +15,8 @@ from volley.benchmarks.jacobi.records import JacobiProgress
 from volley.benchmarks.shared.points.progress import PointForecast
 from volley.run.forecast import Forecast
 from volley.run.jobs import LaunchCount
-from volley.run.plan import Plan
+from volley.run.plan import Plan, Sampling
 from volley.run.progress import Progress
-from volley.run.records import Sampling
 from volley.run.run_log import RunLog
 
 

@@ -235,8 +235,8 @@ def test_the_table_is_aligned_and_says_its_units() -> None:
 
 def test_colour_is_not_needed() -> None:
     log = both(SLOW)
-    colour, _ = shown([log], color=True)
-    plain, _ = shown([log], color=False)
+    colour, _ = shown([log], details=Details(color=True))
+    plain, _ = shown([log])
     assert "\x1b[31m" in colour
     assert "\x1b" not in plain
 

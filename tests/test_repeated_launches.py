@@ -14,9 +14,9 @@ from volley.run.jobs import Job, Jobs, LaunchCount, Site
 from volley.run.options import JobOptions, SamplingOptions
 from volley.run.plan import Plan, Sampling
 from volley.run.records import End
-from volley.run.repeated_launches import MOST_LAUNCHES, POINT_TIME_S, USUAL_TIME_S, repeated
+from volley.run.repeated_launches import MAX_LAUNCHES, POINT_TIME_S, USUAL_TIME_S, repeated
 from volley.run.run_log import RunLog
-from volley.statistics.launches import FEWEST_LAUNCHES, FIRST_LOOK
+from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
 
 
 def jobs(the_plan: Plan | None = None, launches: int | None = None, place: RankInfo | None = None) -> Jobs:
@@ -51,12 +51,12 @@ def test_a_run_stops_when_its_intervals_are_as_narrow_as_asked() -> None:
 
 
 def test_a_run_stops_at_the_most_launches() -> None:
-    assert len(launched(jobs(), WIDE, 0.1)) == MOST_LAUNCHES
+    assert len(launched(jobs(), WIDE, 0.1)) == MAX_LAUNCHES
 
 
 def test_a_run_stops_when_its_time_is_up() -> None:
     assert len(launched(jobs(), WIDE, USUAL_TIME_S / 4)) == 4
-    assert len(launched(jobs(), WIDE, USUAL_TIME_S)) == FEWEST_LAUNCHES  # without which there is no interval
+    assert len(launched(jobs(), WIDE, USUAL_TIME_S)) == MIN_LAUNCHES  # without which there is no interval
 
 
 def test_a_budget_is_the_time_of_all_launches() -> None:

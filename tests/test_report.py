@@ -13,7 +13,8 @@ import pytest
 from volley.report import csv as as_csv
 from volley.report import json as as_json
 from volley.report import terminal
-from volley.report.model import EMPTY, Cell, Column, Data, Note, Report, Row, Table
+from volley.report.model import EMPTY, Cell, Column, Data, Details, Note, Report, Row, Table
+from volley.run.render import print_notes
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,7 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shown(*reports: Report, color: bool | None = None) -> str:
     out = io.StringIO()
-    terminal.render(reports, out, color=color)
+    terminal.render(reports, out, Details(color=color))
     return out.getvalue()
 
 
@@ -177,5 +178,5 @@ def test_json_has_whole_rows_what_belongs_beside_them_and_no_nan() -> None:
 def test_notes_beside_data_are_all_but_findings() -> None:
     err = io.StringIO()
     notes = [Note("finding", "it is fast"), Note("missing", "it is\x1b away")]
-    terminal.print_notes(notes, ["in this order"], err)
+    print_notes(notes, ["in this order"], err)
     assert err.getvalue() == "volley: in this order\nvolley: it is\\x1b away\n"

@@ -223,17 +223,17 @@ def test_a_heat_map_has_the_pairs_without_the_diagonal() -> None:
 def test_a_large_heat_map_shows_the_slowest_pair_of_each_block() -> None:
     from volley.benchmarks.rank_matrix.results import results  # noqa: PLC0415
     from volley.benchmarks.shared.matrix.comparable_pairs import PairKinds  # noqa: PLC0415
-    from volley.benchmarks.shared.matrix.page import MOST_DRAWN, heat_map  # noqa: PLC0415
+    from volley.benchmarks.shared.matrix.page import MAX_DRAWN, heat_map  # noqa: PLC0415
 
     case = results(read_runs(RANKS, BENCHMARKS))[0].cases[0]
     assert not case.shows_rate
-    many = tuple(range(2 * MOST_DRAWN))
+    many = tuple(range(2 * MAX_DRAWN))
     times_s = np.full((len(many), len(many)), 1e-6)
     times_s[5, 100] = 1e-3
     kinds = PairKinds(many, many, np.zeros(times_s.shape, np.int64), ("same node",))
     large = replace(case, kinds=kinds, times_s=times_s)
     drawn = heat_map(large, "first", "second", str)
-    assert len(drawn.marks) == MOST_DRAWN**2
+    assert len(drawn.marks) == MAX_DRAWN**2
     assert [(mark.y, mark.x) for mark in drawn.marks if mark.value == pytest.approx(1000)] == [("4", "100")]
     by_node = heat_map(large, "first", "second", str, nodes=[rank // 8 for rank in many])
     assert len(by_node.marks) == (len(many) // 8) ** 2

@@ -56,7 +56,7 @@ def test_the_ratio_is_that_to_the_median_of_the_others(ranks: int, dice: random.
     for pair, found in ratios(times).items():
         others = [time for other, time in times.items() if set(other) != set(pair)]
         assert found.ratio == pytest.approx(times[pair] / estimates.median(others))
-        assert found.comparable == len(others) >= comparable_pairs.FEWEST_COMPARABLE
+        assert found.comparable == len(others) >= comparable_pairs.MIN_COMPARABLE
 
 
 def test_too_few_comparable_pairs_are_not_judged() -> None:
@@ -93,7 +93,7 @@ def test_no_more_are_suspects_than_can_be_measured_again() -> None:
     slow = {f"r0_{b}": 2.0 + b / 10 for b in range(1, 40)}
     assert len(suspects(of(16, **slow))) == 15
     more = {f"r{a}_{b}": 2.0 for b in (1, 2) for a in range(4, 16)}
-    assert len(suspects(of(16, **slow, **more))) == comparable_pairs.MOST_SUSPECTS
+    assert len(suspects(of(16, **slow, **more))) == comparable_pairs.MAX_SUSPECTS
     many = {f"r{a}_{b}": 2.0 for a in range(3) for b in range(3, 40)}
     assert len(suspects(of(40, **many))) == 111  # fewer than an eighth of 1560
 
@@ -215,7 +215,7 @@ def test_without_a_suspect_or_a_control_nothing_is_judged() -> None:
 @pytest.mark.parametrize("pattern", ["pingpong", "stream"])
 def test_the_page_says_how_often_the_recorded_noise_lets_us_be_right(pattern: str) -> None:
     visits = slow_pair_rates.visits_of(slow_pair_rates.RECORDS[0])[pattern]
-    fewest, dice = slow_pair_rates.RANKS[0], slow_pair_rates.repeatable()
-    line = slow_pair_rates.line(visits, fewest, slow_pair_rates.MATRICES, dice)
+    smallest, dice = slow_pair_rates.RANKS[0], slow_pair_rates.repeatable()
+    line = slow_pair_rates.line(visits, smallest, slow_pair_rates.MATRICES, dice)
     page = (Path(__file__).parents[1] / "docs/method/rank-matrix.md").read_text("utf-8")
     assert f"| 2-ranks | {pattern} | {line}\n" in page, "run bench/slow_pair_rates.py"

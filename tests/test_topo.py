@@ -146,10 +146,10 @@ def test_any_probe_may_be_lost(name: str, lost: str) -> None:
     assert page(found)
     assert ElementTree.fromstring(picture(found)) is not None
     if lost == "topology":
-        assert "CPUs and PCIe switches are missing (lost on purpose)" in found.remarks
+        assert "CPUs and PCIe switches are missing (lost on purpose)" in found.notes
     if lost == "cuda" and found.gpus:
         assert found.peers is None
-        assert any("peer access is unknown" in remark for remark in found.remarks)
+        assert any("peer access is unknown" in note for note in found.notes)
 
 
 # ------------------------------------------------------------------------------------------------------- paths

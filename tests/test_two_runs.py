@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from volley.statistics.two_runs import LEVEL, can_decide, differences, fewest_to_decide, ratio_of, ratio_of_pairs
+from volley.statistics.two_runs import LEVEL, can_decide, differences, min_to_decide, ratio_of, ratio_of_pairs
 
 SIZES = range(28)
 Run = dict[int, dict[int, float]]
@@ -85,7 +85,7 @@ def test_five_launches_of_each_run_cannot_show_a_change_and_six_can() -> None:
     assert can_decide(4, 8)
     assert not can_decide(6, 6, paired=True)
     assert can_decide(7, 7, paired=True)
-    assert (fewest_to_decide(), fewest_to_decide(paired=True)) == (6, 7)
+    assert (min_to_decide(), min_to_decide(paired=True)) == (6, 7)
     before = {8: numbered(1.0, 1.01, 1.02, 1.03, 1.04)}
     (five,) = differences(before, {8: slower(before[8], 9)})
     assert five.probability == pytest.approx(2 / math.comb(10, 5))

@@ -21,11 +21,12 @@ from volley.benchmarks import BENCHMARKS
 from volley.cli import COMMANDS, EPILOG
 from volley.doctor.registry import CHECKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD
+from volley.machine.hardware import Hardware, Settings
 from volley.references import from_records
 from volley.run.commandline import Command, panels, written
 from volley.run.plan import Plan
 from volley.run.preflight import SELF_SEND, SelfSendPlan
-from volley.run.records import End, Hardware, Run, Settings, Transport
+from volley.run.records import End, Run, Transport
 from volley.run.records_file import read_runs
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from volley.benchmarks import BENCHMARKS
+from volley.report.model import Details
 from volley.run.records_file import read_runs
 from volley.run.render import render
 
@@ -23,7 +24,7 @@ def main() -> None:
     """Write the picture."""
     os.environ["COLUMNS"] = str(WIDTH)
     shown = io.StringIO()
-    render(read_runs(RECORDS, BENCHMARKS), BENCHMARKS, "table", shown, color=True)
+    render(read_runs(RECORDS, BENCHMARKS), BENCHMARKS, "table", shown, details=Details(color=True))
     console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="standard", force_terminal=True)
     console.print(Text("$ volley"))
     console.print(Text.from_ansi(shown.getvalue()))

@@ -12,14 +12,14 @@ from volley.text import escape_controls
 _PIECE = 1 << 20
 
 
-def read_bounded(source: str, most_bytes: int) -> bytes:
+def read_bounded(source: str, max_bytes: int) -> bytes:
     """Return the content of a file, or of standard input for ``-``.
 
     Raises:
-        UserError: if the file cannot be read, or holds more than ``most_bytes``, as /dev/zero does.
+        UserError: if the file cannot be read, or holds more than ``max_bytes``, as /dev/zero does.
     """
     name = "standard input" if source == "-" else escape_controls(source) or "''"
-    pieces, left = [], most_bytes
+    pieces, left = [], max_bytes
     try:
         with nullcontext(sys.stdin.buffer) if source == "-" else Path(source).open("rb") as file:
             while left >= 0 and (piece := file.read(_PIECE)):
@@ -30,5 +30,5 @@ def read_bounded(source: str, most_bytes: int) -> bytes:
     except ValueError:  # a name with a NUL
         raise UserError(f"cannot read {name}: no file has such a name") from None
     if left < 0:
-        raise UserError(f"cannot read {name}: it holds more than {most_bytes >> 20} MiB")
+        raise UserError(f"cannot read {name}: it holds more than {max_bytes >> 20} MiB")
     return b"".join(pieces)

@@ -28,7 +28,7 @@ VALID_FORMS = (
 LARGEST = 1 << 62
 """Sizes are signed 64-bit integers in the plan; 4 EiB is the largest power of two that fits."""
 
-MOST_SIZES = 4096
+MAX_SIZES = 4096
 """The limit rejects typing errors such as ``1:1Gi:+1``; a useful sweep has fewer sizes."""
 
 _UNITS = "KMGTPE"
@@ -71,8 +71,8 @@ def parse_sizes(text: str) -> tuple[int, ...]:
             raise SizeError(f"{text!r} has an empty item in its list of sizes: write {VALID_FORMS}")
         for size in _expand(part):
             sizes[size] = None
-            if len(sizes) > MOST_SIZES:
-                raise SizeError(f"{text!r} means more than {MOST_SIZES} sizes: use larger steps, e.g. 8:1Gi:x4")
+            if len(sizes) > MAX_SIZES:
+                raise SizeError(f"{text!r} means more than {MAX_SIZES} sizes: use larger steps, e.g. 8:1Gi:x4")
     return tuple(sizes)
 
 
@@ -163,10 +163,10 @@ def cpulist_size(text: str) -> int:
     return sum(max(0, int(last or first) - int(first) + 1) for first, _, last in ends)
 
 
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 """Every number of 18 digits fits into 64 bits; Python rejects numbers of thousands of digits with an exception."""
 
 
 def parse_whole(text: str | None) -> int | None:
-    """Parse ASCII digits; ``None`` if the text is anything else or has more than ``MOST_DIGITS`` digits."""
-    return int(text) if text and len(text) <= MOST_DIGITS and text.isascii() and text.isdecimal() else None
+    """Parse ASCII digits; ``None`` if the text is anything else or has more than ``MAX_DIGITS`` digits."""
+    return int(text) if text and len(text) <= MAX_DIGITS and text.isascii() and text.isdecimal() else None

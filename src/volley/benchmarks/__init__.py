@@ -119,6 +119,10 @@ def _overview(asked: OverviewOptions) -> int:
     return measure(*overview_parts(asked, gpu_count()))
 
 
+def _joins(benchmark: Benchmark, job: JobOptions) -> bool:
+    return benchmark.joins(job) and not job.dry_run
+
+
 PLAIN = Command(
     name="",
     help="""Measure how fast processors and GPUs communicate.
@@ -134,7 +138,7 @@ PLAIN = Command(
         "volley pingpong --sizes 8,64k,1M --format csv",
         "srun -n 2 volley stream --direction bi",
     ),
-    joins=lambda asked: not asked.version and not asked.job.dry_run and asked.job.launcher == "auto",
+    joins=lambda asked: not asked.version and _joins(OVERVIEW, asked.job),
 )
 """``volley`` without a command."""
 
@@ -156,10 +160,6 @@ def _command(name: str, benchmarks: Sequence[Benchmark]) -> Command:
     def run(options: Any) -> int:
         return measure((by_options[type(options)], options))
 
-    def joins(options: Any) -> bool:
-        plain = not options.job.dry_run and options.job.launcher == "auto"
-        return plain and not by_options[type(options)].local
-
     return Command(
         name=name,
         help=benchmarks[0].help,
@@ -168,7 +168,7 @@ def _command(name: str, benchmarks: Sequence[Benchmark]) -> Command:
         examples=tuple(example for benchmark in benchmarks for example in benchmark.examples),
         aliases=tuple(alias for benchmark in benchmarks for alias in benchmark.aliases),
         pick=pick,
-        joins=joins,
+        joins=lambda options: _joins(by_options[type(options)], options.job),
     )
 
 

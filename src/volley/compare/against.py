@@ -17,7 +17,7 @@ from volley.units import format_sig
 COLUMNS = ("reference", "benchmark", "series", "at", "title", "unit", "published", "ours", "speed", "launches")
 """The columns of CSV.  ``speed`` is how many times as fast as the reference: above 1 is better."""
 
-_MOST_NAMED = 4
+_MAX_NAMED = 4
 """Series in the sentence of the finding; of more, only the median over all points.  Also points that are slower."""
 
 LIST_COLUMNS = ("reference", "benchmark", "series", "at", "title", "unit", "published")
@@ -102,15 +102,15 @@ def report(
 
 def _slower_notes(slow: Sequence[Beside]) -> Iterator[Note]:
     if slow:
-        named = [f"{each.table.series} at {each.at} ({100 / each.speed - 100:.0f} %)" for each in slow[:_MOST_NAMED]]
-        more = f" and {len(slow) - _MOST_NAMED} more" if len(slow) > _MOST_NAMED else ""
+        named = [f"{each.table.series} at {each.at} ({100 / each.speed - 100:.0f} %)" for each in slow[:_MAX_NAMED]]
+        more = f" and {len(slow) - _MAX_NAMED} more" if len(slow) > _MAX_NAMED else ""
         yield Note("error", f"SLOWER than expected: {count(len(slow), 'point')}: {', '.join(named)}{more}")
 
 
 def _finding(found: Sequence[Beside], name: str) -> str:
     """``of the speed of summit: host 82 %, staged/pageable 80 %, aware 2.48 × (median over 12 points)``."""
     series = _by_series(found)
-    if len(series) > _MOST_NAMED:
+    if len(series) > _MAX_NAMED:
         speeds = [each.speed for each in found]
         middle, low, high = (_per_cent(value) for value in (median(speeds), min(speeds), max(speeds)))
         return f"{middle} of the speed of {name} in the median of {count(len(found), 'point')} ({low} to {high})"

@@ -13,7 +13,7 @@ from volley.compare.runs import Key, Side
 from volley.errors import UserError
 from volley.run.benchmark import Observable
 from volley.statistics.estimates import median
-from volley.statistics.two_runs import Difference, can_decide, differences, fewest_to_decide
+from volley.statistics.two_runs import Difference, can_decide, differences, min_to_decide
 from volley.text import join_words
 
 Verdict = Literal["changed", "same", "undecided"]
@@ -21,7 +21,7 @@ Verdict = Literal["changed", "same", "undecided"]
 SWEEP = 2.0
 """For a change to hold over a whole sweep, its interval must be about so many times as narrow as to exclude 1."""
 
-MOST_LAUNCHES = 1000
+MAX_LAUNCHES = 1000
 """More launches than this are not recommended to anybody."""
 
 
@@ -63,21 +63,21 @@ class Compared:
 
     @property
     def launches_needed(self) -> int | None:
-        """About how many launches of each side would decide; ``None`` if decided, or with more than ``MOST_LAUNCHES``.
+        """About how many launches of each side would decide; ``None`` if decided, or with more than ``MAX_LAUNCHES``.
 
         An interval narrows with the square root of the launches.  It decides where it fits within the range of what is
         the same, or, ``SWEEP`` times as narrow, where it excludes 1.
         """
         if self.verdict != "undecided":
             return None
-        ratio, fewest = self.difference.ratio, fewest_to_decide(paired=self.paired)
+        ratio, at_least = self.difference.ratio, min_to_decide(paired=self.paired)
         if ratio.kind != "ci":
-            return fewest
+            return at_least
         off = abs(math.log(ratio.median))
         width = max(math.log(ratio.high / ratio.median), math.log(ratio.median / ratio.low))
         room = max(math.log1p(self.within) - off, off / SWEEP)
         needed = math.ceil(ratio.count * (width / room) ** 2)
-        return max(needed, ratio.count + 1, fewest) if needed <= MOST_LAUNCHES else None
+        return max(needed, ratio.count + 1, at_least) if needed <= MAX_LAUNCHES else None
 
 
 @dataclass(frozen=True)

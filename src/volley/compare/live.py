@@ -18,7 +18,7 @@ from volley.run.records_file import open_writer, parse_runs
 from volley.run.run_log import RunLog
 from volley.text import clean, count, escape_controls
 
-_MOST_LINES = 5
+_MAX_LINES = 5
 """Of the messages of a command that failed."""
 
 
@@ -107,7 +107,7 @@ def _launch(words: Sequence[str], records: Path) -> bytes:
     if done.returncode in (EXIT_INTERRUPTED, -2):
         raise KeyboardInterrupt
     if done.returncode or not records.is_file():
-        last = "\n  ".join(clean(done.stderr).splitlines()[-_MOST_LINES:]) or "it said nothing"
+        last = "\n  ".join(clean(done.stderr).splitlines()[-_MAX_LINES:]) or "it said nothing"
         failure = UserError if done.returncode == UserError.exit_code else MachineError
         raise failure(f"{escape_controls(shlex.join(words))} failed with exit code {done.returncode}:\n  {last}")
     return records.read_bytes()

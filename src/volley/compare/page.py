@@ -12,15 +12,15 @@ from volley.compare.runs import Key, Side
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Style, Table
 from volley.run.commandline import declared
 from volley.statistics.estimates import median
-from volley.statistics.two_runs import fewest_to_decide
+from volley.statistics.two_runs import min_to_decide
 from volley.text import count, join_words, mpi_name
 from volley.units import format_sig
 
-MOST_CHANGED = 12
+MAX_CHANGED = 12
 """Rows of the table of changed points, the largest changes first; --full shows all."""
-MOST_DIFFERENCES = 8
+MAX_DIFFERENCES = 8
 """Lines about the environments; --full shows all."""
-MOST_LETTERS = 60
+MAX_LETTERS = 60
 """Letters of a value in a line about the environments; --full shows all."""
 
 COLUMNS = (
@@ -97,14 +97,14 @@ def _by_series(points: Sequence[Compared]) -> dict[str, list[Compared]]:
 def too_few(comparison: Comparison) -> str:
     """Return why no verdict is possible, and what to type."""
     first, second = comparison.first, comparison.second
-    fewest = fewest_to_decide(paired=comparison.paired)
+    needed = min_to_decide(paired=comparison.paired)
     if comparison.paired:
         made = min(first.launches, second.launches)
-        return f"{count(made, 'pair')} cannot show a change; measure with --pairs {fewest} or more"
+        return f"{count(made, 'pair')} cannot show a change; measure with --pairs {needed} or more"
     benchmark = named(first.benchmarks[0])
     command = f"volley {benchmark.command or benchmark.name}"
     launches = any(each.option.name == "--launches" for each in declared(benchmark.options))
-    again = f"with {command} --launches {fewest} or more" if launches else f"{fewest} times or more"
+    again = f"with {command} --launches {needed} or more" if launches else f"{needed} times or more"
     return (
         f"{count(first.launches, 'launch')} of A and {second.launches} of B cannot show a change, since another launch "
         f"may differ as much; measure both again {again}, or use --live"
@@ -136,7 +136,7 @@ def _points_table(comparison: Comparison, *, full: bool) -> Table:
     points = list(comparison.points)
     if not full:
         points = sorted(comparison.of("changed"), key=lambda point: -max(point.ratio, 1 / point.ratio))
-    shown = points if full else points[:MOST_CHANGED]
+    shown = points if full else points[:MAX_CHANGED]
     columns = [
         Column(align="left"),
         Column("at", align="left"),
@@ -259,7 +259,7 @@ def _environment_notes(differences: Sequence[EnvironmentDifference], *, full: bo
     if not differences:
         yield Note("finding", "environments: nothing that the records hold differs")
         return
-    shown = differences if full else differences[:MOST_DIFFERENCES]
+    shown = differences if full else differences[:MAX_DIFFERENCES]
     for each in shown:
         first, second = (value if full else _cut(value) for value in (each.first, each.second))
         yield Note("finding", f"differs: {each.name}: {f'{first} → ' if first else ''}{second}")
@@ -268,7 +268,7 @@ def _environment_notes(differences: Sequence[EnvironmentDifference], *, full: bo
 
 
 def _cut(value: str) -> str:
-    return value if len(value) <= MOST_LETTERS else f"{value[: MOST_LETTERS - 1]}…"
+    return value if len(value) <= MAX_LETTERS else f"{value[: MAX_LETTERS - 1]}…"
 
 
 # ---------------------------------------------------------------------------------------------------------- data

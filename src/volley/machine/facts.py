@@ -17,7 +17,7 @@ from volley.machine.hardware import Device, Settings
 from volley.text import escape_controls
 
 FACTS_VERSION = 1
-MOST_BYTES = 1 << 26
+MAX_BYTES = 1 << 26
 """A document of facts is smaller."""
 TOPOLOGY_CALL = "ls /sys/devices/system/node; readlink -f /sys/bus/pci/devices/*"
 SETTINGS_CALL = "cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor; cat /sys/fs/cgroup/cpu.max"
@@ -434,4 +434,4 @@ def read_facts(source: str) -> Facts:
         UserError: if it cannot be read, or holds no facts.
     """
     name = "standard input" if source == "-" else escape_controls(source)
-    return decode(read_bounded(source, MOST_BYTES), name)
+    return decode(read_bounded(source, MAX_BYTES), name)

@@ -6,11 +6,11 @@ import csv
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from volley.report.model import Report
+from volley.report.model import USUAL, Details, Report
 from volley.text import escape_controls
 
 
-def render(reports: Sequence[Report], out: TextIO) -> None:
+def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) -> None:
     """Write the results of all reports as one table; a column that a report does not have is empty there."""
     header = list(
         dict.fromkeys(

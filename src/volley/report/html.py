@@ -26,7 +26,7 @@ from volley.report.model import Cell, Chart, Column, Data, Report, Row, Table
 from volley.report.vega_lite import specification
 from volley.text import count, escape_controls
 
-MOST_CELLS = 20_000
+MAX_CELLS = 20_000
 """Larger tables would make the page slow; CSV has them."""
 
 _LEVELS = {"error": "Error", "missing": "Not measured", "finding": "Conclusion", "warning": "Warning"}
@@ -134,7 +134,7 @@ def _table(table: Table) -> dict[str, Any]:
     groups = [(name, len(list(columns))) for name, columns in groupby(table.columns, key=lambda column: column.group)]
     legend = list(table.legend)
     rows = list(table.rows)
-    if len(rows) * len(table.columns) > MOST_CELLS:
+    if len(rows) * len(table.columns) > MAX_CELLS:
         rows = []
         legend.append(_too_many(len(table.rows)))
     return {
@@ -166,7 +166,7 @@ def _cells(row: Row, columns: Sequence[Column]) -> Iterator[dict[str, str]]:
 
 def _results(data: Data) -> Table:
     """Return all results with all their columns, as CSV has them, unless they are too many for a page."""
-    if len(data.rows) * len(data.columns) > MOST_CELLS:
+    if len(data.rows) * len(data.columns) > MAX_CELLS:
         return Table([Column(name) for name in data.columns], (), legend=[_too_many(len(data.rows))])
     texts = {name for row in data.rows for name in data.columns if isinstance(row[name], str)}
     columns = [Column(name, digits=6, align="left" if name in texts else "right") for name in data.columns]

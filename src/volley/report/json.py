@@ -9,12 +9,12 @@ from typing import Any, TextIO
 
 import msgspec
 
-from volley.report.model import Report
+from volley.report.model import USUAL, Details, Report
 
 REPORT_VERSION = 2
 
 
-def render(reports: Sequence[Report], out: TextIO) -> None:
+def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) -> None:
     """Write the document, indented and in ASCII, so that it has no control characters and suits any locale."""
     document = {
         "report": REPORT_VERSION,

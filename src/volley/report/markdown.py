@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from volley.report.cells import cells_of, written
-from volley.report.model import Column, Details, Note, Overview, Report, Table, further_details
+from volley.report.model import USUAL, Column, Details, Note, Overview, Report, Table, further_details
 from volley.text import escape_controls
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|&~$])")
@@ -18,26 +18,13 @@ _BLOCK = re.compile(r"^([-+#=]|\d+[.)])")
 """What would begin a list, a heading or a rule at the start of a line."""
 
 
-def render(
-    reports: Sequence[Report],
-    out: TextIO,
-    *,
-    details: Details = Details(),  # noqa: B008  immutable
-    command: str = "volley show",
-) -> None:
-    """Write each report: its overview if it has one, otherwise its tables and notes.
-
-    Args:
-        reports: the reports, in order.
-        out: the output file.
-        details: what to show instead of overviews.
-        command: the command line that shows these reports again, for the advice below an overview.
-    """
+def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> None:
+    """Write each report: its overview if it has one and no details were asked for, otherwise its tables and notes."""
     for number, report in enumerate(reports):
         first, *others = report.heading or [""]
         blocks = [f"## {_text(first)}", *map(_text, others)]
         if overview := details.overview_of(report):
-            blocks += _overview(overview, report, command)
+            blocks += _overview(overview, report, details.command)
         else:
             blocks += [block for table in details.tables_of(report) for block in _table(table)]
             blocks += _notes(details.notes_of(report))

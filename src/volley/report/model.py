@@ -197,7 +197,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Details:
-    """What people see of a report; without any of these its overview, or everything if it has none."""
+    """What people see of a report, and how; without any of the first three its overview, or everything if it has none.
+
+    Formats for programs show everything.
+    """
 
     full: bool = False
     """Every table of measurements."""
@@ -205,6 +208,10 @@ class Details:
     """Every note."""
     fit: bool = False
     """The fitted curves."""
+    command: str = "volley show"
+    """The command line that shows these reports again, for the advice below an overview."""
+    color: bool | None = None
+    """``None``: in colour if the output is a terminal and NO_COLOR is not set."""
 
     def overview_of(self, report: Report) -> Overview | None:
         """Return the overview, if that is what to show."""
@@ -218,6 +225,10 @@ class Details:
     def notes_of(self, report: Report) -> Sequence[Note]:
         """Return the notes to show."""
         return report.notes if self.notes or report.overview is None else ()
+
+
+USUAL = Details()
+"""Nothing else was asked for."""
 
 
 def further_details(report: Report) -> list[tuple[str, str]]:

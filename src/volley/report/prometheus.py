@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, TextIO
 
 from volley.report.csv import text_of
-from volley.report.model import Report
+from volley.report.model import USUAL, Details, Report
 
 _UNITS = {
     "_us": ("_seconds", 1e-6),
@@ -31,7 +31,7 @@ _RUN = ("run", "launch")
 Labels = tuple[tuple[str, str], ...]
 
 
-def render(reports: Sequence[Report], out: TextIO) -> None:
+def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) -> None:
     """Write the results of all reports, the samples of each metric together."""
     short = [_labels(report, row, _PLACE) for report in reports for row in report.data.rows]
     place = _PLACE if len(set(short)) == len(short) else _PLACE + _RUN

@@ -13,6 +13,7 @@ from rich.text import Text
 from volley.report.ascii_fallback import AsciiFallback
 from volley.report.cells import cells_of, written
 from volley.report.model import (
+    USUAL,
     Cell,
     Column,
     Details,
@@ -47,31 +48,16 @@ _STYLES: dict[Style, str] = {
 _LEVELS: dict[Level, str] = {"error": "bold red", "missing": "dim", "finding": "", "warning": "yellow"}
 
 
-def render(
-    reports: Sequence[Report],
-    out: TextIO,
-    *,
-    color: bool | None = None,
-    details: Details = Details(),  # noqa: B008  immutable
-    command: str = "volley show",
-) -> None:
-    """Write each report: its overview if it has one, otherwise its tables and notes.
-
-    Args:
-        reports: the reports, in order.
-        out: the output file.
-        color: ``None``: in colour if ``out`` is a terminal and NO_COLOR is not set.
-        details: what to show instead of overviews.
-        command: the command line that shows these reports again, for the advice below an overview.
-    """
-    console = _console(out, color)
+def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> None:
+    """Write each report: its overview if it has one and no details were asked for, otherwise its tables and notes."""
+    console = _console(out, details.color)
     for number, report in enumerate(reports):
         if number:
             console.print()
         for line_number, line in enumerate(report.heading):
             _print_line(console, line, "dim" if line_number else "bold")
         if overview := details.overview_of(report):
-            _print_overview(console, overview, report, command)
+            _print_overview(console, overview, report, details.command)
             continue
         for table in details.tables_of(report):
             _print_table(console, table)
@@ -113,17 +99,6 @@ def _print_notes(console: Console, notes: Sequence[Note]) -> None:
         console.print()
     for note in notes:
         _print_line(console, note.text, _LEVELS[note.level])
-
-
-def print_notes(notes: Iterable[Note], remarks: Iterable[str], err: TextIO, *, quiet: bool = False) -> None:
-    """Write what the data on standard output lacks: the remarks of a format, and all notes except findings.
-
-    If ``quiet``, only errors are written.
-    """
-    errors = [note.text for note in notes if note.level == "error"]
-    others = [] if quiet else [*remarks, *(note.text for note in notes if note.level in ("missing", "warning"))]
-    for line in (*errors, *others):
-        print(f"volley: {escape_controls(line)}", file=cast(TextIO, AsciiFallback(err)))
 
 
 def _console(out: TextIO, color: bool | None) -> Console:

@@ -16,7 +16,7 @@ COLOURS = ("#2f81f7", "#e5690b", "#2da44e", "#d6409f", "#8b5cf6", "#0e9aa7", "#c
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 """Shapes of points, so that colour is not the only difference between series."""
 
-MOST_LABELLED = 12
+MAX_LABELLED = 12
 """Heat maps of at most this many rows and columns have their numbers in the cells."""
 
 _LEAST_CONTRAST = 1.25
@@ -193,7 +193,7 @@ def _heat_map(chart: Chart, _ink: str, _alike: Sequence[Chart]) -> list[dict[str
     layers: list[dict[str, Any]] = [
         {"mark": {"type": "rect"}, "encoding": {**ends, "color": colour, "tooltip": tooltip}}
     ]
-    if max(len(rows), len(columns)) <= MOST_LABELLED:
+    if max(len(rows), len(columns)) <= MAX_LABELLED:
         dark = {"test": f"datum.value < {(lowest + highest) / 2!r}", "value": "#ffffff"}
         text = {"field": "value", "type": "quantitative", "format": ",.3~r"}
         encoding = {**ends, "text": text, "color": {"condition": dark, "value": "#111111"}}

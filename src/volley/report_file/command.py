@@ -15,7 +15,7 @@ from volley.machine.reinstall import install_command
 from volley.report.model import Report
 from volley.report_file import ReportOptions
 from volley.report_file.message_paths import pictures_of
-from volley.run.records_file import MOST_BYTES, find_file, parse_runs
+from volley.run.records_file import MAX_BYTES, find_file, parse_runs
 from volley.run.render import reports_of, results_of
 from volley.text import escape_controls
 
@@ -41,7 +41,7 @@ def run(options: ReportOptions) -> int:
     except ImportError as error:
         raise MachineError(f"volley report needs the package {error.name}: {install_command('report')}") from None
     paths = list(map(find_file, options.records))
-    files = [html.Attachment(_download_name(path), read_bounded(path, MOST_BYTES)) for path in paths]
+    files = [html.Attachment(_download_name(path), read_bounded(path, MAX_BYTES)) for path in paths]
     logs = [
         log
         for path, file in zip(paths, files, strict=True)

@@ -13,7 +13,7 @@ from volley.topo.message_path import TRANSPORTS, path_of
 from volley.topo.picture import picture
 from volley.topo.topology import LinkEnd, NumaNode, NvLinkBundle, PlacedGpu, Topology
 
-_REMARK = "from the records of the run: these name no CPUs and no PCIe switches; volley topo draws them"
+_NOTE = "from the records of the run: these name no CPUs and no PCIe switches; volley topo draws them"
 
 
 def pictures_of(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -59,7 +59,7 @@ def topology_of(hardware: Hardware) -> Topology:
         nvlinks=tuple(_bundles(gpus)),
         nvswitches=0,
         peers=peers if read else None,
-        remarks=(_REMARK,),
+        notes=(_NOTE,),
     )
 
 

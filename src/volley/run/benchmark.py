@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from volley.report.model import Report
     from volley.run.forecast import Forecast
     from volley.run.jobs import Jobs, Site
+    from volley.run.options import JobOptions
     from volley.run.plan import Plan
     from volley.run.run_log import RunLog
 
@@ -68,13 +69,20 @@ class Benchmark:
     suits: Callable[[], bool] = lambda: True
     """True if this machine suits the benchmark.  Asked if several share a command and the options do not decide."""
 
+    modules: Mapping[str, str] = field(default_factory=dict)
+    """The modules that it shares with other benchmarks, by the name of its own that they stand in for."""
+
+    def joins(self, job: JobOptions) -> bool:
+        """Return whether, inside a foreign launcher, its ranks become the ranks of this benchmark."""
+        return not self.local and job.launcher == "auto"
+
     def load_pages(self) -> None:
         """Import the modules that turn records into reports."""
         self._module("results")
         self._module("page")
 
     def _module(self, name: str) -> Any:
-        return import_module(f"volley.benchmarks.{self.name}.{name}")
+        return import_module(self.modules.get(name, f"volley.benchmarks.{self.name}.{name}"))
 
     @property
     def plan_type(self) -> Any:
@@ -117,6 +125,6 @@ class Benchmark:
         return found
 
     def render(self, format_name: str, results: Sequence[Any], out: TextIO) -> list[str]:
-        """Write the results of several series in a special format; return remarks for standard error."""
-        remarks: list[str] = self._module("page").FORMATS[format_name](results, out)
-        return remarks
+        """Write the results of several series in a special format; return notes for standard error."""
+        notes: list[str] = self._module("page").FORMATS[format_name](results, out)
+        return notes

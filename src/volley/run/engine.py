@@ -25,7 +25,7 @@ from volley.run.run_log import RecordError
 from volley.text import clean
 
 _PREFIX = "volley-engine: "
-_MOST_LINES = 400
+_MAX_LINES = 400
 _LONGEST_TAG = 20
 """Characters that a launcher may write before a line, such as ``[1,0]<stderr>: ``."""
 _RELEASE_S = 20.0
@@ -173,7 +173,7 @@ class EngineProcess:
         stop: Stop,
         *,
         own_session: bool = True,
-        most_lines: int = _MOST_LINES,
+        max_lines: int = _MAX_LINES,
     ) -> None:
         """Start the job.
 
@@ -183,7 +183,7 @@ class EngineProcess:
             stop: the flag that stops the job.
             own_session: start the job in its own session, so that Ctrl-C reaches it only through volley.  False inside
                 a foreign launcher, which ends its ranks as a process group.
-            most_lines: how many of the last lines of MPI's and the launcher's text are kept.
+            max_lines: how many of the last lines of MPI's and the launcher's text are kept.
 
         Raises:
             MachineError: if the command does not start.
@@ -191,7 +191,7 @@ class EngineProcess:
         self.losses: list[str] = []
         """Messages about lines that should be records but cannot be decoded."""
         self._sentences: dict[str, None] = {}
-        self._others: deque[str] = deque(maxlen=most_lines)
+        self._others: deque[str] = deque(maxlen=max_lines)
         self._own_session = own_session
         engines = (engine_path.NAME, engine_path.LOCAL_NAME)
         self._program = "the engine" if Path(command[0]).name in engines else "the launcher"

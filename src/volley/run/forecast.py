@@ -14,7 +14,7 @@ LATENCY_BYTES = 1 << 16
 _GUESSED_BPS = 5e9
 """The assumed bandwidth until a message of ``LATENCY_BYTES`` is measured."""
 
-FEWEST_SAMPLES_A_VISIT = 2
+MIN_SAMPLES_A_VISIT = 2
 """Of a point with long messages under adaptive sampling, each after an untimed exchange."""
 
 _GUESSED_POINT_S = 0.3

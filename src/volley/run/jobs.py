@@ -63,23 +63,23 @@ def nothing_more(logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], 
 class LaunchCount:
     """How many launches a session makes."""
 
-    fewest: int
+    minimum: int
     """However long they take."""
-    most: int
+    maximum: int
     time_s: float | None = None
-    """No launch after the first ``fewest`` starts if it would end after this time; ``None``: no limit."""
+    """No launch after the first ``minimum`` starts if it would end after this time; ``None``: no limit."""
 
     def another(self, done: int, elapsed_s: float) -> bool:
         """Return whether there is time for one more launch, if it takes as long as the ``done`` launches did."""
-        if done < self.fewest or done >= self.most:
-            return done < self.most
+        if done < self.minimum or done >= self.maximum:
+            return done < self.maximum
         return self.time_s is None or elapsed_s * (done + 1) / done <= self.time_s
 
     def expected(self, launch_s: float) -> int:
         """Return the largest number of launches that ``another`` allows if each takes this long."""
-        if self.time_s is None or launch_s * self.most <= self.time_s:
-            return self.most
-        return max(self.fewest, int(self.time_s / launch_s))
+        if self.time_s is None or launch_s * self.maximum <= self.time_s:
+            return self.maximum
+        return max(self.minimum, int(self.time_s / launch_s))
 
 
 @dataclass(frozen=True)

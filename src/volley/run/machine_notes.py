@@ -13,7 +13,7 @@ from volley.run.run_log import RunLog
 from volley.text import count, join_words
 from volley.units import format_sig
 
-_FEWEST_TICKS = 5
+_MIN_TICKS = 5
 """A tick is 10 ms on most systems; of a short launch one or two of them are more than 1 %, and may be rounding."""
 
 _MUCH = 0.01
@@ -66,7 +66,7 @@ def _stolen(series: LaunchSeries) -> Iterator[str]:
         shares = [
             (usage.steal_ticks / usage.total_ticks, f"rank {usage.rank} on {hosts.get(usage.rank, 'an unknown host')}")
             for usage in (log.end.usage if log.end else ())
-            if usage.total_ticks and usage.steal_ticks >= _FEWEST_TICKS
+            if usage.total_ticks and usage.steal_ticks >= _MIN_TICKS
         ]
         found += [most for most in (max(shares, default=(0.0, "")),) if most[0] > _MUCH]
     if found:

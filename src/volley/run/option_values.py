@@ -25,33 +25,33 @@ def texts(_option: str, words: Sequence[str]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def number(least: int = 1, most: int = LARGEST_COUNT) -> Callable[[str, Sequence[str]], int]:
+def number(minimum: int = 1, maximum: int = LARGEST_COUNT) -> Callable[[str, Sequence[str]], int]:
     """Return a reader of an integer between two bounds."""
 
     def read(option: str, words: Sequence[str]) -> int:
-        return _number(option, words[-1], least, most)
+        return _number(option, words[-1], minimum, maximum)
 
     return read
 
 
-def pair(least: int = 1, most: int = LARGEST_COUNT) -> Callable[[str, Sequence[str]], tuple[int, int]]:
+def pair(minimum: int = 1, maximum: int = LARGEST_COUNT) -> Callable[[str, Sequence[str]], tuple[int, int]]:
     """Return a reader of two integers, for an option with two words."""
 
     def read(option: str, words: Sequence[str]) -> tuple[int, int]:
-        first, second = (_number(option, word, least, most) for word in words)
+        first, second = (_number(option, word, minimum, maximum) for word in words)
         return first, second
 
     return read
 
 
-def _number(option: str, word: str, least: int, most: int) -> int:
+def _number(option: str, word: str, minimum: int, maximum: int) -> int:
     if parse_whole(word.strip().removeprefix("-")) is None:
-        raise UserError(f"{option}: {word!r} is not a whole number: write e.g. {option} {max(least, 2)}")
+        raise UserError(f"{option}: {word!r} is not a whole number: write e.g. {option} {max(minimum, 2)}")
     value = int(word)
-    if value < least:
-        raise UserError(f"{option} {value}: the minimum is {least}")
-    if value > most:
-        raise UserError(f"{option} {value}: the maximum is {most}")
+    if value < minimum:
+        raise UserError(f"{option} {value}: the minimum is {minimum}")
+    if value > maximum:
+        raise UserError(f"{option} {value}: the maximum is {maximum}")
     return value
 
 

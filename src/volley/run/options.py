@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from volley.run import option_values
 from volley.run.commandline import Options, flag, group, option
 from volley.run.launchers.launchers import NAMES
 from volley.text import join_words
 
+if TYPE_CHECKING:
+    from volley.report.model import Details
+
 WHAT, HOW, WHERE, OUTPUT = "What to measure", "How to measure", "Where to run", "Output"
-FORMATS = ("table", "markdown", "csv", "json", "prometheus")
-"""The formats of every benchmark."""
+FORMATS = {"table": "terminal", "markdown": "markdown", "csv": "csv", "json": "json", "prometheus": "prometheus"}
+"""The formats of every benchmark, each with the module of ``volley.report`` that renders it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +44,7 @@ class SamplingOptions(Options):
         panel=HOW, help="Time every exchange separately and show percentiles; each time includes a clock reading."
     )
     warmup: int = option(
-        read=option_values.number(least=0),
+        read=option_values.number(minimum=0),
         default=5,
         shown="5 with --iterations",
         metavar="N",
@@ -149,6 +152,12 @@ class OutputOptions(Options):
     notes: bool = flag(panel=OUTPUT, help="Show every note instead of the one screen.")
     fit: bool = flag(panel=OUTPUT, help="Show the fitted curves α + n/β instead of the one screen.")
     quiet: bool = flag("--quiet", "-q", panel=OUTPUT, help="Show no progress and no messages except errors.")
+
+    def details(self, command: str) -> Details:
+        """Return what to show of a report, and the command line that shows it again."""
+        from volley.report.model import Details  # noqa: PLC0415  start-up: --help does without
+
+        return Details(self.full, self.notes, self.fit, command)
 
 
 def format_change(special: Mapping[str, str]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ SIZES = [8, 1 << 20]
 
 WATCHDOG_S = 20.0
 
-_MOST_LINES = 10_000
+_MAX_LINES = 10_000
 """UCX's tables are long: ten to twenty lines for each operation, connection and rank."""
 
 
@@ -153,7 +153,7 @@ def to_itself(engine: Sequence[str], environment: Mapping[str, str], stack: Stac
 def _try(plan: Plan, command: Sequence[str], environment: Mapping[str, str], stop: Stop) -> _Tried:
     """Run a small job and return what its records show."""
     found: list[dict[str, Any]] = []
-    with EngineProcess(command, environment, stop, most_lines=_MOST_LINES) as process:
+    with EngineProcess(command, environment, stop, max_lines=_MAX_LINES) as process:
         for line in process.lines(plan):
             record = msgspec.json.decode(line) if line.endswith(b"}\n") else {}
             found.append(record)

@@ -137,8 +137,8 @@ class Progress:
         return fraction, left_s + (launches - self._launch) * mean_s
 
     def _which(self) -> str:
-        fewest, most = (max(number, self._launch) for number in (self._launches.fewest, self._launches.most))
-        return f"launch {self._launch} of {'≤ ' * (fewest < most)}{most}: " if most > 1 else ""
+        low, high = (max(number, self._launch) for number in (self._launches.minimum, self._launches.maximum))
+        return f"launch {self._launch} of {'≤ ' * (low < high)}{high}: " if high > 1 else ""
 
     def _line(self, text: str) -> None:
         if not self._quiet:

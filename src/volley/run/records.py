@@ -10,55 +10,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from volley.document import (
-    PLAN_VERSION,
-    RECORD_VERSION,
-    Frozen,
-    NonNegative,
-    Number,
-    Positive,
-    PositiveNumber,
-    PositiveSeconds,
-    Seconds,
-    Version,
-)
-from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus, Settings
-from volley.run.plan import Plan, Sampling
-
-__all__ = [
-    "COMMON",
-    "PLAN_VERSION",
-    "RECORD_VERSION",
-    "Clock",
-    "Device",
-    "End",
-    "EndedBy",
-    "EngineFacts",
-    "Frozen",
-    "Gpu",
-    "Hardware",
-    "Mismatch",
-    "MpiFacts",
-    "NonNegative",
-    "Number",
-    "NvLink",
-    "PeerStatus",
-    "Plan",
-    "Positive",
-    "PositiveNumber",
-    "PositiveSeconds",
-    "Rank",
-    "Run",
-    "Sampling",
-    "Seconds",
-    "Settings",
-    "Status",
-    "Transport",
-    "Usage",
-    "Version",
-    "Visits",
-    "Work",
-]
+from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version
+from volley.machine.hardware import Device, Hardware, Settings
+from volley.run.plan import Plan
 
 Status = Literal["ok", "failed", "skipped"]
 EndedBy = Literal["ci", "time", "few", "fixed", "failure"]

@@ -19,17 +19,18 @@ from typing import Any, Union
 
 import msgspec
 
+from volley.document import PLAN_VERSION, RECORD_VERSION
 from volley.errors import UserError
 from volley.files import read_bounded
 from volley.run.benchmark import Benchmark
-from volley.run.records import COMMON, PLAN_VERSION, RECORD_VERSION, Run
+from volley.run.records import COMMON, Run
 from volley.run.run_log import RecordError, RunLog
 from volley.text import count, escape_controls
 from volley.units import parse_whole
 
 _ENCODER = msgspec.json.Encoder()
-_MOST_SHOWN = 20
-MOST_BYTES = 1 << 30
+_MAX_SHOWN = 20
+MAX_BYTES = 1 << 30
 """A file of records is smaller."""
 
 
@@ -172,8 +173,8 @@ def _refusal(name: str, refused: list[str], problems: list[str], data: bytes) ->
     if not data.strip():
         return f"{shown} is empty: no records were written to it"
     errors = refused or problems or ["the file ends within its first line"]
-    first = "\n  ".join(errors[:_MOST_SHOWN])
-    more = f"\n  and {count(len(errors) - _MOST_SHOWN, 'line')} more" if len(errors) > _MOST_SHOWN else ""
+    first = "\n  ".join(errors[:_MAX_SHOWN])
+    more = f"\n  and {count(len(errors) - _MAX_SHOWN, 'line')} more" if len(errors) > _MAX_SHOWN else ""
     what = "contains records that this volley cannot read" if refused else "contains no volley records"
     return f"{shown} {what}:\n  {first}{more}"
 
@@ -185,7 +186,7 @@ def read_runs(path: Path | str, benchmarks: Sequence[Benchmark]) -> list[RunLog]
         UserError: if the file cannot be opened, contains no records, or has another format version.
     """
     found = find_file(str(path))
-    return parse_runs(read_bounded(found, MOST_BYTES), benchmarks, "standard input" if found == "-" else found)
+    return parse_runs(read_bounded(found, MAX_BYTES), benchmarks, "standard input" if found == "-" else found)
 
 
 def kept_files() -> list[Path]:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from importlib import import_module
+from types import ModuleType
 from typing import Any, TextIO, cast
 
 from volley.errors import UserError
-from volley.report import csv, json, markdown, prometheus, terminal
 from volley.report.ascii_fallback import AsciiFallback
-from volley.report.model import Details, Report
+from volley.report.model import USUAL, Details, Note, Report
 from volley.run.benchmark import Benchmark
 from volley.run.options import FORMATS
 from volley.run.run_log import RunLog
-from volley.text import join_words
+from volley.text import escape_controls, join_words
 from volley.units import format_cpulist
-
-DATA_RENDERERS: dict[str, Callable[[Sequence[Report], TextIO], None]] = {
-    "csv": csv.render,
-    "json": json.render,
-    "prometheus": prometheus.render,
-}
-"""The formats for programs, each for every report."""
 
 
 def render(
@@ -31,10 +25,8 @@ def render(
     format_name: str,
     out: TextIO,
     *,
-    color: bool | None = None,
+    details: Details = USUAL,
     err: TextIO | None = None,
-    details: Details = Details(),  # noqa: B008  immutable
-    command: str = "volley show",
     each: str | None = None,
     quiet: bool = False,
 ) -> None:
@@ -45,10 +37,8 @@ def render(
         benchmarks: the benchmarks to which the runs may belong.
         format_name: one of ``FORMATS``, or a special format of the runs' benchmark.
         out: the output file.
-        color: table only; ``None``: in colour if ``out`` is a terminal and NO_COLOR is not set.
-        err: the file for notes that the other formats do not contain; default: standard error.
         details: table and markdown only; what to show instead of the one screen.
-        command: the command line that shows these runs again.
+        err: the file for notes that the other formats do not contain; default: standard error.
         each: ``run`` or ``launch``: show each of them by itself; ``None``: launches of the same request together.
         quiet: of those notes, write only errors.
 
@@ -59,33 +49,35 @@ def render(
     for benchmark, _ in found:
         _check_format(format_name, benchmark, benchmarks)
     reports = reports_of(found)
+    special: list[str] = []
     if format_name in FORMATS:
-        render_reports(reports, format_name, out, color=color, details=details, command=command)
-        remarks = []
+        render_reports(reports, format_name, out, details)
     else:
         safe = cast(TextIO, AsciiFallback(out))
-        remarks = [line for benchmark, results in found for line in benchmark.render(format_name, results, safe)]
+        special = [line for benchmark, results in found for line in benchmark.render(format_name, results, safe)]
     if format_name not in ("table", "markdown"):
-        notes = [note for report in reports for note in report.notes]
-        terminal.print_notes(notes, remarks, err or sys.stderr, quiet=quiet)
+        print_notes([note for report in reports for note in report.notes], special, err or sys.stderr, quiet=quiet)
 
 
-def render_reports(
-    reports: Sequence[Report],
-    format_name: str,
-    out: TextIO,
-    *,
-    color: bool | None = None,
-    details: Details = Details(),  # noqa: B008  immutable
-    command: str = "volley show",
-) -> None:
+def render_reports(reports: Sequence[Report], format_name: str, out: TextIO, details: Details = USUAL) -> None:
     """Show any reports in one of ``FORMATS``; arguments like those of :func:`render`."""
-    if format_name == "table":
-        terminal.render(reports, out, color=color, details=details, command=command)
-    elif format_name == "markdown":
-        markdown.render(reports, cast(TextIO, AsciiFallback(out)), details=details, command=command)
-    else:
-        DATA_RENDERERS[format_name](reports, cast(TextIO, AsciiFallback(out)))
+    renderer(format_name).render(reports, cast(TextIO, AsciiFallback(out)), details)
+
+
+def renderer(format_name: str) -> ModuleType:
+    """Return the module that renders one of ``FORMATS``."""
+    return import_module(f"volley.report.{FORMATS[format_name]}")
+
+
+def print_notes(notes: Iterable[Note], special: Iterable[str], err: TextIO, *, quiet: bool = False) -> None:
+    """Write what the data on standard output lacks: the notes of a special format, and all notes except findings.
+
+    If ``quiet``, only errors are written.
+    """
+    errors = [note.text for note in notes if note.level == "error"]
+    others = [] if quiet else [*special, *(note.text for note in notes if note.level in ("missing", "warning"))]
+    for line in (*errors, *others):
+        print(f"volley: {escape_controls(line)}", file=cast(TextIO, AsciiFallback(err)))
 
 
 Results = Sequence[tuple[Benchmark, Sequence[Any]]]

@@ -2,7 +2,7 @@
 
 The launch is the unit of the interval (``volley.statistics.launches``): time is better spent on further launches than
 on more samples in one.  A run goes on launching until every interval over launches is as narrow as asked, until its
-time is up, or until ``MOST_LAUNCHES``.
+time is up, or until ``MAX_LAUNCHES``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from volley.run.options import JobOptions, SamplingOptions
 from volley.run.plan import Plan
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import Estimate
-from volley.statistics.launches import FEWEST_LAUNCHES, enough
+from volley.statistics.launches import MIN_LAUNCHES, enough
 
-MOST_LAUNCHES = 12
+MAX_LAUNCHES = 12
 """A run that reaches no narrow interval ends after so many launches: 24 would halve its width at best by a third."""
 
 USUAL_TIME_S = 15.0
 """Without ``--budget`` a run starts no launch that would end after this time, except for the first
-``FEWEST_LAUNCHES``, without which there is no interval."""
+``MIN_LAUNCHES``, without which there is no interval."""
 
 POINT_TIME_S = 0.05
 """The time of a point in one of several launches.  More samples in a launch hardly help: of 44 launches on two H200s
@@ -66,7 +66,7 @@ def repeated(
     if number:
         launches = LaunchCount(1 if plan.budget_s else number, number, plan.budget_s)
     else:
-        launches = LaunchCount(1 if plan.budget_s else FEWEST_LAUNCHES, MOST_LAUNCHES, plan.budget_s or USUAL_TIME_S)
+        launches = LaunchCount(1 if plan.budget_s else MIN_LAUNCHES, MAX_LAUNCHES, plan.budget_s or USUAL_TIME_S)
 
     def next_job(logs: Sequence[RunLog], elapsed_s: float, _say: Callable[[str], None]) -> Job | None:
         if not launches.another(len(logs), elapsed_s):

@@ -11,10 +11,10 @@ from volley.run.records import Rank, Transport
 from volley.text import count, join_words, mpi_name
 from volley.units import format_cpulist
 
-MOST_RANKS = 8
+MAX_RANKS = 8
 """The heading names the cores and GPUs of at most this many ranks of a node; it counts the others."""
 
-MOST_NODES = 8
+MAX_NODES = 8
 """The heading describes at most this many nodes; it counts the others."""
 
 _BINDERS = {"engine": "bound by volley", "launcher": "bound by the launcher", "nobody": "not bound"}
@@ -47,12 +47,12 @@ def _places(ranks: list[Rank]) -> Iterator[str]:
     for rank in ranks:
         nodes.setdefault((rank.node, rank.host), []).append(rank)
     for number, ((_, host), here) in enumerate(nodes.items()):
-        if number == MOST_NODES < len(nodes) - 1:
+        if number == MAX_NODES < len(nodes) - 1:
             others = list(nodes)[number:]
             yield f"{others[0][1]} to {others[-1][1]}: {count(len(others), 'more node')} of {len(ranks)} ranks in all"
             return
-        places = join_words(_place(rank) for rank in here[:MOST_RANKS])
-        more = f" and {len(here) - MOST_RANKS} more" if len(here) > MOST_RANKS else ""
+        places = join_words(_place(rank) for rank in here[:MAX_RANKS])
+        more = f" and {len(here) - MAX_RANKS} more" if len(here) > MAX_RANKS else ""
         binding = join_words(sorted({_BINDERS[rank.bound_by] for rank in here}))
         yield f"{host} ({here[0].cpu}): {places}{more}, {binding}"
 

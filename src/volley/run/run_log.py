@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from volley.errors import UserError
-from volley.run.records import End, Hardware, Run, Settings, Status, Transport
+from volley.machine.hardware import Hardware, Settings
+from volley.run.records import End, Run, Status, Transport
 
 Of = TypeVar("Of")
 

@@ -18,7 +18,7 @@ import msgspec
 
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.machine import settings
-from volley.machine.hardware import Hardware
+from volley.machine.hardware import Hardware, Settings
 from volley.machine.mpi_stack import Stack, assemble, read_facts
 from volley.machine.nvidia_driver import has_driver
 from volley.run import engine_path, inside_launcher, preflight
@@ -28,11 +28,11 @@ from volley.run.engine import About, EngineProcess, Stop, ask_about
 from volley.run.jobs import PAIR, Job, Jobs, Site, with_launch
 from volley.run.launch_command import Start, join_launcher, start_alone, start_launcher
 from volley.run.launchers.allocation import allocation
-from volley.run.options import BenchmarkOptions
+from volley.run.options import FORMATS, BenchmarkOptions
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight
 from volley.run.progress import Progress
-from volley.run.records import End, Run, Settings
+from volley.run.records import End, Run
 from volley.run.records_file import LineReader, Writer, encode_line, open_writer
 from volley.run.run_log import RunLog
 from volley.run.run_outcome import RunOutcome, judge, stopped, worst
@@ -84,16 +84,14 @@ def _run(sessions: Sequence[Session], problems: Sequence[RunOutcome]) -> int:
         writer.close()
     try:
         if any(log.run or log.statuses for log in logs):
-            from volley.report.model import Details  # noqa: PLC0415  start-up: already loaded
-            from volley.run.render import render  # noqa: PLC0415
+            from volley.run.render import render  # noqa: PLC0415  start-up: already loaded
 
             render(
                 logs,
                 [session.benchmark for session in sessions],
                 asked.format,
                 sys.stdout,
-                details=Details(asked.full, asked.notes, asked.fit),
-                command=shlex.join(("volley", "show", *([str(asked.output)] if asked.output else []))),
+                details=asked.details(shlex.join(("volley", "show", *([str(asked.output)] if asked.output else [])))),
                 quiet=asked.quiet,
             )
             sys.stdout.flush()
@@ -124,7 +122,7 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
     Raises:
         UserError: if the options are invalid or this machine cannot run the benchmark.
     """
-    position = inside_launcher.rank_info(os.environ) if options.job.launcher == "auto" else None
+    position = inside_launcher.rank_info(os.environ) if benchmark.joins(options.job) else None
     granted = allocation(os.environ)
     if benchmark.local:
         site = Site(About(), None, granted)
@@ -139,7 +137,7 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
         path = Path(engine_path.engine_path())
         answer = ask_about(path)
         try:
-            _load_pages(benchmark)  # while the engine loads its MPI library
+            _load_pages(benchmark, options.output.format)  # while the engine loads its MPI library
             stack = assemble(path, read_facts(path))
         finally:
             about = answer()
@@ -280,7 +278,7 @@ class Session:
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
             read = LineReader((self.benchmark,))
             before, here = self._hardware(plan, "before"), settings.read()
-            _load_pages(self.benchmark)
+            _load_pages(self.benchmark, self.options.output.format)
             progress.begin(self.benchmark.forecast(plan), plan.world_size)
             for line, record in process.records(plan, read):
                 if isinstance(record, End):
@@ -312,10 +310,12 @@ class Session:
         return nvml.read(when, _uuids(run) if run and not self.benchmark.local else None)
 
 
-def _load_pages(benchmark: Benchmark) -> None:
+def _load_pages(benchmark: Benchmark, format_name: str) -> None:
     """Import the report modules before the ranks measure: a later import would disturb them."""
-    from volley.run import render  # noqa: F401, PLC0415  start-up: the engine starts first
+    from volley.run import render  # noqa: PLC0415  start-up: the engine starts first
 
+    if format_name in FORMATS:
+        render.renderer(format_name)
     benchmark.load_pages()
 
 

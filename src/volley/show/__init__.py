@@ -47,8 +47,7 @@ class ListOptions(Options):
 
 
 def _show(options: ShowOptions) -> int:
-    from volley.report.model import Details  # noqa: PLC0415  start-up: --help does without
-    from volley.run.records_file import kept_files, read_runs  # noqa: PLC0415
+    from volley.run.records_file import kept_files, read_runs  # noqa: PLC0415  start-up: --help does without
     from volley.run.render import render  # noqa: PLC0415
 
     if not options.records:
@@ -66,8 +65,7 @@ def _show(options: ShowOptions) -> int:
         BENCHMARKS,
         output.format,
         sys.stdout,
-        details=Details(output.full, output.notes, output.fit),
-        command=shlex.join(("volley", "show", *options.records)),
+        details=output.details(shlex.join(("volley", "show", *options.records))),
         each=options.each,
         quiet=output.quiet,
     )

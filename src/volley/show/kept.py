@@ -14,7 +14,7 @@ from volley.run.records_file import kept_files, state_folder
 from volley.text import count
 from volley.units import format_duration
 
-_MOST = 20
+_MAX_RUNS = 20
 """The newest runs that are listed; ``--full`` lists all."""
 
 _COLUMNS = ("number", "started_at", "benchmark", "host", "launches", "points", "failed", "elapsed_s", "status", "path")
@@ -29,7 +29,7 @@ class _Kind(msgspec.Struct):
 def report(*, full: bool) -> Report:
     """Return the list."""
     files = kept_files()
-    shown = files if full else files[:_MOST]
+    shown = files if full else files[:_MAX_RUNS]
     rows = [_read(path, number) for number, path in enumerate(shown, start=1)]
     columns = [
         Column(),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from volley.statistics.hockney import FEWEST_SIZES
+from volley.statistics.hockney import MIN_SIZES
 from volley.statistics.launches import Repeated, ratio, shown_above_one
 
 Curve = Mapping[int, Repeated]
@@ -57,13 +57,13 @@ def half_bandwidth(sizes_bytes: Sequence[int], rates: Sequence[float]) -> float 
     """Return N½: the size in bytes at which a curve first reaches half of its largest measured rate.
 
     Size and rate are interpolated on logarithmic scales between neighbouring sizes.  The result is ``None`` if the
-    smallest size already reaches half of the rate, or if there are fewer than ``FEWEST_SIZES`` sizes.
+    smallest size already reaches half of the rate, or if there are fewer than ``MIN_SIZES`` sizes.
 
     Args:
         sizes_bytes: message sizes in increasing order.
         rates: one rate per size, in any unit.
     """
-    if len(rates) < FEWEST_SIZES:
+    if len(rates) < MIN_SIZES:
         return None
     half = max(rates) / 2
     above = next(number for number, rate in enumerate(rates) if rate >= half)

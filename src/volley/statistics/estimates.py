@@ -18,7 +18,7 @@ from typing import Literal
 
 CONFIDENCE = 0.95
 
-FEWEST = 6
+MIN_SAMPLES = 6
 """The smallest number of samples with a 95 % interval: their range covers the median with 1 - 2 / 2^6 = 96.9 %; the
 range of five samples covers it with only 93.8 %."""
 
@@ -114,7 +114,7 @@ def drift(samples: Sequence[float]) -> float:
     The result is zero if the 95 % intervals of the two thirds overlap, or if there are too few samples for them.
     """
     third = len(samples) // 3
-    if third < FEWEST:
+    if third < MIN_SAMPLES:
         return 0.0
     first, last = estimate(samples[:third]), estimate(samples[-third:])
     if first.low <= last.high and last.low <= first.high:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from volley.statistics.estimates import median
 
-FEWEST_SIZES = 5
+MIN_SIZES = 5
 """Two points always lie on the fitted line.  From five sizes on, the median deviation belongs to another point."""
 
 POOR = 0.25
@@ -66,8 +66,8 @@ def fit(sizes_bytes: Sequence[int], times_s: Sequence[float]) -> Fit | str:
 
     A term is determined by the sizes at which it dominates, so N½ must lie between the smallest and the largest size.
     """
-    if len(set(sizes_bytes)) < FEWEST_SIZES:
-        return f"a fit needs at least {FEWEST_SIZES} sizes"
+    if len(set(sizes_bytes)) < MIN_SIZES:
+        return f"a fit needs at least {MIN_SIZES} sizes"
     latency, slope = _line(sizes_bytes, times_s)
     if latency > slope * max(sizes_bytes):
         return "latency is the larger part of every time: larger messages would show the bandwidth"

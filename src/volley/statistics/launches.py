@@ -33,7 +33,7 @@ WIDENED = {3: 1.5, 4: 0.4, 5: 0.125}
 the ranges cover 75, 88 and 94 %; these parts are the smallest round ones with which recorded launches, resampled, gave
 96 % over all rows and 90 % in each."""
 
-FEWEST_LAUNCHES = min(WIDENED)
+MIN_LAUNCHES = min(WIDENED)
 """The fewest launches that have an interval."""
 
 FIRST_LOOK = 6
@@ -98,7 +98,7 @@ def of_observations(observations: Sequence[float]) -> Estimate:
     """
     ordered = sorted(observations)
     middle, count = median(ordered), len(ordered)
-    if count < FEWEST_LAUNCHES:
+    if count < MIN_LAUNCHES:
         return Estimate(middle, ordered[0], ordered[-1], count, "range" if count > 1 else "single")
     if count in WIDENED:
         part = (ordered[-1] / ordered[0]) ** WIDENED[count]

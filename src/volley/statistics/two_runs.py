@@ -100,7 +100,7 @@ def can_decide(first: int, second: int, *, paired: bool = False) -> bool:
     return alike / math.comb(first + second, first) <= LEVEL
 
 
-def fewest_to_decide(*, paired: bool = False) -> int:
+def min_to_decide(*, paired: bool = False) -> int:
     """Return the fewest launches of each run, or pairs, that can show a change."""
     return next(count for count in range(2, 100) if can_decide(count, count, paired=paired))
 

@@ -74,7 +74,7 @@ class MessagePath:
         return " → ".join(each.words for each in locations)
 
     @property
-    def remark(self) -> str:
+    def note(self) -> str:
         """What lines alone do not say."""
         if self.transport != "aware":
             return ""

@@ -34,8 +34,8 @@ def page(topology: Topology, path: MessagePath | None = None) -> str:
     if path:
         lines += ["", f"{path.transport}: {path.words}"]
         lines += [f"  {number}  {hop.words}" for number, hop in enumerate(path.hops, 1)]
-        lines += [f"  {path.remark}"] if path.remark else []
-    lines += ["", *map(escape_controls, topology.remarks)] if topology.remarks else []
+        lines += [f"  {path.note}"] if path.note else []
+    lines += ["", *map(escape_controls, topology.notes)] if topology.notes else []
     return "\n".join(lines) + "\n"
 
 

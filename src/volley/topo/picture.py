@@ -175,7 +175,7 @@ def _foot(drawing: Drawing, topology: Topology, layout: Layout, path: MessagePat
         drawing.line([(26, y), (46, y)], colour, 4, head="")
         drawing.text((56, y), shortened(words, size, room), size, MUTED, "start")
         y += row
-    for remark in filter(None, [*([peer_label(topology), path.remark] if path else []), *topology.remarks]):
-        drawing.text((26, y), shortened(escape_controls(remark), size, room), size, MUTED, "start")
+    for note in filter(None, [*([peer_label(topology), path.note] if path else []), *topology.notes]):
+        drawing.text((26, y), shortened(escape_controls(note), size, room), size, MUTED, "start")
         y += row
     return y

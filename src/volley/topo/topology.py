@@ -124,7 +124,7 @@ class Topology:
     """NVSwitches on the PCI bus; a virtual machine may not see them."""
     peers: tuple[tuple[bool, ...], ...] | None
     """Row can access column's memory, in the order of ``gpus``; ``None``: CUDA did not say."""
-    remarks: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @property
     def devices(self) -> tuple[PlacedGpu | Nic, ...]:
@@ -161,7 +161,7 @@ class Topology:
 
 
 def topology_of(facts: Facts) -> Topology:
-    """Read the facts; what could not be captured is missing, and a remark says so where it matters."""
+    """Read the facts; what could not be captured is missing, and a note says so where it matters."""
     nodes, places = _nodes_and_places(facts)
     found = _gpus(facts, places, _on_a_node(PciPlace(kind="gpu", address=""), nodes))
     gpus = tuple(gpu for gpu, _ in found)
@@ -178,11 +178,11 @@ def topology_of(facts: Facts) -> Topology:
         nvlinks=_nvlinks(found, places),
         nvswitches=sum(place.kind == "nvswitch" for place in places.values()),
         peers=tuple(map(tuple, cuda.peers)) if cuda and whole else None,
-        remarks=tuple(_remarks(facts, gpus, places)),
+        notes=tuple(_notes(facts, gpus, places)),
     )
 
 
-def _remarks(facts: Facts, gpus: Sequence[PlacedGpu], places: Mapping[str, PciPlace]) -> Iterator[str]:
+def _notes(facts: Facts, gpus: Sequence[PlacedGpu], places: Mapping[str, PciPlace]) -> Iterator[str]:
     if not gpus:
         yield "neither CUDA, NVML nor the PCI bus shows a GPU"
     elif facts.cuda.value is None or not facts.cuda.value.devices:

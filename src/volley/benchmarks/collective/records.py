@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from volley.benchmarks.collective.options import Operation
 from volley.benchmarks.shared.points.records import PointRecord
-from volley.run.records import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
+from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 
 Element = Literal["float", "int"]
 

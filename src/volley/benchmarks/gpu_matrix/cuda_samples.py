@@ -11,7 +11,7 @@ from typing import TextIO
 
 from volley.benchmarks.gpu_matrix.results import GpuMatrixCase, GpuMatrixResults
 from volley.benchmarks.shared.matrix.comparable_pairs import Pair
-from volley.run.records import Device
+from volley.machine.hardware import Device
 from volley.text import count, escape_controls, join_words
 
 _BANDWIDTHS = (
@@ -32,19 +32,19 @@ _NOTE = (
 
 
 def render(results: Sequence[GpuMatrixResults], out: TextIO) -> list[str]:
-    """Write the sections of each series that has GPUs; return remarks about missing sections and cells."""
+    """Write the sections of each series that has GPUs; return notes about missing sections and cells."""
     for each in results:
         if each.devices:
             for line in _lines(each):
                 out.write(line + "\n")
     lost = sum(cell.status != "ok" for each in results for case in each.cases for cell in case.cells.values())
-    remarks = [f"nan stands for {count(lost, 'cell')} without a number (--format csv says why)"] if lost else []
+    notes = [f"nan stands for {count(lost, 'cell')} without a number (--format csv says why)"] if lost else []
     measured = {case.row.section for each in results for case in each.cases}
     missing = [title for *needed, title in (*_BANDWIDTHS, *_LATENCIES) if not measured.issuperset(needed)]
     if missing:
         again = "volley matrix --format cuda-samples measures all sections"
-        remarks.append(f"not measured, so without a section: {join_words(missing)}; {again}")
-    return remarks
+        notes.append(f"not measured, so without a section: {join_words(missing)}; {again}")
+    return notes
 
 
 def _lines(results: GpuMatrixResults) -> Iterator[str]:

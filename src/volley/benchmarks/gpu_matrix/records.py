@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from volley.benchmarks.shared.matrix.records import MatrixCell
-from volley.run.records import RECORD_VERSION, Device, EndedBy, Frozen, NonNegative, Positive, Status, Version
+from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Version
+from volley.machine.hardware import Device
+from volley.run.records import EndedBy, Status
 
 
 class GpuMatrixPlan(Frozen, frozen=True, kw_only=True):

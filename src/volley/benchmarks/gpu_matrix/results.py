@@ -18,10 +18,10 @@ from volley.benchmarks.shared.matrix.comparable_pairs import (
     matrix_of,
     suspects,
 )
+from volley.machine.hardware import Device
 from volley.machine.line_rate import LineRate, Route, between
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, same_request, series_of
-from volley.run.records import Device
 from volley.run.run_log import RunLog
 
 HOST = -1

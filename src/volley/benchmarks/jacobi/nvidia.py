@@ -32,10 +32,10 @@ def render(results: Sequence[JacobiResults], out: TextIO) -> list[str]:
     for log, solution in solved:
         for line in _lines(log, solution):
             out.write(line + "\n")
-    return [remark for number, (_, solution) in enumerate(solved, start=1) for remark in _remarks(number, solution)]
+    return [note for number, (_, solution) in enumerate(solved, start=1) for note in _notes(number, solution)]
 
 
-def _remarks(number: int, solved: Solution) -> Iterator[str]:
+def _notes(number: int, solved: Solution) -> Iterator[str]:
     """Say which exchange a block of lines is of, and how its device bandwidth is counted."""
     total = (solved.overall_updates_per_s or 0.0) * solved.compulsory_bytes
     yield (

@@ -16,7 +16,7 @@ from volley.units import LARGEST_COUNT
 
 FORMATS = {"nvidia-jacobi": "the lines of NVIDIA's Jacobi example"}
 
-FEWEST_POINTS = 3
+MIN_POINTS = 3
 """Along x or y of a domain: a point and its two neighbours."""
 
 
@@ -29,10 +29,10 @@ def _grid(option_name: str, words: Sequence[str]) -> tuple[int, int]:
 
 def _domain(option_name: str, words: Sequence[str]) -> tuple[int, int]:
     across, along = option_values.pair()(option_name, words)
-    if min(across, along) < FEWEST_POINTS:
+    if min(across, along) < MIN_POINTS:
         raise UserError(
-            f"{option_name} {across} {along}: a domain has at least {FEWEST_POINTS} points along x and along y, "
-            f"e.g. {option_name} {max(across, FEWEST_POINTS)} {max(along, FEWEST_POINTS)}"
+            f"{option_name} {across} {along}: a domain has at least {MIN_POINTS} points along x and along y, "
+            f"e.g. {option_name} {max(across, MIN_POINTS)} {max(along, MIN_POINTS)}"
         )
     return across, along
 

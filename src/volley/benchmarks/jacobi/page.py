@@ -39,8 +39,8 @@ from volley.run.launch_series import LaunchSeries
 from volley.run.machine_notes import machine_notes
 from volley.run.plan import Plan
 from volley.run.records import Status
-from volley.statistics.estimates import FEWEST
-from volley.statistics.launches import FEWEST_LAUNCHES, FIRST_LOOK
+from volley.statistics.estimates import MIN_SAMPLES
+from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
 from volley.text import count, join_words
 from volley.units import format_sig
 
@@ -148,7 +148,7 @@ def _table(solutions: Sequence[Solution], processors: str, plan: Plan | None) ->
         ]
         for solution in solutions
     ]
-    legend = [*_remarks(solutions, processors), *slower_parts(solutions), _meaning(solutions, plan)]
+    legend = [*_endings(solutions, processors), *slower_parts(solutions), _meaning(solutions, plan)]
     return Table([*first, *_COLUMNS], rows, legend=legend)
 
 
@@ -162,7 +162,7 @@ def _meaning(solutions: Sequence[Solution], plan: Plan | None) -> str:
             f"differ by more, {report_parts.launch_again('jacobi', FIRST_LOOK, plan)} shows by how much"
         )
     if "range" in kinds:
-        sign, fewer = ("±", f"{FEWEST_LAUNCHES} launches") if launches > 1 else ("spread", f"{FEWEST} batches")
+        sign, fewer = ("±", f"{MIN_LAUNCHES} launches") if launches > 1 else ("spread", f"{MIN_SAMPLES} batches")
         parts.append(f"({sign}): range of fewer than {fewer}")
     compulsory = f"compulsory: {solutions[0].compulsory_bytes} B an update, 10^9 B/s"
     return "; ".join([*parts, "updates: 10^9 points a second", compulsory])
@@ -205,7 +205,7 @@ def _parts_table(solutions: Sequence[Solution]) -> Table | None:
     return Table(columns, rows, legend=[legend + "deviation: the largest from the exact solution"])
 
 
-def _remarks(solutions: Sequence[Solution], processors: str) -> Iterator[str]:
+def _endings(solutions: Sequence[Solution], processors: str) -> Iterator[str]:
     """Say how the runs ended, and what differs between them."""
     for solution in solutions:
         if _processors(solution) != processors:

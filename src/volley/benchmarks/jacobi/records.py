@@ -6,22 +6,22 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from volley.benchmarks.jacobi.options import FEWEST_POINTS, JacobiOptions
-from volley.document import Count, PositiveNumber
-from volley.run.records import (
+from volley.benchmarks.jacobi.options import MIN_POINTS, JacobiOptions
+from volley.document import (
     RECORD_VERSION,
+    Count,
     Frozen,
-    Mismatch,
     NonNegative,
     Number,
     Positive,
+    PositiveNumber,
     PositiveSeconds,
     Seconds,
-    Status,
     Version,
 )
+from volley.run.records import Mismatch, Status
 
-Points = Annotated[int, Meta(ge=FEWEST_POINTS, le=(1 << 31) - 1)]
+Points = Annotated[int, Meta(ge=MIN_POINTS, le=(1 << 31) - 1)]
 """Along x or y of a domain."""
 
 

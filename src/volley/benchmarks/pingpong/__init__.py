@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from volley.benchmarks.pingpong.options import FORMATS, PingPongOptions
+from volley.benchmarks.shared.points import MODULES
 from volley.run.benchmark import Benchmark
 
 BENCHMARK = Benchmark(
@@ -16,4 +17,5 @@ BENCHMARK = Benchmark(
         "volley pingpong --hosts node1,node2 --launches 6 -o link.jsonl",
     ),
     formats=FORMATS,
+    modules=MODULES,
 )

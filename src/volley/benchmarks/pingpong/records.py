@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from volley.benchmarks.shared.points.records import PointRecord
-from volley.run.records import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
+from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 
 
 class PingPongPlan(Frozen, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from volley.run.plan import Plan
 from volley.text import count
 from volley.units import format_duration
 
-MOST_USUAL_RANKS = 8
+MAX_USUAL_RANKS = 8
 """The largest default number of ranks: the 56 pairs of 8 ranks take 20 s."""
 
 WORTH_SAYING_S = 60.0
@@ -34,7 +34,7 @@ def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
         UserError: if ranks, transports or time do not fit.
     """
     allocated = site.allocation.ranks if site.allocation else None
-    usual = max(allocated or len(options.job.hosts) or min(cores(), MOST_USUAL_RANKS), PAIR)
+    usual = max(allocated or len(options.job.hosts) or min(cores(), MAX_USUAL_RANKS), PAIR)
     ranks = count_ranks(options.job, site, usual=usual)
     if ranks < PAIR:
         raise UserError(f"a matrix needs at least {PAIR} ranks, not {ranks}: write --ranks {PAIR} or more")

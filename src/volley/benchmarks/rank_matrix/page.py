@@ -35,9 +35,9 @@ def reports(results: Sequence[RankMatrixResults]) -> list[Report]:
 def _report(results: RankMatrixResults) -> Report:
     cases, summary = results.cases, common.summary(results.cases)
     notes = common.notes_of(results.series, cases, _names, report_parts.unavailable(results.series), _findings)
-    tables = [_table(case) for case in cases if len(case.firsts) <= common.MOST_IN_TABLES]
+    tables = [_table(case) for case in cases if len(case.firsts) <= common.MAX_IN_TABLES]
     if len(tables) < len(cases):
-        legend = [*summary.legend, f"the cells of more than {common.MOST_IN_TABLES} ranks: --format csv or json"]
+        legend = [*summary.legend, f"the cells of more than {common.MAX_IN_TABLES} ranks: --format csv or json"]
         summary = replace(summary, legend=legend)
     return Report(
         heading=report_parts.heading(results.series, "matrix"),
@@ -124,7 +124,7 @@ def _findings(case: RankMatrixCase) -> Iterator[str]:
         )
     left = [each for each in case.suspects if each.pair not in case.remeasured and each.pair not in grouped]
     left = [each for each in left if each.ratio > SUSPECT_FROM]
-    if len(left) > common.MOST_NAMED:
+    if len(left) > common.MAX_NAMED:
         low, high = (format_sig(pick(each.ratio for each in left), 3) for pick in (min, max))
         yield (
             f"{_names([each.pair for each in left])} took {low} to {high} times as long as comparable pairs "
@@ -157,8 +157,8 @@ def _group(case: RankMatrixCase, group: SlowGroup) -> str:
 
 
 def _names(pairs: Sequence[Pair]) -> str:
-    more = len(pairs) - common.MOST_NAMED
-    named = ", ".join(f"{first} → {second}" for first, second in pairs[: common.MOST_NAMED])
+    more = len(pairs) - common.MAX_NAMED
+    named = ", ".join(f"{first} → {second}" for first, second in pairs[: common.MAX_NAMED])
     return f"rank {named}{f' and {more} more' if more > 0 else ''}"
 
 

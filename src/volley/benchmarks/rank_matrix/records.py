@@ -11,19 +11,8 @@ from msgspec import Meta
 from volley.benchmarks.rank_matrix.options import RankMatrixOptions
 from volley.benchmarks.shared.matrix.records import MatrixCell
 from volley.benchmarks.shared.points.options import WindowOptions
-from volley.document import Count
-from volley.run.records import (
-    RECORD_VERSION,
-    Frozen,
-    Mismatch,
-    NonNegative,
-    Positive,
-    PositiveSeconds,
-    Seconds,
-    Status,
-    Version,
-    Work,
-)
+from volley.document import RECORD_VERSION, Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Version
+from volley.run.records import Mismatch, Status, Work
 
 RankPair = Annotated[list[NonNegative], Meta(min_length=2, max_length=2)]
 

@@ -20,13 +20,13 @@ from volley.units import format_cpulist
 NEARLY_ALL = 3 / 4
 """A part of the machine is slow if this share of its pairs is: noise makes some look fast."""
 
-FEWEST_PAIRS = 8
+MIN_PAIRS = 8
 """Fewer pairs are named one by one."""
 
-FEWEST_OTHERS = 3
+MIN_OTHERS = 3
 """With links to fewer others, it is not possible to say which end of a slow link is slow."""
 
-MOST_AGAIN = 8
+MAX_AGAIN = 8
 """Pairs of a group that are measured again."""
 
 
@@ -71,7 +71,7 @@ def slow_groups(comparison: Comparison, nodes: Sequence[int], hosts: Sequence[st
         for part in (np.outer(one, other) & among, np.outer(other, one) & among):
             if np.count_nonzero(left & part) >= NEARLY_ALL * np.count_nonzero(part):
                 places |= part
-        if np.count_nonzero(places) >= FEWEST_PAIRS:
+        if np.count_nonzero(places) >= MIN_PAIRS:
             found.append(_group(comparison, name, places, hint))
             left[places] = False
 
@@ -113,7 +113,7 @@ def _group(comparison: Comparison, name: str, places: Booleans, hint: str) -> Sl
         places=places,
         slow=int(np.count_nonzero(comparison.slow & places)),
         ratio=ratio,
-        again=tuple((kinds.firsts[row], kinds.seconds[column]) for row, column in nearest[:MOST_AGAIN].tolist()),
+        again=tuple((kinds.firsts[row], kinds.seconds[column]) for row, column in nearest[:MAX_AGAIN].tolist()),
         hint=hint,
     )
 
@@ -151,7 +151,7 @@ def _parts(slow: Booleans, there: Booleans) -> Iterator[_Part]:
     apart = ~np.eye(len(slow), dtype=bool)
     slow, there = slow | slow.T, there | there.T
     number = np.count_nonzero(there & apart, axis=1)
-    bad = (number >= FEWEST_OTHERS) & (np.count_nonzero(slow & apart, axis=1) >= NEARLY_ALL * number)
+    bad = (number >= MIN_OTHERS) & (np.count_nonzero(slow & apart, axis=1) >= NEARLY_ALL * number)
     everyone = frozenset(range(len(slow)))
     for some in _connected(there & ~slow & apart, np.flatnonzero(bad).tolist()):
         yield _Part(some, tuple(everyone - set(some)), all_others=True)

@@ -43,7 +43,7 @@ SHARE_OF_A_ROUND = 1 / 3
 """One round takes at most this share of the time that is left, and leaves out the pairs that look least slow: time
 that is spread over all pairs decides about none."""
 
-FEWEST_AGAIN = 2
+MIN_AGAIN = 2
 """A round measures this many suspects at least: one pair and its opposite direction."""
 
 FALSE_FLAG = 0.01
@@ -144,7 +144,7 @@ def affordable(undecided_pairs: int, controls: int, wanted: int, pair_s: float, 
     if pair_s <= 0:
         return undecided_pairs, wanted
     fitting = int(SHARE_OF_A_ROUND * left_s / (wanted * pair_s)) - controls
-    pairs = min(undecided_pairs, max(FEWEST_AGAIN, fitting))
+    pairs = min(undecided_pairs, max(MIN_AGAIN, fitting))
     return pairs, min(wanted, int(left_s / (pair_s * (pairs + controls)))) if pairs else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from volley.benchmarks.shared.points import MODULES
 from volley.benchmarks.stream.options import StreamOptions
 from volley.run.benchmark import Benchmark
 
@@ -15,4 +16,5 @@ BENCHMARK = Benchmark(
         "volley stream --window 1 --sizes 8:1Gi:x4 --format json",
     ),
     aliases=("bandwidth",),
+    modules=MODULES,
 )

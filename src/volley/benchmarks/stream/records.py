@@ -8,8 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from volley.benchmarks.shared.points.records import Direction, PointRecord
-from volley.document import Count
-from volley.run.records import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
+from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 
 DIRECTION = "`uni`: the first rank sends; `bi`: both send at once."
 WINDOW = "messages in flight before one acknowledgement."

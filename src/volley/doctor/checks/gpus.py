@@ -193,10 +193,10 @@ def pcie(facts: Facts) -> Finding:
     """Copies to each GPU and reads the state of its link during the copy: generation and width, now and possible."""
     if facts.pcie_load.value is None:
         return probe_failed(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE")
-    most = _most_possible(facts)
+    possible = _max_links(facts)
     slow, fine = [], set()
     for link in facts.pcie_load.value:
-        generation, width = most.get(link.pci, (None, None))
+        generation, width = possible.get(link.pci, (None, None))
         if link.generation is None or link.width is None or generation is None or width is None:
             continue
         if link.generation < generation or link.width < width:
@@ -214,7 +214,7 @@ def pcie(facts: Facts) -> Finding:
     return good(f"{join_words(sorted(fine))} under load, the most that is possible")
 
 
-def _most_possible(facts: Facts) -> dict[str, tuple[int | None, int | None]]:
+def _max_links(facts: Facts) -> dict[str, tuple[int | None, int | None]]:
     """Return generation and width at most by address: NVML's count the slot too, sysfs's the device alone."""
     gpus = facts.bus.value.gpus if facts.bus.value else []
     found = {gpu.address: (gpu.generation_max, gpu.width_max) for gpu in gpus}

@@ -36,10 +36,10 @@ DEVICE_SIZES = (8, 1 << 15, 1 << 20)
 """UCX sends the first eagerly and the last by rendezvous; the middle one is a halo of 4096 doubles."""
 COPY_SIZES = (1 << 12, 1 << 22)
 _QUICK = {"ci": 0.05, "point_time": 0.2}
-_MOST_GPUS = 4
+_MAX_GPUS = 4
 """Up to this number of GPUs, every pair is tried; beyond it, each GPU with the next one."""
-_MOST_RANKS = 8
-_MOST_LINES = 12
+_MAX_RANKS = 8
+_MAX_LINES = 12
 _ANSWER_S = 20.0
 
 
@@ -105,7 +105,7 @@ def mpi_device(watchdog_s: float) -> JobFacts:
 
 def launcher(watchdog_s: float) -> JobFacts:
     """Start ranks that report their host and device; inside a launcher, this process is the first rank."""
-    ranks = None if rank_info(os.environ) else min(max(gpu_count(), 2), _MOST_RANKS)
+    ranks = None if rank_info(os.environ) else min(max(gpu_count(), 2), _MAX_RANKS)
     benchmark = named("probe")
     options = benchmark.options()
     options = replace(options, job=replace(options.job, ranks=ranks, watchdog=watchdog_s, share_gpu=True))
@@ -128,7 +128,7 @@ def peers(watchdog_s: float) -> list[PairFacts]:
 
 def pairs(gpus: int) -> list[tuple[int, int]]:
     """Return the pairs of GPUs to try: all of a few, a ring of many."""
-    if gpus <= _MOST_GPUS:
+    if gpus <= _MAX_GPUS:
         return [(one, other) for one in range(gpus) for other in range(one + 1, gpus)]
     return [(one, (one + 1) % gpus) for one in range(gpus)]
 
@@ -213,5 +213,5 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
             for point in log.records
         ],
         protocols=ucx_protocols.in_short(ending.others),
-        text=[] if complete else [line for line in ending.others if not ucx_protocols.is_line(line)][-_MOST_LINES:],
+        text=[] if complete else [line for line in ending.others if not ucx_protocols.is_line(line)][-_MAX_LINES:],
     )

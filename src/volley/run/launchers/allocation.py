@@ -15,7 +15,7 @@ from volley.files import read_bounded
 from volley.run.launchers.hostlist import HostListError, expand
 from volley.units import parse_whole
 
-_MOST_BYTES = 1 << 25
+_MAX_BYTES = 1 << 25
 """A list of 65,536 hosts with the longest names is half as large."""
 
 
@@ -155,7 +155,7 @@ def _length(text: str | None) -> int | None:
 def _lines(path: str | None) -> list[str]:
     """Return the non-empty lines of a file; none if it cannot be read."""
     try:
-        text = read_bounded(path or "", _MOST_BYTES).decode("utf-8", "replace")
+        text = read_bounded(path or "", _MAX_BYTES).decode("utf-8", "replace")
     except UserError:
         return []
     return [line.strip() for line in text.splitlines() if line.strip()]

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-MOST_HOSTS = 65536
+MAX_HOSTS = 65536
 """The limit protects against a short list from the environment that expands to very many hosts."""
 
 _ITEM = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
@@ -25,14 +25,14 @@ def expand(text: str) -> tuple[str, ...]:
     one name, the last one varies fastest.
 
     Raises:
-        HostListError: if the text is not a host list, or expands to more than MOST_HOSTS hosts.
+        HostListError: if the text is not a host list, or expands to more than MAX_HOSTS hosts.
     """
     items = _ITEM.findall(text)
     if ",".join(items) != text or not items:
         raise HostListError(f"{text!r} is not a host list")
-    found = tuple(itertools.islice((host for item in items for host in _hosts(item)), MOST_HOSTS + 1))
-    if len(found) > MOST_HOSTS:
-        raise HostListError(f"more than {MOST_HOSTS} hosts")
+    found = tuple(itertools.islice((host for item in items for host in _hosts(item)), MAX_HOSTS + 1))
+    if len(found) > MAX_HOSTS:
+        raise HostListError(f"more than {MAX_HOSTS} hosts")
     return found
 
 
@@ -50,7 +50,7 @@ def _numbers(inside: str) -> list[str]:
         if match is None:
             raise HostListError(f"[{inside}] is not a list of numbers")
         first, last = match[1], match[2] or match[1]
-        if int(last) - int(first) >= MOST_HOSTS:
-            raise HostListError(f"more than {MOST_HOSTS} hosts")
+        if int(last) - int(first) >= MAX_HOSTS:
+            raise HostListError(f"more than {MAX_HOSTS} hosts")
         numbers += [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
     return numbers

@@ -28,19 +28,19 @@ FLAG_FROM = 1.03
 """A pair is flagged if the lower bound of its ratio is above this.  Nobody repairs a fault of a few per cent, and
 differences of placement are of that size."""
 
-FEWEST_COMPARABLE = 3
+MIN_COMPARABLE = 3
 """With fewer other pairs of its kind, it is not possible to say which pair is unusual."""
 
-MOST_SUSPECTS = 32
-"""The slowest pairs are suspects: this many, or the share ``MOST_SHARE`` of all pairs, whichever is more."""
+MAX_SUSPECTS = 32
+"""The slowest pairs are suspects: this many, or the share ``MAX_SHARE`` of all pairs, whichever is more."""
 
-MOST_SHARE = 1 / 8
+MAX_SHARE = 1 / 8
 """Twelve repetitions of this share of the pairs take half as long as three visits of all pairs."""
 
-MOST_OF_A_LARGE_MATRIX = 1000
+MAX_OF_A_LARGE_MATRIX = 1000
 """No more pairs are suspects, however many there are: each further test makes all others less certain."""
 
-MOST_OF_A_KIND = 1 / 3
+MAX_OF_A_KIND = 1 / 3
 """If more than this share of a kind looks slow, no pair of it is a suspect: the kind is made of several kinds."""
 
 
@@ -100,7 +100,7 @@ class Comparison:
 
     kinds: PairKinds
     ratios: Floats
-    """As in :class:`PairRatio`; NaN where a pair was not measured, or has fewer than ``FEWEST_COMPARABLE`` others."""
+    """As in :class:`PairRatio`; NaN where a pair was not measured, or has fewer than ``MIN_COMPARABLE`` others."""
     comparable: Integers
 
     def at(self, pair: Pair) -> PairRatio | None:
@@ -120,7 +120,7 @@ class Comparison:
         for _, where in self._by_kind():
             ratios = self.ratios[where]
             half_as_far = ratios.size - np.searchsorted(np.sort(ratios), 1 + (ratios - 1) / 2, side="right")
-            slow[where] = (ratios > SUSPECT_FROM) & (half_as_far <= MOST_OF_A_KIND * ratios.size)
+            slow[where] = (ratios > SUSPECT_FROM) & (half_as_far <= MAX_OF_A_KIND * ratios.size)
         return slow
 
     def slowest(self, most: int, apart: Booleans) -> list[Pair]:
@@ -130,11 +130,11 @@ class Comparison:
         return [(self.kinds.firsts[row], self.kinds.seconds[column]) for row, column in where[order].tolist()]
 
     def uneven(self) -> dict[str, int]:
-        """Return the kinds of which more than ``MOST_OF_A_KIND`` looks slow, with the number of those pairs."""
+        """Return the kinds of which more than ``MAX_OF_A_KIND`` looks slow, with the number of those pairs."""
         found = {}
         for name, where in self._by_kind():
             slow = int(np.count_nonzero(self.ratios[where] > SUSPECT_FROM))
-            if slow > MOST_OF_A_KIND * np.count_nonzero(where):
+            if slow > MAX_OF_A_KIND * np.count_nonzero(where):
                 found[name] = slow
         return found
 
@@ -191,7 +191,7 @@ def compare(times: Floats, kinds: PairKinds) -> Comparison:
         sorted_times = members[ordered]
         middle = [_without(own, opposite, (others - 1 + step) // 2).clip(0, none - 1) for step in (0, 1)]
         usual = (sorted_times[middle[0]] + sorted_times[middle[1]]) / 2
-        ratios[where] = np.where(others >= FEWEST_COMPARABLE, members / usual, np.nan)
+        ratios[where] = np.where(others >= MIN_COMPARABLE, members / usual, np.nan)
         comparable[where] = others
     return Comparison(kinds, ratios, comparable)
 
@@ -220,7 +220,7 @@ def suspects(usual: Comparison, at_best: Comparison, apart: Booleans | None = No
         apart: pairs that are no suspects.
     """
     pairs = np.count_nonzero(~np.isnan(usual.ratios))
-    most = max(MOST_SUSPECTS, min(int(MOST_SHARE * pairs), MOST_OF_A_LARGE_MATRIX))
+    most = max(MAX_SUSPECTS, min(int(MAX_SHARE * pairs), MAX_OF_A_LARGE_MATRIX))
     without = np.zeros(usual.ratios.shape, bool) if apart is None else apart
     slow = in_turn(at_best.slowest(most, without), usual.slowest(most, without))[:most]
     return [found for pair in slow if (found := usual.at(pair))]

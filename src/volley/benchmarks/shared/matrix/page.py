@@ -23,13 +23,13 @@ from volley.units import format_sig
 
 CaseT = TypeVar("CaseT", bound=MatrixCase)
 
-MOST_DRAWN = 128
+MAX_DRAWN = 128
 """A heat map has at most this many rows and columns; beyond, each of its cells stands for several pairs."""
 
-MOST_IN_TABLES = 128
+MAX_IN_TABLES = 128
 """The cells of a matrix of more ends are in no table: only CSV and JSON have them."""
 
-MOST_NAMED = 6
+MAX_NAMED = 6
 """Pairs that a sentence names one by one; more are counted."""
 
 Naming = Callable[[Sequence[Pair]], str]
@@ -49,10 +49,10 @@ def shown_cell(case: MatrixCase, pair: Pair, style: Style) -> Cell:
     return Cell(number, "dim" if number is None else style)
 
 
-MOST_ENDS = 16
+MAX_ENDS = 16
 """A matrix of more ranks or GPUs is shown as its summary; ``--full`` shows the cells."""
 
-MOST_FINDINGS = 12
+MAX_FINDINGS = 12
 """On the screen of large matrices; ``--notes`` shows all."""
 
 _SUMMARY = [
@@ -103,12 +103,12 @@ def _of_line_rate(case: MatrixCase, kind: int) -> tuple[Cell, list[str]]:
 
 def screen(cases: Sequence[CaseT], table: Table, notes: Sequence[Note]) -> Overview | None:
     """Return the one screen of large matrices: their summary; ``None`` if the cells fit too."""
-    if max((len(case.seconds) for case in cases), default=0) <= MOST_ENDS:
+    if max((len(case.seconds) for case in cases), default=0) <= MAX_ENDS:
         return None
     pairs = sum(int(np.count_nonzero(~np.isnan(case.times_s))) for case in cases)
     line = f"{count(pairs, 'pair')} in {count(len(cases), 'table')}"
     found = [Conclusion("SLOW", note.text) for note in notes if note.level == "finding"]
-    return Overview(line, found[:MOST_FINDINGS] or [Conclusion("OK", "no pair is slower than comparable pairs")], table)
+    return Overview(line, found[:MAX_FINDINGS] or [Conclusion("OK", "no pair is slower than comparable pairs")], table)
 
 
 def _spread(numbers: Sequence[float], significant: int) -> str:
@@ -153,10 +153,10 @@ def heat_map(case: MatrixCase, rows: str, columns: str, name: Callable[[int], st
         np.fill_diagonal(numbers, np.nan)
     ends, order = case.firsts, np.arange(len(case.firsts))
     caption = f"{case.unit}, without the pairs of an end with itself" if square else case.unit
-    if square and len(ends) > MOST_DRAWN:
+    if square and len(ends) > MAX_DRAWN:
         of = np.array(nodes if len(set(nodes)) > 1 else ends, np.int64)
         units = np.unique(of)
-        some = -(-len(units) // MOST_DRAWN)
+        some = -(-len(units) // MAX_DRAWN)
         first_units = units[::some]
         block_of = np.searchsorted(first_units, of, side="right") - 1
         order = np.argsort(block_of, kind="stable")
@@ -218,10 +218,10 @@ def _unmeasured(case: MatrixCase, status: Status) -> list[tuple[Pair, str]]:
 def _failed(case: MatrixCase, names: Naming) -> Iterator[Note]:
     """Report the cells whose data was wrong, or that made no progress."""
     wrong = _unmeasured(case, "failed")
-    for pair, reason in wrong[:MOST_NAMED]:
+    for pair, reason in wrong[:MAX_NAMED]:
         yield Note("error", f"FAILED: {case.name}, {names([pair])}: {reason}")
-    if len(wrong) > MOST_NAMED:
-        more = count(len(wrong) - MOST_NAMED, "pair")
+    if len(wrong) > MAX_NAMED:
+        more = count(len(wrong) - MAX_NAMED, "pair")
         yield Note("error", f"FAILED: {case.name}: {more} more (--format csv names them)")
 
 
@@ -251,7 +251,7 @@ def slower(case: MatrixCase, ratio: float, others: str, *, past: bool = False) -
 
 def few_or_count(pairs: Sequence[Pair], names: Naming) -> str:
     """Name a few pairs, or count many."""
-    return names(pairs) if len(pairs) <= MOST_NAMED else count(len(pairs), "pair")
+    return names(pairs) if len(pairs) <= MAX_NAMED else count(len(pairs), "pair")
 
 
 def percent(fraction: float) -> str:

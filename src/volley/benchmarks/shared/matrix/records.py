@@ -6,7 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from volley.run.records import Frozen, NonNegative, PositiveSeconds, Seconds, Status, Work
+from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds
+from volley.run.records import Status, Work
 
 
 class MatrixCell(Frozen, frozen=True, kw_only=True):

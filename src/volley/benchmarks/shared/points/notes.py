@@ -9,7 +9,7 @@ from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.results import (
     PointResult,
     PointSeries,
-    Remark,
+    PointWarning,
     by_name,
     by_transport,
     curves,
@@ -23,23 +23,23 @@ from volley.run import report_parts
 from volley.run.launch_facts import WORK, LaunchFact, launch_facts
 from volley.run.machine_notes import machine_notes
 from volley.run.plan import Plan
-from volley.statistics.estimates import FEWEST
+from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.group_facts import in_stretches, telling
 from volley.statistics.hockney import Fit
 from volley.statistics.launches import FIRST_LOOK
 from volley.text import join_words
 from volley.units import approximate_size, format_cpulist, format_sig, format_size
 
-_MOST_REASONS = 3
+_MAX_REASONS = 3
 """The notes list at most this many reasons for the skipped sizes of one transport."""
 
-_MOST_GROUPS = 3
+_MAX_GROUPS = 3
 """The notes list the values of groups of launches for at most this many sizes."""
 
-_MOST_FACTS = 3
+_MAX_FACTS = 3
 """The notes name at most this many facts that tell groups of launches apart."""
 
-_MOST_STRETCHES = 6
+_MAX_STRETCHES = 6
 """More stretches of launches are too long a list."""
 
 _WIDEST = 0.1
@@ -51,7 +51,7 @@ _WITHIN = ", within one launch"
 _MEMORY = {"host": "host", "device": "GPU"}
 
 
-def remarks(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
+def notes(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
     """Return all notes about one series, the most important ones first.
 
     Args:
@@ -100,9 +100,9 @@ def _skipped(points: Sequence[PointResult]) -> Iterator[str]:
         reasons: dict[str, list[int]] = {}
         for point in those:
             reasons.setdefault(point.reason or "no reason is recorded", []).append(point.size_bytes)
-        for reason, sizes in list(reasons.items())[:_MOST_REASONS]:
+        for reason, sizes in list(reasons.items())[:_MAX_REASONS]:
             yield f"{name} skipped {size_range(sizes)}: {reason}"
-        rest = [size for sizes in list(reasons.values())[_MOST_REASONS:] for size in sizes]
+        rest = [size for sizes in list(reasons.values())[_MAX_REASONS:] for size in sizes]
         if rest:
             yield f"{name} also skipped {size_range(rest)}, for other reasons (see --format csv)"
 
@@ -235,8 +235,8 @@ def _groups(result: PointSeries) -> Iterator[str]:
     fallen = by_name(point for point in result.points if point.groups)
     facts = launch_facts(result.series.logs) if fallen else {}
     for name, those in fallen.items():
-        where = [f"{format_size(point.size_bytes)} {_shares(point, facts)}" for point in those[:_MOST_GROUPS]]
-        rest = [point.size_bytes for point in those[_MOST_GROUPS:]]
+        where = [f"{format_size(point.size_bytes)} {_shares(point, facts)}" for point in those[:_MAX_GROUPS]]
+        rest = [point.size_bytes for point in those[_MAX_GROUPS:]]
         more = f"; and at {size_range(rest)}" if rest else ""
         yield f"{name}: the launches fall into groups: {'; '.join(where)}{more}"
 
@@ -246,33 +246,33 @@ def _shares(point: PointResult, facts: Mapping[LaunchFact, Mapping[int, float]])
     shares = [f"{format_sig(each.median * 1e6, 3)} µs in {len(each.launches)}" for each in point.groups]
     values = ", ".join([f"{shares[0]} of {point.launches} launches", *shares[1:]])
     known = {**facts, WORK: {launch: time_s * 1e6 for launch, time_s in point.work_s.items()}}
-    apart = [fact.describe(known[fact], point.groups) for fact in telling(point.groups, known)[:_MOST_FACTS]]
+    apart = [fact.describe(known[fact], point.groups) for fact in telling(point.groups, known)[:_MAX_FACTS]]
     stretches = [format_cpulist(group.launches) for group in point.groups]
-    if in_stretches(point.groups) and sum(each.count(",") + 1 for each in stretches) <= _MOST_STRETCHES:
+    if in_stretches(point.groups) and sum(each.count(",") + 1 for each in stretches) <= _MAX_STRETCHES:
         apart.append(f"launches {join_words(stretches)}")
     return f"{values} ({'; '.join(apart)})" if apart else values
 
 
-Hits = Sequence[tuple[PointResult, Remark]]
+Hits = Sequence[tuple[PointResult, PointWarning]]
 
 
 def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
     for name, those in by_name(points).items():
         for kind, sentence in _WARNINGS.items():
-            hits = [(point, remark) for point in those for remark in _worth_saying(point) if remark.kind == kind]
+            hits = [(point, warning) for point in those for warning in _worth_saying(point) if warning.kind == kind]
             if hits:
                 yield f"{name}: {sentence(hits, plan)}"
-    yield from _few([(point, remark) for point in points for remark in point.remarks if remark.kind == "few"], plan)
+    yield from _few([(point, warning) for point in points for warning in point.warnings if warning.kind == "few"], plan)
 
 
-def _worth_saying(point: PointResult) -> Iterator[Remark]:
+def _worth_saying(point: PointResult) -> Iterator[PointWarning]:
     """Omit drift and outliers if the CI was not reached: one warning per point is enough."""
-    return (remark for remark in point.remarks if not point.missed or remark.kind not in ("drift", "outliers"))
+    return (warning for warning in point.warnings if not point.missed or warning.kind not in ("drift", "outliers"))
 
 
 def _worst(hits: Hits) -> str:
-    point, remark = max(hits, key=lambda hit: abs(hit[1].value))
-    return f"{abs(remark.value) * 100:.1f} % at {format_size(point.size_bytes)}"
+    point, warning = max(hits, key=lambda hit: abs(hit[1].value))
+    return f"{abs(warning.value) * 100:.1f} % at {format_size(point.size_bytes)}"
 
 
 def _sizes(hits: Hits) -> str:
@@ -292,7 +292,7 @@ def _wide(hits: Hits, plan: Plan) -> str:
         found = f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s at {_sizes(hits)} "
         found += f"(worst: {_worst(hits)}): "
         ways.append(f"allow more time with {command} --launches 1 --point-time {5 * time_s:g}")
-    widest = max(abs(remark.value) for _, remark in hits)
+    widest = max(abs(warning.value) for _, warning in hits)
     if widest <= _WIDEST:
         ways.append(f"accept {command} --ci {math.ceil(widest * 100)}%")
     return found + join_words(ways, "or")
@@ -306,10 +306,10 @@ def _few(hits: Hits, plan: Plan) -> Iterator[str]:
         f"{name} at {size_range([point.size_bytes for point in points])}"
         for name, points in by_name(point for point, _ in hits).items()
     )
-    worst, remark = max(hits, key=lambda hit: hit[1].value)
+    worst, warning = max(hits, key=lambda hit: hit[1].value)
     yield (
-        f"only {FEWEST} samples (exchange > 50 ms), which spread by more than {plan.sampling.ci * 100:g} %: {where} "
-        f"(worst: {remark.value * 100:.1f} %, {place(worst)}): repeat with "
+        f"only {MIN_SAMPLES} samples (exchange > 50 ms), which spread by more than {plan.sampling.ci * 100:g} %: "
+        f"{where} (worst: {warning.value * 100:.1f} %, {place(worst)}): repeat with "
         f"{report_parts.launch_again(plan.benchmark, FIRST_LOOK, plan)} for a CI over launches"
     )
 

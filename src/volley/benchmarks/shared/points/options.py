@@ -10,7 +10,7 @@ from volley.run.commandline import Options, flag, option
 from volley.run.options import HOW, WHAT
 from volley.units import VALID_FORMS, parse_sizes
 
-MOST_IN_FLIGHT = 1 << 16
+MAX_IN_FLIGHT = 1 << 16
 """MPI needs a request for each message of a window; a billion requests would exceed the memory of a node."""
 
 
@@ -54,7 +54,7 @@ class WindowOptions(Options):
         help="uni: the first rank sends; bi: both ranks send at once; the table shows each direction and the total.",
     )
     window: int = option(
-        read=option_values.number(most=MOST_IN_FLIGHT),
+        read=option_values.number(maximum=MAX_IN_FLIGHT),
         default=64,
         metavar="N",
         panel=WHAT,

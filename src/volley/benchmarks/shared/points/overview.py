@@ -23,7 +23,7 @@ from volley.statistics.launches import FIRST_LOOK
 from volley.text import count, join_words
 from volley.units import format_sig, format_size
 
-FEWEST_SIZES = 6
+MIN_SIZES = 6
 """Fewer sizes fit a screen as they are."""
 
 LATENCIES = (1 << 12, 1 << 16)
@@ -35,7 +35,7 @@ BANDWIDTHS = (1 << 16, 1 << 20, 1 << 24)
 UNCERTAIN = 0.1
 """A number whose interval is wider than ± this has a question mark: its second digit is not certain."""
 
-MOST_UNCERTAIN = 4
+MAX_UNCERTAIN = 4
 """At most this many uncertain numbers are listed."""
 
 GOOD_SHARE = 0.7
@@ -58,7 +58,7 @@ def overview(result: PointSeries, slow: Sequence[str]) -> Overview | None:
     if not points or len(compared) != operations:  # these points are not comparable
         return None
     rows = len(by_name(point for point in points if point.rate))
-    if rows < 2 or (operations == 1 and len({point.size_bytes for point in points}) < FEWEST_SIZES):
+    if rows < 2 or (operations == 1 and len({point.size_bytes for point in points}) < MIN_SIZES):
         return None
     return Overview(_line(result, points), list(_findings(result, points, slow)), _table(result, points))
 
@@ -287,9 +287,9 @@ def _legend(points: Sequence[PointResult]) -> Iterator[str]:
         sign = "" if one_launch(points) else "±"
         named = [
             f"{point.name} {format_size(point.size_bytes)} {sign}{_half_width(point) * 100:.0f} %"
-            for point in unsure[:MOST_UNCERTAIN]
+            for point in unsure[:MAX_UNCERTAIN]
         ]
-        rest = f" and {len(unsure) - MOST_UNCERTAIN} more" if len(unsure) > MOST_UNCERTAIN else ""
+        rest = f" and {len(unsure) - MAX_UNCERTAIN} more" if len(unsure) > MAX_UNCERTAIN else ""
         which = "spread within one launch of more than " if one_launch(points) else "95 % CI wider than ±"
         yield f"? {which}{UNCERTAIN * 100:g} %: {', '.join(named)}{rest}"
     shares = "line: part of the line rate" if any(point.line_rate for point in points) else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.charts import charts
-from volley.benchmarks.shared.points.notes import remarks
+from volley.benchmarks.shared.points.notes import notes
 from volley.benchmarks.shared.points.overview import overview
 from volley.benchmarks.shared.points.results import (
     TAIL_FRACTIONS,
@@ -27,9 +27,9 @@ from volley.report.cells import plus_minus, scaled, spread
 from volley.report.model import EMPTY, Cell, Column, Data, Report, Row, Table
 from volley.run.plan import Plan
 from volley.run.report_parts import heading, launch_again, not_mpi
-from volley.statistics.estimates import FEWEST
+from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.hockney import POOR, Fit
-from volley.statistics.launches import FEWEST_LAUNCHES, FIRST_LOOK
+from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
 from volley.units import approximate_size, format_sig, format_size
 
 NOT_MPI = "*"
@@ -90,7 +90,7 @@ def report(result: PointSeries, spec: PageSpec) -> Report:
         heading=heading(result.series, spec.command, *alone),
         tables=found,
         charts=[chart for points in tables(result.points) for chart in charts(points, result, spec.ucx_operation)],
-        notes=list(remarks(result, spec.ucx_operation)),
+        notes=list(notes(result, spec.ucx_operation)),
         overview=overview(result, list(ucx.inversions(measured, result.series.plan, spec.ucx_operation))),
         data=Data(COLUMNS, KEYS, [_row(point) for point in result.points]),
         runs=result.series.describe_runs(),
@@ -161,14 +161,14 @@ def _legend(
     if PLUS_MINUS in columns and "ci" in kinds:
         parts.append(f"±: 95 % confidence interval (CI) of the median over {launches} launches")
     if PLUS_MINUS in columns and kinds & {"range", "within"}:
-        parts.append(f"(±): range of fewer than {FEWEST_LAUNCHES} launches, too few for a 95 % CI")
+        parts.append(f"(±): range of fewer than {MIN_LAUNCHES} launches, too few for a 95 % CI")
     if SPREAD in columns and "within" in kinds:
         parts.append(
             "spread: 95 % confidence interval (CI) of the median within one launch; other launches may differ by more, "
             f"{launch_again(points[0].benchmark, FIRST_LOOK, plan)} shows by how much"
         )
     if SPREAD in columns and "range" in kinds:
-        parts.append(f"(spread): range of fewer than {FEWEST} samples, too few for a 95 % CI")
+        parts.append(f"(spread): range of fewer than {MIN_SAMPLES} samples, too few for a 95 % CI")
     if any(column.unit == "GB/s" for column in columns):
         parts.append("GB/s: 10^9 B/s")
     checked = {point.verified for point in points if point.time and point.rate}
@@ -307,7 +307,7 @@ def _row(point: PointResult) -> dict[str, Any]:
         "speedup_over": speedup and speedup.over,
         "speedup_interval": speedup and speedup.estimate.kind,
         "groups": [{"time_us": group.median * 1e6, "launches": group.launches} for group in point.groups],
-        "remarks": point.remarks,
+        "warnings": point.warnings,
     }
 
 

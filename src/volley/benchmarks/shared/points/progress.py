@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.shared.points.results import results
-from volley.run.forecast import FEWEST_SAMPLES_A_VISIT, Done, SizeForecast
+from volley.run.forecast import MIN_SAMPLES_A_VISIT, Done, SizeForecast
 from volley.run.plan import Plan
 from volley.run.records import Transport
 from volley.run.run_log import RunLog
@@ -21,7 +21,7 @@ class PointForecast(SizeForecast):
         sampling = plan.sampling
         exchanges = sampling.warmup + sampling.iterations
         if sampling.mode == "adaptive":  # an untimed exchange for each sample
-            exchanges = 2 * FEWEST_SAMPLES_A_VISIT * sampling.min_visits
+            exchanges = 2 * MIN_SAMPLES_A_VISIT * sampling.min_visits
         super().__init__(plan.transports, sizes_bytes, exchanges=exchanges, budget_s=plan.budget_s)
         self._transports: list[Transport] = []
 
@@ -51,3 +51,8 @@ class PointForecast(SizeForecast):
         parts = [f"{format_sig(point.latency.median * 1e6, 3)} µs"] if point.latency else []
         parts += [f"{format_sig(point.bandwidth_Bps / 1e9, 3)} GB/s"] if point.bandwidth_Bps else []
         return f"{name}: {', '.join(parts)}"
+
+
+def forecast(plan: Plan) -> PointForecast:
+    """Expect a point for each size and transport."""
+    return PointForecast(plan, plan.options.sizes_bytes)

@@ -7,18 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from volley.run.records import (
-    RECORD_VERSION,
-    EndedBy,
-    Frozen,
-    Mismatch,
-    NonNegative,
-    Positive,
-    Seconds,
-    Status,
-    Version,
-    Work,
-)
+from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version
+from volley.run.records import EndedBy, Mismatch, Status, Work
 
 Direction = Literal["uni", "bi"]
 

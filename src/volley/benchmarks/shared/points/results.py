@@ -40,8 +40,8 @@ tutorial."""
 
 
 @dataclass(frozen=True)
-class Remark:
-    """A property of a point's samples that a note reports (``points.notes``)."""
+class PointWarning:
+    """A reason to doubt the samples of a point, which a note reports (``points.notes``)."""
 
     kind: Literal["wide", "few", "drift", "outliers", "partly"]
     value: float
@@ -116,7 +116,7 @@ class PointResult:
     messages_verified: int = 0
     ended_by: str | None = None
     cold_s: float | None = None
-    remarks: tuple[Remark, ...] = ()
+    warnings: tuple[PointWarning, ...] = ()
     speedup: Speedup | None = None
     """Over the baseline (``baseline``); ``None`` if there is none or either point has no numbers."""
     line_rate: LineRate | None = None
@@ -160,7 +160,7 @@ class PointResult:
     @property
     def missed(self) -> bool:
         """True if the requested CI was not reached."""
-        return any(remark.kind in ("wide", "few") for remark in self.remarks)
+        return any(warning.kind in ("wide", "few") for warning in self.warnings)
 
     @property
     def verified(self) -> bool | None:
@@ -308,7 +308,7 @@ def _summary(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> Poin
 
 
 def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> PointResult:
-    """Add times, rates and remarks."""
+    """Add times, rates and warnings."""
     sampling = series.plan.sampling if series.plan else None
     repeated = Repeated.of({launch: point.times_s for launch, point in by_launch.items()})
     time, measured = repeated.estimate, list(by_launch.values())
@@ -323,7 +323,9 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
         if both_ways:
             forward, backward = (one_way / over_launches(times).median for times in zip(*both_ways, strict=True))
     partly = len(series.logs) - len(measured)
-    ci = sampling.ci if sampling and sampling.mode == "adaptive" else None
+    warnings = [PointWarning("partly", partly)] if partly else []
+    if sampling and sampling.mode == "adaptive":
+        warnings = [*_warnings_of(measured, time, sampling.ci), *warnings]
     return replace(
         facts,
         repeated=repeated,
@@ -333,7 +335,7 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
         backward_Bps=backward,
         cold_s=median(colds) if colds else None,
         tail_s=_tail(measured) if sampling and sampling.tail else {},
-        remarks=(*(_remarks(measured, time, ci) if ci else ()), *([Remark("partly", partly)] if partly else ())),
+        warnings=tuple(warnings),
         line_rate=None if facts.operation else _line_rate(facts, series),
     )
 
@@ -345,19 +347,19 @@ def _tail(measured: list[PointRecord]) -> dict[str, float]:
     return {**{name: value for name, value in found.items() if value is not None}, "max": max(samples)}
 
 
-def _remarks(measured: list[PointRecord], time: Estimate, ci: float) -> Iterator[Remark]:
-    """Yield remarks on the quality of the launches and their samples; ``ci`` is the requested CI."""
+def _warnings_of(measured: list[PointRecord], time: Estimate, ci: float) -> Iterator[PointWarning]:
+    """Yield warnings about the quality of the launches and their samples; ``ci`` is the requested CI."""
     launches = [point.times_s for point in measured]
     if time.half_width > ci and (len(measured) > 1 or measured[0].ended_by == "time"):
-        yield Remark("wide", time.half_width)
+        yield PointWarning("wide", time.half_width)
     elif time.half_width > ci and measured[0].ended_by == "few":
-        yield Remark("few", time.half_width)
+        yield PointWarning("few", time.half_width)
     drifted = max((drift(times) for times in launches), key=abs)
     if abs(drifted) > DRIFT_WORTH * ci:
-        yield Remark("drift", drifted)
+        yield PointWarning("drift", drifted)
     share = max(outliers(times) / len(times) for times in launches)
     if share > OUTLIERS_WORTH:
-        yield Remark("outliers", share)
+        yield PointWarning("outliers", share)
 
 
 def labels(name: str, size_bytes: int, direction: Direction | None, window: int | None) -> tuple[str, str]:
