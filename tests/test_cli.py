@@ -326,7 +326,8 @@ LATER = (
     *("msgspec", "numpy", "rich", "pynvml", "subprocess", "importlib.metadata"),
     *("volley.run.session", "volley.run.engine", "volley.run.plan", "volley.run.records_file", "volley.run.render"),
     *("volley.statistics.estimates", "volley.machine.nvml", "volley.report.terminal"),
-    *(f"volley.benchmarks.pingpong.{module}" for module in ("records", "jobs", "progress", "results", "page")),
+    *(f"volley.benchmarks.pingpong.{module}" for module in ("records", "jobs", "page")),
+    *(f"volley.benchmarks.shared.points.{module}" for module in ("records", "progress", "results", "page")),
     *("volley.batch.script", "volley.doctor.command", "volley.setup.command", "volley.topo.command"),
 )
 """What is needed by those who go on: to start a job, to draw, to report."""
@@ -340,9 +341,9 @@ def test_reading_a_command_line_loads_nothing_heavy(script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("format_name", ["table", "csv"])
+@pytest.mark.parametrize(("format_name", "renderer"), [("table", "terminal"), ("csv", "csv")])
 def test_a_report_is_loaded_before_a_job_gets_its_plan_and_not_before_it_starts(
-    format_name: str, tmp_path: Path
+    format_name: str, renderer: str, tmp_path: Path
 ) -> None:
     """What is loaded later would be loaded while the ranks measure; what is loaded sooner delays them."""
     engine = install(tmp_path / "bin")
@@ -352,7 +353,7 @@ from volley import cli
 from volley.run import engine, session
 
 def loaded():
-    names = ("volley.report.terminal", "volley.benchmarks.pingpong.page", "rich.console")
+    names = ("volley.report.{renderer}", "volley.benchmarks.pingpong.page", "volley.run.render")
     return [name in sys.modules for name in names]
 
 def records(process, plan, read, really=engine.EngineProcess.records):
