@@ -69,7 +69,7 @@ def test_plain_volley_is_the_overview_within_a_minute(asked: Asked) -> None:
     ((name, options),) = asked
     assert name == "pingpong"
     assert options.sampling.budget == 60.0
-    assert len(options.points.sizes) == 7
+    assert len(options.points.sizes) == 8
 
 
 def test_ping_pong_has_the_tutorials_sizes_and_adaptive_sampling(ask: Ask) -> None:
@@ -82,14 +82,15 @@ def test_ping_pong_has_the_tutorials_sizes_and_adaptive_sampling(ask: Ask) -> No
 def test_every_option_of_ping_pong_arrives(ask: Ask, tmp_path: Path) -> None:
     options = ask(
         *("pingpong", "-t", "host,null", "--transport", "aware", "-s", "8,64k", "--ci", "0.5%"),
-        *("--point-time", "2", "--tail", "--launches", "6", "--budget", "30", "--no-verify", "--fresh-buffers"),
+        *("--point-time", "2", "--size-time", "9", "--tail", "--launches", "6", "--budget", "30", "--no-verify"),
+        "--fresh-buffers",
         *("-n", "2", "--hosts", "a,b", "--gpus", "0, 3", "--share-gpu", "--launcher", "srun"),
         *("--launcher-arg=--mca", "--launcher-arg", "x", "--watchdog", "5", "--dry-run"),
         *("-o", str(tmp_path / "r.jsonl"), "-f", "json"),
     )
     points, job = options.points, options.job
     assert (points.transport, points.sizes, points.fresh_buffers) == (("host", "null", "aware"), (8, 65536), True)
-    assert sampling_part(options.sampling) == Sampling(ci=0.005, point_time_s=2.0, tail=True)
+    assert sampling_part(options.sampling) == Sampling(ci=0.005, point_time_s=2.0, size_time_s=9.0, tail=True)
     assert (options.sampling.budget, options.sampling.verify) == (30.0, False)
     assert (job.launches, job.ranks, job.hosts, job.gpus, job.share_gpu) == (6, 2, ("a", "b"), (0, 3), True)
     assert (job.launcher, job.launcher_arg, job.watchdog, job.dry_run) == ("srun", ("--mca", "x"), 5.0, True)

@@ -86,6 +86,25 @@ def test_transports_of_other_memory_have_no_speedup_and_uncertain_numbers_a_mark
     assert "? spread within one launch of more than 10 %: staged/pinned" in text
 
 
+def test_what_a_slow_transport_skipped_is_compared_at_its_largest_size() -> None:
+    (one,) = two_transports()
+    reason = "3 round trips would take about 2.9 s; of 5 s for this size each transport has 0.56 s"
+    skipped = pingpong([], SIZES[-1], "staged/pinned", status="skipped", reason=reason)
+    points = [point for point in one.records if (point.transport, point.size_bytes) != ("staged/pinned", SIZES[-1])]
+    fast = [pingpong(point.half_round_trip_s, point.size_bytes, "aware") for point in points[: len(SIZES)]]
+    memory = [transport("host"), transport("staged/pinned", memory="device"), transport("aware", memory="device")]
+    logs = [log(*points, skipped, *fast, transports=memory)]
+    text = shown(logs)
+    aware = re.search(r"^  aware .*$", text, re.MULTILINE)
+    pinned = re.search(r"^  staged/pinned .*$", text, re.MULTILINE)
+    assert aware
+    assert pinned
+    assert text.count("128 KiB") == 2  # bandwidth, and speed-up: the largest size of the baseline
+    assert len(pinned.group().split()) == len(aware.group().split()) - 1
+    assert aware.group().split()[-1] != "1"
+    assert f"staged/pinned skipped 512 KiB: {reason}" in shown(logs, notes=True)
+
+
 def test_a_few_sizes_or_one_transport_are_shown_as_they_are() -> None:
     logs = two_transports()
     few = [record for record in logs[0].records if getattr(record, "size_bytes", 0) <= SIZES[2]]

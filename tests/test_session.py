@@ -182,6 +182,8 @@ def test_overview_measures_within_a_minute_what_is_worth_measuring(bin_folder: P
     assert last.budget_s is not None
     assert last.budget_s < 60.0
     assert first.transports == ["host", "staged/pinned", "staged/shared"]
+    assert max(first.options.sizes_bytes) == 1 << 30
+    assert first.sampling.size_time_s == 60 / (2 * FIRST_LOOK)
 
 
 @pytest.fixture

@@ -58,11 +58,11 @@ void defaults_are_the_front_s() {
 void every_error_is_told() {
   const PlanReading common = reading_of(R"({"plan": 2, "benchmark": "pingpng", "transports": ["host", "hst", 3],
       "world_size": 0, "surprise": 1, "verify": "yes", "excluded": {"aware": 3}, "budget_s": 0, "launch": [],
-      "sampling": {"ci": 2, "point_time_s": -1, "warmup": -1, "iterations": 0, "tail": 1, "more": 0}})");
-  tells_of_each(common,
-                {"$.benchmark:", "$.transports[1]:", "$.transports[2]:", "$.world_size:", "$.surprise:", "$.verify:",
-                 "$.excluded.aware:", "$.budget_s:", "$.launch:", "$.sampling.ci:", "$.sampling.point_time_s:",
-                 "$.sampling.warmup:", "$.sampling.iterations:", "$.sampling.tail:", "$.sampling.more:"});
+      "sampling": {"ci": 2, "point_time_s": -1, "size_time_s": 0, "warmup": -1, "iterations": 0, "tail": 1, "more": 0}})");
+  tells_of_each(common, {"$.benchmark:", "$.transports[1]:", "$.transports[2]:", "$.world_size:", "$.surprise:",
+                         "$.verify:", "$.excluded.aware:", "$.budget_s:", "$.launch:", "$.sampling.ci:",
+                         "$.sampling.point_time_s:", "$.sampling.size_time_s:", "$.sampling.warmup:",
+                         "$.sampling.iterations:", "$.sampling.tail:", "$.sampling.more:"});
   EXPECT(!tells(common, "$.transports[0]"));
   const PlanReading own = reading_of(R"({"plan": 2, "benchmark": "stream", "transports": ["host"], "options": {
       "sizes_bytes": [8, 0, -1, 1.5, "x", 18446744073709551615], "window": 0, "direction": "up", "more": 1}})");

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iomanip>
 #include <limits>
+#include <sstream>
 
 #include "base/round_up.hpp"
 #include "measure/fixed_work.hpp"
@@ -35,6 +37,7 @@ double clock_read_s() {
 void Sampler::measure(std::vector<Series>& all) {
   const auto is_open = [](const Series& series) { return series.open(); };
   latest_ = nullptr;
+  skip_slow(all);
   for (auto& series : all) {
     if (series.open()) begin(series);
   }
@@ -52,6 +55,32 @@ void Sampler::measure(std::vector<Series>& all) {
   for (const auto& series : all) {
     if (series.count > 0) last_[series.name] = {series.view.bytes, series.count, series.count_s};
   }
+}
+
+// Skips every series whose fewest exchanges would take more than its part of the plan's time for a message size, judged
+// by the last size of the series. Only a long exchange tells: its time grows with the size.
+void Sampler::skip_slow(std::vector<Series>& all) {
+  if (!sampling_.size_time_s) return;
+  const auto open = std::count_if(all.begin(), all.end(), [](const Series& series) { return series.open(); });
+  const double part_s = *sampling_.size_time_s / static_cast<double>(std::max<std::ptrdiff_t>(open, 1));
+  for (auto& series : all) {
+    const auto found = last_.find(series.name);
+    if (!series.open() || found == last_.end()) continue;
+    const auto& [bytes, count, count_s] = found->second;
+    const double exchange_s = count_s * static_cast<double>(series.view.bytes) / static_cast<double>(bytes);
+    const double expected_s = exchange_s * static_cast<double>(min_exchanges());
+    if (count_s <= workload_.limits.long_exchange_s || expected_s <= part_s) continue;
+    std::ostringstream reason;
+    reason << std::setprecision(2) << min_exchanges() << " " << workload_.name << " would take about " << expected_s
+           << " s; of " << *sampling_.size_time_s << " s for this size each transport has " << part_s << " s";
+    series.skipped = reason.str();
+  }
+}
+
+// Of a point with long exchanges: two samples a visit, and one untimed exchange before them.
+std::uint64_t Sampler::min_exchanges() const {
+  if (sampling_.fixed) return sampling_.warmup + sampling_.iterations;
+  return static_cast<std::uint64_t>(sampling_.min_visits) * (min_samples_a_visit + 1);
 }
 
 void Sampler::begin(Series& series) {

@@ -27,6 +27,7 @@ class Sampler {
   void measure(std::vector<Series>& all);
 
  private:
+  void skip_slow(std::vector<Series>& all);
   void begin(Series& series);
   bool reuse_calibration(Series& series);
   void calibrate(Series& series);
@@ -60,6 +61,7 @@ class Sampler {
   [[nodiscard]] bool is_long(const Series& series) const;
   [[nodiscard]] std::uint64_t warm_up_exchanges(const Series& series) const;
   [[nodiscard]] int samples_per_visit(const Series& series) const;
+  [[nodiscard]] std::uint64_t min_exchanges() const;
 
   Control& control_;
   const Sampling& sampling_;

@@ -42,6 +42,7 @@ void read_sampling(PlanPart& part, Sampling& sampling) {
   part.choice("mode", sampling.fixed, {{"adaptive", false}, {"fixed", true}});
   part.positive("ci", sampling.ci, 1.0);
   part.seconds("point_time_s", sampling.point_time_s);
+  part.optional_seconds("size_time_s", sampling.size_time_s);
   part.integer("min_visits", sampling.min_visits, 1);
   part.integer("warmup", sampling.warmup, std::uint64_t{0});
   part.integer("iterations", sampling.iterations, std::uint64_t{1});

@@ -59,10 +59,13 @@ OVERVIEW_SECTIONS = ("host-to-gpu", "gpu-to-host", "uni", "store")
 MATRIX_SHARE = 1 / 3
 """The part of the budget for all pairs."""
 
-OVERVIEW_SIZES = "8,256M,64k,1M,16M,4k,512"
-"""What the one screen shows, so that a machine with many transports has time for six launches: a message of 1 GiB
-through pageable memory takes as long as all of these.  The ends of the curves come first: if the budget is too short
-for a launch, points between them are skipped."""
+OVERVIEW_SIZES = "8,16M,256M,1G,64k,1M,4k,512"
+"""What the one screen shows.  The ends of the curves come first: if the budget is too short for a launch, points
+between them are skipped."""
+
+OVERVIEW_SIZE_SHARE = 1 / 12
+"""The part of the budget for one message size in a launch: half a launch of six, the fewest after which a run looks at
+its intervals.  A message of 1 GiB through pageable memory takes as long as all smaller sizes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +87,9 @@ class OverviewOptions(Options):
 def overview_options(asked: OverviewOptions) -> Any:
     """Return the options of the benchmark that ``volley`` without a command runs."""
     points = PointOptions(sizes=parse_sizes(OVERVIEW_SIZES))
-    return OVERVIEW.options(points=points, sampling=asked.sampling, job=asked.job, output=asked.output)
+    budget_s = asked.sampling.budget or OVERVIEW_BUDGET_S
+    sampling = replace(asked.sampling, size_time=OVERVIEW_SIZE_SHARE * budget_s)
+    return OVERVIEW.options(points=points, sampling=sampling, job=asked.job, output=asked.output)
 
 
 def overview_parts(asked: OverviewOptions, gpus: int) -> list[tuple[Benchmark, Any]]:

@@ -156,14 +156,14 @@ def sampling_part(asked: SamplingOptions) -> Sampling:
         UserError: if options of both modes are given.
     """
     if not asked.given & {"warmup", "iterations"}:
-        return Sampling(ci=asked.ci, point_time_s=asked.point_time, tail=asked.tail)
+        return Sampling(ci=asked.ci, point_time_s=asked.point_time, size_time_s=asked.size_time, tail=asked.tail)
     mixed = [name for name in ("ci", "point_time", "tail") if name in asked.given]
     if mixed:
         raise UserError(
             f"--{mixed[0].replace('_', '-')} is for adaptive sampling, --warmup and --iterations are for fixed "
             "sampling: use one or the other"
         )
-    return Sampling(mode="fixed", warmup=asked.warmup, iterations=asked.iterations)
+    return Sampling(mode="fixed", size_time_s=asked.size_time, warmup=asked.warmup, iterations=asked.iterations)
 
 
 def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] = (), halos: bool = False) -> list[str]:

@@ -40,6 +40,12 @@ class SamplingOptions(Options):
         shown="0.05; 1 in a single launch",
         help="Time limit for each point in a launch, even if the confidence interval is still wider.",
     )
+    size_time: float | None = option(
+        read=option_values.seconds,
+        metavar="SECONDS",
+        panel=HOW,
+        help="Time for one message size in a launch: a transport that would take more than its equal part is skipped.",
+    )
     tail: bool = flag(
         panel=HOW, help="Time every exchange separately and show percentiles; each time includes a clock reading."
     )

@@ -31,6 +31,13 @@ class Sampling(Frozen, frozen=True, kw_only=True):
     point_time_s: Annotated[
         PositiveSeconds, Meta(description="adaptive: stop a point after this much time, at the end of a round.")
     ] = SamplingOptions.point_time
+    size_time_s: Annotated[
+        PositiveSeconds | None,
+        Meta(
+            description="time for one message size on all transports: one whose fewest exchanges would take more than "
+            "its equal part, judged by its last size, is skipped; null: none is."
+        ),
+    ] = SamplingOptions.size_time
     min_visits: Annotated[
         Count, Meta(description="adaptive: the fewest rounds in which every transport is visited.")
     ] = 3

@@ -70,7 +70,7 @@ class RankMatrixOptions(Options):
     samples: bool = flag(panel=OUTPUT, help="Keep every sample in the records.")
     sampling: SamplingOptions = group(
         SamplingOptions,
-        without=("tail",),
+        without=("tail", "size_time"),
         point_time={
             "default": POINT_TIME_S,
             "shown": f"{POINT_TIME_S:g} between ranks, 0.1 between GPUs",

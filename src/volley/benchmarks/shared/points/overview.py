@@ -122,10 +122,10 @@ def _shares(result: PointSeries, points: Sequence[PointResult]) -> Iterator[Conc
     judged = [point for point in best if point.of_line_rate is not None and not point.transport.startswith("staged/")]
     leading = next((point for point in judged if point.transport == "aware"), max(judged, key=_rate, default=None))
     if leading and (leading.of_line_rate or 0) >= GOOD_SHARE:
-        yield Conclusion("OK", _share(leading) + _beside_equal(leading, result))
+        yield Conclusion("OK", _share(leading, points) + _beside_equal(leading, result))
     for point in judged:
         if (point.of_line_rate or 0) < GOOD_SHARE:
-            yield Conclusion("SLOW", _share(point), "volley doctor")
+            yield Conclusion("SLOW", _share(point, points), "volley doctor")
 
 
 def _beside_equal(point: PointResult, result: PointSeries) -> str:
@@ -139,14 +139,20 @@ def _beside_equal(point: PointResult, result: PointSeries) -> str:
     return f"; {found[1] * 100:.0f} % of the speed of {found[0]} (volley references)" if found else ""
 
 
-def _share(point: PointResult) -> str:
-    """Describe a peak: ``aware reaches 393 GB/s at 1 GiB: 82 % of line rate (NVLink), 158 × staged/pageable``."""
+def _share(point: PointResult, points: Sequence[PointResult]) -> str:
+    """Describe a peak: ``aware reaches 393 GB/s at 1 GiB: 82 % of line rate (NVLink), 158 × staged/pageable``.
+
+    If the baseline skipped that size, the speed-up is that at the largest size which both have.
+    """
     assert point.line_rate
     assert point.of_line_rate is not None
     text = f"{point.transport} reaches {format_sig(_rate(point) / 1e9, 3)} GB/s at {format_size(point.size_bytes)}"
     text += f": {point.of_line_rate * 100:.0f} % of line rate ({point.line_rate.over})"
-    if point.speedup and point.speedup.shown:
-        text += f", {format_sig(point.speedup.estimate.median, 3)} × {point.speedup.over}"
+    same = [each for each in points if each.name == point.name and each.speedup]
+    compared = point if point.speedup else max(same, key=lambda each: each.size_bytes, default=point)
+    if compared.speedup and compared.speedup.shown:
+        text += f", {format_sig(compared.speedup.estimate.median, 3)} × {compared.speedup.over}"
+        text += "" if compared is point else f" at {format_size(compared.size_bytes)}"
     return text
 
 
@@ -193,11 +199,13 @@ def _rate(point: PointResult) -> float:
 
 def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     sizes = sorted({point.size_bytes for point in points if point.rate})
+    largest = min(those[-1].size_bytes for those in by_name(point for point in points if point.rate).values())
     timed = [sizes[0], *_nearest(sizes, LATENCIES)] if points[0].latency else []
-    rated = [*_nearest(sizes, BANDWIDTHS[1:] if timed else BANDWIDTHS), sizes[-1]]
-    timed, rated = list(dict.fromkeys(timed)), list(dict.fromkeys(rated))
+    timed = list(dict.fromkeys(timed))
+    rated = sorted({*_nearest(sizes, BANDWIDTHS[1:] if timed else BANDWIDTHS), largest, sizes[-1]})
     over = next((point.speedup.over for point in points if point.speedup), None)
-    compared = [sizes[0], sizes[-1]] if over else []
+    compared = [size for size in sizes if any(_is_at(point, over, size) for point in points)]
+    compared = [compared[0], compared[-1]] if compared else []
     home = result.transports[over].memory if over in result.transports else None
     columns = [
         Column("transport", align="left"),
@@ -227,6 +235,10 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
                 ]
             )
     return Table(columns, rows, legend=list(_legend(points)), sections=sections)
+
+
+def _is_at(point: PointResult, transport: str | None, size: int) -> bool:
+    return point.transport == transport and point.size_bytes == size
 
 
 def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:

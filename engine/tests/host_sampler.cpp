@@ -1,0 +1,85 @@
+// Which series of a message size the sampler skips because they would take too long.
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "expect.hpp"
+#include "measure/sampler.hpp"
+#include "measure/workload.hpp"
+
+using namespace volley;
+
+namespace {
+
+constexpr double long_exchange_s = 5e-3;
+
+// Moves nothing; an exchange takes at least so long.
+class PausingDriver final : public Driver {
+ public:
+  explicit PausingDriver(std::chrono::milliseconds pause) : pause_(pause) {}
+  void prepare(const View&) override {}
+  void round_trips(const View&, std::uint64_t exchanges) override {
+    for (std::uint64_t i = 0; i < exchanges; ++i) std::this_thread::sleep_for(pause_);
+  }
+  void windows(const View&, std::uint64_t, const Window&) override {}
+
+ private:
+  std::chrono::milliseconds pause_;
+};
+
+std::vector<Series> measured(Sampler& sampler, const std::vector<Driver*>& drivers, std::size_t bytes) {
+  std::vector<Series> all(drivers.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].name = "series " + std::to_string(i);
+    all[i].driver = drivers[i];
+    all[i].view.bytes = bytes;
+  }
+  sampler.measure(all);
+  return all;
+}
+
+void a_slow_series_is_skipped_at_the_next_size(const Sampling& sampling, const char* exchanges) {
+  PausingDriver slow(std::chrono::milliseconds(6));
+  PausingDriver fast(std::chrono::milliseconds(0));
+  LocalControl control(0, 1);
+  Watchdog watchdog("test", 60);
+  Workload workload = round_trip_workload();
+  workload.limits.long_exchange_s = long_exchange_s;
+  workload.max_counts = 1000;
+  Sampler sampler(control, sampling, workload, watchdog);
+  for (const auto& series : measured(sampler, {&slow, &fast}, 1024)) EXPECT(series.skipped.empty());
+  const auto next = measured(sampler, {&slow, &fast}, 4096);
+  EXPECT(next[0].skipped.find(std::string(exchanges) + " round trips would take about ") == 0);
+  EXPECT(next[0].skipped.find("of 0.02 s for this size each transport has 0.01 s") != std::string::npos);
+  EXPECT(next[0].rank0_samples.empty() && next[0].ended_by == EndedBy::open);
+  EXPECT(next[1].skipped.empty() && !next[1].rank0_samples.empty());
+  for (const auto& series : measured(sampler, {&slow, &fast}, 1)) EXPECT(series.skipped.empty());
+}
+
+void without_a_limit_nothing_is_skipped(Sampling sampling) {
+  sampling.size_time_s.reset();
+  PausingDriver slow(std::chrono::milliseconds(6));
+  LocalControl control(0, 1);
+  Watchdog watchdog("test", 60);
+  Workload workload = round_trip_workload();
+  workload.limits.long_exchange_s = long_exchange_s;
+  Sampler sampler(control, sampling, workload, watchdog);
+  for (const std::size_t bytes : {1, 1 << 20}) EXPECT(measured(sampler, {&slow}, bytes)[0].skipped.empty());
+}
+
+}  // namespace
+
+int main() {
+  Sampling adaptive;
+  adaptive.point_time_s = 1e-3;
+  adaptive.min_visits = 1;
+  adaptive.size_time_s = 0.02;
+  a_slow_series_is_skipped_at_the_next_size(adaptive, "3");
+  without_a_limit_nothing_is_skipped(adaptive);
+  Sampling fixed = adaptive;
+  fixed.fixed = true;
+  fixed.warmup = 1;
+  fixed.iterations = 2;
+  a_slow_series_is_skipped_at_the_next_size(fixed, "3");
+  return test::finish();
+}
