@@ -108,6 +108,15 @@ def test_a_terminal_narrower_than_one_transport_still_loses_no_number(monkeypatc
     assert "✓" in shown([log(pingpong(SAMPLES, size=1 << 20))])
 
 
+def test_the_screen_counts_failed_points() -> None:
+    points = [pingpong(SAMPLES, 8 << i, name) for i in range(6) for name in ("host", "aware")]
+    (good,) = re.findall("1[0-9] points, .*", shown([log(*points)], details=Details()))
+    assert good.startswith("12 points, all verified byte for byte")
+    bad = pingpong(size=1024, name="host", status="failed", reason="it differs")
+    (one_bad,) = re.findall("1[0-9] points, .*", shown([log(*points, bad)], details=Details()))
+    assert one_bad.startswith("13 points, 1 failed, all others verified byte for byte")
+
+
 def test_sentences_in_a_file_are_lines() -> None:
     reason = " ".join(["a long reason"] * 20)
     text = shown([log(pingpong(status="skipped", reason=reason))])

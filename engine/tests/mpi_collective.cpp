@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "benchmark/collective/transport.hpp"
 #include "benchmark/collective/verifier.hpp"
 #include "expect.hpp"
+#include "measure/sampler.hpp"
 #include "mpi/collectives.hpp"
 
 using namespace volley;
@@ -64,7 +66,7 @@ void every_wrong_element_is_found() {
   for (const auto operation : operations) {
     for (const auto element : {Element::float32, Element::int32}) {
       const Collective collective{operation, element, 3, 1};
-      const std::uint64_t gotten = collective.gotten(bytes);
+      const std::uint64_t received = collective.received_bytes(bytes);
       const auto right = [&](CollectiveVerifier& verifier) {
         verifier.poison(buffers.recv, bytes, seed);
         elements->write(buffers.recv, expected(collective, bytes, seed));
@@ -76,21 +78,79 @@ void every_wrong_element_is_found() {
         return verifier.check(buffers.recv, bytes, seed).has_value();
       };
       EXPECT(!found([](std::byte*) {}));
-      for (std::uint64_t bit = 0; bit < 8 * gotten; ++bit) {
+      for (std::uint64_t bit = 0; bit < 8 * received; ++bit) {
         EXPECT(found([&](std::byte* at) { at[bit / 8] ^= std::byte{1} << (bit % 8); }));
       }
       EXPECT(found([&](std::byte* at) { at[-1] ^= std::byte{1}; }));
-      EXPECT(found([&](std::byte* at) { at[gotten] ^= std::byte{1}; }));
-      EXPECT(found([&](std::byte* at) { std::memmove(at, at + element_bytes, gotten - element_bytes); }));
-      for (std::uint64_t one = 0; one < gotten; one += element_bytes) {
-        for (std::uint64_t other = one + element_bytes; other < gotten; other += element_bytes) {
+      EXPECT(found([&](std::byte* at) { at[received] ^= std::byte{1}; }));
+      EXPECT(found([&](std::byte* at) { std::memmove(at, at + element_bytes, received - element_bytes); }));
+      for (std::uint64_t one = 0; one < received; one += element_bytes) {
+        for (std::uint64_t other = one + element_bytes; other < received; other += element_bytes) {
           EXPECT(found([&](std::byte* at) { std::swap_ranges(at + one, at + one + element_bytes, at + other); }));
         }
       }
       CollectiveVerifier verifier(collective, bytes, *memory, *elements);
       verifier.poison(buffers.recv, bytes, seed);
       const auto never = verifier.check(buffers.recv, bytes, seed);
-      EXPECT(never && never->wrong_bytes == gotten && never->offset_bytes == 0);
+      EXPECT(never && never->wrong_bytes == received && never->offset_bytes == 0);
+    }
+  }
+}
+
+// Copies the message, as an operation of one rank does; a chosen copy has a byte too many.
+class Copying final : public Driver {
+ public:
+  explicit Copying(int overrun) : overrun_(overrun) {}
+  void prepare(const View&) override {}
+  void windows(const View&, std::uint64_t, const Window&) override {}
+  void round_trips(const View& view, std::uint64_t count) override {
+    for (; count > 0; --count) {
+      const View from = count > 1 ? view : view.last();
+      std::memcpy(from.recv, from.send, from.bytes + (++copies_ == overrun_ ? 1 : 0));
+    }
+  }
+
+ private:
+  int overrun_;
+  int copies_ = 0;
+};
+
+// Nobody writes poison between two samples of a long exchange: the guards of the first message must be right for all,
+// for the verifier of messages and for that of collectives.
+void messages_in_place_of_poison_are_verified() {
+  const Workload workload{
+      .name = "copies",
+      .run = [](Driver& driver, const View& view, std::uint64_t count) { driver.round_trips(view, count); },
+      .messages = {1, 0},
+      .divisor = 1,
+      .second_times = false,
+      .one_buffer = false,
+      .max_counts = 1,
+      .limits = {.long_exchange_s = 0}};  // every exchange is a long one
+  constexpr int never = 1 << 30;
+  constexpr std::uint64_t bytes = 96;
+  const Collective alone{Operation::allreduce, Element::float32, 1, 0};
+  for (const bool collective : {false, true}) {
+    for (const int overrun : {never, 20}) {
+      const auto memory = make_host_memory();
+      const auto elements = make_element_memory(MemoryKind::host);
+      CollectiveVerifier verifier(alone, bytes, *memory, *elements);
+      const Buffers buffers = memory->reserve(bytes);
+      Copying driver(overrun);
+      std::vector<Series> all(1);
+      all[0].name = "copies";
+      all[0].driver = &driver;
+      all[0].verifier = collective ? static_cast<Verifier*>(&verifier) : memory.get();
+      all[0].memory = MemoryKind::host;
+      all[0].view = {buffers.send, buffers.recv, bytes};
+      LocalControl control(0, 0);
+      Watchdog watchdog("test", 60, /*launched*/ false);
+      Sampling sampling;
+      sampling.min_visits = 10;
+      Sampler(control, sampling, workload, watchdog).measure(all);
+      EXPECT(all[0].rank0_samples.size() >= 8);
+      EXPECT(all[0].mismatch.has_value() == (overrun != never));
+      EXPECT(!all[0].mismatch || all[0].mismatch->offset_bytes == bytes);
     }
   }
 }
@@ -171,6 +231,7 @@ int main() {
     Context context = make_context(Options{}, place(Options{}));
     if (context.size == 1) contributions_differ();
     if (context.size == 1) every_wrong_element_is_found();
+    if (context.size == 1) messages_in_place_of_poison_are_verified();
     std::vector<int> ranks;
     for (int rank = 0; rank < context.size; ++rank) ranks.push_back(rank);
     const auto group = make_group(context, ranks);

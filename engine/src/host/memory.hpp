@@ -34,6 +34,8 @@ class Verifier {
  public:
   virtual ~Verifier() = default;
   virtual void fill(std::byte* message, std::size_t bytes, const Contents& contents) = 0;
+  // Guards depend on the seed alone: a message of the same fill may stand for the poison of the next, and nobody writes
+  // guards in between.
   virtual void poison(std::byte* message, std::size_t bytes, const Contents& expected) = 0;
   [[nodiscard]] virtual std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
                                                       const Contents& expected) = 0;

@@ -150,7 +150,6 @@ double Sampler::shortest_batch_s(Series& series, std::uint64_t count) {
   double spent_s = 0;
   const SamplingLimits& limits = workload_.limits;
   const auto continues = [&](int repeat) {
-    if (shortest_s > 2 * limits.long_exchange_s) return repeat < 1;  // no interruption is so long
     return repeat < 2 || (repeat < limits.calibration_batches && shortest_s < limits.long_exchange_s) ||
            (repeat < 10 && spent_s < limits.calibration_s);
   };
@@ -264,7 +263,8 @@ void Sampler::warm_up(Series& series, std::uint64_t exchanges) {
 // One sample: writes poison on the receive side, times the batch, and checks its last message, which differs from all
 // others since the fill. Returns the seconds of the batch.
 double Sampler::sample(Series& series, std::uint64_t count) {
-  // In a long exchange the message before this one is the poison: it is wrong in every byte.
+  // In a long exchange the message before this one is the poison: it is wrong in every byte (in every element of a
+  // collective). The guards around it stay as they were, and are checked again.
   const bool wrong_already = is_long(series) && latest_ == &series && series.message > 0 && count == 1;
   ++series.message;
   View view = series.view;

@@ -24,15 +24,15 @@ class Broken : public MpiCollectives {
   void close() override { waiting_ = {}; }
 
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
-    each(view, count, [&](const View& here) {
+    for_each_operation(view, count, [&](const View& here) {
       if (collective.operation == Operation::barrier) {
         if (!leaves_) VOLLEY_MPI(MPI_Barrier(waiting_.get()));
         return;
       }
-      given_.assign(here.send, here.send + collective.given(here.bytes));
-      change_given(collective, given_);
-      once(call_of(collective, view), given_.data(), here.recv);
-      change_gotten(collective, here);
+      sent_.assign(here.send, here.send + collective.sent_bytes(here.bytes));
+      change_sent(collective, sent_);
+      once(call_of(collective, view), sent_.data(), here.recv);
+      change_received(collective, here);
     });
   }
 
@@ -40,8 +40,8 @@ class Broken : public MpiCollectives {
   using Bytes = std::vector<std::byte>;
 
   // What this rank contributes, where that is to be summed or sent; and what has arrived.
-  virtual void change_given(const Collective&, Bytes&) {}
-  virtual void change_gotten(const Collective&, const View&) {}
+  virtual void change_sent(const Collective&, Bytes&) {}
+  virtual void change_received(const Collective&, const View&) {}
 
   static bool is_last(const Collective& collective) { return collective.self == collective.ranks - 1; }
   static bool gathers(const Collective& collective) {
@@ -55,22 +55,22 @@ class Broken : public MpiCollectives {
  private:
   bool leaves_ = false;
   Communicator waiting_;
-  Bytes given_;
+  Bytes sent_;
 };
 
 // The last rank contributes nothing: zeros to a sum, and its block, or a message to it, keeps what was there before.
 class Losing final : public Broken {
  public:
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
-    before_.assign(view.recv, view.recv + collective.gotten(view.bytes));
+    before_.assign(view.recv, view.recv + collective.received_bytes(view.bytes));
     Broken::perform(collective, view, count);
   }
 
  private:
-  void change_given(const Collective& collective, Bytes& given) override {
-    if (collective.reduces() && is_last(collective)) std::fill(given.begin(), given.end(), std::byte{0});
+  void change_sent(const Collective& collective, Bytes& sent) override {
+    if (collective.reduces() && is_last(collective)) std::fill(sent.begin(), sent.end(), std::byte{0});
   }
-  void change_gotten(const Collective& collective, const View& view) override {
+  void change_received(const Collective& collective, const View& view) override {
     const bool alone = collective.operation == Operation::broadcast && is_last(collective);
     if (!gathers(collective) && !alone) return;
     std::byte* const at = alone ? view.recv : last_block(collective, view);
@@ -81,15 +81,15 @@ class Losing final : public Broken {
 
 // What the first rank contributes counts twice. Of a broadcast a rank gets what it would have sent itself.
 class Doubling final : public Broken {
-  void change_given(const Collective& collective, Bytes& given) override {
+  void change_sent(const Collective& collective, Bytes& sent) override {
     if (!collective.reduces() || collective.self != 0) return;
-    for (std::size_t i = 0; i < given.size(); i += element_bytes) {
-      collective.element == Element::float32 ? twice<float>(&given[i]) : twice<std::int32_t>(&given[i]);
+    for (std::size_t i = 0; i < sent.size(); i += element_bytes) {
+      collective.element == Element::float32 ? twice<float>(&sent[i]) : twice<std::int32_t>(&sent[i]);
     }
   }
-  void change_gotten(const Collective& collective, const View& view) override {
+  void change_received(const Collective& collective, const View& view) override {
     if (gathers(collective)) std::memcpy(last_block(collective, view), view.recv, collective.block(view.bytes));
-    if (collective.operation == Operation::broadcast && collective.gotten(view.bytes) > 0) {
+    if (collective.operation == Operation::broadcast && collective.received_bytes(view.bytes) > 0) {
       std::memcpy(view.recv, view.send, view.bytes);
     }
   }
@@ -105,12 +105,12 @@ class Doubling final : public Broken {
 // The blocks of the first and the last rank are in each other's place; of a sum or a broadcast the first and the last
 // element are.
 class Swapping final : public Broken {
-  void change_given(const Collective& collective, Bytes& given) override {
-    if (collective.reduces() && collective.self == 0) swap_ends(given.data(), given.size(), element_bytes);
+  void change_sent(const Collective& collective, Bytes& sent) override {
+    if (collective.reduces() && collective.self == 0) swap_ends(sent.data(), sent.size(), element_bytes);
   }
-  void change_gotten(const Collective& collective, const View& view) override {
+  void change_received(const Collective& collective, const View& view) override {
     if (gathers(collective)) swap_ends(view.recv, view.bytes, collective.block(view.bytes));
-    if (collective.operation == Operation::broadcast && collective.gotten(view.bytes) > 0) {
+    if (collective.operation == Operation::broadcast && collective.received_bytes(view.bytes) > 0) {
       swap_ends(view.recv, view.bytes, element_bytes);
     }
   }
@@ -124,7 +124,7 @@ class Corrupting final : public Broken {
  public:
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
     Broken::perform(collective, view, count);
-    const std::uint64_t bytes = collective.gotten(view.bytes);
+    const std::uint64_t bytes = collective.received_bytes(view.bytes);
     if (count > 0 && bytes > 0) FlippedBit(flipped_++, bytes).flip(view.recv);
   }
 

@@ -19,9 +19,9 @@ namespace volley {
 namespace {
 
 // An operation of one transport, as the sampler drives it.
-class Exchange final : public Driver {
+class CollectiveDriver final : public Driver {
  public:
-  Exchange(CollectiveTransport& transport, const Collective& collective)
+  CollectiveDriver(CollectiveTransport& transport, const Collective& collective)
       : transport_(transport), collective_(collective) {}
   void prepare(const View& view) override { transport_.prepare_for(collective_, view); }
   void perform(const View& view, std::uint64_t count) { transport_.perform(collective_, view, count); }
@@ -36,10 +36,10 @@ class Exchange final : public Driver {
   const Collective collective_;
 };
 
-// Operations back to back. All drivers of its series are an Exchange.
+// Operations back to back. All its series are driven by a CollectiveDriver.
 Workload collective_workload() {
   const auto run = [](Driver& driver, const View& view, std::uint64_t count) {
-    static_cast<Exchange&>(driver).perform(view, count);
+    static_cast<CollectiveDriver&>(driver).perform(view, count);
   };
   return {.name = "operations",
           .run = run,
@@ -58,7 +58,7 @@ struct Point {
   std::string transport;
   std::unique_ptr<ElementMemory> elements;
   std::unique_ptr<CollectiveVerifier> verifier;
-  std::unique_ptr<Exchange> exchange;
+  std::unique_ptr<CollectiveDriver> driver;
   std::string failure;  // of a barrier
 };
 
@@ -104,13 +104,16 @@ class CollectiveBenchmark final : public Benchmark {
     GroupControl control(*run.context, group);
     Sampler sampler(control, run.plan.sampling, workload, run.watchdog);
     const auto has_barrier = std::find(operations_.begin(), operations_.end(), Operation::barrier) != operations_.end();
-    if (has_barrier) measure_size(run, group, transports, control, sampler, 0);
-    for (const auto bytes : sizes_bytes_) measure_size(run, group, transports, control, sampler, bytes);
+    if (has_barrier) measure_size(run, group, transports, control, sampler, 0, true);
+    for (std::size_t i = 0; i < sizes_bytes_.size(); ++i) {
+      measure_size(run, group, transports, control, sampler, sizes_bytes_[i], i == 0);
+    }
   }
 
-  // All operations of one size on all transports in turn; 0: the barriers.
+  // All operations of one size on all transports in turn; 0: the barriers. An operation of the first size is the first
+  // of its kind: NCCL connects the ranks in it.
   void measure_size(const Run& run, const RankGroup& group, TransportSet& transports, GroupControl& control,
-                    Sampler& sampler, std::uint64_t bytes) const {
+                    Sampler& sampler, std::uint64_t bytes, bool first) const {
     const bool over = mpi::broadcast_value(group.leads() && budget_used(run.plan, run.records), 0, group.control.get());
     std::vector<Point> points;
     std::vector<Series> all;
@@ -123,6 +126,7 @@ class CollectiveBenchmark final : public Benchmark {
         point.size_bytes = bytes;
         point.transport = candidate.entry->name;
         all.push_back(series_of(point, candidate, transports, run.plan.verify));
+        all.back().fresh = first;
         if (over) all.back().skipped = budget_reason(run.plan);
       }
     }
@@ -141,8 +145,8 @@ class CollectiveBenchmark final : public Benchmark {
     const std::uint64_t bytes = point.collective.whole(point.size_bytes);
     Series series = transports.series(candidate, bytes, verify);
     series.name = point.transport + " (" + name_of(point.collective.operation) + ")";
-    point.exchange = std::make_unique<Exchange>(transport, point.collective);
-    series.driver = point.exchange.get();
+    point.driver = std::make_unique<CollectiveDriver>(transport, point.collective);
+    series.driver = point.driver.get();
     if (point.collective.operation == Operation::barrier) {
       if (series.memory == MemoryKind::device && series.skipped.empty()) {
         series.skipped = "a barrier moves no data: host measures it";
@@ -173,7 +177,7 @@ class CollectiveBenchmark final : public Benchmark {
     for (int place = 0; place < group.size(); ++place) {
       control.ready();
       if (group.self == place) std::this_thread::sleep_for(late);
-      const Span mine = timed_span([&](std::uint64_t n) { point.exchange->perform(series.view, n); }, 1);
+      const Span mine = timed_span([&](std::uint64_t n) { point.driver->perform(series.view, n); }, 1);
       ++series.messages_verified;
       if (!control.met(mine) && point.failure.empty()) {
         point.failure = "a rank left the barrier before rank " + std::to_string(group.rank(place)) + " entered it";

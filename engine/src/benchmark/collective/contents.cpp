@@ -63,7 +63,7 @@ Elements contributed(const Collective& collective, std::uint64_t bytes, const Co
 }
 
 Elements expected(const Collective& collective, std::uint64_t bytes, const Contents& contents) {
-  const std::uint64_t count = collective.gotten(bytes) / element_bytes;
+  const std::uint64_t count = collective.received_bytes(bytes) / element_bytes;
   const std::uint64_t block = collective.block(bytes) / element_bytes;
   const std::uint64_t mine = static_cast<std::uint64_t>(collective.self) * block;
   Elements all{.of = contributions(collective, contents),

@@ -9,7 +9,7 @@ namespace {
 
 // Calls visit(i, element i) for all; a piece is a plain loop.
 template <class Visit>
-void each(const Elements& elements, Visit visit) {
+void for_each_element(const Elements& elements, Visit visit) {
   int rank = elements.rank;
   for (std::uint64_t begin = 0; begin < elements.count; begin += elements.piece, ++rank) {
     const std::uint64_t end = std::min(begin + elements.piece, elements.count);
@@ -26,7 +26,7 @@ class HostElements final : public ElementMemory {
 
   WrongElements compare(const std::byte* at, const Elements& elements) override {
     WrongElements wrong;
-    each(elements, [&](std::uint64_t i, std::uint32_t element) {
+    for_each_element(elements, [&](std::uint64_t i, std::uint32_t element) {
       std::uint32_t found = 0;
       std::memcpy(&found, at + i * element_bytes, element_bytes);
       if (found == element) return;
@@ -38,7 +38,7 @@ class HostElements final : public ElementMemory {
 
  private:
   static void put(std::byte* at, const Elements& elements, std::uint32_t mask) {
-    each(elements, [&](std::uint64_t i, std::uint32_t element) {
+    for_each_element(elements, [&](std::uint64_t i, std::uint32_t element) {
       const std::uint32_t word = element ^ mask;
       std::memcpy(at + i * element_bytes, &word, element_bytes);
     });

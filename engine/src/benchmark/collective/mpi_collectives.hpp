@@ -18,7 +18,7 @@ class MpiCollectives : public CollectiveTransport {
 
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
     const Call call = call_of(collective, view);
-    each(view, count, [&](const View& here) { once(call, here.send, here.recv); });
+    for_each_operation(view, count, [&](const View& here) { once(call, here.send, here.recv); });
   }
 
  protected:

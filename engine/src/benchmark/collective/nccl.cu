@@ -73,7 +73,7 @@ class NcclCollectives final : public CollectiveTransport {
 
   // Enqueues all operations and waits once, at the end.
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
-    each(view, count, [&](const View& here) { enqueue(collective, here); });
+    for_each_operation(view, count, [&](const View& here) { enqueue(collective, here); });
     communicator_.wait_for(stream_);
   }
 

@@ -45,12 +45,12 @@ struct Collective {
   [[nodiscard]] std::uint64_t counted(std::uint64_t bytes) const {
     return (in_blocks() ? block(bytes) : bytes) / element_bytes;
   }
-  // Bytes that this rank gives and gets; the root of a broadcast gets nothing, and the others give nothing.
-  [[nodiscard]] std::uint64_t given(std::uint64_t bytes) const {
+  // Bytes that this rank sends and receives; the root of a broadcast receives nothing, and the others send nothing.
+  [[nodiscard]] std::uint64_t sent_bytes(std::uint64_t bytes) const {
     if (operation == Operation::barrier || (operation == Operation::broadcast && self != root)) return 0;
     return operation == Operation::allgather ? block(bytes) : bytes;
   }
-  [[nodiscard]] std::uint64_t gotten(std::uint64_t bytes) const {
+  [[nodiscard]] std::uint64_t received_bytes(std::uint64_t bytes) const {
     if (operation == Operation::barrier || (operation == Operation::broadcast && self == root)) return 0;
     return operation == Operation::reduce_scatter ? block(bytes) : bytes;
   }

@@ -1,5 +1,5 @@
-// `staged/pinned`: what a rank gives is copied to page-locked host memory, MPI's collective works there, and what it
-// gets is copied to the device, one after the other.
+// `staged/pinned`: what a rank sends is copied to page-locked host memory, MPI's collective works there, and what it
+// receives is copied to the device, one after the other.
 #include "benchmark/collective/mpi_collectives.hpp"
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
@@ -34,30 +34,30 @@ class StagedCollectives : public MpiCollectives {
   }
   void close() override {
     copies_.close();
-    given_ = {};
-    gotten_ = {};
+    sent_ = {};
+    received_ = {};
   }
 
   void prepare_for(const Collective& collective, const View& view) override {
-    given_.reserve(collective.given(view.bytes));
-    gotten_.reserve(collective.gotten(view.bytes));
+    sent_.reserve(collective.sent_bytes(view.bytes));
+    received_.reserve(collective.received_bytes(view.bytes));
   }
 
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
     const Call call = call_of(collective, view);
-    const std::size_t given = collective.given(view.bytes);
-    const std::size_t gotten = collective.gotten(view.bytes);
-    each(view, count, [&](const View& here) {
-      if (given > 0) copies_.copy_out(given_.data(), here.send, given);
-      once(call, given_.data(), gotten_.data());
-      if (gotten > 0) copies_.copy_in(here.recv, gotten_.data(), gotten);
+    const std::size_t sent = collective.sent_bytes(view.bytes);
+    const std::size_t received = collective.received_bytes(view.bytes);
+    for_each_operation(view, count, [&](const View& here) {
+      if (sent > 0) copies_.copy_out(sent_.data(), here.send, sent);
+      once(call, sent_.data(), received_.data());
+      if (received > 0) copies_.copy_in(here.recv, received_.data(), received);
     });
   }
 
  private:
   AsyncCopies copies_;
-  PinnedRoom given_;
-  PinnedRoom gotten_;
+  PinnedRoom sent_;
+  PinnedRoom received_;
 };
 
 // Flips one bit of the result of each batch, on the device.
@@ -65,7 +65,7 @@ class CorruptingStaged final : public StagedCollectives {
  public:
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
     StagedCollectives::perform(collective, view, count);
-    const std::uint64_t bytes = collective.gotten(view.bytes);
+    const std::uint64_t bytes = collective.received_bytes(view.bytes);
     if (count == 0 || bytes == 0) return;
     const FlippedBit bit(flipped_++, bytes);
     std::byte byte{};

@@ -29,8 +29,8 @@ class CollectiveTransport : public Transport {
 
  protected:
   // Calls operation(view) for each of `count`, as `perform` must.
-  template <class Each>
-  static void each(const View& view, std::uint64_t count, Each operation) {
+  template <class Perform>
+  static void for_each_operation(const View& view, std::uint64_t count, Perform operation) {
     const View last = view.last();
     for (std::uint64_t i = 1; i <= count; ++i) operation((i < count ? view : last).message(i - 1));
   }

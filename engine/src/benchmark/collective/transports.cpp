@@ -14,16 +14,16 @@ Maker make_losing_collectives, make_doubling_collectives, make_swapping_collecti
 
 namespace {
 
-class Absent final : public CollectiveTransport {
+class NoCollectives final : public CollectiveTransport {
  public:
-  std::string unavailable(const Context&, const RankGroup&) override { return "it carries no collectives"; }
+  std::string unavailable(const Context&, const RankGroup&) override { return "not implemented for collectives"; }
   void open(const Context&, const RankGroup&, const Buffers&, std::size_t) override {}
   void close() override {}
   void prepare_for(const Collective&, const View&) override {}
   void perform(const Collective&, const View&, std::uint64_t) override {}
 };
 
-std::unique_ptr<Transport> make_absent() { return std::make_unique<Absent>(); }
+std::unique_ptr<Transport> make_no_collectives() { return std::make_unique<NoCollectives>(); }
 
 struct CollectiveEntry {
   std::string_view name;
@@ -53,7 +53,7 @@ const std::vector<TransportEntry>& collective_transports() {
   static const std::vector<TransportEntry> all = [] {
     std::vector<TransportEntry> made(registry().begin(), registry().end());
     for (auto& entry : made) {
-      entry.make = make_absent;
+      entry.make = make_no_collectives;
       const auto found =
           std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.name == entry.name; });
       if (found == entries.end()) continue;

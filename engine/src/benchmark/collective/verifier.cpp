@@ -51,11 +51,8 @@ std::string about_copy(const Contributions& of, int rank, std::uint64_t position
   return "";
 }
 
-std::array<std::uint64_t, guard_bytes / sizeof(std::uint64_t)> guard_of(const Contents& contents) {
-  std::array<std::uint64_t, guard_bytes / sizeof(std::uint64_t)> words{};
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = contents.word(i);
-  return words;
-}
+// Guards are the same for all messages of a fill, since the message before may stand for the poison of the next.
+Contents guard_of(const Contents& contents) { return contents.seed; }
 
 }  // namespace
 
@@ -64,15 +61,15 @@ void CollectiveVerifier::fill(std::byte* message, std::size_t bytes, const Conte
 }
 
 void CollectiveVerifier::poison(std::byte* message, std::size_t, const Contents& contents) {
-  const std::uint64_t bytes = collective_.gotten(bytes_);
+  const std::uint64_t bytes = collective_.received_bytes(bytes_);
   if (bytes == 0) return;
-  memory_.fill(message - guard_bytes, guard_bytes, contents);
+  memory_.fill(message - guard_bytes, guard_bytes, guard_of(contents));
   elements_.write_opposite(message, expected(collective_, bytes_, contents));
-  memory_.fill(message + bytes, guard_bytes, contents);
+  memory_.fill(message + bytes, guard_bytes, guard_of(contents));
 }
 
 std::optional<Mismatch> CollectiveVerifier::check(const std::byte* message, std::size_t, const Contents& contents) {
-  const std::uint64_t bytes = collective_.gotten(bytes_);
+  const std::uint64_t bytes = collective_.received_bytes(bytes_);
   if (bytes == 0) return std::nullopt;
   const Elements right = expected(collective_, bytes_, contents);
   const WrongElements wrong = elements_.compare(message, right);
@@ -100,10 +97,9 @@ std::optional<Mismatch> CollectiveVerifier::check(const std::byte* message, std:
 
 std::optional<Mismatch> CollectiveVerifier::check_guard(const std::byte* guard, std::int64_t offset,
                                                         const Contents& contents) {
-  const auto right = guard_of(contents);
   std::array<std::byte, guard_bytes> want{};
   std::array<std::byte, guard_bytes> have{};
-  std::memcpy(want.data(), right.data(), guard_bytes);
+  host_pattern::fill(want.data(), guard_bytes, guard_of(contents));
   memory_.read(have.data(), guard, guard_bytes);
   std::optional<Mismatch> wrong;
   for (std::size_t i = 0; i < guard_bytes; ++i) {

@@ -42,7 +42,10 @@ class CollectivePoint(PointRecord, frozen=True, kw_only=True, tag_field="record"
     ] = []
     operations_per_sample: Annotated[NonNegative, Meta(description="k: operations in one timed batch.")] = 0
     cold_operation_s: Annotated[
-        Seconds | None, Meta(description="the first operation on fresh buffers; null if they were used before.")
+        Seconds | None,
+        Meta(
+            description="the first operation of its kind, in which ranks may connect; null at all sizes but the first."
+        ),
     ] = None
     entry_skew_s: Annotated[
         list[Seconds],
@@ -59,13 +62,8 @@ class CollectivePoint(PointRecord, frozen=True, kw_only=True, tag_field="record"
 
     @property
     def cold_s(self) -> float | None:
-        """The first operation on fresh buffers, in seconds."""
+        """The first operation of its kind, in seconds."""
         return self.cold_operation_s
-
-    @property
-    def collective(self) -> str:
-        """The operation."""
-        return self.operation
 
     @property
     def moved_bytes(self) -> float:

@@ -64,14 +64,18 @@ def overview(result: PointSeries, slow: Sequence[str]) -> Overview | None:
 
 
 def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
-    """Say how much was measured: ``234 points, all verified byte for byte; 200 within ±1 % (95 % CI over 8 launches)``.
+    """Say how much was measured: ``234 points, all verified byte for byte; 200 within ±1 % (95 % CI over 8 launches)``,
+    or ``61 points, 6 failed, all others verified byte for byte``.
 
     One launch says nothing of others, so it is not called ±; two launches have no interval.
     """
     plan = result.series.plan
     checked = sum(bool(point.verified) for point in points if point.rate)
     sent = sum(bool(point.rate) for point in points)
-    parts = [f"{count(len(points), 'point')}, {'all' if checked == sent else checked} verified byte for byte"]
+    failed = sum(point.status == "failed" for point in result.points)
+    found = [count(len(points) + failed, "point"), *([f"{failed} failed"] if failed else [])]
+    share = f"all{' others' * bool(failed)}" if checked == sent else str(checked)
+    parts = [", ".join([*found, f"{share} verified byte for byte"])]
     if plan and plan.sampling.mode == "adaptive":
         kind, aim, launches = "within" if one_launch(points) else "ci", plan.sampling.ci, _launches(points)
         known = [point.time for point in points if point.time and point.time.kind == kind]

@@ -35,7 +35,7 @@ class PointForecast(SizeForecast):
         done = None
         if record.times_s:
             _, window = record.flow
-            there_and_back = 1 if window or record.collective else 2
+            there_and_back = 1 if window or record.operation else 2
             exchange_s = median(record.times_s) * there_and_back
             done = Done(record.size_bytes, record.elapsed_s, exchange_s, window or there_and_back)
         self.count(record.transport, record.size_bytes, done)
@@ -43,7 +43,7 @@ class PointForecast(SizeForecast):
 
     def _summary(self, record: PointRecord) -> str:
         size = format_size(record.size_bytes) if record.size_bytes else ""
-        name = " ".join(filter(None, (record.collective, record.transport, size)))
+        name = " ".join(filter(None, (record.operation, record.transport, size)))
         if record.status != "ok":
             why = f": {record.reason}" if record.reason else ""
             return f"{name}: {'FAILED' if record.status == 'failed' else 'skipped'}{why}"

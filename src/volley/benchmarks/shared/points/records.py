@@ -74,7 +74,7 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
         return None, None
 
     @property
-    def collective(self) -> str | None:
+    def operation(self) -> str | None:
         """The collective operation; ``None``: messages between two ranks."""
         return None
 

@@ -269,7 +269,7 @@ def summarise(series: LaunchSeries) -> list[PointResult]:
     found: dict[tuple[object, ...], dict[int, PointRecord]] = {}
     for launch, log in enumerate(series.logs, start=1):
         for point in log.of(PointRecord):
-            what = (type(point), point.collective, point.transport, tuple(point.ranks), point.size_bytes, point.flow)
+            what = (type(point), point.operation, point.transport, tuple(point.ranks), point.size_bytes, point.flow)
             found.setdefault(what, {})[launch] = point
     order = {name: number for number, name in enumerate(series.transports)}
     summaries = [_summary(points, series) for points in found.values()]
@@ -292,7 +292,7 @@ def _summary(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> Poin
         status=status,
         direction=direction,
         window=window,
-        operation=first.collective,
+        operation=first.operation,
         reason=deciding.reason if status != "ok" else None,
         mismatch=deciding.mismatch,
         messages_timed=sum(point.messages_timed for point in points),
@@ -374,7 +374,7 @@ def observables(log: RunLog) -> Iterator[Observable]:
     for point in log.of(PointRecord):
         if point.status == "ok" and point.times_s and point.transport not in silent:
             direction, window = point.flow
-            name = " ".join(filter(None, (point.collective, point.transport)))
+            name = " ".join(filter(None, (point.operation, point.transport)))
             series, at = labels(name, point.size_bytes, direction, window)
             yield Observable(series, at, median(point.times_s), point.moved_bytes or None, "GB/s")
 
