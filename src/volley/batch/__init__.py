@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from volley.batch.options import BatchOptions
-from volley.run.commandline import Command
-
-
-def _run(options: BatchOptions) -> int:
-    from volley.batch.script import deliver, write  # noqa: PLC0415  start-up: errors and --help do without
-
-    deliver(write(options), options.output)
-    return 0
-
+from volley.run.commandline import Command, later
 
 COMMAND = Command(
     name="batch",
@@ -19,8 +10,8 @@ COMMAND = Command(
 
     The words after the dashes are a command line of volley; without them the job runs volley alone. They are checked
     now, so that a mistake does not wait in the queue.""",
-    options=(BatchOptions,),
-    run=_run,
+    options=("volley.batch.options.BatchOptions",),
+    run=later("volley.batch.script.run"),
     examples=(
         "volley batch --scheduler slurm --gpus-per-node 4 -- matrix --section all",
         "volley batch --scheduler lsf --account ABC123 --module cuda -o volley.lsf -- transports",

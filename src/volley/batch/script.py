@@ -17,7 +17,7 @@ from typing import Any
 from volley import benchmarks
 from volley.batch.options import BatchOptions
 from volley.batch.schedulers import SCHEDULERS
-from volley.errors import MachineError, UserError
+from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.machine.mpi_stack import assemble, read_facts
 from volley.run import engine_path, preflight
 from volley.run.benchmark import Benchmark
@@ -92,6 +92,12 @@ class JobResources:
             "slots_per_node": None if jsrun else self.ranks_per_node,
         }
         return {name: value for name, value in fields.items() if value is not None}
+
+
+def run(options: BatchOptions) -> int:
+    """Write the script to its file, or print it; return the exit code."""
+    deliver(write(options), options.output)
+    return EXIT_GOOD
 
 
 def write(options: BatchOptions) -> JobScript:

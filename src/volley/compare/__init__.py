@@ -2,23 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from volley.compare.options import CompareOptions, ReferencesOptions
-from volley.run.commandline import Command
-
-
-def _compare(options: CompareOptions) -> int:
-    from volley.compare.command import compare  # noqa: PLC0415  start-up: --help does without
-
-    return compare(options, sys.stdout)
-
-
-def _references(options: ReferencesOptions) -> int:
-    from volley.compare.command import references  # noqa: PLC0415  start-up: --help does without
-
-    return references(options, sys.stdout)
-
+from volley.run.commandline import Command, later
 
 COMMANDS = (
     Command(
@@ -33,8 +17,8 @@ COMMANDS = (
         compared with published results.
 
         The exit code is 1 where --fail-on applies.""",
-        options=(CompareOptions,),
-        run=_compare,
+        options=("volley.compare.options.CompareOptions",),
+        run=later("volley.compare.command.compare"),
         examples=(
             "volley compare monday.jsonl tuesday.jsonl",
             "volley compare baseline.jsonl today.jsonl --fail-on slower:5%",
@@ -47,8 +31,8 @@ COMMANDS = (
         help="""List published results of other machines, with their sources, to compare with.
 
         A records file of your own becomes a reference with --add.""",
-        options=(ReferencesOptions,),
-        run=_references,
+        options=("volley.compare.options.ReferencesOptions",),
+        run=later("volley.compare.command.references"),
         examples=(
             "volley references",
             "volley references summit",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TextIO
 
 from volley.benchmarks import BENCHMARKS
 from volley.compare import against, live, page
@@ -20,7 +20,7 @@ _ONLY_FOR_FILES = {"--fail-on": "fail_on", "--paired": "paired", "--within": "wi
 """Options that need intervals, by their names."""
 
 
-def compare(options: CompareOptions, out: TextIO) -> int:
+def compare(options: CompareOptions) -> int:
     """Compare what the options name, show the report, and return the exit code.
 
     Raises:
@@ -33,17 +33,17 @@ def compare(options: CompareOptions, out: TextIO) -> int:
         found = against.beside(side, reference, options.reference)
         slow = against.slower(found, options.tolerance)
         report = against.report(side, reference, options.reference, found, slow, full=options.output.full)
-        render_reports([report], options.output.format, out)
+        render_reports([report], options.output.format, sys.stdout)
         failed = options.tolerance is not None and any("failed" in log.statuses for log in side.logs)
         return EXIT_FAILED if slow or failed else EXIT_GOOD
     if options.live:
         first, second, whole = live.measure(
             live.parse(options.records, options.pairs), options.keep, quiet=options.output.quiet
         )
-        code = _show(compare_sides(first, second, options.within, paired=True), options, out)
+        code = _show(compare_sides(first, second, options.within, paired=True), options)
         return code if whole else EXIT_INTERRUPTED
     first, second = (read_side(path) for path in options.records)
-    return _show(compare_sides(first, second, options.within, paired=options.paired), options, out)
+    return _show(compare_sides(first, second, options.within, paired=options.paired), options)
 
 
 def _check(options: CompareOptions) -> None:
@@ -70,14 +70,14 @@ def _check(options: CompareOptions) -> None:
         raise UserError("standard input can be read once: write - once")
 
 
-def _show(comparison: Comparison, options: CompareOptions, out: TextIO) -> int:
-    render_reports([page.report(comparison, full=options.output.full)], options.output.format, out)
+def _show(comparison: Comparison, options: CompareOptions) -> int:
+    render_reports([page.report(comparison, full=options.output.full)], options.output.format, sys.stdout)
     if options.fail_on and not comparison.possible:
         raise UserError(f"--fail-on needs a verdict, and {page.too_few(comparison)}")
     return EXIT_FAILED if comparison.fails(options.fail_on) else EXIT_GOOD
 
 
-def references(options: ReferencesOptions, out: TextIO) -> int:
+def references(options: ReferencesOptions) -> int:
     """List the references, show one, or add one; return the exit code.
 
     Raises:
@@ -87,10 +87,10 @@ def references(options: ReferencesOptions, out: TextIO) -> int:
         if len(options.name) != 1:
             raise UserError("--add takes a name and one file of records: volley references --add our-cluster run.jsonl")
         path = add(options.add, Path(options.name[0]), BENCHMARKS)
-        print(f"volley: {path} is the reference {options.add}: volley compare RECORDS --with {options.add}", file=out)
+        print(f"volley: {path} is the reference {options.add}: volley compare RECORDS --with {options.add}")
         return EXIT_GOOD
     if len(options.name) > 1:
         raise UserError(f"volley references shows one reference at a time: volley references {options.name[0]}")
     shown = [against.one_report(name, named(name, BENCHMARKS)) for name in options.name]
-    render_reports(shown or [against.list_report(published(), own())], options.output.format, out)
+    render_reports(shown or [against.list_report(published(), own())], options.output.format, sys.stdout)
     return EXIT_GOOD

@@ -7,17 +7,7 @@ permanent test.
 
 from __future__ import annotations
 
-from typing import Any
-
-from volley.doctor.options import DoctorOptions
-from volley.run.commandline import Command
-
-
-def _run(options: Any) -> int:
-    from volley.doctor.command import run  # noqa: PLC0415  start-up: --help does without
-
-    return run(options)
-
+from volley.run.commandline import Command, later
 
 COMMAND = Command(
     name="doctor",
@@ -26,8 +16,8 @@ COMMAND = Command(
         "Each layer is tried in a separate process: a crash or a hang is a finding. The exit code is 1 if "
         "something is broken."
     ),
-    options=(DoctorOptions,),
-    run=_run,
+    options=("volley.doctor.options.DoctorOptions",),
+    run=later("volley.doctor.command.run"),
     examples=(
         "volley doctor",
         "volley doctor --json",

@@ -13,8 +13,8 @@ from volley.errors import EXIT_FAILED, EXIT_GOOD, MachineError, UserError
 from volley.files import read_bounded
 from volley.machine.reinstall import install_command
 from volley.report.model import Report
-from volley.report_file import ReportOptions
 from volley.report_file.message_paths import pictures_of
+from volley.report_file.options import ReportOptions
 from volley.run.records_file import MAX_BYTES, find_file, parse_runs
 from volley.run.render import reports_of, results_of
 from volley.text import escape_controls

@@ -12,6 +12,8 @@ import argparse
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
 from typing import Any, NoReturn
 
 from volley.errors import UserError
@@ -176,8 +178,9 @@ class Command:
     name: str
     help: str
     """One line, then paragraphs."""
-    options: tuple[type[Options], ...]
-    """Usually one class.  If there are several, the given options decide which one is used, else ``pick``."""
+    options: tuple[type[Options] | str, ...]
+    """Usually one class, or its full name.  If there are several, the given options decide which one is used, else
+    ``pick``.  Start-up: a named class is imported for its own command only."""
     run: Callable[[Any], int]
     """Takes an instance and returns the exit code.  It imports slow modules itself."""
     examples: tuple[str, ...] = ()
@@ -185,6 +188,11 @@ class Command:
     pick: Callable[[Sequence[type[Options]]], type[Options]] = lambda types: types[-1]
     joins: Callable[[Any], bool] = lambda _: False
     """True if, with these options, the ranks that a foreign launcher started must exec the engine."""
+
+    @cached_property
+    def classes(self) -> tuple[type[Options], ...]:
+        """The classes of its options."""
+        return tuple(imported(each) if isinstance(each, str) else each for each in self.options)
 
     @property
     def title(self) -> str:
@@ -194,7 +202,7 @@ class Command:
     def declared(self) -> list[Declared]:
         """Return the options of all classes, each once."""
         found: dict[str, Declared] = {}
-        for options in self.options:
+        for options in self.classes:
             for each in declared(options):
                 found.setdefault(each.option.name, each)
         return list(found.values())
@@ -211,7 +219,7 @@ class Command:
             HelpAsked: if the help is wanted.
         """
         given = self._given(words)
-        suitable = [options for options in self.options if given.keys() <= _names(options)]
+        suitable = [options for options in self.classes if given.keys() <= _names(options)]
         if not suitable:
             raise UserError(self._conflict(given))
         found: dict[type[Options], Any] = {}
@@ -240,9 +248,20 @@ class Command:
     def _conflict(self, given: Mapping[str, Any]) -> str:
         """Return the error message for options that cannot be combined."""
         first, *others = (
-            [name for name in given if name not in _names(options)] or list(given) for options in reversed(self.options)
+            [name for name in given if name not in _names(options)] or list(given) for options in reversed(self.classes)
         )
         return f"{join_words(first)} and {join_words(others[0])} cannot be combined: leave out one or the other"
+
+
+def imported(name: str) -> Any:
+    """Import what a full name stands for: ``volley.batch.script.run``."""
+    module, _, own = name.rpartition(".")
+    return getattr(import_module(module), own)
+
+
+def later(name: str) -> Callable[[Any], int]:
+    """Return the function of a full name as one that imports its module when it is called: --help does without."""
+    return lambda options: int(imported(name)(options))
 
 
 def _names(options: type[Options]) -> set[str]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from volley.machine.hardware import SLOWDOWNS, Gpu
+from volley.machine.settings import RAISE_CLOCK, slow_clock, small_quota
 from volley.report.model import Note
 from volley.run.launch_series import LaunchSeries
 from volley.run.run_log import RunLog
 from volley.text import count, join_words
-from volley.units import format_sig
 
 _MIN_TICKS = 5
 """A tick is 10 ms on most systems; of a short launch one or two of them are more than 1 %, and may be rounding."""
@@ -36,19 +36,13 @@ def _cpus(log: RunLog) -> Iterator[str]:
     if settings is None or run is None:
         return
     here = [rank for rank in run.ranks if rank.host == settings.host]
-    if slow := settings.lowest_clock:
-        yield (
-            f"the CPU clock of {settings.host} is held at its lowest (CPU {slow}, governor powersave): "
-            "sudo cpupower frequency-set -g performance"
-        )
+    if slow := slow_clock(settings):
+        yield f"{slow}: sudo {RAISE_CLOCK}"
     # A rank that the engine did not bind may move among many cores and needs one.
     needed = len({cpu for rank in here if rank.bound_by == "engine" for cpu in rank.cores})
     needed += sum(rank.bound_by != "engine" for rank in here)
-    if settings.quota_cpus is not None and settings.quota_cpus < needed:
-        yield (
-            f"the control group on {settings.host} allows {format_sig(settings.quota_cpus, 3)} CPUs and the ranks use "
-            f"{needed}: Linux throttles them repeatedly; raise the quota (docker run --cpus, systemd CPUQuota)"
-        )
+    if small := small_quota(settings, needed):
+        yield f"{small}; raise the quota (docker run --cpus, systemd CPUQuota)"
     for one, other in combinations(here, 2):
         for core in settings.siblings:
             if set(one.cores) <= set(core) and set(other.cores) <= set(core):

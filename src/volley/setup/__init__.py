@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
-from volley.run.commandline import Command
-from volley.setup.options import SetupOptions
-
-
-def _run(options: SetupOptions) -> int:
-    from volley.setup.command import run  # noqa: PLC0415  start-up: errors and --help do without
-
-    return run(options, os.environ, sys.stdout)
-
+from volley.run.commandline import Command, later
 
 COMMAND = Command(
     name="setup",
@@ -23,8 +12,8 @@ COMMAND = Command(
     No root is needed. What was finished before is not done again; an interrupted step starts again. Each step has
     a log in PREFIX/.volley-setup/logs; the end of it is shown when the step fails.
     """,
-    options=(SetupOptions,),
-    run=_run,
+    options=("volley.setup.options.SetupOptions",),
+    run=later("volley.setup.command.run"),
     examples=(
         "volley setup",
         "volley setup --prefix ~/mpi --route source --dry-run",

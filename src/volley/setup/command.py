@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,12 +21,13 @@ from volley.setup.workspace import Folders, StepError, build_environment, shown
 from volley.text import escape_controls, join_words
 
 
-def run(options: SetupOptions, environment: Mapping[str, str], out: TextIO) -> int:
-    """Run the command; return the exit code.
+def run(options: SetupOptions, environment: Mapping[str, str] = os.environ, out: TextIO | None = None) -> int:
+    """Run the command; return the exit code.  ``out`` is standard output unless given.
 
     Raises:
         UserError: what stopped it, in one sentence.
     """
+    out = out or sys.stdout
     if options.root_script:
         out.write(root_script.root_script(root_script.this_machine(options)))
         return EXIT_GOOD

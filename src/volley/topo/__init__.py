@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from volley.run.commandline import Command
-from volley.topo.options import TopoOptions
-
-
-def _run(options: Any) -> int:
-    from volley.topo.command import run  # noqa: PLC0415  start-up: --help does without
-
-    return run(options)
-
+from volley.run.commandline import Command, later
 
 COMMAND = Command(
     name="topo",
@@ -21,8 +11,8 @@ COMMAND = Command(
         "With a transport, the path of its message is drawn in colour. Without -o, the machine is printed as a list "
         "and a matrix. No job is started."
     ),
-    options=(TopoOptions,),
-    run=_run,
+    options=("volley.topo.options.TopoOptions",),
+    run=later("volley.topo.command.run"),
     examples=(
         "volley topo",
         "volley topo --transport aware -o topo.svg",

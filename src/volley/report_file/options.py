@@ -1,0 +1,38 @@
+"""The options of ``volley report``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from volley.run import option_values
+from volley.run.commandline import Options, argument, flag, option
+from volley.run.options import OUTPUT
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(Options):
+    """The options of ``volley report``."""
+
+    records: tuple[str, ...] = argument("RECORDS…", help="Files of records; - is standard input.")
+    output: Path = option(
+        "--output",
+        "-o",
+        read=lambda _, words: Path(words[-1]),
+        default=Path("report.html"),
+        shown="report.html",
+        metavar="FILE",
+        panel=OUTPUT,
+        help="The file to write.",
+    )
+    format: Literal["html", "svg", "png"] | None = option(
+        "--format",
+        "-f",
+        read=option_values.choice("html", "svg", "png"),
+        shown="by the name of the file",
+        metavar="html|svg|png",
+        panel=OUTPUT,
+        help="html: a page with charts, tables and the records; svg, png: a picture of the charts.",
+    )
+    quiet: bool = flag("--quiet", "-q", panel=OUTPUT, help="Show no message except errors.")
