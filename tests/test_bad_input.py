@@ -137,7 +137,7 @@ def test_a_working_folder_that_was_deleted(
 def test_whatever_the_system_refuses_is_a_sentence(
     error: OSError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("volley.run.records_file.read_runs", lambda *_: (_ for _ in ()).throw(error))
+    monkeypatch.setattr("volley.show.command.read_runs", lambda *_: (_ for _ in ()).throw(error))
     assert cli.main(["show", "x"]) == 3
     err = capsys.readouterr().err
     assert err.startswith("volley: cannot continue: ")
@@ -207,9 +207,9 @@ def test_times_beyond_all_measure_are_shown(tmp_path: Path, capsys: pytest.Captu
     [
         (b"", "truncated"),
         (FACTS[: len(FACTS) // 2], "holds no facts of volley doctor --capture"),
-        (b'{"facts":1,"x":"\xe9"}', "its text is not UTF-8"),
-        (b'{"facts":1,"system":' + b"[" * 100_000, "JSON nested too deeply"),
-        (b'{"facts":"\\u001b[31m"}', "holds facts of version \\x1b[31m, this volley reads 1"),
+        (b'{"facts":2,"x":"\xe9"}', "its text is not UTF-8"),
+        (b'{"facts":2,"system":' + b"[" * 100_000, "JSON nested too deeply"),
+        (b'{"facts":"\\u001b[31m"}', "holds facts of version \\x1b[31m, this volley reads 2"),
         (FACTS.replace(b'"facts"', b'"\\u001b[31mevil": 1, "facts"', 1), "unknown field `\\x1b[31mevil`"),
         (FACTS.replace(b'"peers": [', b'"peers": [[], ', 1), "no table of 4 rows and columns"),
         (re.sub(rb'"gpus": \[\s*0,', b'"gpus": [-1,', FACTS), "Expected `int` >= 0"),

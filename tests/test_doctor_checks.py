@@ -13,7 +13,7 @@ import pytest
 from volley.doctor.findings import Finding
 from volley.doctor.registry import diagnose
 from volley.machine import facts as f
-from volley.machine.hardware import Settings
+from volley.machine.hardware import Gpu, NvLink, Settings
 
 sys.path.insert(0, str(Path(__file__).parent / "machines"))
 
@@ -43,8 +43,8 @@ ALL_SHUT = {"/dev/nvidiactl": "ok", "/dev/nvidia-uvm": "ok", "/dev/nvidia0": "Op
 SLURM = {"SLURM_JOB_ID": "42"}
 ONE = parts.cuda("NVIDIA H200", 1, (9, 0), 1, version=13000)
 DOWN = [
-    f.NvmlDevice(index=0, links=[f.LinkFacts(link=0, active=True), f.LinkFacts(link=1, active=False)]),
-    f.NvmlDevice(index=1, links=[f.LinkFacts(link=0, active=True), f.LinkFacts(link=1, active=True)]),
+    Gpu(index=0, uuid="GPU-0", nvlinks=[NvLink(link=0)], nvlinks_inactive=1),
+    Gpu(index=1, uuid="GPU-1", nvlinks=[NvLink(link=0), NvLink(link=1)]),
 ]
 
 
@@ -171,7 +171,7 @@ DOWN = [
             "no GPU reaches another",
             "topo -p2p",
         ),
-        ("NVLink", {"nvml": changed(BASE.nvml, devices=DOWN)}, "warning", "GPU 0: 1 of 2 down", "xid"),
+        ("NVLink", {"nvml": changed(BASE.nvml, gpus=DOWN)}, "warning", "GPU 0: 1 of 2 down", "xid"),
         ("NVLink", {"nvml": parts.skipped("nvidia-ml-py is not installed")}, "not tested", "nvidia-ml-py", ""),
         ("PCIe", {"pcie_load": parts.pcie(2, None, None)}, "not tested", "virtual machine", ""),
         ("PCIe", {"pcie_load": parts.pcie(2, 4)}, "warning", "0000:00:04.0 at PCIe 4.0 ×16 of 5.0 ×16", "slot"),
@@ -379,8 +379,8 @@ def test_a_quota_below_two_cpus_is_a_warning(cpus: float | None, status: str) ->
     [(None, "not tested"), ([], "good"), (["idle"], "good"), (["idle", "hardware power brake"], "warning")],
 )
 def test_clocks_that_power_or_heat_holds_down_are_a_warning(reasons: list[str] | None, status: str) -> None:
-    devices = [f.NvmlDevice(index=0), f.NvmlDevice(index=1, clocks_event_reasons=reasons)]
-    found = finding("GPU clocks", nvml=changed(BASE.nvml, devices=devices))
+    gpus = [Gpu(index=0, uuid="GPU-0"), Gpu(index=1, uuid="GPU-1", clocks_event_reasons=reasons)]
+    found = finding("GPU clocks", nvml=changed(BASE.nvml, gpus=gpus))
     assert found.status == status
     if status == "warning":
         assert found.said == "clocks are held down, GPU 1: hardware power brake"

@@ -179,10 +179,10 @@ def test_devices_of_a_machine_that_has_none(capsys: pytest.CaptureFixture[str]) 
     ("text", "said"),
     [
         ("{}", "facts of version None"),
-        ('{"facts": 2}', "facts of version 2, this volley reads 1"),
+        ('{"facts": 1}', "facts of version 1, this volley reads 2"),
         ("", "holds no facts"),
         ("[1]", "holds no facts"),
-        ('{"facts": 1}', "holds no facts of volley doctor --capture: Object missing required field"),
+        ('{"facts": 2}', "holds no facts of volley doctor --capture: Object missing required field"),
     ],
 )
 def test_a_file_without_facts_is_refused(

@@ -16,6 +16,7 @@ from volley.doctor.probes import gpus, libraries
 from volley.machine import cuda_driver, nvml, sysfs
 from volley.machine import facts as f
 from volley.machine.cuda_driver import ATTRIBUTES
+from volley.machine.hardware import NvLink
 from volley.machine.isolate import Skip, isolated
 
 PCI = "0000:3b:00.0"
@@ -56,10 +57,9 @@ def test_cuda_shows_its_devices(fake: ctypes.CDLL) -> None:
     assert first.uuid == "GPU-46464646-4646-4646-4646-464646464646"
     assert second.name == "Fake 1"
     assert found.peers == [[True, True], [False, True]]
-    numbers = {attribute.name: attribute.number for attribute in ATTRIBUTES}
     assert first.attributes.pop("COMPUTE_CAPABILITY_MAJOR") == 9
     assert "GPU_DIRECT_RDMA_SUPPORTED" not in first.attributes
-    assert all(numbers[name] == value for name, value in first.attributes.items())
+    assert all(ATTRIBUTES[name] == value for name, value in first.attributes.items())
     assert len(first.attributes) == len(ATTRIBUTES) - 2
     assert cuda_driver.gpu_count() == 2
 
@@ -196,7 +196,6 @@ def pretend_nvml(**changes: Any) -> SimpleNamespace:
         "nvmlDeviceGetPciInfo": of_first(SimpleNamespace(busId="00000000:3B:00.0")),
         "nvmlDeviceGetMigMode": of_first([1, 1]),
         "nvmlDeviceGetEccMode": of_first([1, 1]),
-        "nvmlDeviceGetComputeMode": of_first(0),
         "nvmlDeviceGetCurrPcieLinkGeneration": of_first(1),
         "nvmlDeviceGetMaxPcieLinkGeneration": of_first(5),
         "nvmlDeviceGetCurrPcieLinkWidth": of_first(16),
@@ -220,31 +219,23 @@ def pretend_nvml(**changes: Any) -> SimpleNamespace:
 def test_nvml_is_asked_for_modes_and_links(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", pretend_nvml())  # type: ignore[arg-type]
     found = nvml.facts()
-    first, second = found.devices
+    first, second = found.gpus
     assert (first.pci, first.mig, first.ecc, first.pcie_generation_max) == (PCI, True, True, 5)
-    assert first.links == [
-        f.LinkFacts(
-            link=0,
-            active=True,
-            version=4,
-            remote="0000:3c:00.0",
-            remote_kind="switch",
-            line_rate_bytes_per_s=26.562e9,
-        ),
-        f.LinkFacts(link=1, active=True, version=4, line_rate_bytes_per_s=26.562e9),
-        f.LinkFacts(link=2, active=False, version=4),
+    assert first.nvlinks == [
+        NvLink(link=0, version="3.0", remote="switch", remote_pci="0000:3c:00.0", line_rate_bytes_per_s=26.562e9),
+        NvLink(link=1, version="3.0", line_rate_bytes_per_s=26.562e9),
     ]
-    assert second == f.NvmlDevice(index=1)
-    assert found.p2p[0][1] == "topology not supported"
-    assert found.p2p[1][0] == "Not Supported"
+    assert first.nvlinks_inactive == 1
+    assert (second.index, second.uuid, second.nvlinks, second.unread["name"]) == (1, "", None, "Not Supported")
+    assert [pair.read for pair in found.peers] == ["topology not supported"]
 
 
 def test_an_older_module_of_nvml_tells_less_of_its_links(monkeypatch: pytest.MonkeyPatch) -> None:
     older = pretend_nvml()
     del older.nvmlDeviceGetNvLinkRemoteDeviceType, older.NVML_FI_DEV_NVLINK_GET_SPEED
     monkeypatch.setitem(sys.modules, "pynvml", older)  # type: ignore[arg-type]
-    first = nvml.facts().devices[0].links[0]
-    assert (first.remote, first.remote_kind, first.line_rate_bytes_per_s) == ("0000:3c:00.0", None, None)
+    (first, *_) = nvml.facts().gpus[0].nvlinks or ()
+    assert (first.remote_pci, first.remote, first.line_rate_bytes_per_s) == ("0000:3c:00.0", "unknown", None)
 
 
 def test_without_nvml_there_is_nothing_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:

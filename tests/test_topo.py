@@ -60,7 +60,7 @@ def mesh() -> f.Facts:
     found.append(places.under(nodes[0], "nic", "0000:ff:00.0", numa_node=None, cores="0-31"))
     joined = {n: [n ^ 1, n ^ 2, n ^ 3, n ^ 4] for n in range(8)}
     facts = places.placed(msgspec.json.decode(document, type=f.Facts), nodes, found)
-    return places.linked(facts, lambda gpu, link: (gpus[joined[gpu][link // 3]], "gpu"), version=2)
+    return places.linked(facts, lambda gpu, link: (gpus[joined[gpu][link // 3]], "gpu"), version="2.0")
 
 
 def paths(of: Topology) -> Iterator[MessagePath]:
@@ -125,15 +125,18 @@ def test_line_rates_that_nvml_tells_win_over_nominal_ones() -> None:
 
 
 def test_links_whose_other_end_is_hidden_join_gpus_with_peer_access() -> None:
-    found = topology_of(places.linked(facts_of("h200x4"), lambda *_: (None, None), version=6))
+    found = topology_of(places.linked(facts_of("h200x4"), lambda *_: (None, None), version="4.0"))
     assert {each.end for each in found.nvlinks} == {"hidden"}
     assert path_of(found, "peer", (0, 1)).hops[0].kind == "nvlink"
     assert "the other ends are not shown" in picture(found)
 
 
 def test_links_that_are_down_are_not_drawn() -> None:
-    document = msgspec.json.encode(facts_of("abci-v")).replace(b'"active":true', b'"active":false')
-    assert topology_of(msgspec.json.decode(document, type=f.Facts)).nvlinks == ()
+    facts = facts_of("abci-v")
+    assert facts.nvml.value is not None
+    down = [msgspec.structs.replace(gpu, nvlinks=[], nvlinks_inactive=6) for gpu in facts.nvml.value.gpus]
+    value = msgspec.structs.replace(facts.nvml.value, gpus=down)
+    assert topology_of(msgspec.structs.replace(facts, nvml=f.Probe(call="tried", value=value))).nvlinks == ()
 
 
 @pytest.mark.parametrize("lost", ["bus", "cuda", "nvml", "topology", "pcie_load"])
@@ -417,7 +420,7 @@ def test_requests_that_make_no_sense(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [('{"facts": 2}', "facts of version 2, this volley reads 1"), ("{", "holds no facts")]
+    ("text", "said"), [('{"facts": 1}', "facts of version 1, this volley reads 2"), ("{", "holds no facts")]
 )
 def test_files_without_facts_are_refused(
     text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -9,6 +9,7 @@ import msgspec
 from parts import address
 
 from volley.machine import facts as f
+from volley.machine.hardware import NvLink
 
 GIB = 1 << 30
 End = tuple[str | None, str | None]
@@ -57,20 +58,21 @@ def placed(facts: f.Facts, nodes: Sequence[f.NumaFacts], places: Sequence[f.PciP
     )
 
 
-def linked(facts: f.Facts, ends: Callable[[int, int], End], *, version: int, rate: float | None = None) -> f.Facts:
+def linked(facts: f.Facts, ends: Callable[[int, int], End], *, version: str, rate: float | None = None) -> f.Facts:
     """Say where each NVLink leads: ``ends`` is asked with GPU and link."""
     assert facts.nvml.value
-    devices = []
-    for device in facts.nvml.value.devices:
-        links = [_led(link, ends(device.index, link.link), version, rate) for link in device.links]
-        devices.append(msgspec.structs.replace(device, links=links))
-    nvml = msgspec.structs.replace(facts.nvml.value, devices=devices)
+    gpus = []
+    for gpu in facts.nvml.value.gpus:
+        links = [_led(link, ends(gpu.index, link.link), version, rate) for link in gpu.nvlinks or ()]
+        gpus.append(msgspec.structs.replace(gpu, nvlinks=links))
+    nvml = msgspec.structs.replace(facts.nvml.value, gpus=gpus)
     return msgspec.structs.replace(facts, nvml=msgspec.structs.replace(facts.nvml, value=nvml))
 
 
-def _led(link: f.LinkFacts, end: End, version: int, rate: float | None) -> f.LinkFacts:
+def _led(link: NvLink, end: End, version: str, rate: float | None) -> NvLink:
     remote, kind = end
-    return msgspec.structs.replace(link, version=version, remote=remote, remote_kind=kind, line_rate_bytes_per_s=rate)
+    changes = {"version": version, "remote_pci": remote, "remote": kind or "unknown", "line_rate_bytes_per_s": rate}
+    return msgspec.structs.replace(link, **changes)
 
 
 # ----------------------------------------------------------------------------------------------- the machines
@@ -93,7 +95,7 @@ def summit(facts: f.Facts) -> f.Facts:
         socket = (left, right)[gpu // 3]
         return (gpus[peers[link // 2]], "gpu") if link < 4 else (processors[socket.number], "other")
 
-    return linked(placed(relocated(facts, gpus), (left, right), places), end, version=2)
+    return linked(placed(relocated(facts, gpus), (left, right), places), end, version="2.0")
 
 
 def abci_v(facts: f.Facts) -> f.Facts:
@@ -115,7 +117,7 @@ def abci_v(facts: f.Facts) -> f.Facts:
     def end(gpu: int, link: int) -> End:
         return gpus[[other for other in range(4) if other != gpu][link // 2]], "gpu"
 
-    return linked(placed(relocated(facts, gpus), (left, right), places), end, version=2)
+    return linked(placed(relocated(facts, gpus), (left, right), places), end, version="2.0")
 
 
 def abci_a(facts: f.Facts) -> f.Facts:
@@ -138,7 +140,7 @@ def abci_a(facts: f.Facts) -> f.Facts:
     def end(gpu: int, link: int) -> End:
         return f"0000:{0xE0 + link // 2:02x}:00.0", "switch"
 
-    return linked(placed(relocated(facts, gpus), (left, right), places), end, version=4)
+    return linked(placed(relocated(facts, gpus), (left, right), places), end, version="3.0")
 
 
 def t4x4(facts: f.Facts) -> f.Facts:
@@ -157,6 +159,6 @@ def h200x4(facts: f.Facts) -> f.Facts:
     return linked(
         placed(relocated(facts, addresses), (only,), places),
         lambda *_: ("0000:00:0d.0", "switch"),
-        version=6,
+        version="4.0",
         rate=26.562e9,
     )

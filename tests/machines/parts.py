@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any
 
 from volley.machine import facts as f
-from volley.machine.hardware import Device
+from volley.machine.hardware import Device, Gpu, NvLink, PeerStatus
 
 NO_CUDA = "libcuda.so.1: cannot open shared object file: No such file or directory"
 NVIDIA_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm")
@@ -127,26 +128,26 @@ def nvml(
     p2p: str = "ok",
     driver_version: str = "",
 ) -> f.Probe[f.NvmlFacts]:
-    devices = [
-        f.NvmlDevice(
+    gpus = [
+        Gpu(
             index=index,
             name=name,
             uuid=uuid(index),
             pci=address(index),
             mig=mig,
-            compute_mode=0,
             ecc=True,
             pcie_generation=1,
             pcie_generation_max=generation,
             pcie_width=16,
             pcie_width_max=16,
-            links=[f.LinkFacts(link=link, active=True, version=3) for link in range(links)],
+            nvlinks=[NvLink(link=link, version="2.2") for link in range(links)],
         )
         for index in range(count)
     ]
-    table = [["ok" if one == other else p2p for other in range(count)] for one in range(count)]
+    pairs = combinations(range(count), 2)
+    peers = [PeerStatus(first=uuid(one), second=uuid(other), read=p2p) for one, other in pairs]
     call = "nvmlInit, nvmlDeviceGetNvLinkState, nvmlDeviceGetP2PStatus"
-    return tried(f.NvmlFacts(driver_version=driver_version, devices=devices, p2p=table), call)
+    return tried(f.NvmlFacts(driver_version=driver_version, gpus=gpus, peers=peers), call)
 
 
 def pcie(count: int, generation: int | None, width: int | None = 16) -> f.Probe[list[f.LoadedLink]]:

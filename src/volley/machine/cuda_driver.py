@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import uuid
-from typing import Any, NamedTuple
+from typing import Any
 
 from volley.machine.facts import CudaDevice, CudaFacts
 from volley.machine.isolate import Skip
@@ -114,9 +114,9 @@ def _describe(driver: CudaDriver, index: int, handle: int) -> CudaDevice:
     size = ctypes.c_size_t()
     driver.call("cuDeviceTotalMem_v2", ctypes.byref(size), handle)
     attributes = {}
-    for attribute in ATTRIBUTES:
+    for attribute, number in ATTRIBUTES.items():
         with contextlib.suppress(CudaError):  # a driver does not know those that came later
-            attributes[attribute.name] = driver.integer("cuDeviceGetAttribute", attribute.number, handle)
+            attributes[attribute] = driver.integer("cuDeviceGetAttribute", number, handle)
     return CudaDevice(
         index=index,
         name=name.value.decode("utf-8", "replace"),
@@ -130,64 +130,55 @@ def _describe(driver: CudaDriver, index: int, handle: int) -> CudaDevice:
 # ------------------------------------------------------------------------------------------- attributes of a device
 
 
-class Attribute(NamedTuple):
-    """One attribute of a CUDA device: number and name of ``CUdevice_attribute`` (cuda.h)."""
-
-    number: int
-    name: str
-
-
-ATTRIBUTES = tuple(
-    Attribute(*row)
-    for row in (
-        (75, "COMPUTE_CAPABILITY_MAJOR"),
-        (76, "COMPUTE_CAPABILITY_MINOR"),
-        (16, "MULTIPROCESSOR_COUNT"),
-        (13, "CLOCK_RATE"),
-        (36, "MEMORY_CLOCK_RATE"),
-        (37, "GLOBAL_MEMORY_BUS_WIDTH"),
-        (38, "L2_CACHE_SIZE"),
-        (9, "TOTAL_CONSTANT_MEMORY"),
-        (8, "MAX_SHARED_MEMORY_PER_BLOCK"),
-        (97, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
-        (81, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
-        (12, "MAX_REGISTERS_PER_BLOCK"),
-        (82, "MAX_REGISTERS_PER_MULTIPROCESSOR"),
-        (10, "WARP_SIZE"),
-        (39, "MAX_THREADS_PER_MULTIPROCESSOR"),
-        (1, "MAX_THREADS_PER_BLOCK"),
-        (2, "MAX_BLOCK_DIM_X"),
-        (3, "MAX_BLOCK_DIM_Y"),
-        (4, "MAX_BLOCK_DIM_Z"),
-        (5, "MAX_GRID_DIM_X"),
-        (6, "MAX_GRID_DIM_Y"),
-        (7, "MAX_GRID_DIM_Z"),
-        (21, "MAXIMUM_TEXTURE1D_WIDTH"),
-        (22, "MAXIMUM_TEXTURE2D_WIDTH"),
-        (23, "MAXIMUM_TEXTURE2D_HEIGHT"),
-        (24, "MAXIMUM_TEXTURE3D_WIDTH"),
-        (25, "MAXIMUM_TEXTURE3D_HEIGHT"),
-        (26, "MAXIMUM_TEXTURE3D_DEPTH"),
-        (42, "MAXIMUM_TEXTURE1D_LAYERED_WIDTH"),
-        (43, "MAXIMUM_TEXTURE1D_LAYERED_LAYERS"),
-        (27, "MAXIMUM_TEXTURE2D_LAYERED_WIDTH"),
-        (28, "MAXIMUM_TEXTURE2D_LAYERED_HEIGHT"),
-        (29, "MAXIMUM_TEXTURE2D_LAYERED_LAYERS"),
-        (11, "MAX_PITCH"),
-        (14, "TEXTURE_ALIGNMENT"),
-        (30, "SURFACE_ALIGNMENT"),
-        (40, "ASYNC_ENGINE_COUNT"),
-        (17, "KERNEL_EXEC_TIMEOUT"),
-        (18, "INTEGRATED"),
-        (19, "CAN_MAP_HOST_MEMORY"),
-        (32, "ECC_ENABLED"),
-        (41, "UNIFIED_ADDRESSING"),
-        (83, "MANAGED_MEMORY"),
-        (90, "COMPUTE_PREEMPTION_SUPPORTED"),
-        (95, "COOPERATIVE_LAUNCH"),
-        (96, "COOPERATIVE_MULTI_DEVICE_LAUNCH"),
-        (116, "GPU_DIRECT_RDMA_SUPPORTED"),
-        (115, "MEMORY_POOLS_SUPPORTED"),
-        (20, "COMPUTE_MODE"),
-    )
-)
+ATTRIBUTES = {
+    "COMPUTE_CAPABILITY_MAJOR": 75,
+    "COMPUTE_CAPABILITY_MINOR": 76,
+    "MULTIPROCESSOR_COUNT": 16,
+    "CLOCK_RATE": 13,
+    "MEMORY_CLOCK_RATE": 36,
+    "GLOBAL_MEMORY_BUS_WIDTH": 37,
+    "L2_CACHE_SIZE": 38,
+    "TOTAL_CONSTANT_MEMORY": 9,
+    "MAX_SHARED_MEMORY_PER_BLOCK": 8,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 97,
+    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 81,
+    "MAX_REGISTERS_PER_BLOCK": 12,
+    "MAX_REGISTERS_PER_MULTIPROCESSOR": 82,
+    "WARP_SIZE": 10,
+    "MAX_THREADS_PER_MULTIPROCESSOR": 39,
+    "MAX_THREADS_PER_BLOCK": 1,
+    "MAX_BLOCK_DIM_X": 2,
+    "MAX_BLOCK_DIM_Y": 3,
+    "MAX_BLOCK_DIM_Z": 4,
+    "MAX_GRID_DIM_X": 5,
+    "MAX_GRID_DIM_Y": 6,
+    "MAX_GRID_DIM_Z": 7,
+    "MAXIMUM_TEXTURE1D_WIDTH": 21,
+    "MAXIMUM_TEXTURE2D_WIDTH": 22,
+    "MAXIMUM_TEXTURE2D_HEIGHT": 23,
+    "MAXIMUM_TEXTURE3D_WIDTH": 24,
+    "MAXIMUM_TEXTURE3D_HEIGHT": 25,
+    "MAXIMUM_TEXTURE3D_DEPTH": 26,
+    "MAXIMUM_TEXTURE1D_LAYERED_WIDTH": 42,
+    "MAXIMUM_TEXTURE1D_LAYERED_LAYERS": 43,
+    "MAXIMUM_TEXTURE2D_LAYERED_WIDTH": 27,
+    "MAXIMUM_TEXTURE2D_LAYERED_HEIGHT": 28,
+    "MAXIMUM_TEXTURE2D_LAYERED_LAYERS": 29,
+    "MAX_PITCH": 11,
+    "TEXTURE_ALIGNMENT": 14,
+    "SURFACE_ALIGNMENT": 30,
+    "ASYNC_ENGINE_COUNT": 40,
+    "KERNEL_EXEC_TIMEOUT": 17,
+    "INTEGRATED": 18,
+    "CAN_MAP_HOST_MEMORY": 19,
+    "ECC_ENABLED": 32,
+    "UNIFIED_ADDRESSING": 41,
+    "MANAGED_MEMORY": 83,
+    "COMPUTE_PREEMPTION_SUPPORTED": 90,
+    "COOPERATIVE_LAUNCH": 95,
+    "COOPERATIVE_MULTI_DEVICE_LAUNCH": 96,
+    "GPU_DIRECT_RDMA_SUPPORTED": 116,
+    "MEMORY_POOLS_SUPPORTED": 115,
+    "COMPUTE_MODE": 20,
+}
+"""Numbers of ``CUdevice_attribute`` (cuda.h) by name."""

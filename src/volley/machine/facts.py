@@ -13,10 +13,10 @@ from msgspec import Meta
 
 from volley.errors import UserError
 from volley.files import read_bounded
-from volley.machine.hardware import Device, Settings
+from volley.machine.hardware import Device, Gpu, PeerStatus, Settings
 from volley.text import escape_controls
 
-FACTS_VERSION = 1
+FACTS_VERSION = 2
 MAX_BYTES = 1 << 26
 """A document of facts is smaller."""
 TOPOLOGY_CALL = "ls /sys/devices/system/node; readlink -f /sys/bus/pci/devices/*"
@@ -148,41 +148,12 @@ class CudaFacts(Fact, frozen=True, kw_only=True):
             raise ValueError(f"`peers` is no table of {len(self.devices)} rows and columns, one a device")
 
 
-class LinkFacts(Fact, frozen=True, kw_only=True):
-    """One NVLink of a GPU."""
-
-    link: int
-    active: bool
-    version: int | None = None
-    remote: str | None = None  # PCI address of the other end
-    remote_kind: Literal["gpu", "switch", "other"] | None = None  # what is there; `other`: a processor
-    line_rate_bytes_per_s: float | None = None  # in one direction, packet overhead included; null: NVML does not say
-
-
-class NvmlDevice(Fact, frozen=True, kw_only=True):
-    """A GPU as NVML shows it; null where NVML has no answer."""
-
-    index: Annotated[int, Meta(ge=0, lt=1 << 16)]
-    name: str = ""
-    uuid: str = ""
-    pci: str = ""
-    mig: bool | None = None
-    compute_mode: int | None = None  # 0 default, 2 prohibited, 3 exclusive process
-    ecc: bool | None = None
-    clocks_event_reasons: list[str] | None = None  # what holds the clocks down (volley.machine.nvml)
-    pcie_generation: int | None = None  # now, perhaps idle
-    pcie_generation_max: int | None = None  # of device and slot together
-    pcie_width: int | None = None
-    pcie_width_max: int | None = None
-    links: list[LinkFacts] = []
-
-
 class NvmlFacts(Fact, frozen=True, kw_only=True):
-    """What NVML answers."""
+    """What NVML answers, as in the record of a run's hardware."""
 
     driver_version: str = ""
-    devices: list[NvmlDevice] = []
-    p2p: list[list[str]] = []  # nvmlDeviceGetP2PStatus for reads, by row and column
+    gpus: list[Gpu] = []
+    peers: list[PeerStatus] = []
 
 
 class LoadedLink(Fact, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Number, PositiveNumber, Version
+from volley.units import format_sig
 
 SLOWDOWNS = (
     "software power cap",
@@ -20,6 +21,7 @@ SLOWDOWNS = (
 _SCALED_BY_LOAD = ("intel_pstate", "amd-pstate-epp")
 """With these drivers, ``powersave`` is the name of a governor that follows the load (Linux, admin-guide/pm/intel_pstate
 and amd-pstate).  With all others it is the lowest clock."""
+RAISE_CLOCK = "cpupower frequency-set -g performance"
 
 
 class Device(Frozen, frozen=True, kw_only=True):
@@ -148,7 +150,14 @@ class Settings(Frozen, frozen=True, kw_only=True, tag_field="record", tag="setti
         Meta(description="CPUs' worth of time that the front end's control group may use; null: no limit."),
     ] = None
 
-    @property
-    def lowest_clock(self) -> str | None:
-        """The CPUs whose governor holds them at their lowest clock, as in ``0-3``; ``None``: there is none."""
-        return None if self.clock_driver in _SCALED_BY_LOAD else self.governors.get("powersave")
+    def slow_clock(self) -> str | None:
+        """Return a sentence about CPUs that are held at their lowest clock; ``None``: there are none."""
+        slow = None if self.clock_driver in _SCALED_BY_LOAD else self.governors.get("powersave")
+        return f"the CPU clock of {self.host} is held at its lowest (CPU {slow}, governor powersave)" if slow else None
+
+    def small_quota(self, cpus: int) -> str | None:
+        """Return a sentence about a control group that allows less than ranks need on so many CPUs, if it does."""
+        if self.quota_cpus is None or self.quota_cpus >= cpus:
+            return None
+        allowed = f"the control group on {self.host} allows {format_sig(self.quota_cpus, 3)} CPUs"
+        return f"{allowed} and the ranks use {cpus}: Linux throttles them repeatedly"

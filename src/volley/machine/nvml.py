@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from volley.machine.facts import LinkFacts, NvmlDevice, NvmlFacts
+from volley.machine.facts import NvmlFacts
 from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
 from volley.machine.isolate import Skip, isolated
 from volley.machine.sysfs import pci_address
@@ -88,18 +88,13 @@ def of(hardware: Hardware, uuids: Collection[str]) -> Hardware:
 
 
 def facts() -> NvmlFacts:
-    """Return each GPU's modes, links and PCIe, and the table of peer reads.  Call it in a separate process.
+    """Return all GPUs.  Call it in a separate process.
 
     Raises:
         Skip: where there is no NVML.
     """
     with _nvml() as nvml:
-        devices = [_Device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
-        return NvmlFacts(
-            driver_version=_text(nvml.nvmlSystemGetDriverVersion()),
-            devices=[_device_facts(device) for device in devices],
-            p2p=[[status or why for status, why in (one.peer(other, "read") for other in devices)] for one in devices],
-        )
+        return _facts(nvml)
 
 
 @contextmanager
@@ -149,7 +144,6 @@ _QUESTIONS: dict[str, tuple[str, tuple[int, ...], Callable[[Any], Any]]] = {
     "sm_clock_max_hz": ("nvmlDeviceGetMaxClockInfo", (1,), lambda megahertz: megahertz * 10**6),
     "memory_clock_hz": ("nvmlDeviceGetClockInfo", (2,), lambda megahertz: megahertz * 10**6),
     "memory_clock_max_hz": ("nvmlDeviceGetMaxClockInfo", (2,), lambda megahertz: megahertz * 10**6),
-    "compute_mode": ("nvmlDeviceGetComputeMode", (), int),
     "ecc": ("nvmlDeviceGetEccMode", (), lambda modes: bool(modes[0])),
     # NVML_MEMORY_ERROR_TYPE_CORRECTED 0, _UNCORRECTED 1; NVML_VOLATILE_ECC 0
     "ecc_corrected": ("nvmlDeviceGetTotalEccErrors", (0, 0), int),
@@ -187,8 +181,8 @@ class _Device:
                 self.unread[key] = _error_text(error)
         return answers
 
-    def links(self) -> list[LinkFacts] | None:
-        """Return all NVLinks; ``None`` where NVML does not say."""
+    def links(self) -> tuple[list[NvLink], int] | None:
+        """Return the active NVLinks, and how many others there are; ``None`` where NVML does not say."""
         states: list[bool] = []
         try:
             for number in range(self.nvml.NVML_NVLINK_MAX_LINKS):
@@ -198,24 +192,24 @@ class _Device:
         except Exception as error:
             self.unread["nvlinks"] = _error_text(error)
             return None
-        rates = self._line_rates([number for number, active in enumerate(states) if active])
-        return [self._link(number, active, rates.get(number)) for number, active in enumerate(states)]
+        active = [number for number, state in enumerate(states) if state]
+        rates = self._line_rates(active)
+        return [self._link(number, rates.get(number)) for number in active], len(states) - len(active)
 
-    def _link(self, number: int, active: bool, rate: float | None) -> LinkFacts:
+    def _link(self, number: int, rate: float | None) -> NvLink:
         def ask(function: str) -> Any:
             try:
                 return getattr(self.nvml, function)(self.handle, number)
             except Exception:
-                return None  # a link that is down has no other end, a hypervisor may hide it, an old module not know it
+                return None  # a hypervisor may hide the other end, an old module not know the question
 
-        remote, kind = ask("nvmlDeviceGetNvLinkRemotePciInfo"), ask("nvmlDeviceGetNvLinkRemoteDeviceType")
-        return LinkFacts(
+        remote, version = ask("nvmlDeviceGetNvLinkRemotePciInfo"), ask("nvmlDeviceGetNvLinkVersion")
+        return NvLink(
             link=number,
-            active=active,
-            version=ask("nvmlDeviceGetNvLinkVersion"),
-            remote=_address(remote) if remote else None,
-            remote_kind=REMOTES.get(kind),
+            version=None if version is None else LINK_VERSIONS.get(version, f"NVML's number {version}"),
             line_rate_bytes_per_s=rate,
+            remote=REMOTES.get(ask("nvmlDeviceGetNvLinkRemoteDeviceType"), "unknown"),
+            remote_pci=_address(remote) if remote else None,
         )
 
     def link_errors(self, links: list[int]) -> dict[str, int] | None:
@@ -248,13 +242,13 @@ class _Device:
         speeds = {link: speed or common for link, speed in zip(links, each, strict=True)}
         return {link: float(speed * 10**6) for link, speed in speeds.items() if speed}
 
-    def peer(self, other: _Device, capability: str) -> tuple[str | None, str]:
-        """Return what this GPU can do with another's memory in NVML's words; ``None`` and why where it does not say."""
+    def peer(self, other: _Device, capability: str) -> str | None:
+        """Return what this GPU can do with another's memory in NVML's words; ``None`` where it does not say."""
         try:
             status = self.nvml.nvmlDeviceGetP2PStatus(self.handle, other.handle, PEER_CAPS[capability])
-        except Exception as error:
-            return None, _error_text(error)
-        return PEER_STATUS.get(status, f"NVML's status {status}"), ""
+        except Exception:
+            return None
+        return PEER_STATUS.get(status, f"NVML's status {status}")
 
 
 def _field_value(field: Any) -> int | None:
@@ -263,53 +257,50 @@ def _field_value(field: Any) -> int | None:
     return int(getattr(field.value, member)) if field.nvmlReturn == 0 and member else None
 
 
-# ------------------------------------------------------------------------------------------- the hardware record
+# ------------------------------------------------------------------------------------------------- all GPUs
 
 
 def _hardware(when: When, host: str, uuids: Collection[str] | None) -> Hardware:
     try:
         with _nvml() as nvml:
-            devices = [_Device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
-            used = [device for device in devices if uuids is None or device.uuid in uuids]
-            return Hardware(
-                when=when,
-                host=host,
-                driver_version=_text(nvml.nvmlSystemGetDriverVersion()),
-                gpus=[_gpu(device) for device in used],
-                peers=[
-                    PeerStatus(first=one.uuid, second=other.uuid, **{key: one.peer(other, key)[0] for key in PEER_CAPS})
-                    for one, other in combinations(used, 2)
-                ],
-                reason=None if used else "NVML lists no GPU that is used here",
-            )
+            found = _facts(nvml, uuids)
     except Exception as error:
         return Hardware(when=when, host=host, reason=_error_text(error))
-
-
-def _gpu(device: _Device) -> Gpu:
-    answers = device.ask(*(key for key in _QUESTIONS if key not in {"uuid", "compute_mode"}))
-    links = device.links()
-    active = [link for link in links or () if link.active]
-    return Gpu(
-        index=device.index,
-        uuid=device.uuid,
-        nvlinks=None if links is None else [_nvlink(link) for link in active],
-        nvlinks_inactive=len(links or ()) - len(active),
-        nvlink_errors=device.link_errors([link.link for link in active]) if active else None,
-        clocks_event_reasons=_clock_reasons(device),
-        unread=device.unread,
-        **answers,
+    return Hardware(
+        when=when,
+        host=host,
+        driver_version=found.driver_version,
+        gpus=found.gpus,
+        peers=found.peers,
+        reason=None if found.gpus else "NVML lists no GPU that is used here",
     )
 
 
-def _nvlink(link: LinkFacts) -> NvLink:
-    version = link.version
-    return NvLink(
-        link=link.link,
-        version=None if version is None else LINK_VERSIONS.get(version, f"NVML's number {version}"),
-        line_rate_bytes_per_s=link.line_rate_bytes_per_s,
-        remote=link.remote_kind or "unknown",
-        remote_pci=link.remote,
+def _facts(nvml: Any, uuids: Collection[str] | None = None) -> NvmlFacts:
+    devices = [_Device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+    used = [device for device in devices if uuids is None or device.uuid in uuids]
+    return NvmlFacts(
+        driver_version=_text(nvml.nvmlSystemGetDriverVersion()),
+        gpus=[_gpu(device) for device in used],
+        peers=[
+            PeerStatus(first=one.uuid, second=other.uuid, **{key: one.peer(other, key) for key in PEER_CAPS})
+            for one, other in combinations(used, 2)
+        ],
+    )
+
+
+def _gpu(device: _Device) -> Gpu:
+    answers = device.ask(*(key for key in _QUESTIONS if key != "uuid"))
+    links, inactive = device.links() or (None, 0)
+    return Gpu(
+        index=device.index,
+        uuid=device.uuid,
+        nvlinks=links,
+        nvlinks_inactive=inactive,
+        nvlink_errors=device.link_errors([link.link for link in links]) if links else None,
+        clocks_event_reasons=_clock_reasons(device),
+        unread=device.unread,
+        **answers,
     )
 
 
@@ -326,15 +317,3 @@ def _clock_reasons(device: _Device) -> list[str] | None:
     known = [word for bit, word in _REASONS.items() if bits & bit]
     rest = bits & ~sum(_REASONS)
     return [*known, f"unknown reason {rest:#x}"] if rest else known
-
-
-# ---------------------------------------------------------------------------------------------- facts for doctor
-
-
-def _device_facts(device: _Device) -> NvmlDevice:
-    pcie = ("pcie_generation", "pcie_generation_max", "pcie_width", "pcie_width_max")
-    answers = device.ask("name", "pci", "mig", "compute_mode", "ecc", *pcie)
-    known = {key: answer for key, answer in answers.items() if answer is not None}
-    reasons = _clock_reasons(device)
-    links = device.links() or []
-    return NvmlDevice(index=device.index, uuid=device.uuid, links=links, clocks_event_reasons=reasons, **known)

@@ -12,9 +12,7 @@ import msgspec
 
 from volley.machine.hardware import Settings
 from volley.machine.sysfs import number, word
-from volley.units import format_cpulist, format_sig
-
-RAISE_CLOCK = "cpupower frequency-set -g performance"
+from volley.units import format_cpulist
 
 
 def read(root: Path = Path("/")) -> Settings:
@@ -52,20 +50,6 @@ def of(settings: Settings, cpus: Collection[int]) -> Settings:
         governors={name: format_cpulist(those) for name, those in governors.items() if those},
         siblings=[threads for threads in settings.siblings if not set(threads).isdisjoint(cpus)],
     )
-
-
-def slow_clock(settings: Settings) -> str | None:
-    """Return a sentence about CPUs that are held at their lowest clock; ``None``: there are none."""
-    slow = settings.lowest_clock
-    return f"the CPU clock of {settings.host} is held at its lowest (CPU {slow}, governor powersave)" if slow else None
-
-
-def small_quota(settings: Settings, cpus: int) -> str | None:
-    """Return a sentence about a control group that allows less than ranks need on so many CPUs; ``None``: it does."""
-    if settings.quota_cpus is None or settings.quota_cpus >= cpus:
-        return None
-    allowed = f"the control group on {settings.host} allows {format_sig(settings.quota_cpus, 3)} CPUs"
-    return f"{allowed} and the ranks use {cpus}: Linux throttles them repeatedly"
 
 
 def _cpus(text: str) -> list[int]:

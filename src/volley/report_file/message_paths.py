@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 from volley.errors import UserError
-from volley.machine.hardware import Gpu, Hardware, NvLink
+from volley.machine.hardware import Gpu, Hardware
 from volley.run.records import Transport
 from volley.topo.message_path import TRANSPORTS, path_of
 from volley.topo.picture import picture
-from volley.topo.topology import LinkEnd, NumaNode, NvLinkBundle, PlacedGpu, Topology
+from volley.topo.topology import NumaNode, PlacedGpu, Topology, nvlinks
 
 _NOTE = "from the records of the run: these name no CPUs and no PCIe switches; volley topo draws them"
 
@@ -51,12 +50,13 @@ def topology_of(hardware: Hardware) -> Topology:
     gpus = sorted(hardware.gpus, key=lambda gpu: gpu.index)
     read = {frozenset((each.first, each.second)): each.read == "ok" for each in hardware.peers if each.read}
     peers = tuple(tuple(read.get(frozenset((one.uuid, other.uuid)), one is other) for other in gpus) for one in gpus)
+    placed = [_placed(gpu) for gpu in gpus]
     return Topology(
         note="",
         nodes=(NumaNode(number=None),),
-        gpus=tuple(map(_placed, gpus)),
+        gpus=tuple(placed),
         nics=(),
-        nvlinks=tuple(_bundles(gpus)),
+        nvlinks=nvlinks([(place, gpu.nvlinks or ()) for place, gpu in zip(placed, gpus, strict=True)]),
         nvswitches=0,
         peers=peers if read else None,
         notes=(_NOTE,),
@@ -69,31 +69,6 @@ def _placed(gpu: Gpu) -> PlacedGpu:
         name=gpu.name or "",
         address=gpu.pci or "",
         node=None,
-        switches=(),
         pcie_generation=gpu.pcie_generation_max,
         pcie_width=gpu.pcie_width_max,
     )
-
-
-def _bundles(gpus: Sequence[Gpu]) -> Iterator[NvLinkBundle]:
-    """Yield the NVLinks of each GPU by their other end; links between two GPUs once, at the lower number."""
-    numbers = {gpu.pci: gpu.index for gpu in gpus if gpu.pci}
-
-    def end(link: NvLink) -> LinkEnd:
-        if link.remote_pci in numbers:
-            return numbers[link.remote_pci]
-        return "switch" if link.remote == "switch" else "host" if link.remote == "other" else "hidden"
-
-    for gpu in gpus:
-        for other, group in groupby(sorted(gpu.nvlinks or (), key=lambda link: str(end(link))), key=end):
-            links = list(group)
-            rates = [link.line_rate_bytes_per_s for link in links]
-            if isinstance(other, int) and other < gpu.index:
-                continue
-            yield NvLinkBundle(
-                gpu=gpu.index,
-                end=other,
-                links=len(links),
-                version=links[0].version,
-                one_way_Bps=sum(rate for rate in rates if rate) if all(rates) else None,
-            )

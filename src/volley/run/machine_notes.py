@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from volley.machine.hardware import SLOWDOWNS, Gpu
-from volley.machine.settings import RAISE_CLOCK, slow_clock, small_quota
+from volley.machine.hardware import RAISE_CLOCK, SLOWDOWNS, Gpu
 from volley.report.model import Note
 from volley.run.launch_series import LaunchSeries
 from volley.run.run_log import RunLog
@@ -36,12 +35,12 @@ def _cpus(log: RunLog) -> Iterator[str]:
     if settings is None or run is None:
         return
     here = [rank for rank in run.ranks if rank.host == settings.host]
-    if slow := slow_clock(settings):
+    if slow := settings.slow_clock():
         yield f"{slow}: sudo {RAISE_CLOCK}"
     # A rank that the engine did not bind may move among many cores and needs one.
     needed = len({cpu for rank in here if rank.bound_by == "engine" for cpu in rank.cores})
     needed += sum(rank.bound_by != "engine" for rank in here)
-    if small := small_quota(settings, needed):
+    if small := settings.small_quota(needed):
         yield f"{small}; raise the quota (docker run --cpus, systemd CPUQuota)"
     for one, other in combinations(here, 2):
         for core in settings.siblings:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
 
-from volley.machine.facts import Facts, LinkFacts, NumaFacts, NvmlDevice, PciPlace
+from volley.machine.facts import Facts, NumaFacts, PciPlace
+from volley.machine.hardware import Gpu, NvLink
 from volley.machine.line_rate import NOMINAL_BYTES_PER_S, pcie_bytes_per_s
-from volley.machine.nvml import LINK_VERSIONS
 from volley.text import count
 from volley.units import format_sig
 
@@ -175,7 +176,7 @@ def topology_of(facts: Facts) -> Topology:
         nodes=nodes,
         gpus=gpus,
         nics=nics,
-        nvlinks=_nvlinks(found, places),
+        nvlinks=nvlinks(found, places),
         nvswitches=sum(place.kind == "nvswitch" for place in places.values()),
         peers=tuple(map(tuple, cuda.peers)) if cuda and whole else None,
         notes=tuple(_notes(facts, gpus, places)),
@@ -278,28 +279,26 @@ def _nics(places: Sequence[PciPlace]) -> tuple[Nic, ...]:
 # ------------------------------------------------------------------------------------------------------- GPUs
 
 
-def _gpus(
-    facts: Facts, places: Mapping[str, PciPlace], nowhere: PciPlace
-) -> list[tuple[PlacedGpu, Sequence[LinkFacts]]]:
+def _gpus(facts: Facts, places: Mapping[str, PciPlace], nowhere: PciPlace) -> list[tuple[PlacedGpu, Sequence[NvLink]]]:
     """Return the GPUs and their NVLinks, under the numbers of CUDA; else of NVML, else in the order of the bus.
 
     Generation and width of PCIe are those under load, else what NVML has at most, else what the device can do.
     ``nowhere`` stands for the place of a GPU that the bus does not show.
     """
     cuda = facts.cuda.value.devices if facts.cuda.value else []
-    nvml = facts.nvml.value.devices if facts.nvml.value else []
+    nvml = facts.nvml.value.gpus if facts.nvml.value else []
     on_bus = [place for place in places.values() if place.kind == "gpu"]
     by_name = {name: each for each in nvml for name in (each.pci, each.uuid) if name}
-    known: list[tuple[int, str, str, NvmlDevice | None]]
+    known: list[tuple[int, str, str, Gpu | None]]
     if cuda:
         known = [(each.index, each.name, each.pci, by_name.get(each.uuid) or by_name.get(each.pci)) for each in cuda]
     elif nvml:
-        known = [(each.index, each.name, each.pci, each) for each in nvml]
+        known = [(each.index, each.name or "", each.pci or "", each) for each in nvml]
     else:
         known = [(number, "", place.address, None) for number, place in enumerate(on_bus)]
     loaded = {link.pci: link for link in facts.pcie_load.value or []}
     listed = {gpu.address: gpu for gpu in (facts.bus.value.gpus if facts.bus.value else [])}
-    found: list[tuple[PlacedGpu, Sequence[LinkFacts]]] = []
+    found: list[tuple[PlacedGpu, Sequence[NvLink]]] = []
     for number, name, address, device in known:
         place, link, pci = places.get(address, nowhere), loaded.get(address), listed.get(address)
         generation = (link and link.generation) or (device and device.pcie_generation_max)
@@ -313,41 +312,45 @@ def _gpus(
             pcie_generation=generation or (pci.generation_max if pci else None),
             pcie_width=width or (pci.width_max if pci else None),
         )
-        found.append((gpu, device.links if device else ()))
+        found.append((gpu, (device.nvlinks if device else None) or ()))
     return found
 
 
 # ----------------------------------------------------------------------------------------------------- NVLinks
 
 
-def _nvlinks(
-    found: Sequence[tuple[PlacedGpu, Sequence[LinkFacts]]], places: Mapping[str, PciPlace]
+def nvlinks(
+    found: Sequence[tuple[PlacedGpu, Sequence[NvLink]]], places: Mapping[str, PciPlace] = MappingProxyType({})
 ) -> tuple[NvLinkBundle, ...]:
-    """Gather the links that are up by what they lead to."""
+    """Gather the links that are up by what they lead to; those between two GPUs once, at the lower number."""
     numbers = {gpu.address: gpu.number for gpu, _ in found}
-    gathered: dict[tuple[int, LinkEnd], list[LinkFacts]] = defaultdict(list)
+    gathered: dict[tuple[int, LinkEnd], list[NvLink]] = defaultdict(list)
     for gpu, links in found:
         for link in links:
             end = _end(link, numbers, places)
-            if link.active and not (isinstance(end, int) and end < gpu.number):
+            if not (isinstance(end, int) and end < gpu.number):
                 gathered[gpu.number, end].append(link)
     return tuple(_bundle(number, end, links) for (number, end), links in gathered.items())
 
 
-def _end(link: LinkFacts, numbers: Mapping[str, int], places: Mapping[str, PciPlace]) -> LinkEnd:
-    remote = link.remote or ""
+def _end(link: NvLink, numbers: Mapping[str, int], places: Mapping[str, PciPlace]) -> LinkEnd:
+    remote = link.remote_pci or ""
     if remote in numbers:
         return numbers[remote]
     place = places.get(remote)
-    if link.remote_kind == "switch" or (place and place.kind == "nvswitch"):
+    if link.remote == "switch" or (place and place.kind == "nvswitch"):
         return "switch"
-    return "host" if link.remote_kind == "other" else "hidden"
+    return "host" if link.remote == "other" else "hidden"
 
 
-def _bundle(gpu: int, end: LinkEnd, links: Sequence[LinkFacts]) -> NvLinkBundle:
-    versions = {LINK_VERSIONS.get(link.version or 0) for link in links}
-    version = versions.pop() if len(versions) == 1 else None
-    rates = [link.line_rate_bytes_per_s or NOMINAL_BYTES_PER_S.get(version or "") for link in links]
+def _bundle(gpu: int, end: LinkEnd, links: Sequence[NvLink]) -> NvLinkBundle:
+    versions = {link.version for link in links}
+    rates = [link.line_rate_bytes_per_s or NOMINAL_BYTES_PER_S.get(link.version or "") for link in links]
     known = [rate for rate in rates if rate]
-    total = sum(known) if len(known) == len(rates) else None
-    return NvLinkBundle(gpu=gpu, end=end, links=len(links), version=version, one_way_Bps=total)
+    return NvLinkBundle(
+        gpu=gpu,
+        end=end,
+        links=len(links),
+        version=versions.pop() if len(versions) == 1 else None,
+        one_way_Bps=sum(known) if len(known) == len(rates) else None,
+    )

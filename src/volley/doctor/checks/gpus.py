@@ -71,7 +71,7 @@ def mig(facts: Facts) -> Finding:
     """Asks NVML whether a GPU is divided into instances."""
     if facts.nvml.value is None:
         return probe_failed(facts.nvml, "NVML", "nvidia-smi")
-    divided = comma_list([device.index for device in facts.nvml.value.devices if device.mig])
+    divided = comma_list([device.index for device in facts.nvml.value.gpus if device.mig])
     if not divided:
         return good("off")
     said = f"MIG is on for GPU {divided}: instances have neither peer access nor CUDA IPC with each other"
@@ -131,7 +131,7 @@ def clocks(facts: Facts) -> Finding:
     """Asks NVML what holds the clocks of each GPU down."""
     if facts.nvml.value is None:
         return probe_failed(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE")
-    known = [device for device in facts.nvml.value.devices if device.clocks_event_reasons is not None]
+    known = [device for device in facts.nvml.value.gpus if device.clocks_event_reasons is not None]
     if not known:
         return not_tested("NVML does not say what holds the clocks down")
     slowed = {
@@ -157,7 +157,7 @@ def peer_access(facts: Facts) -> Finding:
     pairs = len(table) * (len(table) - 1) // 2
     if len(reach) == pairs:
         return good(f"each of {len(table)} GPUs reaches every other")
-    reasons = {word for row in (facts.nvml.value.p2p if facts.nvml.value else []) for word in row} - {"ok"}
+    reasons = {pair.read for pair in (facts.nvml.value.peers if facts.nvml.value else []) if pair.read} - {"ok"}
     why = f"; NVML: {join_words(sorted(reasons))}" if reasons else ""
     evidence = f"cuDeviceCanAccessPeer: {len(reach)} of {pairs} pairs{why}"
     if not reach:
@@ -177,15 +177,15 @@ def nvlink(facts: Facts) -> Finding:
     """Asks NVML for the state of every link."""
     if facts.nvml.value is None:
         return probe_failed(facts.nvml, "NVML", "nvidia-smi nvlink -s")
-    found = facts.nvml.value.devices
-    if not any(device.links for device in found):
+    found = facts.nvml.value.gpus
+    links = {gpu.index: (gpu.nvlinks_inactive, len(gpu.nvlinks or ()) + gpu.nvlinks_inactive) for gpu in found}
+    if not any(number for _, number in links.values()):
         return not_applicable("these GPUs show no NVLink")
-    down = [(device, sum(not link.active for link in device.links)) for device in found]
-    shown = join_words(f"GPU {device.index}: {number} of {len(device.links)} down" for device, number in down if number)
+    shown = join_words(f"GPU {index}: {down} of {number} down" for index, (down, number) in links.items() if down)
     if shown:
         remedy = "{sudo}dmesg | grep -i xid; behind an NVSwitch: {sudo}systemctl restart nvidia-fabricmanager"
         return warning(shown, f"nvmlDeviceGetNvLinkState: {shown}", remedy.format(sudo=sudo(facts)))
-    counts = sorted({len(device.links) for device in found})
+    counts = sorted({number for _, number in links.values()})
     return good(f"{join_words(map(str, counts))} links a GPU, all up")
 
 
@@ -218,8 +218,8 @@ def _max_links(facts: Facts) -> dict[str, tuple[int | None, int | None]]:
     """Return generation and width at most by address: NVML's count the slot too, sysfs's the device alone."""
     gpus = facts.bus.value.gpus if facts.bus.value else []
     found = {gpu.address: (gpu.generation_max, gpu.width_max) for gpu in gpus}
-    for each in facts.nvml.value.devices if facts.nvml.value else []:
-        if each.pcie_generation_max and each.pcie_width_max:
+    for each in facts.nvml.value.gpus if facts.nvml.value else []:
+        if each.pci and each.pcie_generation_max and each.pcie_width_max:
             found[each.pci] = (each.pcie_generation_max, each.pcie_width_max)
     return found
 

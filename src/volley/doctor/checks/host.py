@@ -12,7 +12,7 @@ from volley.doctor.findings import Finding, broken, good, not_applicable, not_te
 from volley.doctor.remedies import install, install_driver, older_toolkit, sudo
 from volley.machine.cuda_releases import OLDEST_DRIVERS
 from volley.machine.facts import DriverFacts, Facts
-from volley.machine.settings import RAISE_CLOCK, slow_clock, small_quota
+from volley.machine.hardware import RAISE_CLOCK
 from volley.text import count, join_words
 from volley.units import format_sig, format_size
 
@@ -153,7 +153,7 @@ def cpu_clock(facts: Facts) -> Finding:
         return not_applicable("Linux does not set the CPU clock here")
     governors = join_words(f"{name} on CPU {cpus}" for name, cpus in found.governors.items())
     said = f"{governors} ({found.clock_driver or 'unknown driver'})"
-    if slow := slow_clock(found):
+    if slow := found.slow_clock():
         return warning(slow, f"scaling_governor: {said}", sudo(facts) + RAISE_CLOCK)
     return good(said)
 
@@ -163,7 +163,7 @@ def cpu_quota(facts: Facts) -> Finding:
     found = facts.settings.value
     if found is None:
         return probe_failed(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
-    if small := small_quota(found, _RANKS):
+    if small := found.small_quota(_RANKS):
         remedy = "docker run --cpus=2" if container(facts) else "raise CPUQuota of the service, or ask for more cores"
         return warning(small, f"cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us: {found.quota_cpus:g}", remedy)
     return good("none" if found.quota_cpus is None else f"{format_sig(found.quota_cpus, 3)} CPUs")
