@@ -105,7 +105,7 @@ void side(SharedSegment& segment, int self, std::latch& ready) {
   auto memory = make_host_memory();
   const Buffers buffers = memory->reserve(std::size_t{1} << 19);
   TestPipeline pipeline;
-  pipeline.carrier().open(segment.data(), ring_bytes, self);
+  pipeline.transport().open(segment.data(), ring_bytes, self);
   ready.arrive_and_wait();
   std::uint64_t repetition = 0;
   for (const auto& [bytes, layout, messages] : cases()) {

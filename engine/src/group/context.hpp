@@ -1,9 +1,6 @@
 // The ranks of the job, with their nodes, devices and placement. Made once after MPI_Init.
 #pragma once
 
-#include <optional>
-#include <vector>
-
 #include "group/job.hpp"
 #include "mpi/communicator.hpp"
 
@@ -16,24 +13,5 @@ struct Context : Job {
 // Gathers the facts of all ranks. If the launcher gave no local rank, this chooses the device by MPI's local rank.
 // Collective over MPI_COMM_WORLD.
 [[nodiscard]] Context make_context(const Options& options, Placement placement);
-
-// Ranks that communicate with each other, in an order of their own.
-struct RankGroup {
-  std::vector<int> ranks;    // their numbers in the world
-  int self = 0;              // the index of this rank in `ranks`
-  bool one_process = false;  // this rank is alone, and its own peer
-  Communicator data;         // for measured messages
-  Communicator control;      // for everything outside the timed region
-
-  [[nodiscard]] int size() const { return static_cast<int>(ranks.size()); }
-  // The first rank leads, and times.
-  [[nodiscard]] bool leads() const { return self == 0; }
-  [[nodiscard]] int rank(int index) const { return ranks[static_cast<std::size_t>(index)]; }
-  // The index of the other rank in a group of two.
-  [[nodiscard]] int peer() const { return one_process ? self : 1 - self; }
-};
-
-// The group of these world ranks, in this order; none on other ranks. Collective over these ranks only.
-[[nodiscard]] std::optional<RankGroup> make_group(const Context& context, const std::vector<int>& ranks);
 
 }  // namespace volley

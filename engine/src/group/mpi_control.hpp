@@ -1,7 +1,7 @@
 // The agreements of two ranks: messages of their control communicator.
 #pragma once
 
-#include "group/context.hpp"
+#include "group/rank_group.hpp"
 #include "measure/control.hpp"
 
 namespace volley {

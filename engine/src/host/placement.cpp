@@ -100,6 +100,17 @@ std::vector<int> cpus_near(const std::string& pci) {
   return parse_cpu_list(first_line("/sys/bus/pci/devices/" + pci + "/local_cpulist"));
 }
 
+bool bind_to_cpus(const std::vector<int>& cpus) {
+  const CpuMask mask = mask_of(cpus);
+  return sched_setaffinity(0, mask.size() * sizeof mask[0], reinterpret_cast<const cpu_set_t*>(mask.data())) == 0;
+}
+
+NearDevice::NearDevice(const std::string& pci) : before_(allowed_cpus()) {
+  std::vector<int> near = cpus_near(pci);
+  std::erase_if(near, [this](int cpu) { return !has(before_, cpu); });
+  if (!near.empty()) bind_to_cpus(near);
+}
+
 std::vector<std::vector<int>> distribute_cores(const std::vector<int>& cores, const std::vector<std::vector<int>>& near,
                                                bool share) {
   const std::size_t ranks = near.size();
@@ -122,9 +133,7 @@ std::vector<std::vector<int>> distribute_cores(const std::vector<int>& cores, co
 bool bind_to_cores(int local_rank, const std::vector<std::vector<int>>& near, bool share) {
   const auto dealt = distribute_cores(first_threads(allowed_cpus()), near, share);
   if (static_cast<std::size_t>(local_rank) >= dealt.size()) return false;
-  const CpuMask mask = mask_of(dealt[static_cast<std::size_t>(local_rank)]);
-  check_system(sched_setaffinity(0, mask.size() * sizeof mask[0], reinterpret_cast<const cpu_set_t*>(mask.data())) == 0,
-               "sched_setaffinity");
+  check_system(bind_to_cpus(dealt[static_cast<std::size_t>(local_rank)]), "sched_setaffinity");
   return true;
 }
 

@@ -27,6 +27,22 @@ using CpuMask = std::vector<unsigned long>;
 // The CPUs near the device at this PCI address; empty if Linux does not report them.
 [[nodiscard]] std::vector<int> cpus_near(const std::string& pci);
 
+// Binds this thread to these CPUs. Returns whether the system did so.
+bool bind_to_cpus(const std::vector<int>& cpus);
+
+// Binds this thread to the CPUs near the device at this PCI address, if it may use some of them, until this object is
+// destroyed.
+class NearDevice {
+ public:
+  explicit NearDevice(const std::string& pci);
+  NearDevice(const NearDevice&) = delete;
+  NearDevice& operator=(const NearDevice&) = delete;
+  ~NearDevice() { bind_to_cpus(before_); }
+
+ private:
+  std::vector<int> before_;
+};
+
 // Distributes the cores of a node over its ranks: one core for each rank, or with `share` an equal number. `near` has
 // the CPUs near the device of each local rank. The ranks, in order, first get cores among these, then remaining ones.
 // Empty if there are fewer cores than ranks.

@@ -1,4 +1,5 @@
-// A communicator that frees itself.
+// A communicator that frees itself. Its calls return errors, so that the engine can name the call and end the records
+// before the job ends.
 #pragma once
 
 #include <mpi.h>
@@ -13,7 +14,9 @@ namespace volley {
 class Communicator {
  public:
   Communicator() = default;
-  explicit Communicator(MPI_Comm owned) : handle_(owned) {}
+  explicit Communicator(MPI_Comm owned) : handle_(owned) {
+    VOLLEY_MPI(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN));
+  }
   Communicator(Communicator&& other) noexcept : handle_(std::exchange(other.handle_, MPI_COMM_NULL)) {}
   Communicator& operator=(Communicator&& other) noexcept {
     std::swap(handle_, other.handle_);

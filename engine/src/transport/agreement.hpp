@@ -8,7 +8,7 @@
 #include <string>
 #include <type_traits>
 
-#include "group/context.hpp"
+#include "group/rank_group.hpp"
 #include "mpi/check.hpp"
 
 namespace volley {

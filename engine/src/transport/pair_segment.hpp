@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "group/context.hpp"
+#include "group/rank_group.hpp"
 #include "host/shared_segment.hpp"
 
 namespace volley {

@@ -25,19 +25,19 @@ namespace {
 
 // Each rank counts its signals to the other rank. "Delivered" and "acknowledged" follow each other in an order that
 // both ranks know, so that one count is enough.
-class Doorbell {
+class PeerSignals {
  public:
-  Doorbell() = default;
+  PeerSignals() = default;
 
   // Collective over the pair.
-  explicit Doorbell(const RankGroup& pair)
+  explicit PeerSignals(const RankGroup& pair)
       : segment_(make_pair_segment(pair, sizeof(Counts), [](std::byte* at) { new (at) Counts; })) {
     auto* counts = std::launder(reinterpret_cast<Counts*>(segment_.data()));
-    mine_ = &counts->of_rank[pair.self].signals;
-    theirs_ = &counts->of_rank[pair.peer()].signals;
+    mine_ = &counts->of_rank[pair.self].sent;
+    theirs_ = &counts->of_rank[pair.peer()].sent;
   }
 
-  void ring() { mine_->store(++sent_, std::memory_order_release); }
+  void send() { mine_->store(++sent_, std::memory_order_release); }
 
   void await() {
     ++received_;
@@ -54,7 +54,7 @@ class Doorbell {
 
   struct Counts {
     struct Count {
-      alignas(line_bytes) std::atomic<std::uint64_t> signals{0};
+      alignas(line_bytes) std::atomic<std::uint64_t> sent{0};
     } of_rank[2];
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "two processes share the counts");
@@ -74,14 +74,14 @@ class PeerChannel {
 
   void open(const Context&, const RankGroup& pair, const Buffers& buffers, std::size_t) {
     buffers_ = PeerBuffers(pair, buffers);
-    doorbell_ = Doorbell(pair);
+    signals_ = PeerSignals(pair);
     stream_ = gpu::Stream::make();
   }
 
   void prepare(const View&) {}
 
   void close() {
-    doorbell_ = {};
+    signals_ = {};
     stream_ = {};
     buffers_ = {};
   }
@@ -90,7 +90,7 @@ class PeerChannel {
     start_send(view);
     finish();
   }
-  void recv(const View&) { doorbell_.await(); }
+  void recv(const View&) { signals_.await(); }
 
   void start_send(const View& view) {
     copy(view, stream_.get());
@@ -102,15 +102,15 @@ class PeerChannel {
   void finish() {
     if (sending_) {
       stream_.synchronize();
-      doorbell_.ring();
+      signals_.send();
     }
-    if (receiving_) doorbell_.await();
+    if (receiving_) signals_.await();
     sending_ = false;
     receiving_ = false;
   }
 
-  void acknowledge() { doorbell_.ring(); }
-  void await_acknowledgement() { doorbell_.await(); }
+  void acknowledge() { signals_.send(); }
+  void await_acknowledgement() { signals_.await(); }
 
   void copy(const View& view, gpu::StreamHandle cuda_stream) {
     gpu::copy_on_device_async(buffers_.opposite(view.recv), view.send, view.bytes, cuda_stream);
@@ -119,7 +119,7 @@ class PeerChannel {
  private:
   PeerBuffers buffers_;
   gpu::Stream stream_;
-  Doorbell doorbell_;
+  PeerSignals signals_;
   bool sending_ = false;
   bool receiving_ = false;
 };

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "gpu/gpu.hpp"
-#include "group/context.hpp"
+#include "group/rank_group.hpp"
 #include "host/memory.hpp"
 #include "measure/driver.hpp"
 #include "record/facts.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "group/context.hpp"
+#include "group/rank_group.hpp"
 #include "measure/control.hpp"
 
 namespace volley {

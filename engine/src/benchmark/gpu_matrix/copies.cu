@@ -1,9 +1,6 @@
 // Links whose data is moved by copy engines or by a copy kernel, between two GPUs or between a GPU and pinned memory of
 // the host: bandwidth, and the completion of one small copy.
-#include <sched.h>
-
 #include <algorithm>
-#include <fstream>
 #include <string>
 
 #include "benchmark/gpu_matrix/routes.cuh"
@@ -94,36 +91,15 @@ class KernelCopies final : public Copies {
   }
 };
 
-// Binds the calling thread to the cores near a device, if it may use some of them, until this object is destroyed.
-class NearGpu {
- public:
-  explicit NearGpu(int device) {
-    sched_getaffinity(0, sizeof before_, &before_);
-    std::ifstream file("/sys/bus/pci/devices/" + gpu::describe(device).pci + "/local_cpulist");
-    std::string list;
-    std::getline(file, list);
-    cpu_set_t chosen;
-    CPU_ZERO(&chosen);
-    for (const int cpu : parse_cpu_list(list)) {
-      if (cpu < CPU_SETSIZE && CPU_ISSET(cpu, &before_)) CPU_SET(cpu, &chosen);
-    }
-    if (CPU_COUNT(&chosen) > 0) sched_setaffinity(0, sizeof chosen, &chosen);
-  }
-  NearGpu(const NearGpu&) = delete;
-  NearGpu& operator=(const NearGpu&) = delete;
-  ~NearGpu() { sched_setaffinity(0, sizeof before_, &before_); }
-
- private:
-  cpu_set_t before_{};
-};
-
 // Pinned memory near a GPU. The calling thread is bound to cores near it.
 struct HostEnd {
   HostEnd(int device, std::uint64_t bytes)
-      : near(device), memory((gpu::select(device), bytes + 2 * host_page_bytes)), verifier(make_host_memory()) {}
+      : near(gpu::describe(device).pci),
+        memory((gpu::select(device), bytes + 2 * host_page_bytes)),
+        verifier(make_host_memory()) {}
   [[nodiscard]] Location location() const { return {verifier.get(), memory.data() + host_page_bytes, -1}; }
 
-  NearGpu near;
+  NearDevice near;
   gpu::PinnedBuffer memory;
   std::unique_ptr<Memory> verifier;  // works on any host memory; its own buffers are not used
 };

@@ -1,10 +1,11 @@
 // Messages that pass through host memory in chunks, several in flight at a time in each direction.
 //
-// A chunk that leaves is copied from the device to a slot of host memory, and a Carrier sends it. The Carrier also
-// receives chunks into slots, from which they are copied to the device. Chunks keep their order. While one chunk is
-// copied, another is sent and a third is copied on the other side: the loop never waits for only one of these.
+// A chunk that leaves is copied from the device to a slot of host memory, and a ChunkTransport sends it. The
+// ChunkTransport also receives chunks into slots, from which they are copied to the device. Chunks keep their order.
+// While one chunk is copied, another is sent and a third is copied on the other side: the loop never waits for only one
+// of these.
 //
-// A Carrier has, for chunk number `i` counted from the start and slot number `s`:
+// A ChunkTransport has, for chunk number `i` counted from the start and slot number `s`:
 //   prepare(layout)                       how its host memory is divided; nothing is in flight then
 //   out_slot(s), in_slot(s)               addresses
 //   send(i, s, bytes)                     the slot contains the whole chunk: start to send it
@@ -85,10 +86,10 @@ struct ChunkPolicy {
   }
 };
 
-template <class Carrier, class Copies>
+template <class ChunkTransport, class Copies>
 class ChunkPipeline {
  public:
-  [[nodiscard]] Carrier& carrier() { return carrier_; }
+  [[nodiscard]] ChunkTransport& transport() { return transport_; }
   [[nodiscard]] Copies& copies() { return copies_; }
 
   // Prepares for messages of `bytes` bytes, divided in the same way on both sides. First completes the earlier
@@ -100,7 +101,7 @@ class ChunkPipeline {
     chunks_ = (bytes + layout.chunk_bytes - 1) / layout.chunk_bytes;
     out_.first = out_.run = out_.wanted;
     in_.first = in_.run = in_.wanted;
-    carrier_.prepare(layout);
+    transport_.prepare(layout);
     copies_.prepare(layout.slots);
   }
 
@@ -141,7 +142,7 @@ class ChunkPipeline {
     std::uint64_t first = 0;     // of the messages of the present size
     std::uint64_t run = 0;       // of the messages of this run
     std::uint64_t wanted = 0;    // asked for
-    std::uint64_t expected = 0;  // in: announced to the carrier
+    std::uint64_t expected = 0;  // in: announced to the transport
     std::uint64_t begun = 0;     // the copy from or to the device was begun
     std::uint64_t ended = 0;     // the copy is complete; out: sent, in: released
     std::uint64_t cleared = 0;   // out: the slot can be filled again
@@ -163,20 +164,20 @@ class ChunkPipeline {
   }
 
   [[nodiscard]] bool everything_left() const {
-    return out_.ended == out_.wanted && (Carrier::sends_at_once || out_.cleared == out_.wanted);
+    return out_.ended == out_.wanted && (ChunkTransport::sends_at_once || out_.cleared == out_.wanted);
   }
 
   // Advances the chunks that leave, the oldest first. Returns whether one of them advanced.
   bool advance_out() {
     const std::uint64_t before = out_.steps();
-    if (out_.cleared < out_.ended && carrier_.sent(out_.cleared, chunk(out_, out_.cleared).slot)) ++out_.cleared;
+    if (out_.cleared < out_.ended && transport_.sent(out_.cleared, chunk(out_, out_.cleared).slot)) ++out_.cleared;
     if (out_.ended < out_.begun) {
       const Chunk oldest = chunk(out_, out_.ended);
-      if (copies_.out_done(oldest.slot)) carrier_.send(out_.ended++, oldest.slot, oldest.bytes);
+      if (copies_.out_done(oldest.slot)) transport_.send(out_.ended++, oldest.slot, oldest.bytes);
     }
     if (out_.begun < out_.wanted && out_.begun - out_.cleared < layout_.slots) {
       const Chunk next = chunk(out_, out_.begun++);
-      copies_.begin_out(next.slot, carrier_.out_slot(next.slot), send_.message(next.message).send + next.offset,
+      copies_.begin_out(next.slot, transport_.out_slot(next.slot), send_.message(next.message).send + next.offset,
                         next.bytes);
     }
     return out_.steps() != before;
@@ -187,24 +188,24 @@ class ChunkPipeline {
     const std::uint64_t before = in_.steps();
     if (in_.ended < in_.begun) {
       const Chunk oldest = chunk(in_, in_.ended);
-      if (copies_.in_done(oldest.slot)) carrier_.release(in_.ended++, oldest.slot);
+      if (copies_.in_done(oldest.slot)) transport_.release(in_.ended++, oldest.slot);
     }
     if (in_.begun < in_.expected) {
       const Chunk next = chunk(in_, in_.begun);
-      if (carrier_.arrived(in_.begun, next.slot)) {
-        copies_.begin_in(next.slot, recv_.message(next.message).recv + next.offset, carrier_.in_slot(next.slot),
+      if (transport_.arrived(in_.begun, next.slot)) {
+        copies_.begin_in(next.slot, recv_.message(next.message).recv + next.offset, transport_.in_slot(next.slot),
                          next.bytes);
         ++in_.begun;
       }
     }
     if (in_.expected < in_.wanted && in_.expected - in_.ended < layout_.slots) {
       const Chunk next = chunk(in_, in_.expected);
-      carrier_.expect(in_.expected++, next.slot, next.bytes);
+      transport_.expect(in_.expected++, next.slot, next.bytes);
     }
     return in_.steps() != before;
   }
 
-  Carrier carrier_;
+  ChunkTransport transport_;
   Copies copies_;
   std::size_t bytes_ = 0;
   std::uint64_t chunks_ = 1;  // of one message

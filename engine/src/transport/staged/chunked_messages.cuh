@@ -8,7 +8,7 @@
 namespace volley {
 
 // The calls of a HostDriven channel, except those that open, close and acknowledge.
-template <class Carrier>
+template <class ChunkTransport>
 class ChunkedChannel {
  public:
   explicit ChunkedChannel(const ChunkPolicy& policy) : policy_(policy) {}
@@ -31,7 +31,7 @@ class ChunkedChannel {
   [[nodiscard]] Facts facts() const { return policy_.facts(); }
 
  protected:
-  ChunkPipeline<Carrier, AsyncCopies> pipeline_;
+  ChunkPipeline<ChunkTransport, AsyncCopies> pipeline_;
 
  private:
   const ChunkPolicy& policy_;

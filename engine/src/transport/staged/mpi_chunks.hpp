@@ -1,4 +1,4 @@
-// The carrier of a chunk pipeline that sends its chunks through MPI, from and to its own host memory.
+// The chunk transport of a pipeline that sends its chunks through MPI, from and to its own host memory.
 #pragma once
 
 #include <mpi.h>

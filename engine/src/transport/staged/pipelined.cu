@@ -37,15 +37,15 @@ class PipelinedChannel : public ChunkedChannel<MpiChunks<gpu::PinnedBuffer>> {
 
   void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
     mpi_.open(context, pair, buffers, capacity);
-    pipeline_.carrier().open(pair);
+    pipeline_.transport().open(pair);
     pipeline_.copies().open();
   }
   void prepare(const View& view) {
     ChunkedChannel::prepare(view);
-    pipeline_.carrier().reserve(true, true);
+    pipeline_.transport().reserve(true, true);
   }
   void close() {
-    pipeline_.carrier().free();
+    pipeline_.transport().free();
     pipeline_.copies().close();
     mpi_.close();
   }

@@ -1,5 +1,5 @@
-// The carrier of a chunk pipeline whose slots are in memory that both ranks map. Nothing is sent: two counts say which
-// rank may use which slot.
+// The chunk transport of a pipeline whose slots are in memory that both ranks map. Nothing is sent: two counts say
+// which rank may use which slot.
 //
 // Each direction is a ring with one writer and one reader. `filled` counts the chunks that the sender has written,
 // `emptied` those that the receiver has read. Each count is written by one side only and has its own cache lines. The

@@ -47,7 +47,7 @@ class SharedChannel : public ChunkedChannel<SegmentChunks> {
     segment_ = make_pair_segment(pair, segment_bytes, SegmentChunks::initialise);
     registration_ = gpu::Registration(segment_.data(), segment_bytes);
     pipeline_ = {};  // its counts start at zero, like those of the new segment
-    pipeline_.carrier().open(segment_.data(), policy.ring_bytes, pair.self);
+    pipeline_.transport().open(segment_.data(), policy.ring_bytes, pair.self);
     pipeline_.copies().open();
   }
 

@@ -19,7 +19,7 @@ class WholeChannel {
   void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
     leads_ = pair.leads();
     mpi_.open(context, pair, buffers, capacity);
-    window_.carrier().open(pair);
+    window_.transport().open(pair);
     window_.copies().open();
   }
 
@@ -36,7 +36,7 @@ class WholeChannel {
   void close() {
     mpi_.close();
     bounce_ = {};
-    window_.carrier().free();
+    window_.transport().free();
     window_.copies().close();
   }
 
@@ -57,7 +57,7 @@ class WholeChannel {
   // A window needs a place in host memory for each message in flight, because MPI still reads or writes it.
   void reserve_window(Direction direction) {
     const bool both = direction == Direction::bi;
-    window_.carrier().reserve(leads_ || both, !leads_ || both);
+    window_.transport().reserve(leads_ || both, !leads_ || both);
   }
   void start_send(const View& view) { window_.add_send(view); }
   void start_recv(const View& view) { window_.add_recv(view); }
