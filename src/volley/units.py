@@ -155,12 +155,12 @@ def format_cpulist(numbers: Iterable[int]) -> str:
 _CPULIST = re.compile(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*", re.ASCII)
 
 
-def cpulist_size(text: str) -> int:
-    """Count the integers of a CPU list, ``0-3,8``; 0 if the text is not one."""
+def parse_cpulist(text: str) -> list[range]:
+    """Return the ranges of a CPU list, ``0-3,8``; none if the text is not one."""
     if not _CPULIST.fullmatch(text):
-        return 0
+        return []
     ends = [part.partition("-") for part in text.split(",")]
-    return sum(max(0, int(last or first) - int(first) + 1) for first, _, last in ends)
+    return [range(int(first), int(last or first) + 1) for first, _, last in ends]
 
 
 MAX_DIGITS = 18

@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Literal
 
 from volley.compare.options import FailOn
-from volley.compare.runs import Key, Side
+from volley.compare.runs import Side
 from volley.errors import UserError
 from volley.run.benchmark import Observable
+from volley.run.launch_series import Key
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import Difference, can_decide, differences, min_to_decide
 from volley.text import join_words

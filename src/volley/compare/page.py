@@ -8,9 +8,10 @@ from typing import Any
 from volley.benchmarks import named
 from volley.compare.comparison import Compared, Comparison
 from volley.compare.environment import EnvironmentDifference, environment_differences
-from volley.compare.runs import Key, Side
+from volley.compare.runs import Side
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Style, Table
 from volley.run.commandline import declared
+from volley.run.launch_series import Key
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import min_to_decide
 from volley.text import count, join_words, mpi_name

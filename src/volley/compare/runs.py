@@ -9,13 +9,10 @@ from functools import cached_property
 from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
 from volley.run.benchmark import Observable
-from volley.run.launch_series import series_of
+from volley.run.launch_series import Key, observables_of
 from volley.run.records import Run
 from volley.run.records_file import read_runs
 from volley.run.run_log import RunLog
-
-Key = tuple[str, str, str]
-"""The benchmark, the series and the place in its sweep."""
 
 
 @dataclass(frozen=True)
@@ -28,21 +25,8 @@ class Side:
 
     @cached_property
     def observables(self) -> dict[Key, dict[int, Observable]]:
-        """What was measured, by number of the launch.
-
-        Launches of the same request are numbered in their order; those of another request continue the count.
-        """
-        found: dict[Key, dict[int, Observable]] = {}
-        number = 0
-        for benchmark in BENCHMARKS:
-            logs = [log for log in self.logs if log.run and log.run.plan.benchmark == benchmark.name]
-            for series in series_of(logs):
-                for log in series.logs:
-                    number += 1
-                    for each in benchmark.observables(log):
-                        found.setdefault((benchmark.name, each.series, each.at), {})[number] = each
-            number = 0
-        return found
+        """What was measured, by number of the launch."""
+        return observables_of(self.logs, BENCHMARKS)
 
     @property
     def times(self) -> dict[Key, dict[int, float]]:

@@ -12,7 +12,7 @@ import msgspec
 
 from volley.machine.hardware import Settings
 from volley.machine.sysfs import number, word
-from volley.units import format_cpulist
+from volley.units import format_cpulist, parse_cpulist
 
 
 def read(root: Path = Path("/")) -> Settings:
@@ -53,9 +53,7 @@ def of(settings: Settings, cpus: Collection[int]) -> Settings:
 
 
 def _cpus(text: str) -> list[int]:
-    """Return the CPUs of a list as Linux writes them, ``0-2,7``."""
-    ends = [part.partition("-") for part in text.split(",")]
-    return [cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)]
+    return [cpu for each in parse_cpulist(text) for cpu in each]
 
 
 def _switch(path: Path) -> bool | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from volley.machine.facts import BusFacts, NumaFacts, PciGpu, PciPlace, TopologyFacts
-from volley.units import cpulist_size
+from volley.units import parse_cpulist
 
 ROOT = Path("/sys")
 _NVIDIA = "0x10de"
@@ -151,7 +151,7 @@ def _numa_node(path: Path) -> NumaFacts:
     memory = _MEMORY.search(word(path / "meminfo"))
     first = re.match(r"\d+", cores)
     place = ROOT / f"devices/system/cpu/cpu{first[0]}/topology" if first else None
-    threads = cpulist_size(word(place / "thread_siblings_list")) if place else 0
+    threads = sum(map(len, parse_cpulist(word(place / "thread_siblings_list")))) if place else 0
     return NumaFacts(
         number=int(path.name.removeprefix("node")),
         cores=cores,

@@ -20,6 +20,7 @@ from msgspec import Meta
 from volley.document import Frozen, PositiveNumber
 from volley.errors import UserError
 from volley.run.benchmark import Benchmark, Observable
+from volley.run.launch_series import observables_of
 from volley.run.records_file import find_file, read_runs, state_folder
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
@@ -151,28 +152,19 @@ def add(name: str, records: Path, benchmarks: Sequence[Benchmark]) -> Path:
 
 def from_records(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark], source: str) -> Reference:
     """Return what records say as a reference: the median over launches of every point."""
-    times: dict[tuple[str, str], dict[str, list[float]]] = {}
-    launches = 0
-    for log in (log for log in logs if log.run):
-        for benchmark in (each for each in benchmarks if log.run and each.name == log.run.plan.benchmark):
-            for each in benchmark.observables(log):
-                series = times.setdefault((benchmark.name, each.series), {})
-                series.setdefault(each.at, []).append(each.seconds)
-                launches = max(launches, len(series[each.at]))
+    found = observables_of(logs, benchmarks)
+    launches = max(map(len, found.values()), default=0)
+    tables: dict[tuple[str, str], dict[str, float]] = {}
+    for (name, series, at), those in found.items():
+        middle = median([each.seconds for each in those.values()])
+        tables.setdefault((name, series), {})[at] = float(f"{middle:.6g}")
     return Reference(
         machine=_machine(logs),
         gpu=next((rank.device.name for log in logs if log.run for rank in log.run.ranks if rank.device), None),
         source=source,
         date=min((log.run.started_at[:10] for log in logs if log.run), default=None),
         method=[f"Measured by volley: the median over {count(launches, 'launch')} of the median of each."],
-        tables=[
-            Figures(
-                benchmark=name,
-                series=series,
-                figures={at: float(f"{median(all_s):.6g}") for at, all_s in found.items()},
-            )
-            for (name, series), found in times.items()
-        ],
+        tables=[Figures(benchmark=name, series=series, figures=figures) for (name, series), figures in tables.items()],
     )
 
 

@@ -61,8 +61,7 @@ def run(options: ReportOptions) -> int:
         raise UserError(f"cannot write {name}: {error.strerror}; name another file") from None
     if not options.quiet:
         print(f"report: {name}", file=sys.stderr)
-    whole = all(log.complete and log.end and log.end.status == "complete" for log in logs)
-    return EXIT_GOOD if whole and not any("failed" in log.statuses for log in logs) else EXIT_FAILED
+    return EXIT_GOOD if all(log.good for log in logs) else EXIT_FAILED
 
 
 def _download_name(path: str) -> str:

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from volley.machine.hardware import Gpu
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
 from volley.statistics.launches import Group
@@ -59,7 +58,7 @@ def _of_launch(log: RunLog) -> Iterator[tuple[LaunchFact, float]]:
         shares = [each.steal_ticks / each.total_ticks for each in usage if each.total_ticks]
         if shares:
             yield LaunchFact("stolen time", "%"), max(shares) * 100
-    after = [gpu for record in log.hardware if record.when == "after" for gpu in record.gpus]
+    after = log.gpus("after")
     for name, clocks in (
         ("SM clock", [gpu.sm_clock_hz for gpu in after]),
         ("memory clock", [gpu.memory_clock_hz for gpu in after]),
@@ -83,9 +82,4 @@ def _states(log: RunLog) -> Iterator[str]:
         ):
             if value is not None:
                 yield f"{name} {value}"
-    yield from sorted({reason for record in log.hardware if record.when == "after" for reason in _reasons(record.gpus)})
-
-
-def _reasons(gpus: Sequence[Gpu]) -> Iterator[str]:
-    for gpu in gpus:
-        yield from gpu.clocks_event_reasons or ()
+    yield from sorted({reason for gpu in log.gpus("after") for reason in gpu.clocks_event_reasons or ()})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
+from volley.run.benchmark import Benchmark, Observable
 from volley.run.plan import Plan
 from volley.run.records import Run, Transport
 from volley.run.run_log import RunLog
@@ -74,6 +75,24 @@ def same_request(log: RunLog, first: RunLog) -> bool:
         msgspec.structs.replace(run.plan, launch={}, excluded={}, budget_s=None) for run in (log.run, first.run) if run
     ]
     return len(plans) == 2 and plans[0] == plans[1]
+
+
+Key = tuple[str, str, str]
+"""The benchmark, the series and the place in its sweep."""
+
+
+def observables_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> dict[Key, dict[int, Observable]]:
+    """Return what was measured, by number of the launch.
+
+    Launches of the same request are numbered in their order; those of another request continue the count.
+    """
+    found: dict[Key, dict[int, Observable]] = {}
+    for benchmark in benchmarks:
+        own = [log for log in logs if log.run and log.run.plan.benchmark == benchmark.name]
+        for number, log in enumerate((log for series in series_of(own) for log in series.logs), start=1):
+            for each in benchmark.observables(log):
+                found.setdefault((benchmark.name, each.series, each.at), {})[number] = each
+    return found
 
 
 def series_of(logs: Iterable[RunLog], belongs: Callable[[RunLog, RunLog], bool] = same_request) -> list[LaunchSeries]:

@@ -80,7 +80,7 @@ def _name(gpu: Gpu) -> str:
 
 def _throttled(log: RunLog) -> Iterator[str]:
     """Report GPUs whose clocks were reduced by power or heat at the end of a run."""
-    for gpu in (gpu for record in log.hardware if record.when == "after" for gpu in record.gpus):
+    for gpu in log.gpus("after"):
         reasons = [reason for reason in gpu.clocks_event_reasons or () if reason in SLOWDOWNS]
         if reasons:
             yield f"{_name(gpu)} was slowed down at the end of the run: {join_words(reasons)}"
@@ -111,8 +111,8 @@ def _counts(series: LaunchSeries) -> Mapping[str, Mapping[str, float]]:
     """Return for each GPU by how much its counters grew from before to after the launches."""
     found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for log in series.logs:
-        before = {gpu.uuid: gpu for record in log.hardware if record.when == "before" for gpu in record.gpus}
-        for gpu in (gpu for record in log.hardware if record.when == "after" for gpu in record.gpus):
+        before = {gpu.uuid: gpu for gpu in log.gpus("before")}
+        for gpu in log.gpus("after"):
             if was := before.get(gpu.uuid):
                 now, then = _counters(gpu), _counters(was)
                 grown = found[_name(gpu)]

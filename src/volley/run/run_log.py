@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from volley.errors import UserError
-from volley.machine.hardware import Hardware, Settings
+from volley.machine.hardware import Gpu, Hardware, Settings
 from volley.run.records import End, Run, Status, Transport
 
 Of = TypeVar("Of")
@@ -41,6 +41,10 @@ class RunLog:
     def complete(self) -> bool:
         """True if the run has its first and its last record and every line is valid."""
         return self.run is not None and self.end is not None and not self.problems
+
+    def gpus(self, when: Literal["before", "after"]) -> list[Gpu]:
+        """Return the GPUs as the front end read them before or after the run."""
+        return [gpu for record in self.hardware if record.when == when for gpu in record.gpus]
 
     def of(self, kind: type[Of]) -> list[Of]:
         """Return the benchmark's records of one type."""
@@ -85,6 +89,12 @@ class RunLog:
             raise RecordError(f"a {kind} record after the end of its run")
         if self.run is None:
             raise RecordError(f"a {kind} record before any run record")
+
+    @property
+    def good(self) -> bool:
+        """True if the run is complete, measured all that it should, and no point failed."""
+        whole = self.complete and self.end is not None and self.end.status == "complete"
+        return whole and "failed" not in self.statuses
 
     def take(self, record: Any) -> None:
         """Append a record like :meth:`add`; list an error in ``problems``."""

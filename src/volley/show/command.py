@@ -39,9 +39,7 @@ def show(options: ShowOptions) -> int:
         each=options.each,
         quiet=output.quiet,
     )
-    failed = any("failed" in log.statuses for log in logs)
-    whole = all(log.complete and log.end and log.end.status == "complete" for log in logs)
-    return EXIT_GOOD if whole and not failed else EXIT_FAILED
+    return EXIT_GOOD if all(log.good for log in logs) else EXIT_FAILED
 
 
 def list_runs(options: ListOptions) -> int:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from volley.text import count, escape_controls, join_words
 from volley.topo.topology import Nic, NumaNode, Topology, short
-from volley.units import cpulist_size
+from volley.units import parse_cpulist
 
 
 def title(topology: Topology) -> str:
@@ -23,7 +23,7 @@ def node_labels(node: NumaNode) -> tuple[str, str, str]:
     socket = "" if node.package is None else f"socket {node.package}, "
     name = "NUMA node not known" if node.number is None else f"{socket}NUMA node {node.number}"
     cpus = f"CPUs {escape_controls(node.cores)}" if node.cores else "CPUs not known"
-    number, threads = cpulist_size(node.cores), node.threads_per_core or 0
+    number, threads = sum(map(len, parse_cpulist(node.cores))), node.threads_per_core or 0
     if threads and number % threads == 0:
         cpus += f", {count(number // threads, 'core')}{f' × {threads}' if threads > 1 else ''}"
     return name, cpus, f"{short(node.memory_bytes / (1 << 30))} GiB" if node.memory_bytes else ""

@@ -3,32 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.shared.points.results import results
-from volley.run.forecast import MIN_SAMPLES_A_VISIT, Done, SizeForecast
 from volley.run.plan import Plan
 from volley.run.records import Transport
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
 from volley.units import format_sig, format_size
 
+_LATENCY_BYTES = 1 << 16
+"""From about this size on, bandwidth dominates the time of a message; below, latency does."""
 
-class PointForecast(SizeForecast):
-    """Counts points and summarises each."""
+_GUESSED_BPS = 5e9
+"""The assumed bandwidth until a message of ``_LATENCY_BYTES`` is measured."""
+
+_MIN_SAMPLES_A_VISIT = 2
+"""Of a point with long messages under adaptive sampling, each after an untimed exchange."""
+
+_GUESSED_POINT_S = 0.3
+"""The expected time of a point before the first point is finished."""
+
+
+@dataclass(frozen=True)
+class _Done:
+    """The last finished point of a transport."""
+
+    size_bytes: int
+    elapsed_s: float
+    exchange_s: float
+    exchange_bytes: float
+    """Bytes that cross the link one after another in an exchange, per byte of the message size."""
+
+
+class PointForecast:
+    """Counts the finished points of a sweep over message sizes, summarises each, and predicts the time of the others.
+
+    A point is expected to take as long as the last point of its transport or, if its messages are long, as long as the
+    minimum number of exchanges.  Bandwidth and overhead are taken from that last point.
+    """
 
     def __init__(self, plan: Plan, sizes_bytes: Sequence[int]) -> None:
+        """Prepare for points of these sizes on each transport of the plan."""
         sampling = plan.sampling
-        exchanges = sampling.warmup + sampling.iterations
+        self._budget_s = plan.budget_s
+        self._exchanges = sampling.warmup + sampling.iterations
         if sampling.mode == "adaptive":  # an untimed exchange for each sample
-            exchanges = 2 * MIN_SAMPLES_A_VISIT * sampling.min_visits
-        super().__init__(plan.transports, sizes_bytes, exchanges=exchanges, budget_s=plan.budget_s)
+            self._exchanges = 2 * _MIN_SAMPLES_A_VISIT * sampling.min_visits
+        self._left: dict[str, list[int]] = {name: list(sizes_bytes) for name in plan.transports}
+        self._last: dict[str, _Done] = {}
         self._transports: list[Transport] = []
+        self.total = sum(len(sizes) for sizes in self._left.values())
+        self.done = 0
+        self._fraction = 0.0
 
     def note(self, transport: Transport) -> None:
-        """Keep the transport record: a transport without buffers has no bandwidth."""
-        super().note(transport)
+        """Keep the record: a transport without buffers has no bandwidth, and an unavailable one no points."""
         self._transports.append(transport)
+        if not transport.available:
+            self.total -= len(self._left.pop(transport.transport, []))
 
     def add(self, record: PointRecord) -> str:
         """Count a point and return its summary: ``host 64 KiB: 3.41 µs, 19.2 GB/s``."""
@@ -37,8 +71,8 @@ class PointForecast(SizeForecast):
             _, window = record.flow
             there_and_back = 1 if window or record.operation else 2
             exchange_s = median(record.times_s) * there_and_back
-            done = Done(record.size_bytes, record.elapsed_s, exchange_s, window or there_and_back)
-        self.count(record.transport, record.size_bytes, done)
+            done = _Done(record.size_bytes, record.elapsed_s, exchange_s, window or there_and_back)
+        self._count(record.transport, record.size_bytes, done)
         return self._summary(record)
 
     def _summary(self, record: PointRecord) -> str:
@@ -51,6 +85,40 @@ class PointForecast(SizeForecast):
         parts = [f"{format_sig(point.latency.median * 1e6, 3)} µs"] if point.latency else []
         parts += [f"{format_sig(point.bandwidth_Bps / 1e9, 3)} GB/s"] if point.bandwidth_Bps else []
         return f"{name}: {', '.join(parts)}"
+
+    def _count(self, transport: str, size_bytes: int, done: _Done | None) -> None:
+        """Count a finished point; ``done`` is ``None`` if it was skipped or failed."""
+        left = self._left.get(transport, [])
+        if size_bytes in left:
+            left.remove(size_bytes)
+            self.done += 1
+        if done:
+            self._last[transport] = done
+
+    def left_s(self, elapsed_s: float) -> float:
+        """Predict the remaining seconds, ``elapsed_s`` seconds after the start."""
+        left = sum(self._point_s(name, size) for name, sizes in self._left.items() for size in sizes)
+        return left if self._budget_s is None else max(0.0, min(left, self._budget_s - elapsed_s))
+
+    def fraction(self, elapsed_s: float) -> float:
+        """Return the elapsed fraction of the predicted total time, from 0 to 1; it never decreases."""
+        if self.done >= self.total:
+            self._fraction = 1.0
+        elif self.done:
+            whole = elapsed_s + self.left_s(elapsed_s)
+            self._fraction = max(self._fraction, min(elapsed_s / whole if whole else 0.0, 0.99))
+        return self._fraction
+
+    def _point_s(self, transport: str, size: int) -> float:
+        last = self._last.get(transport)
+        if last is None:
+            return _GUESSED_POINT_S
+        rate = last.size_bytes * last.exchange_bytes / last.exchange_s
+        if last.size_bytes < _LATENCY_BYTES:
+            rate = max(rate, _GUESSED_BPS)
+        exchange_s = last.exchange_s + max(0, size - last.size_bytes) * last.exchange_bytes / rate
+        overhead = last.elapsed_s / (self._exchanges * last.exchange_s)  # verification, preparation, more samples
+        return max(last.elapsed_s, self._exchanges * exchange_s * min(max(overhead, 1.0), 3.0))
 
 
 def forecast(plan: Plan) -> PointForecast:
