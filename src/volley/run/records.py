@@ -16,9 +16,6 @@ from volley.run.plan import Plan
 
 Status = Literal["ok", "failed", "skipped"]
 EndedBy = Literal["ci", "time", "few", "fixed", "failure"]
-Visits = Annotated[
-    list[Positive], Meta(description="number of samples of each visit (a burst of samples on one transport), in order.")
-]
 
 
 Work = Annotated[
