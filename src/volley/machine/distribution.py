@@ -58,7 +58,7 @@ _PACKAGES: dict[str, dict[str, str]] = {
     "gdrcopy": {"debian": "gdrdrv-dkms libgdrapi", "rhel": "gdrcopy gdrcopy-kmod", "suse": "gdrcopy gdrcopy-kmod"},
     "ucx": {"debian": "ucx-utils", "rhel": "ucx", "suse": "ucx-tools"},
 }
-"""By program or product, then by distribution, family with major version, or family: the most specific entry counts.
+"""By program or product, then by family with major version, distribution, or family: the first entry of these counts.
 A program that is not listed is in a package of its own name."""
 
 _GRUB = "add {parameters} to GRUB_CMDLINE_LINUX in /etc/default/grub, then: "
@@ -88,20 +88,30 @@ class Distribution:
 
     def package(self, tool: str) -> str:
         """Return the packages that a program is in."""
-        return self._most_specific(_PACKAGES.get(tool, {})) or tool
+        return self.most_specific(_PACKAGES.get(tool, {})) or tool
 
     def install_line(self, packages: str) -> str:
         """Return the command that installs packages, or a sentence where the package manager is not known."""
-        installer = self._most_specific(_INSTALLERS)
+        installer = self.most_specific(_INSTALLERS)
         return f"{self.sudo}{installer} {packages}" if installer else f"install {packages} with your package manager"
 
     def kernel_parameters(self, parameters: str) -> str:
         """Return how the kernel is booted with more parameters."""
-        text = self._most_specific(_KERNEL_PARAMETERS) or "boot the kernel with {parameters}"
+        text = self.most_specific(_KERNEL_PARAMETERS) or "boot the kernel with {parameters}"
         return text.format(parameters=parameters, sudo=self.sudo)
 
-    def _most_specific(self, table: Mapping[str, str]) -> str | None:
-        keys = (self.id, self.family + self.version.partition(".")[0], self.family)
+    @property
+    def major(self) -> str:
+        """The first number of the version; empty where there is none."""
+        digits = self.version.partition(".")[0]
+        return digits if digits.isdecimal() else ""
+
+    def most_specific(self, table: Mapping[str, str]) -> str | None:
+        """Return a table's entry for the family with the major version, for the distribution, or for the family.
+
+        The version comes first: ``rhel`` is a distribution and a family.
+        """
+        keys = (self.family + self.major, self.id, self.family)
         return next((table[key] for key in keys if key in table), None)
 
 

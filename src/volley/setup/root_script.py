@@ -42,7 +42,7 @@ _TOOLS = {
 _HEADERS = {
     "debian": 'dkms "linux-headers-$(uname -r)"',
     "rhel": "kernel-devel-matched kernel-headers",
-    "old rhel": '"kernel-devel-$(uname -r)" "kernel-headers-$(uname -r)"',
+    **dict.fromkeys(("rhel7", "rhel8"), '"kernel-devel-$(uname -r)" "kernel-headers-$(uname -r)"'),
     "suse": "\"kernel-default-devel=$(uname -r | sed 's/-default$//')\"",
 }
 _REPOSITORY = {
@@ -60,8 +60,8 @@ zypper --gpg-auto-import-keys refresh""",
 }
 _BRANCH = {
     "debian": "apt-get install -y nvidia-driver-pinning-{branch}",
-    "rhel": "dnf module enable -y nvidia-driver:{branch}-{modules}",
-    "new rhel": "dnf install -y 'dnf-command(versionlock)'\ndnf versionlock add '*nvidia*{branch}*'",
+    **dict.fromkeys(("rhel8", "rhel9"), "dnf module enable -y nvidia-driver:{branch}-{modules}"),
+    "rhel": "dnf install -y 'dnf-command(versionlock)'\ndnf versionlock add '*nvidia*{branch}*'",
 }
 """What ties the packages to one branch (NVIDIA Driver Installation Guide, "Kernel Modules" and "Version locking").
 RHEL 10 and Fedora have no modules of packages."""
@@ -148,8 +148,7 @@ def root_script(machine: RootScriptFacts) -> str:
     tools = _TOOLS[distribution.family]
     parts = [_BEGIN.format(system=system), f"# Compilers and make\n{update}{install} {tools}\n"]
     if not (machine.driver and machine.gdrdrv):
-        old = distribution.family == "rhel" and int(_major(distribution) or 0) < 9
-        headers = _HEADERS["old rhel" if old else distribution.family]
+        headers = distribution.most_specific(_HEADERS)
         parts.append(f"# Headers of the running kernel, for modules\n{install} {headers}\n")
     parts += _driver_and_toolkit(machine)
     if machine.gdrdrv:
@@ -194,8 +193,7 @@ def _driver(machine: RootScriptFacts, install: str) -> str:
         )
     branch, old = machine.chosen_driver.removesuffix(PROPRIETARY), machine.chosen_driver.endswith(PROPRIETARY)
     distribution = machine.distribution
-    modular = distribution.id != "fedora" and int(_major(distribution) or 0) < 10
-    tie = _BRANCH.get(distribution.family if distribution.family != "rhel" or modular else "new rhel")
+    tie = distribution.most_specific(_BRANCH)
     if tie is None:
         raise MachineError(f"a branch of the driver cannot be chosen for {distribution.id}: leave --driver out")
     tie = tie.format(branch=branch, modules="dkms" if old else "open")
@@ -211,13 +209,8 @@ def _repository_name(distribution: Distribution) -> str:
     if distribution.id == "ubuntu":
         return "ubuntu" + distribution.version.replace(".", "")
     if distribution.id == "fedora":
-        return "fedora" + _major(distribution)
+        return "fedora" + distribution.major
     name: str = distribution.family
     if distribution.family == "suse":
         name = "opensuse" if "opensuse" in distribution.id else "sles"
-    return name + _major(distribution)
-
-
-def _major(distribution: Distribution) -> str:
-    digits = distribution.version.partition(".")[0]
-    return digits if digits.isdecimal() else ""
+    return name + distribution.major
