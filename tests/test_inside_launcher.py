@@ -184,8 +184,8 @@ HEAVY = {"msgspec", "rich", "subprocess", "volley.run.session", "volley.run.engi
 
 
 def test_a_follower_becomes_the_engine_before_it_imports_anything_of_weight(stand_in: Command) -> None:
-    done = stand_in("-m", "volley", "pingpong", "--gpus=1,0", **FOLLOWER)
-    assert "following with ['--follower', '--gpus', '1,0']" in done.err
+    done = stand_in("-m", "volley", "pingpong", "--gpus=1,0", "--gpu-after-init", **FOLLOWER)
+    assert "following with ['--follower', '--gpus', '1,0', '--gpu-after-init']" in done.err
     before_exec = done.err.split("import time: self [us]")[1]
     assert "volley.run.inside_launcher" in imports_of(before_exec)
     assert not HEAVY & imports_of(before_exec)

@@ -72,7 +72,7 @@ def _follow(place: RankInfo) -> int:
     try:
         request = cli.read(sys.argv[1:])
         if request and request.joins:
-            inside_launcher.exec_engine(place, request.gpus)
+            inside_launcher.exec_engine(place, request.gpu_arguments)
     except (UserError, OSError):  # the first rank meets the same error
         pass
     return EXIT_GOOD

@@ -13,7 +13,7 @@ from typing import Any
 from volley import batch, benchmarks, compare, doctor, report_file, setup, show, topo
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
 from volley.run.commandline import Command, HelpAsked, help_text, value_of
-from volley.run.inside_launcher import RankInfo
+from volley.run.inside_launcher import RankInfo, gpu_arguments
 from volley.text import escape_controls, join_words
 
 COMMANDS = (
@@ -53,9 +53,10 @@ class Request:
         return self.command.joins(self.options)
 
     @property
-    def gpus(self) -> Sequence[int]:
-        """The value of ``--gpus``; empty if it was not given."""
-        return value_of(self.options, "--gpus") or ()
+    def gpu_arguments(self) -> Sequence[str]:
+        """The engine's arguments for the GPU of each rank."""
+        after_init = bool(value_of(self.options, "--gpu-after-init"))
+        return gpu_arguments(value_of(self.options, "--gpus") or (), after_init=after_init)
 
 
 def read(words: Sequence[str]) -> Request | None:

@@ -34,7 +34,8 @@ const char* usage(Program program) {
   }
   return "volley-engine: runs the plan of a benchmark and writes records (JSON Lines)\n"
          "\n"
-         "  volley-engine --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1] [--follower]\n"
+         "  volley-engine --plan FILE|- [--records FILE|-] [--bind|--bind-share] [--gpus 0,1] [--gpu-after-init]\n"
+         "                [--follower]\n"
          "  volley-engine --check --plan FILE|-     validate a plan: one line for each error\n"
          "  volley-engine --about                   what this engine was built from, as JSON\n"
          "\n"
@@ -60,6 +61,7 @@ Options parse_options(Program program, int argc, char** argv) {
     else if (name == "--help" || name == "-h") options.task = Options::Task::help;
     else if (ranks && name == "--about") options.task = Options::Task::about;
     else if (ranks && name == "--gpus") options.gpus = parse_gpus(value());
+    else if (ranks && name == "--gpu-after-init") options.gpu_after_init = true;
     else if (ranks && name == "--bind") options.bind = true;
     else if (ranks && name == "--bind-share") options.bind = options.share = true;
     else if (ranks && name == "--follower") options.follower = true;

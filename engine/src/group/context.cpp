@@ -32,12 +32,13 @@ Context make_context(const Options& options, Placement placement) {
   const Communicator node = Communicator::node_of(context.world.get());
   context.local_rank = node.rank();
   context.local_size = node.size();
-  if (!placement.local_rank) {
-    choose_device(placement, options, context.local_rank);
-    placement.device_chosen_late = placement.device.has_value();
-  } else if (options.bind && context.local_rank != *placement.local_rank) {
+  if (placement.local_rank && options.bind && context.local_rank != *placement.local_rank) {
     throw UsageError("the launcher's variables call this process local rank " + std::to_string(*placement.local_rank) +
                      ", MPI says " + std::to_string(context.local_rank) + ": start it without --bind");
+  }
+  if (!placement.local_rank || options.gpu_after_init) {
+    choose_device(placement, options, context.local_rank);
+    placement.device_chosen_late = placement.device.has_value();
   }
 
   const int number = node_number(context, mpi::broadcast_value(context.rank, 0, node.get()));

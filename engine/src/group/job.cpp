@@ -59,7 +59,7 @@ void bind_and_choose_device(const Options& options, Placement& placement) {
     const auto near = cpus_near_ranks(options, placement.gpus, *launcher.local_size);
     placement.bound = bind_to_cores(*launcher.local_rank, near, options.share);
   }
-  if (launcher.local_rank) choose_device(placement, options, *launcher.local_rank);
+  if (launcher.local_rank && !options.gpu_after_init) choose_device(placement, options, *launcher.local_rank);
 }
 
 }  // namespace

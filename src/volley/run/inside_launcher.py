@@ -86,24 +86,25 @@ def mismatch(launcher: str, family: str) -> bool:
     return (launcher, family) in (("mpich", "openmpi"), ("openmpi", "mpich"))
 
 
-def exec_engine(place: RankInfo, gpus: Sequence[int]) -> None:
+def exec_engine(place: RankInfo, arguments: Sequence[str]) -> None:
     """Replace this process, a rank other than 0, by the engine.
 
     The function returns only if the launcher does not fit the engine; rank 0 reports that.
 
     Args:
         place: the rank of this process.
-        gpus: the GPU of each rank, in the order of the ranks; empty: one GPU for each rank.
+        arguments: those of the engine for the GPU of each rank (:func:`gpu_arguments`).
     """
     engine = engine_path()
     if mismatch(place.launcher, str(_build_facts(engine).get("mpi_family"))):
         return
-    os.execv(engine, [engine, "--follower", *gpu_arguments(gpus)])  # noqa: S606
+    os.execv(engine, [engine, "--follower", *arguments])  # noqa: S606
 
 
-def gpu_arguments(gpus: Sequence[int]) -> tuple[str, ...]:
-    """Return the engine's arguments for the GPU of each rank; none if ``gpus`` is empty."""
-    return ("--gpus", ",".join(map(str, gpus))) if gpus else ()
+def gpu_arguments(gpus: Sequence[int], *, after_init: bool) -> tuple[str, ...]:
+    """Return the engine's arguments for the GPU of each rank; none if ``gpus`` is empty and they are chosen early."""
+    chosen = ("--gpus", ",".join(map(str, gpus))) if gpus else ()
+    return (*chosen, *(("--gpu-after-init",) if after_init else ()))
 
 
 def _build_facts(engine: str) -> dict[str, object]:

@@ -74,7 +74,7 @@ def join_launcher(job: JobOptions, path: Path, stack: Stack, place: RankInfo) ->
             f"--launches {job.launches}: a launcher started this job, so only one launch is possible; leave --launches "
             "out, or start volley without a launcher"
         )
-    tokens = (str(path), "--plan", "-", *inside_launcher.gpu_arguments(job.gpus))
+    tokens = (str(path), "--plan", "-", *inside_launcher.gpu_arguments(job.gpus, after_init=job.gpu_after_init))
     return Start(place.launcher, tokens, {}, dict(os.environ), inside_launcher=True, hint=hint)
 
 
@@ -111,7 +111,7 @@ def start_launcher(
             "--plan",
             "-",
             "--bind-share" if share_cores else "--bind",
-            *inside_launcher.gpu_arguments(job.gpus),
+            *inside_launcher.gpu_arguments(job.gpus, after_init=job.gpu_after_init),
         ),
         ranks=ranks,
         family=stack.built.mpi_family,

@@ -106,6 +106,9 @@ class JobOptions(Options):
         panel=WHERE,
         help="GPUs of the ranks, in the order of the ranks.",
     )
+    gpu_after_init: bool = flag(
+        panel=WHERE, help="Choose the GPUs after MPI_Init, as the OLCF tutorial's programs do; usually before."
+    )
     share_gpu: bool = flag(panel=WHERE, help="Allow two ranks on one GPU; the records say so.")
     launcher: str = option(
         read=option_values.choice(*NAMES),

@@ -75,7 +75,7 @@ class Rank(Frozen, frozen=True, kw_only=True):
     ]
     device: Device | None = None
     device_chosen_late: Annotated[
-        bool, Meta(description="after MPI_Init, because no variable of the launcher said the local rank.")
+        bool, Meta(description="after MPI_Init: as asked, or because no variable of the launcher said the local rank.")
     ] = False
 
 
