@@ -55,6 +55,8 @@ HOW = """\
   so its windows overlap. The table shows both numbers without a requirement.
 - nvbandwidth prints a number for each direction: the table uses the larger one between two GPUs, and the smaller one
   for links to the host.
+- The small programs of examples/ and loops written by hand have pages of their own:
+  [what fifty exchanges measure](evidence/fifty-exchanges.md), [plain loops](evidence/plain-loops.md).
 - nccl-tests queues 20 exchanges and waits once; so does volley's stream with a window of 20.
 - OSU's collectives print the mean over ranks of the time that each rank spends in the operation; volley's time ends
   with the last rank's exit. A size of osu_alltoall is what one rank sends to another; volley's is the whole buffer of a
