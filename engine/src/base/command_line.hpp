@@ -12,13 +12,13 @@ enum class Program { ranks, local };
 struct Options {
   enum class Task { measure, about, check, help };
   Task task = Task::measure;
-  std::string plan;           // path, or "-" for standard input; only the first rank reads it
-  std::string records = "-";  // path, or "-" for the standard output that the engine was started with
-  bool bind = false;          // the engine binds each rank before MPI_Init, to one core
-  bool share = false;         // the same, to an equal share of the cores, for ranks that have threads
-  bool follower = false;      // another rank is the front end: this one must not be rank 0
+  std::string plan;             // path, or "-" for standard input; only the first rank reads it
+  std::string records = "-";    // path, or "-" for the standard output that the engine was started with
+  bool bind = false;            // the engine binds each rank before MPI_Init, to one core
+  bool share = false;           // the same, to an equal share of the cores, for ranks that have threads
+  bool follower = false;        // another rank is the front end: this one must not be rank 0
   bool gpu_after_init = false;  // choose the device after MPI_Init, not before
-  std::vector<int> gpus;      // device of each local rank, in order; empty: local rank modulo devices
+  std::vector<int> gpus;        // device of each local rank, in order; empty: local rank modulo devices
 };
 
 // Throws UsageError when an argument is unknown to the program or lacks its value.
