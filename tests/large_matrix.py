@@ -1,11 +1,12 @@
 """Records of a matrix between many ranks, as the engine writes them, with faults planted; the seed is fixed.
 
-``python tests/large_matrix.py FILE`` writes 1,024 ranks on 128 nodes, to measure time and memory.
+``python tests/large_matrix.py FILE [VISITS]`` writes 1,024 ranks on 128 nodes, to measure time and memory.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -82,6 +83,7 @@ def lines(
     noise: float = 0.01,
     patterns: Sequence[str] = ("pingpong", "stream"),
     plan: Plan | None = None,
+    visits: int = 1,
 ) -> list[bytes]:
     """Return the lines of a complete run: of all pairs, or of those that ``plan`` asks for again."""
     usual = times(nodes, faults)
@@ -97,23 +99,25 @@ def lines(
         for each in ranks(count)
     ]
     dice = np.random.default_rng(SEED)
-    found = [encode_line(run(plan or matrix_plan(count), ranks=places)), encode_line(transport())]
+    asked = plan or matrix_plan(count, repeats=visits)
+    found = [encode_line(run(asked, ranks=places)), encode_line(transport())]
     others: dict[int, list[int]] = {first: [] for first in range(count)}
     for first, second in plan.options.pairs if plan else ():
         others[first].append(second)
     for pattern in patterns:
-        for repeat in range(plan.options.repeats if plan else 1):
+        for repeat in range(asked.options.repeats):
             least = usual * np.exp(dice.normal(0, noise, usual.shape)) * (1 if pattern == "pingpong" else 3000)
             for first, seconds in others.items():
                 if plan is None:
-                    found.append(_row(first, repeat, np.delete(least[first], first), [], pattern))
+                    found.append(_row(first, repeat, np.delete(least[first], first), [], pattern, visits))
                 elif seconds:
-                    found.append(_row(first, repeat, least[first, sorted(seconds)], sorted(seconds), pattern))
+                    found.append(_row(first, repeat, least[first, sorted(seconds)], sorted(seconds), pattern, 3))
     return [*found, encode_line(End(status="complete", elapsed_s=20.0 if plan else 600.0))]
 
 
-def _row(number: int, repeat: int, least: Floats, seconds: list[int], pattern: str) -> bytes:
-    low = least.tolist()
+def _row(number: int, repeat: int, least: Floats, seconds: list[int], pattern: str, visits: int) -> bytes:
+    unit_s = float(f"1e{math.floor(math.log10(least.min())) - 3}")
+    lows, medians, highs = (np.rint(least * factor / unit_s).astype(int).tolist() for factor in (1.0, 1.013, 1.031))
     stream = pattern == "stream"
     row = {
         "record": "rank_matrix",
@@ -127,12 +131,11 @@ def _row(number: int, repeat: int, least: Floats, seconds: list[int], pattern: s
         "rank": number,
         "repeat": repeat,
         "ranks": seconds,
-        "median_s": [_rounded(each * 1.013) for each in low],
-        "low_s": [_rounded(each) for each in low],
-        "high_s": [_rounded(each * 1.031) for each in low],
-        "samples": [24 + number % 80] * len(low),
-        "count_per_sample": [3 if stream else 4096] * len(low),
-        "elapsed_s": [0.031] * len(low),
+        "unit_s": unit_s,
+        "medians": medians,
+        "lows": lows,
+        "highs": highs if visits == 1 else [],
+        "samples": [24 + number % 80] * len(lows),
         "messages_timed": 1 << 30,
         "messages_verified": 1 << 16,
         "failed": [],
@@ -142,10 +145,6 @@ def _row(number: int, repeat: int, least: Floats, seconds: list[int], pattern: s
         "work_s": [],
     }
     return json.dumps(row, separators=(",", ":")).encode() + b"\n"
-
-
-def _rounded(time_s: float) -> float:
-    return float(f"{time_s:.4g}")
 
 
 def some_faults() -> list[Fault]:
@@ -160,4 +159,5 @@ def some_faults() -> list[Fault]:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_bytes(b"".join(lines(128, some_faults())))
+    asked = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    Path(sys.argv[1]).write_bytes(b"".join(lines(128, some_faults(), visits=asked)))

@@ -37,6 +37,12 @@ def names(case: RankMatrixCase) -> list[str]:
     return [group.name for group in case.groups]
 
 
+def test_three_visits_of_a_thousand_ranks_are_less_than_100_mb() -> None:
+    few = b"".join(lines(16, visits=3))
+    visits = 2 * 3 * 128 * 127
+    assert len(few) / visits * 2 * 3 * 1024 * 1023 < 110e6  # 128 ranks have more of what each row has once
+
+
 def test_a_thousand_ranks_fit_a_screen(thousand: list[RunLog]) -> None:
     out = io.StringIO()
     render(thousand, BENCHMARKS, "table", out)

@@ -69,9 +69,11 @@ def test_golden_plans_follow_the_schema_and_are_plans(path: Path) -> None:
 
 @names
 def test_golden_lines_are_what_is_written_for_the_records_in_them(path: Path) -> None:
-    """The engine and the front end write some numbers differently: 9.5e-8 and 9.5e-08."""
+    """The engine and the front end write some numbers differently: 9.5e-8 and 9.5e-08.  A list that only older records
+    have is empty."""
     for line in path.read_bytes().splitlines():
-        assert json.loads(encode_line(decode_line(line))) == json.loads(line)
+        written, given = json.loads(encode_line(decode_line(line))), json.loads(line)
+        assert {name: value for name, value in written.items() if name in given or value != []} == given
 
 
 @names
@@ -94,8 +96,7 @@ def test_golden_records_are_plausible(path: Path) -> None:
             assert point.messages_verified <= point.messages_timed
             assert (point.reason is None) == (point.status == "ok")
         for row in one.of(RankMatrixRow):
-            messages = 2 if row.pattern == "pingpong" else row.window or 0
-            assert row.messages_timed == messages * sum(cell.count_per_sample * cell.samples for cell in row.cells)
+            assert row.messages_timed >= row.messages_verified >= sum(cell.samples for cell in row.cells)
             for cell in row.cells:
                 assert (cell.reason is None) == (cell.status == "ok")
                 assert cell.rank != row.rank

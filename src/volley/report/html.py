@@ -42,7 +42,7 @@ class Attachment:
     @property
     def link(self) -> str:
         """The file as a ``data:`` URL, compressed."""
-        packed = gzip.compress(self.data, compresslevel=6, mtime=0)  # 9: ten times as long for 1 % less
+        packed = gzip.compress(self.data, compresslevel=3, mtime=0)  # 6: four times as long for 6 % less
         return f"data:application/gzip;base64,{base64.b64encode(packed).decode('ascii')}"
 
 

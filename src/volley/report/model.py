@@ -7,7 +7,7 @@ any report.  A report contains text unchanged; the renderers escape control char
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -159,6 +159,25 @@ class Chart:
     lines: Sequence[ReferenceLine] = ()
     caption: str = ""
     """A sentence below, e.g. the meaning of the intervals."""
+
+
+class ColumnRows(Sequence[Mapping[str, Any]]):
+    """Rows that are made from columns when they are asked for: most reports of a million results do without."""
+
+    def __init__(self, number: int, parts: Callable[[], Iterable[Mapping[str, Sequence[Any]]]]) -> None:
+        """Keep the number of rows, and the function that returns their columns in one or more parts."""
+        self._number = number
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        for columns in self.parts():
+            yield from (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+
+    def __getitem__(self, place: Any) -> Any:
+        return list(self)[place]
 
 
 @dataclass(frozen=True)

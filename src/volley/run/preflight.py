@@ -160,7 +160,7 @@ def _try(plan: Plan, command: Sequence[str], environment: Mapping[str, str], sto
     refused = [each for each in found if each.get("record") == "transport" and not each.get("available")]
     return _Tried(
         ended=any(each.get("record") == "end" for each in found),
-        sent=any(time_s is not None for each in found for time_s in each.get("median_s", ())),
+        sent=any(time_s is not None for each in found for time_s in each.get("medians", ())),
         refused=(refused[0].get("reason") or "") if refused else None,
         ending=process.ending,
     )

@@ -80,6 +80,9 @@ def print_notes(notes: Iterable[Note], special: Iterable[str], err: TextIO, *, q
         print(f"volley: {escape_controls(line)}", file=cast(TextIO, AsciiFallback(err)))
 
 
+MAX_HOSTS = 8
+"""More hosts are counted where a row says where it comes from."""
+
 Results = Sequence[tuple[Benchmark, Sequence[Any]]]
 """The results of each benchmark, one result object for each series."""
 
@@ -118,10 +121,17 @@ def _origin(report: Report, benchmark: Benchmark) -> dict[str, str]:
     return {
         "benchmark": benchmark.name,
         "run": " ".join(launches),
-        "host": " ".join(dict.fromkeys(rank.host for run in runs for rank in run.ranks)),
+        "host": _hosts(list(dict.fromkeys(rank.host for run in runs for rank in run.ranks))),
         "date": min((run.started_at for run in runs), default=""),
         "launch": " ".join(map(format_cpulist, launches.values())),
     }
+
+
+def _hosts(names: Sequence[str]) -> str:
+    """Name a few hosts, and count the others: every row of a table has this text."""
+    if len(names) <= MAX_HOSTS:
+        return " ".join(names)
+    return f"{names[0]} and {len(names) - 1} more"
 
 
 def _benchmark_of(log: RunLog, benchmarks: Sequence[Benchmark]) -> Benchmark:

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 
 #include "benchmark/transport_set.hpp"
 
@@ -13,14 +15,16 @@ namespace {
 
 double number_or_0(const Json& value) { return value.is_null() ? 0.0 : value.get<double>(); }
 
-// Four significant digits of a time are off by 0.05 % at most; two of how long a visit took are enough.
-Json rounded(double value, int digits) {
+// The power of ten that gives the shortest time of a row four digits: they are off by 0.05 % at most.
+double unit_of(double shortest_s) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.*g", digits, value);
-  return std::strtod(text.data(), nullptr);
+  std::snprintf(text.data(), text.size(), "1e%d", static_cast<int>(std::floor(std::log10(shortest_s))) - 3);
+  return std::strtod(text.data(), nullptr);  // the double that is nearest to the power, as readers have it
 }
 
-Json time_or_null(double value) { return value > 0 ? rounded(value, 4) : Json(nullptr); }
+Json in_units(double time_s, double unit_s) {
+  return time_s > 0 ? Json(std::max<std::int64_t>(1, std::llround(time_s / unit_s))) : Json(nullptr);
+}
 
 }  // namespace
 
@@ -48,8 +52,7 @@ void MatrixWriter::take(Row& row, const Json& cell, bool samples) {
     row.skipped[cell.at("reason")].push_back(second);
   }
   row.cells.push_back({second, number_or_0(cell.at("median_s")), number_or_0(cell.at("low_s")),
-                       number_or_0(cell.at("high_s")), cell.at("elapsed_s"), cell.at("samples"),
-                       cell.at("count_per_sample")});
+                       number_or_0(cell.at("high_s")), cell.at("samples")});
   row.messages_timed += cell.at("messages_timed").get<std::uint64_t>();
   row.messages_verified += cell.at("messages_verified").get<std::uint64_t>();
   if (samples) row.kept[second] = cell;
@@ -90,17 +93,19 @@ Json MatrixWriter::columns(Row& row) const {
   auto& cells = row.cells;
   std::sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) { return a.second < b.second; });
   const bool whole = cells.size() + 1 == static_cast<std::size_t>(run_.context->size);
-  Json lists = {{"ranks", Json::array()},    {"median_s", Json::array()}, {"low_s", Json::array()},
-                {"high_s", Json::array()},   {"samples", Json::array()},  {"count_per_sample", Json::array()},
-                {"elapsed_s", Json::array()}};
+  double shortest_s = std::numeric_limits<double>::infinity();
+  for (const auto& cell : cells) {
+    if (cell.median_s > 0) shortest_s = std::min(shortest_s, cell.median_s);
+  }
+  const double unit_s = std::isinf(shortest_s) ? 1 : unit_of(shortest_s);
+  Json lists = {{"ranks", Json::array()}, {"unit_s", unit_s},       {"medians", Json::array()},
+                {"lows", Json::array()},  {"highs", Json::array()}, {"samples", Json::array()}};
   for (const auto& cell : cells) {
     if (!whole) lists["ranks"].push_back(cell.second);
-    lists["median_s"].push_back(time_or_null(cell.median_s));
-    lists["low_s"].push_back(time_or_null(cell.low_s));
-    lists["high_s"].push_back(time_or_null(cell.high_s));
+    lists["medians"].push_back(in_units(cell.median_s, unit_s));
+    lists["lows"].push_back(in_units(cell.low_s, unit_s));
+    if (options_.repeats == 1) lists["highs"].push_back(in_units(cell.high_s, unit_s));
     lists["samples"].push_back(cell.samples);
-    lists["count_per_sample"].push_back(cell.count_per_sample);
-    lists["elapsed_s"].push_back(rounded(cell.elapsed_s, 2));
   }
   lists["messages_timed"] = row.messages_timed;
   lists["messages_verified"] = row.messages_verified;

@@ -27,8 +27,7 @@ class MatrixWriter {
   struct Cell {
     int second;
     double median_s, low_s, high_s;  // 0: there is none
-    double elapsed_s;
-    std::uint64_t samples, count_per_sample;
+    std::uint64_t samples;
   };
 
   // One row of one case and transport.

@@ -59,7 +59,7 @@ def _report(results: GpuMatrixResults) -> Report:
         notes=notes,
         overview=common.screen(cases, tables[0], notes),
         charts=[common.heat_map(case, *_axes(case), _end) for case in cases if len(case.cells) > 1],
-        data=Data(_COLUMNS, _COLUMNS[:10], common.DataRows(cases, _data)),
+        data=Data(_COLUMNS, _COLUMNS[:10], common.data_rows(cases, _columns)),
         runs=results.series.describe_runs(),
         extra={
             "gpus": [{"number": results.numbers[device.uuid], "device": device} for device in results.devices],
@@ -185,6 +185,10 @@ def _names(pairs: Sequence[Pair]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------------- data
+
+
+def _columns(case: GpuMatrixCase) -> dict[str, list[Any]]:
+    return common.in_columns(_data(case, pair) for pair in case.cells)
 
 
 def _data(case: GpuMatrixCase, pair: Pair) -> dict[str, Any]:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, RankMatrixResults
 from volley.benchmarks.rank_matrix.slow_groups import SlowGroup
 from volley.benchmarks.shared.matrix import page as common
-from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Pair
+from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Floats, Pair
 from volley.report.model import Cell, Column, Data, Report, Style, Table
 from volley.run import report_parts
 from volley.statistics.estimates import median
@@ -45,7 +47,7 @@ def _report(results: RankMatrixResults) -> Report:
         notes=notes,
         overview=common.screen(cases, summary, notes),
         charts=[common.heat_map(case, "first rank", "second rank", str, case.nodes) for case in cases],
-        data=Data(_COLUMNS, _COLUMNS[:8], common.DataRows(cases, _data)),
+        data=Data(_COLUMNS, _COLUMNS[:8], common.data_rows(cases, _columns)),
         runs=results.series.describe_runs(),
     )
 
@@ -165,20 +167,62 @@ def _names(pairs: Sequence[Pair]) -> str:
 # --------------------------------------------------------------------------------------------------------- data
 
 
-def _data(case: RankMatrixCase, pair: Pair) -> dict[str, Any]:
-    row, again = case.row, case.remeasured.get(pair)
-    return {
+def _columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
+    """Return the columns of a matrix: arrays, because a thousand ranks have a million pairs."""
+    row, where = case.row, case.there
+    number = int(np.count_nonzero(where))
+    firsts, seconds = (np.array(case.firsts)[place].tolist() for place in np.nonzero(where))
+    judged: dict[str, list[Any]] = {
+        "status": ["ok"] * number,
+        **{name: [None] * number for name in ("reason", "mismatch", "of_line_rate", *_AGAIN)},
+    }
+    place_of = np.cumsum(where).reshape(where.shape) - 1
+    for pair in case.kinds.pairs(where & np.isnan(case.times_s)):
+        place, cell = int(place_of[case.kinds.place(pair)]), case.cells[pair]
+        for name in ("status", "reason", "mismatch"):
+            judged[name][place] = getattr(cell, name)
+    for pair, found in case.remeasured.items():
+        place = int(place_of[case.kinds.place(pair)])
+        for name, value in zip(
+            _AGAIN, (found.again.median, found.again.low, found.again.high, found.flagged), strict=True
+        ):
+            judged[name][place] = value
+    for pair in case.line_rates:
+        judged["of_line_rate"][int(place_of[case.kinds.place(pair)])] = case.of_line_rate(pair)
+    with np.errstate(over="ignore"):  # of times that no clock measures, from a file that somebody wrote
+        rates = (case.moved_bytes or np.nan) / case.times_s[where] / 1e9
+    ratios = case.comparison.ratios[where]
+    comparable = np.where(np.isnan(ratios), np.nan, case.comparison.comparable[where])
+    same = {
         "transport": row.transport,
         "size_bytes": row.size_bytes,
         "mode": row.mode,
         "pattern": row.pattern,
         "direction": row.direction,
         "window": row.window,
-        "first_rank": pair[0],
-        "second_rank": pair[1],
-        **common.data_of(case, pair),
-        "ratio_again": again and again.again.median,
-        "ratio_again_low": again and again.again.low,
-        "ratio_again_high": again and again.again.high,
-        "flagged": again and again.flagged,
     }
+    return {
+        **{name: [value] * number for name, value in same.items()},
+        "first_rank": firsts,
+        "second_rank": seconds,
+        "kind": np.array(case.kinds.names, object)[case.kinds.numbers[where]].tolist(),
+        "samples": case.samples[where].tolist(),
+        "time_us": _or_none(case.times_s[where] * 1e6),
+        "time_low_us": _or_none(case.lows_s[where] * 1e6),
+        "time_high_us": _or_none(case.highs_s[where] * 1e6),
+        "bandwidth_GBps": _or_none(rates),
+        "ratio": _or_none(ratios),
+        "comparable_pairs": [each and int(each) for each in _or_none(comparable)],
+        **judged,
+    }
+
+
+_AGAIN = ("ratio_again", "ratio_again_low", "ratio_again_high", "flagged")
+
+
+def _or_none(numbers: Floats) -> list[float | None]:
+    """Return the numbers, and ``None`` for NaN."""
+    found: list[float | None] = numbers.tolist()
+    for place in np.flatnonzero(np.isnan(numbers)).tolist():
+        found[place] = None
+    return found

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import repeat as repeat_
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -13,6 +12,7 @@ from volley.benchmarks.shared.matrix.records import MatrixCell
 from volley.benchmarks.shared.points.options import WindowOptions
 from volley.document import RECORD_VERSION, Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Version
 from volley.run.records import Mismatch, Status, Work
+from volley.units import LONGEST_S
 
 RankPair = Annotated[list[NonNegative], Meta(min_length=2, max_length=2)]
 
@@ -70,15 +70,18 @@ class SkippedPairs(Frozen, frozen=True, kw_only=True):
 
 
 Times = list[PositiveSeconds | None]
+Units = list[Positive | None]
 PerPair = "one number for each pair, in the order of `ranks`"
+Before = "the same in seconds, in records of before 2026-11-23"
 
 
 class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="rank_matrix"):
     """One row of a matrix between ranks: one rank, as the first of the pair, with each other one.
 
-    The seconds of a pair are half a round trip of a ping-pong, or one window of a stream; if both ranks send, each
+    The times of a pair are half a round trip of a ping-pong, or one window of a stream; if both ranks send, each
     sample is that of the slower direction.  A thousand ranks have a million pairs: so the row has a list for each
-    quantity, not an object for each pair, and times have four significant digits.
+    quantity, not an object for each pair, and times are whole numbers of a unit that gives the shortest of them four
+    digits.
     """
 
     version: Version = RECORD_VERSION
@@ -94,16 +97,28 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         list[NonNegative],
         Meta(description="the second rank of each pair, rising; empty: every rank from 0 but the first of the pair."),
     ] = []
-    median_s: Annotated[
-        Times, Meta(description=f"median of the samples: {PerPair}; null where it failed or was skipped.")
-    ]
-    low_s: Annotated[
-        Times, Meta(description="lower end of the median's 95 % interval; null with fewer than six samples.")
-    ]
-    high_s: Times
+    unit_s: Annotated[PositiveSeconds, Meta(description="the unit of `medians`, `lows` and `highs` in seconds.")] = 1.0
+    medians: Annotated[
+        Units, Meta(description=f"median of the samples: {PerPair}; null where it failed or was skipped.")
+    ] = []
+    lows: Annotated[
+        Units, Meta(description="lower end of the median's 95 % interval; null with fewer than six samples.")
+    ] = []
+    highs: Annotated[
+        Units,
+        Meta(description="its upper end; empty where the plan repeats: a pair then has the range of its visits."),
+    ] = []
+    median_s: Annotated[Times, Meta(description=Before)] = []
+    low_s: Annotated[Times, Meta(description=Before)] = []
+    high_s: Annotated[Times, Meta(description=Before)] = []
     samples: Annotated[list[NonNegative], Meta(description="how many samples.")]
-    count_per_sample: Annotated[list[NonNegative], Meta(description="k: round trips or windows in one timed batch.")]
-    elapsed_s: Annotated[list[Seconds], Meta(description="how long the visit took.")]
+    count_per_sample: Annotated[
+        list[NonNegative],
+        Meta(description="k: round trips or windows in one timed batch; in records of before 2026-11-23."),
+    ] = []
+    elapsed_s: Annotated[
+        list[Seconds], Meta(description="how long the visit took; in records of before 2026-11-23.")
+    ] = []
     messages_timed: Annotated[NonNegative, Meta(description="of all pairs of the row.")] = 0
     messages_verified: Annotated[NonNegative, Meta(description="of all pairs of the row.")] = 0
     failed: list[FailedPair] = []
@@ -120,13 +135,21 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         Raises:
             ValueError: if one has another length, or a pair is named that the row does not have.
         """
-        pairs = len(self.median_s)
-        for name in ("low_s", "high_s", "samples", "count_per_sample", "elapsed_s"):
+        pairs = self.pairs
+        if self.medians and self.median_s:
+            raise ValueError("a row has either medians or median_s")
+        needed = ("lows", "samples") if self.medians else ("low_s", "high_s", "samples")
+        for name in needed:
             if len(getattr(self, name)) != pairs:
-                raise ValueError(f"{name} has {len(getattr(self, name))} numbers, median_s has {pairs}")
-        for name in ("ranks", "samples_s", "visits", "work_s"):
+                raise ValueError(f"{name} has {len(getattr(self, name))} numbers, there are {pairs} medians")
+        for name in ("ranks", "highs", "count_per_sample", "elapsed_s", "samples_s", "visits", "work_s"):
             if len(getattr(self, name)) not in (0, pairs):
-                raise ValueError(f"{name} has {len(getattr(self, name))} items, median_s has {pairs}")
+                raise ValueError(f"{name} has {len(getattr(self, name))} items, there are {pairs} medians")
+        longest = max(
+            (number for name in ("medians", "lows", "highs") for number in getattr(self, name) if number), default=0
+        )
+        if longest * self.unit_s > LONGEST_S:
+            raise ValueError(f"a time is longer than {LONGEST_S:g} s")
         if self.ranks and (self.rank in self.ranks or sorted(self.ranks) != self.ranks):
             raise ValueError("ranks are not rising, or the first rank of the pairs is among them")
         if 0 < pairs < self.rank and not self.ranks:
@@ -136,28 +159,53 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
             raise ValueError("a pair that failed or was skipped is not in the row")
 
     @property
-    def seconds(self) -> Sequence[int]:
-        """The second rank of each pair."""
-        if self.ranks or not self.median_s:
-            return self.ranks
-        return [rank for rank in range(len(self.median_s) + 1) if rank != self.rank]
+    def pairs(self) -> int:
+        """The number of pairs."""
+        return len(self.medians) or len(self.median_s)
 
     @property
-    def statuses(self) -> Iterator[Status]:
+    def times_s(self) -> Times:
+        """The median of each pair in seconds."""
+        return self._in_seconds(self.medians) or self.median_s
+
+    @property
+    def lows_s(self) -> Times:
+        """The lower end of each interval in seconds."""
+        return self._in_seconds(self.lows) or self.low_s
+
+    @property
+    def highs_s(self) -> Times:
+        """The upper end of each interval in seconds; ``None`` for each pair where the plan repeats."""
+        return self._in_seconds(self.highs) or self.high_s or [None] * self.pairs
+
+    def _in_seconds(self, numbers: Units) -> Times:
+        return [number and number * self.unit_s for number in numbers]
+
+    @property
+    def seconds(self) -> Sequence[int]:
+        """The second rank of each pair."""
+        if self.ranks or not self.pairs:
+            return self.ranks
+        return [rank for rank in range(self.pairs + 1) if rank != self.rank]
+
+    @property
+    def statuses(self) -> list[Status]:
         skipped = sum(len(each.ranks) for each in self.skipped)
-        yield from repeat_("ok", len(self.median_s) - len(self.failed) - skipped)
-        yield from repeat_("failed", len(self.failed))
-        yield from repeat_("skipped", skipped)
+        found: list[Status] = ["ok"] * (self.pairs - len(self.failed) - skipped)
+        found += ["failed"] * len(self.failed)
+        found += ["skipped"] * skipped
+        return found
 
     @property
     def cells(self) -> list[RankMatrixCell]:
         """The pairs as cells, in the order of their second ranks."""
         failed = {each.rank: each for each in self.failed}
         skipped = {rank: each.reason for each in self.skipped for rank in each.ranks}
-        none: list[list[Any]] = [[]] * len(self.median_s)
+        none: list[list[Any]] = [[]] * self.pairs
+        zero = [0] * self.pairs
         columns = zip(
-            *(self.seconds, self.median_s, self.low_s, self.high_s, self.samples, self.count_per_sample),
-            *(self.elapsed_s, self.samples_s or none, self.visits or none, self.work_s or none),
+            *(self.seconds, self.times_s, self.lows_s, self.highs_s, self.samples, self.count_per_sample or zero),
+            *(self.elapsed_s or zero, self.samples_s or none, self.visits or none, self.work_s or none),
             strict=True,
         )
         return [

@@ -102,7 +102,7 @@ def _pair_s(plan: Plan, log: RunLog) -> float:
     Loaded, many pairs are visited at once, and one round of the round robin runs for each chosen pair, at most.
     """
     together = plan.world_size // 2 if plan.options.mode == "loaded" else 1
-    rows = {(row.rank, row.repeat): len(row.median_s) for row in log.of(RankMatrixRow)}
+    rows = {(row.rank, row.repeat): row.pairs for row in log.of(RankMatrixRow)}
     visits = sum(rows.values())
     return _elapsed_s([log]) * together / visits if visits else 0.0
 

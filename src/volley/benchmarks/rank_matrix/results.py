@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,7 +18,7 @@ from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixPlan
 from volley.benchmarks.rank_matrix.slow_groups import SlowGroup
 from volley.benchmarks.rank_matrix.slow_pairs import Remeasurement
 from volley.benchmarks.shared.matrix.case import MatrixCase
-from volley.benchmarks.shared.matrix.comparable_pairs import Booleans, Floats, Pair, PairKinds, compare
+from volley.benchmarks.shared.matrix.comparable_pairs import Booleans, Floats, Integers, Pair, PairKinds, compare
 from volley.machine.line_rate import LineRate, line_rate
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
@@ -42,6 +43,13 @@ class RankMatrixCase(MatrixCase):
     """Any of its rows, for the fields that all rows share."""
     nodes: tuple[int, ...]
     """The node of each rank; -1 if it is not known."""
+    lows_s: Floats
+    """Of a pair of several visits the least median, of one visit the lower end of its interval; NaN without one."""
+    highs_s: Floats
+    samples: Integers
+    """Of all visits of each pair."""
+    there: Booleans
+    """The pairs that the records have."""
     groups: tuple[SlowGroup, ...]
     """Slow pairs that share a part of the machine."""
     remeasured: Mapping[Pair, Remeasurement]
@@ -64,12 +72,16 @@ class VisitedCells(Mapping[Pair, RankMatrixCell]):
 
     def __getitem__(self, pair: Pair) -> RankMatrixCell:
         first, second = pair
-        if self._made[0] != first:
-            self._made = first, [{cell.rank: cell for cell in row.cells} for row in self._rows.get(first, ())]
-        visits = [cells[second] for cells in self._made[1] if second in cells]
-        if not visits:
+        if pair not in self:
             raise KeyError(pair)
-        return _merged(visits)
+        if self._made[0] != first:
+            self._made = first, [{cell.rank: cell for cell in row.cells} for row in self._rows[first]]
+        return _merged([cells[second] for cells in self._made[1] if second in cells])
+
+    def __contains__(self, pair: Any) -> bool:
+        first, second = pair
+        known = first in self._kinds.rows and second in self._kinds.columns
+        return known and bool(self._there[self._kinds.place((first, second))])
 
     def __iter__(self) -> Iterator[Pair]:
         return iter(self._kinds.pairs(self._there))
@@ -90,7 +102,7 @@ def observables(log: RunLog) -> Iterator[Observable]:
     visits: dict[tuple[tuple[object, ...], Pair], list[float]] = {}
     rows = {_identity(row): row for row in log.of(RankMatrixRow)}
     for row in log.of(RankMatrixRow):
-        for second, median_s in zip(row.seconds, row.median_s, strict=True):
+        for second, median_s in zip(row.seconds, row.times_s, strict=True):
             if median_s is not None:
                 visits.setdefault((_identity(row), (row.rank, second)), []).append(median_s)
     for (identity, (first, second)), times in visits.items():
@@ -161,7 +173,7 @@ def _repetitions(identity: tuple[object, ...], again: Sequence[RunLog]) -> list[
     for number, log in enumerate(again):
         for row in (row for row in log.of(RankMatrixRow) if _identity(row) == identity):
             times = found.setdefault((number, row.repeat), {})
-            least = (low_s or median_s for low_s, median_s in zip(row.low_s, row.median_s, strict=True))
+            least = (low_s or median_s for low_s, median_s in zip(row.lows_s, row.times_s, strict=True))
             times.update(
                 {(row.rank, second): time_s for second, time_s in zip(row.seconds, least, strict=True) if time_s}
             )
@@ -183,17 +195,23 @@ def _case(
     for row in rows:
         by_first.setdefault(row.rank, []).append(row)
     shape = (max(map(len, by_first.values())), len(ranks), len(ranks))
-    medians, lows = np.full(shape, np.nan), np.full(shape, np.nan)
+    medians, lows, highs = (np.full(shape, np.nan) for _ in range(3))
+    samples = np.zeros(shape, np.int64)
     there, failed = np.zeros(shape[1:], bool), np.zeros(shape[1:], bool)
     for rank, visits in by_first.items():
         place = kinds.rows[rank]
         for visit, row in enumerate(visits):
-            columns = [kinds.columns[second] for second in row.seconds]
-            medians[visit, place, columns] = row.median_s  # None becomes NaN
-            lows[visit, place, columns] = row.low_s
+            columns = kinds.places_of(row.seconds)
+            medians[visit, place, columns] = row.times_s  # None becomes NaN
+            lows[visit, place, columns] = row.lows_s
+            highs[visit, place, columns] = row.highs_s
+            samples[visit, place, columns] = row.samples
             there[place, columns] = True
             failed[place, [kinds.columns[each.rank] for each in row.failed]] = True
     medians[:, failed] = np.nan  # one visit that failed makes the cell failed, without a number
+    measured = ~np.isnan(medians)
+    several = np.count_nonzero(measured, axis=0) > 1
+    bounded = measured & ~np.isnan(highs) & ~several
     least = np.where(np.isnan(lows), medians, lows)
     least[:, failed] = np.nan
     usual, at_best = compare(_middle(least), kinds), compare(np.fmin.reduce(least), kinds)
@@ -211,8 +229,12 @@ def _case(
         direction=first.direction,
         moved_bytes=None if silent else first.moved_bytes,
         shows_rate=not silent and first.window is not None,
-        verified=0 < int(np.count_nonzero(~np.isnan(medians))) <= sum(row.messages_verified for row in rows),
+        verified=0 < int(np.count_nonzero(measured)) <= sum(row.messages_verified for row in rows),
         times_s=_middle(medians),
+        lows_s=np.fmin.reduce(np.where(several, medians, np.where(bounded, lows, np.nan))),
+        highs_s=np.fmax.reduce(np.where(several, medians, np.where(bounded, highs, np.nan))),
+        samples=np.sum(samples, axis=0, where=measured),
+        there=there,
         cells=VisitedCells(kinds, there, by_first),
         line_rates=_line_rates(first.transport, [known[rank] for rank in ranks if rank in known], logs),
         comparison=usual,
@@ -271,7 +293,7 @@ def _merged(cells: Sequence[RankMatrixCell]) -> RankMatrixCell:
     deciding = min(cells, key=lambda cell: ("failed", "ok", "skipped").index(cell.status))
     measured = [cell for cell in cells if cell.median_s is not None]
     if deciding.status != "ok" or len(measured) < 2:
-        return deciding
+        return deciding if deciding.high_s else msgspec.structs.replace(deciding, low_s=None)
     medians = [cell.median_s for cell in measured if cell.median_s is not None]
     return msgspec.structs.replace(
         deciding,

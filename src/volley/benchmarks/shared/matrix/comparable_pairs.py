@@ -78,6 +78,12 @@ class PairKinds:
         """The column of each second end."""
         return {end: place for place, end in enumerate(self.seconds)}
 
+    def places_of(self, seconds: Sequence[int]) -> Integers:
+        """Return the columns of some second ends."""
+        if self.seconds == tuple(range(len(self.seconds))):
+            return np.array(seconds, np.int64)
+        return np.array([self.columns[end] for end in seconds], np.int64)
+
     def place(self, pair: Pair) -> Pair:
         """Return the row and the column of a pair.
 
@@ -119,7 +125,10 @@ class Comparison:
         slow = np.zeros(self.ratios.shape, bool)
         for _, where in self._by_kind():
             ratios = self.ratios[where]
-            half_as_far = ratios.size - np.searchsorted(np.sort(ratios), 1 + (ratios - 1) / 2, side="right")
+            order = np.argsort(ratios)
+            ordered = ratios[order]
+            half_as_far = np.empty(ratios.size, np.int64)
+            half_as_far[order] = ratios.size - np.searchsorted(ordered, 1 + (ordered - 1) / 2, side="right")
             slow[where] = (ratios > SUSPECT_FROM) & (half_as_far <= MAX_OF_A_KIND * ratios.size)
         return slow
 
@@ -182,9 +191,10 @@ def compare(times: Floats, kinds: PairKinds) -> Comparison:
         members = times[where]
         ordered = np.argsort(members, kind="stable")
         none = members.size
+        own = np.empty(none, np.int64)
+        own[ordered] = np.arange(none)
         places = np.full(times.shape, none)
-        places[where] = np.argsort(ordered)
-        own = places[where]
+        places[where] = own
         opposite = places.T[where] if kinds.firsts == kinds.seconds else own
         opposite = np.where(opposite == own, none, opposite)
         others = members.size - 1 - (opposite < none)

@@ -12,7 +12,21 @@ from volley.benchmarks.shared.matrix.case import MatrixCase
 from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Pair
 from volley.benchmarks.shared.matrix.records import MatrixCell
 from volley.report.cells import scaled
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Conclusion, Mark, Note, Overview, Style, Table, Value
+from volley.report.model import (
+    EMPTY,
+    Axis,
+    Cell,
+    Chart,
+    Column,
+    ColumnRows,
+    Conclusion,
+    Mark,
+    Note,
+    Overview,
+    Style,
+    Table,
+    Value,
+)
 from volley.run import report_parts
 from volley.run.launch_series import LaunchSeries
 from volley.run.machine_notes import machine_notes
@@ -262,21 +276,18 @@ def percent(fraction: float) -> str:
 # -------------------------------------------------------------------------------------------------------- data
 
 
-class DataRows(Sequence[Mapping[str, Any]]):
-    """The rows for programs, each made when it is asked for: most reports of a million pairs do without."""
+def data_rows(cases: Sequence[CaseT], columns: Callable[[CaseT], Mapping[str, Sequence[Any]]]) -> ColumnRows:
+    """Return the rows for programs: one for each pair, from the columns of each matrix."""
+    return ColumnRows(sum(len(case.cells) for case in cases), lambda: (columns(case) for case in cases))
 
-    def __init__(self, cases: Sequence[CaseT], row: Callable[[CaseT, Pair], Mapping[str, Any]]) -> None:
-        """Keep the matrices, and the function that makes the row of a pair."""
-        self._cases, self._row = cases, row
 
-    def __len__(self) -> int:
-        return sum(len(case.cells) for case in self._cases)
-
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        return (self._row(case, pair) for case in self._cases for pair in case.cells)
-
-    def __getitem__(self, place: Any) -> Any:
-        return list(self)[place]
+def in_columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the columns of rows that have the same names."""
+    found: dict[str, list[Any]] = {}
+    for row in rows:
+        for name, value in row.items():
+            found.setdefault(name, []).append(value)
+    return found
 
 
 _LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "gpu", "rank")
