@@ -352,7 +352,7 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--", "pingpong"), "name the batch system: --scheduler slurm, lsf, pbs or age"),
         (
             ("--scheduler", "slurm", "--", "pingpng"),
-            "use pingpong, stream, matrix, jacobi, collective or transports",
+            "use pingpong, stream, message-rate, matrix, jacobi, collective or transports",
         ),
         (("--scheduler", "slurm", "--", "pingpong", "--sizez", "8"), "see volley pingpong --help"),
         (("--scheduler", "slurm", "--", "pingpong", "--sizes", "8x"), "is not a message size"),
@@ -363,7 +363,7 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--scheduler", "slurm", "--nodes", "3", "--", "pingpong"), "write --nodes 2"),
         (
             ("--scheduler", "slurm", "--", "show", "x"),
-            "use pingpong, stream, matrix, jacobi, collective or transports",
+            "use pingpong, stream, message-rate, matrix, jacobi, collective or transports",
         ),
         (("--scheduler", "slurm", "--", "--budget", "9", "pingpong"), "unexpected argument 'pingpong'"),
         (("--scheduler", "slurm", "--", "pingpong", "--hosts", "a,b"), "--directive=--nodelist=a,b"),

@@ -9,6 +9,7 @@ import pytest
 from the_command import BEYOND_AN_INT, Command
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective.records import CollectivePoint
+from volley.benchmarks.message_rate.records import MessageRatePoint
 from volley.benchmarks.gpu_matrix.options import OF_THE_SAMPLE, SECTIONS
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.jacobi.records import JacobiPoint
@@ -70,6 +71,30 @@ def test_messages_that_an_int_cannot_count_arrive_whole(volley: Command, words: 
 def test_a_flipped_bit_is_found(volley: Command) -> None:
     log = measured(volley, "pingpong", "--transport", "corrupt-device", "--sizes", ODD_SIZES)
     assert {point.status for point in log.records} == {"failed"}
+
+
+# ----------------------------------------------------------------------------------------- message rates
+
+RATES = ("message-rate", "--sizes", "8,1000,64k,1M", "--launches", "1", "--point-time", "0.05")
+"""Run these alone with: pytest tests/test_gpu.py -k message_rate"""
+
+
+def test_message_rate_of_every_transport_delivers(volley: Command, gpus: set[str]) -> None:
+    """Two pairs; where there are two GPUs, both between them."""
+    chosen = "0,0,1,1" if len(gpus) > 1 else "0"
+    log = measured(volley, *RATES, "--ranks", "4", "--gpus", chosen, "--share-gpu")
+    assert log.complete
+    used = {info.transport for info in log.transports if info.available}
+    assert {"host", "staged/pinned"} <= used
+    points = log.of(MessageRatePoint)
+    assert [(each.transport, each.pairs, each.reason) for each in points if each.status == "failed"] == []
+    for name in used:
+        assert {each.pairs for each in points if each.transport == name and each.status == "ok"} == {1, 2}
+
+
+def test_message_rate_of_a_corrupt_transport_fails_on_the_device(volley: Command) -> None:
+    log = measured(volley, *RATES, "--ranks", "4", "-t", "corrupt-device", "--share-gpu")
+    assert {(each.pairs, each.status) for each in log.of(MessageRatePoint)} == {(1, "failed"), (2, "failed")}
 
 
 # ------------------------------------------------------------------------------------------ collectives

@@ -126,7 +126,7 @@ void every_stamp_has_its_own_seed() {
   std::set<std::uint64_t> seeds;
   std::size_t stamps = 0;
   for (std::uint64_t size = 1; size <= 1024; size *= 2) {
-    for (std::uint64_t direction = 0; direction < 2; ++direction) {
+    for (std::uint64_t direction = 0; direction < 16; ++direction) {
       for (std::uint64_t repetition = 0; repetition < 300; ++repetition) {
         seeds.insert(seed_of({size, direction, repetition}));
         ++stamps;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "benchmark/collective/contents.hpp"
-#include "benchmark/collective/group_control.hpp"
+#include "group/group_control.hpp"
 #include "benchmark/collective/transport.hpp"
 #include "benchmark/collective/verifier.hpp"
 #include "expect.hpp"

@@ -87,7 +87,8 @@ void compare(const std::byte* at, std::size_t bytes, const Words& words, std::in
 
 std::uint64_t seed_of(const Stamp& stamp) {
   constexpr std::uint64_t repetitions = 128;  // with the same base: the tag has 7 bits for them
-  const std::uint64_t both_ways = mixed(mixed(stamp.size_bytes + pattern_step) + stamp.repetition / repetitions);
+  const std::uint64_t both_ways =
+      mixed(mixed(stamp.size_bytes + pattern_step) + stamp.repetition / repetitions + (stamp.direction / 2 << 32));
   return base_of(both_ways) | (stamp.repetition % repetitions) << 1 | (stamp.direction & 1);
 }
 

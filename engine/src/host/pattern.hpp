@@ -13,12 +13,12 @@ inline constexpr std::size_t guard_bytes = 64;
 // Identifies a verified message. Different messages have different contents.
 struct Stamp {
   std::uint64_t size_bytes;
-  std::uint64_t direction;  // 0: sent by the first rank, 1: by the second
+  std::uint64_t direction;  // 0: sent by the first rank, 1: by the second; of a further pair 2 and 3, and so on
   std::uint64_t repetition;
 };
 
 // The seed of a message's contents. Its lowest byte is the tag: the repetition modulo 128, and the direction. The other
-// bytes are the base: SplitMix64's finaliser (Steele, Lea, Flood 2014) over the size and repetition / 128.
+// bytes are the base: SplitMix64's finaliser (Steele, Lea, Flood 2014) over size, pair, and repetition / 128.
 [[nodiscard]] std::uint64_t seed_of(const Stamp& stamp);
 
 // The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every bit of the result depends on every bit of the value.

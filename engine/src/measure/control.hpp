@@ -27,7 +27,7 @@ class Control {
   [[nodiscard]] virtual int id() const = 0;
   // The ends, e.g. "pair 0-1".
   [[nodiscard]] virtual std::string name() const = 0;
-  // The direction of what this end sends, and of what it receives: messages of two directions have different contents.
+  // The direction of what this end sends, and of what it receives, as in Stamp: each direction has its own contents.
   [[nodiscard]] virtual int sends() const = 0;
   [[nodiscard]] virtual int receives() const = 0;
 

@@ -52,7 +52,9 @@ class Sampler {
   void check_batch(Series& series, const View& view, std::uint64_t messages);
   void check_message(Series& series, const std::byte* message, const Contents& expected);
   [[nodiscard]] Contents expected(const Series& series) const;
-  [[nodiscard]] bool receives() const { return workload_.messages[static_cast<std::size_t>(control_.receives())] > 0; }
+  [[nodiscard]] bool receives() const {
+    return workload_.messages[static_cast<std::size_t>(control_.receives() % 2)] > 0;
+  }
 
   void collect(Series& series);
   [[nodiscard]] double shortest_count_s(const Series& series) const;

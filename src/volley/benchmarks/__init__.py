@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from volley.benchmarks import collective, gpu_matrix, jacobi, pingpong, probe, rank_matrix, stream
+from volley.benchmarks import collective, gpu_matrix, jacobi, message_rate, pingpong, probe, rank_matrix, stream
 from volley.benchmarks.shared.points.options import PointOptions
 from volley.errors import EXIT_GOOD, UserError
 from volley.machine.nvidia_driver import gpu_count
@@ -20,6 +20,7 @@ from volley.units import parse_sizes
 BENCHMARKS: tuple[Benchmark, ...] = (
     pingpong.BENCHMARK,
     stream.BENCHMARK,
+    message_rate.BENCHMARK,
     gpu_matrix.BENCHMARK,
     rank_matrix.BENCHMARK,
     jacobi.BENCHMARK,

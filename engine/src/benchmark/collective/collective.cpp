@@ -6,11 +6,11 @@
 #include <thread>
 
 #include "benchmark/benchmark.hpp"
-#include "benchmark/collective/group_control.hpp"
 #include "benchmark/collective/transport.hpp"
 #include "benchmark/collective/verifier.hpp"
 #include "benchmark/series_record.hpp"
 #include "benchmark/transport_set.hpp"
+#include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 #include "mpi/collectives.hpp"
 

@@ -8,11 +8,11 @@
 
 namespace volley {
 
-// A batch lasts from the last rank's entry to the last rank's exit. Ranks of one node read one monotonic clock. Between
-// nodes each node's clock is compared with that of the first rank: of several messages there and back the shortest
-// says how far apart the clocks are, to half of its own time (D. L. Mills, RFC 5905, section 8; F. Cristian, 1989).
-// Every `batches_between` batches they are compared again, since clocks drift.
-class GroupControl final : public Control {
+// Each rank has its own clock pair around a batch, and all tell each other when they entered it and left it. Ranks of
+// one node read one monotonic clock. Between nodes each node's clock is compared with that of the first rank: of
+// several messages there and back the shortest says how far apart the clocks are, to half of its own time (D. L. Mills,
+// RFC 5905, section 8; F. Cristian, 1989). Every `batches_between` batches they are compared again, since clocks drift.
+class GroupControl : public Control {
  public:
   // Compares the clocks. Collective over the group.
   GroupControl(const Context& context, const RankGroup& group);
@@ -26,6 +26,7 @@ class GroupControl final : public Control {
   void ready() override;
   void share(void* bytes, std::size_t count, int from) override;
   [[nodiscard]] int first_of(bool mine) override;
+  // From the last rank's entry to the last rank's exit.
   [[nodiscard]] Elapsed elapsed(const Span& mine) override;
 
   // Compares the clocks of the nodes. Collective over the group.
@@ -34,6 +35,16 @@ class GroupControl final : public Control {
   [[nodiscard]] double take_clock_error_s();
   // Whether no rank left before the last one entered, as far as the clocks tell. Collective over the group.
   [[nodiscard]] bool met(const Span& mine);
+
+ protected:
+  // Of the ranks that count: nanoseconds of the first rank's clock.
+  struct Entries {
+    std::int64_t first_entry_ns;
+    std::int64_t last_entry_ns;
+    std::int64_t last_exit_ns;
+  };
+  // Collective over the group, whether this rank counts or not.
+  [[nodiscard]] Entries entries(const Span& mine, bool counts);
 
  private:
   static constexpr int batches_between = 64;

@@ -1,4 +1,4 @@
-#include "benchmark/collective/group_control.hpp"
+#include "group/group_control.hpp"
 
 #include <algorithm>
 #include <array>
@@ -91,13 +91,19 @@ int GroupControl::first_of(bool mine) {
 
 std::int64_t GroupControl::common_ns(Clock::time_point time) const { return ns_of(time) - ahead_ns_; }
 
-Elapsed GroupControl::elapsed(const Span& mine) {
-  // The latest entry, the latest exit, and the earliest entry with its sign turned.
-  std::array<std::int64_t, 3> ns{common_ns(mine.begin), common_ns(mine.end), -common_ns(mine.begin)};
+GroupControl::Entries GroupControl::entries(const Span& mine, bool counts) {
+  // The earliest entry has its sign turned: one reduction finds all three.
+  std::array<std::int64_t, 3> ns{-common_ns(mine.begin), common_ns(mine.begin), common_ns(mine.end)};
+  if (!counts) ns.fill(std::numeric_limits<std::int64_t>::min());
   VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, ns.data(), static_cast<int>(ns.size()), MPI_INT64_T, MPI_MAX, comm_));
+  return {-ns[0], ns[1], ns[2]};
+}
+
+Elapsed GroupControl::elapsed(const Span& mine) {
+  const auto [first_entry_ns, last_entry_ns, last_exit_ns] = entries(mine, true);
   const auto seconds = [](std::int64_t count) { return static_cast<double>(count) * 1e-9; };
   // Clocks that are off by more than a batch takes must not make it end before it begins.
-  return {seconds(std::max<std::int64_t>(ns[1] - ns[0], 1)), seconds(ns[0] + ns[2])};
+  return {seconds(std::max<std::int64_t>(last_exit_ns - last_entry_ns, 1)), seconds(last_entry_ns - first_entry_ns)};
 }
 
 double GroupControl::take_clock_error_s() { return static_cast<double>(std::exchange(error_ns_, 0)) * 1e-9; }

@@ -1,0 +1,212 @@
+// The benchmark `message_rate`: several pairs of ranks send windows of messages at once. Rank i of the first half sends
+// to rank i of the second half, which acknowledges each window.
+#include <algorithm>
+#include <limits>
+
+#include "benchmark/benchmark.hpp"
+#include "benchmark/series_record.hpp"
+#include "benchmark/transport_set.hpp"
+#include "group/group_control.hpp"
+#include "measure/sampler.hpp"
+#include "mpi/collectives.hpp"
+#include "transport/agreement.hpp"
+#include "transport/availability.hpp"
+
+namespace volley {
+
+namespace {
+
+// The agreements of all ranks. A sample lasts from the first sender's entry into the batch to the last sender's exit,
+// when its last window is acknowledged: all that was sent was sent in this time.
+class PairsControl final : public GroupControl {
+ public:
+  PairsControl(const Context& context, const RankGroup& all) : GroupControl(context, all), half_(all.size() / 2) {
+    sender_ = all.self < half_;
+    pair_ = sender_ ? all.self : all.self - half_;
+  }
+
+  // Messages of two pairs have different contents.
+  [[nodiscard]] int sends() const override { return 2 * pair_ + (sender_ ? 0 : 1); }
+  [[nodiscard]] int receives() const override { return 2 * pair_ + (sender_ ? 1 : 0); }
+
+  [[nodiscard]] Elapsed elapsed(const Span& mine) override {
+    const auto [first_entry_ns, last_entry_ns, last_exit_ns] = entries(mine, active_ && sender_);
+    const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
+    return {seconds(std::max<std::int64_t>(last_exit_ns - first_entry_ns, 1)), seconds(last_entry_ns - first_entry_ns)};
+  }
+
+  // Whether this rank's pair takes part in the batches from now on.
+  void take_part(bool active) { active_ = active; }
+
+  [[nodiscard]] int pair() const { return pair_; }
+  [[nodiscard]] std::vector<int> ranks_of_pair() const { return {pair_, pair_ + half_}; }
+
+ private:
+  int half_;
+  int pair_ = 0;
+  bool sender_ = false;
+  bool active_ = false;
+};
+
+// The transport of this rank's pair, or nothing where the pair takes no part.
+class ActivePair final : public Driver {
+ public:
+  ActivePair(Driver& transport, bool active, PairsControl& control)
+      : transport_(transport), active_(active), control_(control) {}
+  void prepare(const View& view) override {
+    if (active_) transport_.prepare(view);
+  }
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    if (active_) transport_.round_trips(view, exchanges);
+  }
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    if (active_) transport_.windows(view, count, window);
+  }
+  void arm(const View& view, std::uint64_t count) override {
+    control_.take_part(active_);
+    if (active_) transport_.arm(view, count);
+  }
+  void disarm() override {
+    if (active_) transport_.disarm();
+  }
+
+ private:
+  Driver& transport_;
+  const bool active_;
+  PairsControl& control_;
+};
+
+// The verifier of a rank whose pair takes no part: it follows the others through the steps of the sampler.
+class NothingToVerify final : public Verifier {
+ public:
+  void fill(std::byte*, std::size_t, const Contents&) override {}
+  void poison(std::byte*, std::size_t, const Contents&) override {}
+  [[nodiscard]] std::optional<Mismatch> check(const std::byte*, std::size_t, const Contents&) override { return {}; }
+};
+
+// So many pairs on one transport at one size.
+struct PairsPoint {
+  std::string transport;
+  int pairs = 0;
+  std::unique_ptr<ActivePair> driver;
+};
+
+class MessageRateBenchmark final : public Benchmark {
+ public:
+  void read(PlanPart& options, const Plan& plan) override {
+    options.sizes("sizes_bytes", sizes_bytes_);
+    if (sizes_bytes_.empty()) options.complain("sizes_bytes", "expected at least one size");
+    options.integer("window", window_.messages, 1);
+    const auto is_count = [](const Json& v) {
+      return v.is_number_integer() && v >= 1 && v <= std::numeric_limits<int>::max();
+    };
+    options.list("pairs", pairs_, "a number of pairs", is_count);
+    if (pairs_.empty()) options.complain("pairs", "expected at least one number of pairs");
+    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+      if (pairs_[i] <= plan.world_size / 2) continue;
+      options.complain(PlanPart::place("pairs", i), "expected at most " + std::to_string(plan.world_size / 2) +
+                                                        ", a pair for each two ranks, found " +
+                                                        std::to_string(pairs_[i]));
+    }
+    if (plan.world_size % 2 == 0) return;
+    options.complain_of_plan("world_size",
+                             "`message_rate` is between pairs of ranks, found " + std::to_string(plan.world_size));
+  }
+
+  Exit run(const Run& run) override {
+    std::vector<int> ranks(static_cast<std::size_t>(run.context->size));
+    for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
+    const auto all = make_group(*run.context, ranks);
+    PairsControl control(*run.context, *all);
+    const auto pair = make_group(*run.context, control.ranks_of_pair());
+    run.watchdog.enter("checking which transports are available");
+    TransportSet transports(*run.context, *pair, run.plan);
+    for (auto& candidate : transports.candidates()) {
+      if (candidate.reason.empty()) candidate.reason = ruled_out(*run.context, ranks, run.plan, *candidate.entry);
+    }
+    agree(*all, transports);
+    transports.open(sizes_bytes_);
+    agree(*all, transports);
+    transports.write_records(run.records);
+    measure(run, *all, transports, control);
+    transports.close();
+    return mpi::broadcast_value(run.records.failed(), 0, all->control.get()) ? Exit::failed : Exit::good;
+  }
+
+ private:
+  // A transport that one pair cannot use is unavailable.
+  static void agree(const RankGroup& all, TransportSet& transports) {
+    for (auto& candidate : transports.candidates()) candidate.reason = agreed_reason(all, candidate.reason);
+  }
+
+  void measure(const Run& run, const RankGroup& all, TransportSet& transports, PairsControl& control) const {
+    const Workload timed = window_workload(window_);
+    Sampler sampler(control, run.plan.sampling, timed, run.watchdog);
+    for (std::size_t i = 0; i < sizes_bytes_.size(); ++i) {
+      const bool over = mpi::broadcast_value(all.leads() && budget_used(run.plan, run.records), 0, all.control.get());
+      std::vector<PairsPoint> points;
+      std::vector<Series> series;
+      for (auto& candidate : transports.candidates()) {
+        if (!candidate.listed) continue;
+        for (const int pairs : pairs_) {
+          points.push_back({.transport = candidate.entry->name, .pairs = pairs, .driver = nullptr});
+          series.push_back(series_of(points.back(), candidate, transports, sizes_bytes_[i], all, control, run.plan));
+          series.back().fresh = i == 0;
+          if (over) series.back().skipped = budget_reason(run.plan);
+        }
+      }
+      control.compare_clocks();
+      sampler.measure(series);
+      const double clock_error_s = control.take_clock_error_s();
+      for (std::size_t p = 0; p < series.size(); ++p) {
+        run.records.write_point(record(points[p], std::move(series[p]), all.size() / 2, clock_error_s));
+      }
+    }
+  }
+
+  // All pairs have the same limits: those of the pair with the least memory.
+  static Series series_of(PairsPoint& point, const Candidate& candidate, const TransportSet& transports,
+                          std::uint64_t bytes, const RankGroup& all, PairsControl& control, const Plan& plan) {
+    static NothingToVerify nothing;
+    Series series = transports.series(candidate, bytes, plan.verify);
+    series.name = point.transport + " (" + std::to_string(point.pairs) + (point.pairs == 1 ? " pair)" : " pairs)");
+    series.skipped = agreed_reason(all, series.skipped);
+    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &series.buffer_bytes, 1, MPI_UINT64_T, MPI_MIN, all.control.get()));
+    const bool active = control.pair() < point.pairs;
+    point.driver = std::make_unique<ActivePair>(*candidate.transport, active, control);
+    series.driver = point.driver.get();
+    if (active) return series;
+    if (series.verifier != nullptr) series.verifier = &nothing;
+    if (series.writer != nullptr) series.writer = &nothing;
+    return series;
+  }
+
+  // The first rank has counted the messages of its own pair; all pairs send and check the same number.
+  Json record(const PairsPoint& point, Series series, int half, double clock_error_s) const {
+    std::vector<int> ranks;
+    for (const int first : {0, half}) {
+      for (int pair = 0; pair < point.pairs; ++pair) ranks.push_back(first + pair);
+    }
+    series.messages_timed *= static_cast<std::uint64_t>(point.pairs);
+    series.messages_verified *= static_cast<std::uint64_t>(point.pairs);
+    return point_record("message_rate", ranks, series,
+                        {{"transport", point.transport},
+                         {"pairs", point.pairs},
+                         {"window", window_.messages},
+                         {"window_s", series.rank0_samples},
+                         {"windows_per_sample", series.count},
+                         {"cold_window_s", or_null(series.cold_s)},
+                         {"entry_skew_s", series.entry_skew_s},
+                         {"clock_error_s", clock_error_s}});
+  }
+
+  std::vector<std::uint64_t> sizes_bytes_;
+  std::vector<int> pairs_;
+  Window window_;
+};
+
+}  // namespace
+
+std::unique_ptr<Benchmark> make_message_rate() { return std::make_unique<MessageRateBenchmark>(); }
+
+}  // namespace volley

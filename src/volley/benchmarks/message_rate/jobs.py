@@ -1,0 +1,47 @@
+"""The launches of message rates."""
+
+from __future__ import annotations
+
+from volley.benchmarks.message_rate.options import MessageRateOptions
+from volley.benchmarks.message_rate.records import MessageRatePlan
+from volley.benchmarks.shared.points.results import times
+from volley.errors import UserError
+from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, make_plan
+from volley.run.launchers.spec import cores
+from volley.run.repeated_launches import repeated
+
+MAX_USUAL_RANKS = 8
+"""The largest default number of ranks: three numbers of pairs."""
+
+
+def jobs(options: MessageRateOptions, site: Site) -> Jobs:
+    """Describe the launches.
+
+    Raises:
+        UserError: if the options do not fit the job or the engine.
+    """
+    usual = site.ranks_given or min(cores(), MAX_USUAL_RANKS) // PAIR * PAIR
+    ranks = count_ranks(options.job, site, usual=max(usual, PAIR))
+    if ranks % PAIR:
+        remedy = f"start it with {ranks + 1}" if site.position else f"write --ranks {ranks + 1}"
+        raise UserError(f"message-rate is between pairs of ranks, and {ranks} is odd: {remedy}")
+    if max(options.pairs, default=1) > ranks // PAIR:
+        raise UserError(f"--pairs {max(options.pairs)}: {ranks} ranks have {ranks // PAIR} pairs")
+    plan = make_plan(
+        "message_rate",
+        MessageRatePlan(
+            sizes_bytes=list(options.points.sizes),
+            pairs=list(options.pairs or usual_pairs(ranks // PAIR)),
+            window=options.windows.window,
+        ),
+        job=options.job,
+        ranks=ranks,
+        transports=choose_transports(options.points.transport, site),
+        sampling=options.sampling,
+    )
+    return repeated(plan, job=options.job, sampling=options.sampling, site=site, estimates=times)
+
+
+def usual_pairs(all_pairs: int) -> list[int]:
+    """Return the powers of two below the number of all pairs, and that number."""
+    return [*(1 << power for power in range(all_pairs.bit_length()) if 1 << power < all_pairs), all_pairs]

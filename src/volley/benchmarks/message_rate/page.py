@@ -1,0 +1,276 @@
+"""The reports of message rates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from volley.benchmarks.message_rate.results import (
+    WORTHWHILE,
+    MessageRates,
+    PairsResult,
+    Saturation,
+    by_transport_and_size,
+    saturation,
+)
+from volley.benchmarks.shared.points.notes import failure
+from volley.benchmarks.shared.points.results import one_launch
+from volley.report.cells import plus_minus, scaled, spread
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
+from volley.run import report_parts
+from volley.run.machine_notes import machine_notes
+from volley.statistics.launches import FIRST_LOOK
+from volley.text import count, join_words
+from volley.units import format_sig, format_size
+
+COLUMNS = (
+    "transport", "size_bytes", "pairs", "window", "samples", "messages_per_s", "messages_per_s_low",
+    "messages_per_s_high", "messages_per_s_of_a_pair", "bandwidth_GBps", "bandwidth_of_a_pair_GBps", "kept", "kept_low",
+    "kept_high", "interval", "verified", "status", "launches", "ranks", "messages_timed", "messages_verified",
+    "ended_by", "cold_us", "reason",
+)  # fmt: skip
+
+KEYS = ("transport", "size_bytes", "pairs", "window")
+
+
+@dataclass(frozen=True)
+class _Column:
+    """The header of a column in two lines, and its value."""
+
+    title: str
+    unit: str
+    value: Callable[[PairsResult], Cell | float | int | bool | None]
+
+
+def reports(results: Sequence[MessageRates]) -> list[Report]:
+    """Return one report for each series."""
+    return [_report(result) for result in results]
+
+
+def _report(result: MessageRates) -> Report:
+    names = list(dict.fromkeys(each.point.transport for each in result.results))
+    alone = names if len(names) == 1 else []  # the tables name several transports
+    sizes = sorted({each.point.size_bytes for each in result.results})
+    tables = [_table(result, names, size) for size in sizes]
+    limits = _saturations(result, names, sizes)
+    return Report(
+        heading=report_parts.heading(result.series, "message-rate", *alone),
+        tables=[*tables, limits] if limits else tables,
+        charts=list(_charts(result, sizes)),
+        notes=list(_notes(result)),
+        data=Data(COLUMNS, KEYS, [_row(each) for each in result.results]),
+        runs=result.series.describe_runs(),
+    )
+
+
+# ------------------------------------------------------------------------------------------------- tables
+
+
+def _columns(result: MessageRates, *, alone: bool) -> list[_Column]:
+    one = one_launch(each.point for each in result.results)
+    width = _Column("spread", "%", lambda each: spread(each.point.time))
+    if not one:
+        width = _Column("", "± %", lambda each: plus_minus(each.point.time))
+    columns = [
+        _Column("all pairs", "M/s", lambda each: scaled(each.rate, 1e-6)),
+        width,
+        _Column("a pair", "M/s", lambda each: scaled(each.pair_rate, 1e-6)),
+        _Column("keeps", "%", _kept),
+        _Column("all pairs", "GB/s", lambda each: scaled(each.point.bandwidth_Bps, 1e-9)),
+    ]
+    if alone:
+        columns += [
+            _Column("a pair", "GB/s", lambda each: scaled(each.point.bandwidth_Bps, 1e-9 / each.pairs)),
+            _Column("samples", "", lambda each: each.point.samples),
+            _Column("verified", "", lambda each: each.point.verified if each.point.rate else None),
+        ]
+    return columns
+
+
+def _kept(result: PairsResult) -> Cell:
+    """Return what a pair keeps, dim where the difference from one pair alone is not significant."""
+    kept = result.kept
+    if kept is None:
+        return EMPTY if result.pairs > 1 else Cell(100.0, "dim", "100")
+    shown = kept.kind in ("ci", "within") and not kept.low <= 1 <= kept.high
+    return Cell(kept.median * 100, "" if shown else "dim", f"{'' if shown else '~'}{format_sig(kept.median * 100, 3)}")
+
+
+def _table(result: MessageRates, names: Sequence[str], size: int) -> Table:
+    alone = len(names) == 1
+    here = [each for each in result.results if each.point.size_bytes == size]
+    found = {(each.point.transport, each.pairs): each for each in here}
+    columns = _columns(result, alone=alone)
+    numbers = sorted({each.pairs for each in here})
+    rows: list[Row] = [
+        [pairs, *(_cell(found.get((name, pairs)), column, columns) for name in names for column in columns)]
+        for pairs in numbers
+    ]
+    titles = ["" if alone else name + report_parts.not_mpi(result.series.transports.get(name)) for name in names]
+    shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
+    return Table([Column("pairs"), *shown], rows, title=format_size(size), legend=list(_legend(here, alone=alone)))
+
+
+def _cell(result: PairsResult | None, column: _Column, columns: Sequence[_Column]) -> Cell:
+    if result is None:
+        return EMPTY
+    if result.point.time is None:
+        if column is not columns[0]:
+            return EMPTY
+        failed = result.point.status == "failed"
+        return Cell(text="FAILED", style="error") if failed else Cell(text="skipped", style="dim")
+    value = column.value(result)
+    cell = value if isinstance(value, Cell) else Cell(value)
+    return Cell(cell.value, "warning", cell.text) if result.point.missed and not cell.style else cell
+
+
+def _legend(results: Sequence[PairsResult], *, alone: bool) -> Iterator[str]:
+    times = [each.point.time for each in results if each.point.time]
+    if not times:
+        return
+    parts = [
+        f"M/s: 10^6 messages per second, {results[0].point.window} of each pair in flight",
+        "keeps: part of the rate of one pair alone; ~: the difference is not significant",
+        "GB/s: 10^9 B/s",
+    ]
+    if any(time.kind == "ci" for time in times):
+        launches = max(each.point.launches for each in results)
+        parts.append(f"±: 95 % confidence interval (CI) of the median over {launches} launches")
+    elif any(time.kind == "within" for time in times):
+        parts.append("spread: 95 % confidence interval (CI) of the median within one launch")
+    if not alone and all(each.point.verified for each in results if each.point.time and each.point.rate):
+        parts.append("all verified")
+    yield "; ".join(parts)
+
+
+def _saturations(result: MessageRates, names: Sequence[str], sizes: Sequence[int]) -> Table | None:
+    """Return how many pairs saturate each transport at each size; ``None`` if that is nowhere known."""
+    found = {where: saturation(those) for where, those in by_transport_and_size(result.results).items()}
+    if not any(found.values()):
+        return None
+    rows: list[Row] = [
+        [Cell(size, text=format_size(size)), *(_limit(found.get((name, size))) for name in names)] for size in sizes
+    ]
+    legend = f"more pairs than these send less than {(WORTHWHILE - 1) * 100:.0f} % more in total; ≥: more may still send more; –: not known"
+    return Table(
+        [Column("size"), *(Column(name) for name in names)], rows, title="pairs that saturate", legend=[legend]
+    )
+
+
+def _limit(found: Saturation | None) -> Cell:
+    if found is None:
+        return Cell()
+    if found.at_most is None:
+        return Cell(found.at_least, text=f"≥ {found.at_least}")
+    exact = found.at_least == found.at_most
+    return Cell(found.at_most, text=str(found.at_most) if exact else f"{found.at_least} to {found.at_most}")
+
+
+# ------------------------------------------------------------------------------------------------- notes
+
+
+def _notes(result: MessageRates) -> Iterator[Note]:
+    series = result.series
+    yield from report_parts.incomplete(series)
+    for each in result.results:
+        if each.point.status == "failed":
+            yield Note("error", f"FAILED: {_place(each)}: {failure(each.point)}")
+    yield from report_parts.unavailable(series)
+    measured = {each.point.transport for each in result.results if each.point.status == "ok"}
+    yield from report_parts.weakly_tested(series, measured)
+    yield from (Note("missing", text) for text in _skipped(result))
+    yield from (Note("finding", text) for text in _findings(result))
+    yield from machine_notes(series)
+    yield from (Note("warning", text) for text in _wide(result))
+    if any(each.point.time for each in result.results):
+        yield from report_parts.unverified(series)
+
+
+def _place(result: PairsResult) -> str:
+    return f"{result.point.transport} at {format_size(result.point.size_bytes)} with {count(result.pairs, 'pair')}"
+
+
+def _skipped(result: MessageRates) -> Iterator[str]:
+    reasons: dict[tuple[str, str], list[int]] = {}
+    for each in result.results:
+        if each.point.status == "skipped":
+            why = (each.point.transport, each.point.reason or "no reason is recorded")
+            reasons.setdefault(why, []).append(each.point.size_bytes)
+    for (name, reason), sizes in reasons.items():
+        yield f"{name} skipped {join_words(dict.fromkeys(map(format_size, sizes)))}: {reason}"
+
+
+def _findings(result: MessageRates) -> Iterator[str]:
+    """Sum up each transport at its smallest size: ``host at 8 B: 6.1 million messages/s with 4 pairs; …``."""
+    told: set[str] = set()
+    for (name, size), those in by_transport_and_size(result.results).items():
+        sent = [each for each in those if each.rate and each.point.rate]
+        if not sent or name in told:
+            continue
+        told.add(name)
+        best, most = max(sent, key=lambda each: each.rate or 0), sent[-1]
+        million = format_sig((best.rate or 0) / 1e6, 3)
+        text = f"{name} at {format_size(size)}: {million} million messages/s with {count(best.pairs, 'pair')}"
+        if most.kept:
+            kept = format_sig(most.kept.median * 100, 3)
+            text += f"; of {most.pairs} pairs each keeps {kept} % of the rate of one pair alone"
+        yield text
+
+
+def _wide(result: MessageRates) -> Iterator[str]:
+    missed = [each for each in result.results if each.point.missed and each.point.time]
+    if not missed or result.series.plan is None:
+        return
+    worst = max(missed, key=lambda each: each.point.time.half_width if each.point.time else 0)
+    assert worst.point.time
+    again = report_parts.launch_again("message-rate", 2 * max(FIRST_LOOK, worst.point.launches), result.series.plan)
+    yield (
+        f"{count(len(missed), 'point')} vary by more than ±{result.series.plan.sampling.ci * 100:g} % "
+        f"(worst: ±{worst.point.time.half_width * 100:.1f} %, {_place(worst)}): reduce other load on the machine or "
+        f"repeat with {again}"
+    )
+
+
+# ------------------------------------------------------------------------------------------ charts and data
+
+
+def _charts(result: MessageRates, sizes: Sequence[int]) -> Iterator[Chart]:
+    """Yield the total rate over the number of pairs at each size, where there are several numbers."""
+    for size in sizes:
+        here = [each for each in result.results if each.point.size_bytes == size and each.rate and each.point.rate]
+        if len({each.pairs for each in here}) > 1:
+            axis = Axis("messages of all pairs", "M/s")
+            title = f"Message rate at {format_size(size)}"
+            yield Chart("curves", title, Axis("pairs", log=True), axis, [_mark(each) for each in here])
+
+
+def _mark(result: PairsResult) -> Mark:
+    row = _row(result)
+    low, high = (scaled(row[f"messages_per_s_{end}"], 1e-6) for end in ("low", "high"))
+    return Mark(result.pairs, (result.rate or 0) / 1e6, result.point.transport, low, high)
+
+
+def _row(result: PairsResult) -> dict[str, Any]:
+    """Return the data row of one result; missing numbers are ``None``."""
+    point, time, kept, rate = result.point, result.point.time, result.kept, result.point.rate
+    as_they_are = (
+        "transport", "size_bytes", "window", "samples", "verified", "status", "reason", "mismatch", "launches", "ranks",
+        "messages_timed", "messages_verified", "ended_by",
+    )  # fmt: skip
+    messages = result.pairs * (point.window or 0)
+    return {
+        **{name: getattr(point, name) for name in as_they_are},
+        "pairs": result.pairs,
+        "messages_per_s": result.rate,
+        "messages_per_s_low": time and messages / time.high,
+        "messages_per_s_high": time and messages / time.low,
+        "messages_per_s_of_a_pair": result.pair_rate,
+        "bandwidth_GBps": rate and rate.median_Bps / 1e9,
+        "bandwidth_of_a_pair_GBps": rate and rate.median_Bps / 1e9 / result.pairs,
+        "kept": kept and kept.median,
+        "kept_low": kept and kept.low,
+        "kept_high": kept and kept.high,
+        "interval": time and time.kind,
+        "cold_us": scaled(point.cold_s, 1e6),
+    }

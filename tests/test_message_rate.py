@@ -1,0 +1,223 @@
+"""``volley message-rate``: from the command line to the records, and what is made of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from example_records import golden, log, plan
+from the_command import Command
+from volley import benchmarks
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.message_rate.jobs import usual_pairs
+from volley.benchmarks.message_rate.records import MessageRatePlan, MessageRatePoint
+from volley.benchmarks.message_rate.results import Saturation, results, saturation
+from volley.errors import UserError
+from volley.report.model import Details
+from volley.run.render import render
+from volley.run.run_log import RunLog
+
+QUICK = ("--launches", "1", "--point-time", "0.01")
+PLAN = plan("message_rate", world_size=8, options=MessageRatePlan(sizes_bytes=[8], pairs=[1, 2, 4], window=100))
+
+
+@pytest.fixture
+def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
+    return Command(volley_command, engine, tmp_path)
+
+
+def shown(logs: list[RunLog], output: str = "table", **details: bool) -> str:
+    out = io.StringIO()
+    render(logs, BENCHMARKS, output, out, details=Details(**details))
+    return out.getvalue()
+
+
+def point(pairs: int, window_s: Sequence[float], size: int = 8, **changes: object) -> MessageRatePoint:
+    facts: dict[str, object] = {
+        "transport": "host",
+        "ranks": list(range(2 * pairs)),
+        "status": "ok",
+        "window": 100,
+        "windows_per_sample": 10,
+        "ended_by": "ci",
+        "messages_timed": 100,
+        "messages_verified": 10,
+    }
+    return MessageRatePoint(pairs=pairs, size_bytes=size, window_s=list(window_s), **{**facts, **changes})  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------------ the whole command
+
+
+@pytest.mark.parametrize(("ranks", "pairs"), [(2, [1]), (4, [1, 2])])
+def test_every_number_of_pairs_is_measured_and_verified(volley: Command, ranks: int, pairs: list[int]) -> None:
+    words = ("-n", str(ranks), "-t", "host", "--sizes", "8,100k", "--window", "4")
+    done = volley("message-rate", *words, *QUICK, "--format", "csv")
+    (log,) = done.records
+    assert log.complete
+    points = log.of(MessageRatePoint)
+    assert [(each.size_bytes, each.pairs) for each in points] == [(size, p) for size in (8, 102400) for p in pairs]
+    for each in points:
+        assert (each.status, each.mismatch, each.window) == ("ok", None, 4)
+        half = ranks // 2
+        assert each.ranks == [*range(each.pairs), *range(half, half + each.pairs)]
+        assert len(each.window_s) == len(each.entry_skew_s) == sum(each.visits) > 0
+        assert each.messages_timed == 4 * each.windows_per_sample * len(each.window_s) * each.pairs
+        # The last message of each sample, and every message of one window, of each pair.
+        assert (
+            each.messages_verified
+            == (len(each.window_s) + 4) * each.pairs + (each.cold_window_s is not None) * each.pairs
+        )
+        assert (each.cold_window_s is not None) == (each.size_bytes == 8)
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [(row["size_bytes"], row["pairs"], row["verified"]) for row in rows] == [
+        (str(size), str(p), "yes") for size in (8, 102400) for p in pairs
+    ]
+
+
+@pytest.mark.parametrize("fault", ["corrupt", "lose", "swap", "early"])
+def test_a_broken_transport_is_found_in_every_pair(volley: Command, fault: str) -> None:
+    words = ("-n", "4", "-t", f"host,{fault}", "--sizes", "4096", "--window", "4", *QUICK)
+    (log,) = volley("message-rate", *words).records
+    assert {(each.transport, each.pairs, each.status) for each in log.of(MessageRatePoint)} == {
+        *(("host", pairs, "ok") for pairs in (1, 2)),
+        *((fault, pairs, "failed") for pairs in (1, 2)),
+    }
+
+
+def test_a_transport_that_one_pair_cannot_open_is_unavailable(volley: Command) -> None:
+    (log,) = volley("message-rate", "-n", "4", "-t", "host,unopened", "--sizes", "8", *QUICK).records
+    reasons = {each.transport: each.reason for each in log.transports}
+    assert reasons["host"] is None
+    assert reasons["unopened"]
+    assert {each.transport for each in log.of(MessageRatePoint)} == {"host"}
+
+
+def test_fixed_sampling_measures_one_batch(volley: Command) -> None:
+    words = ("-n", "4", "-t", "host", "--sizes", "8", "--pairs", "2", "--warmup", "2", "--iterations", "7")
+    (log,) = volley("message-rate", *words).records
+    (only,) = log.of(MessageRatePoint)
+    assert (only.pairs, only.windows_per_sample, len(only.window_s)) == (2, 7, 1)
+
+
+def test_without_verification_nothing_is_compared(volley: Command) -> None:
+    (log,) = volley("message-rate", "-n", "4", "-t", "host", "--sizes", "8", "--no-verify", *QUICK).records
+    assert {(each.status, each.messages_verified) for each in log.of(MessageRatePoint)} == {("ok", 0)}
+
+
+def test_an_odd_number_of_ranks_is_refused(volley: Command) -> None:
+    done = volley("message-rate", "-n", "3")
+    assert done.code == 2
+    assert "3 is odd: write --ranks 4" in done.err
+    done = volley("message-rate", "-n", "4", "--pairs", "1,3")
+    assert done.code == 2
+    assert "--pairs 3: 4 ranks have 2 pairs" in done.err
+
+
+# ------------------------------------------------------------------------------------------------------- words
+
+
+def test_numbers_of_pairs_are_read_and_sorted() -> None:
+    _, options = benchmarks.read(["message-rate", "--pairs", "4,1,4"])
+    assert options.pairs == (1, 4)
+    for wrong in ("0", "two", "1,,2", "1:4"):
+        with pytest.raises(UserError, match=r"write e\.g\. --pairs 1,2,4"):
+            benchmarks.read(["message-rate", "--pairs", wrong])
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (4, [1, 2, 4]), (6, [1, 2, 4, 6])]
+)
+def test_usual_numbers_of_pairs_end_with_all(most: int, expected: list[int]) -> None:
+    assert usual_pairs(most) == expected
+
+
+# ------------------------------------------------------------------------------------------------------ numbers
+
+
+def launches(times: dict[int, float]) -> list[RunLog]:
+    """Six launches that differ by up to 1 %; ``times`` has the time of a window by number of pairs."""
+    return [
+        log(*(point(pairs, [time_s * (1 + launch / 500)] * 6) for pairs, time_s in times.items()), the_plan=PLAN)
+        for launch in range(6)
+    ]
+
+
+def test_rates_are_messages_by_time_in_total_and_of_a_pair() -> None:
+    ((one, four),) = [found.results for found in results(launches({1: 1e-5, 4: 2e-5}))]
+    assert one.rate == pytest.approx(1e7, rel=0.01)
+    assert four.rate == pytest.approx(2e7, rel=0.01)
+    assert four.pair_rate == pytest.approx(0.5e7, rel=0.01)
+    assert four.point.bandwidth_Bps == pytest.approx(8 * 2e7, rel=0.01)
+
+
+def test_what_a_pair_keeps_is_a_ratio_within_each_launch() -> None:
+    ((one, four),) = [found.results for found in results(launches({1: 1e-5, 4: 2e-5}))]
+    assert one.kept is None
+    assert four.kept is not None
+    assert (four.kept.low, four.kept.median, four.kept.high) == pytest.approx((0.5, 0.5, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ({1: 1e-5, 2: 1e-5, 4: 1e-5}, Saturation(4, None)),  # the total doubles each time
+        ({1: 1e-5, 2: 1e-5, 4: 2e-5}, Saturation(2, 2)),
+        ({1: 1e-5, 2: 2e-5, 4: 4e-5}, Saturation(1, 1)),
+        ({1: 1e-5, 2: 2e-5, 4: 2e-5}, Saturation(4, None)),  # two pairs send no more, four do
+        ({1: 1e-5}, None),
+    ],
+)
+def test_saturation_is_where_more_pairs_send_no_more(times: dict[int, float], expected: Saturation | None) -> None:
+    ((found),) = results(launches(times))
+    assert saturation(found.results) == expected
+
+
+def test_saturation_is_open_where_intervals_do_not_decide() -> None:
+    """From launch to launch the growth from two pairs to four is between 0.9 and 1.2."""
+    logs = [
+        log(point(1, [1e-5] * 6), point(2, [1e-5] * 6), point(4, [2e-5 * factor] * 6))
+        for factor in (0.83, 0.9, 0.95, 1.0, 1.05, 1.1)
+    ]
+    (found,) = results(logs)
+    assert saturation(found.results) == Saturation(2, None)
+
+
+def test_one_sample_says_nothing_of_saturation() -> None:
+    (found,) = results([log(point(1, [1e-5]), point(2, [2e-5]))])
+    assert saturation(found.results) is None
+
+
+# -------------------------------------------------------------------------------------------------------- report
+
+
+def test_the_screen_has_a_table_for_each_size_and_what_pairs_keep() -> None:
+    text = shown(launches({1: 1e-5, 2: 1e-5, 4: 2e-5}))
+    assert "\n8 B\n" in text
+    assert "keeps" in text
+    assert "pairs that saturate" in text
+    assert "of 4 pairs each keeps 50.0 % of the rate of one pair alone" in text
+
+
+def test_a_failed_point_has_no_number_and_is_named() -> None:
+    bad = point(2, [], status="failed", reason="it differs")
+    text = shown([log(point(1, [1e-5] * 6), bad, the_plan=PLAN)])
+    assert "FAILED: host at 8 B with 2 pairs: it differs" in text
+
+
+def test_the_example_is_shown_in_every_format() -> None:
+    logs = golden("message-rate")
+    points = [each for log in logs for each in log.of(MessageRatePoint)]
+    assert {each.pairs for each in points} == {1, 2}
+    for output in ("table", "markdown", "csv", "json", "prometheus"):
+        assert shown(logs, output)
+
+
+def test_times_of_two_runs_are_compared_by_pairs() -> None:
+    (log, *_) = golden("message-rate")
+    found = {(each.series, each.at): each for each in benchmarks.named("message_rate").observables(log)}
+    assert found["host, 2 pairs, window 64", "8 B"].work == 2 * 64 * 8
