@@ -200,7 +200,7 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
         (("pingpong", "extra"), "see volley pingpong --help"),
         (("pingpong", "-o"), "--output/-o: a value is missing"),
         (("matrix", "--section", "uni", "--ranks", "4"), "--section and --ranks cannot be combined"),
-        (("frobnicate",), "; the commands are pingpong, stream, matrix, jacobi, "),
+        (("frobnicate",), "; the commands are pingpong, stream, message-rate, matrix, jacobi, "),
         (("-f", "csv", "pingpong"), "write -f after the command: volley pingpong -f …"),
         (("--budget", "5", "stream"), "write --budget after the command"),
         (("\x1b[31mred",), "\\x1b[31mred"),

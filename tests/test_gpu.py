@@ -9,10 +9,10 @@ import pytest
 from the_command import BEYOND_AN_INT, Command
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective.records import CollectivePoint
-from volley.benchmarks.message_rate.records import MessageRatePoint
 from volley.benchmarks.gpu_matrix.options import OF_THE_SAMPLE, SECTIONS
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.jacobi.records import JacobiPoint
+from volley.benchmarks.message_rate.records import MessageRatePoint
 from volley.machine.nvidia_driver import has_driver
 from volley.run.records_file import read_runs
 from volley.run.run_log import RunLog

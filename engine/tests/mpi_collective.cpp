@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "benchmark/collective/contents.hpp"
-#include "group/group_control.hpp"
 #include "benchmark/collective/transport.hpp"
 #include "benchmark/collective/verifier.hpp"
 #include "expect.hpp"
+#include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 #include "mpi/collectives.hpp"
 

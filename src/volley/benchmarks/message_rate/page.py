@@ -152,7 +152,8 @@ def _saturations(result: MessageRates, names: Sequence[str], sizes: Sequence[int
     rows: list[Row] = [
         [Cell(size, text=format_size(size)), *(_limit(found.get((name, size))) for name in names)] for size in sizes
     ]
-    legend = f"more pairs than these send less than {(WORTHWHILE - 1) * 100:.0f} % more in total; ≥: more may still send more; –: not known"
+    legend = f"more pairs than these send less than {(WORTHWHILE - 1) * 100:.0f} % more in total"
+    legend += "; ≥: more may still send more; –: not known"
     return Table(
         [Column("size"), *(Column(name) for name in names)], rows, title="pairs that saturate", legend=[legend]
     )
@@ -225,10 +226,11 @@ def _wide(result: MessageRates) -> Iterator[str]:
     worst = max(missed, key=lambda each: each.point.time.half_width if each.point.time else 0)
     assert worst.point.time
     again = report_parts.launch_again("message-rate", 2 * max(FIRST_LOOK, worst.point.launches), result.series.plan)
+    sign, within = ("", " within one launch") if one_launch(each.point for each in missed) else ("±", "")
     yield (
-        f"{count(len(missed), 'point')} vary by more than ±{result.series.plan.sampling.ci * 100:g} % "
-        f"(worst: ±{worst.point.time.half_width * 100:.1f} %, {_place(worst)}): reduce other load on the machine or "
-        f"repeat with {again}"
+        f"{count(len(missed), 'point')} vary by more than {sign}{result.series.plan.sampling.ci * 100:g} %{within} "
+        f"(worst: {sign}{worst.point.time.half_width * 100:.1f} %, {_place(worst)}): reduce other load on the machine "
+        f"or repeat with {again}"
     )
 
 
