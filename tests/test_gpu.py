@@ -75,7 +75,7 @@ def test_a_flipped_bit_is_found(volley: Command) -> None:
 
 # ----------------------------------------------------------------------------------------- message rates
 
-RATES = ("message-rate", "--sizes", "8,1000,64k,1M", "--launches", "1", "--point-time", "0.05")
+RATES = ("message-rate", "--sizes", "8,64k", "--window", "16", "--launches", "1", "--point-time", "0.02")
 """Run these alone with: pytest tests/test_gpu.py -k message_rate"""
 
 
