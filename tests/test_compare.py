@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -17,6 +18,7 @@ from gpu_records import log as gpu_log
 from volley import cli
 from volley.compare.comparison import Comparison, compare
 from volley.compare.environment import environment_differences
+from volley.compare.page import finding
 from volley.compare.runs import Side, read_side
 from volley.run.records import MpiFacts
 
@@ -63,6 +65,13 @@ def test_a_difference_that_is_neither_shown_nor_excluded_is_undecided() -> None:
     verdicts = {point.key[1]: point.verdict for point in found.points}
     assert verdicts == {"host": "same", "aware": "undecided"}
     assert not found.possible
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, ", 1 is undecided"), (2, ", 2 are undecided")])
+def test_undecided_points_are_counted_in_english(number: int, words: str) -> None:
+    found = compared(launches(1, noise=0.1), launches(2, noise=0.1))
+    undecided = [point for point in found.points if point.verdict == "undecided"]
+    assert finding(dataclasses.replace(found, points=tuple(undecided[:number]))).endswith(words)
 
 
 def test_one_launch_of_each_gives_no_verdict_and_says_what_to_type(tmp_path: Path, capsys: Capture) -> None:

@@ -71,7 +71,8 @@ def finding(comparison: Comparison) -> str:
             if same
             else "no point is shown to be the same"
         )
-        return f"NO CHANGE SHOWN: {shown}, {rest - len(same)} are undecided"
+        left = rest - len(same)
+        return f"NO CHANGE SHOWN: {shown}, {left} {'is' if left == 1 else 'are'} undecided"
     parts = [_series_finding(series, points, comparison) for series, points in _by_series(changed).items()]
     more = f", and {len(parts) - 3} more" if len(parts) > 3 else ""
     return f"CHANGED: {join_words(parts[:3]) if not more else ', '.join(parts[:3]) + more}"

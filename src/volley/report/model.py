@@ -84,7 +84,8 @@ class Note:
     text: str
 
 
-Verdict = Literal["OK", "SLOW", "NOISY", "BROKEN"]
+Verdict = Literal["OK", "SLOW", "SLOW?", "NOISY", "BROKEN"]
+"""``SLOW?``: not confirmed by a further measurement."""
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,13 @@ def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> 
         _print_notes(console, details.notes_of(report))
 
 
-_VERDICTS: dict[Verdict, str] = {"OK": "green", "SLOW": "yellow", "NOISY": "yellow", "BROKEN": "bold red"}
+_VERDICTS: dict[Verdict, str] = {
+    "OK": "green",
+    "SLOW": "yellow",
+    "SLOW?": "yellow",
+    "NOISY": "yellow",
+    "BROKEN": "bold red",
+}
 _INDENT = 2 + max(map(len, _VERDICTS)) + 2
 
 

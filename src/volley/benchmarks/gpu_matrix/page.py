@@ -12,7 +12,7 @@ from volley.benchmarks.gpu_matrix.results import HOST, WITHIN, GpuMatrixCase, Gp
 from volley.benchmarks.shared.matrix import page as common
 from volley.benchmarks.shared.matrix.comparable_pairs import Pair
 from volley.references import beside_equal
-from volley.report.model import Cell, Column, Data, Note, Report, Style, Table
+from volley.report.model import Cell, Column, Conclusion, Data, Note, Report, Style, Table
 from volley.run import report_parts
 from volley.text import join_words
 from volley.units import format_size
@@ -49,7 +49,8 @@ def reports(results: Sequence[GpuMatrixResults]) -> list[Report]:
 
 def _report(results: GpuMatrixResults) -> Report:
     cases, tables = results.cases, list(_tables(results.cases))
-    notes = common.notes_of(results.series, cases, _names, _missing(results), _findings)
+    found = common.conclusions(cases, _findings)
+    notes = common.notes_of(results.series, cases, _names, _missing(results), found)
     observed = observables(results.series.logs[-1])
     if equal := beside_equal((device.name for device in results.devices), "gpu_matrix", observed):
         notes.append(Note("finding", equal))
@@ -57,7 +58,7 @@ def _report(results: GpuMatrixResults) -> Report:
         heading=_heading(results),
         tables=tables,
         notes=notes,
-        overview=common.screen(cases, tables[0], notes),
+        overview=common.screen(cases, tables[0], found),
         charts=[common.heat_map(case, *_axes(case), _end) for case in cases if len(case.cells) > 1],
         data=Data(_COLUMNS, _COLUMNS[:10], common.data_rows(cases, _columns)),
         runs=results.series.describe_runs(),
@@ -169,12 +170,12 @@ def _missing(results: GpuMatrixResults) -> Iterator[Note]:
         )
 
 
-def _findings(case: GpuMatrixCase) -> Iterator[str]:
+def _findings(case: GpuMatrixCase) -> Iterator[Conclusion]:
     """Name the pairs that are slower than comparable pairs."""
     yield from common.uneven_kinds(case)
     for each in case.suspects:
         others = f"{each.comparable} comparable {'GPU' if each.kind == WITHIN else 'link'}s"
-        yield f"{_names([each.pair])} {common.slower(case, each.ratio, others)}"
+        yield Conclusion("SLOW", f"{_names([each.pair])} {common.slower(case, each.ratio, others)}")
 
 
 def _names(pairs: Sequence[Pair]) -> str:

@@ -12,7 +12,7 @@ from volley.benchmarks.rank_matrix.results import RankMatrixCase, RankMatrixResu
 from volley.benchmarks.rank_matrix.slow_groups import SlowGroup
 from volley.benchmarks.shared.matrix import page as common
 from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Floats, Pair
-from volley.report.model import Cell, Column, Data, Report, Style, Table
+from volley.report.model import Cell, Column, Conclusion, Data, Report, Style, Table, Verdict
 from volley.run import report_parts
 from volley.statistics.estimates import median
 from volley.units import format_sig, format_size
@@ -36,7 +36,8 @@ def reports(results: Sequence[RankMatrixResults]) -> list[Report]:
 
 def _report(results: RankMatrixResults) -> Report:
     cases, summary = results.cases, common.summary(results.cases)
-    notes = common.notes_of(results.series, cases, _names, report_parts.unavailable(results.series), _findings)
+    found = common.conclusions(cases, _findings)
+    notes = common.notes_of(results.series, cases, _names, report_parts.unavailable(results.series), found)
     tables = [_table(case) for case in cases if len(case.firsts) <= common.MAX_IN_TABLES]
     if len(tables) < len(cases):
         legend = [*summary.legend, f"the cells of more than {common.MAX_IN_TABLES} ranks: --format csv or json"]
@@ -45,7 +46,7 @@ def _report(results: RankMatrixResults) -> Report:
         heading=report_parts.heading(results.series, "matrix"),
         tables=[summary, *tables] if cases else [],
         notes=notes,
-        overview=common.screen(cases, summary, notes),
+        overview=common.screen(cases, summary, found),
         charts=[common.heat_map(case, "first rank", "second rank", str, case.nodes) for case in cases],
         data=Data(_COLUMNS, _COLUMNS[:8], common.data_rows(cases, _columns)),
         runs=results.series.describe_runs(),
@@ -100,7 +101,7 @@ def _legend(case: RankMatrixCase) -> str:
 # -------------------------------------------------------------------------------------------------------- notes
 
 
-def _findings(case: RankMatrixCase) -> Iterator[str]:
+def _findings(case: RankMatrixCase) -> Iterator[Conclusion]:
     """Name what is slow, first what many pairs share, and the result of measuring suspects again."""
     yield from common.uneven_kinds(case, "; only pairs that are slower than all of it are measured again")
     for group in case.groups:
@@ -112,50 +113,57 @@ def _findings(case: RankMatrixCase) -> Iterator[str]:
         if case.shows_rate:
             low, high = format_sig(100 / again.high, 2), common.percent(1 / again.low)
         what = common.slower(case, again.median, f"{first.comparable} comparable pairs")
-        yield f"{_names([first.pair])} {what} ({first.kind}; measured again {again.count} times, {low} to {high})"
+        text = f"{_names([first.pair])} {what} ({first.kind}; measured again {again.count} times, {low} to {high})"
+        yield Conclusion("SLOW", text)
     if cleared := [each.first.pair for each in remeasured if each.cleared]:
-        yield f"{_names(cleared)} took longer than comparable pairs at first; measuring again did not confirm it"
+        text = f"{_names(cleared)} took longer than comparable pairs at first; measuring again did not confirm it"
+        yield Conclusion("OK", text)
     if undecided := [each for each in remeasured if each.undecided]:
         low = format_sig(min(each.again.low for each in undecided), 3)
         high = format_sig(max(each.again.high for each in undecided), 3)
-        yield (
+        yield Conclusion(
+            "SLOW?",
             f"{_names([each.first.pair for each in undecided])} may or may not be slow: {low} to {high} times as long "
             f"as comparable pairs, measured again up to {max(each.again.count for each in undecided)} times; a machine "
             "without other work, or a longer time for each pair "
-            f"(volley matrix --ranks {len(case.firsts)} --point-time 0.3), tells more"
+            f"(volley matrix --ranks {len(case.firsts)} --point-time 0.3), tells more",
         )
     left = [each for each in case.suspects if each.pair not in case.remeasured and each.pair not in grouped]
     left = [each for each in left if each.ratio > SUSPECT_FROM]
     if len(left) > common.MAX_NAMED:
         low, high = (format_sig(pick(each.ratio for each in left), 3) for pick in (min, max))
-        yield (
+        yield Conclusion(
+            "SLOW?",
             f"{_names([each.pair for each in left])} took {low} to {high} times as long as comparable pairs "
-            "(not measured again, so this may be chance)"
+            "(not confirmed: not measured again, so this may be chance)",
         )
         return
     for each in left:
         what = common.slower(case, each.ratio, f"{each.comparable} comparable pairs", past=True)
-        yield f"{_names([each.pair])} {what} ({each.kind}; not measured again, so this may be chance)"
+        text = f"{_names([each.pair])} {what} ({each.kind}; not confirmed: not measured again, so this may be chance)"
+        yield Conclusion("SLOW?", text)
 
 
-def _group(case: RankMatrixCase, group: SlowGroup) -> str:
+def _group(case: RankMatrixCase, group: SlowGroup) -> Conclusion:
     """``node 3 (a) ↔ node 9 (b): all 128 pairs at 63 % of the bandwidth of comparable pairs``."""
     again = [case.remeasured[pair] for pair in group.again if pair in case.remeasured]
     if again and all(each.cleared for each in again):
-        return (
+        return Conclusion(
+            "OK",
             f"{group.name}: {group.slow} of {group.pairs} pairs took longer than comparable pairs at first; measuring "
-            f"{len(again)} of them again did not confirm it"
+            f"{len(again)} of them again did not confirm it",
         )
     ratio = median([each.again.median for each in again]) if again else group.ratio
     which = f"all {group.pairs}" if group.slow == group.pairs else f"{group.slow} of {group.pairs}"
     much = f"{format_sig(ratio, 3)} times the time"
     if case.shows_rate:
         much = f"{common.percent(1 / ratio)} of the bandwidth"
-    sure = "not measured again"
+    sure = "not confirmed: not measured again"
     if again:
         sure = f"{len(again)} of them measured again, {sum(each.flagged for each in again)} slow for certain"
     more = f"; {group.hint}" if group.hint else ""
-    return f"{group.name}: {which} pairs at {much} of comparable pairs ({sure}){more}"
+    verdict: Verdict = "SLOW" if any(each.flagged for each in again) else "SLOW?"
+    return Conclusion(verdict, f"{group.name}: {which} pairs at {much} of comparable pairs ({sure}){more}")
 
 
 def _names(pairs: Sequence[Pair]) -> str:

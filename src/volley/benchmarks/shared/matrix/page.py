@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -115,13 +116,17 @@ def _of_line_rate(case: MatrixCase, kind: int) -> tuple[Cell, list[str]]:
     return Cell(middle, text=f"{middle * 100:.0f} %"), [case.line_rates[pair].describe() for pair in pairs]
 
 
-def screen(cases: Sequence[CaseT], table: Table, notes: Sequence[Note]) -> Overview | None:
+def conclusions(cases: Sequence[CaseT], findings: Callable[[CaseT], Iterable[Conclusion]]) -> list[Conclusion]:
+    """Return what is found in each matrix, with its name."""
+    return [replace(each, text=f"{case.name}: {each.text}") for case in cases for each in findings(case)]
+
+
+def screen(cases: Sequence[CaseT], table: Table, found: Sequence[Conclusion]) -> Overview | None:
     """Return the one screen of large matrices: their summary; ``None`` if the cells fit too."""
     if max((len(case.seconds) for case in cases), default=0) <= MAX_ENDS:
         return None
     pairs = sum(int(np.count_nonzero(~np.isnan(case.times_s))) for case in cases)
     line = f"{count(pairs, 'pair')} in {count(len(cases), 'table')}"
-    found = [Conclusion("SLOW", note.text) for note in notes if note.level == "finding"]
     return Overview(line, found[:MAX_FINDINGS] or [Conclusion("OK", "no pair is slower than comparable pairs")], table)
 
 
@@ -200,7 +205,7 @@ def notes_of(
     cases: Sequence[CaseT],
     names: Naming,
     missing: Iterable[Note],
-    findings: Callable[[CaseT], Iterable[str]],
+    found: Iterable[Conclusion],
 ) -> list[Note]:
     """Return the notes of a report.
 
@@ -209,14 +214,14 @@ def notes_of(
         cases: their matrices.
         names: names pairs in a sentence.
         missing: what no matrix can hold.
-        findings: says which pairs of a matrix are slow.
+        found: which pairs of the matrices are slow.
     """
     return [
         *report_parts.incomplete(series),
         *(note for case in cases for note in _failed(case, names)),
         *missing,
         *(note for case in cases for note in _skipped(case, names)),
-        *(Note("finding", f"{case.name}: {text}") for case in cases for text in findings(case)),
+        *(Note("finding", each.text) for each in found),
         *machine_notes(series),
         *(report_parts.unverified(series) if cases else ()),
     ]
@@ -248,11 +253,11 @@ def _skipped(case: MatrixCase, names: Naming) -> Iterator[Note]:
         yield Note("missing", f"{case.name} skipped {few_or_count(pairs, names)}: {reason}")
 
 
-def uneven_kinds(case: MatrixCase, consequence: str = "") -> Iterator[str]:
+def uneven_kinds(case: MatrixCase, consequence: str = "") -> Iterator[Conclusion]:
     """Name the kinds of which too many pairs look slow."""
     for kind, pairs in case.comparison.uneven().items():
         slow = f"{count(pairs, 'pair')} of the kind {kind} took over {percent(SUSPECT_FROM - 1)} longer"
-        yield f"{slow} than comparable pairs: this kind is uneven{consequence}"
+        yield Conclusion("SLOW?", f"{slow} than comparable pairs: this kind is uneven{consequence}")
 
 
 def slower(case: MatrixCase, ratio: float, others: str, *, past: bool = False) -> str:
