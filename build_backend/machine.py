@@ -129,6 +129,21 @@ def wheel_file(distribution: str, ending: str) -> Path | None:
     return next((path for path in paths if path.exists()), None)
 
 
+def device_headers(library: str, header: str) -> Path | None:
+    """The folder of a library's headers for kernels, or None: then the engine is built without the transport.
+
+    Args:
+        library: ``nccl`` or ``nvshmem``.  ``NCCL_HOME`` or ``NVSHMEM_HOME`` names its prefix; else its wheel in the Python
+            environment of this build has it.
+        header: the file that must be there.
+    """
+    if home := os.environ.get(f"{library.upper()}_HOME"):
+        folder = Path(home).absolute() / "include"
+        return folder if (folder / header).exists() else None
+    wheels = (wheel_file(f"nvidia-{library}-cu{major}", f"{library}/include/{header}") for major in FIRST_DRIVER)
+    return next((found.parent for found in wheels if found), None)
+
+
 def cuda_wanted() -> bool:
     """Whether to build GPU code: as ``VOLLEY_CUDA`` says; else where a driver, an nvcc or the user asks for it.
 
@@ -239,6 +254,7 @@ def paths() -> dict[str, str]:
     compiler = mpicc or wheel_mpicc
     assert compiler is not None
     nvcc = (system_nvcc() or wheel_file("nvidia-cuda-nvcc", "/bin/nvcc")) if cuda_wanted() else None
+    nccl, nvshmem = device_headers("nccl", "nccl_device.h"), device_headers("nvshmem", "nvshmem.h")
     json = None if system_has_json() else wheel_file("nlohmann-json", "include/nlohmann/json.hpp")
     return {
         "VOLLEY_MPI_SOURCE": "system" if mpicc else "wheel",
@@ -247,6 +263,8 @@ def paths() -> dict[str, str]:
         "VOLLEY_NVCC": str(nvcc or ""),
         "VOLLEY_NO_NVCC_BECAUSE": "" if nvcc else without_cuda_because(),
         "VOLLEY_GPUS_HERE": " ".join(gpu_architectures()) if nvcc else "",
+        "VOLLEY_NCCL_INCLUDE": str(nccl or "") if nvcc else "",
+        "VOLLEY_NVSHMEM_INCLUDE": str(nvshmem or "") if nvcc else "",
         "VOLLEY_JSON_INCLUDE": str(json.parent.parent) if json else "",
     }
 

@@ -2,7 +2,8 @@
 # Asked once, at the first configure; the answers stay in the cache with the paths that follow from them.
 #
 # Sets VOLLEY_MPI_SOURCE (wheel | system), VOLLEY_MPICC, VOLLEY_MPIEXEC, VOLLEY_NVCC (empty: none is wanted or there is
-# none), VOLLEY_NO_NVCC_BECAUSE (in words), VOLLEY_GPUS_HERE (the architectures of this machine's GPUs, if known), VOLLEY_JSON_INCLUDE.
+# none), VOLLEY_NO_NVCC_BECAUSE (in words), VOLLEY_GPUS_HERE (the architectures of this machine's GPUs, if known), VOLLEY_NCCL_INCLUDE and
+# VOLLEY_NVSHMEM_INCLUDE (headers for kernels; empty: none), VOLLEY_JSON_INCLUDE.
 if(NOT DEFINED VOLLEY_MPI_SOURCE)
   find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
 

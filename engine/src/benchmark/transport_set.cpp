@@ -18,23 +18,35 @@ TransportSet::TransportSet(const Context& context, const RankGroup& group, const
     std::string reason = ruled_out(context, group.ranks, plan, *entry);
     if (reason.empty()) reason = transport->unavailable(context, group);
     reason = agreed_reason(group, reason);
-    candidates_.push_back({.entry = entry, .transport = std::move(transport), .reason = reason});
-    Arena& arena = arenas_[entry->memory];
+    std::unique_ptr<Memory> own;
+    if (reason.empty()) {
+      try {
+        own = transport->own_memory(context, group);
+      } catch (const std::exception& failure) {
+        reason = failure.what();
+      }
+      reason = agreed_reason(group, reason);
+    }
+    const ArenaKey key{entry->memory, own ? name : ""};
+    candidates_.push_back({.entry = entry, .transport = std::move(transport), .arena = key, .reason = reason});
+    Arena& arena = arenas_[key];
     if (!reason.empty() || arena.memory) continue;  // an arena is made for the first transport that can use it
-    arena.memory = make_memory(entry->memory);
+    arena.memory = own ? std::move(own) : make_memory(entry->memory);
     arena.share_bytes = memory_share(context, entry->memory, arena.memory.get(), group.control.get());
   }
 }
 
 std::string TransportSet::too_large(const Candidate& candidate, std::uint64_t bytes) const {
-  const Arena& arena = arenas_.at(candidate.entry->memory);
+  const std::size_t max_bytes = candidate.transport->max_message_bytes();
+  if (bytes > max_bytes) return "it carries messages of up to " + std::to_string(max_bytes) + " B";
+  const Arena& arena = arenas_.at(candidate.arena);
   if (!arena.memory || bytes_of_buffers(bytes) <= arena.share_bytes) return {};
   return "needs " + in_gib(bytes_of_buffers(bytes)) + " of " + name_of(candidate.entry->memory) +
          " memory on each rank, " + in_gib(arena.share_bytes) + " is free";
 }
 
 Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, bool verify) const {
-  const Arena& arena = arenas_.at(candidate.entry->memory);
+  const Arena& arena = arenas_.at(candidate.arena);
   Series series;
   series.name = candidate.entry->name;
   series.memory = candidate.entry->memory;
@@ -47,7 +59,7 @@ Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, boo
 }
 
 void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
-  for (auto& [kind, arena] : arenas_) {
+  for (auto& [key, arena] : arenas_) {
     if (!arena.memory) continue;
     std::uint64_t capacity = std::min<std::uint64_t>(checked_bytes, arena.share_bytes / 4);
     for (const auto size : sizes) {
@@ -61,7 +73,7 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
       problem = std::string("buffers for its messages cannot be allocated: ") + failure.what();
     }
     for (auto& candidate : candidates_) {
-      if (candidate.entry->memory == kind && candidate.reason.empty()) candidate.reason = problem;
+      if (candidate.arena == key && candidate.reason.empty()) candidate.reason = problem;
     }
   }
   const std::uint64_t capacity = *std::max_element(sizes.begin(), sizes.end());
@@ -73,7 +85,7 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
 void TransportSet::open(Candidate& candidate, std::uint64_t capacity) {
   std::string problem;
   try {
-    candidate.transport->open(context_, group_, arenas_.at(candidate.entry->memory).buffers, capacity);
+    candidate.transport->open(context_, group_, arenas_.at(candidate.arena).buffers, capacity);
   } catch (const std::exception& failure) {
     problem = std::string("could not be opened: ") + failure.what();
   }
@@ -91,7 +103,7 @@ void TransportSet::close() {
     candidate.open = false;
   }
   VOLLEY_MPI(MPI_Barrier(group_.control.get()));
-  for (auto& [kind, arena] : arenas_) {
+  for (auto& [key, arena] : arenas_) {
     if (arena.memory) arena.memory->release();
   }
 }

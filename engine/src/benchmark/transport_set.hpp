@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "group/context.hpp"
@@ -17,16 +18,20 @@
 
 namespace volley {
 
+// A kind of memory, and the transport that has brought its own; without a name: the one that all others share.
+using ArenaKey = std::pair<MemoryKind, std::string>;
+
 struct Candidate {
   const TransportEntry* entry;
   std::unique_ptr<Transport> transport;
+  ArenaKey arena;
   std::string reason;   // why it is unavailable; empty if it is available
   bool open = false;    // must be closed
   bool fresh = true;    // no exchange has used the buffers since they were opened
   bool listed = false;  // its record says that it is available
 };
 
-// One kind of memory, and the buffers in it.
+// The buffers of a kind of memory.
 struct Arena {
   std::unique_ptr<Memory> memory;  // null for MemoryKind::none
   std::uint64_t share_bytes = 0;   // that each rank may allocate; the same on all ranks
@@ -44,9 +49,9 @@ class TransportSet {
   [[nodiscard]] std::vector<Candidate>& candidates() { return candidates_; }
 
   // The memory of an available transport's buffers.
-  [[nodiscard]] Memory& memory(const Candidate& candidate) const { return *arenas_.at(candidate.entry->memory).memory; }
+  [[nodiscard]] Memory& memory(const Candidate& candidate) const { return *arenas_.at(candidate.arena).memory; }
 
-  // Why this transport's memory has no room for messages of `bytes`; empty if it has.
+  // Why this transport carries no messages of `bytes`, or its memory has no room for them; empty if neither is so.
   [[nodiscard]] std::string too_large(const Candidate& candidate, std::uint64_t bytes) const;
 
   // A series of this transport with messages of `bytes`, skipped if that is not possible.
@@ -68,7 +73,7 @@ class TransportSet {
   const Context& context_;
   const RankGroup& group_;
   std::vector<Candidate> candidates_;
-  std::map<MemoryKind, Arena> arenas_;
+  std::map<ArenaKey, Arena> arenas_;
 };
 
 // The record of a transport. This job cannot use it if there is a `reason`.

@@ -36,14 +36,14 @@ struct CheckedRange {
 
 class DeviceMemory final : public Memory {
  public:
-  DeviceMemory() : found_(sizeof(AllWrongBytes)) {}
+  explicit DeviceMemory(Allocate allocate) : allocate_(std::move(allocate)), found_(sizeof(AllWrongBytes)) {}
 
   Buffers reserve(std::size_t capacity) override {
     release();
     const std::size_t block = block_bytes(capacity);
-    send_ = DeviceBuffer(block);
-    recv_ = DeviceBuffer(block);
-    return {send_.data() + page_bytes, recv_.data() + page_bytes};
+    send_ = allocate_(block);
+    recv_ = allocate_(block);
+    return {send_.get() + page_bytes, recv_.get() + page_bytes};
   }
 
   void release() override {
@@ -117,13 +117,21 @@ class DeviceMemory final : public Memory {
                     wrong.count};
   }
 
-  DeviceBuffer send_;
-  DeviceBuffer recv_;
+  Allocate allocate_;
+  std::shared_ptr<std::byte> send_;
+  std::shared_ptr<std::byte> recv_;
   DeviceBuffer found_;  // AllWrongBytes
 };
 
+std::shared_ptr<std::byte> allocated(std::size_t bytes) {
+  const auto buffer = std::make_shared<DeviceBuffer>(bytes);
+  return {buffer, buffer->data()};
+}
+
 }  // namespace
 
-std::unique_ptr<Memory> make_memory() { return std::make_unique<DeviceMemory>(); }
+std::unique_ptr<Memory> make_memory(Allocate allocate) {
+  return std::make_unique<DeviceMemory>(allocate ? std::move(allocate) : allocated);
+}
 
 }  // namespace volley::gpu

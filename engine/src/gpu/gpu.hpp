@@ -2,7 +2,9 @@
 // gpu/without_cuda.cpp. Only this folder calls CUDA's host interface; kernels are in the folders that use them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -40,8 +42,12 @@ struct Presence {
 // Makes `index` the current device of the calling thread.
 void select(int index);
 
-// Device memory of the current device, filled and checked by kernels there; see host/memory.hpp.
-[[nodiscard]] std::unique_ptr<Memory> make_memory();
+// Allocates so many bytes of device memory, which are freed with the last copy of the pointer. Throws if it cannot.
+using Allocate = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
+
+// Device memory of the current device, filled and checked by kernels there; see host/memory.hpp. Without `allocate` it
+// comes from cudaMalloc.
+[[nodiscard]] std::unique_ptr<Memory> make_memory(Allocate allocate = {});
 
 // The most bytes that a buffer of make_memory() takes besides the largest message: a page before it, a page behind it.
 constexpr std::uint64_t overhead_bytes_per_buffer = std::uint64_t{4} << 20;

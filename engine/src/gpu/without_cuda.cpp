@@ -17,6 +17,6 @@ Device describe(int) { throw UnsupportedError(why); }
 
 void select(int) { throw UnsupportedError(why); }
 
-std::unique_ptr<Memory> make_memory() { throw UnsupportedError(why); }
+std::unique_ptr<Memory> make_memory(Allocate) { throw UnsupportedError(why); }
 
 }  // namespace volley::gpu

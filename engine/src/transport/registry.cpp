@@ -9,11 +9,22 @@ using Maker = std::unique_ptr<Transport>();
 Maker make_host, make_null, make_aware;
 #if VOLLEY_WITH_CUDA
 Maker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer, make_device,
-    make_nccl, make_corrupt_device;
+    make_device_word, make_nccl, make_corrupt_device, make_without_nccl_headers, make_without_nvshmem_headers;
 #else  // listed as unavailable, with the reason of gpu/without_cuda.cpp
 constexpr Maker *make_staged_pageable = make_null, *make_staged_pinned = make_null, *make_staged_pipelined = make_null,
                 *make_staged_shared = make_null, *make_peer = make_null, *make_device = make_null,
-                *make_nccl = make_null, *make_corrupt_device = make_null;
+                *make_device_word = make_null, *make_nccl = make_null, *make_corrupt_device = make_null,
+                *make_without_nccl_headers = make_null, *make_without_nvshmem_headers = make_null;
+#endif
+#if VOLLEY_WITH_NCCL_HEADERS
+Maker make_nccl_device;
+#else
+constexpr Maker* make_nccl_device = make_without_nccl_headers;
+#endif
+#if VOLLEY_WITH_NVSHMEM_HEADERS
+Maker make_nvshmem;
+#else
+constexpr Maker* make_nvshmem = make_without_nvshmem_headers;
 #endif
 Maker make_corrupt, make_early, make_lose, make_swap, make_echo, make_nan, make_hang, make_unopened, make_delay;
 
@@ -36,7 +47,11 @@ constexpr TransportEntry entries[] = {
     {"aware", "MPI on device pointers, CUDA-aware", true, device, false, true, make_aware},
     {"peer", "copy engine over CUDA IPC", false, device, false, true, make_peer},
     {"device", "GPU kernels store into peer memory", false, device, false, true, make_device},
+    {"device/word", "GPU threads store 8 bytes and a flag into peer memory", false, device, false, false,
+     make_device_word},
     {"nccl", "ncclSend and ncclRecv", false, device, false, true, make_nccl},
+    {"nccl/device", "GPU kernels with NCCL's device API", false, device, false, false, make_nccl_device},
+    {"nvshmem", "GPU kernels put with NVSHMEM", false, device, false, false, make_nvshmem},
     {"corrupt-device", "test: staged/pinned with one bit flipped", true, device, true, true, make_corrupt_device},
     {"null", "nothing: the engine's own overhead", false, none, false, false, make_null},
     {"corrupt", "test: host with one bit flipped", true, host, true, true, make_corrupt},

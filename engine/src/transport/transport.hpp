@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -14,11 +16,15 @@
 namespace volley {
 
 // Moves messages between two ranks and, if its registry entry says so, halos between two neighbours. Both ranks make
-// every call, except `unavailable`, `host_driven`, `staged_through_host` and `facts`.
+// every call, except `unavailable`, `max_message_bytes`, `host_driven`, `staged_through_host` and `facts`.
 class Transport : public Driver {
  public:
   // Why this rank cannot use the transport; empty if it can. Must not communicate: the caller compares the answers.
   [[nodiscard]] virtual std::string unavailable(const Context& context, const RankGroup& pair) = 0;
+
+  // The memory that this transport's messages must be in, where the arena's cannot serve; null where it can. Called
+  // once, if both ranks can use the transport. Both ranks throw a std::runtime_error if one of them cannot.
+  [[nodiscard]] virtual std::unique_ptr<Memory> own_memory(const Context&, const RankGroup&) { return nullptr; }
 
   // Prepares for messages within `buffers` of up to `capacity` bytes. If one rank cannot, it throws a std::exception
   // that says why; neither rank then waits for the other, and both call close().
@@ -27,6 +33,9 @@ class Transport : public Driver {
   // Releases everything, including the results of a failed open(). Mappings of the other rank's memory must be closed
   // before that rank frees it.
   virtual void close() = 0;
+
+  // The longest message that it carries.
+  [[nodiscard]] virtual std::size_t max_message_bytes() const { return std::numeric_limits<std::size_t>::max(); }
 
   // Facts for the transport's record.
   [[nodiscard]] virtual Facts facts() const { return {}; }

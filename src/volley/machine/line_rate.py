@@ -24,6 +24,7 @@ ROUTES: dict[str, Route] = {
     "peer": "direct",
     "device": "direct",
     "nccl": "direct",
+    "nvshmem": "direct",
 }
 """How the families of transports get from one GPU to another: from GPU to GPU, or each through its host.  Others have
 no line rate that is known: what host memory allows is described nowhere."""

@@ -21,7 +21,10 @@ TRANSPORTS = {
     "aware": "MPI on device pointers",
     "peer": "copy engine, CUDA IPC",
     "device": "a kernel stores into the peer's memory",
+    "device/word": "a thread stores 8 bytes and a flag into the peer's memory",
     "nccl": "ncclSend, ncclRecv",
+    "nccl/device": "a kernel with NCCL's device API",
+    "nvshmem": "a kernel puts with NVSHMEM",
 }
 """How each transport moves the bytes from a GPU."""
 
@@ -115,7 +118,7 @@ def path_of(topology: Topology, transport: str, numbers: Sequence[int] | None) -
             f"{transport}: whether GPU {pair[0]} reaches the memory of GPU {pair[1]} is not known, because CUDA "
             "did not say; staged works without it"
         )
-    if not reached and transport in {"peer", "device"}:
+    if not reached and transport not in {"aware", "nccl"}:
         raise MachineError(
             f"{transport} has no path from GPU {pair[0]} to GPU {pair[1]}: they have no peer access; "
             "staged and aware go through the host"

@@ -7,13 +7,13 @@
 #include "gpu/streams.cuh"
 #include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
-#include "transport/nccl_library.cuh"
+#include "transport/nccl/library.cuh"
 
 namespace volley {
 
 namespace {
 
-// The declarations repeat those of nccl.h, as in nccl_library.cuh; ncclSum is 0.
+// The declarations repeat those of nccl.h, as in nccl/library.cuh; ncclSum is 0.
 struct NcclFunctions {
   explicit NcclFunctions(const Library& library)
       : broadcast(library.find("ncclBroadcast")),

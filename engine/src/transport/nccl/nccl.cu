@@ -5,7 +5,7 @@
 #include "gpu/streams.cuh"
 #include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
-#include "transport/nccl_library.cuh"
+#include "transport/nccl/library.cuh"
 #include "transport/transport.hpp"
 
 namespace volley {

@@ -29,6 +29,11 @@ struct UniqueId {
 inline constexpr Result success = 0;  // ncclSuccess
 inline constexpr int bytes_type = 0;  // ncclInt8
 
+// e.g. "2.28.9", from 22809: major * 10000 + minor * 100 + patch.
+[[nodiscard]] inline std::string version_of(int code) {
+  return std::to_string(code / 10000) + "." + std::to_string(code / 100 % 100) + "." + std::to_string(code % 100);
+}
+
 struct Nccl {
   Library library{"libnccl.so.2"};
   Result (*get_version)(int*) = library.find("ncclGetVersion");
@@ -53,11 +58,10 @@ struct Nccl {
                              ", " + path.substr(path.rfind('/') + 1) + ":" + std::to_string(where.line()) + ")");
   }
 
-  // e.g. "2.28.9", from 22809: major * 10000 + minor * 100 + patch.
   [[nodiscard]] std::string version() const {
     int code = 0;
     check(get_version(&code), "ncclGetVersion");
-    return std::to_string(code / 10000) + "." + std::to_string(code / 100 % 100) + "." + std::to_string(code % 100);
+    return version_of(code);
   }
 
   [[nodiscard]] UniqueId unique_id() const {

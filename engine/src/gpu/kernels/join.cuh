@@ -1,0 +1,32 @@
+// Barriers that join the threads of a block, or of a cluster of blocks: behind wait() each of them sees what the others
+// stored before arrive(). Between the two a thread may do what depends on no other thread.
+#pragma once
+
+#include <nv/target>
+
+namespace volley::gpu::kernels {
+
+struct JoinBlock {
+  __device__ static void arrive() {}
+  __device__ static void wait() {
+    if (blockDim.x <= 32) {
+      __syncwarp();
+    } else {
+      __syncthreads();
+    }
+  }
+};
+
+// Only in kernels that are launched as one cluster: gpu::max_cluster_blocks says whether that is possible. Default
+// semantics, release and acquire at the scope of the cluster (PTX ISA, "barrier.cluster").
+struct JoinCluster {
+  __device__ static void arrive() {
+    __syncwarp();  // `aligned`: all threads of a warp arrive together
+    NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("barrier.cluster.arrive.release.aligned;" :: : "memory");))
+  }
+  __device__ static void wait() {
+    NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("barrier.cluster.wait.acquire.aligned;" :: : "memory");))
+  }
+};
+
+}  // namespace volley::gpu::kernels

@@ -1,0 +1,157 @@
+// `device`: kernels on both devices store directly into the other device's memory and poll flags there. One launch
+// makes all exchanges of a batch; the host only starts it and waits for its end. Halos are stored and awaited by
+// kernels between those that compute; no host takes part. See kernels.cuh for the protocols.
+#include <algorithm>
+
+#include "gpu/kernel_launch.cuh"
+#include "transport/device/inboxes.cuh"
+#include "transport/device/kernels.cuh"
+#include "transport/device/shape.hpp"
+
+namespace volley {
+
+namespace {
+
+using device::JoinBlock;
+using device::JoinCluster;
+using device::Launch;
+using device::Shape;
+
+// Added to a kernel's timeout for each byte: no link that carries peer access is slower than 1 GB/s (PCIe 1.0 x4).
+constexpr std::uint64_t timeout_ns_per_byte = 1;
+
+static_assert(message_step_bytes % sizeof(uint4) == 0, "the last message is aligned like the others");
+
+// Blocks for short messages of up to so many bytes. A second block costs the barrier of a cluster, more than what it
+// saves while one block has a thread for each line.
+struct ShortBlocks {
+  std::size_t up_to_bytes;
+  unsigned blocks;
+};
+constexpr ShortBlocks short_blocks[] = {
+    {std::size_t{device::max_threads} * device::payload_bytes, 1}, {16384, 8}, {device::short_bytes, 16}};
+
+// A line for each thread. No blocks if the message is too long for a cluster of `max_cluster` blocks.
+constexpr Shape short_shape(std::size_t bytes, unsigned max_cluster) {
+  for (const auto& [up_to_bytes, blocks] : short_blocks) {
+    if (bytes > up_to_bytes || blocks > max_cluster) continue;
+    return {blocks,
+            device::threads_for(round_up(bytes, blocks * device::payload_bytes) / (blocks * device::payload_bytes))};
+  }
+  return {0, 0};
+}
+
+class DeviceTransport final : public Transport {
+ public:
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
+    return without_concurrent_kernels(context, pair);
+  }
+
+  void open(const Context&, const RankGroup& pair, const Buffers& buffers, std::size_t) override {
+    inboxes_.open(pair);
+    Limits mine;
+    agreed_step(pair, [&] {
+      // All blocks of a launch must be resident together: a block that waits for a free place would wait for ever.
+      mine.blocks = std::min({device::max_blocks, gpu::resident_blocks(device::long_round_trips, device::max_threads),
+                              gpu::resident_blocks(device::exchange_windows, device::max_threads)});
+      mine.cluster = gpu::max_cluster_blocks(device::short_round_trips<JoinCluster>, device::max_threads);
+    });
+    const Limits theirs = exchanged_with_peer(mine, pair);
+    limits_ = {std::min(mine.blocks, theirs.blocks), std::min(mine.cluster, theirs.cluster)};
+    buffers_ = PeerBuffers(pair, buffers);
+  }
+
+  void prepare(const View&) override { inboxes_.reset(); }
+
+  // Exchanges with a place each have a launch each, because the kernels of round trips use one place.
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    if (view.stride == 0) return exchange(view, exchanges);
+    for (std::uint64_t i = 0; i < exchanges; ++i) exchange(view.message(i), 1);
+  }
+
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    launch_long(device::exchange_windows, inboxes_.launch_of(view, count, window), view);
+  }
+
+  void open_halo(const View& view) override { prepare(view); }
+  [[nodiscard]] bool host_driven() const override { return false; }
+
+  void leave(const View& view, gpu::StreamHandle cuda_stream) override {
+    const auto threads = view.bytes / sizeof(uint4) + 1;
+    const auto blocks = std::clamp<std::size_t>((threads + device::halo_threads - 1) / device::halo_threads, 1,
+                                                device::max_halo_blocks);
+    device::store_halo<<<static_cast<unsigned>(blocks), device::halo_threads, 0, cuda_stream>>>(
+        view.send, buffers_.opposite(view.recv), view.bytes, inboxes_.mine(), inboxes_.theirs(), inboxes_.next());
+    gpu::check_launch();
+  }
+
+  void arrive(const View&, gpu::StreamHandle cuda_stream) override {
+    device::await_halo<<<1, 1, 0, cuda_stream>>>(inboxes_.mine(), inboxes_.wait_up_to(device::Inboxes::timeout_ns),
+                                                 inboxes_.last());
+    gpu::check_launch();
+  }
+
+  void progress() override { inboxes_.check_halos(); }
+
+  void close() override {
+    buffers_ = {};
+    inboxes_.close();
+  }
+
+  [[nodiscard]] Facts facts() const override {
+    return {{"flag_in_word_up_to_bytes", short_up_to_bytes()},
+            {"flag_in_word_most_threads", device::max_threads},
+            {"flag_in_word_most_blocks", limits_.cluster},
+            {"direct_stores_most_blocks", device::max_blocks},
+            {"direct_stores_most_threads_per_block", device::max_threads},
+            {"windows", "direct stores at every size"},
+            {"timeout_s", static_cast<double>(device::Inboxes::timeout_ns) * 1e-9}};
+  }
+
+ private:
+  // Of a launch, the same on both ranks.
+  struct Limits {
+    unsigned blocks = 1;   // that are resident together
+    unsigned cluster = 1;  // blocks of a cluster
+  };
+
+  [[nodiscard]] std::size_t short_up_to_bytes() const {
+    std::size_t bytes = 0;
+    for (const auto& row : short_blocks) {
+      if (row.blocks <= limits_.cluster) bytes = row.up_to_bytes;
+    }
+    return bytes;
+  }
+
+  void exchange(const View& view, std::uint64_t exchanges) {
+    const Launch launch = inboxes_.launch_of(view, exchanges);
+    const Shape shape = short_shape(view.bytes, limits_.cluster);
+    if (shape.blocks == 0) return launch_long(device::long_round_trips, launch, view);
+    if (shape.blocks == 1) {
+      device::short_round_trips<JoinBlock><<<1, shape.threads, 0, inboxes_.stream()>>>(launch);
+      gpu::check_launch();
+    } else {
+      gpu::launch_cluster(device::short_round_trips<JoinCluster>, shape.blocks, shape.threads, inboxes_.stream(),
+                          launch);
+    }
+    inboxes_.complete(launch, exchanges);
+  }
+
+  void launch_long(void (*kernel)(Launch), Launch launch, const View& view) {
+    launch.recv_there = buffers_.opposite(view.recv);
+    launch.wait.timeout_ns += timeout_ns_per_byte * view.bytes * static_cast<std::uint64_t>(launch.window_messages);
+    const Shape shape = device::long_shape(view.bytes, limits_.blocks);
+    gpu::launch_together(kernel, shape.blocks, shape.threads, inboxes_.stream(), launch);
+    inboxes_.complete(launch, launch.count);
+  }
+
+  Limits limits_;
+  device::Inboxes inboxes_;
+  PeerBuffers buffers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_device() { return std::make_unique<DeviceTransport>(); }
+
+}  // namespace volley

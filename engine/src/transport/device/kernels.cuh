@@ -1,0 +1,152 @@
+// The kernels of `device`. Both devices run one, and the two exchange messages without their hosts.
+//
+// There are two protocols:
+//
+//   short: every 16 bytes that are stored contain 8 bytes of a message and its number (gpu/kernels/flag.cuh).
+//     They are stored to an inbox in the receiver's memory. Each thread polls one of these lines and copies its data to
+//     its place. This needs no fence across the link and crosses it once; but it uses half of the link's bandwidth.
+//     Before the answer a barrier joins all threads: that of a block, or that of a cluster of blocks, which is quicker
+//     than a barrier of a grid but needs compute capability 9.0.
+//
+//   long: several blocks store directly to the message's place in the receiver's memory.
+//     When all threads of a block have stored (__syncthreads), one of them stores the message's number in that block's
+//     word of the receiver's inbox with release semantics at system scope. The release is cumulative (PTX ISA,
+//     "Causality order"), so it covers what the other threads stored before the barrier. *Every* block of the receiver
+//     waits until it has acquired the words of *all* blocks of the sender. So every block knows that the whole message
+//     has arrived, without a grid-wide barrier.
+//
+// In both protocols each message has a number, which only increases while the inboxes are in use and distinguishes the
+// message from all earlier ones. One inbox is enough: a rank sends message n + 1 only after it has received the whole
+// answer to message n, and the other rank starts the answer only when all its threads have read message n from the
+// inbox.
+#pragma once
+
+#include "gpu/kernels/join.cuh"
+#include "transport/device/inbox.cuh"
+
+namespace volley::device {
+
+constexpr std::size_t short_bytes = std::size_t{max_lines} * payload_bytes;  // longer messages use the long protocol
+
+// --- short messages --------------------------------------------------------------------------------------------------
+
+// One line for each thread. `Join`: of the threads of a message, so that each sees what the others have stored.
+//
+// A message's data are loaded before the barrier in front of it. They do not depend on the message before, except where
+// both have one place: then a thread's line has one place, too, and the thread itself has just stored it.
+//
+// A thread whose line did not arrive ends. The others notice that while they wait for the next message: a vote between
+// a message and its answer would take longer than a barrier.
+template <class Join>
+__global__ void __launch_bounds__(max_threads, 1) short_round_trips(const Launch launch) {
+  const unsigned line = blockIdx.x * blockDim.x + threadIdx.x;
+  const Part part = part_of(launch, line);
+  const FlaggedLine* const here = &launch.inbox->lines[line];
+  FlaggedLine* const there = &launch.inbox_there->lines[line];
+  if (launch.leads && launch.count > 0 && part.bytes > 0) {
+    const std::uint64_t data = gather(part, launch.count == 1 ? launch.last_offset : 0);
+    store_line(there, flagged(data, static_cast<std::uint32_t>(launch.last + 1)));
+  }
+  for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
+    const auto number = static_cast<std::uint32_t>(launch.last + exchange);
+    const std::uint64_t next = launch.leads ? exchange + 1 : exchange;
+    const bool sends = next <= launch.count && part.bytes > 0;
+    const std::uint64_t offset = next == launch.count ? launch.last_offset : 0;
+    const bool good = part.bytes == 0 || receive_line(launch.wait, here, part, number);
+    Join::arrive();
+    const std::uint64_t data = sends ? gather(part, offset) : 0;
+    Join::wait();
+    if (!good) return;
+    if (sends) store_line(there, flagged(data, static_cast<std::uint32_t>(launch.last + next)));
+  }
+}
+
+// --- long messages ---------------------------------------------------------------------------------------------------
+
+// Tells the other device that this block's part is stored.
+__device__ inline void announce(const Launch& launch, std::uint64_t number) {
+  __syncthreads();
+  if (threadIdx.x == 0) raise(launch.inbox_there->arrived[blockIdx.x], number);
+}
+
+// Returns when all blocks of the other device have announced message `number`: the whole message is in its place.
+// Both devices launch grids of one size.
+__device__ inline bool receive_long(const Launch& launch, std::uint64_t number) {
+  bool good = true;
+  if (threadIdx.x < gridDim.x) {
+    good = await_peer(launch.wait, number, [&] { return is_raised(launch.inbox->arrived[threadIdx.x], number); });
+  }
+  return __syncthreads_and(good);
+}
+
+__device__ inline void send_long(const Launch& launch, const std::byte* from, std::uint64_t number) {
+  copy_bytes(from, launch.recv_there, launch.bytes);
+  announce(launch, number);
+}
+
+__device__ __forceinline__ bool exchange_long(const Launch& launch, const std::byte* from, std::uint64_t exchange) {
+  const std::uint64_t number = launch.last + exchange;
+  if (launch.leads) send_long(launch, from, number);
+  if (!receive_long(launch, number)) return false;
+  if (!launch.leads) send_long(launch, from, number);
+  return true;
+}
+
+static __global__ void __launch_bounds__(max_threads, 1) long_round_trips(const Launch launch) {
+  for (std::uint64_t exchange = 1; exchange < launch.count; ++exchange) {
+    if (!exchange_long(launch, launch.send, exchange)) return;
+  }
+  if (launch.count > 0) exchange_long(launch, launch.send + launch.last_offset, launch.count);
+}
+
+// --- windows ---------------------------------------------------------------------------------------------------------
+
+// The messages of a window are stored one after the other, as in the long protocol, and announced together. Their order
+// does not matter: they have one place and equal contents, or a place each. The first block of the receiver
+// acknowledges the window when all of it has arrived; only then does the sender begin the next.
+static __global__ void __launch_bounds__(max_threads, 1) exchange_windows(const Launch launch) {
+  for (std::uint64_t window = 1; window <= launch.count; ++window) {
+    const std::uint64_t number = launch.last + window;
+    if (launch.sends) {
+      const std::byte* const from = window < launch.count ? launch.send : launch.send + launch.last_offset;
+      for (int message = 0; message < launch.window_messages; ++message) {
+        const std::uint64_t place = static_cast<std::uint64_t>(message) * launch.stride;
+        copy_bytes(from + place, launch.recv_there + place, launch.bytes);
+      }
+      announce(launch, number);
+    }
+    if (launch.receives && blockIdx.x == 0) {
+      if (!receive_long(launch, number)) return;
+      if (threadIdx.x == 0) raise(launch.inbox_there->acknowledged, number);
+    }
+    if (launch.sends && !await_acknowledgement(launch, number)) return;
+  }
+}
+
+// --- halos: enqueued between kernels that compute
+// ---------------------------------------------------------------------
+
+constexpr unsigned halo_threads = 256;
+constexpr unsigned max_halo_blocks = 32;
+
+// A thread that acquires the number sees the whole halo, because of this order: a block's stores, its thread 0's fence
+// (__syncthreads, and fences are cumulative: PTX ISA, "Causality order"), the block's count, all counts, the last
+// block's fence, the number.
+static __global__ void store_halo(const std::byte* from, std::byte* there, std::uint64_t bytes, Inbox* inbox,
+                                  Inbox* inbox_there, std::uint64_t number) {
+  copy_bytes(from, there, bytes);
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  __threadfence_system();
+  if (atomicAdd(&inbox->halo_blocks_stored, 1U) != gridDim.x - 1) return;
+  inbox->halo_blocks_stored = 0;
+  __threadfence_system();
+  raise(inbox_there->halo_arrived, number);
+}
+
+// Ends when the halo `number` has arrived. If it does not arrive, later halos are not awaited either.
+static __global__ void await_halo(Inbox* inbox, PeerWait wait, std::uint64_t number) {
+  await_peer(wait, number, [&] { return is_raised(inbox->halo_arrived, number); });
+}
+
+}  // namespace volley::device

@@ -1,0 +1,115 @@
+// `device/word`: `device` in its simplest form, for messages of up to 8 bytes. One thread stores the message together
+// with its number, 16 bytes in one instruction, into the other device's memory; one thread there polls them. There is
+// no fence and no barrier: what it takes is what the link and a poll take.
+#include <algorithm>
+
+#include "gpu/kernel_launch.cuh"
+#include "transport/device/inboxes.cuh"
+
+namespace volley {
+
+namespace {
+
+using device::Inboxes;
+using device::Launch;
+
+// The message is loaded before the wait for the one before it, unless both have `one_place`.
+template <bool one_place>
+__global__ void word_round_trips(const Launch launch) {
+  const device::Part part = device::part_of(launch, 0);
+  const device::FlaggedLine* const here = launch.inbox->lines;
+  device::FlaggedLine* const there = launch.inbox_there->lines;
+  const auto line_of = [&](std::uint64_t exchange) {
+    const std::uint64_t data = device::gather(part, exchange == launch.count ? launch.last_offset : 0);
+    return device::flagged(data, static_cast<std::uint32_t>(launch.last + exchange));
+  };
+  if (launch.leads && launch.count > 0) device::store_line(there, line_of(1));
+  for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
+    const std::uint64_t next = launch.leads ? exchange + 1 : exchange;
+    device::FlaggedLine line;
+    if (!one_place) line = line_of(next);
+    if (!device::receive_line(launch.wait, here, part, static_cast<std::uint32_t>(launch.last + exchange))) return;
+    if (one_place) line = line_of(next);
+    if (next <= launch.count) device::store_line(there, line);
+  }
+}
+
+// A window has so many messages in flight, a thread and a line for each; the rest of it follows when these have
+// arrived. Every message has its own number.
+constexpr unsigned messages_in_flight = device::max_threads;
+static_assert(messages_in_flight <= device::max_lines);
+
+__global__ void word_windows(const Launch launch) {
+  const auto messages = static_cast<std::uint64_t>(launch.window_messages);
+  const unsigned lane = threadIdx.x;
+  for (std::uint64_t done = 0; done < launch.count * messages;) {
+    const std::uint64_t in_window = done % messages;
+    const std::uint64_t together = min(messages - in_window, std::uint64_t{messages_in_flight});
+    const std::uint64_t window_offset = done / messages + 1 == launch.count ? launch.last_offset : 0;
+    const std::uint64_t place = (in_window + lane) * launch.stride;
+    device::Part part = device::part_of(launch, 0);
+    part.from += place + window_offset;
+    part.to += place;
+    const auto number = static_cast<std::uint32_t>(launch.last + done + lane + 1);
+    done += together;
+    const bool takes_part = lane < together;
+    if (launch.sends && takes_part) {
+      device::store_line(&launch.inbox_there->lines[lane], device::flagged(device::gather(part, 0), number));
+    }
+    if (launch.receives) {
+      const bool good = !takes_part || device::receive_line(launch.wait, &launch.inbox->lines[lane], part, number);
+      if (!__syncthreads_and(good)) return;
+      if (lane == 0) device::raise(launch.inbox_there->acknowledged, launch.last + done);
+    }
+    if (launch.sends && !device::await_acknowledgement(launch, launch.last + done)) return;
+  }
+}
+
+class WordTransport final : public Transport {
+ public:
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
+    return without_concurrent_kernels(context, pair);
+  }
+  [[nodiscard]] std::size_t max_message_bytes() const override { return device::payload_bytes; }
+
+  void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t) override { inboxes_.open(pair); }
+  void prepare(const View&) override { inboxes_.reset(); }
+  void close() override { inboxes_.close(); }
+
+  // Exchanges with a place each have a launch each, because the kernels use one place.
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    if (view.stride == 0) return exchange(view, exchanges);
+    for (std::uint64_t i = 0; i < exchanges; ++i) exchange(view.message(i), 1);
+  }
+
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    const Launch launch = inboxes_.launch_of(view, count, window);
+    const auto messages = static_cast<unsigned>(window.messages);
+    word_windows<<<1, std::min(messages, messages_in_flight), 0, inboxes_.stream()>>>(launch);
+    gpu::check_launch();
+    inboxes_.complete(launch, count * messages);
+  }
+
+  [[nodiscard]] Facts facts() const override {
+    return {{"max_message_bytes", device::payload_bytes},
+            {"windows_most_messages_in_flight", messages_in_flight},
+            {"timeout_s", static_cast<double>(Inboxes::timeout_ns) * 1e-9}};
+  }
+
+ private:
+  void exchange(const View& view, std::uint64_t exchanges) {
+    const Launch launch = inboxes_.launch_of(view, exchanges);
+    auto* const kernel = view.send == view.recv ? word_round_trips<true> : word_round_trips<false>;
+    kernel<<<1, 1, 0, inboxes_.stream()>>>(launch);
+    gpu::check_launch();
+    inboxes_.complete(launch, exchanges);
+  }
+
+  Inboxes inboxes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_device_word() { return std::make_unique<WordTransport>(); }
+
+}  // namespace volley

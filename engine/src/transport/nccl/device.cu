@@ -1,0 +1,335 @@
+// `nccl/device`: kernels on both devices exchange messages with the means of NCCL's device API, without their hosts.
+// The buffers are windows that NCCL has mapped for all ranks with direct access (its LSA team).
+//
+// Short messages travel in the lines of an ncclLLA2ASession, which carry data and flag together. Longer ones are stored
+// to their place in the other rank's window, and an ncclLsaBarrierSession for each block tells that they are there.
+#include <nccl.h>
+#include <nccl_device.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "gpu/gpu.hpp"
+#include "gpu/ipc_mapping.cuh"
+#include "gpu/kernel_launch.cuh"
+#include "gpu/streams.cuh"
+#include "mpi/collectives.hpp"
+#include "transport/agreement.hpp"
+#include "transport/device/inbox.cuh"
+#include "transport/nccl/library.cuh"
+#include "transport/peer_memory.cuh"
+
+namespace volley {
+
+namespace {
+
+using device::Shape;
+
+// As many threads as one block can have, a line each.
+constexpr unsigned max_lines = device::max_threads;
+constexpr std::size_t short_bytes = std::size_t{max_lines} * device::payload_bytes;
+
+// The parameters of a launch.
+struct NcclLaunch {
+  device::Launch message;  // without inboxes
+  ncclDevComm comm;
+  ncclLLA2AHandle lines;
+  ncclWindow_t window;    // that `recv` is in
+  std::size_t in_window;  // the place of `recv` in it
+};
+
+// --- short messages: one block, a line for each thread, an epoch of the session for each round trip
+// --------------------
+
+__global__ void __launch_bounds__(device::max_threads, 1) nccl_short_round_trips(const NcclLaunch launch) {
+  const ncclTeam team = ncclTeamLsa(launch.comm);
+  const int peer = 1 - team.rank;
+  const auto line = static_cast<int>(threadIdx.x);
+  const device::Launch& message = launch.message;
+  const device::Part part = device::part_of(message, threadIdx.x);
+  ncclLLA2ASession<ncclCoopCta> session(ncclCoopCta(), launch.comm, team, launch.lines, /*block*/ 0, max_lines);
+  const auto send = [&](std::uint64_t exchange) {
+    if (part.bytes == 0) return;
+    session.send(peer, line, device::gather(part, exchange == message.count ? message.last_offset : 0));
+  };
+  for (std::uint64_t exchange = 1; exchange <= message.count; ++exchange) {
+    if (message.leads) send(exchange);
+    if (part.bytes > 0) device::scatter(part, session.recv<std::uint64_t>(line));
+    if (!message.leads) {
+      __syncthreads();  // the whole message is there
+      send(exchange);
+    }
+    session.endEpoch(ncclCoopCta());  // waits for all threads, too
+  }
+}
+
+// --- long messages: several blocks -----------------------------------------------------------------------------------
+
+// Runs `body(meet)` with all threads. `meet(arrive, wait)` is one phase of the barriers between the two ranks; all
+// threads call it, and the first warp carries it out. There is a barrier for each block of the grid: a block arrives at
+// its own, and waits at all of them, a lane each (lanes without a block double the last one's). So every block knows
+// that all blocks of the other rank have arrived, without a grid-wide barrier.
+//
+// Both ranks arrive and wait in each phase. A rank that receives arrives at once, so that the other one does not wait.
+template <class Body>
+__device__ void with_barriers(const ncclDevComm& comm, const Body& body) {
+  if (threadIdx.x < device::warp_threads) {
+    ncclLsaBarrierSession<ncclCoopThread> barrier(ncclCoopThread(), comm, ncclTeamTagLsa(),
+                                                  min(threadIdx.x, gridDim.x - 1));
+    body([&](cuda::memory_order arrive, cuda::memory_order wait) {
+      if (threadIdx.x == blockIdx.x) barrier.arrive(ncclCoopThread(), arrive);
+      barrier.wait(ncclCoopThread(), wait);
+    });
+  } else {
+    body([](cuda::memory_order, cuda::memory_order) {});
+  }
+}
+
+__device__ std::byte* place_there(const NcclLaunch& launch) {
+  const int peer = 1 - launch.comm.lsaRank;
+  return static_cast<std::byte*>(ncclGetLsaPointer(launch.window, launch.in_window, peer));
+}
+
+__global__ void __launch_bounds__(device::max_threads, 1) nccl_long_round_trips(const NcclLaunch launch) {
+  const device::Launch& message = launch.message;
+  std::byte* const there = place_there(launch);
+  with_barriers(launch.comm, [&](const auto& meet) {
+    for (std::uint64_t hop = 1; hop <= 2 * message.count; ++hop) {
+      if (message.leads == (hop % 2 == 1)) {
+        const bool last = hop > 2 * (message.count - 1);
+        device::copy_bytes(message.send + (last ? message.last_offset : 0), there, message.bytes);
+        __syncthreads();
+        meet(cuda::memory_order_release, cuda::memory_order_relaxed);
+      } else {
+        meet(cuda::memory_order_relaxed, cuda::memory_order_acquire);
+        __syncthreads();
+      }
+    }
+  });
+}
+
+// The messages of a window are stored one after the other and announced together; a second phase acknowledges them.
+__global__ void __launch_bounds__(device::max_threads, 1) nccl_windows(const NcclLaunch launch) {
+  const device::Launch& message = launch.message;
+  std::byte* const there = place_there(launch);
+  with_barriers(launch.comm, [&](const auto& meet) {
+    for (std::uint64_t window = 1; window <= message.count; ++window) {
+      if (message.sends) {
+        const std::byte* const from = message.send + (window == message.count ? message.last_offset : 0);
+        for (int i = 0; i < message.window_messages; ++i) {
+          const std::uint64_t place = static_cast<std::uint64_t>(i) * message.stride;
+          device::copy_bytes(from + place, there + place, message.bytes);
+        }
+      }
+      __syncthreads();
+      meet(cuda::memory_order_release, cuda::memory_order_acquire);
+      meet(cuda::memory_order_release, cuda::memory_order_acquire);
+      __syncthreads();
+    }
+  });
+}
+
+// --- the host --------------------------------------------------------------------------------------------------------
+
+// The device API is no stable interface: its kernels are compiled with the headers of one version of NCCL, and its
+// structures are filled by the library.
+struct NcclDeviceFunctions {
+  explicit NcclDeviceFunctions(const Library& library)
+      : allocate(library.find("ncclMemAlloc")),
+        free(library.find("ncclMemFree")),
+        register_window(library.find("ncclCommWindowRegister")),
+        deregister_window(library.find("ncclCommWindowDeregister")),
+        create(library.find("ncclDevCommCreate")),
+        destroy(library.find("ncclDevCommDestroy")),
+        require_lines(library.find("ncclLLA2ACreateRequirement")) {}
+
+  decltype(&ncclMemAlloc) allocate;
+  decltype(&ncclMemFree) free;
+  decltype(&ncclCommWindowRegister) register_window;
+  decltype(&ncclCommWindowDeregister) deregister_window;
+  decltype(&ncclDevCommCreate) create;
+  decltype(&ncclDevCommDestroy) destroy;
+  decltype(&ncclLLA2ACreateRequirement) require_lines;
+};
+
+struct NcclWithDevice {
+  nccl::Nccl nccl;
+  NcclDeviceFunctions device{nccl.library};
+};
+
+class NcclDeviceTransport final : public Transport {
+ public:
+  std::string unavailable(const Context& context, const RankGroup& pair) override {
+    std::string reason = without_concurrent_kernels(context, pair);
+    if (!reason.empty()) return reason;
+    // NVLink multicast stays off unless the user says otherwise. NCCL reads this when it makes a communicator.
+    setenv(multicast, "0", /*overwrite*/ 0);
+    try {
+      const nccl::Nccl found;
+      const std::string built = nccl::version_of(NCCL_VERSION_CODE);
+      if (found.version() != built) {
+        return "the engine was built with the device API of NCCL " + built + ", and the library is NCCL " +
+               found.version() + ": they must be one version";
+      }
+      nccl_ = std::make_shared<const NcclWithDevice>();
+    } catch (const std::runtime_error& problem) {
+      return std::string("no NCCL: ") + problem.what() + "; the wheel nvidia-nccl-cu13 brings one";
+    }
+    try {
+      nccl::NcclCommunicator::try_alone(nccl_->nccl);
+    } catch (const std::runtime_error& problem) {
+      return problem.what();
+    }
+    return {};
+  }
+
+  // Windows need memory that NCCL has allocated.
+  std::unique_ptr<Memory> own_memory(const Context&, const RankGroup&) override {
+    return gpu::make_memory([nccl = nccl_](std::size_t bytes) -> std::shared_ptr<std::byte> {
+      void* data = nullptr;
+      nccl->nccl.check(nccl->device.allocate(&data, bytes), "ncclMemAlloc");
+      return {static_cast<std::byte*>(data), [nccl](std::byte* block) { nccl->device.free(block); }};
+    });
+  }
+
+  // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
+  void open(const Context&, const RankGroup& pair, const Buffers& buffers, std::size_t) override {
+    leads_ = pair.leads();
+    nccl::UniqueId id{};
+    agreed_step(pair, [&] {
+      stream_ = gpu::Stream::make();
+      max_blocks_ = std::min({device::max_blocks, gpu::resident_blocks(nccl_long_round_trips, device::max_threads),
+                              gpu::resident_blocks(nccl_windows, device::max_threads)});
+      if (leads_ && communicator_.get() == nullptr) id = nccl_->nccl.unique_id();
+    });
+    max_blocks_ = std::min(max_blocks_, exchanged_with_peer(max_blocks_, pair));
+    if (communicator_.get() == nullptr) {
+      id = mpi::broadcast_value(id, 0, pair.control.get());
+      communicator_ = nccl::NcclCommunicator(nccl_->nccl, 2, id, pair.self);
+      agreed_step(pair, [&] { make_device_communicator(); });
+    }
+    const std::array<std::byte*, 2> places{buffers.send, buffers.recv};
+    agreed_step(pair, [&] {
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        windows_[i].block = gpu::block_of(places[i]);
+        check(nccl_->device.register_window(comm(), windows_[i].block.base, windows_[i].block.bytes,
+                                            &windows_[i].handle, NCCL_WIN_COLL_SYMMETRIC),
+              "ncclCommWindowRegister");
+        if (windows_[i].handle == nullptr) throw std::runtime_error("NCCL registers no windows of device memory here");
+      }
+    });
+  }
+
+  void prepare(const View&) override {}
+
+  void close() override {
+    for (auto& window : windows_) {
+      if (window.handle != nullptr) nccl_->device.deregister_window(comm(), window.handle);
+      window = {};
+    }
+    stream_ = {};
+  }
+
+  ~NcclDeviceTransport() override {
+    if (has_device_communicator_ && std::uncaught_exceptions() == 0)
+      nccl_->device.destroy(comm(), &device_communicator_);
+  }
+
+  // Exchanges with a place each have a launch each, because the kernels of round trips use one place.
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    if (view.stride == 0) return exchange(view, exchanges);
+    for (std::uint64_t i = 0; i < exchanges; ++i) exchange(view.message(i), 1);
+  }
+
+  void windows(const View& view, std::uint64_t count, const Window& window) override {
+    NcclLaunch launch = launch_of(view, count);
+    launch.message.window_messages = window.messages;
+    launch.message.sends = leads_ || window.direction == Direction::bi;
+    launch_long(nccl_windows, launch);
+  }
+
+  [[nodiscard]] Facts facts() const override {
+    if (!nccl_) return {};
+    const char* const set = std::getenv(multicast);
+    return {{"nccl_version", nccl_->nccl.version()},
+            {multicast, std::string(set == nullptr ? "" : set)},
+            {"flag_in_word_up_to_bytes", short_bytes},
+            {"direct_stores_most_blocks", device::max_blocks},
+            {"direct_stores_most_threads_per_block", device::max_threads}};
+  }
+
+ private:
+  static constexpr const char* multicast = "NCCL_NVLS_ENABLE";
+
+  struct RegisteredBuffer {
+    gpu::Block block;
+    ncclWindow_t handle = nullptr;
+  };
+
+  [[nodiscard]] ncclComm_t comm() const { return reinterpret_cast<ncclComm_t>(communicator_.get()); }
+  void check(ncclResult_t result, const char* call) const { nccl_->nccl.check(static_cast<int>(result), call); }
+
+  // Both ranks make the same calls, and each call waits for the other rank's.
+  void make_device_communicator() {
+    ncclDevResourceRequirements lines{};
+    check(nccl_->device.require_lines(/*blocks*/ 1, max_lines, &lines_, &lines), "ncclLLA2ACreateRequirement");
+    ncclDevCommRequirements requirements{};
+    requirements.resourceRequirementsList = &lines;
+    requirements.lsaBarrierCount = device::max_blocks;
+    check(nccl_->device.create(comm(), &requirements, &device_communicator_), "ncclDevCommCreate");
+    has_device_communicator_ = true;
+    if (device_communicator_.lsaSize != 2) {
+      throw std::runtime_error("NCCL's kernels have no direct access from one of these two GPUs to the other");
+    }
+  }
+
+  [[nodiscard]] NcclLaunch launch_of(const View& view, std::uint64_t count) const {
+    const auto& window = windows_[windows_[0].block.holds(view.recv) ? 0 : 1];
+    NcclLaunch launch{};
+    launch.message.send = view.send;
+    launch.message.recv = view.recv;
+    launch.message.bytes = view.bytes;
+    launch.message.last_offset = view.last_offset;
+    launch.message.stride = view.stride;
+    launch.message.count = count;
+    launch.message.leads = leads_;
+    launch.comm = device_communicator_;
+    launch.lines = lines_;
+    launch.window = window.handle;
+    launch.in_window = static_cast<std::size_t>(view.recv - window.block.base);
+    return launch;
+  }
+
+  void exchange(const View& view, std::uint64_t exchanges) {
+    const NcclLaunch launch = launch_of(view, exchanges);
+    if (view.bytes > short_bytes) return launch_long(nccl_long_round_trips, launch);
+    const unsigned lines = static_cast<unsigned>(round_up(view.bytes, device::payload_bytes) / device::payload_bytes);
+    nccl_short_round_trips<<<1, device::threads_for(lines), 0, stream_.get()>>>(launch);
+    gpu::check_launch();
+    communicator_.wait_for(stream_);
+  }
+
+  void launch_long(void (*kernel)(NcclLaunch), const NcclLaunch& launch) {
+    const Shape shape = device::long_shape(launch.message.bytes, max_blocks_);
+    gpu::launch_together(kernel, shape.blocks, shape.threads, stream_.get(), launch);
+    communicator_.wait_for(stream_);
+  }
+
+  // In this order, because the communicator must be destroyed before the library's functions.
+  std::shared_ptr<const NcclWithDevice> nccl_;
+  nccl::NcclCommunicator communicator_;
+  gpu::Stream stream_;
+  std::array<RegisteredBuffer, 2> windows_;  // send, recv
+  ncclDevComm device_communicator_{};
+  ncclLLA2AHandle lines_{};
+  bool has_device_communicator_ = false;
+  unsigned max_blocks_ = 1;
+  bool leads_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_nccl_device() { return std::make_unique<NcclDeviceTransport>(); }
+
+}  // namespace volley
