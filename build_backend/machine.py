@@ -133,8 +133,8 @@ def device_headers(library: str, header: str) -> Path | None:
     """The folder of a library's headers for kernels, or None: then the engine is built without the transport.
 
     Args:
-        library: ``nccl`` or ``nvshmem``.  ``NCCL_HOME`` or ``NVSHMEM_HOME`` names its prefix; else its wheel in the Python
-            environment of this build has it.
+        library: ``nccl`` or ``nvshmem``.  ``NCCL_HOME`` or ``NVSHMEM_HOME`` names its prefix; else its wheel in the
+            Python environment of this build has it.
         header: the file that must be there.
     """
     if home := os.environ.get(f"{library.upper()}_HOME"):

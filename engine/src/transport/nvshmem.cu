@@ -229,9 +229,10 @@ class NvshmemTransport final : public Transport {
   }
 
  private:
-  // NVLink multicast stays off, and no network is looked for, unless the user says otherwise.
-  static constexpr std::pair<const char*, const char*> safe_settings[] = {{"NVSHMEM_DISABLE_NVLS", "1"},
-                                                                          {"NVSHMEM_REMOTE_TRANSPORT", "none"}};
+  // NVLink multicast stays off, no network is looked for, and no thread of NVSHMEM polls on the core of this rank,
+  // which would disturb all other transports; unless the user says otherwise.
+  static constexpr std::pair<const char*, const char*> safe_settings[] = {
+      {"NVSHMEM_DISABLE_NVLS", "1"}, {"NVSHMEM_REMOTE_TRANSPORT", "none"}, {"NVSHMEM_DISABLE_LOCAL_ONLY_PROXY", "1"}};
   inline static std::vector<int> started_with;  // world ranks; NVSHMEM stays until the process ends
 
   void start_nvshmem(const RankGroup& pair) const {

@@ -30,7 +30,7 @@ std::unique_ptr<Transport> make_without_nccl_headers() {
 
 std::unique_ptr<Transport> make_without_nvshmem_headers() {
   return std::make_unique<WithoutHeaders>(
-      "the headers of NVSHMEM (3.4 or newer, from NVSHMEM_HOME or the wheel nvidia-nvshmem-cu13)");
+      "the headers of NVSHMEM (3.4, from NVSHMEM_HOME or the wheel nvidia-nvshmem-cu13)");
 }
 
 }  // namespace volley
