@@ -30,13 +30,15 @@ ABOUT = {
     "cuda_built": None,
     "cuda_architectures": [],
     "transports": [
-        {"name": name, "summary": f"example of {name}", "mpi": mpi, "memory": memory, "test": test}
-        for name, mpi, memory, test in (
-            ("host", True, "host", False),
-            ("null", False, "none", False),
-            ("staged/pinned", True, "device", False),
-            ("staged/shared", False, "device", False),
-            ("corrupt", True, "host", True),
+        {"name": name, "summary": f"example of {name}", "mpi": mpi, "memory": memory, "usual": usual, "test": test}
+        for name, mpi, memory, usual, test in (
+            ("host", True, "host", True, False),
+            ("host/put", True, "host", False, False),
+            ("host/put/fence", True, "host", False, False),
+            ("null", False, "none", False, False),
+            ("staged/pinned", True, "device", True, False),
+            ("staged/shared", False, "device", True, False),
+            ("corrupt", True, "host", False, True),
         )
     ],
 }
@@ -171,6 +173,20 @@ def crashes_alone(plan: Plan) -> int:
     return good(plan)
 
 
+def put_crashes(plan: Plan) -> int:
+    """Good without one-sided MPI on device pointers."""
+    if "aware/put" in plan.transports:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return good(plan)
+
+
+def two_crash(plan: Plan) -> int:
+    """Good with one transport, and not with two."""
+    if len(plan.transports) > 1:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return good(plan)
+
+
 def lossy(plan: Plan) -> int:
     """One line of the records is no record."""
     begin(plan)
@@ -287,6 +303,8 @@ BEHAVIOURS: dict[str, Callable[[Plan], int]] = {
             second_crashes,
             preflight_hangs,
             crashes_alone,
+            put_crashes,
+            two_crash,
             chatty,
             lossy,
             headless,

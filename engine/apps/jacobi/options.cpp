@@ -38,7 +38,7 @@ void check_grid(PlanPart& part, const Plan& plan, const JacobiOptions& options) 
 void check_transports(PlanPart& part, const Plan& plan) {
   std::vector<std::string> names;
   for (const auto& entry : registry()) {
-    if (entry.halos && !entry.test) names.emplace_back(entry.name);
+    if (entry.halos && entry.part != Part::test) names.emplace_back(entry.name);
   }
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
     const TransportEntry* entry = find_transport(plan.transports[i]);

@@ -13,9 +13,11 @@ Json about() {
   for (const auto& entry : registry()) {
     transports.push_back({{"name", entry.name},
                           {"summary", entry.summary},
-                          {"mpi", entry.mpi},
+                          {"mpi", entry.mpi != ThroughMpi::no},
+                          {"device_pointers", entry.mpi == ThroughMpi::on_device_pointers},
                           {"memory", name_of(entry.memory)},
-                          {"test", entry.test},
+                          {"usual", entry.part == Part::usual},
+                          {"test", entry.part == Part::test},
                           {"halos", entry.halos}});
   }
   answer["transports"] = transports;

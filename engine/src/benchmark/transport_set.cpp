@@ -52,7 +52,7 @@ Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, boo
   series.memory = candidate.entry->memory;
   series.driver = candidate.transport.get();
   (verify ? series.verifier : series.writer) = arena.memory.get();
-  series.buffer_bytes = arena.capacity;
+  series.buffer_bytes = arena.buffers.capacity;
   series.view = {arena.buffers.send, arena.buffers.recv, bytes};
   series.skipped = candidate.reason.empty() ? too_large(candidate, bytes) : candidate.reason;
   return series;
@@ -68,7 +68,6 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
     std::string problem;
     try {
       agreed_step(group_, [&] { arena.buffers = arena.memory->reserve(capacity); });
-      arena.capacity = capacity;
     } catch (const std::runtime_error& failure) {
       problem = std::string("buffers for its messages cannot be allocated: ") + failure.what();
     }
@@ -117,7 +116,7 @@ void TransportSet::write_records(Records& records) {
 
 Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts) {
   return {{"record", "transport"},       {"version", record_version}, {"transport", entry.name},
-          {"summary", entry.summary},    {"mpi", entry.mpi},          {"memory", name_of(entry.memory)},
+          {"summary", entry.summary},    {"mpi", entry.mpi != ThroughMpi::no},          {"memory", name_of(entry.memory)},
           {"available", reason.empty()}, {"reason", or_null(reason)}, {"facts", facts}};
 }
 

@@ -36,7 +36,6 @@ struct Arena {
   std::unique_ptr<Memory> memory;  // null for MemoryKind::none
   std::uint64_t share_bytes = 0;   // that each rank may allocate; the same on all ranks
   Buffers buffers;
-  std::size_t capacity = 0;  // of each buffer
 };
 
 class TransportSet {

@@ -43,7 +43,7 @@ class DeviceMemory final : public Memory {
     const std::size_t block = block_bytes(capacity);
     send_ = allocate_(block);
     recv_ = allocate_(block);
-    return {send_.get() + page_bytes, recv_.get() + page_bytes};
+    return {send_.get() + page_bytes, recv_.get() + page_bytes, capacity};
   }
 
   void release() override {

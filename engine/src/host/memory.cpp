@@ -83,7 +83,7 @@ class HostMemory final : public Memory {
     const std::size_t block = page_bytes + capacity + page_bytes;
     send_ = Mapping(block);
     recv_ = Mapping(block);
-    return {send_.data() + page_bytes, recv_.data() + page_bytes};
+    return {send_.data() + page_bytes, recv_.data() + page_bytes, capacity};
   }
   void release() override {
     send_ = Mapping();

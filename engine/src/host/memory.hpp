@@ -27,6 +27,7 @@ enum class MemoryKind { none, host, device };
 struct Buffers {
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
+  std::size_t capacity = 0;  // of each, in bytes, without that space
 };
 
 // Writes and checks the contents of messages in the memory where they are; see host/pattern.hpp.

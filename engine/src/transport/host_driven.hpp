@@ -6,6 +6,7 @@
 //   finish()                            wait for all messages that were started
 //   acknowledge(), await_acknowledgement()
 //   progress()                          optional; makes progress with halos that were started
+// Both ranks pass the same view of a message: `view.send` is where the sender has it, too.
 // The calls are inlined here: between the clock readings only the call that enters the loop is indirect.
 #pragma once
 
@@ -35,13 +36,15 @@ class HostDriven : public Transport {
     const View last = view.last();
     if (leads_) {
       for (std::uint64_t i = 1; i <= exchanges; ++i) {
-        channel_.send((i < exchanges ? view : last).message(i - 1));
-        channel_.recv(view.message(i - 1));
+        const View message = (i < exchanges ? view : last).message(i - 1);
+        channel_.send(message);
+        channel_.recv(message);
       }
     } else {
       for (std::uint64_t i = 1; i <= exchanges; ++i) {
-        channel_.recv(view.message(i - 1));
-        channel_.send((i < exchanges ? view : last).message(i - 1));
+        const View message = (i < exchanges ? view : last).message(i - 1);
+        channel_.recv(message);
+        channel_.send(message);
       }
     }
   }
@@ -53,12 +56,12 @@ class HostDriven : public Transport {
     const View last = view.last();
     const auto messages = static_cast<std::uint64_t>(window.messages);
     for (std::uint64_t i = 1; i <= count; ++i) {
+      const View& each = i < count ? view : last;
       if (receives) {
-        for (std::uint64_t n = 0; n < messages; ++n) channel_.start_recv(view.message(n));
+        for (std::uint64_t n = 0; n < messages; ++n) channel_.start_recv(each.message(n));
       }
       if (sends) {
-        const View& from = i < count ? view : last;
-        for (std::uint64_t n = 0; n < messages; ++n) channel_.start_send(from.message(n));
+        for (std::uint64_t n = 0; n < messages; ++n) channel_.start_send(each.message(n));
       }
       channel_.finish();
       if (receives) channel_.acknowledge();
@@ -78,8 +81,6 @@ class HostDriven : public Transport {
 
  protected:
   Channel channel_;
-
- private:
   bool leads_ = false;
 };
 

@@ -7,6 +7,7 @@ namespace volley {
 // The file of each transport defines its maker.
 using Maker = std::unique_ptr<Transport>();
 Maker make_host, make_null, make_aware;
+Maker make_put, make_put_blocking, make_put_fence, make_get, make_get_blocking;
 #if VOLLEY_WITH_CUDA
 Maker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer, make_device,
     make_device_word, make_nccl, make_corrupt_device, make_without_nccl_headers, make_without_nvshmem_headers;
@@ -30,40 +31,59 @@ Maker make_corrupt, make_early, make_lose, make_swap, make_echo, make_nan, make_
 
 namespace {
 
+constexpr auto no = ThroughMpi::no;
+constexpr auto yes = ThroughMpi::yes;
+constexpr auto on_device_pointers = ThroughMpi::on_device_pointers;
+constexpr auto usual = Part::usual;
+constexpr auto extra = Part::extra;
+constexpr auto test = Part::test;
 constexpr auto none = MemoryKind::none;
 constexpr auto host = MemoryKind::host;
 constexpr auto device = MemoryKind::device;
 
-// name, what moves the bytes, through MPI?, memory, test?, halos?, maker
+// name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker
 constexpr TransportEntry entries[] = {
-    {"host", "MPI, host memory", true, host, false, true, make_host},
-    {"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", true, device, false, false,
+    {"host", "MPI, host memory", yes, host, usual, true, make_host},
+    {"host/put", "MPI_Put and MPI_Win_flush, host memory", yes, host, extra, false, make_put},
+    {"host/put/blocking", "the same, one message of a window at a time", yes, host, extra, false, make_put_blocking},
+    {"host/put/fence", "MPI_Put and MPI_Win_fence, host memory", yes, host, extra, false, make_put_fence},
+    {"host/get", "MPI_Get and MPI_Win_flush, host memory", yes, host, extra, false, make_get},
+    {"host/get/blocking", "the same, one message of a window at a time", yes, host, extra, false, make_get_blocking},
+    {"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", yes, device, usual, false,
      make_staged_pageable},
-    {"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, whole messages", true, device, false, true,
+    {"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, whole messages", yes, device, usual, true,
      make_staged_pinned},
-    {"staged/pipelined", "GPU - host - MPI - host - GPU, pinned chunks, overlapped", true, device, false, false,
+    {"staged/pipelined", "GPU - host - MPI - host - GPU, pinned chunks, overlapped", yes, device, usual, false,
      make_staged_pipelined},
-    {"staged/shared", "GPU - shared host memory - GPU, overlapped", false, device, false, false, make_staged_shared},
-    {"aware", "MPI on device pointers, CUDA-aware", true, device, false, true, make_aware},
-    {"peer", "copy engine over CUDA IPC", false, device, false, true, make_peer},
-    {"device", "GPU kernels store into peer memory", false, device, false, true, make_device},
-    {"device/word", "GPU threads store 8 bytes and a flag into peer memory", false, device, false, false,
+    {"staged/shared", "GPU - shared host memory - GPU, overlapped", no, device, usual, false, make_staged_shared},
+    {"aware", "MPI on device pointers, CUDA-aware", on_device_pointers, device, usual, true, make_aware},
+    {"aware/put", "MPI_Put and MPI_Win_flush on device pointers", on_device_pointers, device, extra, false, make_put},
+    {"aware/put/blocking", "the same, one message of a window at a time", on_device_pointers, device, extra, false,
+     make_put_blocking},
+    {"aware/put/fence", "MPI_Put and MPI_Win_fence on device pointers", on_device_pointers, device, extra, false,
+     make_put_fence},
+    {"aware/get", "MPI_Get and MPI_Win_flush on device pointers", on_device_pointers, device, extra, false, make_get},
+    {"aware/get/blocking", "the same, one message of a window at a time", on_device_pointers, device, extra, false,
+     make_get_blocking},
+    {"peer", "copy engine over CUDA IPC", no, device, usual, true, make_peer},
+    {"device", "GPU kernels store into peer memory", no, device, usual, true, make_device},
+    {"device/word", "GPU threads store 8 bytes and a flag into peer memory", no, device, usual, false,
      make_device_word},
-    {"nccl", "ncclSend and ncclRecv", false, device, false, true, make_nccl},
-    {"nccl/device", "GPU kernels with NCCL's device API", false, device, false, false, make_nccl_device},
-    {"nvshmem", "GPU kernels put with NVSHMEM", false, device, false, false, make_nvshmem},
-    {"corrupt-device", "test: staged/pinned with one bit flipped", true, device, true, true, make_corrupt_device},
-    {"null", "nothing: the engine's own overhead", false, none, false, false, make_null},
-    {"corrupt", "test: host with one bit flipped", true, host, true, true, make_corrupt},
-    {"early", "test: of each batch only the first exchange", true, host, true, false, make_early},
-    {"lose", "test: host, and the third message of each batch or window is lost", true, host, true, false, make_lose},
-    {"swap", "test: host, and two messages of each batch or window arrive in each other's place", true, host, true,
+    {"nccl", "ncclSend and ncclRecv", no, device, usual, true, make_nccl},
+    {"nccl/device", "GPU kernels with NCCL's device API", no, device, usual, false, make_nccl_device},
+    {"nvshmem", "GPU kernels put with NVSHMEM", no, device, usual, false, make_nvshmem},
+    {"corrupt-device", "test: staged/pinned with one bit flipped", yes, device, test, true, make_corrupt_device},
+    {"null", "nothing: the engine's own overhead", no, none, extra, false, make_null},
+    {"corrupt", "test: host with one bit flipped", yes, host, test, true, make_corrupt},
+    {"early", "test: of each batch only the first exchange", yes, host, test, false, make_early},
+    {"lose", "test: host, and the third message of each batch or window is lost", yes, host, test, false, make_lose},
+    {"swap", "test: host, and two messages of each batch or window arrive in each other's place", yes, host, test,
      false, make_swap},
-    {"echo", "test: moves nothing, a rank receives what it sent", false, host, true, true, make_echo},
-    {"nan", "test: host, and a halo of NaNs", true, host, true, true, make_nan},
-    {"hang", "test: host, and the second rank stops", true, host, true, false, make_hang},
-    {"unopened", "test: host, and the second rank cannot open it", true, host, true, false, make_unopened},
-    {"delay", "test: host, with 0.2 ms before each message between ranks 0 and 2", true, host, true, false, make_delay},
+    {"echo", "test: moves nothing, a rank receives what it sent", no, host, test, true, make_echo},
+    {"nan", "test: host, and a halo of NaNs", yes, host, test, true, make_nan},
+    {"hang", "test: host, and the second rank stops", yes, host, test, false, make_hang},
+    {"unopened", "test: host, and the second rank cannot open it", yes, host, test, false, make_unopened},
+    {"delay", "test: host, with 0.2 ms before each message between ranks 0 and 2", yes, host, test, false, make_delay},
 };
 
 }  // namespace

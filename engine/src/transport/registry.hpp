@@ -10,14 +10,28 @@
 
 namespace volley {
 
+// Whether the message's bytes travel through MPI.
+enum class ThroughMpi {
+  no,
+  yes,
+  on_device_pointers,  // which crashes where MPI is not CUDA-aware: the front end tries it in a job of its own
+};
+
+// Whose runs have a transport.
+enum class Part {
+  usual,  // everybody's
+  extra,  // of those who name it, a part of its name, or `all`
+  test,   // of those who name it; it breaks on purpose
+};
+
 // What is known of a transport before one is made.
 struct TransportEntry {
   const char* name;
   const char* summary;  // what moves the bytes, for people
-  bool mpi;             // the message's bytes travel through MPI
-  MemoryKind memory;    // where the message's buffers are
-  bool test;            // breaks on purpose; used only when a user names it
-  bool halos;           // carries halos too
+  ThroughMpi mpi;
+  MemoryKind memory;  // where the message's buffers are
+  Part part;
+  bool halos;  // carries halos too
   std::unique_ptr<Transport> (*make)();
 };
 

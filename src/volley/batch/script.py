@@ -19,7 +19,7 @@ from volley.batch.options import BatchOptions
 from volley.batch.schedulers import SCHEDULERS
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.machine.mpi_stack import assemble, read_facts
-from volley.run import engine_path, preflight
+from volley.run import engine_path
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import value_of
 from volley.run.engine import TransportAbout, ask_about
@@ -142,8 +142,7 @@ def _many(benchmark: Benchmark, options: BatchOptions, asked: Any) -> JobScript:
     for option, given in (("--launches", (asked.job.launches or 1) > 1), ("--launcher-arg", asked.job.launcher_arg)):
         if given:
             raise UserError(f"{option} is for a volley that starts its ranks itself: add --start volley before the --")
-    risky = preflight.RISKY
-    if risky in [each.name for each in used] and risky not in named:
+    for risky in [each.name for each in used if each.device_pointers and each.name not in named]:
         notes.append(f"inside a launcher {risky} is measured only where it is named: add --transport {risky}")
     exports = [f"export {name}={shlex.quote(value)}" for name, value in launcher.environment(spec).items()]
     comment = "# the launcher starts volley, which becomes the ranks"

@@ -46,6 +46,10 @@ class TransportAbout(msgspec.Struct, frozen=True):
     summary: str
     mpi: bool
     memory: str
+    device_pointers: bool = False
+    """MPI gets device pointers, which ends the job where MPI is not CUDA-aware."""
+    usual: bool = True
+    """Every run has it that names no transports."""
     test: bool = False
     halos: bool = False
     """The transport can also exchange halos."""

@@ -170,9 +170,10 @@ def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] 
     """Resolve the value of ``--transport`` to names of the engine's registry, in the order given.
 
     Args:
-        asked: names; a family (``staged``) stands for its members, ``all`` for all except test transports.
+        asked: names; a part of a name (``staged``, ``put``) stands for all transports that have it and no such name,
+            ``all`` for all except test transports.
         site: the site; ``about`` lists the engine's transports.
-        usual: the default if ``asked`` is empty; if also empty, all transports that send data, without test transports.
+        usual: the default if ``asked`` is empty; if also empty, the transports that the engine calls usual.
         halos: accept only transports that can exchange halos.
 
     Raises:
@@ -182,8 +183,8 @@ def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] 
     real = [each.name for each in known if not each.test]
     names = [each.name for each in known]
     chosen: dict[str, None] = {}
-    for name in asked or usual or [name for name in real if name != "null"]:
-        family = [member for member in names if member.startswith(name + "/")]
+    for name in asked or usual or [each.name for each in known if each.usual and not each.test]:
+        family = [member for member in names if name in member.split("/")]
         found = real if name == "all" else [name] if name in names else family
         if not found and halos and name in [each.name for each in site.about.transports]:
             raise UserError(f"--transport: {name} cannot exchange halos; these can: {join_words(real)}")

@@ -1,12 +1,13 @@
-"""Preflight: try a transport whose failure is a crash in a separate job.
+"""Preflight: try transports whose failure is a crash in a separate job.
 
 An MPI that is not CUDA-aware does not reject a device pointer: it reads it as host memory and ends with SIGSEGV.  So
-``aware`` is first tried in a small job of two ranks.  The self-report of MPI is not used as evidence.
+transports that give MPI device pointers (``aware``) are first tried in a small job of two ranks.  The self-report of
+MPI is not used as evidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,10 +18,9 @@ from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import Stack
 from volley.machine.signals import fatal_signal
 from volley.machine.ucx_protocols import Protocols
-from volley.run.engine import Ending, EngineProcess, Stop
+from volley.run.engine import About, Ending, EngineProcess, Stop
 from volley.run.plan import Plan, Sampling
 
-RISKY = "aware"
 SIZES = [8, 1 << 20]
 """One message that UCX sends eagerly and one that it sends by rendezvous, on different paths."""
 
@@ -58,13 +58,19 @@ class _Tried:
     """The job wrote its last record."""
     sent: bool
     """A message arrived."""
-    refused: str | None
-    """The engine's reason for not using the transport; ``None`` if it used it."""
+    refused: Mapping[str, str]
+    """The engine's reasons for not using transports."""
     ending: Ending
 
 
+def risky(plan: Plan, about: About) -> list[str]:
+    """Return the transports of a plan that may end the job, in the order of the plan."""
+    named = {each.name for each in about.transports if each.device_pointers}
+    return [name for name in plan.transports if name in named]
+
+
 def between_two(
-    plan: Plan, command: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
+    plan: Plan, names: Sequence[str], command: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
 ) -> Preflight:
     """Send between the first two ranks of a job like the measured one, with UCX's protocol tables switched on.
 
@@ -73,6 +79,7 @@ def between_two(
 
     Args:
         plan: the plan that will be measured.
+        names: the transports to try.
         command: the launcher's command line, the same as for the measurement.
         environment: the complete environment of that command.
         stack: the software stack of the job, for the reason.
@@ -82,51 +89,56 @@ def between_two(
     small = Plan(
         benchmark="rank_matrix",
         world_size=plan.world_size,
-        transports=[RISKY],
+        transports=list(names),
         options=options,
         sampling=Sampling(mode="fixed", warmup=1, iterations=1),
         share_device=plan.share_device,
         watchdog_s=WATCHDOG_S,
         launch=plan.launch,
     )
-    tried = _try(small, command, {**environment, **ucx_protocols.VARIABLES}, stop)
-    if stop.signal is not None:
-        return Preflight()
-    if not tried.ended:
-        found = f"in a separate test job, MPI failed on a device pointer: {_cause(tried.ending)}"
-        return Preflight({RISKY: f"{found}; {_remedy(stack)}"})
-    if not tried.sent:
-        return Preflight()  # the records of the measured job give the engine's reason
-    return Preflight(protocols=ucx_protocols.parse(tried.ending.others))
+
+    def reason(ending: Ending) -> str:
+        return f"in a separate test job, MPI failed on a device pointer: {_cause(ending)}; {_remedy(stack)}"
+
+    excluded, good = _together_or_alone(small, command, {**environment, **ucx_protocols.VARIABLES}, reason, stop)
+    # Where nothing was sent, the records of the measured job give the engine's reason.
+    told = [ucx_protocols.parse(tried.ending.others) for tried in good if tried.sent]
+    return Preflight(excluded, next((each for each in told if each.sends), told[0] if told else None))
 
 
 def rehearsed(
-    trial: Plan, command: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
+    trial: Plan, names: Sequence[str], command: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
 ) -> Preflight:
     """Run a small plan of the benchmark on device memory, in a job like the measured one.
 
     Args:
         trial: the plan.
+        names: the transports to try.
         command: the launcher's command line, the same as for the measurement.
         environment: the complete environment of that command.
         stack: the software stack of the job, for the reason.
         stop: the flag that stops the session.
     """
-    small = msgspec.structs.replace(trial, transports=[RISKY], watchdog_s=WATCHDOG_S)
-    tried = _try(small, command, environment, stop)
-    if tried.ended or stop.signal is not None:
-        return Preflight()  # a wrong result is one of the measured job, too, and its records give the engine's reason
-    found = f"in a separate test job, {trial.benchmark} failed on device pointers: {_cause(tried.ending)}"
-    return Preflight({RISKY: f"{found}; {_remedy(stack)}"})
+    small = msgspec.structs.replace(trial, transports=list(names), watchdog_s=WATCHDOG_S)
+
+    def reason(ending: Ending) -> str:
+        found = f"in a separate test job, {trial.benchmark} failed on device pointers: {_cause(ending)}"
+        return f"{found}; {_remedy(stack)}"
+
+    excluded, _ = _together_or_alone(small, command, environment, reason, stop)
+    return Preflight(excluded)  # a wrong result is one of the measured job, too
 
 
-def to_itself(engine: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop) -> Preflight:
+def to_itself(
+    names: Sequence[str], engine: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
+) -> Preflight:
     """Try MPI on device memory inside a foreign launcher, where no second rank can start: one process sends to itself.
 
     This is weaker evidence than a message between two ranks: an MPI that is not CUDA-aware crashes here too, but the
     path to the other GPU is not tried.
 
     Args:
+        names: the transports to try.
         engine: the engine with its arguments, without a launcher.
         environment: this rank's environment without the variables of the launcher.
         stack: the software stack of the job, for the reason.
@@ -135,19 +147,47 @@ def to_itself(engine: Sequence[str], environment: Mapping[str, str], stack: Stac
     small = Plan(
         benchmark=SELF_SEND,
         world_size=1,
-        transports=[RISKY],
+        transports=list(names),
         options=SelfSendPlan(sizes_bytes=SIZES),
         watchdog_s=WATCHDOG_S,
     )
-    tried = _try(small, engine, environment, stop)
-    if stop.signal is not None:
-        return Preflight()
-    if not tried.ended:
-        found = f"in a test where one process sends to itself, MPI failed on a device pointer: {_cause(tried.ending)}"
+
+    def reason(ending: Ending) -> str:
+        found = f"in a test where one process sends to itself, MPI failed on a device pointer: {_cause(ending)}"
         if stack.mca or stack.environment:  # the launcher started the ranks without the settings that volley would add
-            return Preflight({RISKY: f"{found}; start volley without a launcher: then it uses a CUDA-aware MPI"})
-        return Preflight({RISKY: f"{found}; {_remedy(stack)}"})
-    return Preflight({} if tried.refused is None else {RISKY: tried.refused})
+            return f"{found}; start volley without a launcher: then it uses a CUDA-aware MPI"
+        return f"{found}; {_remedy(stack)}"
+
+    excluded, good = _together_or_alone(small, engine, environment, reason, stop)
+    return Preflight({**excluded, **{name: text for tried in good for name, text in tried.refused.items()}})
+
+
+def _together_or_alone(
+    plan: Plan,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    reason: Callable[[Ending], str],
+    stop: Stop,
+) -> tuple[dict[str, str], list[_Tried]]:
+    """Try all transports of a plan in one job; if it fails, each in a job of its own.
+
+    Returns:
+        The transports whose job failed, with the reason, and what the jobs that did not fail showed.
+    """
+    together = _try(plan, command, environment, stop)
+    if stop.signal is not None:
+        return {}, []
+    if together.ended:
+        return {}, [together]
+    excluded: dict[str, str] = {}
+    good: list[_Tried] = []
+    for name in plan.transports if len(plan.transports) > 1 else ():
+        alone = msgspec.structs.replace(plan, transports=[name])
+        failed, passed = _together_or_alone(alone, command, environment, reason, stop)
+        excluded |= failed
+        good += passed
+    # Where only all together fail, none of them can be measured with the others.
+    return excluded or dict.fromkeys(plan.transports, reason(together.ending)), good
 
 
 def _try(plan: Plan, command: Sequence[str], environment: Mapping[str, str], stop: Stop) -> _Tried:
@@ -161,7 +201,7 @@ def _try(plan: Plan, command: Sequence[str], environment: Mapping[str, str], sto
     return _Tried(
         ended=any(each.get("record") == "end" for each in found),
         sent=any(time_s is not None for each in found for time_s in each.get("medians", ())),
-        refused=(refused[0].get("reason") or "") if refused else None,
+        refused={each["transport"]: each.get("reason") or "" for each in refused},
         ending=process.ending,
     )
 

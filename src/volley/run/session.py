@@ -10,7 +10,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -194,10 +194,11 @@ class Session:
         start = self.starts[plan.world_size]
         granted = self.site.allocation
         launch: dict[str, Any] = {**start.facts(self.stack), "allocation": granted.facts() if granted else None}
-        if tried is None or preflight.RISKY not in plan.transports:
+        risky = preflight.risky(plan, self.site.about)
+        if tried is None or not risky:
             return with_launch(plan, launch)
         if start.inside_launcher:
-            launch["tried_alone"] = [preflight.RISKY]
+            launch["tried_alone"] = risky
         if tried.protocols:
             launch["stack"] = {**launch["stack"], "ucx_protocols": msgspec.to_builtins(tried.protocols)}
         return with_launch(msgspec.structs.replace(plan, excluded=tried.excluded), launch)
@@ -247,26 +248,29 @@ class Session:
     def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:
         """Test in a separate job whether MPI accepts device memory: an MPI that does not crashes."""
         plans = [job.plan for job in self.jobs.planned if job.plan.world_size >= PAIR]
-        plan = next((plan for plan in plans if preflight.RISKY in plan.transports), None)
+        plan = next((plan for plan in plans if preflight.risky(plan, self.site.about)), None)
         if plan is None or not has_driver():
             return None
+        risky = preflight.risky(plan, self.site.about)
         start = self.starts[plan.world_size]
         if start.inside_launcher:
             progress.note("testing MPI on device memory: a separate process sends to itself")
             environment = inside_launcher.scrubbed(start.environment)
-            found = preflight.to_itself(start.tokens, environment, self.stack, stop)
-            if self.jobs.trial is None or found.excluded:
+            found = preflight.to_itself(risky, start.tokens, environment, self.stack, stop)
+            if self.jobs.trial is None or found.excluded.keys() >= set(risky):
                 return found
             reason = (
                 f"{self.benchmark.name} on device pointers may end the job, and inside a launcher it cannot be tried "
                 "first: start volley without a launcher"
             )
-            return Preflight({preflight.RISKY: reason})
+            return Preflight({name: found.excluded.get(name, reason) for name in risky})
         progress.note("testing MPI on device memory in a separate job")
-        found = preflight.between_two(plan, start.tokens, start.environment, self.stack, stop)
-        if self.jobs.trial is None or found.excluded or stop.signal is not None:
+        found = preflight.between_two(plan, risky, start.tokens, start.environment, self.stack, stop)
+        left = [name for name in risky if name not in found.excluded]
+        if self.jobs.trial is None or not left or stop.signal is not None:
             return found
-        return preflight.rehearsed(self.jobs.trial, start.tokens, start.environment, self.stack, stop)
+        more = preflight.rehearsed(self.jobs.trial, left, start.tokens, start.environment, self.stack, stop)
+        return replace(found, excluded={**found.excluded, **more.excluded})
 
     def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
         """Run one job; each record goes to the file, to memory and to the progress display as it arrives."""

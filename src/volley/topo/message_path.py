@@ -12,13 +12,23 @@ from volley.text import join_words
 from volley.topo.topology import PlacedGpu, Topology
 
 TRANSPORTS = {
-    "host": "MPI, host memory",
+    "host": "MPI_Send, MPI_Recv",
+    "host/put": "MPI_Put, MPI_Win_flush",
+    "host/put/blocking": "MPI_Put, MPI_Win_flush after each",
+    "host/put/fence": "MPI_Put, MPI_Win_fence",
+    "host/get": "MPI_Get, MPI_Win_flush",
+    "host/get/blocking": "MPI_Get, MPI_Win_flush after each",
     "staged": "copy, blocking or in chunks",
     "staged/pageable": "cudaMemcpy of the whole message",
     "staged/pinned": "copy of the whole message, pinned memory",
     "staged/pipelined": "copy in chunks, pinned memory",
     "staged/shared": "copy, one segment that both ranks map",
     "aware": "MPI on device pointers",
+    "aware/put": "MPI_Put on device pointers",
+    "aware/put/blocking": "MPI_Put on device pointers, MPI_Win_flush after each",
+    "aware/put/fence": "MPI_Put on device pointers, MPI_Win_fence",
+    "aware/get": "MPI_Get on device pointers",
+    "aware/get/blocking": "MPI_Get on device pointers, MPI_Win_flush after each",
     "peer": "copy engine, CUDA IPC",
     "device": "a kernel stores into the peer's memory",
     "device/word": "a thread stores 8 bytes and a flag into the peer's memory",
@@ -26,7 +36,7 @@ TRANSPORTS = {
     "nccl/device": "a kernel with NCCL's device API",
     "nvshmem": "a kernel puts with NVSHMEM",
 }
-"""How each transport moves the bytes from a GPU."""
+"""How each transport moves the bytes."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +89,7 @@ class MessagePath:
     @property
     def note(self) -> str:
         """What lines alone do not say."""
-        if self.transport != "aware":
+        if _family(self.transport) != "aware":
             return ""
         if len(self.hops) > 1:
             return "these GPUs have no peer access: MPI must copy through the host"
@@ -101,15 +111,16 @@ def path_of(topology: Topology, transport: str, numbers: Sequence[int] | None) -
     if transport not in TRANSPORTS:
         null = ": it moves nothing" if transport == "null" else ""
         raise UserError(f"--transport: {transport!r} has no path to draw{null}; name {join_words(TRANSPORTS, 'or')}")
-    family = transport.partition("/")[0]
+    family = _family(transport)
     in_host_memory = family not in ROUTES
     if in_host_memory and not topology.gpus and numbers is None:
         memory = Location("memory", topology.nodes[0].number)
-        return MessagePath(transport, (), (_mpi(memory, memory),))
+        return MessagePath(transport, (), (Hop("mpi", memory, memory, TRANSPORTS[transport]),))
     one, other = _pair(topology, transport, numbers)
     pair = (one.number, other.number)
     if in_host_memory:
-        return MessagePath(transport, pair, (_mpi(Location("memory", one.node), Location("memory", other.node)),))
+        near_each = (Location("memory", one.node), Location("memory", other.node))
+        return MessagePath(transport, pair, (Hop("mpi", *near_each, TRANSPORTS[transport]),))
     if family == "staged":
         return MessagePath(transport, pair, _staged(topology, transport, one, other))
     reached = topology.reaches(*pair)
@@ -146,14 +157,14 @@ def _pair(topology: Topology, transport: str, numbers: Sequence[int] | None) -> 
     return one, other
 
 
-def _mpi(start: Location, end: Location) -> Hop:
-    return Hop("mpi", start, end, "MPI_Send, MPI_Recv")
+def _family(transport: str) -> str:
+    return transport.partition("/")[0]
 
 
 def _staged(topology: Topology, transport: str, one: PlacedGpu, other: PlacedGpu) -> tuple[Hop, ...]:
     """Go through the host: each rank's memory near its GPU, or one segment near the first."""
     shared = transport in {"staged/shared", "nccl"}
-    by = {"aware": "MPI's own copy", "nccl": "NCCL's kernel"}.get(transport, TRANSPORTS[transport])
+    by = {"aware": "MPI's own copy", "nccl": "NCCL's kernel"}.get(_family(transport), TRANSPORTS[transport])
     first = Location("memory", one.node)
     second = first if shared else Location("memory", other.node)
     over = [links.words if (links := topology.to_host(gpu.number)) else gpu.pcie for gpu in (one, other)]
@@ -161,4 +172,5 @@ def _staged(topology: Topology, transport: str, one: PlacedGpu, other: PlacedGpu
     back = Hop("copy", second, Location("gpu", other.number), by, over[1])
     if shared:
         return out, back
-    return out, Hop("mpi", first, second, "inside MPI") if transport == "aware" else _mpi(first, second), back
+    inside = "inside MPI" if _family(transport) == "aware" else TRANSPORTS["host"]
+    return out, Hop("mpi", first, second, inside), back

@@ -159,7 +159,7 @@ class CollectiveBenchmark final : public Benchmark {
       series.skipped = "less than an element of " + std::to_string(element_bytes) + " bytes for each of " +
                        std::to_string(point.collective.ranks) + " ranks";
     }
-    if (candidate.entry->mpi && point.collective.counted(bytes) > std::numeric_limits<int>::max()) {
+    if (candidate.entry->mpi != ThroughMpi::no && point.collective.counted(bytes) > std::numeric_limits<int>::max()) {
       series.skipped = "MPI's collectives count elements with an int";
     }
     if (!series.skipped.empty()) return series;

@@ -24,10 +24,11 @@ class PointOptions(Options):
         read=option_values.names,
         repeat=True,
         default=(),
-        shown="all that send data",
+        shown="all that send data, without one-sided MPI",
         metavar="NAME,…",
         panel=WHAT,
-        help="Transports to compare, separated by commas; all: every transport (see volley transports).",
+        help="Transports to compare, separated by commas; a part of a name, such as staged or put: all with that part; "
+        "all: every transport (see volley transports).",
     )
     sizes: tuple[int, ...] = option(
         "--sizes",

@@ -1,0 +1,62 @@
+"""One-sided MPI as transports: from the command line to the records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from the_command import Command
+from volley.benchmarks.shared.points.records import PointRecord
+from volley.machine.mpi_stack import read_facts
+
+ONE_SIDED = {"host/put", "host/put/blocking", "host/put/fence", "host/get", "host/get/blocking"}
+QUICK = ("--launches", "1", "--point-time", "0.01", "--sizes", "1,4k,100001")
+
+
+@pytest.fixture
+def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
+    return Command(volley_command, engine, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("pingpong", *QUICK),
+        ("pingpong", "--sizes", "4k", "--iterations", "3"),  # one buffer both ways
+        ("stream", *QUICK),
+        ("stream", *QUICK, "--direction", "bi", "--window", "1"),
+    ],
+)
+def test_every_message_is_verified(volley: Command, words: tuple[str, ...]) -> None:
+    (log,) = volley(*words, "--transport", "put,get").records
+    points = log.of(PointRecord)
+    measured = {point.transport for point in points}
+    assert measured == ONE_SIDED
+    assert {(point.status, point.reason) for point in points} == {("ok", None)}
+    assert all(point.messages_verified > 0 for point in points)
+
+
+def test_a_pair_of_ranks_in_a_matrix(volley: Command) -> None:
+    words = ("--ranks", "3", "--transport", "host/put", "--sizes", "8", "--point-time", "0.01", "--launches", "1")
+    done = volley("matrix", *words)
+    assert done.code == 0, done.err
+    assert "failed" not in done.records[0].statuses
+
+
+def test_windows_that_mpi_cannot_make_are_a_reason(volley: Command, engine: Path) -> None:
+    if read_facts(engine).mpi_family != "openmpi":
+        pytest.skip("only Open MPI has this component")
+    words = ("pingpong", "--transport", "host,put,get", "--sizes", "8", "--iterations", "3")
+    done = volley(*words, OMPI_MCA_osc="sm")  # this component makes windows over memory of its own only
+    (log,) = done.records
+    assert [(point.transport, point.status) for point in log.of(PointRecord)] == [("host", "ok")]
+    reasons = {each.transport: each.reason or "" for each in log.transports if not each.available}
+    assert all("could not be opened: MPI_Win_create" in reasons[name] for name in ONE_SIDED)
+
+
+def test_the_usual_runs_are_without(volley: Command) -> None:
+    (log,) = volley("pingpong", "--sizes", "8", "--iterations", "3").records
+    assert log.run
+    assert "host" in log.run.plan.transports
+    assert not [name for name in log.run.plan.transports if "/put" in name or "/get" in name or name == "null"]
