@@ -162,9 +162,9 @@ def test_a_small_run_without_a_last_record_is_a_crash(
 ) -> None:
     program = install(tmp_path)
     environment = {**os.environ, "VOLLEY_FAKE": behaviour}
-    trial = Plan(benchmark="pingpong", transports=["host", "aware"], options={"sizes_bytes": [8]})
+    trial = Plan(benchmark="pingpong", transports=["aware"], options={"sizes_bytes": [8]})
     command = [str(program), "--plan", "-"]
-    tried = preflight.rehearsed(trial, ["aware"], command, environment, Stack(WHEEL, None), Stop())
+    tried = preflight.rehearsed(trial, command, environment, Stack(WHEEL, None), Stop())
     assert set(tried.excluded) == (set() if behaviour == "good" else {"aware"})
 
 
@@ -232,7 +232,7 @@ def test_a_job_without_a_last_record_is_a_crash(
     environment = {**os.environ, "VOLLEY_FAKE": behaviour}
     plan = Plan(benchmark="pingpong", transports=["aware"], options={"sizes_bytes": [8]})
     command = [str(program), "--plan", "-"]
-    tried = preflight.between_two(plan, ["aware"], command, environment, Stack(WHEEL, None), Stop())
+    tried = preflight.between_two(plan, command, environment, Stack(WHEEL, None), Stop())
     assert (set(tried.excluded) == {"aware"}) == crashes
     if crashes:
         assert "[cuda13]" in tried.excluded["aware"]
@@ -250,11 +250,9 @@ def test_a_job_without_a_last_record_is_a_crash(
 def test_what_crashes_alone_is_left_out_alone(behaviour: str, excluded: set[str], tmp_path: Path) -> None:
     program = install(tmp_path)
     environment = {**os.environ, "VOLLEY_FAKE": behaviour}
-    plan = Plan(benchmark="pingpong", transports=["host", "aware", "aware/put", "aware/get"], options={})
-    names = preflight.risky(plan, ABOUT)
-    assert names == ["aware", "aware/put", "aware/get"]
+    plan = Plan(benchmark="pingpong", transports=["aware", "aware/put", "aware/get"], options={})
     command = [str(program), "--plan", "-"]
-    tried = preflight.between_two(plan, names, command, environment, Stack(WHEEL, None), Stop())
+    tried = preflight.between_two(plan, command, environment, Stack(WHEEL, None), Stop())
     assert set(tried.excluded) == excluded
     assert all("[cuda13]" in reason for reason in tried.excluded.values())
 
@@ -265,7 +263,7 @@ def test_what_gives_mpi_device_pointers_is_tried_first(
 ) -> None:
     asked = found(monkeypatch, Preflight())
     measure(with_aware / "r.jsonl", *words)
-    assert [preflight.risky(plan, ABOUT) for plan in asked] == [names]
+    assert [plan.transports for plan in asked] == [names]
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def risky(plan: Plan, about: About) -> list[str]:
 
 
 def between_two(
-    plan: Plan, names: Sequence[str], command: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
+    plan: Plan, command: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
 ) -> Preflight:
     """Send between the first two ranks of a job like the measured one, with UCX's protocol tables switched on.
 
@@ -78,8 +78,7 @@ def between_two(
     these tables, so that they cannot disturb it.
 
     Args:
-        plan: the plan that will be measured.
-        names: the transports to try.
+        plan: the plan that will be measured, with the transports to try.
         command: the launcher's command line, the same as for the measurement.
         environment: the complete environment of that command.
         stack: the software stack of the job, for the reason.
@@ -89,7 +88,7 @@ def between_two(
     small = Plan(
         benchmark="rank_matrix",
         world_size=plan.world_size,
-        transports=list(names),
+        transports=plan.transports,
         options=options,
         sampling=Sampling(mode="fixed", warmup=1, iterations=1),
         share_device=plan.share_device,
@@ -107,19 +106,18 @@ def between_two(
 
 
 def rehearsed(
-    trial: Plan, names: Sequence[str], command: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
+    trial: Plan, command: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
 ) -> Preflight:
     """Run a small plan of the benchmark on device memory, in a job like the measured one.
 
     Args:
-        trial: the plan.
-        names: the transports to try.
+        trial: the plan, with the transports to try.
         command: the launcher's command line, the same as for the measurement.
         environment: the complete environment of that command.
         stack: the software stack of the job, for the reason.
         stop: the flag that stops the session.
     """
-    small = msgspec.structs.replace(trial, transports=list(names), watchdog_s=WATCHDOG_S)
+    small = msgspec.structs.replace(trial, watchdog_s=WATCHDOG_S)
 
     def reason(ending: Ending) -> str:
         found = f"in a separate test job, {trial.benchmark} failed on device pointers: {_cause(ending)}"

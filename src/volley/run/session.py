@@ -265,11 +265,13 @@ class Session:
             )
             return Preflight({name: found.excluded.get(name, reason) for name in risky})
         progress.note("testing MPI on device memory in a separate job")
-        found = preflight.between_two(plan, risky, start.tokens, start.environment, self.stack, stop)
+        plan = msgspec.structs.replace(plan, transports=risky)
+        found = preflight.between_two(plan, start.tokens, start.environment, self.stack, stop)
         left = [name for name in risky if name not in found.excluded]
         if self.jobs.trial is None or not left or stop.signal is not None:
             return found
-        more = preflight.rehearsed(self.jobs.trial, left, start.tokens, start.environment, self.stack, stop)
+        trial = msgspec.structs.replace(self.jobs.trial, transports=left)
+        more = preflight.rehearsed(trial, start.tokens, start.environment, self.stack, stop)
         return replace(found, excluded={**found.excluded, **more.excluded})
 
     def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:
