@@ -352,7 +352,7 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--", "pingpong"), "name the batch system: --scheduler slurm, lsf, pbs or age"),
         (
             ("--scheduler", "slurm", "--", "pingpng"),
-            "use pingpong, stream, message-rate, matrix, jacobi, collective or transports",
+            "use pingpong, stream, message-rate, matrix, jacobi, collective, overlap or transports",
         ),
         (("--scheduler", "slurm", "--", "pingpong", "--sizez", "8"), "see volley pingpong --help"),
         (("--scheduler", "slurm", "--", "pingpong", "--sizes", "8x"), "is not a message size"),
@@ -363,7 +363,7 @@ def test_a_line_break_in_the_measurement_is_refused(refused: Write) -> None:
         (("--scheduler", "slurm", "--nodes", "3", "--", "pingpong"), "write --nodes 2"),
         (
             ("--scheduler", "slurm", "--", "show", "x"),
-            "use pingpong, stream, message-rate, matrix, jacobi, collective or transports",
+            "use pingpong, stream, message-rate, matrix, jacobi, collective, overlap or transports",
         ),
         (("--scheduler", "slurm", "--", "--budget", "9", "pingpong"), "unexpected argument 'pingpong'"),
         (("--scheduler", "slurm", "--", "pingpong", "--hosts", "a,b"), "--directive=--nodelist=a,b"),
@@ -469,7 +469,9 @@ def test_what_will_not_be_measured_is_said(
     request_: tuple[str, ...],
     note: str | None,
 ) -> None:
-    monkeypatch.setattr(script.preflight, "RISKY", "staged/pinned")  # the stand-in has no transport that may crash
+    about = msgspec.convert(ABOUT, About)  # the stand-in has no transport that may crash
+    risky = [msgspec.structs.replace(each, device_pointers=each.name == "staged/pinned") for each in about.transports]
+    monkeypatch.setattr(script, "ask_about", lambda _: lambda: msgspec.structs.replace(about, transports=tuple(risky)))
     assert cli.main(["batch", "--scheduler", *asked, "--", "pingpong", *request_]) == 0
     assert capsys.readouterr().err == (f"{note}\n" if note else "")
 

@@ -19,6 +19,7 @@ import pictures
 from volley import cli
 from volley.report.svg import Drawing
 from volley.run.commandline import value_of
+from volley.topo.message_path import TRANSPORTS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md")), ROOT / "results/README.md"]
@@ -102,8 +103,9 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 def test_commands_can_be_typed(page: str, words: list[str]) -> None:
     request = cli.read(words)
     if request and words and words[0] in {"pingpong", "stream"}:
-        known = {"all", *(curve.way for curve in figures.measured()), "null"}
-        assert set(value_of(request.options, "--transport")) <= known | {name.partition("/")[0] for name in known}
+        known = {"all", *TRANSPORTS, "null"}
+        parts = {part for name in known for part in name.split("/")}
+        assert set(value_of(request.options, "--transport")) <= known | parts
 
 
 def test_the_pages_say_what_records_and_code_say() -> None:

@@ -13,6 +13,7 @@ from volley.benchmarks.gpu_matrix.options import OF_THE_SAMPLE, SECTIONS
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.jacobi.records import JacobiPoint
 from volley.benchmarks.message_rate.records import MessageRatePoint
+from volley.benchmarks.overlap.records import OverlapPoint
 from volley.machine.nvidia_driver import has_driver
 from volley.run.records_file import read_runs
 from volley.run.run_log import RunLog
@@ -103,6 +104,42 @@ def test_message_rate_of_every_transport_delivers(volley: Command, gpus: set[str
 def test_message_rate_of_a_corrupt_transport_fails_on_the_device(volley: Command) -> None:
     log = measured(volley, *RATES, "--ranks", "4", "-t", "corrupt-device", "--share-gpu")
     assert {(each.pairs, each.status) for each in log.of(MessageRatePoint)} == {(1, "failed"), (2, "failed")}
+
+
+# --------------------------------------------------------------------------- one-sided MPI and overlap
+
+
+@pytest.mark.parametrize("words", [("pingpong",), ("stream",), ("stream", "--direction", "bi")])
+def test_one_sided_messages_arrive_on_the_device(volley: Command, gpus: set[str], words: tuple[str, ...]) -> None:
+    if len(gpus) < 2:
+        pytest.skip("ranks on one GPU: MPI may refuse")
+    log = measured(volley, *words, "-t", "put,get", "--sizes", ODD_SIZES, "--launches", "1", "--point-time", "0.05")
+    assert log.complete
+    assert [(point.transport, point.reason) for point in log.records if point.status == "failed"] == []
+    on_gpus = [info for info in log.transports if info.memory == "device"]
+    if not any(info.available for info in on_gpus):
+        pytest.skip(f"this MPI has no one-sided calls on device pointers: {[info.reason for info in on_gpus]}")
+
+
+@pytest.mark.parametrize("limit", ["memory", "arithmetic"])
+def test_exchanges_and_kernels_at_once_are_both_right(volley: Command, gpus: set[str], limit: str) -> None:
+    words = ("overlap", "--computation", limit, "--sizes", "1,100,4k,1000003,16M", "--launches", "1")
+    log = measured(volley, *words, "--point-time", "0.05", SHARED)
+    assert log.complete
+    points = log.of(OverlapPoint)
+    assert [(point.transport, point.size_bytes, point.reason) for point in points if point.status != "ok"] == []
+    used = {info.transport for info in log.transports if info.available}
+    assert {point.transport for point in points} == used
+    assert used >= ({"staged/pinned", "peer", "device"} if len(gpus) > 1 else {"staged/pinned"})
+    for point in points:
+        assert point.steps > 0
+        assert point.messages_verified > 0
+        assert all(part > 0 for part in point.computation_beside_s)
+
+
+def test_a_corrupt_exchange_beside_a_kernel_is_found(volley: Command) -> None:
+    log = measured(volley, "overlap", "-t", "corrupt-device", "--sizes", "4k", "--launches", "1", SHARED)
+    assert {point.status for point in log.of(OverlapPoint)} == {"failed"}
 
 
 # ------------------------------------------------------------------------------------------ collectives

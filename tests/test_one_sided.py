@@ -38,7 +38,7 @@ def test_every_message_is_verified(volley: Command, words: tuple[str, ...]) -> N
 
 
 def test_a_pair_of_ranks_in_a_matrix(volley: Command) -> None:
-    words = ("--ranks", "3", "--transport", "host/put", "--sizes", "8", "--point-time", "0.01", "--launches", "1")
+    words = ("--ranks", "3", "--transport", "host/put", "--latency", "8", "--bandwidth", "4k", "--iterations", "2")
     done = volley("matrix", *words)
     assert done.code == 0, done.err
     assert "failed" not in done.records[0].statuses

@@ -27,18 +27,15 @@
 namespace volley {
 
 BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_jacobi, make_collective, make_message_rate,
-    make_probe, make_self_send;
+    make_overlap, make_probe, make_self_send;
 
 namespace {
 
 constexpr std::array benchmarks{
-    BenchmarkEntry{"pingpong", make_pingpong},
-    BenchmarkEntry{"stream", make_stream},
-    BenchmarkEntry{"rank_matrix", make_rank_matrix},
-    BenchmarkEntry{"jacobi", make_jacobi},
-    BenchmarkEntry{"collective", make_collective},
-    BenchmarkEntry{"message_rate", make_message_rate},
-    BenchmarkEntry{"probe", make_probe},
+    BenchmarkEntry{"pingpong", make_pingpong},       BenchmarkEntry{"stream", make_stream},
+    BenchmarkEntry{"rank_matrix", make_rank_matrix}, BenchmarkEntry{"jacobi", make_jacobi},
+    BenchmarkEntry{"collective", make_collective},   BenchmarkEntry{"message_rate", make_message_rate},
+    BenchmarkEntry{"overlap", make_overlap},         BenchmarkEntry{"probe", make_probe},
     BenchmarkEntry{"self_send", make_self_send},
 };
 

@@ -8,7 +8,7 @@
 namespace volley {
 
 BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_gpu_matrix, make_jacobi, make_collective,
-    make_message_rate, make_probe, make_self_send;
+    make_message_rate, make_overlap, make_probe, make_self_send;
 
 namespace test {
 
@@ -20,6 +20,7 @@ inline constexpr std::array benchmarks{
     BenchmarkEntry{"jacobi", make_jacobi},
     BenchmarkEntry{"collective", make_collective},
     BenchmarkEntry{"message_rate", make_message_rate},
+    BenchmarkEntry{"overlap", make_overlap},
     BenchmarkEntry{"probe", make_probe},
     BenchmarkEntry{"self_send", make_self_send},
 };

@@ -18,6 +18,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 
 using namespace volley;
 
@@ -230,24 +231,26 @@ struct LosingPut : one_sided::PutChannel {
 };
 
 struct HastyPut : one_sided::PutChannel {
+  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
+    PutChannel::open(context, pair, buffers, capacity);
+    hasty = pair.leads();
+  }
   void send(const View& view) {
-    notifications_.notify();
-    usleep(2000);
-    put(view);
-    complete();
+    if (hasty) overtake(view);
+    else PutChannel::send(view);
   }
   void start_send(const View& view) { late = view; }
   void finish() {
-    if (late.bytes > 0) {
-      notifications_.notify();
-      usleep(2000);
-      put(late);
-      complete();
-      late = {};
-      return;
-    }
-    PutChannel::finish();
+    if (late.bytes > 0) overtake(std::exchange(late, {}));
+    else PutChannel::finish();
   }
+  void overtake(const View& view) {
+    notifications_.notify();
+    usleep(5000);
+    put(view);
+    complete();
+  }
+  bool hasty = false;
   View late;
 };
 
@@ -262,7 +265,10 @@ void broken_puts_are_found(const Context& context, const RankGroup& pair) {
     const bool clean = !point_of(sound, context, pair, sampling, workload, 60).mismatch;
     const bool lost = point_of(losing, context, pair, sampling, workload, 60).mismatch.has_value();
     const bool late = point_of(hasty, context, pair, sampling, workload, 60).mismatch.has_value();
-    if (pair.leads()) EXPECT(clean && lost && late);
+    if (!pair.leads()) continue;
+    EXPECT(clean);
+    EXPECT(lost);
+    EXPECT(late);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace volley {
 
@@ -54,6 +55,9 @@ class Driver {
   // Called right before and right after each timed batch of `count`.
   virtual void arm(const View&, std::uint64_t) {}
   virtual void disarm() {}
+
+  // Seconds of parts of a count, the means over the latest batch, if this driver times any; always as many.
+  [[nodiscard]] virtual std::vector<double> parts_s() const { return {}; }
 };
 
 }  // namespace volley

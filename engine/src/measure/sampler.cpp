@@ -309,9 +309,16 @@ double Sampler::first_batch(Series& series, const View& view, std::uint64_t coun
 void Sampler::record(Series& series, double elapsed_s, std::uint64_t count) {
   const double value = elapsed_s / static_cast<double>(count) / workload_.divisor;
   if (control_.leads() && entry_skew_s_) series.entry_skew_s.push_back(*entry_skew_s_);
+  if (control_.leads()) record_parts(series);
   if (control_.leads()) series.rank0_samples.push_back(value);
   else if (workload_.second_times) series.rank1_samples.push_back(value);
   series.messages_timed += count * (workload_.messages[0] + workload_.messages[1]);
+}
+
+void Sampler::record_parts(Series& series) {
+  const std::vector<double> parts = series.driver->parts_s();
+  series.parts.resize(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) series.parts[i].push_back(parts[i]);
 }
 
 std::uint64_t Sampler::seed(const Series& series, int direction) const {

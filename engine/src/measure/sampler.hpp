@@ -45,6 +45,7 @@ class Sampler {
   double batch(Series& series, const View& view, std::uint64_t count);
   double first_batch(Series& series, const View& view, std::uint64_t count);
   void record(Series& series, double elapsed_s, std::uint64_t count);
+  static void record_parts(Series& series);
 
   void write_poison(Series& series, const View& view);
   void check_contents(Series& series, const View& view);

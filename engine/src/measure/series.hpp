@@ -25,13 +25,14 @@ struct Series {
   bool fresh = false;  // its buffers have never been used: the first exchange is cold
 
   // Results. Times are seconds of one count divided by the workload's divisor.
-  std::string skipped;                // the reason if it was skipped
-  std::vector<double> rank0_samples;  // timed by the first rank
-  std::vector<double> rank1_samples;  // timed by the second rank, where it times
-  std::vector<double> entry_skew_s;   // of each sample: from the first end's entry to the last one's; may be empty
-  std::vector<std::uint64_t> visits;  // samples of each visit, in order
-  std::vector<double> work_s;         // the fixed piece of work at the start of each visit, on the first rank
-  std::uint64_t count = 0;            // of every sample
+  std::string skipped;                     // the reason if it was skipped
+  std::vector<double> rank0_samples;       // timed by the first rank
+  std::vector<double> rank1_samples;       // timed by the second rank, where it times
+  std::vector<double> entry_skew_s;        // of each sample: from the first end's entry to the last one's; may be empty
+  std::vector<std::vector<double>> parts;  // of Driver::parts_s(), each of every sample, on the first rank
+  std::vector<std::uint64_t> visits;       // samples of each visit, in order
+  std::vector<double> work_s;              // the fixed piece of work at the start of each visit, on the first rank
+  std::uint64_t count = 0;                 // of every sample
   std::optional<double> empty_s;
   std::optional<double> cold_s;
   std::uint64_t messages_timed = 0;

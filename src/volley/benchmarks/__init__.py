@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from volley.benchmarks import collective, gpu_matrix, jacobi, message_rate, pingpong, probe, rank_matrix, stream
+from volley.benchmarks import (
+    collective,
+    gpu_matrix,
+    jacobi,
+    message_rate,
+    overlap,
+    pingpong,
+    probe,
+    rank_matrix,
+    stream,
+)
 from volley.benchmarks.shared.points.options import PointOptions
 from volley.errors import EXIT_GOOD, UserError
 from volley.machine.nvidia_driver import gpu_count
@@ -25,6 +35,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     rank_matrix.BENCHMARK,
     jacobi.BENCHMARK,
     collective.BENCHMARK,
+    overlap.BENCHMARK,
     probe.BENCHMARK,
 )
 """In the order of ``volley --help``.  If several share a command and nothing decides, the last one is used."""

@@ -1,0 +1,167 @@
+#include "benchmark/overlap/device_computation.cuh"
+
+#include <algorithm>
+#include <array>
+
+#include "gpu/buffers.cuh"
+#include "gpu/copy.cuh"
+#include "gpu/kernel_launch.cuh"
+
+namespace volley::overlap {
+
+namespace {
+
+constexpr unsigned threads = 256;
+// Blocks of a launch; a longer computation gives each block several steps.
+constexpr std::uint64_t max_blocks = std::uint64_t{1} << 20;
+
+unsigned blocks_for(std::uint64_t steps) {
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(steps, 1, max_blocks));
+}
+
+// --- y = a x + y; a step is one element for each thread of a block ---
+
+__global__ void begin_arrays(double* x, double* y, std::uint64_t elements) {
+  const std::uint64_t all = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += all) {
+    x[i] = 1.0;
+    y[i] = 0.0;
+  }
+}
+
+__global__ void add_product(double a, const double* x, double* y, std::uint64_t first, std::uint64_t steps,
+                            std::uint64_t elements) {
+  for (std::uint64_t step = blockIdx.x; step < steps; step += gridDim.x) {
+    std::uint64_t i = first + step * threads + threadIdx.x;
+    if (i >= elements) i -= elements;
+    y[i] = a * x[i] + y[i];
+  }
+}
+
+__global__ void count_wrong(const double* y, std::uint64_t next, double rounds, std::uint64_t elements,
+                            unsigned long long* wrong) {
+  const std::uint64_t all = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += all) {
+    if (y[i] != rounds + (i < next ? 1.0 : 0.0)) atomicAdd(wrong, 1ULL);
+  }
+}
+
+// --- v = v m + a in registers; a step is `rounds_per_step` of them in each chain of each thread of a block ---
+
+constexpr int chains = 4;
+constexpr int rounds_per_step = 64;
+
+struct StepCounts {
+  unsigned long long done;
+  unsigned long long wrong;
+};
+
+__global__ void multiply_add(double m, double a, std::uint64_t steps, StepCounts* counts) {
+  for (std::uint64_t step = blockIdx.x; step < steps; step += gridDim.x) {
+    double v[chains] = {};
+#pragma unroll 1
+    for (int round = 0; round < rounds_per_step; ++round) {
+#pragma unroll
+      for (double& each : v) each = each * m + a;
+    }
+    for (const double each : v) {
+      if (each != rounds_per_step) atomicAdd(&counts->wrong, 1ULL);
+    }
+    if (threadIdx.x == 0) atomicAdd(&counts->done, 1ULL);
+  }
+}
+
+template <class Value>
+Value on_host(const gpu::DeviceBuffer& buffer) {
+  Value value;
+  gpu::synchronize();
+  gpu::copy_to_host(&value, buffer.data(), sizeof value);
+  return value;
+}
+
+std::string miscounted(std::uint64_t wrong, const char* what) {
+  if (wrong == 0) return {};
+  return std::to_string(wrong) + " " + what + " of the computation are wrong";
+}
+
+class MemoryBoundKernel final : public DeviceComputation {
+ public:
+  MemoryBoundKernel() : x_(bytes), y_(bytes), wrong_(sizeof(unsigned long long)) {
+    begin_arrays<<<blocks_for(elements / threads), threads>>>(x(), y(), elements);
+    gpu::check_launch();
+    gpu::zero(wrong_.data(), sizeof(unsigned long long));
+    gpu::synchronize();
+  }
+
+  void compute(std::uint64_t steps, gpu::StreamHandle cuda_stream) override {
+    // No two steps of a launch are about the same element.
+    for (std::uint64_t left = steps; left > 0;) {
+      const std::uint64_t now = std::min(left, elements / threads);
+      add_product<<<blocks_for(now), threads, 0, cuda_stream>>>(1.0, x(), y(), added_ % elements, now, elements);
+      gpu::check_launch();
+      added_ += now * threads;
+      left -= now;
+    }
+  }
+
+  std::string wrong() override {
+    gpu::synchronize();
+    count_wrong<<<blocks_for(elements / threads), threads>>>(y(), added_ % elements,
+                                                             static_cast<double>(added_ / elements), elements,
+                                                             reinterpret_cast<unsigned long long*>(wrong_.data()));
+    gpu::check_launch();
+    return miscounted(on_host<unsigned long long>(wrong_), "results");
+  }
+
+  std::size_t working_set_bytes() const override { return 2 * bytes; }
+
+ private:
+  // Both arrays together are 512 MiB: the caches of GPUs of 2026 have up to 126 MB (NVIDIA, B200).
+  static constexpr std::size_t bytes = std::size_t{256} << 20;
+  static constexpr std::uint64_t elements = bytes / sizeof(double);
+  static_assert(elements % threads == 0);
+
+  double* x() { return reinterpret_cast<double*>(x_.data()); }
+  double* y() { return reinterpret_cast<double*>(y_.data()); }
+
+  gpu::DeviceBuffer x_;
+  gpu::DeviceBuffer y_;
+  gpu::DeviceBuffer wrong_;
+  std::uint64_t added_ = 0;  // elements
+};
+
+class ArithmeticBoundKernel final : public DeviceComputation {
+ public:
+  ArithmeticBoundKernel() : counts_(sizeof(StepCounts)) {
+    gpu::zero(counts_.data(), sizeof(StepCounts));
+    gpu::synchronize();
+  }
+
+  void compute(std::uint64_t steps, gpu::StreamHandle cuda_stream) override {
+    multiply_add<<<blocks_for(steps), threads, 0, cuda_stream>>>(1.0, 1.0, steps,
+                                                                 reinterpret_cast<StepCounts*>(counts_.data()));
+    gpu::check_launch();
+    steps_ += steps;
+  }
+
+  std::string wrong() override {
+    const auto counts = on_host<StepCounts>(counts_);
+    if (counts.done != steps_) {
+      return std::to_string(counts.done) + " of " + std::to_string(steps_) + " steps of the computation were made";
+    }
+    return miscounted(counts.wrong, "results");
+  }
+
+ private:
+  gpu::DeviceBuffer counts_;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceComputation> make_device_computation(Limit limit) {
+  if (limit == Limit::memory) return std::make_unique<MemoryBoundKernel>();
+  return std::make_unique<ArithmeticBoundKernel>();
+}
+
+}  // namespace volley::overlap

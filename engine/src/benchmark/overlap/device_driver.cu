@@ -1,0 +1,112 @@
+// Messages and computations on a device: kernels compute on a stream of their own while the message moves. The stream
+// of the exchange has the higher priority, as a program would give it: kernels of a transport that wait for a
+// multiprocessor come before blocks of the computation that wait as well.
+#include <map>
+
+#include "benchmark/overlap/device_computation.cuh"
+#include "benchmark/overlap/overlap_driver.hpp"
+#include "gpu/streams.cuh"
+#include "measure/timing_loop.hpp"
+
+namespace volley::overlap {
+
+namespace {
+
+struct Streams {
+  gpu::Stream exchange = gpu::Stream::urgent();
+  gpu::Stream computation = gpu::Stream::make();
+};
+
+class DeviceOverlapDriver final : public OverlapDriver {
+ public:
+  DeviceOverlapDriver(Transport& transport, Work work, DeviceComputation& computation, const Streams& streams)
+      : OverlapDriver(work), transport_(transport), computation_(computation), streams_(streams) {}
+
+  void prepare(const View& view) override {
+    if (work_.exchanges) transport_.open_halo(view);
+  }
+
+  // Events are made before the batch and read behind it.
+  void arm(const View&, std::uint64_t count) override {
+    while (work_.computes && computations_.size() < count) computations_.emplace_back();
+  }
+
+  void windows(const View& view, std::uint64_t count, const Window&) override {
+    count_ = count;
+    exchange_s_ = 0;
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      if (work_.computes) compute(computations_[i - 1]);
+      if (work_.exchanges) {
+        exchange_s_ += timed([&](std::uint64_t) { exchange(i < count ? view : view.last()); }, 1);
+      }
+      if (work_.computes) streams_.computation.synchronize();
+    }
+  }
+
+  void disarm() override {
+    computation_s_ = 0;
+    for (std::uint64_t i = 0; work_.computes && i < count_; ++i) {
+      computation_s_ += computations_[i].end.seconds_since(computations_[i].begin);
+    }
+  }
+
+  [[nodiscard]] std::vector<double> parts_s() const override {
+    const auto count = static_cast<double>(count_);
+    return {exchange_s_ / count, computation_s_ / count};
+  }
+
+ private:
+  struct Computed {
+    gpu::Event begin = gpu::Event::timed();
+    gpu::Event end = gpu::Event::timed();
+  };
+
+  void compute(const Computed& events) {
+    events.begin.record(streams_.computation);
+    computation_.compute(steps_, streams_.computation.get());
+    events.end.record(streams_.computation);
+  }
+
+  void exchange(const View& view) {
+    const gpu::Stream& stream = streams_.exchange;
+    transport_.leave(view, stream.get());
+    if (transport_.host_driven()) {
+      stream.synchronize();
+      transport_.start(view);
+      transport_.finish();
+    }
+    transport_.arrive(view, stream.get());
+    stream.synchronize();
+    transport_.progress();  // throws if the transport gave up
+  }
+
+  Transport& transport_;
+  DeviceComputation& computation_;
+  const Streams& streams_;
+  std::vector<Computed> computations_;
+  std::uint64_t count_ = 1;
+  double exchange_s_ = 0;
+  double computation_s_ = 0;
+};
+
+class DeviceComputations final : public Computations {
+ public:
+  DeviceComputation& computation(Limit limit) override {
+    auto& made = computations_[limit];
+    if (!made) made = make_device_computation(limit);
+    return *made;
+  }
+  std::unique_ptr<OverlapDriver> driver(Transport& transport, Work work, Limit limit, int) override {
+    return std::make_unique<DeviceOverlapDriver>(transport, work, computation(limit), streams_);
+  }
+
+ private:
+  Streams streams_;
+  std::map<Limit, std::unique_ptr<DeviceComputation>> computations_;
+};
+
+}  // namespace
+
+std::unique_ptr<Computations> make_device_computations() { return std::make_unique<DeviceComputations>(); }
+
+}  // namespace volley::overlap

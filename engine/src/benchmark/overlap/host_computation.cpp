@@ -1,0 +1,104 @@
+// Computations on one core of the host.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "benchmark/overlap/computation.hpp"
+
+namespace volley::overlap {
+
+namespace {
+
+// The compiler must not know them, or it would leave the multiplication out.
+volatile double factor = 1.0;
+volatile double addend = 1.0;
+
+std::string miscounted(std::size_t wrong, std::size_t of) {
+  if (wrong == 0) return {};
+  return std::to_string(wrong) + " of " + std::to_string(of) + " results of the computation are wrong";
+}
+
+// y = a x + y, as daxpy of BLAS: two loads and a store for each multiply-add. Each call goes on where the last one
+// stopped, so that a short one finds nothing in the caches either.
+class MemoryBound final : public HostComputation {
+ public:
+  MemoryBound() : x_(elements(), 1.0), y_(elements(), 0.0) {}
+
+  void compute(std::uint64_t steps) override {
+    for (std::uint64_t left = steps * elements_per_step; left > 0;) {
+      const auto count = std::min<std::uint64_t>(left, x_.size() - next_);
+      add(x_.data() + next_, y_.data() + next_, count);
+      left -= count;
+      next_ = (next_ + count) % x_.size();
+      if (next_ == 0) ++rounds_;
+    }
+  }
+
+  std::string wrong() override {
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < y_.size(); ++i) wrong += y_[i] == rounds_ + (i < next_ ? 1.0 : 0.0) ? 0 : 1;
+    return miscounted(wrong, y_.size());
+  }
+
+  std::size_t working_set_bytes() const override { return 2 * x_.size() * sizeof(double); }
+
+ private:
+  static constexpr std::size_t elements_per_step = 64;  // a page has eight steps
+  static constexpr std::size_t min_bytes = std::size_t{128} << 20;
+  static constexpr std::size_t max_bytes = std::size_t{2} << 30;
+
+  // Both arrays together are four times as large as the last cache.
+  static std::size_t elements() {
+    const auto cache = static_cast<std::size_t>(std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), 0L));
+    return std::clamp(4 * cache, min_bytes, max_bytes) / (2 * sizeof(double));
+  }
+
+  static void add(const double* __restrict x, double* __restrict y, std::uint64_t count) {
+    const double a = factor;
+    for (std::uint64_t i = 0; i < count; ++i) y[i] = a * x[i] + y[i];
+  }
+
+  std::vector<double> x_;
+  std::vector<double> y_;
+  std::size_t next_ = 0;
+  double rounds_ = 0;
+};
+
+// v = v m + a in registers: several chains, so that no multiply-add waits for the one before.
+class ArithmeticBound final : public HostComputation {
+ public:
+  void compute(std::uint64_t steps) override {
+    const double m = factor;
+    const double a = addend;
+    std::array<double, chains> v = values_;
+    for (std::uint64_t i = 0; i < steps * rounds_per_step; ++i) {
+      for (double& each : v) each = each * m + a;
+    }
+    values_ = v;
+    steps_ += steps;
+  }
+
+  std::string wrong() override {
+    const auto expected = static_cast<double>(steps_ * rounds_per_step);
+    const auto right = std::count(values_.begin(), values_.end(), expected);
+    return miscounted(chains - static_cast<std::size_t>(right), chains);
+  }
+
+ private:
+  static constexpr std::size_t chains = 16;
+  static constexpr std::uint64_t rounds_per_step = 8;
+
+  std::array<double, chains> values_{};
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<HostComputation> make_host_computation(Limit limit) {
+  if (limit == Limit::memory) return std::make_unique<MemoryBound>();
+  return std::make_unique<ArithmeticBound>();
+}
+
+}  // namespace volley::overlap

@@ -1,0 +1,268 @@
+// The benchmark `overlap`: an exchange between two ranks, a computation that takes about as long, and both at once.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "benchmark/benchmark.hpp"
+#include "benchmark/overlap/overlap_driver.hpp"
+#include "benchmark/series_record.hpp"
+#include "benchmark/transport_set.hpp"
+#include "group/mpi_control.hpp"
+#include "measure/sampler.hpp"
+#include "measure/timing_loop.hpp"
+#include "mpi/collectives.hpp"
+#include "transport/agreement.hpp"
+
+namespace volley::overlap {
+
+namespace {
+
+// The shortest computation: much longer than the clock readings around it.
+constexpr double min_computation_s = 2e-6;
+// How far the length of a computation may be from what is wanted. 12 attempts find it: each may grow sixteenfold.
+constexpr double length_tolerance = 0.05;
+constexpr int max_attempts = 12;
+// The length of an exchange is first estimated from so much time.
+constexpr double estimate_s = 0.02;
+
+Workload workload() {
+  return {.name = "overlap",
+          .run = [](Driver& driver, const View& view, std::uint64_t count) { driver.windows(view, count, {}); },
+          .messages = {1, 1},
+          .divisor = 1,
+          .second_times = false,
+          .one_buffer = false};
+}
+
+// A transport beside a computation.
+struct Case {
+  Limit limit;
+  std::unique_ptr<OverlapDriver> alone;  // computes
+  std::unique_ptr<OverlapDriver> both;   // computes and exchanges
+  std::uint64_t steps = 0;
+};
+
+struct Subject {
+  Candidate* candidate;
+  Computations* computations;
+  std::unique_ptr<OverlapDriver> exchange;
+  std::vector<Case> cases;
+};
+
+class Overlap final : public Benchmark {
+ public:
+  void read(PlanPart& options, const Plan& plan) override {
+    options.sizes("sizes_bytes", sizes_bytes_);
+    if (sizes_bytes_.empty()) options.complain("sizes_bytes", "expected at least one size");
+    options.list<std::string>("computations", computations_, "`memory` or `arithmetic`", [](const Json& value) {
+      return value == name_of(Limit::memory) || value == name_of(Limit::arithmetic);
+    });
+    if (computations_.empty()) options.complain("computations", "expected at least one computation");
+    options.integer("progress_calls", progress_calls_, 0, max_progress_calls);
+    if (plan.world_size == 2) return;
+    options.complain_of_plan("world_size",
+                             "`overlap` is between exactly 2 ranks, found " + std::to_string(plan.world_size));
+  }
+
+  Exit run(const Run& run) override {
+    const auto pair = make_group(*run.context, {0, 1});
+    if (!pair) return Exit::good;
+    run.watchdog.enter("checking which transports are available");
+    TransportSet transports(*run.context, *pair, run.plan);
+    for (auto& candidate : transports.candidates()) {
+      const bool apart = candidate.entry->halos || candidate.entry->memory == MemoryKind::none;
+      if (candidate.reason.empty() && !apart) candidate.reason = "its messages cannot be started and awaited apart";
+    }
+    transports.open(sizes_bytes_);
+    transports.write_records(run.records);
+    measure(run, *pair, transports);
+    transports.close();
+    return mpi::broadcast_value(run.records.failed(), 0, pair->control.get()) ? Exit::failed : Exit::good;
+  }
+
+ private:
+  static constexpr int max_progress_calls = 1'000'000;
+
+  void measure(const Run& run, const RankGroup& pair, TransportSet& transports) {
+    MpiControl control(pair);
+    const Workload timed_work = workload();
+    Sampler sampler(control, run.plan.sampling, timed_work, run.watchdog);
+    std::map<MemoryKind, std::unique_ptr<Computations>> by_memory;
+    auto subjects = subjects_of(transports, by_memory);
+    for (const auto bytes : sizes_bytes_) {
+      const bool over = pair.leads() && budget_used(run.plan, run.records);
+      const std::string skipped = mpi::broadcast_value(over, 0, pair.control.get()) ? budget_reason(run.plan) : "";
+      if (skipped.empty()) set_lengths(run, control, transports, subjects, bytes);
+      auto all = series_of(run, transports, subjects, bytes, skipped);
+      sampler.measure(all);
+      write(run, pair, subjects, all);
+    }
+  }
+
+  std::vector<Subject> subjects_of(TransportSet& transports,
+                                   std::map<MemoryKind, std::unique_ptr<Computations>>& by_memory) const {
+    std::vector<Subject> subjects;
+    for (auto& candidate : transports.candidates()) {
+      if (!candidate.listed) continue;
+      const bool on_device = candidate.entry->memory == MemoryKind::device;
+      auto& computations = by_memory[on_device ? MemoryKind::device : MemoryKind::host];
+      if (!computations) computations = on_device ? make_device_computations() : make_host_computations();
+      const auto driver = [&](Work work, Limit limit) {
+        return computations->driver(*candidate.transport, work, limit, progress_calls_);
+      };
+      Subject& subject = subjects.emplace_back();
+      subject.candidate = &candidate;
+      subject.computations = computations.get();
+      subject.exchange = driver({.exchanges = true}, Limit::arithmetic);
+      for (const auto& name : computations_) {
+        const Limit limit = name == name_of(Limit::memory) ? Limit::memory : Limit::arithmetic;
+        subject.cases.push_back({.limit = limit,
+                                 .alone = driver({.computes = true}, limit),
+                                 .both = driver({.exchanges = true, .computes = true}, limit)});
+      }
+    }
+    return subjects;
+  }
+
+  // Gives every computation the length of the exchange that it is beside.
+  static void set_lengths(const Run& run, MpiControl& control, TransportSet& transports, std::vector<Subject>& subjects,
+                          std::uint64_t bytes) {
+    const Sampling few{.point_time_s = estimate_s, .min_visits = 1};
+    const Workload timed_work = workload();
+    std::vector<Series> exchanges;
+    for (auto& subject : subjects) {
+      exchanges.push_back(transports.series(*subject.candidate, bytes, run.plan.verify));
+      exchanges.back().driver = subject.exchange.get();
+    }
+    Sampler(control, few, timed_work, run.watchdog).measure(exchanges);
+    for (std::size_t i = 0; i < subjects.size(); ++i) {
+      if (!exchanges[i].skipped.empty()) continue;
+      // The shortest, so that an interruption does not look like a long exchange.
+      const auto& samples = exchanges[i].rank0_samples;
+      const double exchange_s = control.shared(control.leads() ? std::ranges::min(samples) : 0.0);
+      for (auto& each : subjects[i].cases) {
+        run.watchdog.enter("finding the length of the computation beside " + exchanges[i].name);
+        each.steps = steps_for(control, *each.alone, std::max(exchange_s, min_computation_s));
+        each.alone->set_steps(each.steps);
+        each.both->set_steps(each.steps);
+      }
+    }
+  }
+
+  // The steps of a computation that take this long on the first rank, while the other one computes, too.
+  static std::uint64_t steps_for(MpiControl& control, OverlapDriver& alone, double wanted_s) {
+    std::uint64_t steps = 1;
+    double once_s = 0;
+    for (int attempt = 0; attempt < max_attempts; ++attempt) {
+      alone.set_steps(steps);
+      // One call is too short for the clock; a computation of another length than the last one needs a first call.
+      const auto repeats = static_cast<std::uint64_t>(std::clamp(1e-4 / std::max(once_s, 1e-9), 1.0, 1000.0));
+      control.ready();
+      once_s = control.shared(shortest_s(alone, repeats));
+      const double factor = std::clamp(wanted_s / std::max(once_s, 1e-9), 1.0 / 16, 16.0);
+      if (std::abs(factor - 1) <= length_tolerance) break;
+      const auto next = static_cast<std::uint64_t>(std::max(1.0, std::round(static_cast<double>(steps) * factor)));
+      if (next == steps) break;
+      steps = next;
+    }
+    return steps;
+  }
+
+  // Seconds of one computation, the shortest of four batches.
+  static double shortest_s(OverlapDriver& driver, std::uint64_t repeats) {
+    double shortest = std::numeric_limits<double>::infinity();
+    for (int batch = 0; batch < 4; ++batch) {
+      driver.arm({}, repeats);
+      const double batch_s = timed([&](std::uint64_t count) { driver.windows({}, count, {}); }, repeats);
+      driver.disarm();
+      shortest = std::min(shortest, batch_s / static_cast<double>(repeats));
+    }
+    return shortest;
+  }
+
+  // For each transport its exchange, and for each of its computations that alone, and both at once.
+  static std::vector<Series> series_of(const Run& run, TransportSet& transports, std::vector<Subject>& subjects,
+                                       std::uint64_t bytes, const std::string& skipped) {
+    std::vector<Series> all;
+    for (auto& subject : subjects) {
+      const auto add = [&](const std::string& what, OverlapDriver* driver, bool moves) {
+        Series& series = all.emplace_back(transports.series(*subject.candidate, bytes, run.plan.verify));
+        series.name += what;
+        series.driver = driver;
+        if (!skipped.empty()) series.skipped = skipped;
+        if (!moves) series.verifier = series.writer = nullptr;
+      };
+      add("", subject.exchange.get(), true);
+      for (auto& each : subject.cases) {
+        const std::string limit = name_of(each.limit);
+        add(", computation alone, bound by " + limit, each.alone.get(), false);
+        add(", computation bound by " + limit, each.both.get(), true);
+      }
+    }
+    return all;
+  }
+
+  // One record for each transport and computation. The series are in the order of series_of().
+  static void write(const Run& run, const RankGroup& pair, std::vector<Subject>& subjects,
+                    const std::vector<Series>& all) {
+    auto series = all.begin();
+    for (auto& subject : subjects) {
+      const Series& exchange = *series++;
+      for (const auto& each : subject.cases) {
+        const Series& alone = *series++;
+        const Series& both = *series++;
+        auto& computation = subject.computations->computation(each.limit);
+        const std::string wrong = agreed_reason(pair, exchange.skipped.empty() ? computation.wrong() : "");
+        run.records.write_point(record(pair.ranks, subject.candidate->entry->name, each,
+                                       computation.working_set_bytes(), exchange, alone, both, wrong));
+      }
+    }
+  }
+
+  static Json record(const std::vector<int>& ranks, const char* transport, const Case& which,
+                     std::size_t working_set_bytes, const Series& exchange, const Series& alone, const Series& both,
+                     const std::string& wrong) {
+    const auto part = [](const Series& series, TimedPart which_part) {
+      return series.parts.empty() ? std::vector<double>{} : series.parts[which_part];
+    };
+    Series whole = both;
+    whole.name = transport;
+    if (exchange.mismatch) whole.mismatch = exchange.mismatch;
+    whole.messages_timed += exchange.messages_timed;
+    whole.messages_verified += exchange.messages_verified;
+    whole.elapsed_s += exchange.elapsed_s + alone.elapsed_s;
+    Json made = point_record("overlap", ranks, whole,
+                             {{"computation", name_of(which.limit)},
+                              {"steps", which.steps},
+                              {"working_set_bytes", working_set_bytes},
+                              {"exchange_s", exchange.rank0_samples},
+                              {"computation_s", alone.rank0_samples},
+                              {"both_s", both.rank0_samples},
+                              {"computation_alone_s", part(alone, computation_part)},
+                              {"computation_beside_s", part(both, computation_part)},
+                              {"exchange_alone_s", part(exchange, exchange_part)},
+                              {"exchange_beside_s", part(both, exchange_part)},
+                              {"exchanges_per_sample", exchange.count},
+                              {"computations_per_sample", alone.count},
+                              {"both_per_sample", both.count}});
+    if (!wrong.empty()) {
+      made["status"] = "failed";
+      made["reason"] = wrong;
+    }
+    return made;
+  }
+
+  std::vector<std::uint64_t> sizes_bytes_;
+  std::vector<std::string> computations_;
+  int progress_calls_ = 0;
+};
+
+}  // namespace
+
+}  // namespace volley::overlap
+
+namespace volley {
+
+std::unique_ptr<Benchmark> make_overlap() { return std::make_unique<overlap::Overlap>(); }
+
+}  // namespace volley

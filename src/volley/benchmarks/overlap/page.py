@@ -1,0 +1,177 @@
+"""The reports of overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from volley.benchmarks.overlap.options import LIMITS, Limit
+from volley.benchmarks.overlap.results import OverlapResult, OverlapSeries
+from volley.report.cells import scaled
+from volley.report.model import Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
+from volley.run import report_parts
+from volley.run.machine_notes import machine_notes
+from volley.statistics.estimates import Estimate
+from volley.statistics.launches import Repeated
+from volley.units import format_sig, format_size
+
+TITLES = {"memory": "Beside a computation bound by memory", "arithmetic": "Beside a computation bound by arithmetic"}
+
+COLUMNS = [
+    Column("size", align="right"),
+    Column("exchange", "µs"),
+    Column("computation", "µs"),
+    Column("both", "µs"),
+    Column("hidden", "%", digits=3),
+    Column("from", "%", digits=3),
+    Column("to", "%", digits=3),
+    Column("computation\nslowed down", "×", digits=3),
+    Column("exchange\nslowed down", "×", digits=3),
+    Column("verified"),
+]
+
+LEGEND = (
+    "exchange: both ranks send a message and receive one; computation: about as long as the exchange; both: at once",
+    "hidden: 1 - (both - computation) / exchange, OSU's overlap; from, to: its 95 % interval, or the range",
+    "slowed down: time of the one beside the other, from its own start to its own end / its time alone",
+)
+
+CSV = (
+    *("computation", "transport", "ranks", "size_bytes", "status", "reason"),
+    *("exchange_us", "computation_us", "both_us", "hidden", "hidden_low", "hidden_high"),
+    *("computation_slowdown", "computation_slowdown_low", "computation_slowdown_high"),
+    *("exchange_slowdown", "exchange_slowdown_low", "exchange_slowdown_high"),
+    *("launches", "samples", "messages_verified"),
+)
+
+
+def reports(results: Sequence[OverlapSeries]) -> list[Report]:
+    """Return one report for each series."""
+    return [_report(result) for result in results]
+
+
+def _report(result: OverlapSeries) -> Report:
+    series = result.series
+    measured = [point for point in result.points if point.exchange]
+    return Report(
+        heading=report_parts.heading(series, "overlap"),
+        tables=[table for limit in LIMITS if (table := _table(limit, measured))],
+        charts=[chart for limit in LIMITS if (chart := _chart(limit, measured))],
+        notes=[
+            *report_parts.incomplete(series),
+            *_lost(result.points),
+            *report_parts.unavailable(series),
+            *_findings(result),
+            *machine_notes(series),
+            *(report_parts.unverified(series) if measured else ()),
+        ],
+        data=Data(CSV, CSV[:4], [_data(point) for point in result.points]),
+        runs=series.describe_runs(),
+    )
+
+
+def _table(limit: Limit, points: Sequence[OverlapResult]) -> Table | None:
+    """Return the table of one computation: a row for each size, in sections of a transport."""
+    those = [point for point in points if point.computation == limit]
+    sections: dict[int, str] = {}
+    for number, point in enumerate(those):
+        if number == 0 or those[number - 1].transport != point.transport:
+            sections[number] = point.transport
+    return Table(COLUMNS, [_row(point) for point in those], TITLES[limit], LEGEND, sections=sections) if those else None
+
+
+def _row(point: OverlapResult) -> Row:
+    low, high = _bounds(point.hidden)
+    return [
+        format_size(point.size_bytes),
+        *(_microseconds(time) for time in (point.exchange, point.alone, point.both)),
+        *(scaled(each, 100) for each in (_median(point.hidden), low, high)),
+        _median(point.computation_slowdown),
+        _median(point.exchange_slowdown),
+        Cell(point.messages_verified > 0),
+    ]
+
+
+def _chart(limit: Limit, points: Sequence[OverlapResult]) -> Chart | None:
+    marks = [
+        Mark(
+            point.size_bytes,
+            point.hidden.median * 100,
+            point.transport,
+            point.hidden.low * 100,
+            point.hidden.high * 100,
+        )
+        for point in points
+        if point.computation == limit and point.hidden
+    ]
+    if not marks:
+        return None
+    title = f"Hidden: {TITLES[limit][0].lower()}{TITLES[limit][1:]}"
+    return Chart("curves", title, Axis("message size", "B", log=True), Axis("of the exchange", "%"), marks)
+
+
+def _lost(points: Sequence[OverlapResult]) -> Iterator[Note]:
+    for point in points:
+        where = f"{point.transport}, {format_size(point.size_bytes)}, beside {point.computation}"
+        if point.status == "failed":
+            yield Note("error", f"FAILED: {where}: {point.reason or 'no reason is recorded'}")
+        elif point.status == "skipped":
+            yield Note("missing", f"skipped: {where}: {point.reason or 'no reason is recorded'}")
+
+
+def _findings(result: OverlapSeries) -> Iterator[Note]:
+    """Say for each transport how much is hidden at its largest size, and what each pays."""
+    largest: dict[tuple[str, Limit], OverlapResult] = {}
+    for point in result.points:
+        transport = result.series.transports.get(point.transport)
+        if point.hidden and (transport is None or transport.memory != "none"):
+            known = largest.get((point.transport, point.computation))
+            if known is None or known.size_bytes < point.size_bytes:
+                largest[point.transport, point.computation] = point
+    for (name, limit), point in largest.items():
+        hidden = format_sig(point.hidden.median * 100, 3) if point.hidden else "?"
+        slowed = [
+            f"the {what} takes {format_sig(estimate.median, 3)} × as long"
+            for what, estimate in (("computation", point.computation_slowdown), ("exchange", point.exchange_slowdown))
+            if estimate
+        ]
+        text = f"{name}, {format_size(point.size_bytes)}: {hidden} % hidden behind a computation bound by {limit}"
+        yield Note("finding", "; ".join([text, *slowed]))
+
+
+def _data(point: OverlapResult) -> dict[str, Any]:
+    return {
+        "computation": point.computation,
+        "transport": point.transport,
+        "ranks": list(point.ranks),
+        "size_bytes": point.size_bytes,
+        "status": point.status,
+        "reason": point.reason,
+        "exchange_us": _microseconds(point.exchange),
+        "computation_us": _microseconds(point.alone),
+        "both_us": _microseconds(point.both),
+        **_with_bounds("hidden", point.hidden),
+        **_with_bounds("computation_slowdown", point.computation_slowdown),
+        **_with_bounds("exchange_slowdown", point.exchange_slowdown),
+        "launches": point.launches,
+        "samples": point.samples,
+        "messages_verified": point.messages_verified,
+    }
+
+
+def _microseconds(time: Repeated | None) -> float | None:
+    return None if time is None else time.estimate.median * 1e6
+
+
+def _median(estimate: Estimate | None) -> float | None:
+    return None if estimate is None else estimate.median
+
+
+def _bounds(estimate: Estimate | None) -> tuple[float | None, float | None]:
+    """Return the bounds of an estimate; one observation has none."""
+    return (None, None) if estimate is None or estimate.kind == "single" else (estimate.low, estimate.high)
+
+
+def _with_bounds(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+    low, high = _bounds(estimate)
+    return {name: _median(estimate), f"{name}_low": low, f"{name}_high": high}

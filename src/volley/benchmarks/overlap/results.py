@@ -1,0 +1,170 @@
+"""The results of overlaps: records → numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from volley.benchmarks.overlap.options import Limit
+from volley.benchmarks.overlap.records import OverlapPoint
+from volley.run.benchmark import Observable
+from volley.run.launch_series import LaunchSeries, series_of
+from volley.run.records import Status
+from volley.run.run_log import RunLog
+from volley.statistics.estimates import Estimate, median
+from volley.statistics.launches import Repeated, ratio
+from volley.units import format_size
+
+
+@dataclass(frozen=True)
+class OverlapResult:
+    """A message size on one transport beside one computation, over all launches."""
+
+    transport: str
+    computation: Limit
+    size_bytes: int
+    status: Status
+    reason: str | None
+    ranks: tuple[int, ...]
+    launches: int
+    """Those that measured it."""
+    samples: int
+    """Of both at once."""
+    messages_verified: int
+    exchange: Repeated | None = None
+    """Seconds of the exchange alone; this and what follows is ``None`` where nothing was measured."""
+    alone: Repeated | None = None
+    """Seconds of the computation alone."""
+    both: Repeated | None = None
+    """Seconds of both at once."""
+    hidden: Estimate | None = None
+    """The share of the exchange that is hidden behind the computation, OSU's overlap / 100: 1 − (both − alone) /
+    exchange, not clipped at 0.  (OSU Micro-Benchmarks 7, c/util/osu_util_mpi.c, calculate_and_print_stats.)"""
+    computation_slowdown: Estimate | None = None
+    """Time of the computation beside the exchange / alone, from its own start to its own end."""
+    exchange_slowdown: Estimate | None = None
+    """Time from the start of the exchange until the rank knows that it is complete, beside the computation / alone."""
+
+
+@dataclass(frozen=True)
+class OverlapSeries:
+    """Launches of the same request and their joint results."""
+
+    series: LaunchSeries
+    points: tuple[OverlapResult, ...]
+
+
+def results(logs: Iterable[RunLog]) -> list[OverlapSeries]:
+    """Group launches of the same request and compute the results of their points."""
+    return [OverlapSeries(series, tuple(_points(series.logs))) for series in series_of(logs)]
+
+
+def times(logs: Sequence[RunLog]) -> list[Estimate]:
+    """Return the times that decide whether a run has enough launches: of the exchange alone and of both at once."""
+    return [each.estimate for point in _points(logs) for each in (point.exchange, point.both) if each]
+
+
+def _points(logs: Sequence[RunLog]) -> Iterator[OverlapResult]:
+    """Yield the points of all launches, transport by transport, each from the smallest size on."""
+    found: dict[tuple[str, str], dict[int, dict[int, OverlapPoint]]] = {}
+    for launch, log in enumerate(logs, start=1):
+        for point in log.of(OverlapPoint):
+            sizes = found.setdefault((point.transport, point.computation), {})
+            sizes.setdefault(point.size_bytes, {})[launch] = point
+    silent = {each.transport for log in logs for each in log.transports if each.memory == "none"}
+    for (transport, _), sizes in found.items():
+        for size_bytes in sorted(sizes):
+            yield result_of(sizes[size_bytes], moves=transport not in silent)
+
+
+def result_of(by_launch: Mapping[int, OverlapPoint], *, moves: bool = True) -> OverlapResult:
+    """Return the result of one point of each launch.
+
+    It failed if it failed in any launch; it is skipped only if every launch skipped it.  Ratios are formed within each
+    launch; their interval is over launches.  A transport that moves nothing has no exchange to hide.
+    """
+    deciding = min(by_launch.values(), key=lambda point: ("failed", "ok", "skipped").index(point.status))
+    measured = {launch: point for launch, point in by_launch.items() if point.status == "ok" and point.both_s}
+    exchange = alone = both = hidden = computation_slowdown = exchange_slowdown = None
+    if deciding.status == "ok" and measured:
+        exchange = _repeated(measured, lambda point: point.exchange_s)
+        alone = _repeated(measured, lambda point: point.computation_s)
+        both = _repeated(measured, lambda point: point.both_s)
+        computation_slowdown = _slowdown(
+            measured, lambda point: point.computation_beside_s, lambda point: point.computation_alone_s
+        )
+        if moves:
+            exchange_slowdown = _slowdown(
+                measured, lambda point: point.exchange_beside_s, lambda point: point.exchange_alone_s
+            )
+            hidden = _hidden(exchange, alone, both) if exchange and alone and both else None
+    return OverlapResult(
+        transport=deciding.transport,
+        computation=deciding.computation,
+        size_bytes=deciding.size_bytes,
+        status=deciding.status,
+        reason=deciding.reason if deciding.status != "ok" else None,
+        ranks=tuple(deciding.ranks),
+        launches=len(measured),
+        samples=sum(len(point.both_s) for point in measured.values()),
+        messages_verified=sum(point.messages_verified for point in by_launch.values()),
+        exchange=exchange,
+        alone=alone,
+        both=both,
+        hidden=hidden,
+        computation_slowdown=computation_slowdown,
+        exchange_slowdown=exchange_slowdown,
+    )
+
+
+def _repeated(by_launch: Mapping[int, OverlapPoint], of: Callable[[OverlapPoint], Sequence[float]]) -> Repeated | None:
+    """Summarise positive samples; ``None`` where there are none."""
+    samples = {
+        launch: those for launch, point in by_launch.items() if (those := [each for each in of(point) if each > 0])
+    }
+    return Repeated.of(samples) if samples else None
+
+
+def _slowdown(
+    by_launch: Mapping[int, OverlapPoint],
+    beside: Callable[[OverlapPoint], Sequence[float]],
+    alone: Callable[[OverlapPoint], Sequence[float]],
+) -> Estimate | None:
+    slow, fast = _repeated(by_launch, beside), _repeated(by_launch, alone)
+    return ratio(slow, fast) if slow and fast else None
+
+
+def _hidden(exchange: Repeated, alone: Repeated, both: Repeated) -> Estimate | None:
+    """Return 1 − (both − alone) / exchange.
+
+    It may be 0 or below, where intervals on a logarithmic scale do not exist.  But q = both / (exchange + alone) is
+    positive, and the share is (1 − q) (exchange + alone) / exchange: the bounds are those of q.
+    """
+    common = [launch for launch in exchange.medians if launch in alone.medians]
+    one_by_one = Repeated(
+        {launch: exchange.medians[launch] + alone.medians[launch] for launch in common},
+        Estimate(
+            exchange.estimate.median + alone.estimate.median,
+            exchange.estimate.low + alone.estimate.low,
+            exchange.estimate.high + alone.estimate.high,
+            exchange.estimate.count,
+            exchange.estimate.kind if exchange.estimate.kind == alone.estimate.kind else "single",
+        ),
+    )
+    found = ratio(both, one_by_one)
+    if found is None:
+        return None
+    longer = median([one_by_one.medians[launch] / exchange.medians[launch] for launch in common])
+    middle, low, high = ((1 - each) * longer for each in (found.median, found.high, found.low))
+    return Estimate(middle, low, high, found.count, found.kind)
+
+
+def observables(log: RunLog) -> Iterator[Observable]:
+    """Yield the time of both at once of each point, and that of each exchange alone; not if nothing is sent."""
+    silent = {each.transport for each in log.transports if each.memory == "none"}
+    for point in log.of(OverlapPoint):
+        if point.status == "ok" and point.both_s and point.transport not in silent:
+            at = format_size(point.size_bytes)
+            yield Observable(f"{point.transport} beside {point.computation}", at, median(point.both_s))
+            alone = f"{point.transport} without {point.computation}"
+            yield Observable(alone, at, median(point.exchange_s))

@@ -1,0 +1,191 @@
+"""``volley overlap``: from the command line to the records, and what is made of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from example_records import golden
+from the_command import Command
+from volley import benchmarks
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.overlap.options import LIMITS
+from volley.benchmarks.overlap.records import OverlapPoint
+from volley.benchmarks.overlap.results import result_of, results
+from volley.errors import UserError
+from volley.report.model import Details
+from volley.run.render import render
+from volley.run.run_log import RunLog
+
+QUICK = ("--launches", "1", "--point-time", "0.01")
+
+
+@pytest.fixture
+def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
+    return Command(volley_command, engine, tmp_path)
+
+
+def shown(logs: list[RunLog], name: str = "table") -> str:
+    out = io.StringIO()
+    render(logs, BENCHMARKS, name, out, details=Details(full=True, command="volley show x.jsonl"))
+    return out.getvalue()
+
+
+# ------------------------------------------------------------------------------------------------ the whole command
+
+
+def test_the_exchange_the_computation_and_both_are_timed_and_checked(volley: Command) -> None:
+    done = volley("overlap", "--transport", "host", "--sizes", "1,100000", *QUICK, "--format", "csv")
+    assert done.code == 0, done.err
+    (log,) = done.records
+    points = log.of(OverlapPoint)
+    assert [(point.size_bytes, point.computation) for point in points] == [
+        (size, limit) for size in (1, 100000) for limit in LIMITS
+    ]
+    for point in points:
+        assert (point.status, point.reason, point.mismatch) == ("ok", None, None)
+        assert point.steps > 0
+        assert point.messages_verified >= 2 * (len(point.both_s) + len(point.exchange_s))
+        assert len(point.both_s) == len(point.computation_beside_s) == len(point.exchange_beside_s) == sum(point.visits)
+        assert len(point.computation_s) == len(point.computation_alone_s) > 0
+        assert all(part <= whole for part, whole in zip(point.computation_beside_s, point.both_s, strict=True))
+        assert (point.working_set_bytes > 1 << 26) == (point.computation == "memory")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [(row["computation"], row["size_bytes"]) for row in rows] == [
+        (limit, size) for limit in LIMITS for size in ("1", "100000")
+    ]
+
+
+@pytest.mark.parametrize("words", [("--progress-calls", "3"), ("--iterations", "3"), ("--no-verify",)])
+def test_other_ways_to_measure(volley: Command, words: tuple[str, ...]) -> None:
+    quick = QUICK[:2] if "--iterations" in words else QUICK
+    (log,) = volley("overlap", "--transport", "host,null", "--sizes", "4k", *quick, *words).records
+    assert {(point.transport, point.status) for point in log.of(OverlapPoint)} == {("host", "ok"), ("null", "ok")}
+    verified = {point.messages_verified > 0 for point in log.of(OverlapPoint) if point.transport == "host"}
+    assert verified == {"--no-verify" not in words}
+
+
+def test_a_broken_exchange_is_found(volley: Command) -> None:
+    done = volley("overlap", "--transport", "corrupt,echo", "--sizes", "100", "--computation", "arithmetic", *QUICK)
+    assert done.code == 1
+    (log,) = done.records
+    assert [(point.transport, point.status) for point in log.of(OverlapPoint)] == [
+        ("corrupt", "failed"),
+        ("echo", "failed"),
+    ]
+    assert "differs from what was sent" in done.out
+
+
+def test_messages_that_cannot_be_started_and_awaited_apart_are_left_out(volley: Command) -> None:
+    (log,) = volley("overlap", "--transport", "host,host/put", "--sizes", "8", *QUICK).records
+    reasons = {each.transport: each.reason for each in log.transports if not each.available}
+    assert reasons == {"host/put": "its messages cannot be started and awaited apart"}
+
+
+def test_the_usual_transports_are_those_that_can(volley: Command) -> None:
+    (log,) = volley("overlap", "--sizes", "8", "--iterations", "1", "--computation", "arithmetic").records
+    assert log.run
+    assert log.run.plan.transports == ["host", "staged/pinned", "aware", "peer", "device", "nccl"]
+
+
+# ---------------------------------------------------------------------------------------------------- the numbers
+
+
+def point(exchange: float, alone: float, both: float, **changes: object) -> OverlapPoint:
+    """One point; each time stands for seven samples."""
+    facts = {
+        "transport": "host",
+        "ranks": [0, 1],
+        "size_bytes": 1 << 20,
+        "status": "ok",
+        "computation": "memory",
+        "exchange_s": [exchange] * 7,
+        "computation_s": [alone] * 7,
+        "both_s": [both] * 7,
+        "exchange_alone_s": [exchange] * 7,
+        "computation_alone_s": [alone] * 7,
+        "exchange_beside_s": [both] * 7,
+        "computation_beside_s": [alone] * 7,
+        "messages_verified": 14,
+    }
+    return OverlapPoint(**{**facts, **changes})
+
+
+@pytest.mark.parametrize(
+    ("exchange", "alone", "both", "hidden"),
+    [(4.0, 4.0, 8.0, 0.0), (4.0, 4.0, 4.0, 1.0), (4.0, 4.0, 6.0, 0.5), (4.0, 4.0, 10.0, -0.5), (4.0, 2.0, 4.0, 0.5)],
+)
+def test_hidden_is_the_overlap_of_osu(exchange: float, alone: float, both: float, hidden: float) -> None:
+    found = result_of({1: point(exchange, alone, both)})
+    assert found.hidden
+    assert (found.hidden.median, found.hidden.low, found.hidden.high) == pytest.approx((hidden,) * 3)
+
+
+def test_slowdowns_are_times_beside_over_times_alone() -> None:
+    found = result_of({1: point(4.0, 4.0, 6.0, computation_beside_s=[5.0] * 7)})
+    assert found.computation_slowdown
+    assert found.exchange_slowdown
+    assert (found.computation_slowdown.median, found.exchange_slowdown.median) == pytest.approx((1.25, 1.5))
+
+
+def test_the_interval_is_over_launches_and_a_ratio_is_formed_within_one() -> None:
+    """The machine is twice as fast in every second launch, and hides as much."""
+    launches = {number: point(*(time / (1 + number % 2) for time in (4.0, 4.0, 6.0))) for number in range(1, 9)}
+    found = result_of(launches)
+    assert found.hidden
+    assert (found.hidden.kind, found.hidden.count) == ("ci", 8)
+    assert (found.hidden.low, found.hidden.high) == pytest.approx((0.5, 0.5))
+    assert found.exchange
+    assert found.exchange.estimate.low < 3 < found.exchange.estimate.high
+
+
+def test_nothing_is_hidden_of_what_does_not_move() -> None:
+    found = result_of({1: point(1e-9, 4.0, 4.0, computation_beside_s=[4.0] * 7)}, moves=False)
+    assert (found.hidden, found.exchange_slowdown) == (None, None)
+    assert found.computation_slowdown
+    assert found.computation_slowdown.median == 1
+
+
+def test_a_point_that_failed_in_one_launch_has_no_number() -> None:
+    found = result_of({1: point(4, 4, 6), 2: point(4, 4, 6, status="failed", reason="wrong")})
+    assert (found.status, found.reason, found.hidden) == ("failed", "wrong", None)
+
+
+def test_a_wrong_computation_is_an_error_of_the_report() -> None:
+    log = RunLog(records=[point(4, 4, 6, status="failed", reason="3 of 16 results of the computation are wrong")])
+    assert "FAILED: host, 1 MiB, beside memory: 3 of 16 results" in shown([log])
+
+
+def test_the_examples_make_a_report() -> None:
+    logs = golden("overlap")
+    (series,) = results(logs)
+    assert {each.computation for each in series.points} == set(LIMITS)
+    text = shown(logs)
+    for title in ("Beside a computation bound by memory", "Beside a computation bound by arithmetic"):
+        assert title in text
+    assert "hidden" in shown(logs, "markdown")
+    assert "volley_hidden" in shown(logs, "prometheus")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--computation", "memry"), "did you mean memory"),
+        (("--progress-calls", "-1"), "--progress-calls"),
+        (("--ranks", "3"), "needs 2 ranks"),
+    ],
+)
+def test_requests_without_sense(words: tuple[str, ...], said: str, volley: Command) -> None:
+    done = volley("overlap", *words)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_options_are_read_in_the_order_of_the_computations() -> None:
+    _, options = benchmarks.read(["overlap", "--computation", "arithmetic,memory", "--sizes", "8"])
+    assert options.computation == LIMITS
+    with pytest.raises(UserError, match="there is no computation"):
+        benchmarks.read(["overlap", "--computation", "nothing"])
