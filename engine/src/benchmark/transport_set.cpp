@@ -115,9 +115,9 @@ void TransportSet::write_records(Records& records) {
 }
 
 Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts) {
-  return {{"record", "transport"},       {"version", record_version}, {"transport", entry.name},
-          {"summary", entry.summary},    {"mpi", entry.mpi != ThroughMpi::no},          {"memory", name_of(entry.memory)},
-          {"available", reason.empty()}, {"reason", or_null(reason)}, {"facts", facts}};
+  return {{"record", "transport"},       {"version", record_version},          {"transport", entry.name},
+          {"summary", entry.summary},    {"mpi", entry.mpi != ThroughMpi::no}, {"memory", name_of(entry.memory)},
+          {"available", reason.empty()}, {"reason", or_null(reason)},          {"facts", facts}};
 }
 
 }  // namespace volley
