@@ -44,6 +44,14 @@ OSU_BARRIER = """\
 # Avg Latency(us)
              0.80
 """
+OSU_RATE = """\
+
+# OSU MPI Multiple Bandwidth / Message Rate Test v9.1
+# [ pairs: 2 ] [ window size: 64 ]
+# Size                  MB/s        Messages/s
+8                      40.00        5000000.00
+4096                 8192.00        2000000.00
+"""
 NVBANDWIDTH = """\
 nvbandwidth Version: v9.1
 Built from Git version: v9.1
@@ -127,6 +135,7 @@ def approximately(expected: Mapping[str, float]) -> Any:
             },
             "v9.1",
         ),
+        (readers.osu_message_rate, OSU_RATE, {"8": 5e6, "4096": 2e6}, "9.1"),
         (readers.osu_barrier, OSU_BARRIER, {"0": 0.8e-6}, "9.1"),
         (readers.nccl_tests, SENDRECV, {"8": 10.5e-6, "65536": 11e-6}, "9.1.0, NCCL 2.28.7"),
         (readers.copy_engine, '{"copy 8": 6.25e-06, "line": 1.5e-07}\n', {"copy 8": 6.25e-6, "line": 0.15e-6}, None),

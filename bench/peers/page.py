@@ -20,6 +20,7 @@ SCALES = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
     "B/s": ((1e9, "GB/s"), (1e6, "MB/s")),
     "LU/s": ((1e9, "GLU/s"),),
+    "/s": ((1e6, "M/s"), (1.0, "/s")),
     "": ((0.01, "%"),),
     "×": ((1.0, "×"),),
 }
@@ -57,6 +58,8 @@ HOW = """\
   for links to the host.
 - The small programs of examples/ and loops written by hand have pages of their own:
   [what fifty exchanges measure](evidence/fifty-exchanges.md), [plain loops](evidence/plain-loops.md).
+- A time of osu_put_latency or osu_get_latency is that of one call and its flush at the origin. volley's is a 64th of a
+  window of the same calls with one notification and one acknowledgement.
 - nccl-tests queues 20 exchanges and waits once; so does volley's stream with a window of 20.
 - OSU's collectives print the mean over ranks of the time that each rank spends in the operation; volley's time ends
   with the last rank's exit. A size of osu_alltoall is what one rank sends to another; volley's is the whole buffer of a

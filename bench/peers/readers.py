@@ -31,6 +31,7 @@ Reader = Callable[[str], Reading]
 _NUMBER = r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _TUTORIAL = re.compile(rf"Transfer size \(B\):\s*(\d+), Transfer Time \(s\):\s*{_NUMBER},")
 _OSU_LINE = re.compile(rf"^(\d+)\s+{_NUMBER}\s*$", re.MULTILINE)
+_OSU_RATE = re.compile(rf"^(\d+)\s+{_NUMBER}\s+{_NUMBER}\s*$", re.MULTILINE)
 _OSU_BARRIER = re.compile(rf"^ +{_NUMBER}\s*$", re.MULTILINE)
 _OSU_VERSION = re.compile(r"^# OSU .* v(\d\S*)", re.MULTILINE)
 _NVBANDWIDTH_VERSION = re.compile(r"^nvbandwidth Version: (\S+)", re.MULTILINE)
@@ -53,7 +54,7 @@ def tutorial(text: str) -> Reading:
 
 
 def osu_latency(text: str) -> Reading:
-    """Read osu_latency and OSU's collectives: half round trip, or the mean over ranks of an operation, by size."""
+    """Read osu_latency, its like for one-sided MPI, and OSU's collectives: microseconds by size."""
     return _osu(text, US)
 
 
@@ -61,6 +62,11 @@ def osu_barrier(text: str) -> Reading:
     """Read osu_barrier: seconds, as size 0."""
     found = _OSU_BARRIER.search(text)
     return Reading({"0": float(found[1]) * US} if found else {}, _osu(text, US).version)
+
+
+def osu_message_rate(text: str) -> Reading:
+    """Read osu_mbw_mr: messages per second of all pairs by size."""
+    return Reading({size: float(rate) for size, _, rate in _OSU_RATE.findall(text)}, _osu(text, MB).version)
 
 
 def osu_bandwidth(text: str) -> Reading:

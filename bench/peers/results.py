@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from volley.benchmarks.message_rate import results as message_rate
+
 from volley.benchmarks.gpu_matrix import results as gpu_matrix
 from volley.benchmarks.jacobi.results import scaling_chains, solutions
 from volley.benchmarks.rank_matrix import results as rank_matrix
@@ -15,7 +17,8 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     """Return what the runs measured.
 
     ``TRANSPORT SIZE`` is a half round trip, or of a stream bytes per second (both ways: the total); ``TRANSPORT SIZE
-    FIRST SECOND`` the same of a pair of ranks; ``OPERATION TRANSPORT SIZE`` the seconds of a collective; ``SECTION
+    FIRST SECOND`` the same of a pair of ranks; ``OPERATION TRANSPORT SIZE`` the seconds of a collective;
+    ``N pairs TRANSPORT SIZE`` the messages per second of so many pairs; ``SECTION
     FIRST SECOND`` that of a pair of GPUs; ``TRANSPORT updates`` the lattice updates per second of a solution, that of
     the largest grid where there are several; ``TRANSPORT beyond`` the seconds that its iteration took beyond an equal
     share of one process's.  ``work s`` is the time from the start of measuring to the end of the last run.
@@ -23,6 +26,8 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     """
     points = [point for series in results(logs) for point in series.points]
     found = {_name(point): value for point in points for value in _value(point)}
+    rates = [each for series in message_rate.results(logs) for each in series.results if each.rate]
+    found.update({f"{each.pairs} pairs {each.point.transport} {each.point.size_bytes}": each.rate for each in rates})
     found.update(each for case in rank_matrix.cases_of(logs) for each in _ranks(case))
     found.update(each for series in gpu_matrix.results(logs) for case in series.cases for each in _gpus(case))
     # a grid has a log of its own

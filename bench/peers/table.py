@@ -20,6 +20,9 @@ PROGRAMS = {
     "osu_allreduce": "the same, host memory",
     "osu_alltoall": "the same, host memory",
     "osu_barrier": "the same",
+    "osu_mbw_mr": "the same, host and GPU memory",
+    "osu_put_latency": "the same, host and GPU memory",
+    "osu_get_latency": "the same, host and GPU memory",
     "nvbandwidth": "[nvbandwidth](https://github.com/NVIDIA/nvbandwidth), its buffer of 512 MiB",
     "copy_engine": "[our own](../bench/peers/copy_engine.cu): cudaMemcpyPeerAsync and a cache line between two cores",
     "sendrecv_perf": "[nccl-tests](https://github.com/NVIDIA/nccl-tests) with MPI, one process a GPU",
@@ -155,6 +158,8 @@ OSU_SIZES = (8, 4 * KIB, 256 * KIB)
 """Of osu_allreduce a rank's buffer; of osu_alltoall what a rank sends to each of the others, so that volley's size is
 larger by the number of ranks."""
 NCCL_SIZES = (8, MIB, GIB)
+ONE_SIDED_SIZES = (8, MIB)
+MESSAGE_SIZES = (8, 4 * KIB, 64 * KIB)
 HOST_RANKS = ("-n", str(COLLECTIVE_RANKS), "-t", "host")
 ONE_LAUNCH = ("--launches", "1", "--point-time", "0.5")
 """A round compares one launch with one launch."""
@@ -181,6 +186,71 @@ def beside_osu_collective(name: str, operation: str, factor: int) -> tuple[Row, 
             of(name, size),
         )
         for size in OSU_SIZES
+    )
+
+
+MEMORIES = (("host", "H H", ()), ("aware", "D D", ("D", "D")))
+"""volley's transport, what OSU calls it, and OSU's words for it."""
+
+
+def beside_osu_one_sided(name: str, call: str) -> Comparison:
+    """Compare one-sided calls, each with its flush, on host and on GPU memory."""
+    transports = [f"{memory}/{call}/blocking" for memory, _, _ in MEMORIES]
+    return Comparison(
+        f"osu-{call}",
+        Ours("volley", ("stream", "-t", ",".join(transports), "-s", sizes_of(ONE_SIDED_SIZES, 1), *ONE_LAUNCH)),
+        tuple(
+            Command(
+                f"{name} {memory}",
+                name,
+                ("-w", "create", "-m", f"{ONE_SIDED_SIZES[0]}:{ONE_SIDED_SIZES[-1]}", *words),
+                readers.osu_latency,
+            )
+            for _, memory, words in MEMORIES
+        ),
+        tuple(
+            Row(
+                f"`{transport}`, one call and its flush, {format_size(size)}",
+                f"{name} {memory}",
+                Asked(high=1.02),
+                rate(size, of("volley", f"{transport} {size}")),
+                of(f"{name} {memory}", size),
+            )
+            for transport, (_, memory, _) in zip(transports, MEMORIES, strict=True)
+            for size in ONE_SIDED_SIZES
+        ),
+    )
+
+
+def beside_osu_message_rate(pairs: int, memories: Sequence[tuple[str, str, tuple[str, ...]]]) -> Comparison:
+    """Compare the messages per second of so many pairs."""
+    ranks, asked = 2 * pairs, ",".join(transport for transport, _, _ in memories)
+    words = ("-n", str(ranks), "-t", asked, "-s", sizes_of(MESSAGE_SIZES, 1), "--pairs", str(pairs))
+    return Comparison(
+        f"osu-message-rate-{pairs}",
+        Ours("volley", ("message-rate", *words, *ONE_LAUNCH)),
+        tuple(
+            Command(
+                f"osu_mbw_mr {memory}",
+                "osu_mbw_mr",
+                ("-m", f"{MESSAGE_SIZES[0]}:{MESSAGE_SIZES[-1]}", *places),
+                readers.osu_message_rate,
+            )
+            for _, memory, places in memories
+        ),
+        tuple(
+            Row(
+                f"`message-rate`, `{transport}`, {pairs} {'pair' if pairs == 1 else 'pairs'}, {format_size(size)}",
+                f"osu_mbw_mr {memory}",
+                Asked(low=0.99),
+                of("volley", f"{pairs} pairs {transport} {size}"),
+                of(f"osu_mbw_mr {memory}", size),
+                "/s",
+            )
+            for transport, memory, _ in memories
+            for size in MESSAGE_SIZES
+        ),
+        ranks=ranks,
     )
 
 
@@ -387,6 +457,10 @@ TABLE = (
         beside_osu_collective("osu_alltoall", "all-to-all", COLLECTIVE_RANKS),
         ranks=COLLECTIVE_RANKS,
     ),
+    beside_osu_one_sided("osu_put_latency", "put"),
+    beside_osu_one_sided("osu_get_latency", "get"),
+    beside_osu_message_rate(1, MEMORIES),
+    beside_osu_message_rate(2, MEMORIES[:1]),
     Comparison(
         "tutorial-staged",
         Ours("volley", ("pingpong", "-t", ",".join(STAGED), "-s", str(GIB))),
