@@ -31,7 +31,7 @@ Reader = Callable[[str], Reading]
 _NUMBER = r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _TUTORIAL = re.compile(rf"Transfer size \(B\):\s*(\d+), Transfer Time \(s\):\s*{_NUMBER},")
 _OSU_LINE = re.compile(rf"^(\d+)\s+{_NUMBER}\s*$", re.MULTILINE)
-_OSU_RATE = re.compile(rf"^(\d+)\s+{_NUMBER}\s+{_NUMBER}\s*$", re.MULTILINE)
+_OSU_RATE = re.compile(r"^(\d+)\s+\d+\.\d+\s+(\d+\.\d+)\s*$", re.MULTILINE)
 _OSU_BARRIER = re.compile(rf"^ +{_NUMBER}\s*$", re.MULTILINE)
 _OSU_VERSION = re.compile(r"^# OSU .* v(\d\S*)", re.MULTILINE)
 _NVBANDWIDTH_VERSION = re.compile(r"^nvbandwidth Version: (\S+)", re.MULTILINE)
@@ -66,7 +66,7 @@ def osu_barrier(text: str) -> Reading:
 
 def osu_message_rate(text: str) -> Reading:
     """Read osu_mbw_mr: messages per second of all pairs by size."""
-    return Reading({size: float(rate) for size, _, rate in _OSU_RATE.findall(text)}, _osu(text, MB).version)
+    return Reading({size: float(rate) for size, rate in _OSU_RATE.findall(text)}, _osu(text, MB).version)
 
 
 def osu_bandwidth(text: str) -> Reading:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from volley.benchmarks.message_rate import results as message_rate
-
 from volley.benchmarks.gpu_matrix import results as gpu_matrix
 from volley.benchmarks.jacobi.results import scaling_chains, solutions
+from volley.benchmarks.message_rate import results as message_rate
 from volley.benchmarks.rank_matrix import results as rank_matrix
 from volley.benchmarks.shared.points.results import PointResult, results
 from volley.run.run_log import RunLog
