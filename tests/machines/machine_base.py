@@ -57,7 +57,7 @@ def every(count: int) -> list[tuple[int, int]]:
 
 def h200x2(note: str = "", **changes: Any) -> f.Facts:
     """Two H200s in a virtual machine; other machines are this one with one thing changed."""
-    gpus = cuda("NVIDIA H200", 2, (9, 0), 150109880320, version=13000, first=6)
+    gpus = cuda("NVIDIA H200", 2, (9, 0), 150109880320, version=13000)
     found = devices(gpus)
     probes: dict[str, Any] = {
         "system": system("ubuntu22", virtual=True),

@@ -10,6 +10,8 @@ from volley.machine import facts as f
 from volley.machine.hardware import Device, Gpu, NvLink, PeerStatus
 
 NO_CUDA = "libcuda.so.1: cannot open shared object file: No such file or directory"
+NVLINKS = {"V100-SXM2": "2.0", "A100-SXM4": "3.0", "RTX A6000": "3.0", "H200": "4.0"}
+"""The version of the NVLinks of each card, from NVIDIA's datasheets."""
 NVIDIA_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 SYSTEMS = {
     "ubuntu22": f.SystemFacts(os_id="ubuntu", os_like=["debian"], os_name="Ubuntu 22.04 LTS", os_version="22.04"),
@@ -83,11 +85,11 @@ def bus(
     return tried(f.BusFacts(gpus=gpus, infiniband=list(infiniband)), "grep 0x10de /sys/bus/pci/devices/*/vendor")
 
 
-def driver(version: str, count: int, **more: Any) -> f.Probe[f.DriverFacts]:
+def driver(version: str, count: int, architecture: str = "x86_64", **more: Any) -> f.Probe[f.DriverFacts]:
     nodes = dict.fromkeys((*NVIDIA_NODES, *(f"/dev/nvidia{index}" for index in range(count))), "ok")
     found = {"modules": ["nvidia", "nvidia_uvm"], "nodes": nodes, "headers": True, **more}
     return tried(
-        f.DriverFacts(version=f"NVIDIA UNIX x86_64 Kernel Module  {version}", **found),
+        f.DriverFacts(version=f"NVIDIA UNIX {architecture} Kernel Module  {version}", **found),
         "cat /proc/driver/nvidia/version; open(/dev/nvidia*); dlopen(libcuda.so.1)",
     )
 
@@ -100,15 +102,12 @@ def cuda(
     *,
     version: int,
     reaches: Callable[[int, int], bool] = lambda *_: True,
-    first: int = 4,
     **attributes: int,
 ) -> f.Probe[f.CudaFacts]:
     major, minor = capability
     known = {"COMPUTE_CAPABILITY_MAJOR": major, "COMPUTE_CAPABILITY_MINOR": minor, "COMPUTE_MODE": 0, **attributes}
     devices = [
-        f.CudaDevice(
-            index=i, name=name, uuid=uuid(i), pci=address(i, first), memory_bytes=memory, attributes=dict(known)
-        )
+        f.CudaDevice(index=i, name=name, uuid=uuid(i), pci=address(i), memory_bytes=memory, attributes=dict(known))
         for i in range(count)
     ]
     peers = [[one == other or reaches(one, other) for other in range(count)] for one in range(count)]
@@ -125,9 +124,10 @@ def nvml(
     links: int = 0,
     generation: int = 3,
     mig: bool | None = None,
-    p2p: str = "ok",
+    reaches: Callable[[int, int], bool] = lambda *_: True,
     driver_version: str = "",
 ) -> f.Probe[f.NvmlFacts]:
+    version = next((version for part, version in NVLINKS.items() if part in name), "")
     gpus = [
         Gpu(
             index=index,
@@ -140,12 +140,13 @@ def nvml(
             pcie_generation_max=generation,
             pcie_width=16,
             pcie_width_max=16,
-            nvlinks=[NvLink(link=link, version="2.2") for link in range(links)],
+            nvlinks=[NvLink(link=link, version=version) for link in range(links)],
         )
         for index in range(count)
     ]
     pairs = combinations(range(count), 2)
-    peers = [PeerStatus(first=uuid(one), second=uuid(other), read=p2p) for one, other in pairs]
+    read = {True: "ok", False: "topology not supported"}
+    peers = [PeerStatus(first=uuid(one), second=uuid(other), read=read[reaches(one, other)]) for one, other in pairs]
     call = "nvmlInit, nvmlDeviceGetNvLinkState, nvmlDeviceGetP2PStatus"
     return tried(f.NvmlFacts(driver_version=driver_version, gpus=gpus, peers=peers), call)
 
