@@ -219,8 +219,8 @@ class NvshmemTransport final : public Transport {
     Facts all{{"nvshmem_headers", std::to_string(NVSHMEM_VENDOR_MAJOR_VERSION) + "." +
                                       std::to_string(NVSHMEM_VENDOR_MINOR_VERSION) + "." +
                                       std::to_string(NVSHMEM_VENDOR_PATCH_VERSION)},
-              {"most_blocks", max_blocks},
-              {"most_threads_per_block", device::max_threads}};
+              {"max_blocks", max_blocks},
+              {"max_threads_per_block", device::max_threads}};
     for (const auto& [name, value] : safe_settings) {
       const char* const set = std::getenv(name);
       all.emplace_back(name, std::string(set == nullptr ? "" : set));

@@ -92,7 +92,7 @@ class WordTransport final : public Transport {
 
   [[nodiscard]] Facts facts() const override {
     return {{"max_message_bytes", device::payload_bytes},
-            {"windows_most_messages_in_flight", messages_in_flight},
+            {"windows_max_messages_in_flight", messages_in_flight},
             {"timeout_s", static_cast<double>(Inboxes::timeout_ns) * 1e-9}};
   }
 

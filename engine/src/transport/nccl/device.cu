@@ -255,8 +255,8 @@ class NcclDeviceTransport final : public Transport {
     return {{"nccl_version", nccl_->nccl.version()},
             {multicast, std::string(set == nullptr ? "" : set)},
             {"flag_in_word_up_to_bytes", short_bytes},
-            {"direct_stores_most_blocks", device::max_blocks},
-            {"direct_stores_most_threads_per_block", device::max_threads}};
+            {"direct_stores_max_blocks", device::max_blocks},
+            {"direct_stores_max_threads_per_block", device::max_threads}};
   }
 
  private:
