@@ -8,14 +8,14 @@ namespace volley {
 using Maker = std::unique_ptr<Transport>();
 Maker make_host, make_null, make_aware;
 Maker make_put, make_put_blocking, make_put_fence, make_get, make_get_blocking;
+Maker make_without_nccl_headers, make_without_nvshmem_headers;
 #if VOLLEY_WITH_CUDA
 Maker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer, make_device,
-    make_device_word, make_nccl, make_corrupt_device, make_without_nccl_headers, make_without_nvshmem_headers;
+    make_device_word, make_nccl, make_corrupt_device;
 #else  // listed as unavailable, with the reason of gpu/without_cuda.cpp
 constexpr Maker *make_staged_pageable = make_null, *make_staged_pinned = make_null, *make_staged_pipelined = make_null,
                 *make_staged_shared = make_null, *make_peer = make_null, *make_device = make_null,
-                *make_device_word = make_null, *make_nccl = make_null, *make_corrupt_device = make_null,
-                *make_without_nccl_headers = make_null, *make_without_nvshmem_headers = make_null;
+                *make_device_word = make_null, *make_nccl = make_null, *make_corrupt_device = make_null;
 #endif
 #if VOLLEY_WITH_NCCL_HEADERS
 Maker make_nccl_device;
