@@ -7,15 +7,26 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 #: Quick to compile. What these builds test is where things are found and who starts whom, not how fast it is.
 QUICK = ("-Ccmake.define.CMAKE_CXX_FLAGS_RELEASE=-O0", "-Ccmake.define.VOLLEY_QUICK_BUILD=ON")
+#: uv's names of pip's settings.
+UV_NAMES = {
+    "PIP_CERT": "SSL_CERT_FILE",
+    "PIP_INDEX_URL": "UV_DEFAULT_INDEX",
+    "PIP_EXTRA_INDEX_URL": "UV_INDEX",
+    "PIP_FIND_LINKS": "UV_FIND_LINKS",
+}
 #: What steers a build or a loader; a test that wants one of these sets it itself.
 STEERING = (
     *("CUDACXX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "MPICC", "MPI_HOME", "PYTHONPATH"),
@@ -26,10 +37,26 @@ STEERING = (
 def scrubbed(**settings: str) -> dict[str, str]:
     """The environment without what would steer a build or a loader, and with ``settings``.
 
-    uv trusts the certificates of the system, as pip does.
+    uv trusts the certificates of the system, as pip does, and gets pip's settings for a site's index and certificates.
     """
     kept = {name: value for name, value in os.environ.items() if name not in STEERING}
-    return kept | {"UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"} | settings
+    as_pip = {uv: kept[pip] for pip, uv in UV_NAMES.items() if pip in kept and uv not in kept}
+    return kept | {"UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"} | as_pip | settings
+
+
+@cache
+def package_index_error() -> str:
+    """Why pip gets nothing from its package index; empty where it does."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [*PIP, "download", "--no-cache-dir", "--retries", "0", "--no-deps", "--dest", folder, "nlohmann-json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=scrubbed(), cwd=folder)
+    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["pip says nothing"])[-1]
+
+
+def need_package_index() -> None:
+    """Skip a test that installs from the package index where there is none, e.g. without a network."""
+    if reason := package_index_error():
+        pytest.skip(f"no package index can be reached: {reason}")
 
 
 def run(command: Sequence[str | Path], **settings: Any) -> str:
@@ -51,6 +78,8 @@ def copy_of_checkout(to: Path) -> Path:
 def pip_wheel(source: Path, to: Path, *options: str, env: Mapping[str, str], pip: Sequence[str | Path] = PIP) -> Path:
     """Build a wheel with pip, isolated unless the options say otherwise."""
     to.mkdir(exist_ok=True)
+    if pip == PIP and "--no-build-isolation" not in options:
+        need_package_index()
     run([*pip, "wheel", "--no-deps", "--wheel-dir", to, *options, source], env=dict(env), cwd=to)
     (wheel,) = to.glob("*.whl")
     return wheel
@@ -97,6 +126,7 @@ def new_environment(prefix: Path) -> Installation:
 
 
 def uv_install(into: Installation, *what: str | Path, **settings: str) -> None:
+    need_package_index()
     run(["uv", "pip", "install", "--quiet", "--python", into.python, *what], env=with_scripts(**settings), cwd="/")
 
 
