@@ -145,8 +145,10 @@ def _legend(results: Sequence[PairsResult], *, alone: bool) -> Iterator[str]:
 
 
 def _saturations(result: MessageRates, names: Sequence[str], sizes: Sequence[int]) -> Table | None:
-    """Return how many pairs saturate each transport at each size; ``None`` if that is nowhere known."""
-    found = {where: saturation(those) for where, those in by_transport_and_size(result.results).items()}
+    """Return how many pairs saturate each transport that sends data, at each size; ``None`` if that is nowhere known."""
+    sending = [each for each in result.results if each.point.rate]
+    found = {where: saturation(those) for where, those in by_transport_and_size(sending).items()}
+    names = [name for name in names if name in {each.point.transport for each in sending}]
     if not any(found.values()):
         return None
     rows: list[Row] = [
