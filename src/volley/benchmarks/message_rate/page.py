@@ -145,7 +145,7 @@ def _legend(results: Sequence[PairsResult], *, alone: bool) -> Iterator[str]:
 
 
 def _saturations(result: MessageRates, names: Sequence[str], sizes: Sequence[int]) -> Table | None:
-    """Return how many pairs saturate each transport that sends data, at each size; ``None`` if that is nowhere known."""
+    """Return how many pairs saturate each transport that sends data at each size; ``None`` if nowhere known."""
     sending = [each for each in result.results if each.point.rate]
     found = {where: saturation(those) for where, those in by_transport_and_size(sending).items()}
     names = [name for name in names if name in {each.point.transport for each in sending}]
