@@ -185,6 +185,15 @@ def test_a_command_line_is_shown_without_what_a_terminal_obeys(volley: Command) 
     assert "\\x1b[2J" in done.err
 
 
+@pytest.mark.parametrize("format_name", ["table", "markdown", "csv", "json", "prometheus"])
+def test_a_matrix_without_pairs_is_shown(tmp_path: Path, format_name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "none.jsonl"
+    text = (EXAMPLES / "rank-matrix.jsonl").read_text(encoding="utf-8")
+    file.write_text(re.sub(r'"(ranks|medians|lows|highs|samples)":\[[0-9,]*\]', r'"\1":[]', text), encoding="utf-8")
+    assert cli.main(["show", str(file), "--format", format_name]) == 0
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_times_beyond_all_measure_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "tiny.jsonl"
     text = (EXAMPLES / "rank-matrix.jsonl").read_text(encoding="utf-8")

@@ -39,6 +39,8 @@ def _write_columns(
 ) -> None:
     """Write rows of columns, many at a time; each value is formatted once, because a million rows have few values."""
     rows = max(map(len, columns.values()), default=0)
+    if not rows:
+        return
     texts: list[Iterator[str]] = []
     for name in header:
         values = columns.get(name, [origin.get(name)])
