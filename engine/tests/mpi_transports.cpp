@@ -314,7 +314,7 @@ int main() {
                                   {1, 8, 100, 70000});
         transports_tell_the_truth(context, *pair,
                                   {"host/put", "host/put/blocking", "host/put/fence", "host/get", "host/get/blocking"},
-                                  {8, 70000});
+                                  {70000});
       }
       if (pair) an_older_message_does_not_pass(context, *pair);
       if (pair) a_long_fixed_batch_is_not_ended(context, *pair);
