@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, repeat
 from typing import Any, TextIO
 
@@ -41,14 +41,21 @@ def _write_columns(
     rows = max(map(len, columns.values()), default=0)
     if not rows:
         return
-    texts: list[Iterator[str]] = []
+    texts: list[Iterable[str]] = []
+    same: list[str] = []  # neighbours that are the same in all rows are one text
     for name in header:
         values = columns.get(name, [origin.get(name)])
         known = {value: _quoted(text_of(value)) for value in set(values)}
-        texts.append(map(known.__getitem__, values) if len(known) > 1 else repeat(known[values[0]], rows))
+        if len(known) == 1:
+            same += known.values()
+            continue
+        texts += [repeat(",".join(same), rows)] if same else []
+        same = []
+        texts.append(map(known.__getitem__, values))
+    texts += [repeat(",".join(same), rows)] if same else []
     lines = map(",".join, zip(*texts, strict=True))
-    while piece := "".join(f"{line}\n" for line in islice(lines, ROWS_AT_ONCE)):
-        out.write(piece)
+    while piece := list(islice(lines, ROWS_AT_ONCE)):
+        out.write("\n".join([*piece, ""]))
 
 
 def _quoted(text: str) -> str:

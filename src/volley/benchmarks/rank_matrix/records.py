@@ -145,9 +145,7 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         for name in ("ranks", "highs", "count_per_sample", "elapsed_s", "samples_s", "visits", "work_s"):
             if len(getattr(self, name)) not in (0, pairs):
                 raise ValueError(f"{name} has {len(getattr(self, name))} items, there are {pairs} medians")
-        longest = max(
-            (number for name in ("medians", "lows", "highs") for number in getattr(self, name) if number), default=0
-        )
+        longest = max(max(filter(None, numbers), default=0) for numbers in (self.medians, self.lows, self.highs))
         if longest * self.unit_s > LONGEST_S:
             raise ValueError(f"a time is longer than {LONGEST_S:g} s")
         if self.ranks and (self.rank in self.ranks or sorted(self.ranks) != self.ranks):
