@@ -405,7 +405,7 @@ def test_bash_completes_commands_options_and_their_values(engine: Path, tmp_path
         (("volley", "bandwidth", "--direction", ""), "uni bi"),
         (("volley", "pingpong", "--format", "o"), "olcf"),
         (("volley", "stream", "--format", "o"), ""),
-        (("volley", "pingpong", "--transport", "h"), "host"),
+        (("volley", "pingpong", "--transport", "nu"), "null"),
         (("volley", "compare", "--with", "summ"), "summit"),
         (("volley", "matrix", "--section", "host"), "host-to-gpu"),
         (("volley", "list", "--format", "m"), "markdown"),

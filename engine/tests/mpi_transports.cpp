@@ -226,7 +226,7 @@ struct LosingPut : one_sided::PutChannel {
     if (!lost()) PutChannel::start_send(view);
     else sending_ = true;
   }
-  bool lost() { return ++messages > 100; }
+  bool lost() { return ++messages > 2; }
   int messages = 0;
 };
 
