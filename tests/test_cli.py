@@ -84,7 +84,7 @@ def test_every_option_of_ping_pong_arrives(ask: Ask, tmp_path: Path) -> None:
         *("pingpong", "-t", "host,null", "--transport", "aware", "-s", "8,64k", "--ci", "0.5%"),
         *("--point-time", "2", "--size-time", "9", "--tail", "--launches", "6", "--budget", "30", "--no-verify"),
         "--fresh-buffers",
-        *("-n", "2", "--hosts", "a,b", "--gpus", "0, 3", "--share-gpu", "--launcher", "srun"),
+        *("-n", "2", "--hosts", "a,b", "--gpus", "0, 3", "--gpu-after-init", "--share-gpu", "--launcher", "srun"),
         *("--launcher-arg=--mca", "--launcher-arg", "x", "--watchdog", "5", "--dry-run"),
         *("-o", str(tmp_path / "r.jsonl"), "-f", "json"),
     )
@@ -92,7 +92,8 @@ def test_every_option_of_ping_pong_arrives(ask: Ask, tmp_path: Path) -> None:
     assert (points.transport, points.sizes, points.fresh_buffers) == (("host", "null", "aware"), (8, 65536), True)
     assert sampling_part(options.sampling) == Sampling(ci=0.005, point_time_s=2.0, size_time_s=9.0, tail=True)
     assert (options.sampling.budget, options.sampling.verify) == (30.0, False)
-    assert (job.launches, job.ranks, job.hosts, job.gpus, job.share_gpu) == (6, 2, ("a", "b"), (0, 3), True)
+    assert (job.launches, job.ranks, job.hosts, job.gpus) == (6, 2, ("a", "b"), (0, 3))
+    assert (job.gpu_after_init, job.share_gpu) == (True, True)
     assert (job.launcher, job.launcher_arg, job.watchdog, job.dry_run) == ("srun", ("--mca", "x"), 5.0, True)
     assert (options.output.output, options.output.format) == (tmp_path / "r.jsonl", "json")
     assert job.given == {name for name in vars(job) if name != "given"}

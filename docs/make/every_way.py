@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from figures import RECORDS, three_digits
 from volley.benchmarks import BENCHMARKS
@@ -17,8 +18,11 @@ LONG = 1 << 30
 RATIOS = (8, 4096, 1 << 20, LONG)
 
 
-def _series() -> PointSeries:
-    (series,) = results(read_runs(RECORDS, BENCHMARKS))
+GPU_INITIATED = RECORDS.with_name("pingpong-gpu-initiated.jsonl")
+
+
+def _series(records: Path = RECORDS) -> PointSeries:
+    (series,) = results(read_runs(records, BENCHMARKS))
     return series
 
 
@@ -38,29 +42,51 @@ def sending() -> dict[str, dict[int, PointResult]]:
 
 def every_way_run() -> Iterator[str]:
     """Yield the sentence about the run."""
-    series = _series()
+    yield f"Two H200s, every way in one interleaved run ({_run(_series(), RECORDS)}):"
+
+
+def gpu_initiated_run() -> Iterator[str]:
+    """Yield the sentence about the run with all transports that a GPU starts."""
+    series = _series(GPU_INITIATED)
+    launches = len(series.series.logs)
+    yield (
+        f"Half round trips between two H200s, whoever starts the message, in {launches} launches of one interleaved "
+        f"run ({_run(series, GPU_INITIATED)}):"
+    )
+
+
+def _run(series: PointSeries, path: Path) -> str:
     sending = [point for points in _sending(series).values() for point in points.values()]
     verified = sum(point.verified is True for point in sending)
     checked = f"all {verified}" if verified == len(sending) else f"{verified} of {len(sending)}"
     seconds = sum(log.end.elapsed_s for log in series.series.logs if log.end)
-    records = f"[records](results/h200-x2/{RECORDS.name})"
-    run = f"{checked} points that send something verified, {seconds:.0f} s"
-    yield f"Two H200s, every way in one interleaved run ({records}, {run}):"
+    return f"[records](results/h200-x2/{path.name}), {checked} points that send something verified, {seconds:.0f} s"
 
 
 def every_way() -> Iterator[str]:
-    """Yield the table; a number whose interval is wider than was asked for has it beside it."""
+    """Yield the table of the one launch."""
+    return _table(_series())
+
+
+def gpu_initiated() -> Iterator[str]:
+    """Yield the table of several launches."""
+    return _table(_series(GPU_INITIATED))
+
+
+def _table(series: PointSeries) -> Iterator[str]:
+    """Yield a table; a number whose interval is wider than was asked for has it beside it."""
     yield f"| half round trip | {' | '.join(format_size(size) for size in (*SHORT, LONG))} |"
     yield "| --- |" + " --- |" * (len(SHORT) + 1)
     yield "| |" + " µs |" * len(SHORT) + " GB/s |"
-    for name, points in _sending(_series()).items():
-        latencies = {size: point.latency.median * 1e6 for size, point in points.items() if point.latency}
-        cells = [_cell(points[size], latencies[size]) for size in SHORT]
-        cells.append(_cell(points[LONG], (points[LONG].bandwidth_Bps or 0) / 1e9))
+    for name, points in _sending(series).items():
+        cells = [_cell(points.get(size)) for size in (*SHORT, LONG)]
         yield f"| `{name}` | {' | '.join(cells)} |"
 
 
-def _cell(point: PointResult, value: float) -> str:
+def _cell(point: PointResult | None) -> str:
+    if point is None or point.latency is None:
+        return "–"
+    value = point.latency.median * 1e6 if point.size_bytes in SHORT else (point.bandwidth_Bps or 0) / 1e9
     width = point.time.half_width if point.time and point.missed else 0.0
     return three_digits(value) + (f" ± {width:.0%}".replace("%", " %") if width else "")
 

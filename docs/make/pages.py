@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from between_gpus import between_gpus
-from every_way import every_way, every_way_run, over_staging
+from every_way import every_way, every_way_run, gpu_initiated, gpu_initiated_run, over_staging
 from example_programs import printed_line, program_aware, program_clock, program_cpu, program_staged
 from figures import DOCS, H200, NVLINK3, SUMMIT, find, measured, published, three_digits
 from jacobi_on_gpus import jacobi_on_gpus
@@ -123,6 +123,8 @@ FIGURES: dict[str, Callable[[], Iterator[str]]] = {
         program_aware,
         between_gpus,
         jacobi_on_gpus,
+        gpu_initiated_run,
+        gpu_initiated,
         every_way_run,
         every_way,
         aware_line,

@@ -127,7 +127,9 @@ class Overlap final : public Benchmark {
   // Gives every computation the length of the exchange that it is beside.
   static void set_lengths(const Run& run, MpiControl& control, TransportSet& transports, std::vector<Subject>& subjects,
                           std::uint64_t bytes) {
-    const Sampling few{.point_time_s = estimate_s, .min_visits = 1};
+    Sampling few;
+    few.point_time_s = estimate_s;
+    few.min_visits = 1;
     const Workload timed_work = workload();
     std::vector<Series> exchanges;
     for (auto& subject : subjects) {
@@ -159,9 +161,9 @@ class Overlap final : public Benchmark {
       const auto repeats = static_cast<std::uint64_t>(std::clamp(1e-4 / std::max(once_s, 1e-9), 1.0, 1000.0));
       control.ready();
       once_s = control.shared(shortest_s(alone, repeats));
-      const double factor = std::clamp(wanted_s / std::max(once_s, 1e-9), 1.0 / 16, 16.0);
-      if (std::abs(factor - 1) <= length_tolerance) break;
-      const auto next = static_cast<std::uint64_t>(std::max(1.0, std::round(static_cast<double>(steps) * factor)));
+      const double change = std::clamp(wanted_s / std::max(once_s, 1e-9), 1.0 / 16, 16.0);
+      if (std::abs(change - 1) <= length_tolerance) break;
+      const auto next = static_cast<std::uint64_t>(std::max(1.0, std::round(static_cast<double>(steps) * change)));
       if (next == steps) break;
       steps = next;
     }
