@@ -157,7 +157,6 @@ COLLECTIVE_RANKS = 4
 OSU_SIZES = (8, 4 * KIB, 256 * KIB)
 """Of osu_allreduce a rank's buffer; of osu_alltoall what a rank sends to each of the others, so that volley's size is
 larger by the number of ranks."""
-NCCL_SIZES = (8, MIB, GIB)
 ONE_SIDED_SIZES = (8, MIB)
 MESSAGE_SIZES = (8, 4 * KIB, 64 * KIB)
 HOST_RANKS = ("-n", str(COLLECTIVE_RANKS), "-t", "host")
@@ -404,7 +403,7 @@ TABLE = (
             f"nccl-{operation}",
             Ours(
                 "volley",
-                ("collective", "-t", "nccl", "--operation", operation, "-s", sizes_of(NCCL_SIZES, 1), *ONE_LAUNCH),
+                ("collective", "-t", "nccl", "--operation", operation, "-s", sizes_of(sizes, 1), *ONE_LAUNCH),
             ),
             (Command("nccl", program, ("-b", "8", "-e", "1G", "-f", "2", "-n", "20", "-c", "0"), readers.nccl_tests),),
             tuple(
@@ -415,10 +414,14 @@ TABLE = (
                     of("volley", f"{operation} nccl {size}"),
                     of("nccl", size),
                 )
-                for size in NCCL_SIZES
+                for size in sizes
             ),
         )
-        for operation, program in (("allreduce", "all_reduce_perf"), ("all-to-all", "alltoall_perf"))
+        # alltoall_perf between two ranks goes from 0 to 32 B.
+        for operation, program, sizes in (
+            ("allreduce", "all_reduce_perf", (8, MIB, GIB)),
+            ("all-to-all", "alltoall_perf", (MIB, GIB)),
+        )
     ),
     Comparison(
         "osu-allreduce",
