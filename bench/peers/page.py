@@ -63,9 +63,8 @@ HOW = """\
 - nccl-tests queues 20 exchanges and waits once; so does volley's stream with a window of 20.
 - OSU's collectives print the mean over ranks of the time that each rank spends in the operation; volley's time ends
   with the last rank's exit. OSU has a barrier between operations, outside its timing; volley times operations back to
-  back. So short allreduces take volley half as long: the ranks of OSU's leave the barrier at different moments, and that is
-  in its times. A size of osu_alltoall is what one rank sends to another; volley's is the whole buffer of a
-  rank, so that 8 B to each of 4 ranks are 32 B.
+  back, so that at short sizes the two are not the same work. A size of osu_alltoall is what one rank sends to another;
+  volley's is the whole buffer of a rank, so that 8 B to each of 4 ranks are 32 B.
 """
 
 
