@@ -56,7 +56,10 @@ def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Collection[s
     if log.end is None:
         return _aborted(log, ending, benchmark, hint)
     if log.end.status == "failed" or "failed" in log.statuses or log.problems:  # the report names lines with problems
-        return RunOutcome(EXIT_FAILED, (f"volley: {escape_controls(log.end.reason)}",) if log.end.reason else ())
+        # The first rank ends the records; another one that finds the same thing ends the job before that.
+        cannot = ending.status == EXIT_MACHINE and not log.statuses
+        said = (f"volley: {escape_controls(log.end.reason)}",) if log.end.reason else ()
+        return RunOutcome(EXIT_MACHINE if cannot else EXIT_FAILED, said)
     if ending.status not in (EXIT_GOOD, EXIT_MACHINE):
         return RunOutcome(EXIT_FAILED, _with_launcher_text(f"all points were measured, but {ending.reason()}", ending))
     if benchmark.record_types and "ok" not in log.statuses:
