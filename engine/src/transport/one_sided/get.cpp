@@ -4,28 +4,15 @@
 #include <vector>
 
 #include "transport/host_driven.hpp"
-#include "transport/mpi_channel.hpp"
-#include "transport/one_sided/notifications.hpp"
+#include "transport/one_sided/notified_channel.hpp"
 
 namespace volley {
 
 namespace {
 
-class GetChannel : public MpiChannel {
+class GetChannel : public one_sided::NotifiedChannel {
  public:
   explicit GetChannel(bool blocking) : blocking_(blocking) {}
-
-  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
-    MpiChannel::open(context, pair, buffers, capacity);
-    buffers_.open(pair, buffers);
-    notifications_.open(pair);
-  }
-
-  void close() {
-    notifications_.close();
-    buffers_.close();
-    MpiChannel::close();
-  }
 
   void send(const View& view) { expose(view); }
 
@@ -53,9 +40,6 @@ class GetChannel : public MpiChannel {
     wanted_.clear();
   }
 
-  void acknowledge() { notifications_.notify(); }
-  void await_acknowledgement() { notifications_.await(); }
-
  private:
   void expose(const View& view) {
     VOLLEY_MPI(MPI_Win_sync(buffers_.place(view.send).window));
@@ -68,16 +52,9 @@ class GetChannel : public MpiChannel {
     window_ = window;
   }
 
-  // The messages that were gotten are in this rank's memory.
-  void complete() { VOLLEY_MPI(MPI_Win_flush(peer_, window_)); }
-
   bool blocking_;
-  one_sided::ExposedBuffers buffers_{one_sided::Epoch::passive};
-  one_sided::Notifications notifications_;
-  MPI_Win window_ = MPI_WIN_NULL;  // of the latest message
   View exposed_;
   std::vector<View> wanted_;
-  bool sending_ = false;
 };
 
 class Get final : public HostDriven<GetChannel> {
