@@ -8,8 +8,6 @@ same wire tells what this machine's TCP adds without MPI.
 from __future__ import annotations
 
 import math
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -27,7 +25,19 @@ from volley.run.records_file import read_runs
 from volley.statistics.estimates import estimate, median
 
 sys.path.append(str(HERE.parent / "tests/twohosts"))
-from pretend_hosts import ADDRESSES, FRAMING, IP_HEADER, NAMES, TCP_HEADER, Lab, NoHostsError, Wire, build_relay, lab
+from pretend_hosts import (
+    ADDRESSES,
+    FRAMING,
+    IP_HEADER,
+    NAMES,
+    TCP_HEADER,
+    Lab,
+    NoHostsError,
+    Wire,
+    build_relay,
+    compile_for_hosts,
+    lab,
+)
 
 DELAYS_S = (50e-6, 250e-6, 1e-3, 5e-3, 20e-3)
 RATES_BPS = (20e6, 100e6, 300e6, 1e9)
@@ -90,8 +100,7 @@ def known_wires() -> Iterator[WireSeen]:
         BenchError: if volley fails between them.
     """
     with tempfile.TemporaryDirectory() as folder:
-        relay, sockets = build_relay(Path(folder)), Path(folder) / "socket_pingpong"
-        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", sockets, HERE / "socket_pingpong.c"], check=True)
+        relay, sockets = build_relay(Path(folder)), compile_for_hosts(HERE / "socket_pingpong.c", Path(folder))
         for number, (delay_s, rate_bps) in enumerate(product(DELAYS_S, RATES_BPS)):
             wire = Wire(delay_s, rate_bps)
             try:

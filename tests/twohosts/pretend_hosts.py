@@ -130,10 +130,15 @@ def _share_cores(folder: Path) -> None:
 
 def build_relay(folder: Path) -> Path:
     """Compile the relay into ``folder``."""
-    relay = folder / "relay"
+    return compile_for_hosts(HERE / "relay.c", folder)
+
+
+def compile_for_hosts(source: Path, folder: Path) -> Path:
+    """Compile a C program without MPI into ``folder``, and return its path."""
+    program = folder / source.stem
     compiler = os.environ.get("CC", "cc")
-    subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-o", relay, HERE / "relay.c", "-pthread"], check=True)
-    return relay
+    subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-o", program, source, "-pthread"], check=True)
+    return program
 
 
 @contextlib.contextmanager
