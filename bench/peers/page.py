@@ -58,8 +58,8 @@ HOW = """\
   for links to the host.
 - The small programs of examples/ and loops written by hand have pages of their own:
   [what fifty exchanges measure](evidence/fifty-exchanges.md), [plain loops](evidence/plain-loops.md).
-- A time of osu_put_latency or osu_get_latency is that of one call and its flush at the origin. volley's is a 64th of a
-  window of the same calls with one notification and one acknowledgement.
+- A time of osu_put_latency or osu_get_latency is that of one call and its flush at the origin. volley's is a
+  thousandth of a window of 1,000 such calls with one notification and one acknowledgement.
 - nccl-tests queues 20 exchanges and waits once; so does volley's stream with a window of 20.
 - OSU's collectives print the mean over ranks of the time that each rank spends in the operation; volley's time ends
   with the last rank's exit. OSU has a barrier between operations, outside its timing; volley times operations back to

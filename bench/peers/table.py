@@ -158,6 +158,8 @@ OSU_SIZES = (8, 4 * KIB, 256 * KIB)
 """Of osu_allreduce a rank's buffer; of osu_alltoall what a rank sends to each of the others, so that volley's size is
 larger by the number of ranks."""
 ONE_SIDED_SIZES = (8, MIB)
+ONE_SIDED_WINDOW = 1000
+"""Calls of a window: its one notification and acknowledgement, which OSU's programs do not have, are divided by it."""
 MESSAGE_SIZES = (8, 4 * KIB, 64 * KIB)
 HOST_RANKS = ("-n", str(COLLECTIVE_RANKS), "-t", "host")
 ONE_LAUNCH = ("--launches", "1", "--point-time", "0.5")
@@ -197,7 +199,19 @@ def beside_osu_one_sided(name: str, call: str) -> Comparison:
     transports = [f"{memory}/{call}/blocking" for memory, _, _ in MEMORIES]
     return Comparison(
         f"osu-{call}",
-        Ours("volley", ("stream", "-t", ",".join(transports), "-s", sizes_of(ONE_SIDED_SIZES, 1), *ONE_LAUNCH)),
+        Ours(
+            "volley",
+            (
+                "stream",
+                "-t",
+                ",".join(transports),
+                "-s",
+                sizes_of(ONE_SIDED_SIZES, 1),
+                "--window",
+                str(ONE_SIDED_WINDOW),
+                *ONE_LAUNCH,
+            ),
+        ),
         tuple(
             Command(
                 f"{name} {memory}",
