@@ -106,21 +106,27 @@ def _machine(path: Path) -> Machine:
 def real_runs(path: Path) -> list[Observed]:
     """Read the runs of a file, each with the medians of its launches.
 
-    Either every run had the same budget, and each of its launches what was left of that: where it rises, another run
-    begins.  Or all runs made ``MAX_LAUNCHES``.
+    Either every run had the same budget, and each of its launches what was left of that: where it falls no more,
+    another run begins.  Or all runs made ``MAX_LAUNCHES``.
     """
     runs: list[dict[Key, list[float]]] = []
     left_s, launches = 0.0, 0
     for log in parse_runs(gzip.decompress(path.read_bytes()), BENCHMARKS, path.name):
         budget_s = (log.run and log.run.plan.budget_s) or 0.0
-        if budget_s > left_s or launches % MAX_LAUNCHES == 0:
+        if 0 < left_s <= budget_s or launches % MAX_LAUNCHES == 0:
             runs.append({})
             launches = 0
         left_s = budget_s
         launches += 1
-        for point in log.of(PointRecord):
+        for point in (point for point in log.of(PointRecord) if point.status == "ok"):
             runs[-1].setdefault((point.transport, point.size_bytes), []).append(median(point.times_s))
     return runs
+
+
+REAL_HEAD = (
+    "| transport | size | launches of a run, in the mean | half width, in the median | of all | of neighbours |",
+    "| --- | ---: | ---: | ---: | ---: | ---: |",
+)
 
 
 def real_lines(runs: Sequence[Observed]) -> Iterator[str]:
@@ -494,10 +500,7 @@ def page(found: Sequence[Machine]) -> Iterator[str]:
             "launches of a few seconds cannot tell."
         )
         yield ""
-        yield (
-            "| transport | size | launches of a run, in the mean | half width, in the median | of all | of neighbours |"
-        )
-        yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+        yield from REAL_HEAD
         yield from real_lines(runs)
     yield from ("", "## Groups of launches", "")
     yield (

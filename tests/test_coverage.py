@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import random
 import re
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from example_records import pingpong
+from example_records import EXAMPLES, pingpong
 from volley.statistics.launches import of_observations
 
 
@@ -83,6 +84,17 @@ def test_sweeps_are_seldom_called_different_and_planted_changes_are_found() -> N
 
 
 # ------------------------------------------------------------------------------------------------ the tool itself
+
+
+def test_real_runs_begin_where_the_time_that_is_left_falls_no_more(tmp_path: Path) -> None:
+    launch = (EXAMPLES / "pingpong-host.jsonl").read_text("utf-8")
+    assert '"budget_s":null' in launch
+    budgets = ("8.0", "4.5", "8.0", "8.0", "4.0", "0.5")
+    path = tmp_path / "runs.jsonl.gz"
+    launches = [launch.replace('"budget_s":null', f'"budget_s":{budget}') for budget in budgets]
+    path.write_bytes(gzip.compress("".join(launches).encode()))
+    runs = coverage.real_runs(path)
+    assert [{len(times) for times in run.values()} for run in runs] == [{2}, {1}, {3}]
 
 
 def test_a_run_stops_at_the_first_look_that_is_narrow_enough() -> None:
