@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from example_records import golden, pingpong, plan, run, stream, transport
 from volley.benchmarks import named
-from volley.benchmarks.jacobi.progress import JacobiForecast
+from volley.benchmarks.jacobi.jobs import JacobiForecast
 from volley.benchmarks.jacobi.records import JacobiProgress
 from volley.benchmarks.shared.points.progress import PointForecast
 from volley.run.forecast import Forecast

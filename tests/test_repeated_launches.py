@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from example_records import pingpong, plan, run
+from volley.benchmarks.pingpong.options import PingPongOptions
 from volley.benchmarks.shared.points.results import times
 from volley.run.engine import About
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import Job, Jobs, LaunchCount, Site
-from volley.run.options import JobOptions, SamplingOptions
+from volley.run.options import JobOptions
 from volley.run.plan import Plan, Sampling
 from volley.run.records import End
 from volley.run.repeated_launches import MAX_LAUNCHES, POINT_TIME_S, USUAL_TIME_S, repeated
@@ -20,11 +21,8 @@ from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
 
 
 def jobs(the_plan: Plan | None = None, launches: int | None = None, place: RankInfo | None = None) -> Jobs:
-    site = Site(About(), place)
-    sampling = SamplingOptions()
-    return repeated(
-        the_plan or plan(), job=JobOptions(launches=launches), sampling=sampling, site=site, estimates=times
-    )
+    options = PingPongOptions(job=JobOptions(launches=launches))
+    return repeated(the_plan or plan(), options, Site(About(), place), times)
 
 
 def log(time_s: float, **changes: object) -> RunLog:

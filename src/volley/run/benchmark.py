@@ -4,8 +4,7 @@ Each benchmark is a subpackage ``volley/benchmarks/<name>``.  Its ``__init__`` d
 its ``options``.  Only this file imports its other modules:
 
 - ``records``: ``PLAN``, the type of ``plan.options``; ``RECORDS``, a tuple of its record types;
-- ``jobs``: ``jobs(options, site) -> Jobs``;
-- ``progress``: ``forecast(plan) -> Forecast``;
+- ``jobs``: ``jobs(options, site) -> Jobs``; ``forecast(plan) -> Forecast``, how far one of its launches is;
 - ``results``: ``results(logs) -> list``, one result object for each series of launches;
   ``observables(log)``, the times of one launch, to compare runs;
 - ``page``: ``reports(results) -> list[Report]``; ``FORMATS``, the renderers of its special formats, if any, by name.
@@ -106,7 +105,7 @@ class Benchmark:
 
     def forecast(self, plan: Plan) -> Forecast:
         """Return the object that predicts the remaining time of a run."""
-        forecast: Forecast = self._module("progress").forecast(plan)
+        forecast: Forecast = self._module("jobs").forecast(plan)
         return forecast
 
     def results(self, logs: Sequence[RunLog]) -> list[Any]:

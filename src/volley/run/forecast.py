@@ -8,7 +8,7 @@ from volley.run.records import Transport
 
 
 class Forecast(Protocol):
-    """The progress of one benchmark's launch; ``volley.benchmarks.<name>.progress.forecast(plan)`` returns one."""
+    """The progress of one benchmark's launch; ``volley.benchmarks.<name>.jobs.forecast(plan)`` returns one."""
 
     def note(self, transport: Transport) -> None:
         """Process a transport record, before the first measurement; an unavailable transport has no points."""

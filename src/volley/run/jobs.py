@@ -11,7 +11,7 @@ import msgspec
 from volley.errors import UserError
 from volley.run.inside_launcher import RankInfo
 from volley.run.launchers.allocation import Allocation
-from volley.run.options import JobOptions, SamplingOptions
+from volley.run.options import BenchmarkOptions, JobOptions, SamplingOptions
 from volley.run.plan import Plan, Sampling
 from volley.text import count, did_you_mean, escape_controls, join_words, utf8
 
@@ -117,11 +117,10 @@ def launches(plan: Plan, job: JobOptions) -> tuple[Job, ...]:
 def make_plan(
     benchmark: str,
     part: Any,
+    options: BenchmarkOptions,
     *,
-    job: JobOptions,
     ranks: int = 1,
     transports: Sequence[str] = (),
-    sampling: SamplingOptions | None = None,
     verify: bool | None = None,
 ) -> Plan:
     """Return a plan.
@@ -129,13 +128,12 @@ def make_plan(
     Args:
         benchmark: the name of the benchmark.
         part: ``plan.options``, a struct of the benchmark's own type.
-        job: how the ranks are started.
+        options: those of the benchmark; without options of sampling, the plan's defaults are used.
         ranks: the number of ranks.
         transports: the names of the transports.
-        sampling: ``None`` if the benchmark has no such options: then the plan's defaults are used.
         verify: overrides ``sampling.verify`` unless ``None``.
     """
-    asked = sampling or SamplingOptions()
+    asked: SamplingOptions = getattr(options, "sampling", SamplingOptions())
     return Plan(
         benchmark=benchmark,
         world_size=ranks,
@@ -143,9 +141,9 @@ def make_plan(
         options=part,
         sampling=sampling_part(asked),
         verify=asked.verify if verify is None else verify,
-        share_device=job.share_gpu,
+        share_device=options.job.share_gpu,
         budget_s=asked.budget,
-        watchdog_s=job.watchdog,
+        watchdog_s=options.job.watchdog,
     )
 
 

@@ -194,3 +194,11 @@ class BenchmarkOptions(Protocol):
     @property
     def output(self) -> OutputOptions:
         """Where records and report go."""
+
+
+class SampledOptions(BenchmarkOptions, Protocol):
+    """The options of a benchmark that takes samples."""
+
+    @property
+    def sampling(self) -> SamplingOptions:
+        """How many samples to take."""

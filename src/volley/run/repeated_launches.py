@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from volley.run.jobs import Job, Jobs, LaunchCount, Site
-from volley.run.options import JobOptions, SamplingOptions
+from volley.run.options import SampledOptions
 from volley.run.plan import Plan
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import Estimate
@@ -36,12 +36,7 @@ message do."""
 
 
 def repeated(
-    plan: Plan,
-    *,
-    job: JobOptions,
-    sampling: SamplingOptions,
-    site: Site,
-    estimates: Callable[[Sequence[RunLog]], Iterable[Estimate]],
+    plan: Plan, options: SampledOptions, site: Site, estimates: Callable[[Sequence[RunLog]], Iterable[Estimate]]
 ) -> Jobs:
     """Return the launches of a plan.
 
@@ -50,17 +45,17 @@ def repeated(
 
     Args:
         plan: the plan of one launch.
-        job: ``--launches`` fixes the number of launches.
-        sampling: ``--budget`` is the time of all launches; ``--point-time`` that of a point in each launch.
+        options: ``--launches`` fixes the number of launches, ``--budget`` is the time of all launches, ``--point-time``
+            that of a point in each launch.
         site: tells whether a foreign launcher started this process.
         estimates: returns the results of the launches so far; they decide whether there are enough.
     """
     asked = 1 if site.position or plan.sampling.mode == "fixed" else None
-    number = job.launches or asked
+    number = options.job.launches or asked
     if number == 1:
         return Jobs((Job(plan),))
     if plan.sampling.mode == "adaptive":
-        point_time_s = plan.sampling.point_time_s if "point_time" in sampling.given else POINT_TIME_S
+        point_time_s = plan.sampling.point_time_s if "point_time" in options.sampling.given else POINT_TIME_S
         short = msgspec.structs.replace(plan.sampling, point_time_s=point_time_s, min_visits=MIN_VISITS)
         plan = msgspec.structs.replace(plan, sampling=short)
     if number:

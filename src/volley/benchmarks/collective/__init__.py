@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from volley.benchmarks.collective.options import CollectiveOptions
+from volley.benchmarks.shared.points import MODULES
 from volley.run.benchmark import Benchmark
 
 BENCHMARK = Benchmark(
@@ -14,4 +15,5 @@ BENCHMARK = Benchmark(
         "volley collective --ranks 4 --operation allreduce,all-to-all --sizes 8:1Gi:x4",
         "srun -n 64 volley collective --operation barrier",
     ),
+    modules=MODULES,
 )

@@ -8,6 +8,7 @@ import msgspec
 
 from volley.benchmarks.collective.options import CollectiveOptions
 from volley.benchmarks.collective.records import CollectivePlan
+from volley.benchmarks.shared.points.progress import PointForecast
 from volley.benchmarks.shared.points.results import times
 from volley.errors import UserError
 from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, make_plan
@@ -27,18 +28,12 @@ def jobs(options: CollectiveOptions, site: Site) -> Jobs:
     ranks = count_ranks(options.job, site, usual=max(site.ranks_given or PAIR, PAIR))
     if ranks < PAIR:
         raise UserError(f"a collective needs at least {PAIR} ranks: write --ranks {PAIR} or more")
-    plan = make_plan(
-        "collective",
-        CollectivePlan(
-            operations=list(options.operation), sizes_bytes=list(options.points.sizes), element=options.element
-        ),
-        job=options.job,
-        ranks=ranks,
-        transports=choose_transports(options.points.transport, site, usual=TRANSPORTS),
-        sampling=options.sampling,
+    part = CollectivePlan(
+        operations=list(options.operation), sizes_bytes=list(options.points.sizes), element=options.element
     )
-    found = repeated(plan, job=options.job, sampling=options.sampling, site=site, estimates=times)
-    return replace(found, trial=_trial(plan))
+    transports = choose_transports(options.points.transport, site, usual=TRANSPORTS)
+    plan = make_plan("collective", part, options, ranks=ranks, transports=transports)
+    return replace(repeated(plan, options, site, times), trial=_trial(plan))
 
 
 def _trial(plan: Plan) -> Plan | None:
@@ -48,3 +43,10 @@ def _trial(plan: Plan) -> Plan | None:
         return None
     part = msgspec.structs.replace(plan.options, operations=operations, sizes_bytes=[4 * plan.world_size, 1 << 20])
     return msgspec.structs.replace(plan, options=part, sampling=Sampling(mode="fixed", warmup=1, iterations=1))
+
+
+def forecast(plan: Plan) -> PointForecast:
+    """Expect a point for each operation, size and transport; a barrier has no size."""
+    operations = [operation for operation in plan.options.operations if operation != "barrier"]
+    sizes = [size for size in plan.options.sizes_bytes for _ in operations]
+    return PointForecast(plan, [0, *sizes] if "barrier" in plan.options.operations else sizes)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from volley.benchmarks.jacobi.grids import Grid, grids, grids_up_to, squarest
 from volley.benchmarks.jacobi.options import JacobiOptions
-from volley.benchmarks.jacobi.records import JacobiPlan
+from volley.benchmarks.jacobi.records import JacobiPlan, JacobiProgress
 from volley.errors import UserError
+from volley.run.forecast import Forecast
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan
+from volley.run.plan import Plan
+from volley.run.records import Transport
 from volley.text import count, join_words
 from volley.units import LARGEST_COUNT
 
@@ -39,9 +43,7 @@ def jobs(options: JacobiOptions, site: Site) -> Jobs:
             overlap=options.overlap,
             threads=options.threads,
         )
-        plan = make_plan(
-            "jacobi", part, job=options.job, ranks=math.prod(each), transports=transports, verify=options.verify
-        )
+        plan = make_plan("jacobi", part, options, ranks=math.prod(each), transports=transports, verify=options.verify)
         planned += launches(plan, options.job)
     return Jobs(tuple(planned))
 
@@ -81,3 +83,33 @@ def _domain_on(grid: Grid, last: Grid, options: JacobiOptions) -> tuple[int, int
             f"each, and at most {LARGEST_COUNT} along x or along y are possible: choose a smaller --domain"
         )
     return domain
+
+
+class JacobiForecast:
+    """Repeats what the engine expects."""
+
+    def __init__(self) -> None:
+        self._elapsed_s = 0.0
+        self._left_s = 0.0
+
+    def note(self, transport: Transport) -> None:
+        """The engine knows which transports are left out."""
+
+    def add(self, record: Any) -> str | None:
+        """Take what the engine says: ``host: 350 iterations``."""
+        if not isinstance(record, JacobiProgress):
+            return None
+        self._elapsed_s, self._left_s = record.elapsed_s, record.left_s
+        return f"{record.transport}: {count(record.iterations, 'iteration')}"
+
+    def left_s(self, elapsed_s: float) -> float:
+        return self._left_s
+
+    def fraction(self, elapsed_s: float) -> float:
+        whole_s = self._elapsed_s + self._left_s
+        return min(self._elapsed_s / whole_s, 0.99) if whole_s > 0 else 0.0
+
+
+def forecast(plan: Plan) -> Forecast:
+    """Return a forecast that waits for the engine's own."""
+    return JacobiForecast()

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from volley.benchmarks.probe.options import ProbeOptions
 from volley.benchmarks.probe.records import ProbePlan
+from volley.run.forecast import Forecast, StepForecast
 from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, launches, make_plan
+from volley.run.plan import Plan
 
 
 def jobs(options: ProbeOptions, site: Site) -> Jobs:
     ranks = count_ranks(options.job, site, usual=max(site.ranks_given or PAIR, PAIR))
-    plan = make_plan("probe", ProbePlan(), job=options.job, ranks=ranks, transports=choose_transports(("all",), site))
+    plan = make_plan("probe", ProbePlan(), options, ranks=ranks, transports=choose_transports(("all",), site))
     return Jobs(launches(plan, options.job))
+
+
+def forecast(plan: Plan) -> Forecast:
+    """Expect one step."""
+    return StepForecast(1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from volley.benchmarks.shared.points.progress import PointForecast
 from volley.benchmarks.shared.points.results import times
 from volley.benchmarks.stream.options import StreamOptions
 from volley.benchmarks.stream.records import StreamPlan
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan
+from volley.run.plan import Plan
 from volley.run.repeated_launches import repeated
 
 
@@ -19,14 +21,12 @@ def jobs(options: StreamOptions, site: Site) -> Jobs:
         sizes_bytes=list(options.points.sizes),
         fresh_buffers=options.points.fresh_buffers,
         window=options.windows.window,
-        direction="bi" if options.windows.direction == "bi" else "uni",
+        direction=options.windows.direction,
     )
-    plan = make_plan(
-        "stream",
-        part,
-        job=options.job,
-        ranks=count_pair(options.job, site, "stream"),
-        transports=choose_transports(options.points.transport, site),
-        sampling=options.sampling,
-    )
-    return repeated(plan, job=options.job, sampling=options.sampling, site=site, estimates=times)
+    ranks, transports = count_pair(options.job, site, "stream"), choose_transports(options.points.transport, site)
+    return repeated(make_plan("stream", part, options, ranks=ranks, transports=transports), options, site, times)
+
+
+def forecast(plan: Plan) -> PointForecast:
+    """Expect a point for each size and transport."""
+    return PointForecast(plan, plan.options.sizes_bytes)

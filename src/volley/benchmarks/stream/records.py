@@ -7,7 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from volley.benchmarks.shared.points.records import Direction, PointRecord
+from volley.benchmarks.shared.points.options import Direction
+from volley.benchmarks.shared.points.records import PointRecord
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 
 DIRECTION = "`uni`: the first rank sends; `bi`: both send at once."

@@ -11,7 +11,6 @@ from msgspec.structs import asdict
 
 from volley.benchmarks.shared.matrix.case import MatrixCase
 from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Pair
-from volley.benchmarks.shared.matrix.records import MatrixCell
 from volley.report.cells import scaled
 from volley.report.model import (
     EMPTY,
@@ -128,28 +127,6 @@ def screen(cases: Sequence[CaseT], table: Table, found: Sequence[Conclusion]) ->
     pairs = sum(int(np.count_nonzero(~np.isnan(case.times_s))) for case in cases)
     line = f"{count(pairs, 'pair')} in {count(len(cases), 'table')}"
     return Overview(line, found[:MAX_FINDINGS] or [Conclusion("OK", "no pair is slower than comparable pairs")], table)
-
-
-def _spread(numbers: Sequence[float], significant: int) -> str:
-    low, high = format_sig(min(numbers), significant), format_sig(max(numbers), significant)
-    return low if low == high else f"{low} to {high}"
-
-
-def row_in_short(name: str, cells: Sequence[MatrixCell], moved_bytes: int | None) -> str:
-    """Return the range of a row: ``host 8 B, rank 3 first: 0.31 to 0.35 µs``.
-
-    Args:
-        name: of the row.
-        cells: of the row.
-        moved_bytes: in the time of a cell; ``None``: the time itself is shown.
-    """
-    failed = sum(cell.status == "failed" for cell in cells)
-    times = [cell.median_s for cell in cells if cell.median_s is not None]
-    if not times:
-        return f"{name}: {'FAILED' if failed else 'skipped'}"
-    numbers = [time_s * 1e6 if moved_bytes is None else moved_bytes / time_s / 1e9 for time_s in times]
-    lost = f", {failed} FAILED" if failed else ""
-    return f"{name}: {_spread(numbers, 3)} {'µs' if moved_bytes is None else 'GB/s'}{lost}"
 
 
 # ------------------------------------------------------------------------------------------------------ charts

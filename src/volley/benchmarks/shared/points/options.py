@@ -10,6 +10,8 @@ from volley.run.commandline import Options, flag, option
 from volley.run.options import HOW, WHAT
 from volley.units import VALID_FORMS, parse_sizes
 
+Direction = Literal["uni", "bi"]
+
 MAX_IN_FLIGHT = 1 << 16
 """MPI needs a request for each message of a window; a billion requests would exceed the memory of a node."""
 
@@ -47,7 +49,7 @@ class PointOptions(Options):
 class WindowOptions(Options):
     """The number of messages in flight and their direction."""
 
-    direction: Literal["uni", "bi"] = option(
+    direction: Direction = option(
         read=option_values.choice("uni", "bi"),
         default="uni",
         metavar="uni|bi",

@@ -66,34 +66,29 @@ class PointForecast:
 
     def add(self, record: PointRecord) -> str:
         """Count a point and return its summary: ``host 64 KiB: 3.41 µs, 19.2 GB/s``."""
-        done = None
         if record.times_s:
             _, window = record.flow
             there_and_back = 1 if window or record.operation else 2
             exchange_s = median(record.times_s) * there_and_back
-            done = _Done(record.size_bytes, record.elapsed_s, exchange_s, window or there_and_back)
-        self._count(record.transport, record.size_bytes, done)
-        return self._summary(record)
+            self._last[record.transport] = _Done(
+                record.size_bytes, record.elapsed_s, exchange_s, window or there_and_back
+            )
+        left = self._left.get(record.transport, [])
+        if record.size_bytes in left:
+            left.remove(record.size_bytes)
+            self.done += 1
+        return self.summary(record)
 
-    def _summary(self, record: PointRecord) -> str:
+    def summary(self, record: PointRecord) -> str:
+        """Return what a point gave, or why it gave nothing."""
         size = format_size(record.size_bytes) if record.size_bytes else ""
         name = " ".join(filter(None, (record.operation, record.transport, size)))
         if record.status != "ok":
-            why = f": {record.reason}" if record.reason else ""
-            return f"{name}: {'FAILED' if record.status == 'failed' else 'skipped'}{why}"
+            return without_result(name, record)
         (point,) = results([RunLog(transports=self._transports, records=[record])])[0].points
         parts = [f"{format_sig(point.latency.median * 1e6, 3)} µs"] if point.latency else []
         parts += [f"{format_sig(point.bandwidth_Bps / 1e9, 3)} GB/s"] if point.bandwidth_Bps else []
         return f"{name}: {', '.join(parts)}"
-
-    def _count(self, transport: str, size_bytes: int, done: _Done | None) -> None:
-        """Count a finished point; ``done`` is ``None`` if it was skipped or failed."""
-        left = self._left.get(transport, [])
-        if size_bytes in left:
-            left.remove(size_bytes)
-            self.done += 1
-        if done:
-            self._last[transport] = done
 
     def left_s(self, elapsed_s: float) -> float:
         """Predict the remaining seconds, ``elapsed_s`` seconds after the start."""
@@ -121,6 +116,7 @@ class PointForecast:
         return max(last.elapsed_s, self._exchanges * exchange_s * min(max(overhead, 1.0), 3.0))
 
 
-def forecast(plan: Plan) -> PointForecast:
-    """Expect a point for each size and transport."""
-    return PointForecast(plan, plan.options.sizes_bytes)
+def without_result(name: str, record: PointRecord) -> str:
+    """Return why a point has no result: ``host 64 KiB: skipped: the time budget is used up``."""
+    why = f": {record.reason}" if record.reason else ""
+    return f"{name}: {'FAILED' if record.status == 'failed' else 'skipped'}{why}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
+from volley.benchmarks.shared.points.options import Direction
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version
 from volley.run.records import EndedBy, Mismatch, Status, Work
-
-Direction = Literal["uni", "bi"]
 
 
 class PointRecord(Frozen, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from volley.benchmarks.shared.points.records import Direction, PointRecord
+from volley.benchmarks.shared.points.options import Direction
+from volley.benchmarks.shared.points.records import PointRecord
 from volley.machine.line_rate import LineRate, line_rate
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
