@@ -132,7 +132,7 @@ def _seen(hosts: Lab, wire: Wire, folder: Path, sockets: Path) -> WireSeen:
     assert isinstance(latency, PingPong)
     assert isinstance(stream, StreamPoint)
     window_bytes, taken_s = WINDOW * message_bytes, median(stream.forward_s)
-    latency_s = median(latency.half_round_trip_s)
+    latency_s = median(latency.times_s)
     return WireSeen(wire.delay_s, wire.rate_bps, latency_s, sockets_s, window_bytes, taken_s)
 
 

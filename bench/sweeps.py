@@ -46,7 +46,7 @@ class Sweeps:
         return [
             Width(
                 size,
-                ours_within=median([estimate(point.half_round_trip_s).half_width for point in self._points(size)]),
+                ours_within=median([estimate(point.times_s).half_width for point in self._points(size)]),
                 theirs_within=median([estimate(_each(launch, size)).half_width for launch in self.each]),
                 ours_across=estimate([launch.seconds[size] for launch in self.ours]).half_width,
                 theirs_across=estimate([launch.seconds[size] for launch in self.theirs]).half_width,
@@ -115,7 +115,7 @@ def _each(launch: Launch, size: int) -> list[float]:
 
 def _empty_share(point: PingPong) -> float:
     assert point.empty_sample_s is not None
-    return point.empty_sample_s / (2 * point.exchanges_per_sample * median(point.half_round_trip_s))
+    return point.empty_sample_s / (2 * point.exchanges_per_sample * median(point.times_s))
 
 
 def _ratio(what: str, ours: Sequence[float], theirs: Sequence[float], target: str) -> Finding:

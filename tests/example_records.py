@@ -90,7 +90,7 @@ def pingpong(samples: Sequence[float] = (), size: int = 8, name: str = "host", *
         "messages_verified": 2 * len(samples),
         "elapsed_s": 0.1,
     }
-    return PingPong(transport=name, size_bytes=size, half_round_trip_s=list(samples), **{**facts, **changes})
+    return PingPong(transport=name, size_bytes=size, times_s=list(samples), **{**facts, **changes})
 
 
 def stream(forward: Sequence[float], backward: Sequence[float] = (), size: int = 8, **changes: Any) -> StreamPoint:

@@ -49,8 +49,8 @@ def test_every_operation_is_measured_and_every_result_checked(volley: Command) -
     for point in points:
         assert (point.status, point.mismatch) == ("ok", None)
         assert point.ranks == [0, 1, 2]
-        assert len(point.operation_s) == len(point.entry_skew_s) == sum(point.visits) > 0
-        assert point.messages_verified >= (3 if point.operation == "barrier" else len(point.operation_s))
+        assert len(point.times_s) == len(point.entry_skew_s) == sum(point.visits) > 0
+        assert point.messages_verified >= (3 if point.operation == "barrier" else len(point.times_s))
         assert point.clock_error_s == 0
     blocks = [point for point in points if point.operation in ("reduce-scatter", "allgather", "all-to-all")]
     assert {point.data_bytes for point in blocks} == {12, 996}

@@ -47,7 +47,7 @@ def point(pairs: int, window_s: Sequence[float], size: int = 8, **changes: objec
         "messages_timed": 100,
         "messages_verified": 10,
     }
-    return MessageRatePoint(pairs=pairs, size_bytes=size, window_s=list(window_s), **{**facts, **changes})  # type: ignore[arg-type]
+    return MessageRatePoint(pairs=pairs, size_bytes=size, times_s=list(window_s), **{**facts, **changes})  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------------------------ the whole command
@@ -65,14 +65,11 @@ def test_every_number_of_pairs_is_measured_and_verified(volley: Command, ranks: 
         assert (each.status, each.mismatch, each.window) == ("ok", None, 4)
         half = ranks // 2
         assert each.ranks == [*range(each.pairs), *range(half, half + each.pairs)]
-        assert len(each.window_s) == len(each.entry_skew_s) == sum(each.visits) > 0
-        assert each.messages_timed == 4 * each.windows_per_sample * len(each.window_s) * each.pairs
+        assert len(each.times_s) == len(each.entry_skew_s) == sum(each.visits) > 0
+        assert each.messages_timed == 4 * each.windows_per_sample * len(each.times_s) * each.pairs
         # The last message of each sample, and every message of one window, of each pair.
-        assert (
-            each.messages_verified
-            == (len(each.window_s) + 4) * each.pairs + (each.cold_window_s is not None) * each.pairs
-        )
-        assert (each.cold_window_s is not None) == (each.size_bytes == 8)
+        assert each.messages_verified == (len(each.times_s) + 4) * each.pairs + (each.cold_s is not None) * each.pairs
+        assert (each.cold_s is not None) == (each.size_bytes == 8)
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert [(row["size_bytes"], row["pairs"], row["verified"]) for row in rows] == [
         (str(size), str(p), "yes") for size in (8, 102400) for p in pairs
@@ -101,7 +98,7 @@ def test_fixed_sampling_measures_one_batch(volley: Command) -> None:
     words = ("-n", "4", "-t", "host", "--sizes", "8", "--pairs", "2", "--warmup", "2", "--iterations", "7")
     (log,) = volley("message-rate", *words).records
     (only,) = log.of(MessageRatePoint)
-    assert (only.pairs, only.windows_per_sample, len(only.window_s)) == (2, 7, 1)
+    assert (only.pairs, only.windows_per_sample, len(only.times_s)) == (2, 7, 1)
 
 
 def test_without_verification_nothing_is_compared(volley: Command) -> None:

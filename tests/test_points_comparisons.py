@@ -144,7 +144,7 @@ def test_too_few_sizes_add_no_table_and_no_sentence() -> None:
 def test_overlapping_intervals_are_marked() -> None:
     slow = points("staged/pageable", 1e-6, 1e9)[:2]
     fast = [slow[0], points("aware", 0.5e-6, 1e9)[1]]
-    same = pingpong(slow[0].half_round_trip_s, SIZES[0], "aware")
+    same = pingpong(slow[0].times_s, SIZES[0], "aware")
     text = shown(log(*slow, same, fast[1]))
     assert re.search(r"^ 8 B +~1\.00$", text, re.MULTILINE)
     assert re.search(r"^64 B +1\.89$", text, re.MULTILINE)

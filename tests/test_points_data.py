@@ -216,7 +216,7 @@ def test_a_failed_point_has_no_line() -> None:
 def test_the_fixed_batch_is_the_tutorials_time() -> None:
     (one,) = golden("fixed")
     text, _ = rendered([one], "olcf")
-    first = one.records[0].half_round_trip_s[0]
+    first = one.records[0].times_s[0]
     assert f"{first:15.9f}" in text.splitlines()[0]
 
 

@@ -91,7 +91,7 @@ def test_what_a_slow_transport_skipped_is_compared_at_its_largest_size() -> None
     reason = "3 round trips would take about 2.9 s; of 5 s for this size each transport has 0.56 s"
     skipped = pingpong([], SIZES[-1], "staged/pinned", status="skipped", reason=reason)
     points = [point for point in one.records if (point.transport, point.size_bytes) != ("staged/pinned", SIZES[-1])]
-    fast = [pingpong(point.half_round_trip_s, point.size_bytes, "aware") for point in points[: len(SIZES)]]
+    fast = [pingpong(point.times_s, point.size_bytes, "aware") for point in points[: len(SIZES)]]
     memory = [transport("host"), transport("staged/pinned", memory="device"), transport("aware", memory="device")]
     logs = [log(*points, skipped, *fast, transports=memory)]
     text = shown(logs)

@@ -206,7 +206,7 @@ def test_percentiles_belong_to_tail_sampling() -> None:
 
 
 def test_the_cold_exchange_is_kept_apart() -> None:
-    point = only(log(pingpong(SIX, cold_half_round_trip_s=5e-3)))
+    point = only(log(pingpong(SIX, cold_s=5e-3)))
     assert point.cold_s == 5e-3
     assert point.time
     assert point.time.high == 1.5e-6

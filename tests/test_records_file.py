@@ -86,8 +86,8 @@ def test_golden_records_are_plausible(path: Path) -> None:
             assert point.transport in one.run.plan.transports
             assert point.size_bytes in options.sizes_bytes or getattr(point, "operation", "") == "barrier"
             if isinstance(point, PingPong):
-                assert point.messages_timed == 2 * point.exchanges_per_sample * len(point.half_round_trip_s)
-                assert sum(point.visits) == len(point.half_round_trip_s)
+                assert point.messages_timed == 2 * point.exchanges_per_sample * len(point.times_s)
+                assert sum(point.visits) == len(point.times_s)
             elif isinstance(point, StreamPoint):
                 assert sum(point.visits) == len(point.forward_s)
                 ways = 2 if point.direction == "bi" else 1

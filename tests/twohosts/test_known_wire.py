@@ -52,7 +52,7 @@ def reported(hosts: Lab, folder: Path, *arguments: str) -> float:
         assert (point.window, point.size_bytes) == (WINDOW, MESSAGE_BYTES)
         return median(point.forward_s)
     assert isinstance(point, PingPong)
-    return median(point.half_round_trip_s)
+    return median(point.times_s)
 
 
 def least_disturbed(report: Callable[[], float], shortest_s: float, longest_s: float) -> float:

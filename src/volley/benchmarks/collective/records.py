@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from volley.benchmarks.collective.options import Operation
-from volley.benchmarks.shared.points.records import PointRecord
+from volley.benchmarks.shared.points.records import ClockError, EntrySkew, PointRecord
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 
 Element = Literal["float", "int"]
@@ -33,37 +32,22 @@ class CollectivePoint(PointRecord, frozen=True, kw_only=True, tag_field="record"
         NonNegative,
         Meta(description="`size_bytes` rounded down to whole elements, the same number for each rank; 0: a barrier."),
     ]
-    operation_s: Annotated[
+    times_s: Annotated[
         list[PositiveSeconds],
         Meta(
             description="one entry per sample: from the last rank's entry to the last rank's exit, / "
             "operations_per_sample."
         ),
-    ] = []
+    ] = field(name="operation_s", default_factory=list)
     operations_per_sample: Annotated[NonNegative, Meta(description="k: operations in one timed batch.")] = 0
-    cold_operation_s: Annotated[
+    cold_s: Annotated[
         Seconds | None,
         Meta(
             description="the first operation of its kind, in which ranks may connect; null at all sizes but the first."
         ),
-    ] = None
-    entry_skew_s: Annotated[
-        list[Seconds],
-        Meta(description="one entry per sample: from the first rank's entry into the batch to the last rank's."),
-    ] = []
-    clock_error_s: Annotated[
-        Seconds, Meta(description="how far the clocks of two nodes may be apart at most; 0 on one node.")
-    ] = 0.0
-
-    @property
-    def times_s(self) -> Sequence[float]:
-        """Times of an operation in seconds, one per sample."""
-        return self.operation_s
-
-    @property
-    def cold_s(self) -> float | None:
-        """The first operation of its kind, in seconds."""
-        return self.cold_operation_s
+    ] = field(name="cold_operation_s", default=None)
+    entry_skew_s: EntrySkew = []
+    clock_error_s: ClockError = 0.0
 
     @property
     def moved_bytes(self) -> float:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
-from volley.benchmarks.shared.points.options import Direction
-from volley.benchmarks.shared.points.records import PointRecord
+from volley.benchmarks.shared.points.records import ClockError, EntrySkew, PointRecord, Sizes
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 
 
 class MessageRatePlan(Frozen, frozen=True, kw_only=True):
     """The messages of several pairs of ranks."""
 
-    sizes_bytes: Annotated[list[Positive], Meta(min_length=1, description="message sizes, in this order.")]
+    sizes_bytes: Sizes
     pairs: Annotated[
         list[Count], Meta(min_length=1, description="numbers of pairs that send at once; at most half of the ranks.")
     ]
@@ -27,39 +25,19 @@ class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record
 
     pairs: Positive
     window: Positive
-    window_s: Annotated[
+    times_s: Annotated[
         list[PositiveSeconds],
         Meta(
             description="one entry per sample: from the first sender's entry to the last sender's exit, when its last "
             "window is acknowledged, / windows_per_sample."
         ),
-    ] = []
+    ] = field(name="window_s", default_factory=list)
     windows_per_sample: Annotated[NonNegative, Meta(description="k: windows of each pair in one timed batch.")] = 0
-    cold_window_s: Annotated[
+    cold_s: Annotated[
         Seconds | None, Meta(description="the first window of so many pairs; null at all sizes but the first.")
-    ] = None
-    entry_skew_s: Annotated[
-        list[Seconds],
-        Meta(description="one entry per sample: from the first sender's entry into the batch to the last sender's."),
-    ] = []
-    clock_error_s: Annotated[
-        Seconds, Meta(description="how far the clocks of two nodes may be apart at most; 0 on one node.")
-    ] = 0.0
-
-    @property
-    def times_s(self) -> Sequence[float]:
-        """Times of a window of each pair in seconds, one per sample."""
-        return self.window_s
-
-    @property
-    def cold_s(self) -> float | None:
-        """The first window of so many pairs, in seconds."""
-        return self.cold_window_s
-
-    @property
-    def flow(self) -> tuple[Direction, int]:
-        """The direction and the window."""
-        return "uni", self.window
+    ] = field(name="cold_window_s", default=None)
+    entry_skew_s: EntrySkew = []
+    clock_error_s: ClockError = 0.0
 
     @property
     def moved_bytes(self) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from volley.benchmarks.message_rate.records import MessageRatePoint
-from volley.benchmarks.shared.points.results import PointResult, summarise
+from volley.benchmarks.shared.points.results import PointResult, sent, summarise
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.run_log import RunLog
@@ -134,8 +134,6 @@ def by_transport_and_size(results: Iterable[PairsResult]) -> dict[tuple[str, int
 
 def observables(log: RunLog) -> Iterator[Observable]:
     """Yield the time of a window of each pair; not if nothing is sent."""
-    silent = {each.transport for each in log.transports if each.memory == "none"}
-    for point in log.of(MessageRatePoint):
-        if point.status == "ok" and point.window_s and point.transport not in silent:
-            series = f"{point.transport}, {count(point.pairs, 'pair')}, window {point.window}"
-            yield Observable(series, format_size(point.size_bytes), median(point.window_s), point.moved_bytes, "GB/s")
+    for point in sent(log, MessageRatePoint):
+        series = f"{point.transport}, {count(point.pairs, 'pair')}, window {point.window}"
+        yield Observable(series, format_size(point.size_bytes), median(point.times_s), point.moved_bytes, "GB/s")

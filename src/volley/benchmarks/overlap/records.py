@@ -8,8 +8,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from volley.benchmarks.overlap.options import MAX_PROGRESS_CALLS, Limit
-from volley.benchmarks.shared.points.records import PointRecord
-from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
+from volley.benchmarks.shared.points.records import PointRecord, Sizes
+from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds
 
 Times = list[PositiveSeconds]
 
@@ -17,7 +17,7 @@ Times = list[PositiveSeconds]
 class OverlapPlan(Frozen, frozen=True, kw_only=True):
     """What is exchanged and computed."""
 
-    sizes_bytes: Annotated[list[Positive], Meta(min_length=1, description="message sizes, in this order.")]
+    sizes_bytes: Sizes
     computations: Annotated[
         list[Limit],
         Meta(min_length=1, description="`memory`: y = a x + y, larger than the caches; `arithmetic`: in registers."),
@@ -69,11 +69,6 @@ class OverlapPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", t
     def times_s(self) -> Sequence[float]:
         """Times of both at once in seconds, one per sample."""
         return self.both_s
-
-    @property
-    def cold_s(self) -> None:
-        """Nothing: the first exchange is made before the computation has its length."""
-        return None
 
 
 PLAN = OverlapPlan

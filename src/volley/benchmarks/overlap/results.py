@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from volley.benchmarks.overlap.options import Limit
 from volley.benchmarks.overlap.records import OverlapPoint
+from volley.benchmarks.shared.points.results import sent
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.records import Status
@@ -161,10 +162,7 @@ def _hidden(exchange: Repeated, alone: Repeated, both: Repeated) -> Estimate | N
 
 def observables(log: RunLog) -> Iterator[Observable]:
     """Yield the time of both at once of each point, and that of each exchange alone; not if nothing is sent."""
-    silent = {each.transport for each in log.transports if each.memory == "none"}
-    for point in log.of(OverlapPoint):
-        if point.status == "ok" and point.both_s and point.transport not in silent:
-            at = format_size(point.size_bytes)
-            yield Observable(f"{point.transport} beside {point.computation}", at, median(point.both_s))
-            alone = f"{point.transport} without {point.computation}"
-            yield Observable(alone, at, median(point.exchange_s))
+    for point in sent(log, OverlapPoint):
+        at = format_size(point.size_bytes)
+        yield Observable(f"{point.transport} beside {point.computation}", at, median(point.both_s))
+        yield Observable(f"{point.transport} without {point.computation}", at, median(point.exchange_s))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from volley.benchmarks.shared.points.options import Direction
-from volley.benchmarks.shared.points.records import PointRecord
+from volley.benchmarks.shared.points.records import PointRecord, Sizes
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 
 DIRECTION = "`uni`: the first rank sends; `bi`: both send at once."
@@ -18,7 +18,7 @@ WINDOW = "messages in flight before one acknowledgement."
 class StreamPlan(Frozen, frozen=True, kw_only=True):
     """The messages of a windowed stream."""
 
-    sizes_bytes: Annotated[list[Positive], Meta(min_length=1, description="message sizes, in this order.")]
+    sizes_bytes: Sizes
     fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size.")] = False
     window: Annotated[Count, Meta(description=WINDOW)] = 64
     direction: Annotated[Direction, Meta(description=DIRECTION)] = "uni"
@@ -40,9 +40,9 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
         list[PositiveSeconds], Meta(description="`bi` only: the same from the second to the first rank.")
     ] = []
     windows_per_sample: Annotated[NonNegative, Meta(description="k: windows in one timed batch.")] = 0
-    cold_window_s: Annotated[
+    cold_s: Annotated[
         Seconds | None, Meta(description="the first window on fresh buffers; null if the buffers were used before.")
-    ] = None
+    ] = field(name="cold_window_s", default=None)
 
     @property
     def times_s(self) -> Sequence[float]:
@@ -55,16 +55,6 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
     def each_way_s(self) -> tuple[Sequence[float], Sequence[float]] | None:
         """For ``bi``, the times of each direction in seconds."""
         return (self.forward_s, self.backward_s) if self.direction == "bi" else None
-
-    @property
-    def cold_s(self) -> float | None:
-        """The first window on fresh buffers, in seconds."""
-        return self.cold_window_s
-
-    @property
-    def flow(self) -> tuple[Direction, int]:
-        """The direction and the window."""
-        return self.direction, self.window
 
 
 PLAN = StreamPlan

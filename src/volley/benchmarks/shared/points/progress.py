@@ -67,11 +67,10 @@ class PointForecast:
     def add(self, record: PointRecord) -> str:
         """Count a point and return its summary: ``host 64 KiB: 3.41 µs, 19.2 GB/s``."""
         if record.times_s:
-            _, window = record.flow
-            there_and_back = 1 if window or record.operation else 2
+            there_and_back = 1 if record.window or record.operation else 2
             exchange_s = median(record.times_s) * there_and_back
             self._last[record.transport] = _Done(
-                record.size_bytes, record.elapsed_s, exchange_s, window or there_and_back
+                record.size_bytes, record.elapsed_s, exchange_s, record.window or there_and_back
             )
         left = self._left.get(record.transport, [])
         if record.size_bytes in left:

@@ -11,6 +11,19 @@ from volley.benchmarks.shared.points.options import Direction
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version
 from volley.run.records import EndedBy, Mismatch, Status, Work
 
+Sizes = Annotated[list[Positive], Meta(min_length=1, description="message sizes, in this order.")]
+
+EntrySkew = Annotated[
+    list[Seconds],
+    Meta(
+        description="one entry per sample: from the first rank's entry into the batch to the last rank's; of message "
+        "rates the senders' entries."
+    ),
+]
+ClockError = Annotated[
+    Seconds, Meta(description="how far the clocks of two nodes may be apart at most; 0 on one node.")
+]
+
 
 class PointRecord(Frozen, frozen=True, kw_only=True):
     """A message size on one transport between two ranks, or among all ranks of a collective."""
@@ -47,30 +60,32 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
     mismatch: Mismatch | None = None
     elapsed_s: Annotated[Seconds, Meta(description="wall time of the whole point, untimed parts included.")] = 0.0
 
-    @property
-    def statuses(self) -> tuple[Status, ...]:
-        """The status of each measurement in this record."""
-        return (self.status,)
+    # What follows is ``None`` or nothing unless the record of a benchmark has a field of this name.
 
     @property
     def times_s(self) -> Sequence[float]:
         """The times of the point in seconds, one per sample."""
-        raise NotImplementedError
-
-    @property
-    def each_way_s(self) -> tuple[Sequence[float], Sequence[float]] | None:
-        """If both ranks send at once, the times of each direction in seconds; else ``None``."""
-        return None
+        return ()
 
     @property
     def cold_s(self) -> float | None:
         """The time of the first exchange on fresh buffers in seconds, defined as in ``times_s``."""
-        raise NotImplementedError
+        return None
 
     @property
-    def flow(self) -> tuple[Direction | None, int | None]:
-        """The direction and the window; ``None`` if the benchmark has none."""
-        return None, None
+    def each_way_s(self) -> tuple[Sequence[float], Sequence[float]] | None:
+        """If both ranks send at once, the times of each direction in seconds."""
+        return None
+
+    @property
+    def direction(self) -> Direction | None:
+        """Of a benchmark with windows between two ranks."""
+        return None
+
+    @property
+    def window(self) -> int | None:
+        """Messages in flight before one acknowledgement."""
+        return None
 
     @property
     def operation(self) -> str | None:
@@ -80,5 +95,4 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
     @property
     def moved_bytes(self) -> float:
         """The bytes that the bandwidth counts in each of ``times_s``."""
-        _, window = self.flow
-        return self.size_bytes * (window or 1) * (1 if self.each_way_s is None else 2)
+        return self.size_bytes * (self.window or 1) * (1 if self.each_way_s is None else 2)

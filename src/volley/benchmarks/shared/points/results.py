@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from volley.benchmarks.shared.points.options import Direction
 from volley.benchmarks.shared.points.records import PointRecord
@@ -24,6 +24,8 @@ from volley.statistics.estimates import Estimate, drift, median, outliers, perce
 from volley.statistics.hockney import Fit, fit
 from volley.statistics.launches import Group, Repeated, groups, over_launches, ratio, shown_above_one
 from volley.units import format_size
+
+Point = TypeVar("Point", bound=PointRecord)
 
 TAIL_FRACTIONS = {"p90": 0.90, "p99": 0.99, "p99.9": 0.999}
 """The percentiles shown under ``--tail``, where a sample is one exchange."""
@@ -270,7 +272,8 @@ def summarise(series: LaunchSeries) -> list[PointResult]:
     found: dict[tuple[object, ...], dict[int, PointRecord]] = {}
     for launch, log in enumerate(series.logs, start=1):
         for point in log.of(PointRecord):
-            what = (type(point), point.operation, point.transport, tuple(point.ranks), point.size_bytes, point.flow)
+            flow = (point.operation, point.direction, point.window)
+            what = (type(point), point.transport, tuple(point.ranks), point.size_bytes, flow)
             found.setdefault(what, {})[launch] = point
     order = {name: number for number, name in enumerate(series.transports)}
     summaries = [_summary(points, series) for points in found.values()]
@@ -284,15 +287,14 @@ def _summary(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> Poin
     deciding = min(points, key=lambda point: ("failed", "ok", "skipped").index(point.status))
     status = deciding.status
     measured = {launch: point for launch, point in by_launch.items() if point.status == "ok" and point.times_s}
-    direction, window = first.flow
     facts = PointResult(
         benchmark=str(first.__struct_config__.tag),
         transport=first.transport,
         ranks=tuple(first.ranks),
         size_bytes=first.size_bytes,
         status=status,
-        direction=direction,
-        window=window,
+        direction=first.direction,
+        window=first.window,
         operation=first.operation,
         reason=deciding.reason if status != "ok" else None,
         mismatch=deciding.mismatch,
@@ -371,13 +373,16 @@ def labels(name: str, size_bytes: int, direction: Direction | None, window: int 
 
 def observables(log: RunLog) -> Iterator[Observable]:
     """Yield the time of each point: half a round trip, a window, a collective; not if nothing is sent."""
+    for point in sent(log, PointRecord):
+        name = " ".join(filter(None, (point.operation, point.transport)))
+        series, at = labels(name, point.size_bytes, point.direction, point.window)
+        yield Observable(series, at, median(point.times_s), point.moved_bytes or None, "GB/s")
+
+
+def sent(log: RunLog, kind: type[Point]) -> list[Point]:
+    """Return the measured points of a launch, without those of transports that send nothing."""
     silent = {each.transport for each in log.transports if each.memory == "none"}
-    for point in log.of(PointRecord):
-        if point.status == "ok" and point.times_s and point.transport not in silent:
-            direction, window = point.flow
-            name = " ".join(filter(None, (point.operation, point.transport)))
-            series, at = labels(name, point.size_bytes, direction, window)
-            yield Observable(series, at, median(point.times_s), point.moved_bytes or None, "GB/s")
+    return [each for each in log.of(kind) if each.status == "ok" and each.times_s and each.transport not in silent]
 
 
 # ------------------------------------------------------------------------------------------------------- curves
