@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from volley.errors import UserError
 from volley.text import did_you_mean, escape_controls, join_words
@@ -27,6 +27,8 @@ Reader = Callable[[str, Sequence[str]], Any]
 class Options:
     """The base of every dataclass of options."""
 
+    PANEL: ClassVar[str] = ""
+    """The panel of the help for options that name no other."""
     given: frozenset[str] = frozenset()
     """Names of the fields that the command line set."""
 
@@ -52,11 +54,10 @@ class Option:
     positional: str | None = None
     """argparse's ``nargs`` of a positional argument; ``None`` for an option."""
 
-    def named(self, field_name: str) -> Option:
-        """Return the option with its flags, derived from the field's name if none are declared."""
-        if self.flags:
-            return self
-        return dataclasses.replace(self, flags=(f"--{field_name.replace('_', '-')}",))
+    def declared_in(self, options: type[Options], field_name: str) -> Option:
+        """Return the option with its panel and its flags, where it declares none: those of its class and its field."""
+        flags = self.flags or (() if self.positional else (f"--{field_name.replace('_', '-')}",))
+        return dataclasses.replace(self, flags=flags, panel=self.panel or options.PANEL)
 
     @property
     def name(self) -> str:
@@ -65,7 +66,11 @@ class Option:
 
 
 def option(*flags: str, read: Reader, default: Any = None, **about: Any) -> Any:
-    """Declare an option with a value: ``sizes: tuple[int, ...] = option("--sizes", "-s", read=…, help=…)``."""
+    """Declare an option with a value: ``sizes: tuple[int, ...] = option("--sizes", "-s", read=…, help=…)``.
+
+    What the help calls the value (``metavar``) follows from the reader, where that says it.
+    """
+    about = {"metavar": getattr(read, "metavar", ""), **about}
     return field(default=default, metadata={"option": Option(flags=flags, read=read, **about)})
 
 
@@ -137,10 +142,9 @@ def declared(options: type[Options]) -> Iterator[Declared]:
         if "group" in own:
             whole = own["group"](**own["defaults"])
             for name, known in own["options"].items():
-                yield Declared(f"{each.name}.{name}", known.named(name), getattr(whole, name))
+                yield Declared(f"{each.name}.{name}", known.declared_in(own["group"], name), getattr(whole, name))
         elif "option" in own:
-            known = own["option"]
-            yield Declared(each.name, known if known.positional else known.named(each.name), each.default)
+            yield Declared(each.name, own["option"].declared_in(options, each.name), each.default)
 
 
 def _build(options: type[Options], values: Mapping[str, Any]) -> Options:

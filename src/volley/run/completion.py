@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import shtab
 
 from volley.run.commandline import Command, add_option
-from volley.run.option_values import Choice
 
 
 def script(commands: Sequence[Command], shell: str, names: Mapping[str, Sequence[str]]) -> str:
@@ -28,8 +27,7 @@ def script(commands: Sequence[Command], shell: str, names: Mapping[str, Sequence
             for each in command.declared():
                 action = add_option(parser, each)
                 action.help = each.option.help.replace("%", "%%")  # argparse formats it
-                read = each.option.read
-                values = (*(read.values if isinstance(read, Choice) else ()), *each.option.values)
+                values = (*getattr(each.option.read, "values", ()), *each.option.values)
                 if found := values or names.get(each.option.name):
                     action.choices = list(found)
                 elif "FILE" in each.option.metavar or "RECORDS" in each.option.metavar:

@@ -6,13 +6,36 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from volley.errors import UserError
-from volley.text import join_words
+from volley.text import did_you_mean, join_words
 from volley.units import LARGEST_COUNT, LONGEST_S, SizeError, parse_sizes, parse_whole
 
 LONGEST_NAME = 255
 """The longest host name by RFC 1123."""
+
+
+T = TypeVar("T")
+Word = TypeVar("Word", bound=str)
+
+
+@dataclass(frozen=True)
+class Reader(Generic[T]):
+    """A reader function with what the help and the completion say of its words."""
+
+    metavar: str
+    read: Callable[[str, Sequence[str]], T]
+    values: tuple[str, ...] = ()
+    """The words that there are; empty if there are too many."""
+
+    def __call__(self, option: str, words: Sequence[str]) -> T:
+        return self.read(option, words)
+
+
+def reads(metavar: str) -> Callable[[Callable[[str, Sequence[str]], T]], Reader[T]]:
+    """Make a function a reader whose words the help calls ``metavar``."""
+    return lambda read: Reader(metavar, read)
 
 
 def text(_option: str, words: Sequence[str]) -> str:
@@ -20,28 +43,21 @@ def text(_option: str, words: Sequence[str]) -> str:
     return words[-1]
 
 
+@reads("WORD")
 def texts(_option: str, words: Sequence[str]) -> tuple[str, ...]:
     """Return all words of a repeatable option unchanged."""
     return tuple(words)
 
 
-def number(minimum: int = 1, maximum: int = LARGEST_COUNT) -> Callable[[str, Sequence[str]], int]:
+def number(minimum: int = 1, maximum: int = LARGEST_COUNT) -> Reader[int]:
     """Return a reader of an integer between two bounds."""
-
-    def read(option: str, words: Sequence[str]) -> int:
-        return _number(option, words[-1], minimum, maximum)
-
-    return read
+    return Reader("N", lambda option, words: _number(option, words[-1], minimum, maximum))
 
 
-def pair(minimum: int = 1, maximum: int = LARGEST_COUNT) -> Callable[[str, Sequence[str]], tuple[int, int]]:
-    """Return a reader of two integers, for an option with two words."""
-
-    def read(option: str, words: Sequence[str]) -> tuple[int, int]:
-        first, second = (_number(option, word, minimum, maximum) for word in words)
-        return first, second
-
-    return read
+def pair(option: str, words: Sequence[str]) -> tuple[int, int]:
+    """Read two integers of at least 1, for an option with two words."""
+    first, second = (_number(option, word, 1, LARGEST_COUNT) for word in words)
+    return first, second
 
 
 def _number(option: str, word: str, minimum: int, maximum: int) -> int:
@@ -55,23 +71,35 @@ def _number(option: str, word: str, minimum: int, maximum: int) -> int:
     return value
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A reader of one of several words."""
+def choice(*choices: str) -> Reader[str]:
+    """Return a reader of one of several words."""
 
-    values: tuple[str, ...]
-
-    def __call__(self, option: str, words: Sequence[str]) -> str:
-        if words[-1] not in self.values:
-            raise UserError(f"{option}: there is no {words[-1]!r}; choose {join_words(self.values, 'or')}")
+    def read(option: str, words: Sequence[str]) -> str:
+        if words[-1] not in choices:
+            raise UserError(f"{option}: there is no {words[-1]!r}; choose {join_words(choices, 'or')}")
         return words[-1]
 
-
-def choice(*choices: str) -> Choice:
-    """Return a reader of one of several words."""
-    return Choice(choices)
+    return Reader("|".join(choices), read, choices)
 
 
+def several(what: str, choices: Sequence[Word]) -> Reader[tuple[Word, ...]]:
+    """Return a reader of some of several words, separated by commas: each once, in the order of ``choices``.
+
+    A message about another word calls it ``what``, and suggests the most similar one.
+    """
+
+    def read(option: str, words: Sequence[str]) -> tuple[Word, ...]:
+        named = names(option, words)
+        for name in named:
+            if name not in choices:
+                guess = " ".join(filter(None, (did_you_mean(name.lower(), choices), "choose")))
+                raise UserError(f"{option}: there is no {what} {name!r}; {guess} {join_words(choices, 'or')}")
+        return tuple(each for each in choices if each in named)
+
+    return Reader("NAME,…", read, tuple(choices))
+
+
+@reads("SECONDS")
 def seconds(option: str, words: Sequence[str]) -> float:
     """Read a time in seconds above 0."""
     value = _float(words[-1])
@@ -82,6 +110,7 @@ def seconds(option: str, words: Sequence[str]) -> float:
     return value
 
 
+@reads("PERCENT")
 def percentage(option: str, words: Sequence[str]) -> float:
     """Read a percentage and return it as a fraction.
 
@@ -94,6 +123,7 @@ def percentage(option: str, words: Sequence[str]) -> float:
     return fraction
 
 
+@reads("NUMBER")
 def positive(option: str, words: Sequence[str]) -> float:
     """Read a number above 0."""
     value = _float(words[-1])
@@ -109,6 +139,7 @@ def _float(word: str) -> float:
         return math.nan
 
 
+@reads("NAME,…")
 def names(option: str, words: Sequence[str]) -> tuple[str, ...]:
     """Split comma-separated names.  Names become words of a command line, so none may look like an option."""
     listed = ",".join(words)
@@ -120,6 +151,7 @@ def names(option: str, words: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
+@reads("SIZES")
 def sizes(option: str, words: Sequence[str]) -> tuple[int, ...]:
     """Read message sizes, in bytes."""
     try:
@@ -128,6 +160,7 @@ def sizes(option: str, words: Sequence[str]) -> tuple[int, ...]:
         raise UserError(f"{option}: {error}") from None
 
 
+@reads("N,…")
 def numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
     """Read a list of GPU numbers."""
     parts = [part.strip() for part in words[-1].split(",")]
@@ -136,6 +169,7 @@ def numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
     return tuple(_number(option, part, 0, LARGEST_COUNT) for part in parts)
 
 
+@reads("FILE")
 def new_file(option: str, words: Sequence[str]) -> Path:
     """Read the name of a file to write.  Standard output is reserved for the report."""
     if words[-1] in ("", "-"):

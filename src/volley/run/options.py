@@ -24,55 +24,43 @@ FORMATS = {"table": "terminal", "markdown": "markdown", "csv": "csv", "json": "j
 class SamplingOptions(Options):
     """How many samples to take, and whether to verify them."""
 
+    PANEL = HOW
+
     ci: float = option(
         read=option_values.percentage,
         default=0.01,
         shown="1%",
-        metavar="PERCENT",
-        panel=HOW,
         help="Launch until the 95 % confidence intervals of the medians are within ± this percentage.",
     )
     point_time: float = option(
         read=option_values.seconds,
         default=1.0,
-        metavar="SECONDS",
-        panel=HOW,
         shown="0.05; 1 in a single launch",
         help="Time limit for each point in a launch, even if the confidence interval is still wider.",
     )
     size_time: float | None = option(
         read=option_values.seconds,
-        metavar="SECONDS",
-        panel=HOW,
         help="Time for one message size in a launch: a transport that would take more than its equal part is skipped.",
     )
-    tail: bool = flag(
-        panel=HOW, help="Time every exchange separately and show percentiles; each time includes a clock reading."
-    )
+    tail: bool = flag(help="Time every exchange separately and show percentiles; each time includes a clock reading.")
     warmup: int = option(
         read=option_values.number(minimum=0),
         default=5,
         shown="5 with --iterations",
-        metavar="N",
-        panel=HOW,
         help="Fixed sampling, as in the tutorial: this many untimed exchanges, then one timed batch of --iterations.",
     )
     iterations: int = option(
         read=option_values.number(),
         default=50,
         shown="50 with --warmup",
-        metavar="N",
-        panel=HOW,
         help="Fixed sampling: this many exchanges in one timed batch.",
     )
     budget: float | None = option(
         read=option_values.seconds,
-        metavar="SECONDS",
-        panel=HOW,
         help="Time of the whole run: start no launch that would end later, and no point after it.",
     )
     verify: bool = flag(
-        default=True, panel=HOW, help="Check the last message of every sample byte for byte, outside the timed region."
+        default=True, help="Check the last message of every sample byte for byte, outside the timed region."
     )
 
 
@@ -80,72 +68,63 @@ class SamplingOptions(Options):
 class JobOptions(Options):
     """Where the ranks run, and how they are started."""
 
+    PANEL = WHERE
+
     launches: int | None = option(
         read=option_values.number(),
         shown="until the intervals are as narrow as --ci asks, or the time is up",
-        metavar="N",
         panel=HOW,
         help="Number of launches; the confidence interval is over the medians of the launches.",
     )
-    ranks: int | None = option(
-        "--ranks", "-n", read=option_values.number(), shown="2", metavar="N", panel=WHERE, help="Ranks to start."
-    )
+    ranks: int | None = option("--ranks", "-n", read=option_values.number(), shown="2", help="Ranks to start.")
     hosts: tuple[str, ...] = option(
         read=option_values.names,
         default=(),
         shown="this host, or those of the allocation",
         metavar="HOST,…",
-        panel=WHERE,
         help="Hosts of the ranks, in the order of the ranks.",
     )
     gpus: tuple[int, ...] = option(
         read=option_values.numbers,
         default=(),
         shown="one for each rank",
-        metavar="N,…",
-        panel=WHERE,
         help="GPUs of the ranks, in the order of the ranks.",
     )
     gpu_after_init: bool = flag(
-        panel=WHERE, help="Choose the GPUs after MPI_Init, as the OLCF tutorial's programs do; usually before."
+        help="Choose the GPUs after MPI_Init, as the OLCF tutorial's programs do; usually before."
     )
-    share_gpu: bool = flag(panel=WHERE, help="Allow two ranks on one GPU; the records say so.")
+    share_gpu: bool = flag(help="Allow two ranks on one GPU; the records say so.")
     launcher: str = option(
         read=option_values.choice(*NAMES),
         default="auto",
         metavar="NAME",
-        panel=WHERE,
         help=f"Launcher of the ranks: {join_words(NAMES, 'or')}.",
     )
     launcher_arg: tuple[str, ...] = option(
         read=option_values.texts,
         default=(),
         repeat=True,
-        metavar="WORD",
-        panel=WHERE,
         help="Additional word for the launcher's command line, e.g. --launcher-arg=--mca; may be repeated.",
     )
     watchdog: float = option(
         read=option_values.seconds,
         default=60.0,
-        metavar="SECONDS",
-        panel=WHERE,
         help="Abort after this time without progress, and show where the job hangs.",
     )
-    dry_run: bool = flag(panel=WHERE, help="Show the plan and the launcher's command without starting it.")
+    dry_run: bool = flag(help="Show the plan and the launcher's command without starting it.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(Options):
     """Where records and report go."""
 
+    PANEL = OUTPUT
+
     output: Path | None = option(
         "--output",
         "-o",
         read=option_values.new_file,
         shown="a new file in the state folder, shown at the end",
-        metavar="FILE",
-        panel=OUTPUT,
         help="File for the records (JSON Lines; volley show reads them).",
     )
     format: str = option(
@@ -154,13 +133,12 @@ class OutputOptions(Options):
         read=option_values.choice(*FORMATS),
         default="table",
         metavar="NAME",
-        panel=OUTPUT,
         help=f"{join_words(FORMATS, 'or')}.",
     )
-    full: bool = flag(panel=OUTPUT, help="Show every table instead of the one screen.")
-    notes: bool = flag(panel=OUTPUT, help="Show every note instead of the one screen.")
-    fit: bool = flag(panel=OUTPUT, help="Show the fitted curves α + n/β instead of the one screen.")
-    quiet: bool = flag("--quiet", "-q", panel=OUTPUT, help="Show no progress and no messages except errors.")
+    full: bool = flag(help="Show every table instead of the one screen.")
+    notes: bool = flag(help="Show every note instead of the one screen.")
+    fit: bool = flag(help="Show the fitted curves α + n/β instead of the one screen.")
+    quiet: bool = flag("--quiet", "-q", help="Show no progress and no messages except errors.")
 
     def details(self, command: str) -> Details:
         """Return what to show of a report, and the command line that shows it again."""

@@ -21,14 +21,14 @@ MIN_POINTS = 3
 
 
 def _grid(option_name: str, words: Sequence[str]) -> tuple[int, int]:
-    across, along = option_values.pair()(option_name, words)
+    across, along = option_values.pair(option_name, words)
     if math.prod((across, along)) > LARGEST_COUNT:
         raise UserError(f"{option_name} {across} {along}: a job has at most {LARGEST_COUNT} processes")
     return across, along
 
 
 def _domain(option_name: str, words: Sequence[str]) -> tuple[int, int]:
-    across, along = option_values.pair()(option_name, words)
+    across, along = option_values.pair(option_name, words)
     if min(across, along) < MIN_POINTS:
         raise UserError(
             f"{option_name} {across} {along}: a domain has at least {MIN_POINTS} points along x and along y, "
@@ -41,21 +41,17 @@ def _domain(option_name: str, words: Sequence[str]) -> tuple[int, int]:
 class JacobiOptions(Options):
     """What is solved, and how."""
 
+    PANEL = WHAT
+
     grid: tuple[int, int] | None = option(
         read=_grid,
         words=2,
         shown="as square as the ranks allow",
         metavar="TX TY",
-        panel=WHAT,
         help="Processes along x and along y.",
     )
     domain: tuple[int, int] = option(
-        read=_domain,
-        words=2,
-        default=(4096, 4096),
-        metavar="DX DY",
-        panel=WHAT,
-        help="Points of each process along x and along y.",
+        read=_domain, words=2, default=(4096, 4096), metavar="DX DY", help="Points of each process along x and along y."
     )
     points: PointOptions = group(
         PointOptions,
@@ -66,34 +62,16 @@ class JacobiOptions(Options):
         },
     )
     precision: Literal["double", "float"] = option(
-        read=option_values.choice("double", "float"),
-        default="double",
-        metavar="double|float",
-        panel=WHAT,
-        help="8 or 4 bytes a point.",
+        read=option_values.choice("double", "float"), default="double", help="8 or 4 bytes a point."
     )
-    iterations: int = option(
-        read=option_values.number(), default=1000, metavar="N", panel=WHAT, help="Maximum iterations."
-    )
+    iterations: int = option(read=option_values.number(), default=1000, help="Maximum iterations.")
     tolerance: float = option(
-        read=option_values.positive,
-        default=1e-5,
-        metavar="NUMBER",
-        panel=WHAT,
-        help="End when no point changes by more than this.",
+        read=option_values.positive, default=1e-5, help="End when no point changes by more than this."
     )
-    check_every: int = option(
-        read=option_values.number(),
-        default=1,
-        metavar="N",
-        panel=WHAT,
-        help="Iterations from one residual to the next.",
-    )
+    check_every: int = option(read=option_values.number(), default=1, help="Iterations from one residual to the next.")
     scaling: str | None = option(
         read=option_values.choice("strong", "weak"),
         shown="that grid alone",
-        metavar="strong|weak",
-        panel=WHAT,
         help="Solve on 1 process, then on grids up to --grid: strong, the same points in all; weak, the same points a "
         "process.",
     )
@@ -101,11 +79,7 @@ class JacobiOptions(Options):
         default=True, panel=HOW, help="Compute the points that need no halo while the halos are in transit."
     )
     threads: int | None = option(
-        read=option_values.number(),
-        shown="its share of the cores",
-        metavar="N",
-        panel=HOW,
-        help="Threads of each rank.",
+        read=option_values.number(), shown="its share of the cores", panel=HOW, help="Threads of each rank."
     )
     verify: bool = flag(
         default=True,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from volley.benchmarks.shared.points.options import PointOptions, WindowOptions
 from volley.errors import UserError
+from volley.run import option_values
 from volley.run.commandline import Options, group, option
 from volley.run.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.units import LARGEST_COUNT, parse_sizes, parse_whole
@@ -15,6 +16,7 @@ SIZES = "8,512,4Ki,64Ki,1Mi"
 """Short messages show the rate, long ones what the pairs share; each size is measured for several numbers of pairs."""
 
 
+@option_values.reads("N,…")
 def _pairs(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
     """Read numbers of pairs; each is measured once, in rising order.
 
@@ -33,12 +35,12 @@ def _pairs(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
 class MessageRateOptions(Options):
     """The options of ``volley message-rate``."""
 
+    PANEL = WHAT
+
     pairs: tuple[int, ...] = option(
         read=_pairs,
         default=(),
         shown="1, 2, 4 and so on, and half of the ranks",
-        metavar="N,…",
-        panel=WHAT,
         help="Numbers of pairs that send at once.",
     )
     points: PointOptions = group(

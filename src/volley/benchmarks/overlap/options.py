@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from volley.benchmarks.shared.points.options import PointOptions
-from volley.errors import UserError
 from volley.run import option_values
 from volley.run.commandline import Options, group, option
 from volley.run.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
-from volley.text import did_you_mean, join_words
 from volley.units import parse_sizes
 
 Limit = Literal["memory", "arithmetic"]
@@ -23,23 +20,11 @@ SIZES = "4k:16Mi:x8"
 MAX_PROGRESS_CALLS = 1_000_000
 
 
-def _limits(option_name: str, words: Sequence[str]) -> tuple[Limit, ...]:
-    """Read a list of computations; each is measured once, in the order of ``LIMITS``.
-
-    Raises:
-        UserError: if a name is unknown; the message suggests the closest name and lists all.
-    """
-    names = option_values.names(option_name, words)
-    for name in names:
-        if name not in LIMITS:
-            guess = " ".join(filter(None, (did_you_mean(name.lower(), LIMITS), "choose")))
-            raise UserError(f"{option_name}: there is no computation {name!r}; {guess} {join_words(LIMITS, 'or')}")
-    return tuple(each for each in LIMITS if each in names)
-
-
 @dataclass(frozen=True, kw_only=True)
 class OverlapOptions(Options):
     """The options of ``volley overlap``."""
+
+    PANEL = WHAT
 
     points: PointOptions = group(
         PointOptions,
@@ -48,22 +33,16 @@ class OverlapOptions(Options):
         sizes={"default": parse_sizes(SIZES), "shown": SIZES},
     )
     computation: tuple[Limit, ...] = option(
-        "--computation",
-        read=_limits,
-        values=LIMITS,
+        read=option_values.several("computation", LIMITS),
         repeat=True,
         default=LIMITS,
         shown="both",
-        metavar="NAME,…",
-        panel=WHAT,
         help="What limits the computation, separated by commas: memory (y = a x + y, larger than the caches) or "
         "arithmetic (multiply-adds in registers).",
     )
     progress_calls: int = option(
         read=option_values.number(0, MAX_PROGRESS_CALLS),
         default=0,
-        metavar="N",
-        panel=WHAT,
         help="How often a rank that computes on its core calls MPI meanwhile, so that MPI can move messages.",
     )
     sampling: SamplingOptions = group(SamplingOptions, without=("tail",))

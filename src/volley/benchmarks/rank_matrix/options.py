@@ -16,6 +16,7 @@ POINT_TIME_S = 0.03
 """A matrix has many pairs: all visits of a cell together take a tenth of the time that a point of a curve may take."""
 
 
+@option_values.reads("SIZES")
 def _sizes_or_none(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
     return () if words[-1] == "none" else option_values.sizes(option_name, words)
 
@@ -23,6 +24,8 @@ def _sizes_or_none(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
 @dataclass(frozen=True, kw_only=True)
 class RankMatrixOptions(Options):
     """The measurement between ranks."""
+
+    PANEL = WHAT
 
     points: PointOptions = group(
         PointOptions,
@@ -35,37 +38,28 @@ class RankMatrixOptions(Options):
     latency: tuple[int, ...] = option(
         read=_sizes_or_none,
         default=(8,),
-        metavar="SIZES",
-        panel=WHAT,
         help="Message sizes whose latency is measured (ping-pong), e.g. 8 or 8:4k; none: no latency.",
     )
     bandwidth: tuple[int, ...] = option(
         read=_sizes_or_none,
         default=(1 << 20,),
         shown="1Mi",
-        metavar="SIZES",
-        panel=WHAT,
         help="Message sizes whose bandwidth is measured, with many messages in flight; none: no bandwidth.",
     )
     mode: Literal["isolated", "loaded"] = option(
         read=option_values.choice("isolated", "loaded"),
         default="isolated",
-        metavar="isolated|loaded",
-        panel=WHAT,
         help="isolated: one pair at a time; loaded: the rounds of a round robin, in which all ranks are busy.",
     )
     windows: WindowOptions = group(WindowOptions)
     repeats: int = option(
         read=option_values.number(),
         default=3,
-        metavar="N",
         panel=HOW,
         help="Visits of every pair. Their median counts, so that one short disturbance does not spoil a cell.",
     )
     remeasure: bool = flag(
-        default=True,
-        panel=HOW,
-        help="Measure slow pairs again, in separate launches, before they are flagged.",
+        default=True, panel=HOW, help="Measure slow pairs again, in separate launches, before they are flagged."
     )
     samples: bool = flag(panel=OUTPUT, help="Keep every sample in the records.")
     sampling: SamplingOptions = group(

@@ -20,6 +20,8 @@ MAX_IN_FLIGHT = 1 << 16
 class PointOptions(Options):
     """Message sizes, transports and buffers."""
 
+    PANEL = WHAT
+
     transport: tuple[str, ...] = option(
         "--transport",
         "-t",
@@ -27,8 +29,6 @@ class PointOptions(Options):
         repeat=True,
         default=(),
         shown="all that send data, without one-sided MPI",
-        metavar="NAME,…",
-        panel=WHAT,
         help="Transports to compare, separated by commas; a part of a name, such as staged or put: all with that part; "
         "all: every transport (see volley transports).",
     )
@@ -38,8 +38,6 @@ class PointOptions(Options):
         read=option_values.sizes,
         default=parse_sizes("8:1Gi"),
         shown="8:1Gi",
-        metavar="SIZES",
-        panel=WHAT,
         help=f"Message sizes in bytes: {VALID_FORMS}. k, M, G are the same as Ki, Mi, Gi: powers of 1024.",
     )
     fresh_buffers: bool = flag(panel=HOW, help="Allocate new buffers for every size, as in the tutorial.")
@@ -49,17 +47,15 @@ class PointOptions(Options):
 class WindowOptions(Options):
     """The number of messages in flight and their direction."""
 
+    PANEL = WHAT
+
     direction: Direction = option(
         read=option_values.choice("uni", "bi"),
         default="uni",
-        metavar="uni|bi",
-        panel=WHAT,
         help="uni: the first rank sends; bi: both ranks send at once; the table shows each direction and the total.",
     )
     window: int = option(
         read=option_values.number(maximum=MAX_IN_FLIGHT),
         default=64,
-        metavar="N",
-        panel=WHAT,
         help="Messages in flight before one acknowledgement.",
     )
