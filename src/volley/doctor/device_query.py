@@ -59,36 +59,31 @@ _LINES = (
     ("Max dimension size of a grid size    (x,y,z): ({MAX_GRID_DIM_X}, {MAX_GRID_DIM_Y}, {MAX_GRID_DIM_Z})", ""),
     ("Maximum memory pitch:", "{MAX_PITCH} bytes"),
     ("Texture alignment:", "{TEXTURE_ALIGNMENT} bytes"),
-    ("Concurrent copy and kernel execution:", "{overlap} with {ASYNC_ENGINE_COUNT} copy engine(s)"),
-    ("Run time limit on kernels:", "{KERNEL_EXEC_TIMEOUT}"),
-    ("Integrated GPU sharing Host Memory:", "{INTEGRATED}"),
-    ("Support host page-locked memory mapping:", "{CAN_MAP_HOST_MEMORY}"),
-    ("Alignment requirement for Surfaces:", "{SURFACE_ALIGNMENT}"),
+    ("Concurrent copy and kernel execution:", "{yes[ASYNC_ENGINE_COUNT]} with {ASYNC_ENGINE_COUNT} copy engine(s)"),
+    ("Run time limit on kernels:", "{yes[KERNEL_EXEC_TIMEOUT]}"),
+    ("Integrated GPU sharing Host Memory:", "{yes[INTEGRATED]}"),
+    ("Support host page-locked memory mapping:", "{yes[CAN_MAP_HOST_MEMORY]}"),
+    ("Alignment requirement for Surfaces:", "{yes[SURFACE_ALIGNMENT]}"),
     ("Device has ECC support:", "{ecc}"),
-    ("Device supports Unified Addressing (UVA):", "{UNIFIED_ADDRESSING}"),
-    ("Device supports Managed Memory:", "{MANAGED_MEMORY}"),
-    ("Device supports Compute Preemption:", "{COMPUTE_PREEMPTION_SUPPORTED}"),
-    ("Supports Cooperative Kernel Launch:", "{COOPERATIVE_LAUNCH}"),
-    ("Supports MultiDevice Co-op Kernel Launch:", "{COOPERATIVE_MULTI_DEVICE_LAUNCH}"),
+    ("Device supports Unified Addressing (UVA):", "{yes[UNIFIED_ADDRESSING]}"),
+    ("Device supports Managed Memory:", "{yes[MANAGED_MEMORY]}"),
+    ("Device supports Compute Preemption:", "{yes[COMPUTE_PREEMPTION_SUPPORTED]}"),
+    ("Supports Cooperative Kernel Launch:", "{yes[COOPERATIVE_LAUNCH]}"),
+    ("Supports MultiDevice Co-op Kernel Launch:", "{yes[COOPERATIVE_MULTI_DEVICE_LAUNCH]}"),
     ("Device PCI Domain ID / Bus ID / location ID:", "{domain} / {bus} / {slot}"),
     ("Compute Mode:\n     < {mode} >", ""),
 )
-"""deviceQuery's own, in its order: label and value.  A line whose fact nobody has is left out."""
+"""deviceQuery's own, in its order: label and value.  A line whose fact nobody has is left out; ``yes`` has every
+attribute as ``Yes`` or ``No``."""
 
 _MORE = (
     ("UUID:", "{uuid}"),
     ("Shared memory per block, at most:", "{MAX_SHARED_MEMORY_PER_BLOCK_OPTIN} bytes"),
     ("Registers per multiprocessor:", "{MAX_REGISTERS_PER_MULTIPROCESSOR}"),
-    ("Supports GPUDirect RDMA:", "{GPU_DIRECT_RDMA_SUPPORTED}"),
-    ("Supports Memory Pools:", "{MEMORY_POOLS_SUPPORTED}"),
+    ("Supports GPUDirect RDMA:", "{yes[GPU_DIRECT_RDMA_SUPPORTED]}"),
+    ("Supports Memory Pools:", "{yes[MEMORY_POOLS_SUPPORTED]}"),
 )
 """Facts that deviceQuery does not show."""
-
-_TRUTH = (
-    *("KERNEL_EXEC_TIMEOUT", "INTEGRATED", "CAN_MAP_HOST_MEMORY", "SURFACE_ALIGNMENT", "UNIFIED_ADDRESSING"),
-    *("MANAGED_MEMORY", "COMPUTE_PREEMPTION_SUPPORTED", "COOPERATIVE_LAUNCH", "COOPERATIVE_MULTI_DEVICE_LAUNCH"),
-    *("GPU_DIRECT_RDMA_SUPPORTED", "MEMORY_POOLS_SUPPORTED"),
-)
 
 
 def device_query(cuda: CudaFacts, runtime: str | None) -> Iterator[str]:
@@ -118,7 +113,7 @@ def device_query(cuda: CudaFacts, runtime: str | None) -> Iterator[str]:
 def _values(device: CudaDevice) -> dict[str, object]:
     """Return what the lines name: attributes, and what follows from them."""
     known = device.attributes
-    values: dict[str, object] = {**known, **{name: _yes(known[name]) for name in _TRUTH if name in known}}
+    values: dict[str, object] = {**known, "yes": {name: "Yes" if value else "No" for name, value in known.items()}}
     if place := _PCI.match(device.pci):
         values |= {name: int(number, 16) for name, number in place.groupdict().items()}
     values |= {"uuid": escape_controls(device.uuid)}
@@ -127,8 +122,6 @@ def _values(device: CudaDevice) -> dict[str, object]:
         values |= {"megahertz": known["CLOCK_RATE"] / 1e3, "gigahertz": known["CLOCK_RATE"] / 1e6}
     if "MEMORY_CLOCK_RATE" in known:
         values["memory_megahertz"] = known["MEMORY_CLOCK_RATE"] / 1e3
-    if "ASYNC_ENGINE_COUNT" in known:
-        values["overlap"] = _yes(known["ASYNC_ENGINE_COUNT"])
     if "ECC_ENABLED" in known:
         values["ecc"] = "Enabled" if known["ECC_ENABLED"] else "Disabled"
     if known.get("COMPUTE_MODE", -1) in range(len(_MODES)):
@@ -138,7 +131,3 @@ def _values(device: CudaDevice) -> dict[str, object]:
     if cores and "MULTIPROCESSOR_COUNT" in known:
         values |= {"cores": cores[-1], "all_cores": cores[-1] * known["MULTIPROCESSOR_COUNT"]}
     return values
-
-
-def _yes(value: int) -> str:
-    return "Yes" if value else "No"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -12,6 +12,8 @@ from volley.errors import EXIT_FAILED, EXIT_GOOD
 from volley.machine.facts import Facts, Probe
 
 DIAGNOSIS_VERSION = 1
+
+T = TypeVar("T")
 
 Status = Literal["good", "warning", "broken", "not applicable", "not tested"]
 STATUSES: tuple[Status, ...] = ("good", "warning", "broken", "not applicable", "not tested")
@@ -62,6 +64,14 @@ class LayerCheck:
     """Earlier checks: if one of them is broken, this check only names it."""
 
 
+class Unjudged(Exception):  # noqa: N818  not an error: this is what the check finds
+    """The facts lack what a check judges: the finding in place of its own."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.said)
+        self.finding = finding
+
+
 def good(said: str) -> Finding:
     """It works."""
     return Finding(status="good", said=said)
@@ -87,9 +97,15 @@ def not_tested(why: str, remedy: str = "") -> Finding:
     return Finding(status="not tested", said=why, remedy=remedy)
 
 
-def probe_failed(probe: Probe[Any], what: str, remedy: str) -> Finding:
-    """A probe has no value: it was skipped, crashed or hung."""
+def value_of(probe: Probe[T], what: str, remedy: str) -> T:
+    """Return what a probe found.
+
+    Raises:
+        Unjudged: if it was skipped; or if it crashed or hung, with ``what`` and ``remedy``.
+    """
+    if probe.value is not None:
+        return probe.value
     if probe.skipped is not None:
-        return not_tested(probe.skipped)
+        raise Unjudged(not_tested(probe.skipped))
     printed = f"; {probe.said.splitlines()[-1]}" if probe.said else ""
-    return broken(f"{what}: {probe.error}", f"{probe.call}: {probe.error}{printed}", remedy)
+    raise Unjudged(broken(f"{what}: {probe.error}", f"{probe.call}: {probe.error}{printed}", remedy))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import groupby
-from typing import IO, TextIO, cast
+from typing import TextIO
 
 from rich.console import Console
 from rich.table import Table
@@ -13,10 +12,8 @@ from rich.text import Text
 
 from volley.doctor.findings import Diagnosis, Finding, Status
 from volley.machine.facts import Facts
-from volley.report.ascii_fallback import AsciiFallback
-from volley.report.terminal import NARROWEST, WIDTH_WITHOUT_TERMINAL
+from volley.report.terminal import console_on
 from volley.text import escape_controls
-from volley.units import parse_whole
 
 _ORDER: tuple[Status, ...] = ("broken", "warning", "not tested")
 """Problems, the worst first."""
@@ -28,14 +25,12 @@ _STYLES: dict[Status, str] = {
     "not applicable": "dim",
     "not tested": "cyan",
 }
-
-
 _FINE: tuple[Status, ...] = ("good", "not applicable")
 
 
 def render(diagnosis: Diagnosis, facts: Facts, out: TextIO, *, verbose: bool) -> None:
     """Show the findings on ``out``, and the counts last; if ``verbose``, all of them in the order of the layers."""
-    console = _console(out)
+    console = console_on(out)
     system = facts.system.value
     about = [system.os_name, f"Linux {system.kernel}", system.architecture, system.container] if system else []
     console.print(Text(escape_controls(" · ".join(["volley doctor", *filter(None, about)]))))
@@ -75,15 +70,6 @@ def _fine_layers(diagnosis: Diagnosis) -> Table:
         if parts:
             rows.add_row(Text(layer, "bold"), Text("; ").join(parts))
     return rows
-
-
-def _console(out: TextIO) -> Console:
-    asked = parse_whole(os.environ.get("COLUMNS"))
-    width = None if out.isatty() else WIDTH_WITHOUT_TERMINAL if asked is None else max(asked, NARROWEST)
-    safe = cast(IO[str], AsciiFallback(out))
-    console = Console(file=safe, width=width, highlight=False, markup=False, emoji=False)
-    console.width = max(console.width, NARROWEST)
-    return console
 
 
 def _rows(finding: Finding, first: int, second: int) -> Table:

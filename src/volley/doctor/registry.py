@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from volley.doctor.checks import gpus, host, jobs, mpi
 from volley.doctor.checks.common import NO_GPU, has_gpu
-from volley.doctor.findings import STATUSES, Diagnosis, Finding, LayerCheck, not_applicable, not_tested
+from volley.doctor.findings import STATUSES, Diagnosis, Finding, LayerCheck, Unjudged, not_applicable, not_tested
 from volley.machine.facts import Facts
 from volley.text import join_words
 
@@ -68,7 +68,10 @@ def diagnose(facts: Facts) -> Diagnosis:
     broken: set[str] = set()
     with_gpu = has_gpu(facts)
     for check in CHECKS:
-        found = not_applicable(NO_GPU) if check.gpu and not with_gpu else check.judge(facts)
+        try:
+            found = not_applicable(NO_GPU) if check.gpu and not with_gpu else check.judge(facts)
+        except Unjudged as unjudged:
+            found = unjudged.finding
         causes = [name for name in check.needs if name in broken]
         if causes and found.status in {"broken", "not tested"}:
             # The cause in place of its consequence: what stands on a broken layer has not been tested.

@@ -26,11 +26,16 @@ _ELSEWHERE = {
 """Remedies for distributions whose packages are not known."""
 
 
+def system(facts: Facts) -> SystemFacts:
+    """Return what is known of the system; with the defaults if its probe has no value."""
+    return facts.system.value or SystemFacts()
+
+
 def distribution_of(facts: Facts) -> Distribution:
     """Return the distribution of the facts."""
-    system = facts.system.value or SystemFacts()
-    release = {"ID": system.os_id, "ID_LIKE": " ".join(system.os_like), "VERSION_ID": system.os_version}
-    return distribution(release, root=system.root)
+    known = system(facts)
+    release = {"ID": known.os_id, "ID_LIKE": " ".join(known.os_like), "VERSION_ID": known.os_version}
+    return distribution(release, root=known.root)
 
 
 def sudo(facts: Facts) -> str:
@@ -40,19 +45,19 @@ def sudo(facts: Facts) -> str:
 
 def install(facts: Facts, tool: str) -> str:
     """Return the command that installs a program."""
-    system = distribution_of(facts)
-    return _ELSEWHERE[tool] if system.family == "other" else system.install_line(system.package(tool))
+    known = distribution_of(facts)
+    return _ELSEWHERE[tool] if known.family == "other" else known.install_line(known.package(tool))
 
 
 def install_driver(facts: Facts) -> str:
     """Return how the driver is installed, with the headers of the running kernel; a container has its host's driver."""
-    system = distribution_of(facts)
-    if facts.system.value and facts.system.value.container:
+    known = distribution_of(facts)
+    if system(facts).container:
         return "start the container with the host's driver, e.g. docker run --gpus all; the driver is the host's"
-    if system.family == "other":
+    if known.family == "other":
         return _ELSEWHERE["driver"]
-    packages = f"{system.package('kernel headers')} {system.package('driver')}"
-    return f"{system.install_line(packages)}; then restart the machine when nobody needs it"
+    packages = f"{known.package('kernel headers')} {known.package('driver')}"
+    return f"{known.install_line(packages)}; then restart the machine when nobody needs it"
 
 
 def install_volley(facts: Facts, extra: str = "", variables: str = "") -> str:

@@ -50,7 +50,7 @@ _LEVELS: dict[Level, str] = {"error": "bold red", "missing": "dim", "finding": "
 
 def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> None:
     """Write each report: its overview if it has one and no details were asked for, otherwise its tables and notes."""
-    console = _console(out, details.color)
+    console = console_on(out, details.color)
     for number, report in enumerate(reports):
         if number:
             console.print()
@@ -107,8 +107,13 @@ def _print_notes(console: Console, notes: Sequence[Note]) -> None:
         _print_line(console, note.text, _LEVELS[note.level])
 
 
-def _console(out: TextIO, color: bool | None) -> Console:
-    """Return a console without markup and highlighting."""
+def console_on(out: TextIO, color: bool | None = None) -> Console:
+    """Return a console without markup and highlighting.
+
+    Args:
+        out: what it writes to.
+        color: whether it writes colours; ``None``: only on a terminal.
+    """
     console = Console(
         file=cast(IO[str], AsciiFallback(out)),
         force_terminal=color,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volley.doctor.findings import Finding, broken, not_applicable, not_tested
+from volley.doctor.findings import Finding, Unjudged, broken, not_applicable, not_tested
 from volley.machine.facts import CudaDevice, CudaFacts, DriverFacts, Facts, JobFacts, PointFacts, Probe
 
 NO_GPU = "there is no NVIDIA GPU"
@@ -33,22 +33,17 @@ def open_gpus(driver: DriverFacts | None) -> list[str]:
     return [node for node, said in nodes.items() if said == "ok" and node.removeprefix("/dev/nvidia").isdecimal()]
 
 
-def no_peers(facts: Facts) -> Finding | None:
-    """Return why nothing between GPUs can be checked; ``None`` if CUDA shows two."""
-    found, on_bus = len(cuda_devices(facts)), gpus_on_bus(facts)
-    if found >= 2:
-        return None
-    return not_tested(f"CUDA shows this process {found} of {on_bus} GPUs") if on_bus >= 2 else not_applicable(ONE_GPU)
+def peer_table(facts: Facts) -> list[list[bool]]:
+    """Return which GPU reaches which other one's memory, as CUDA says (row reaches column).
 
-
-def is_virtual(facts: Facts) -> bool:
-    """True in a virtual machine, whose host decides about PCIe."""
-    return bool(facts.system.value and facts.system.value.virtual)
-
-
-def container(facts: Facts) -> str | None:
-    """Return the kind of container that this is."""
-    return facts.system.value.container if facts.system.value else None
+    Raises:
+        Unjudged: if CUDA shows fewer than two GPUs.
+    """
+    cuda, on_bus = facts.cuda.value or CudaFacts(), gpus_on_bus(facts)
+    if len(cuda.devices) >= 2:
+        return cuda.peers
+    said = f"CUDA shows this process {len(cuda.devices)} of {on_bus} GPUs"
+    raise Unjudged(not_tested(said) if on_bus >= 2 else not_applicable(ONE_GPU))
 
 
 def delivered(job: JobFacts, transport: str) -> list[PointFacts]:

@@ -8,16 +8,14 @@ from volley.doctor.checks.common import (
     NO_GPU,
     ONE_GPU,
     comma_list,
-    container,
     cuda_devices,
     gpus_on_bus,
     has_gpu,
-    is_virtual,
-    no_peers,
     open_gpus,
+    peer_table,
 )
-from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, probe_failed, warning
-from volley.doctor.remedies import SEND, boot_with, install_driver, install_volley, sudo
+from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, value_of, warning
+from volley.doctor.remedies import SEND, boot_with, install_driver, install_volley, sudo, system
 from volley.machine.facts import CudaDevice, Facts, LoadedLink
 from volley.machine.hardware import SLOWDOWNS
 from volley.text import count, join_words
@@ -40,9 +38,7 @@ _NO_DEVICE = "CUDA shows no device"
 
 def devices(facts: Facts) -> Finding:
     """Calls cuInit; compares the GPUs of /sys/bus/pci with those that CUDA shows."""
-    cuda, on_bus = facts.cuda.value, gpus_on_bus(facts)
-    if cuda is None:
-        return probe_failed(facts.cuda, "CUDA", install_driver(facts))
+    cuda, on_bus = value_of(facts.cuda, "CUDA", install_driver(facts)), gpus_on_bus(facts)
     if cuda.status:
         remedy = _ON_ERROR.get(cuda.status, "nvidia-smi").format(sudo=sudo(facts))
         said = f"{cuda.status_name} ({cuda.status})"
@@ -62,16 +58,15 @@ def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> Finding:
         if (value := facts.environment.get(name)) not in (None, "all"):
             return warning(f"{said}: {name} hides the others", f"{name}={value}", f"unset {name}")
     evidence = f"{facts.bus.call}: {on_bus} GPUs; cuDeviceGetCount: {seen}"
-    if container(facts):
+    if system(facts).container:
         return warning(f"{said}: this container has no more", evidence, "docker run --gpus all")
     return warning(said, evidence, f"{sudo(facts)}dmesg | grep -i -e nvrm -e xid")
 
 
 def mig(facts: Facts) -> Finding:
     """Asks NVML whether a GPU is divided into instances."""
-    if facts.nvml.value is None:
-        return probe_failed(facts.nvml, "NVML", "nvidia-smi")
-    divided = comma_list([device.index for device in facts.nvml.value.gpus if device.mig])
+    gpus = value_of(facts.nvml, "NVML", "nvidia-smi").gpus
+    divided = comma_list([gpu.index for gpu in gpus if gpu.mig])
     if not divided:
         return good("off")
     said = f"MIG is on for GPU {divided}: instances have neither peer access nor CUDA IPC with each other"
@@ -96,11 +91,10 @@ def compute_mode(facts: Facts) -> Finding:
 
 def architectures(facts: Facts) -> Finding:
     """Compares compute capabilities with the architectures that the engine was compiled for."""
-    found, stack = cuda_devices(facts), facts.stack.value
+    found = cuda_devices(facts)
     if not found:
         return not_tested(_NO_DEVICE)
-    if stack is None:
-        return probe_failed(facts.stack, "the engine", install_volley(facts))
+    stack = value_of(facts.stack, "the engine", install_volley(facts))
     if stack.cuda_built is None:
         remedy = install_volley(facts, variables="VOLLEY_CUDA=ON")
         return broken("the engine was built without CUDA", "volley-engine --about: no CUDA", remedy)
@@ -129,14 +123,13 @@ def _covered(device: CudaDevice, compiled: list[str]) -> bool:
 
 def clocks(facts: Facts) -> Finding:
     """Asks NVML what holds the clocks of each GPU down."""
-    if facts.nvml.value is None:
-        return probe_failed(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE")
-    known = [device for device in facts.nvml.value.gpus if device.clocks_event_reasons is not None]
+    gpus = value_of(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE").gpus
+    known = [gpu for gpu in gpus if gpu.clocks_event_reasons is not None]
     if not known:
         return not_tested("NVML does not say what holds the clocks down")
     slowed = {
-        device.index: join_words(reason for reason in device.clocks_event_reasons or () if reason in SLOWDOWNS)
-        for device in known
+        gpu.index: join_words(reason for reason in gpu.clocks_event_reasons or () if reason in SLOWDOWNS)
+        for gpu in known
     }
     shown = join_words(f"GPU {index}: {reasons}" for index, reasons in slowed.items() if reasons)
     if not shown:
@@ -150,9 +143,7 @@ def clocks(facts: Facts) -> Finding:
 
 def peer_access(facts: Facts) -> Finding:
     """Calls cuDeviceCanAccessPeer for every ordered pair; NVML says why not."""
-    if early := no_peers(facts):
-        return early
-    table = facts.cuda.value.peers if facts.cuda.value else []
+    table = peer_table(facts)
     reach = [(one, other) for one, row in enumerate(table) for other, yes in enumerate(row) if yes and one < other]
     pairs = len(table) * (len(table) - 1) // 2
     if len(reach) == pairs:
@@ -175,9 +166,7 @@ def peer_access(facts: Facts) -> Finding:
 
 def nvlink(facts: Facts) -> Finding:
     """Asks NVML for the state of every link."""
-    if facts.nvml.value is None:
-        return probe_failed(facts.nvml, "NVML", "nvidia-smi nvlink -s")
-    found = facts.nvml.value.gpus
+    found = value_of(facts.nvml, "NVML", "nvidia-smi nvlink -s").gpus
     links = {gpu.index: (gpu.nvlinks_inactive, len(gpu.nvlinks or ()) + gpu.nvlinks_inactive) for gpu in found}
     if not any(number for _, number in links.values()):
         return not_applicable("these GPUs show no NVLink")
@@ -191,11 +180,9 @@ def nvlink(facts: Facts) -> Finding:
 
 def pcie(facts: Facts) -> Finding:
     """Copies to each GPU and reads the state of its link during the copy: generation and width, now and possible."""
-    if facts.pcie_load.value is None:
-        return probe_failed(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE")
-    possible = _max_links(facts)
+    links, possible = value_of(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE"), _max_links(facts)
     slow, fine = [], set()
-    for link in facts.pcie_load.value:
+    for link in links:
         generation, width = possible.get(link.pci, (None, None))
         if link.generation is None or link.width is None or generation is None or width is None:
             continue
@@ -210,7 +197,8 @@ def pcie(facts: Facts) -> Finding:
             "reseat the card or use a slot with all lanes; check the slot's speed in the firmware settings",
         )
     if not fine:
-        return not_tested("the links' speed cannot be read here" + (": a virtual machine" if is_virtual(facts) else ""))
+        where = ": a virtual machine" if system(facts).virtual else ""
+        return not_tested(f"the links' speed cannot be read here{where}")
     return good(f"{join_words(sorted(fine))} under load, the most that is possible")
 
 
@@ -230,11 +218,9 @@ def _written(link: LoadedLink) -> str:
 
 def iommu(facts: Facts) -> Finding:
     """Looks for IOMMUs and at the domain types of the GPUs' groups."""
-    found = facts.iommu.value
-    if found is None:
-        return probe_failed(facts.iommu, "the IOMMU", "ls /sys/class/iommu")
+    found = value_of(facts.iommu, "the IOMMU", "ls /sys/class/iommu")
     if not found.units:
-        return good("none active" + (" in this virtual machine" if is_virtual(facts) else ""))
+        return good("none active" + (" in this virtual machine" if system(facts).virtual else ""))
     translating = join_words(kind for kind in found.types if kind != "identity")
     if not translating:
         return good("active; it does not translate the GPUs' addresses")
@@ -247,11 +233,9 @@ def iommu(facts: Facts) -> Finding:
 
 def acs(facts: Facts) -> Finding:
     """Reads the ACS control register of every bridge above a GPU (root only)."""
-    found = facts.iommu.value
     if not has_gpu(facts) or (facts.bus.value and gpus_on_bus(facts) < 2):
         return not_applicable(ONE_GPU if has_gpu(facts) else NO_GPU)
-    if found is None:
-        return probe_failed(facts.iommu, "ACS", "lspci -vvv")
+    found = value_of(facts.iommu, "ACS", "lspci -vvv")
     on = [bridge.address for bridge in found.bridges if (bridge.acs_control or 0) & _REDIRECT]
     if on:
         return warning(
@@ -259,7 +243,7 @@ def acs(facts: Facts) -> Finding:
             f"ACS control register: request or completion redirect on {join_words(on)}",
             f"for b in {' '.join(on)}; do {sudo(facts)}setpci -s $b ECAP_ACS+0x6.w=0000; done",
         )
-    if is_virtual(facts):
+    if system(facts).virtual:
         return not_tested("a virtual machine cannot see the PCIe bridges of its host")
     if not found.readable:
         return not_tested("only root can read the control registers", "sudo volley doctor")

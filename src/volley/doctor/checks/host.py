@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from volley.doctor.checks.common import NO_GPU, container, cuda_devices, gpus_on_bus, open_gpus
-from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, probe_failed, warning
-from volley.doctor.remedies import install, install_driver, older_toolkit, sudo
+from volley.doctor.checks.common import NO_GPU, cuda_devices, gpus_on_bus, open_gpus
+from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, value_of, warning
+from volley.doctor.remedies import install, install_driver, older_toolkit, sudo, system
 from volley.machine.cuda_releases import OLDEST_DRIVERS
 from volley.machine.facts import DriverFacts, Facts
 from volley.machine.hardware import RAISE_CLOCK
@@ -33,9 +33,7 @@ _SECCOMP_FILTER = 2
 
 def compiler(facts: Facts) -> Finding:
     """Compiles a C++20 program and runs it."""
-    if facts.toolchain.value is None:
-        return probe_failed(facts.toolchain, "the compiler", install(facts, "c++"))
-    found = facts.toolchain.value.compiler
+    found = value_of(facts.toolchain, "the compiler", install(facts, "c++")).compiler
     if found.path is None:
         said = "no C++ compiler: neither volley nor an MPI can be built here"
         return warning(said, "c++ --version: not found", install(facts, "c++"))
@@ -47,9 +45,7 @@ def compiler(facts: Facts) -> Finding:
 
 def cmake(facts: Facts) -> Finding:
     """Runs `cmake --version`; volley's build needs 3.25."""
-    if facts.toolchain.value is None:
-        return probe_failed(facts.toolchain, "CMake", install(facts, "cmake"))
-    found = facts.toolchain.value.cmake
+    found = value_of(facts.toolchain, "CMake", install(facts, "cmake")).cmake
     if found.path is None:
         return not_applicable("no CMake; volley's build downloads its own")
     version = _version(found.version or "")
@@ -61,9 +57,7 @@ def cmake(facts: Facts) -> Finding:
 
 def nvcc(facts: Facts) -> Finding:
     """Compiles a kernel, if nvcc is on PATH."""
-    if facts.toolchain.value is None:
-        return probe_failed(facts.toolchain, "nvcc", install(facts, "toolkit"))
-    found = facts.toolchain.value.nvcc
+    found = value_of(facts.toolchain, "nvcc", install(facts, "toolkit")).nvcc
     if found.path is None:
         return not_applicable("no nvcc on PATH; volley's build downloads its own")
     if found.error:
@@ -81,9 +75,7 @@ def _version(text: str) -> tuple[int, int] | None:
 
 def driver(facts: Facts) -> Finding:
     """Reads /proc/driver/nvidia/version, opens every /dev/nvidia*, loads libcuda.so.1."""
-    found, on_bus = facts.driver.value, gpus_on_bus(facts)
-    if found is None:
-        return probe_failed(facts.driver, "the driver", install_driver(facts))
+    found, on_bus = value_of(facts.driver, "the driver", install_driver(facts)), gpus_on_bus(facts)
     if found.version is not None:
         return _loaded_driver(facts, found)
     if cuda_devices(facts):
@@ -101,7 +93,7 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
     shut = [node for node, said in found.nodes.items() if said != "ok"]
     if shut and (set(_CONTROL) & set(shut) or not open_gpus(found)):
         nodes = join_words(f"{node} ({found.nodes[node]})" for node in shut)
-        if container(facts):
+        if system(facts).container:
             remedy = "docker run --gpus all"
         elif any(name.startswith(("SLURM_", "LSB_", "PBS_")) for name in facts.environment):
             remedy = "ask the batch system for GPUs, e.g. srun --gpus-per-node=2 volley doctor"
@@ -113,7 +105,7 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> Finding:
         return broken(said, f"{call}: only {join_words(found.nodes)}", f"{sudo(facts)}nvidia-modprobe -u -c=0")
     if found.library:
         remedy = install_driver(facts)
-        if container(facts):
+        if system(facts).container:
             remedy = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
         return broken("the driver is loaded, but its library is missing", f"{call}: {found.library}", remedy)
     return good(found.version or "")
@@ -146,9 +138,7 @@ def driver_age(facts: Facts) -> Finding:
 
 def cpu_clock(facts: Facts) -> Finding:
     """Reads the governor of every CPU's clock."""
-    found = facts.settings.value
-    if found is None:
-        return probe_failed(facts.settings, "the CPU clock", "cpupower frequency-info")
+    found = value_of(facts.settings, "the CPU clock", "cpupower frequency-info")
     if not found.governors:
         return not_applicable("Linux does not set the CPU clock here")
     governors = join_words(f"{name} on CPU {cpus}" for name, cpus in found.governors.items())
@@ -160,21 +150,19 @@ def cpu_clock(facts: Facts) -> Finding:
 
 def cpu_quota(facts: Facts) -> Finding:
     """Reads the CPU quota of every control group above this process; two ranks need two CPUs."""
-    found = facts.settings.value
-    if found is None:
-        return probe_failed(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
+    found = value_of(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
     if small := found.small_quota(_RANKS):
-        remedy = "docker run --cpus=2" if container(facts) else "raise CPUQuota of the service, or ask for more cores"
+        remedy = (
+            "docker run --cpus=2" if system(facts).container else "raise CPUQuota of the service, or ask for more cores"
+        )
         return warning(small, f"cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us: {found.quota_cpus:g}", remedy)
     return good("none" if found.quota_cpus is None else f"{format_sig(found.quota_cpus, 3)} CPUs")
 
 
 def shm(facts: Facts) -> Finding:
     """Writes 1 MiB to /dev/shm."""
-    found = facts.limits.value
-    if found is None:
-        return probe_failed(facts.limits, "/dev/shm", "df /dev/shm")
-    remedy = "docker run --shm-size=8g (or --ipc=host)" if container(facts) else sudo(facts) + _REMOUNT
+    found = value_of(facts.limits, "/dev/shm", "df /dev/shm")
+    remedy = "docker run --shm-size=8g (or --ipc=host)" if system(facts).container else sudo(facts) + _REMOUNT
     if found.shm_error:
         said = "/dev/shm cannot be written: ranks of one node have no shared memory"
         return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy)
@@ -186,15 +174,13 @@ def shm(facts: Facts) -> Finding:
 
 def cma(facts: Facts) -> Finding:
     """Reads a sibling process's memory with process_vm_readv."""
-    found = facts.limits.value
-    if found is None:
-        return probe_failed(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
+    found = value_of(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
     if found.cma_error is None:
         return good("a process read its sibling's memory (process_vm_readv)")
     scope = "none" if found.ptrace_scope is None else found.ptrace_scope
     can_trace = "yes" if found.cap_sys_ptrace else "no"
     state = f"ptrace_scope {scope}, seccomp {found.seccomp}, CAP_SYS_PTRACE {can_trace}"
-    if container(facts) and (found.seccomp == _SECCOMP_FILTER or not found.cap_sys_ptrace):
+    if system(facts).container and (found.seccomp == _SECCOMP_FILTER or not found.cap_sys_ptrace):
         remedy = "docker run --cap-add=SYS_PTRACE"
     elif found.ptrace_scope:
         remedy = f"{sudo(facts)}sysctl kernel.yama.ptrace_scope=0"
@@ -211,13 +197,11 @@ def memlock(facts: Facts) -> Finding:
     """Reads RLIMIT_MEMLOCK, if there is an RDMA device."""
     if not (facts.bus.value and facts.bus.value.infiniband):
         return not_applicable("no RDMA device")
-    if facts.limits.value is None:
-        return probe_failed(facts.limits, "the limit of locked memory", "ulimit -l")
-    limit = facts.limits.value.memlock_bytes
+    limit = value_of(facts.limits, "the limit of locked memory", "ulimit -l").memlock_bytes
     if limit is None:
         return good("unlimited")
     said = f"{format_size(limit)} of locked memory: an RDMA network cannot register a message's buffer"
     remedy = f"echo '* - memlock unlimited' | {sudo(facts)}tee /etc/security/limits.d/rdma.conf"
-    if container(facts):
+    if system(facts).container:
         remedy = "docker run --ulimit memlock=-1"
     return warning(said, f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes", remedy)

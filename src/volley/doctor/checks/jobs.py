@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import statistics
 
-from volley.doctor.checks.common import (
-    command,
-    container,
-    cuda_devices,
-    gpus_on_bus,
-    job_failed,
-    last_words,
-    no_peers,
-)
-from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, probe_failed, warning
-from volley.doctor.remedies import SEND, boot_with
-from volley.machine.facts import Facts, JobFacts, RankFacts
+from volley.doctor.checks.common import command, cuda_devices, gpus_on_bus, job_failed, last_words, peer_table
+from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, value_of, warning
+from volley.doctor.remedies import SEND, boot_with, system
+from volley.machine.facts import Facts, JobFacts, PairFacts, RankFacts
 from volley.text import count, join_words
 from volley.units import format_cpulist
 
@@ -26,9 +18,7 @@ _HIDING = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLU
 
 def launcher(facts: Facts) -> Finding:
     """Starts one rank for each GPU (at least two); each reports its host and its device."""
-    job = facts.launcher.value
-    if job is None:
-        return probe_failed(facts.launcher, "starting ranks", "volley transports --launcher openmpi")
+    job = value_of(facts.launcher, "starting ranks", "volley transports --launcher openmpi")
     if not job.complete:
         # Ranks that do not find each other were started with the wrong process manager's protocol.
         remedy = "volley transports --dry-run"
@@ -126,12 +116,8 @@ def binding(facts: Facts) -> Finding:
 
 def cuda_ipc(facts: Facts) -> Finding:
     """Two processes map each other's GPU memory (volley's `peer`)."""
-    if early := _no_copies(facts):
-        return early
-    table = facts.cuda.value.peers if facts.cuda.value else []
-    reachable = [
-        pair for pair in facts.peers.value or [] if max(pair.gpus) < len(table) and table[pair.gpus[0]][pair.gpus[1]]
-    ]
+    table, pairs = _copies(facts)
+    reachable = [pair for pair in pairs if max(pair.gpus) < len(table) and table[pair.gpus[0]][pair.gpus[1]]]
     if not reachable:
         return not_applicable("no pair of GPUs has peer access")
     tried = [(pair.gpus, each) for pair in reachable for each in pair.job.transports if each.transport == "peer"]
@@ -139,7 +125,7 @@ def cuda_ipc(facts: Facts) -> Finding:
         if not transport.available:
             said = "two processes cannot map each other's GPU memory: CUDA IPC fails"
             remedy = "unset CUDA_VISIBLE_DEVICES in the ranks and choose with volley --gpus; nvidia-smi topo -p2p r"
-            if container(facts):
+            if system(facts).container:
                 flags = "--gpus all --ipc=host --pid=host --cap-add=SYS_PTRACE"
                 remedy = f"run all ranks in one container: docker run {flags}"
             return broken(said, f"GPUs {one} and {other}: {transport.reason}", remedy)
@@ -150,9 +136,7 @@ def cuda_ipc(facts: Facts) -> Finding:
 
 def integrity(facts: Facts) -> Finding:
     """Copies between pairs of GPUs; the receiving GPU compares every byte."""
-    if early := _no_copies(facts):
-        return early
-    pairs = facts.peers.value or []
+    _, pairs = _copies(facts)
     for pair in pairs:
         one, other = pair.gpus
         send = f"{SEND} --gpus {one},{other} --transport"
@@ -173,10 +157,6 @@ def integrity(facts: Facts) -> Finding:
     return good(f"{count(tried, 'pair')} of GPUs, {verified} messages compared byte for byte by the receiving GPU")
 
 
-def _no_copies(facts: Facts) -> Finding | None:
-    """Return why no copies were tried; ``None`` if some were."""
-    if early := no_peers(facts):
-        return early
-    if facts.peers.value is None:
-        return probe_failed(facts.peers, "copies between GPUs", f"{SEND} --transport peer,device")
-    return None
+def _copies(facts: Facts) -> tuple[list[list[bool]], list[PairFacts]]:
+    """Return which GPU reaches which, as CUDA says, and the pairs that were tried."""
+    return peer_table(facts), value_of(facts.peers, "copies between GPUs", f"{SEND} --transport peer,device")

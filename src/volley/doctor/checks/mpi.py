@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from volley.doctor.checks.common import AWARE, command, container, delivered, has_gpu, job_failed, sends_gpu_memory
-from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, probe_failed, warning
-from volley.doctor.remedies import AWARE_SOURCE, SEND, aware_wheels, install, install_volley, sudo
+from volley.doctor.checks.common import AWARE, command, delivered, has_gpu, job_failed, sends_gpu_memory
+from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, value_of, warning
+from volley.doctor.remedies import AWARE_SOURCE, SEND, aware_wheels, install, install_volley, sudo, system
 from volley.machine.facts import Facts, JobFacts, PointFacts
 from volley.text import join_words, mpi_name
 from volley.units import format_sig, format_size
@@ -20,9 +20,7 @@ _SLOWER = 1.05
 
 def gdrcopy(facts: Facts) -> Finding:
     """Opens /dev/gdrdrv, loads libgdrapi, maps GPU memory, writes through the mapping, reads back with CUDA."""
-    found, call = facts.gdrcopy.value, facts.gdrcopy.call
-    if found is None:
-        return probe_failed(facts.gdrcopy, "GDRCopy", install(facts, "gdrcopy"))
+    found, call = value_of(facts.gdrcopy, "GDRCopy", install(facts, "gdrcopy")), facts.gdrcopy.call
     if found.mapped:
         return good(f"GPU memory was mapped, written and read back; library {found.library}, module {found.module}")
     if found.mapped is False:
@@ -36,7 +34,7 @@ def gdrcopy(facts: Facts) -> Finding:
         return not_tested(found.map_error or "no device to map")
     module, library = found.module or "not loaded", found.library or "not found"
     remedy = install(facts, "gdrcopy")
-    if container(facts) and "device node" in missing:
+    if system(facts).container and "device node" in missing:
         remedy = "on the host: load gdrdrv; then docker run --device /dev/gdrdrv"
     elif "module" in missing and found.library:
         remedy = f"{sudo(facts)}modprobe gdrdrv"
@@ -49,13 +47,12 @@ def gdrcopy(facts: Facts) -> Finding:
 
 def ucx(facts: Facts) -> Finding:
     """Loads the UCX that the ranks load; every component of it looks for devices."""
-    found, remedy = facts.ucx.value, aware_wheels(facts)
-    if found is None and facts.ucx.skipped is None:
-        return probe_failed(facts.ucx, "UCX", remedy)
-    if found is None:
+    remedy = aware_wheels(facts)
+    if facts.ucx.value is None and facts.ucx.skipped is not None:
         if not has_gpu(facts) or sends_gpu_memory(facts):
             return not_applicable("no UCX; this machine does not need it")
         return warning("no UCX: Open MPI needs it for GPU memory", f"{facts.ucx.call}: {facts.ucx.skipped}", remedy)
+    found = value_of(facts.ucx, "UCX", remedy)
     usable = [each.name for each in found.components if each.resources]
     if has_gpu(facts) and not set(usable) & set(_CUDA_COMPONENTS):
         said = f"UCX {found.version} has no CUDA: it cannot take GPU memory"
@@ -68,9 +65,7 @@ def ucx_transfer(facts: Facts) -> Finding:
     probe = facts.ucx_transfer
     if probe.skipped is not None:
         return not_tested(probe.skipped, install(facts, "ucx") if has_gpu(facts) else "")
-    if probe.value is None:
-        return probe_failed(probe, "a transfer by UCX alone", "UCX_LOG_LEVEL=info ucx_perftest")
-    found = probe.value
+    found = value_of(probe, "a transfer by UCX alone", "UCX_LOG_LEVEL=info ucx_perftest")
     memory = "GPU" if found.memory == "cuda" else "host"
     if found.status == 0:
         return good(f"ucx_perftest sent {memory} memory between two processes")
@@ -84,9 +79,7 @@ def ucx_transfer(facts: Facts) -> Finding:
 
 def library(facts: Facts) -> Finding:
     """Asks a job which library it loaded; looks for another mpirun on PATH."""
-    stack = facts.stack.value
-    if stack is None:
-        return probe_failed(facts.stack, "the engine", install_volley(facts))
+    stack = value_of(facts.stack, "the engine", install_volley(facts))
     answers = [job.library for job in _jobs(facts) if job.library]
     if not answers:
         return not_tested("every job ended before it reported which library it loaded")
@@ -112,9 +105,7 @@ def _jobs(facts: Facts) -> list[JobFacts]:
 
 def host(facts: Facts) -> Finding:
     """Verified messages between two ranks."""
-    job = facts.mpi_host.value
-    if job is None:
-        return probe_failed(facts.mpi_host, "MPI between two ranks", _WITHOUT_FABRIC)
+    job = value_of(facts.mpi_host, "MPI between two ranks", _WITHOUT_FABRIC)
     if wrong := _wrong_bytes(job, "host"):
         return broken("MPI delivered wrong bytes between two ranks", f"{command(job)}: {wrong}", _WITHOUT_FABRIC)
     points = delivered(job, "host")
@@ -159,7 +150,7 @@ def self_report(facts: Facts) -> Finding:
 
 def device(facts: Facts) -> Finding:
     """Verified messages of GPU memory, in a separate job; UCX says the protocol."""
-    job, stack = facts.mpi_device.value, facts.stack.value
+    stack = facts.stack.value
     if stack and stack.mpi_source == "wheel" and not stack.prepared:
         remedy = aware_wheels(facts)
     elif stack and "ucx" in stack.ompi_pml and stack.ompi_cuda:
@@ -167,8 +158,7 @@ def device(facts: Facts) -> Finding:
     else:
         rebuild = install_volley(facts, variables="MPI_HOME=…")
         remedy = f"{AWARE_SOURCE}; or build volley against a CUDA-aware MPI: {rebuild}"
-    if job is None:
-        return probe_failed(facts.mpi_device, "MPI on GPU memory", remedy)
+    job = value_of(facts.mpi_device, "MPI on GPU memory", remedy)
     refused = [each.reason for each in job.transports if each.transport == AWARE and not each.available]
     if refused:
         return broken(f"MPI does not accept GPU memory: {refused[0]}", f"{command(job)}: {refused[0]}", remedy)
