@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import combinations
@@ -87,33 +86,6 @@ def of(hardware: Hardware, uuids: Collection[str]) -> Hardware:
     return msgspec.structs.replace(hardware, gpus=gpus, peers=peers, reason=hardware.reason or lost)
 
 
-def facts() -> NvmlFacts:
-    """Return all GPUs.  Call it in a separate process.
-
-    Raises:
-        Skip: where there is no NVML.
-    """
-    with _nvml() as nvml:
-        return _facts(nvml)
-
-
-@contextmanager
-def _nvml() -> Iterator[Any]:
-    """Open NVML; yield the module ``pynvml`` of nvidia-ml-py, which has no types."""
-    try:
-        nvml: Any = import_module("pynvml")  # start-up: only where GPUs are used
-    except ImportError:
-        raise Skip("nvidia-ml-py is not installed: pip install nvidia-ml-py") from None
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError_LibraryNotFound:
-        raise Skip("there is no NVML (libnvidia-ml.so.1)") from None
-    try:
-        yield nvml
-    finally:
-        nvml.nvmlShutdown()
-
-
 # -------------------------------------------------------------------------------------------------- one GPU
 
 
@@ -131,116 +103,54 @@ def _address(info: Any) -> str:
     return pci_address(_text(info.busId))
 
 
-_QUESTIONS: dict[str, tuple[str, tuple[int, ...], Callable[[Any], Any]]] = {
-    "uuid": ("nvmlDeviceGetUUID", (), _text),
-    "name": ("nvmlDeviceGetName", (), _text),
-    "pci": ("nvmlDeviceGetPciInfo", (), _address),
-    "pcie_generation": ("nvmlDeviceGetCurrPcieLinkGeneration", (), int),
-    "pcie_generation_max": ("nvmlDeviceGetMaxPcieLinkGeneration", (), int),
-    "pcie_width": ("nvmlDeviceGetCurrPcieLinkWidth", (), int),
-    "pcie_width_max": ("nvmlDeviceGetMaxPcieLinkWidth", (), int),
+def _hertz(megahertz: int) -> int:
+    return megahertz * 10**6
+
+
+_QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "name": lambda nvml, gpu: _text(nvml.nvmlDeviceGetName(gpu)),
+    "pci": lambda nvml, gpu: _address(nvml.nvmlDeviceGetPciInfo(gpu)),
+    "pcie_generation": lambda nvml, gpu: nvml.nvmlDeviceGetCurrPcieLinkGeneration(gpu),
+    "pcie_generation_max": lambda nvml, gpu: nvml.nvmlDeviceGetMaxPcieLinkGeneration(gpu),
+    "pcie_width": lambda nvml, gpu: nvml.nvmlDeviceGetCurrPcieLinkWidth(gpu),
+    "pcie_width_max": lambda nvml, gpu: nvml.nvmlDeviceGetMaxPcieLinkWidth(gpu),
     # NVML_CLOCK_SM 1, NVML_CLOCK_MEM 2
-    "sm_clock_hz": ("nvmlDeviceGetClockInfo", (1,), lambda megahertz: megahertz * 10**6),
-    "sm_clock_max_hz": ("nvmlDeviceGetMaxClockInfo", (1,), lambda megahertz: megahertz * 10**6),
-    "memory_clock_hz": ("nvmlDeviceGetClockInfo", (2,), lambda megahertz: megahertz * 10**6),
-    "memory_clock_max_hz": ("nvmlDeviceGetMaxClockInfo", (2,), lambda megahertz: megahertz * 10**6),
-    "ecc": ("nvmlDeviceGetEccMode", (), lambda modes: bool(modes[0])),
+    "sm_clock_hz": lambda nvml, gpu: _hertz(nvml.nvmlDeviceGetClockInfo(gpu, 1)),
+    "sm_clock_max_hz": lambda nvml, gpu: _hertz(nvml.nvmlDeviceGetMaxClockInfo(gpu, 1)),
+    "memory_clock_hz": lambda nvml, gpu: _hertz(nvml.nvmlDeviceGetClockInfo(gpu, 2)),
+    "memory_clock_max_hz": lambda nvml, gpu: _hertz(nvml.nvmlDeviceGetMaxClockInfo(gpu, 2)),
+    "ecc": lambda nvml, gpu: bool(nvml.nvmlDeviceGetEccMode(gpu)[0]),
     # NVML_MEMORY_ERROR_TYPE_CORRECTED 0, _UNCORRECTED 1; NVML_VOLATILE_ECC 0
-    "ecc_corrected": ("nvmlDeviceGetTotalEccErrors", (0, 0), int),
-    "ecc_uncorrected": ("nvmlDeviceGetTotalEccErrors", (1, 0), int),
-    "power_w": ("nvmlDeviceGetPowerUsage", (), lambda milliwatts: milliwatts / 1000),
-    "power_limit_w": ("nvmlDeviceGetEnforcedPowerLimit", (), lambda milliwatts: milliwatts / 1000),
-    "temperature_c": ("nvmlDeviceGetTemperature", (0,), int),  # NVML_TEMPERATURE_GPU
-    "pcie_replays": ("nvmlDeviceGetPcieReplayCounter", (), int),
+    "ecc_corrected": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, 0, 0),
+    "ecc_uncorrected": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, 1, 0),
+    "power_w": lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
+    "power_limit_w": lambda nvml, gpu: nvml.nvmlDeviceGetEnforcedPowerLimit(gpu) / 1000,
+    "temperature_c": lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, 0),  # NVML_TEMPERATURE_GPU
+    "pcie_replays": lambda nvml, gpu: nvml.nvmlDeviceGetPcieReplayCounter(gpu),
     # NVML_PERF_POLICY_POWER 0, NVML_PERF_POLICY_THERMAL 1; nanoseconds
-    "power_slowdown_s": ("nvmlDeviceGetViolationStatus", (0,), lambda violation: violation.violationTime / 1e9),
-    "thermal_slowdown_s": ("nvmlDeviceGetViolationStatus", (1,), lambda violation: violation.violationTime / 1e9),
-    "mig": ("nvmlDeviceGetMigMode", (), lambda modes: bool(modes[0])),
+    "power_slowdown_s": lambda nvml, gpu: nvml.nvmlDeviceGetViolationStatus(gpu, 0).violationTime / 1e9,
+    "thermal_slowdown_s": lambda nvml, gpu: nvml.nvmlDeviceGetViolationStatus(gpu, 1).violationTime / 1e9,
+    "mig": lambda nvml, gpu: bool(nvml.nvmlDeviceGetMigMode(gpu)[0]),
 }
-"""By key of the records: the function, its arguments after the handle, and how its answer is written."""
+"""By key of the records: how NVML is asked for it."""
 
 
 class _Device:
-    """One GPU.  An answer that does not come is ``None``, and its reason is kept."""
+    """One GPU."""
 
     def __init__(self, nvml: Any, index: int) -> None:
         self.nvml, self.index = nvml, index
         self.handle = nvml.nvmlDeviceGetHandleByIndex(index)
         self.unread: dict[str, str] = {}
-        self.uuid: str = self.ask("uuid")["uuid"] or ""
+        self.uuid: str = self.ask("uuid", lambda nvml, gpu: _text(nvml.nvmlDeviceGetUUID(gpu))) or ""
 
-    def ask(self, *keys: str) -> dict[str, Any]:
-        """Return the answers to these questions of the table."""
-        answers: dict[str, Any] = {}
-        for key in keys:
-            function, arguments, convert = _QUESTIONS[key]
-            try:
-                answers[key] = convert(getattr(self.nvml, function)(self.handle, *arguments))
-            except Exception as error:
-                answers[key] = None
-                self.unread[key] = _error_text(error)
-        return answers
-
-    def links(self) -> tuple[list[NvLink], int] | None:
-        """Return the active NVLinks, and how many others there are; ``None`` where NVML does not say."""
-        states: list[bool] = []
+    def ask(self, key: str, question: Callable[..., Any], *arguments: Any) -> Any:
+        """Return NVML's answer; ``None`` where there is none, and the reason under the key in ``unread``."""
         try:
-            for number in range(self.nvml.NVML_NVLINK_MAX_LINKS):
-                states.append(bool(self.nvml.nvmlDeviceGetNvLinkState(self.handle, number)))
-        except (self.nvml.NVMLError_NotSupported, self.nvml.NVMLError_InvalidArgument):
-            pass  # no NVLink at all, or no link of this number
+            return question(self.nvml, self.handle, *arguments)
         except Exception as error:
-            self.unread["nvlinks"] = _error_text(error)
+            self.unread[key] = _error_text(error)
             return None
-        active = [number for number, state in enumerate(states) if state]
-        rates = self._line_rates(active)
-        return [self._link(number, rates.get(number)) for number in active], len(states) - len(active)
-
-    def _link(self, number: int, rate: float | None) -> NvLink:
-        def ask(function: str) -> Any:
-            try:
-                return getattr(self.nvml, function)(self.handle, number)
-            except Exception:
-                return None  # a hypervisor may hide the other end, an old module not know the question
-
-        remote, version = ask("nvmlDeviceGetNvLinkRemotePciInfo"), ask("nvmlDeviceGetNvLinkVersion")
-        return NvLink(
-            link=number,
-            version=None if version is None else LINK_VERSIONS.get(version, f"NVML's number {version}"),
-            line_rate_bytes_per_s=rate,
-            remote=REMOTES.get(ask("nvmlDeviceGetNvLinkRemoteDeviceType"), "unknown"),
-            remote_pci=_address(remote) if remote else None,
-        )
-
-    def link_errors(self, links: list[int]) -> dict[str, int] | None:
-        """Return the sum of each error counter over these links; ``None`` where NVML counts none."""
-        found: dict[str, int] = {}
-        for kind, counter in _LINK_ERRORS.items():
-            try:
-                counts = [self.nvml.nvmlDeviceGetNvLinkErrorCounter(self.handle, link, counter) for link in links]
-            except Exception as error:
-                self.unread["nvlink_errors"] = _error_text(error)
-            else:
-                found[kind] = sum(map(int, counts))
-        return found or None
-
-    def _line_rates(self, links: list[int]) -> dict[int, float]:
-        """Return the line rate of each link in one direction, in bytes per second, as far as NVML tells.
-
-        NVML_FI_DEV_NVLINK_GET_SPEED, "NVLink Speed in MBps" of one link, is what ``nvidia-smi nvlink --status`` shows
-        (26562 becomes 26.562 GB/s, so M is 10^6); older drivers know NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON only, that of
-        all active links.
-        """
-        if not links:
-            return {}
-        try:
-            fields = [(self.nvml.NVML_FI_DEV_NVLINK_GET_SPEED, link) for link in links]
-            fields.append((self.nvml.NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, 0))
-            *each, common = map(_field_value, self.nvml.nvmlDeviceGetFieldValues(self.handle, fields))
-        except (self.nvml.NVMLError, AttributeError):  # an older driver, an older module
-            return {}
-        speeds = {link: speed or common for link, speed in zip(links, each, strict=True)}
-        return {link: float(speed * 10**6) for link, speed in speeds.items() if speed}
 
     def peer(self, other: _Device, capability: str) -> str | None:
         """Return what this GPU can do with another's memory in NVML's words; ``None`` where it does not say."""
@@ -251,69 +161,129 @@ class _Device:
         return PEER_STATUS.get(status, f"NVML's status {status}")
 
 
+def _link_states(nvml: Any, gpu: Any) -> list[bool]:
+    """Return for each NVLink whether it is active; none where the GPU has no NVLink."""
+    states: list[bool] = []
+    with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):  # no link of this number
+        for number in range(nvml.NVML_NVLINK_MAX_LINKS):
+            states.append(bool(nvml.nvmlDeviceGetNvLinkState(gpu, number)))
+    return states
+
+
+def _link(nvml: Any, gpu: Any, number: int, rate: float | None) -> NvLink:
+    def ask(function: str) -> Any:
+        try:
+            return getattr(nvml, function)(gpu, number)
+        except Exception:
+            return None  # a hypervisor may hide the other end, an old module not know the question
+
+    remote, version = ask("nvmlDeviceGetNvLinkRemotePciInfo"), ask("nvmlDeviceGetNvLinkVersion")
+    return NvLink(
+        link=number,
+        version=None if version is None else LINK_VERSIONS.get(version, f"NVML's number {version}"),
+        line_rate_bytes_per_s=rate,
+        remote=REMOTES.get(ask("nvmlDeviceGetNvLinkRemoteDeviceType"), "unknown"),
+        remote_pci=_address(remote) if remote else None,
+    )
+
+
+def _line_rates(nvml: Any, gpu: Any, links: Sequence[int]) -> dict[int, float]:
+    """Return the line rate of each link in one direction, in bytes per second, as far as NVML tells.
+
+    NVML_FI_DEV_NVLINK_GET_SPEED, "NVLink Speed in MBps" of one link, is what ``nvidia-smi nvlink --status`` shows
+    (26562 becomes 26.562 GB/s, so M is 10^6); older drivers know NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON only, that of
+    all active links.
+    """
+    if not links:
+        return {}
+    try:
+        fields = [(nvml.NVML_FI_DEV_NVLINK_GET_SPEED, link) for link in links]
+        fields.append((nvml.NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, 0))
+        *each, common = map(_field_value, nvml.nvmlDeviceGetFieldValues(gpu, fields))
+    except (nvml.NVMLError, AttributeError):  # an older driver, an older module
+        return {}
+    speeds = {link: speed or common for link, speed in zip(links, each, strict=True)}
+    return {link: float(speed * 10**6) for link, speed in speeds.items() if speed}
+
+
 def _field_value(field: Any) -> int | None:
     """Return a field's value; ``None`` where NVML has none."""
     member = _MEMBERS.get(field.valueType)
     return int(getattr(field.value, member)) if field.nvmlReturn == 0 and member else None
 
 
+def _link_errors(nvml: Any, gpu: Any, links: Sequence[int], counter: int) -> int:
+    """Return the sum of an error counter over these links."""
+    return sum(int(nvml.nvmlDeviceGetNvLinkErrorCounter(gpu, link, counter)) for link in links)
+
+
+def _clock_reasons(nvml: Any, gpu: Any) -> list[str]:
+    """Return what holds the clocks down, as words; drivers before 535 know the function under its first name."""
+    try:
+        bits = nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu)
+    except Exception:
+        bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)
+    known = [word for bit, word in _REASONS.items() if bits & bit]
+    rest = bits & ~sum(_REASONS)
+    return [*known, f"unknown reason {rest:#x}"] if rest else known
+
+
 # ------------------------------------------------------------------------------------------------- all GPUs
+
+
+def facts(uuids: Collection[str] | None = None) -> NvmlFacts:
+    """Return these GPUs, or all.  Call it in a separate process.
+
+    Raises:
+        Skip: where there is no NVML.
+    """
+    try:
+        nvml: Any = import_module("pynvml")  # of nvidia-ml-py, which has no types; start-up: only where GPUs are used
+    except ImportError:
+        raise Skip("nvidia-ml-py is not installed: pip install nvidia-ml-py") from None
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError_LibraryNotFound:
+        raise Skip("there is no NVML (libnvidia-ml.so.1)") from None
+    try:
+        devices = [_Device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+        used = [device for device in devices if uuids is None or device.uuid in uuids]
+        return NvmlFacts(
+            driver_version=_text(nvml.nvmlSystemGetDriverVersion()),
+            gpus=[_gpu(device) for device in used],
+            peers=[
+                PeerStatus(first=one.uuid, second=other.uuid, **{key: one.peer(other, key) for key in PEER_CAPS})
+                for one, other in combinations(used, 2)
+            ],
+        )
+    finally:
+        nvml.nvmlShutdown()
 
 
 def _hardware(when: When, host: str, uuids: Collection[str] | None) -> Hardware:
     try:
-        with _nvml() as nvml:
-            found = _facts(nvml, uuids)
+        found = facts(uuids)
     except Exception as error:
         return Hardware(when=when, host=host, reason=_error_text(error))
-    return Hardware(
-        when=when,
-        host=host,
-        driver_version=found.driver_version,
-        gpus=found.gpus,
-        peers=found.peers,
-        reason=None if found.gpus else "NVML lists no GPU that is used here",
-    )
-
-
-def _facts(nvml: Any, uuids: Collection[str] | None = None) -> NvmlFacts:
-    devices = [_Device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
-    used = [device for device in devices if uuids is None or device.uuid in uuids]
-    return NvmlFacts(
-        driver_version=_text(nvml.nvmlSystemGetDriverVersion()),
-        gpus=[_gpu(device) for device in used],
-        peers=[
-            PeerStatus(first=one.uuid, second=other.uuid, **{key: one.peer(other, key) for key in PEER_CAPS})
-            for one, other in combinations(used, 2)
-        ],
-    )
+    lost = None if found.gpus else "NVML lists no GPU that is used here"
+    return Hardware(when=when, host=host, reason=lost, **msgspec.structs.asdict(found))
 
 
 def _gpu(device: _Device) -> Gpu:
-    answers = device.ask(*(key for key in _QUESTIONS if key != "uuid"))
-    links, inactive = device.links() or (None, 0)
+    answers = {key: device.ask(key, question) for key, question in _QUESTIONS.items()}
+    states = device.ask("nvlinks", _link_states)
+    active = [number for number, state in enumerate(states or ()) if state]
+    rates = _line_rates(device.nvml, device.handle, active)
+    links = [_link(device.nvml, device.handle, number, rates.get(number)) for number in active]
+    counters = _LINK_ERRORS.items() if active else ()
+    errors = {kind: device.ask("nvlink_errors", _link_errors, active, counter) for kind, counter in counters}
     return Gpu(
         index=device.index,
         uuid=device.uuid,
-        nvlinks=links,
-        nvlinks_inactive=inactive,
-        nvlink_errors=device.link_errors([link.link for link in links]) if links else None,
-        clocks_event_reasons=_clock_reasons(device),
+        nvlinks=None if states is None else links,
+        nvlinks_inactive=len(states or ()) - len(active),
+        nvlink_errors={kind: total for kind, total in errors.items() if total is not None} or None,
+        clocks_event_reasons=device.ask("clocks_event_reasons", _clock_reasons),
         unread=device.unread,
         **answers,
     )
-
-
-def _clock_reasons(device: _Device) -> list[str] | None:
-    """Return what holds the clocks down, as words; drivers before 535 know the function under its first name."""
-    try:
-        bits = device.nvml.nvmlDeviceGetCurrentClocksEventReasons(device.handle)
-    except Exception:
-        try:
-            bits = device.nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device.handle)
-        except Exception as error:
-            device.unread["clocks_event_reasons"] = _error_text(error)
-            return None
-    known = [word for bit, word in _REASONS.items() if bits & bit]
-    rest = bits & ~sum(_REASONS)
-    return [*known, f"unknown reason {rest:#x}"] if rest else known
