@@ -173,7 +173,10 @@ def test_a_job_of_our_own_inside_a_foreign_one_forgets_the_foreign_one(
     assert "SLURM_" not in seen
 
 
-def test_overview_measures_within_a_minute_what_is_worth_measuring(bin_folder: Path, kept: Path) -> None:
+def test_overview_measures_within_a_minute_what_is_worth_measuring(
+    bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmarks, "gpu_count", lambda: 2)
     assert measure_benchmark(read_command([])) == 0
     logs = read_runs(next(kept.iterdir()))
     assert len(logs) == FIRST_LOOK  # of the stand-in's constant times
@@ -204,12 +207,25 @@ def test_overview_of_many_gpus_begins_with_all_pairs(bin_folder: Path, driver: N
 
 
 @pytest.mark.parametrize(
-    ("words", "gpus"), [([], 2), ([], 0), (["--hosts", "a,b"], 4), (["--launcher", "srun"], 4), (["-f", "olcf"], 4)]
+    ("words", "gpus"), [([], 2), (["--hosts", "a,b"], 0), (["--launcher", "srun"], 4), (["-f", "olcf"], 4)]
 )
 def test_overview_of_a_pair_is_a_pingpong(bin_folder: Path, driver: None, words: list[str], gpus: int) -> None:
     ((benchmark, options),) = benchmarks.overview_parts(benchmarks.PLAIN.parse(words), gpus)
     assert benchmark.name == "pingpong"
     assert options.sampling.budget == benchmarks.OVERVIEW_BUDGET_S
+    assert max(options.points.sizes) == 1 << 30
+
+
+def test_overview_of_the_host_alone_is_short(bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def overview(*words: str) -> Any:
+        ((_, options),) = benchmarks.overview_parts(benchmarks.PLAIN.parse(words), 0)
+        return options
+
+    assert overview().sampling.budget == benchmarks.HOST_OVERVIEW_BUDGET_S
+    assert max(overview().points.sizes) == 256 << 20
+    assert overview("--budget", "40").sampling.budget == 40
+    monkeypatch.setenv("SLURM_JOB_ID", "1")  # other nodes may have GPUs
+    assert overview().sampling.budget == benchmarks.OVERVIEW_BUDGET_S
 
 
 def test_gpus_are_counted_from_their_nodes(monkeypatch: pytest.MonkeyPatch) -> None:

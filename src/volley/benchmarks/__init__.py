@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +24,7 @@ from volley.machine.nvidia_driver import gpu_count
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import Command, Options, flag, group, option
+from volley.run.launchers.allocation import allocation
 from volley.run.options import FORMATS, BenchmarkOptions, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.text import join_words
 from volley.units import parse_sizes
@@ -62,6 +64,9 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
 
 OVERVIEW_BUDGET_S = 60.0
 
+HOST_OVERVIEW_BUDGET_S = 20.0
+"""The same for a machine without a GPU, which has one or two transports instead of a dozen."""
+
 FEW_GPUS = 2
 """More GPUs than a ping-pong uses: ``volley`` without a command looks at all of them."""
 
@@ -75,6 +80,10 @@ OVERVIEW_SIZES = "8,16M,256M,1G,64k,1M,4k,512"
 """What the one screen shows.  The ends of the curves come first: if the budget is too short for a launch, points
 between them are skipped."""
 
+HOST_OVERVIEW_SIZES = "8,16M,256M,64k,1M,4k,512"
+"""The same without 1 GiB: through the memory of the host such a message takes as long as all the others, and tells no
+more than 256 MiB does."""
+
 OVERVIEW_SIZE_SHARE = 1 / 12
 """The part of the budget for one message size in a launch: half a launch of six, the fewest after which a run looks at
 its intervals.  A message of 1 GiB through pageable memory takes as long as all smaller sizes."""
@@ -84,7 +93,14 @@ its intervals.  A message of 1 GiB through pageable memory takes as long as all 
 class OverviewOptions(Options):
     """The options of ``volley`` without a command."""
 
-    sampling: SamplingOptions = group(SamplingOptions, only=("budget",), budget={"default": OVERVIEW_BUDGET_S})
+    sampling: SamplingOptions = group(
+        SamplingOptions,
+        only=("budget",),
+        budget={
+            "default": OVERVIEW_BUDGET_S,
+            "shown": f"{OVERVIEW_BUDGET_S:.0f}; {HOST_OVERVIEW_BUDGET_S:.0f} without a GPU",
+        },
+    )
     job: JobOptions = group(JobOptions, only=("hosts", "launcher", "dry_run"))
     output: OutputOptions = output_group(OVERVIEW.formats)
     version: bool = flag(help="Show the version and exit.")
@@ -96,11 +112,18 @@ class OverviewOptions(Options):
     )
 
 
-def overview_options(asked: OverviewOptions) -> Any:
-    """Return the options of the benchmark that ``volley`` without a command runs."""
-    points = PointOptions(sizes=parse_sizes(OVERVIEW_SIZES))
+def overview_options(asked: OverviewOptions, *, host_only: bool = False) -> Any:
+    """Return the options of the benchmark that ``volley`` without a command runs.
+
+    Args:
+        asked: the options.
+        host_only: there is no GPU where the ranks run.
+    """
+    points = PointOptions(sizes=parse_sizes(HOST_OVERVIEW_SIZES if host_only else OVERVIEW_SIZES))
     budget_s = asked.sampling.budget or OVERVIEW_BUDGET_S
-    sampling = replace(asked.sampling, size_time=OVERVIEW_SIZE_SHARE * budget_s)
+    if host_only and "budget" not in asked.sampling.given:
+        budget_s = HOST_OVERVIEW_BUDGET_S
+    sampling = replace(asked.sampling, budget=budget_s, size_time=OVERVIEW_SIZE_SHARE * budget_s)
     return OVERVIEW.options(points=points, sampling=sampling, job=asked.job, output=asked.output)
 
 
@@ -112,9 +135,9 @@ def overview_parts(asked: OverviewOptions, gpus: int) -> list[tuple[Benchmark, A
         gpus: the number of GPUs that this process sees.
     """
     matrix = gpu_matrix.BENCHMARK
-    elsewhere = asked.job.hosts or asked.job.launcher != "auto" or not matrix.suits()
-    if gpus <= FEW_GPUS or elsewhere or asked.output.format not in FORMATS:
-        return [(OVERVIEW, overview_options(asked))]
+    elsewhere = bool(asked.job.hosts) or asked.job.launcher != "auto"
+    if gpus <= FEW_GPUS or elsewhere or not matrix.suits() or asked.output.format not in FORMATS:
+        return [(OVERVIEW, overview_options(asked, host_only=not (gpus or elsewhere or allocation(os.environ))))]
     budget_s = asked.sampling.budget or OVERVIEW_BUDGET_S
     first, second = (replace(asked.sampling, budget=share * budget_s) for share in (MATRIX_SHARE, 1 - MATRIX_SHARE))
     defaults = matrix.options()
@@ -144,9 +167,9 @@ PLAIN = Command(
     name="",
     help="""Measure how fast processors and GPUs communicate.
 
-    Without a command, volley measures every available transport of this machine in one minute, names the unavailable
-    ones with the reason, and prints a summary. With more than two GPUs, it measures all of them first: from and to the
-    host, and every pair. Inside a launcher (mpirun -n 2 volley …) volley runs as the ranks of
+    Without a command, volley measures every available transport of this machine in one minute (without a GPU in 20 s),
+    names the unavailable ones with the reason, and prints a summary. With more than two GPUs, it measures all of them
+    first: from and to the host, and every pair. Inside a launcher (mpirun -n 2 volley …) volley runs as the ranks of
     that job.""",
     options=(OverviewOptions,),
     run=_overview,
