@@ -11,7 +11,7 @@ import numpy as np
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, RankMatrixResults
 from volley.benchmarks.rank_matrix.slow_groups import SlowGroup
 from volley.benchmarks.shared.matrix import page as common
-from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Floats, Pair
+from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Booleans, Floats, Integers, Pair
 from volley.report.model import Cell, Column, Conclusion, Data, Report, Style, Table, Verdict
 from volley.run import report_parts
 from volley.statistics.estimates import median
@@ -200,7 +200,6 @@ def _columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
     with np.errstate(over="ignore"):  # of times that no clock measures, from a file that somebody wrote
         rates = (case.moved_bytes or np.nan) / case.times_s[where] / 1e9
     ratios = case.comparison.ratios[where]
-    comparable = np.where(np.isnan(ratios), np.nan, case.comparison.comparable[where])
     same = {
         "transport": row.transport,
         "size_bytes": row.size_bytes,
@@ -220,7 +219,7 @@ def _columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
         "time_high_us": _or_none(case.highs_s[where] * 1e6),
         "bandwidth_GBps": _or_none(rates),
         "ratio": _or_none(ratios),
-        "comparable_pairs": [each and int(each) for each in _or_none(comparable)],
+        "comparable_pairs": _or_none(case.comparison.comparable[where], np.isnan(ratios)),
         **judged,
     }
 
@@ -228,9 +227,9 @@ def _columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
 _AGAIN = ("ratio_again", "ratio_again_low", "ratio_again_high", "flagged")
 
 
-def _or_none(numbers: Floats) -> list[float | None]:
-    """Return the numbers, and ``None`` for NaN."""
-    found: list[float | None] = numbers.tolist()
-    for place in np.flatnonzero(np.isnan(numbers)).tolist():
+def _or_none(numbers: Floats | Integers, unknown: Booleans | None = None) -> list[Any]:
+    """Return the numbers, and ``None`` where they are ``unknown``; without that for NaN."""
+    found: list[Any] = numbers.tolist()
+    for place in np.flatnonzero(np.isnan(numbers) if unknown is None else unknown).tolist():
         found[place] = None
     return found

@@ -164,19 +164,19 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
     @property
     def times_s(self) -> Times:
         """The median of each pair in seconds."""
-        return self._in_seconds(self.medians) or self.median_s
+        return self._in_seconds(self.medians or self.median_s)
 
     @property
     def lows_s(self) -> Times:
         """The lower end of each interval in seconds."""
-        return self._in_seconds(self.lows) or self.low_s
+        return self._in_seconds(self.lows or self.low_s)
 
     @property
     def highs_s(self) -> Times:
         """The upper end of each interval in seconds; ``None`` for each pair where the plan repeats."""
-        return self._in_seconds(self.highs) or self.high_s or [None] * self.pairs
+        return self._in_seconds(self.highs or self.high_s or [None] * self.pairs)
 
-    def _in_seconds(self, numbers: Units) -> Times:
+    def _in_seconds(self, numbers: Sequence[float | None]) -> Times:
         return [number and number * self.unit_s for number in numbers]
 
     @property
@@ -184,7 +184,7 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         """The second rank of each pair."""
         if self.ranks or not self.pairs:
             return self.ranks
-        return [rank for rank in range(self.pairs + 1) if rank != self.rank]
+        return [*range(self.rank), *range(self.rank + 1, self.pairs + 1)]
 
     @property
     def statuses(self) -> list[Status]:

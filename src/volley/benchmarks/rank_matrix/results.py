@@ -189,7 +189,10 @@ def _case(
     """
     first = rows[0]
     known = {rank.rank: rank for log in logs if log.run for rank in log.run.ranks}
-    ranks = tuple(sorted({*known, *(row.rank for row in rows), *(rank for row in rows for rank in row.seconds)}))
+    ends = {*known, *(row.rank for row in rows)}
+    for row in rows:
+        ends.update(row.seconds)
+    ranks = tuple(sorted(ends))
     kinds = _kinds(ranks, known)
     by_first: dict[int, list[RankMatrixRow]] = {}
     for row in rows:
@@ -202,9 +205,9 @@ def _case(
         place = kinds.rows[rank]
         for visit, row in enumerate(visits):
             columns = kinds.places_of(row.seconds)
-            medians[visit, place, columns] = row.times_s  # None becomes NaN
-            lows[visit, place, columns] = row.lows_s
-            highs[visit, place, columns] = row.highs_s
+            medians[visit, place, columns] = _seconds(row, row.medians or row.median_s)
+            lows[visit, place, columns] = _seconds(row, row.lows or row.low_s)
+            highs[visit, place, columns] = _seconds(row, row.highs or row.high_s or [None])
             samples[visit, place, columns] = row.samples
             there[place, columns] = True
             failed[place, [kinds.columns[each.rank] for each in row.failed]] = True
@@ -242,6 +245,11 @@ def _case(
         suspects=tuple(found),
         remeasured={pair: each for pair, each in judged.items() if each},
     )
+
+
+def _seconds(row: RankMatrixRow, numbers: Sequence[float | None]) -> Floats:
+    """Return numbers in the unit of a row as seconds; ``None`` becomes NaN."""
+    return np.array(numbers, np.float64) * row.unit_s
 
 
 def _middle(visits: Floats) -> Floats:

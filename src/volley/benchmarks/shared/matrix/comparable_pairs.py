@@ -125,11 +125,10 @@ class Comparison:
         slow = np.zeros(self.ratios.shape, bool)
         for _, where in self._by_kind():
             ratios = self.ratios[where]
-            order = np.argsort(ratios)
-            ordered = ratios[order]
-            half_as_far = np.empty(ratios.size, np.int64)
-            half_as_far[order] = ratios.size - np.searchsorted(ordered, 1 + (ordered - 1) / 2, side="right")
-            slow[where] = (ratios > SUSPECT_FROM) & (half_as_far <= MAX_OF_A_KIND * ratios.size)
+            far = where & (self.ratios > SUSPECT_FROM)
+            half_way = 1 + (self.ratios[far] - 1) / 2
+            half_as_far = ratios.size - np.searchsorted(np.sort(ratios), half_way, side="right")
+            slow[far] = half_as_far <= MAX_OF_A_KIND * ratios.size
         return slow
 
     def slowest(self, most: int, apart: Booleans) -> list[Pair]:
@@ -189,7 +188,7 @@ def compare(times: Floats, kinds: PairKinds) -> Comparison:
     for number in range(len(kinds.names)):
         where = ~np.isnan(times) & (kinds.numbers == number)
         members = times[where]
-        ordered = np.argsort(members, kind="stable")
+        ordered = np.argsort(members)
         none = members.size
         own = np.empty(none, np.int64)
         own[ordered] = np.arange(none)
