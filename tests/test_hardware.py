@@ -289,8 +289,9 @@ def gpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "r.jsonl"
 
 
-def measure(output: Path, transport: str) -> int:
-    words = ["pingpong", "-t", transport, "--sizes", "8", "--launches", "1", "-o", str(output), "--format", "csv"]
+def measure(output: Path, transport: str, launches: int = 1) -> int:
+    words = ["pingpong", "-t", transport, "--sizes", "8", "-o", str(output), "--format", "csv"]
+    words += ["--launches", str(launches)]
     return measure_benchmark(read_command(words))
 
 
@@ -366,7 +367,21 @@ def test_gpus_are_not_read_where_no_transport_uses_them(gpu_machine: Path, monke
     assert "hardware" not in kinds(gpu_machine)
 
 
-def test_a_run_whose_ranks_use_no_gpu_says_nothing_of_them(gpu_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_ranks_use_no_gpu_nvml_is_asked_once_and_the_records_say_nothing(
+    gpu_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def read(when: nvml.When, *_: object) -> Hardware:
+        asked.append(when)
+        return machine(H200)[0]
+
+    monkeypatch.setattr(nvml, "read", read)
     monkeypatch.setenv("VOLLEY_FAKE", "good")
-    measure(gpu_machine, "staged/pinned")
+    measure(gpu_machine, "staged/pinned", launches=3)
+    assert asked == ["before"]
+    assert kinds(gpu_machine).count("run") == 3
     assert "hardware" not in kinds(gpu_machine)
+    monkeypatch.setenv("VOLLEY_FAKE", "gpus")
+    measure(gpu_machine.with_name("gpus.jsonl"), "staged/pinned", launches=2)
+    assert asked == ["before", *["before", "after"] * 2]

@@ -306,10 +306,16 @@ class Session:
         return judge(log, process.ending, self.benchmark, named, start.hint)
 
     def _hardware(self, plan: Plan, when: Literal["before", "after"], run: Run | None = None) -> Hardware | None:
-        """Read the GPUs of this node; before the run all of them, because the GPUs of the ranks are not known yet."""
+        """Read the GPUs of this node; before the run all of them, because the GPUs of the ranks are not known yet.
+
+        Where the ranks of a launch use none, NVML is not asked again: every answer would delay the next launch.
+        """
         on_gpus = {each.name for each in self.site.about.transports if each.memory == "device"}
         wanted = self.jobs.hardware and (self.benchmark.local or not on_gpus.isdisjoint(plan.transports))
         if not wanted or not has_driver() or (when == "after" and run is None):
+            return None
+        seen = [log.run for log in self.logs if log.run]
+        if seen and not self.benchmark.local and not any(map(_uuids, seen)):
             return None
         from volley.machine import nvml  # noqa: PLC0415  start-up: only if GPUs are used
 
