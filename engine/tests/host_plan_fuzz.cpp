@@ -65,10 +65,15 @@ const std::vector<Json>& odd_values() {
 
 // Every value inside a document.
 void collect(Json& node, std::vector<Json*>& found) {
-  if (!node.is_structured()) return;
-  for (auto& value : node) {
+  const auto take = [&](Json& value) {
     found.push_back(&value);
     collect(value, found);
+  };
+  if (node.is_array()) {
+    for (auto& value : node.items()) take(value);
+  }
+  if (node.is_object()) {
+    for (auto& [key, value] : node.members()) take(value);
   }
 }
 

@@ -42,7 +42,7 @@ Json plan_of(int ranks, bool loaded) {
 std::vector<Json> records_of(const Context& context, const Json& plan) {
   const std::string path = "/tmp/volley-mpi-matrix-" + std::to_string(getpid()) + ".jsonl";
   constexpr std::array benchmarks{BenchmarkEntry{"rank_matrix", make_rank_matrix}};
-  const auto reading = read_plan(plan.dump(), benchmarks, {"host", "corrupt", "unopened", "delay"});
+  const auto reading = read_plan(line_of(plan), benchmarks, {"host", "corrupt", "unopened", "delay"});
   EXPECT(reading.errors.empty());
   std::vector<Json> lines;
   {
@@ -54,7 +54,7 @@ std::vector<Json> records_of(const Context& context, const Json& plan) {
   }
   if (context.rank != 0) return lines;
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) lines.push_back(Json::parse(line));
+  for (std::string line; std::getline(file, line);) lines.push_back(json_from(line));
   std::remove(path.c_str());
   return lines;
 }
@@ -220,8 +220,8 @@ void a_delayed_pair_takes_longer(const Context& context) {
   if (context.rank != 0) return;
   for (const auto& row : rows_in(records)) {
     for (const auto& cell : cells_of(row)) {
-      const int first = row.at("rank");
-      const int second = cell.at("rank");
+      const int first = row.at("rank").get<int>();
+      const int second = cell.at("rank").get<int>();
       if (first + second == 2 && first * second == 0) {
         EXPECT(cell.at("medians").get<double>() * row.at("unit_s").get<double>() >= 0.1999e-3);
       }

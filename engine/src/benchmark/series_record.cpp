@@ -102,7 +102,7 @@ Json matrix_cell(const Series& series, bool samples) {
 }
 
 void write_row(Records& records, Json row, const Json& cells) {
-  for (const auto& cell : cells) records.count(cell.at("status"));
+  for (const auto& cell : cells) records.count(cell.at("status").get<std::string>());
   row["cells"] = cells;
   records.write(row);
 }

@@ -101,25 +101,25 @@ Json to_json(const Usage& usage, int rank) {
 
 RankFacts rank_from_json(const Json& json) {
   RankFacts facts;
-  facts.rank = json.at("rank");
-  facts.host = json.at("host");
-  facts.node = json.at("node");
-  facts.local_rank = json.at("local_rank");
-  facts.pid = json.at("pid");
+  facts.rank = json.at("rank").get<int>();
+  facts.host = json.at("host").get<std::string>();
+  facts.node = json.at("node").get<int>();
+  facts.local_rank = json.at("local_rank").get<int>();
+  facts.pid = json.at("pid").get<std::int64_t>();
   facts.cores = json.at("cores").get<std::vector<int>>();
   facts.sockets = json.at("sockets").get<std::vector<int>>();
-  facts.bound_by = json.at("bound_by");
-  facts.cpu = json.at("cpu");
-  facts.memory_available_bytes = json.at("memory_available_bytes");
+  facts.bound_by = json.at("bound_by").get<std::string>();
+  facts.cpu = json.at("cpu").get<std::string>();
+  facts.memory_available_bytes = json.at("memory_available_bytes").get<std::uint64_t>();
   if (const Json& device = json.at("device"); !device.is_null()) {
-    facts.device = gpu::Device{device.at("index"),
-                               device.at("name"),
-                               device.at("uuid"),
-                               device.at("pci"),
-                               device.at("compute_capability"),
-                               device.at("memory_bytes")};
+    facts.device = gpu::Device{device.at("index").get<int>(),
+                               device.at("name").get<std::string>(),
+                               device.at("uuid").get<std::string>(),
+                               device.at("pci").get<std::string>(),
+                               device.at("compute_capability").get<std::string>(),
+                               device.at("memory_bytes").get<std::uint64_t>()};
   }
-  facts.device_chosen_late = json.at("device_chosen_late");
+  facts.device_chosen_late = json.at("device_chosen_late").get<bool>();
   return facts;
 }
 

@@ -31,8 +31,8 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 // The keys of a plan with another version are unknown, so only the version is checked.
 std::string wrong_version(const Json& document) {
   if (!document.is_object()) return "plan: $: expected an object";
-  const auto found = document.find("plan");
-  if (found == document.end() || *found == plan_version) return {};
+  const Json* found = document.find("plan");
+  if (found == nullptr || *found == plan_version) return {};
   if (!found->is_number_integer()) return "plan: $.plan: expected a version number, found " + line_of(*found);
   return "plan: $.plan: this plan has version " + line_of(*found) + ", this engine reads version " +
          std::to_string(plan_version) + "; use a front end and an engine of the same release";
@@ -53,7 +53,7 @@ void read_benchmark(PlanPart& part, const PlanReader& reader, Plan& plan) {
   const std::string expected = "one of `" + joined(reader.benchmarks, "`, `") + "`";
   const Json* name = part.required("benchmark", expected);
   if (name == nullptr) return;
-  if (name->is_string() && has(reader.benchmarks, *name)) plan.benchmark = *name;
+  if (name->is_string() && has(reader.benchmarks, name->get<std::string>())) plan.benchmark = name->get<std::string>();
   else part.complain("benchmark", "expected " + expected + ", found " + line_of(*name));
 }
 
@@ -114,7 +114,7 @@ std::vector<std::string> read_plan(const std::string& text, const PlanReader& re
   Json document;
   try {
     document = json_from(text);
-  } catch (const Json::exception& error) {
+  } catch (const NotJson& error) {
     return {readable("plan: not a JSON document: " + std::string(error.what()))};
   } catch (const TooDeep& error) {
     return {"plan: " + std::string(error.what())};

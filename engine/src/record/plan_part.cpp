@@ -51,8 +51,8 @@ void PlanPart::texts(const char* key, std::map<std::string, std::string>& target
   const Json* value = find(key);
   if (value == nullptr) return;
   if (!value->is_object()) return complain(key, "expected an object, found " + shown(*value));
-  for (const auto& [name, text] : value->items()) {
-    if (text.is_string()) target[name] = text;
+  for (const auto& [name, text] : value->members()) {
+    if (text.is_string()) target[name] = text.get<std::string>();
     else complain(std::string(key) + "." + name, "expected a text, found " + shown(text));
   }
 }
@@ -70,7 +70,7 @@ const Json* PlanPart::required(const char* key, const std::string& expected) {
 
 void PlanPart::finish() {
   if (!node_.is_object()) return;
-  for (const auto& [key, value] : node_.items()) {
+  for (const auto& [key, value] : node_.members()) {
     if (std::find(known_.begin(), known_.end(), key) == known_.end()) complain(key, "unknown key");
   }
 }
@@ -93,9 +93,7 @@ std::string PlanPart::shown(const Json& value) {
 
 const Json* PlanPart::find(const char* key) {
   known_.emplace_back(key);
-  if (!node_.is_object()) return nullptr;
-  const auto found = node_.find(key);
-  return found == node_.end() ? nullptr : &*found;
+  return node_.is_object() ? node_.find(key) : nullptr;
 }
 
 }  // namespace volley

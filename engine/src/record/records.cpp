@@ -10,7 +10,7 @@ void Records::write(const Json& record) {
 }
 
 void Records::write_point(const Json& record) {
-  count(record.at("status"));
+  count(record.at("status").get<std::string>());
   write(record);
 }
 

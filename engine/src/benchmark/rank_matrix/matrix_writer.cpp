@@ -36,7 +36,7 @@ void MatrixWriter::add(int first, int repeat, const Json& result) {
   auto& rows = rows_[first];
   rows.resize(result.at("cells").size());
   for (std::size_t i = 0; i < rows.size(); ++i) take(rows[i], result.at("cells")[i], options_.samples);
-  for (const auto& cell : result.at("cells")) run_.records.count(cell.at("status"));
+  for (const auto& cell : result.at("cells")) run_.records.count(cell.at("status").get<std::string>());
   if (--missing_[first] > 0) return;
   write_transports();
   write(first, repeat);
@@ -44,15 +44,15 @@ void MatrixWriter::add(int first, int repeat, const Json& result) {
 }
 
 void MatrixWriter::take(Row& row, const Json& cell, bool samples) {
-  const int second = cell.at("rank");
-  const std::string status = cell.at("status");
+  const int second = cell.at("rank").get<int>();
+  const std::string status = cell.at("status").get<std::string>();
   if (status == "failed") {
     row.failed.push_back({{"rank", second}, {"reason", cell.at("reason")}, {"mismatch", cell.at("mismatch")}});
   } else if (status == "skipped") {
-    row.skipped[cell.at("reason")].push_back(second);
+    row.skipped[cell.at("reason").get<std::string>()].push_back(second);
   }
   row.cells.push_back({second, number_or_0(cell.at("median_s")), number_or_0(cell.at("low_s")),
-                       number_or_0(cell.at("high_s")), cell.at("samples")});
+                       number_or_0(cell.at("high_s")), cell.at("samples").get<std::uint64_t>()});
   row.messages_timed += cell.at("messages_timed").get<std::uint64_t>();
   row.messages_verified += cell.at("messages_verified").get<std::uint64_t>();
   if (samples) row.kept[second] = cell;
@@ -62,7 +62,7 @@ void MatrixWriter::take(Row& row, const Json& cell, bool samples) {
 void MatrixWriter::write_transports() {
   for (std::size_t i = 0; !begun_ && i < known_.size(); ++i) {
     if (known_[i].is_null()) continue;
-    const std::string reason = known_[i].at("reason");
+    const std::string reason = known_[i].at("reason").get<std::string>();
     run_.records.write(transport_record(*find_transport(run_.plan.transports[i]), reason, known_[i].at("facts")));
   }
   begun_ = true;
