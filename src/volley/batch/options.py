@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +16,19 @@ from volley.text import join_words
 
 _JOB, _SCRIPT = "What the job asks for", "What the script does"
 _TIME = re.compile(r"(\d{1,4}):([0-5]\d):([0-5]\d)", re.ASCII)
-_JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
+_JOB_NAME = option_values.matching(
+    "NAME", "[A-Za-z][A-Za-z0-9_.+-]*", "no name for a job: use a letter, then letters, digits and . _ - +"
+)
 """It becomes part of a file's name, and Grid Engine wants a letter first."""
-_NAME = re.compile(r"[A-Za-z0-9_.+:@%=/~^][A-Za-z0-9_.+:@%=/~^,-]*")
+_NAME = option_values.matching(
+    "NAME",
+    "[A-Za-z0-9_.+:@%=/~^][A-Za-z0-9_.+:@%=/~^,-]*",
+    "no name for a batch system: use letters, digits and . _ - + : @ / %",
+)
 """What every batch system takes as a name without quotes; each quotes in its own way, or not at all."""
 
 
+@option_values.reads("HH:MM:SS")
 def _time(name: str, words: Sequence[str]) -> int:
     match = _TIME.fullmatch(words[-1])
     hours, minutes, seconds = map(int, match.groups()) if match else (0, 0, 0)
@@ -30,19 +37,7 @@ def _time(name: str, words: Sequence[str]) -> int:
     return hours * 3600 + minutes * 60 + seconds
 
 
-def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str, Sequence[str]], str]:
-    def read(name: str, words: Sequence[str]) -> str:
-        if not pattern.fullmatch(words[-1]):
-            raise UserError(f"{name}: {words[-1]!r} is no name for {what}")
-        return words[-1]
-
-    return read
-
-
-_job_name = _matching(_JOB_NAME, "a job: use a letter, then letters, digits and . _ - +")
-_plain_name = _matching(_NAME, "a batch system: use letters, digits and . _ - + : @ / %")
-
-
+@option_values.reads("NAME")
 def _modules(name: str, words: Sequence[str]) -> tuple[str, ...]:
     for module in words:
         if not module or module.startswith("-"):
@@ -50,6 +45,7 @@ def _modules(name: str, words: Sequence[str]) -> tuple[str, ...]:
     return tuple(words)
 
 
+@option_values.reads("WORDS")
 def _directives(name: str, words: Sequence[str]) -> tuple[str, ...]:
     if not all(directive.strip() for directive in words):
         raise UserError(f"{name}: '' is not a directive; write it as the batch system reads it, e.g. --exclusive")
@@ -60,55 +56,34 @@ def _directives(name: str, words: Sequence[str]) -> tuple[str, ...]:
 class BatchOptions(Options):
     """The resources of the job, and the contents of its script."""
 
+    PANEL = _JOB
+
     scheduler: str = option(
         read=option_values.choice(*SCHEDULERS),
         default="",
         metavar="NAME",
-        panel=_JOB,
         help=f"The batch system: {join_words(SCHEDULERS, 'or')} (Grid Engine).",
     )
-    nodes: int = option(
-        read=option_values.number(), default=1, metavar="N", panel=_JOB, help="Nodes; the ranks spread over them."
-    )
-    ranks: int | None = option(
-        "--ranks", "-n", read=option_values.number(), shown="the command's", metavar="N", panel=_JOB, help="Ranks."
-    )
+    nodes: int = option(read=option_values.number(), default=1, help="Nodes; the ranks spread over them.")
+    ranks: int | None = option("--ranks", "-n", read=option_values.number(), shown="the command's", help="Ranks.")
     gpus_per_node: int | None = option(
-        read=option_values.number(), shown="what the site gives", metavar="N", panel=_JOB, help="GPUs of each node."
+        read=option_values.number(), shown="what the site gives", help="GPUs of each node."
     )
-    time: int = option(
-        read=_time,
-        default=900,
-        shown="00:15:00",
-        metavar="HH:MM:SS",
-        panel=_JOB,
-        help="The time limit of the job.",
-    )
-    account: str | None = option(
-        read=_plain_name, metavar="NAME", panel=_JOB, help="Account, project or group that pays."
-    )
-    queue: str | None = option(
-        "--queue", "--partition", "-q", read=_plain_name, metavar="NAME", panel=_JOB, help="Queue or partition."
-    )
-    job_name: str = option(
-        read=_job_name, default="volley", metavar="NAME", panel=_JOB, help="The job's name, and its output file's."
-    )
+    time: int = option(read=_time, default=900, shown="00:15:00", help="The time limit of the job.")
+    account: str | None = option(read=_NAME, help="Account, project or group that pays.")
+    queue: str | None = option("--queue", "--partition", "-q", read=_NAME, help="Queue or partition.")
+    job_name: str = option(read=_JOB_NAME, default="volley", help="The job's name, and its output file's.")
     node_resource: str | None = option(
-        read=_plain_name,
-        metavar="NAME",
-        panel=_JOB,
-        help="Grid Engine: the site's resource that is one node, e.g. rt_AF.",
+        read=_NAME, help="Grid Engine: the site's resource that is one node, e.g. rt_AF."
     )
     directive: tuple[str, ...] = option(
         read=_directives,
         default=(),
         repeat=True,
-        metavar="WORDS",
-        panel=_JOB,
         help="One more directive, as the batch system writes it, e.g. --directive=--exclusive; may be repeated.",
     )
     module: tuple[str, ...] = option(
-        read=_modules, default=(), repeat=True, metavar="NAME", panel=_SCRIPT, help="A module to load; may be repeated."
+        read=_modules, default=(), repeat=True, panel=_SCRIPT, help="A module to load; may be repeated."
     )
     launcher: str = option(
         read=option_values.choice(*NAMES),
@@ -134,7 +109,6 @@ class BatchOptions(Options):
         "-o",
         read=option_values.new_file,
         shown="standard output",
-        metavar="FILE",
         panel=_SCRIPT,
         help="Write the script here.",
     )

@@ -32,16 +32,6 @@ from volley.text import escape_controls
 
 
 @dataclass(frozen=True)
-class JobScript:
-    """A job script, the command that submits it, and notes about it."""
-
-    text: str
-    submit: str
-    """The command that submits it."""
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class JobResources:
     """The resources that a job requests from its batch system."""
 
@@ -94,27 +84,40 @@ class JobResources:
         return {name: value for name, value in fields.items() if value is not None}
 
 
+Parts = tuple[JobResources, list[str], list[str]]
+"""What a job requests, the last lines of its script, which start the ranks, and notes about it."""
+
+
 def run(options: BatchOptions) -> int:
-    """Write the script to its file, or print it; return the exit code."""
-    deliver(write(options), options.output)
-    return EXIT_GOOD
-
-
-def write(options: BatchOptions) -> JobScript:
-    """Write the script that runs ``volley WORDS``.
+    """Write the script that runs ``volley WORDS`` to its file, or print it; notes go to standard error.
 
     Raises:
         UserError: if the measurement does not suit such a job.
-        MachineError: if the engine does not start here, or has no launcher.
+        MachineError: if the engine does not start here or has no launcher, or if the file cannot be written.
     """
     benchmark, asked = benchmarks.read(options.words)
     _check_words(options)
     _check_asked(options, asked)
-    return _one_process(benchmark, options, asked) if benchmark.local else _many(benchmark, options, asked)
+    parts = _one_process(benchmark, options, asked) if benchmark.local else _many(benchmark, options, asked)
+    resources, start, notes = parts
+    script = _script(resources, start)
+    if options.output is None:
+        sys.stdout.write(script)
+        sys.stdout.flush()
+    else:
+        try:
+            options.output.write_text(script, encoding="utf-8")
+        except OSError as error:
+            name = escape_controls(str(options.output))
+            raise MachineError(f"--output: cannot write {name}: {error.strerror}") from None
+        print(f"submit with: {resources.submit}", file=sys.stderr)
+    for note in notes:
+        print(f"volley: {note}", file=sys.stderr)
+    return EXIT_GOOD
 
 
-def _many(benchmark: Benchmark, options: BatchOptions, asked: Any) -> JobScript:
-    """Write the script of a job whose ranks a launcher starts."""
+def _many(benchmark: Benchmark, options: BatchOptions, asked: Any) -> Parts:
+    """Return the parts of a job whose ranks a launcher starts."""
     launcher, spec, used = _ranks(benchmark, options, asked)
     resources = JobResources(options, spec.ranks, launcher.name)
     needed, gpus = resources.ranks_per_node, options.gpus_per_node
@@ -138,7 +141,7 @@ def _many(benchmark: Benchmark, options: BatchOptions, asked: Any) -> JobScript:
     program = str(spec.mpiexec) if launcher.name == spec.family and spec.mpiexec else launcher.program
     starter = [program, *launcher.arguments(spec), *spec.extra]
     if (options.start or ("launcher" if launcher.name == "jsrun" else "volley")) == "volley":
-        return _script(resources, _volley_starts(starter, launcher, options), notes)
+        return resources, _volley_starts(starter, launcher, options), notes
     for option, given in (("--launches", (asked.job.launches or 1) > 1), ("--launcher-arg", asked.job.launcher_arg)):
         if given:
             raise UserError(f"{option} is for a volley that starts its ranks itself: add --start volley before the --")
@@ -146,11 +149,11 @@ def _many(benchmark: Benchmark, options: BatchOptions, asked: Any) -> JobScript:
         notes.append(f"inside a launcher {risky} is measured only where it is named: add --transport {risky}")
     exports = [f"export {name}={shlex.quote(value)}" for name, value in launcher.environment(spec).items()]
     comment = "# the launcher starts volley, which becomes the ranks"
-    return _script(resources, [*exports, comment, shlex.join([*starter, *spec.engine])], notes)
+    return resources, [*exports, comment, shlex.join([*starter, *spec.engine])], notes
 
 
-def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> JobScript:
-    """Write the script of a job without ranks: one process has all GPUs of the node."""
+def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> Parts:
+    """Return the parts of a job without ranks: one process has all GPUs of the node."""
     # With jsrun the script runs on a node without GPUs, and jsrun leads to one that has them.
     on_jsrun = SCHEDULERS[options.scheduler].launcher == "jsrun" and options.start != "volley"
     jsrun = LAUNCHERS["jsrun"] if on_jsrun else None
@@ -169,7 +172,7 @@ def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> Job
             "one core is asked for, and some GPUs may be far from it: ask for the node with --directive, under Slurm "
             "--directive=--exclusive"
         )
-    return _script(resources, [comment, shlex.join(line)], [*notes, *_no_resources(options)])
+    return resources, [comment, shlex.join(line)], [*notes, *_no_resources(options)]
 
 
 def _ranks(
@@ -314,7 +317,7 @@ def _directives(resources: JobResources) -> list[str]:
     return [*lines, *options.directive]
 
 
-def _script(resources: JobResources, start: Sequence[str], notes: Sequence[str]) -> JobScript:
+def _script(resources: JobResources, start: Sequence[str]) -> str:
     """Put the script together: directives, the folder, modules, the engine if one was chosen, and the last lines."""
     options, scheduler = resources.options, SCHEDULERS[resources.options.scheduler]
     directives = _directives(resources)
@@ -332,7 +335,7 @@ def _script(resources: JobResources, start: Sequence[str], notes: Sequence[str])
         lines += [f"module load {shlex.join(options.module)}{stop}"]
     if os.environ.get(engine_path.VARIABLE):
         lines += [f"export {engine_path.VARIABLE}={shlex.quote(engine_path.engine_path())}"]
-    return JobScript("\n".join([*lines, "", *start]) + "\n", resources.submit, tuple(notes))
+    return "\n".join([*lines, "", *start]) + "\n"
 
 
 def _volley_starts(starter: Sequence[str], launcher: Launcher, options: BatchOptions) -> list[str]:
@@ -345,22 +348,3 @@ def _volley_starts(starter: Sequence[str], launcher: Launcher, options: BatchOpt
         f"# volley then starts the ranks, on the hosts of the job, with: {shlex.join([*starter, engine_path.NAME])}",
         shlex.join([*_itself(), *command, *added, *words[len(command) :]]),
     ]
-
-
-def deliver(script: JobScript, output: Path | None) -> None:
-    """Write the script to its file, or print it; notes go to standard error.
-
-    Raises:
-        MachineError: if the file cannot be written.
-    """
-    if output is None:
-        sys.stdout.write(script.text)
-        sys.stdout.flush()
-    else:
-        try:
-            output.write_text(script.text, encoding="utf-8")
-        except OSError as error:
-            raise MachineError(f"--output: cannot write {escape_controls(str(output))}: {error.strerror}") from None
-        print(f"submit with: {script.submit}", file=sys.stderr)
-    for note in script.notes:
-        print(f"volley: {note}", file=sys.stderr)

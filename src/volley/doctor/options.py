@@ -14,6 +14,8 @@ from volley.run.options import HOW, OUTPUT, WHAT
 class DoctorOptions(Options):
     """What ``volley doctor`` takes."""
 
+    PANEL = OUTPUT
+
     source: str | None = option(
         "--from",
         read=option_values.text,
@@ -24,18 +26,13 @@ class DoctorOptions(Options):
     timeout: float = option(
         read=option_values.seconds,
         default=60.0,
-        metavar="SECONDS",
         panel=HOW,
         help="Stop trying a layer after this time, and go on with the next.",
     )
     capture: Path | None = option(
-        read=lambda _, words: Path(words[-1]),
-        metavar="FILE",
-        panel=OUTPUT,
+        read=option_values.file,
         help="Save the facts in this file, for --from on any machine; - prints them instead of the findings.",
     )
-    device_query: bool = flag(
-        panel=OUTPUT, help="Print the CUDA properties of each GPU instead, in the layout of deviceQuery."
-    )
-    verbose: bool = flag("--verbose", "-v", panel=OUTPUT, help="Show every finding, in the order of the layers.")
-    json: bool = flag(panel=OUTPUT, help="Print the findings as one JSON document.")
+    device_query: bool = flag(help="Print the CUDA properties of each GPU instead, in the layout of deviceQuery.")
+    verbose: bool = flag("--verbose", "-v", help="Show every finding, in the order of the layers.")
+    json: bool = flag(help="Print the findings as one JSON document.")

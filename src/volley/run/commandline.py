@@ -56,7 +56,9 @@ class Option:
 
     def declared_in(self, options: type[Options], field_name: str) -> Option:
         """Return the option with its panel and its flags, where it declares none: those of its class and its field."""
-        flags = self.flags or (() if self.positional else (f"--{field_name.replace('_', '-')}",))
+        if self.positional:
+            return self
+        flags = self.flags or (f"--{field_name.replace('_', '-')}",)
         return dataclasses.replace(self, flags=flags, panel=self.panel or options.PANEL)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,20 @@ def choice(*choices: str) -> Reader[str]:
         return words[-1]
 
     return Reader("|".join(choices), read, choices)
+
+
+def matching(metavar: str, pattern: str, complaint: str) -> Reader[str]:
+    """Return a reader of a word that the pattern matches as a whole.
+
+    Of another word a message says that it is ``complaint``, e.g. ``no version``.
+    """
+
+    def read(option: str, words: Sequence[str]) -> str:
+        if not re.fullmatch(pattern, words[-1], re.ASCII):
+            raise UserError(f"{option}: {words[-1]!r} is {complaint}")
+        return words[-1]
+
+    return Reader(metavar, read)
 
 
 def several(what: str, choices: Sequence[Word]) -> Reader[tuple[Word, ...]]:
@@ -167,6 +182,12 @@ def numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
     if any(parse_whole(part) is None for part in parts):
         raise UserError(f"{option}: {words[-1]!r} is not a list of GPU numbers: write e.g. {option} 0,1")
     return tuple(_number(option, part, 0, LARGEST_COUNT) for part in parts)
+
+
+@reads("FILE")
+def file(_option: str, words: Sequence[str]) -> Path:
+    """Read the name of a file."""
+    return Path(words[-1])
 
 
 @reads("FILE")

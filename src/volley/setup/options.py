@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,33 +12,31 @@ from volley.run.commandline import Options, flag, option
 
 _ROUTE, _SOURCE, _ROOT, _OUTPUT = "What to set up", "The source route", "What needs root", "Output"
 PROPRIETARY = "-proprietary"
+_DRIVER = option_values.matching(
+    "BRANCH", f"[1-9][0-9]{{2}}({PROPRIETARY})?", "no branch of the driver: write e.g. --driver 580"
+)
+_TOOLKIT = option_values.matching(
+    "VERSION", r"[1-9][0-9]\.[0-9]", "no version of a CUDA toolkit: write e.g. --toolkit 12.9"
+)
 
 
+@option_values.reads("DIR")
 def _folder(name: str, words: Sequence[str]) -> Path:
     if not words[-1]:
         raise UserError(f"{name} '' is not a folder: write one, or leave {name} out")
     return option_values.absolute(name, words[-1])
 
 
+@option_values.reads("DIR")
 def _cuda(name: str, words: Sequence[str]) -> str:
     return words[-1] if words[-1] == "wheels" else str(_folder(name, words))
-
-
-def _driver(name: str, words: Sequence[str]) -> str:
-    if not re.fullmatch(f"[1-9][0-9]{{2}}({PROPRIETARY})?", words[-1], re.ASCII):
-        raise UserError(f"{name}: {words[-1]!r} is no branch of the driver: write e.g. {name} 580")
-    return words[-1]
-
-
-def _toolkit(name: str, words: Sequence[str]) -> str:
-    if not re.fullmatch(r"[1-9][0-9]\.[0-9]", words[-1], re.ASCII):
-        raise UserError(f"{name}: {words[-1]!r} is no version of a CUDA toolkit: write e.g. {name} 12.9")
-    return words[-1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetupOptions(Options):
     """The MPI to set up, its folder and its sources."""
+
+    PANEL = _SOURCE
 
     route: str = option(
         read=option_values.choice("auto", "wheels", "source"),
@@ -52,7 +49,6 @@ class SetupOptions(Options):
     prefix: Path | None = option(
         read=_folder,
         shown="wheels: this Python environment",
-        metavar="DIR",
         panel=_ROUTE,
         help="The folder: wheels go into a Python environment there, the source route installs there. Nothing else "
         "changes.",
@@ -68,18 +64,15 @@ class SetupOptions(Options):
         repeat=True,
         shown="releases, with their sums",
         metavar="NAME=WHERE",
-        panel=_SOURCE,
         help="Where gdrcopy, ucx or openmpi comes from: a URL or a tarball (add #sha256=SUM), the folder of a "
         "checkout, a .dsc file, or deb:PACKAGE@SUITE (Debian's and Ubuntu's source packages); may be repeated.",
     )
     without: tuple[str, ...] = option(
-        read=option_values.texts, default=(), repeat=True, metavar="gdrcopy", panel=_SOURCE, help="Leave GDRCopy out."
+        read=option_values.texts, default=(), repeat=True, metavar="gdrcopy", help="Leave GDRCopy out."
     )
     cuda: str | None = option(
         read=_cuda,
         shown="CUDA_HOME, CUDA_PATH, nvcc on PATH, /usr/local/cuda, else wheels",
-        metavar="DIR",
-        panel=_SOURCE,
         help="The CUDA toolkit to build with; wheels: NVIDIA's wheels, into the prefix. Stubs are made where it has "
         "none.",
     )
@@ -88,18 +81,11 @@ class SetupOptions(Options):
         default=(),
         repeat=True,
         metavar="NAME=ARGUMENT",
-        panel=_SOURCE,
         help="One more argument for a component's configure (gdrcopy: for its make), such as openmpi=--with-slurm; "
         "may be repeated.",
     )
     jobs: int | None = option(
-        "--jobs",
-        "-j",
-        read=option_values.number(),
-        shown="one a core",
-        metavar="N",
-        panel=_SOURCE,
-        help="Compilers at a time.",
+        "--jobs", "-j", read=option_values.number(), shown="one a core", help="Compilers at a time."
     )
     root_script: bool = flag(
         panel=_ROOT,
@@ -107,17 +93,15 @@ class SetupOptions(Options):
         "of it.",
     )
     driver: str | None = option(
-        read=_driver,
+        read=_DRIVER,
         shown="the newest, where none is loaded",
-        metavar="BRANCH",
         panel=_ROOT,
         help="With --root-script: this branch of the driver with open kernel modules, such as 580; 580-proprietary for "
         "GPUs before Turing, such as the V100.",
     )
     toolkit: str | None = option(
-        read=_toolkit,
+        read=_TOOLKIT,
         shown="13.0, where there is none",
-        metavar="VERSION",
         panel=_ROOT,
         help="With --root-script: this CUDA toolkit, such as 12.9.",
     )

@@ -14,33 +14,31 @@ from volley.run.options import OUTPUT, WHAT
 class TopoOptions(Options):
     """What ``volley topo`` takes."""
 
+    PANEL = WHAT
+
     transport: str | None = option(
         "--transport",
         "-t",
         read=option_values.text,
         metavar="NAME",
-        panel=WHAT,
         help="Draw the path of a message in this transport, e.g. staged/pageable, aware or peer.",
     )
     gpus: tuple[int, ...] | None = option(
         read=option_values.numbers,
         shown="the first two",
         metavar="N,N",
-        panel=WHAT,
         help="The two GPUs by CUDA's numbers, the sender first.",
     )
     source: str | None = option(
         "--from",
         read=option_values.text,
         metavar="FILE",
-        panel=WHAT,
         help="Draw the machine whose facts volley doctor --capture saved; - is standard input.",
     )
     output: Path | None = option(
         "--output",
         "-o",
-        read=lambda _, words: Path(words[-1]),
-        metavar="FILE",
+        read=option_values.file,
         panel=OUTPUT,
         help="Write the picture to this SVG file; - prints it.",
     )
