@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,17 +100,12 @@ def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:
                 f"no such command: {escape_controls(words[0])!r}; the commands are {names}; see volley --help"
             )
         return named[words[0]], words[1:]
-    misplaced = next((word for word in words if word in named), None)
-    before = words[: words.index(misplaced)] if misplaced else []
-    if misplaced and not _takes_word(before):
-        raise UserError(f"write {before[0]} after the command: volley {misplaced} {before[0]} …")
+    misplaced = next((number for number, word in enumerate(words) if word in named), 0)
+    if misplaced:
+        with_value = {flag for each in benchmarks.PLAIN.declared() if each.option.read for flag in each.option.flags}
+        if words[misplaced - 1] not in with_value:
+            raise UserError(f"write {words[0]} after the command: volley {words[misplaced]} {words[0]} …")
     return benchmarks.PLAIN, words
-
-
-def _takes_word(words: Sequence[str]) -> bool:
-    """True if the next word is the value of an option."""
-    takes = {flag for each in benchmarks.PLAIN.declared() if each.option.read for flag in each.option.flags}
-    return words[-1] in takes
 
 
 def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> int:
@@ -120,14 +115,26 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
         words: the words of the command line; default: ``sys.argv[1:]``.
         place: the rank of this process, if a foreign launcher started it as rank 0.
     """
+    from volley.report.ascii_fallback import discard_output  # noqa: PLC0415  start-up: the other ranks do not need it
+
     request: Request | None = None
-
-    def run() -> int:
-        nonlocal request
+    try:
         request = read(sys.argv[1:] if words is None else words)
-        return request.command.run(request.options) if request else EXIT_GOOD
-
-    code = _guarded(run)
+        code = request.command.run(request.options) if request else EXIT_GOOD
+        sys.stdout.flush()
+    except UserError as error:
+        code = _print_error(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        code = _print_error("stopped", EXIT_INTERRUPTED)
+    except OSError as error:
+        if error.filename is None and error.errno in _NO_ROOM:
+            discard_output()
+            code = _print_error(f"cannot write: {error.strerror}; the output is incomplete", EXIT_MACHINE)
+        else:
+            about = f"{error.filename}: " if error.filename else ""
+            code = _print_error(f"cannot continue: {about}{error.strerror or error}", EXIT_MACHINE)
+    except MemoryError:
+        code = _print_error("this machine has no memory left for volley", EXIT_MACHINE)
     if place and place.size != 1 and request and request.joins:  # after the error message: this ends the job
         from volley.run import engine  # noqa: PLC0415  start-up: already loaded, or needed only after an error
 
@@ -135,36 +142,10 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
     return code
 
 
-def _guarded(run: Callable[[], int]) -> int:
-    """Call ``run`` and return its exit code; report an error as one sentence on stderr and return the error's code."""
-    from volley.report.ascii_fallback import discard_output  # noqa: PLC0415  start-up: the other ranks do not need it
-
-    try:
-        code = run()
-        sys.stdout.flush()
-    except UserError as error:
-        return _print_error(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        return _print_error("stopped", EXIT_INTERRUPTED)
-    except OSError as error:
-        if error.filename is None and error.errno in _NO_ROOM:
-            discard_output()
-            return _print_error(f"cannot write: {error.strerror}; the output is incomplete", EXIT_MACHINE)
-        about = f"{error.filename}: " if error.filename else ""
-        return _print_error(f"cannot continue: {about}{error.strerror or error}", EXIT_MACHINE)
-    except MemoryError:
-        return _print_error("this machine has no memory left for volley", EXIT_MACHINE)
-    return code
-
-
 def _print_error(message: str, exit_code: int) -> int:
-    lines = message.splitlines() or [""]  # the message about a records file has one line for each error
-    print("\n".join(map(_readable, [f"volley: {lines[0]}", *lines[1:]])), file=sys.stderr)
-    return exit_code
-
-
-def _readable(line: str) -> str:
-    """Return the line without control characters; of a very long one, which quotes a long word, both ends."""
-    escaped = escape_controls(line)
+    """Print a message without control characters; of a very long line, which quotes a long word, both ends."""
     half = _LONGEST_LINE // 2
-    return escaped if len(escaped) <= _LONGEST_LINE else f"{escaped[:half]} … {escaped[-half:]}"
+    for line in f"volley: {message}".splitlines():  # the message about a records file has one line for each error
+        escaped = escape_controls(line)
+        print(escaped if len(escaped) <= _LONGEST_LINE else f"{escaped[:half]} … {escaped[-half:]}", file=sys.stderr)
+    return exit_code

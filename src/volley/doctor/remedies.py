@@ -83,11 +83,6 @@ def aware_wheels(facts: Facts) -> str:
     return install_volley(facts, extra=extra) if extra else AWARE_SOURCE
 
 
-def older_toolkit(facts: Facts) -> str:
-    """Return the command that builds volley again with a toolkit for the driver that is there."""
-    return install_volley(facts, variables="CUDACXX=/path/to/cuda-12/bin/nvcc")
-
-
 def boot_with(facts: Facts, parameters: str) -> str:
     """Return how the kernel is booted with more parameters."""
     return distribution_of(facts).kernel_parameters(parameters)

@@ -66,16 +66,13 @@ def capture(
     """
     from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
 
-    found: dict[str, Any] = {}
-    wanted = {attempt.name: attempt for attempt in attempts}
-    for field in msgspec.structs.fields(Facts):
-        if getattr(field.type, "__origin__", None) is Probe and field.name not in wanted:
-            found[field.name] = Probe(call=field.name, skipped="it was not asked for")
     types = {field.name: field.type for field in msgspec.structs.fields(Facts)}
-    for name, attempt in wanted.items():
-        watch(attempt.call)
-        (kind,) = types[name].__args__  # T of Probe[T]
-        found[name] = isolated(attempt.call, attempt.work, kind, limit_s * attempt.times, own_session=own_session)
+    probes = [name for name, kind in types.items() if getattr(kind, "__origin__", None) is Probe]
+    found: dict[str, Any] = {name: Probe(call=name, skipped="it was not asked for") for name in probes}
+    for each in attempts:
+        watch(each.call)
+        (kind,) = types[each.name].__args__  # T of Probe[T]
+        found[each.name] = isolated(each.call, each.work, kind, limit_s * each.times, own_session=own_session)
     facts = Facts(
         facts=FACTS_VERSION,
         volley=__version__,

@@ -34,7 +34,7 @@ NOMINAL_BYTES_PER_S = {"1.0": 20e9, "2.0": 25e9, "2.2": 25e9, "3.0": 25e9, "3.1"
 by its links and 2 directions: P100 160 GB/s of 4 links, V100 300 of 6, A100 600 of 12, H100 900 of 18, B200 1800 of
 18."""
 
-_GIGATRANSFERS = {1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64}
+GIGATRANSFERS = {1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64}
 """PCI Express: billions of transfers a second and lane, a bit each.  Source: PCI-SIG, PCI Express Base Specification
 6.0."""
 
@@ -114,7 +114,7 @@ def _nvlink(first: Gpu, second: Gpu, peers: Iterable[PeerStatus]) -> LineRate | 
     if said and "ok" not in said:
         return None  # links may be there, and the switch between them not set up
     sides = [_towards(first, second, joined="ok" in said), _towards(second, first, joined="ok" in said)]
-    rates = [[_rate(link) for link in side] for side in sides]
+    rates = [[nvlink_bytes_per_s(link) for link in side] for side in sides]
     known = [[rate for rate in side if rate is not None] for side in rates]
     if not all(sides) or known != rates:
         return None
@@ -137,7 +137,8 @@ def _towards(gpu: Gpu, peer: Gpu, *, joined: bool) -> list[NvLink]:
     return [link for link in links if link.remote == "switch" or (joined and link.remote == "unknown")]
 
 
-def _rate(link: NvLink) -> float | None:
+def nvlink_bytes_per_s(link: NvLink) -> float | None:
+    """Return the line rate of a link in one direction: NVML's, else that of its version; ``None``: neither is known."""
     return link.line_rate_bytes_per_s or NOMINAL_BYTES_PER_S.get(link.version or "")
 
 
@@ -184,7 +185,7 @@ def pcie_bytes_per_s(generation: int, width: int) -> float | None:
     >>> round(pcie_bytes_per_s(5, 16) / 1e9, 3)
     63.015
     """
-    if generation not in _GIGATRANSFERS or width < 1:
+    if generation not in GIGATRANSFERS or width < 1:
         return None
     code = 8 / 10 if generation <= 2 else 128 / 130 if generation <= 5 else 236 / 256
-    return _GIGATRANSFERS[generation] * 1e9 * width * code / 8
+    return GIGATRANSFERS[generation] * 1e9 * width * code / 8

@@ -29,14 +29,17 @@ def read(root: Path = Path("/")) -> Settings:
             governors[governor].append(int(path.name.removeprefix("cpu")))
         if threads := word(path / "topology/thread_siblings_list"):
             cores[threads] = None
+    no_turbo = _switch(cpus / "intel_pstate/no_turbo")  # Intel's own driver has a switch that says no
+    # The chosen one of several words: "always [madvise] never"
+    chosen = re.search(r"\[(\w+)\]", word(root / "sys/kernel/mm/transparent_hugepage/enabled"))
     return Settings(
         host=os.uname().nodename,
         clock_driver=word(cpus / "cpu0/cpufreq/scaling_driver") or None,
         governors={governor: format_cpulist(those) for governor, those in sorted(governors.items())},
-        boost=_boost(cpus),
+        boost=_switch(cpus / "cpufreq/boost") if no_turbo is None else not no_turbo,
         smt=_switch(cpus / "smt/active"),
         siblings=sorted(threads for threads in map(_cpus, cores) if len(threads) > 1),
-        transparent_huge_pages=_chosen(word(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        transparent_huge_pages=chosen[1] if chosen else None,
         numa_balancing=_switch(root / "proc/sys/kernel/numa_balancing"),
         quota_cpus=min(_quotas(root), default=None),
     )
@@ -59,18 +62,6 @@ def _cpus(text: str) -> list[int]:
 def _switch(path: Path) -> bool | None:
     found = number(path)
     return None if found is None else found > 0
-
-
-def _boost(cpus: Path) -> bool | None:
-    """Intel's own driver has a switch that says no."""
-    off = _switch(cpus / "intel_pstate/no_turbo")
-    return _switch(cpus / "cpufreq/boost") if off is None else not off
-
-
-def _chosen(text: str) -> str | None:
-    """Return the chosen one of several words, ``always [madvise] never``."""
-    found = re.search(r"\[(\w+)\]", text)
-    return found[1] if found else None
 
 
 # --------------------------------------------------------------------------------------------- the CPU quota
@@ -98,7 +89,8 @@ def _control_groups(root: Path) -> Iterator[tuple[Path, Path]]:
     mounts = [line.split() for line in word(root / "proc/self/mountinfo").splitlines()]
     for number_, controllers, group in lines:
         for mount in mounts:
-            kind, options = _file_system(mount)
+            # Type, source and options of the file system stand behind a lone dash (proc(5)).
+            kind, _, options = mount[mount.index("-") + 1 :][:3] if "-" in mount[:-3] else ("", "", "")
             if kind != ("cgroup2" if number_ == "0" else "cgroup"):
                 continue
             if kind == "cgroup" and ("cpu" not in controllers.split(",") or "cpu" not in options.split(",")):
@@ -106,9 +98,3 @@ def _control_groups(root: Path) -> Iterator[tuple[Path, Path]]:
             top = root / mount[4].lstrip("/")
             below = Path(group).relative_to(mount[3]) if Path(group).is_relative_to(mount[3]) else Path()
             yield top / below, top
-
-
-def _file_system(mount: list[str]) -> tuple[str, str]:
-    """Return the type of a mounted file system and its options (proc(5): behind a lone dash)."""
-    behind = mount[mount.index("-") + 1 :] if "-" in mount else []
-    return (behind[0], behind[2]) if len(behind) > 2 else ("", "")

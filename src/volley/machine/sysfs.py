@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from volley.machine.facts import BusFacts, NumaFacts, PciGpu, PciPlace, TopologyFacts
+from volley.machine.line_rate import GIGATRANSFERS
 from volley.units import parse_cpulist
 
 ROOT = Path("/sys")
@@ -15,7 +16,7 @@ _NVIDIA = "0x10de"
 _DISPLAY, _NETWORK, _OTHER_BRIDGE = "0x03", "0x02", "0x0680"
 """Base classes of display and network controllers, and the class of NVSwitches (PCI Code and ID Assignment
 Specification)."""
-_GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}
+_GENERATIONS = {f"{rate:.1f}": generation for generation, rate in GIGATRANSFERS.items()}
 """GT/s of a lane, as sysfs writes them, to the PCIe generation."""
 _ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _MEMORY = re.compile(r"MemTotal:\s+(\d+) kB")

@@ -9,7 +9,7 @@ estimate: the sender does not know yet what the receiver will do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -21,8 +21,9 @@ _LINE = re.compile(r"^(?P<who>.*?)(?P<row>\|.*\|)\s*$")
 _RANGE = re.compile(r"^(\d+)([KMGTPE]?)(?:\.\.(?:(\d+)([KMGTPE]?)|(inf)))?$")
 _SEND = re.compile(r"by ucp_tag_send\S* from cuda\b")
 _FETCH = re.compile(r"^rendezvous data (fetch|send)\b.*\bcuda\b")
-_MEMUNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _ESTIMATE = "(?)"
+_UNITS = ("", "K", "M", "G", "T", "P", "E")
+"""Powers of 1024."""
 
 
 class SizeRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -112,9 +113,10 @@ def _whole(table: ProtocolTable) -> bool:
     return False
 
 
-def _tables(lines: Iterable[str]) -> Iterator[ProtocolTable]:
-    """Yield the tables: each process prints its own, and their lines may alternate."""
+def _tables(lines: Iterable[str]) -> list[ProtocolTable]:
+    """Return the tables: each process prints its own, and their lines may alternate."""
     open_tables: dict[str, tuple[list[str], list[SizeRange]]] = {}
+    closed: list[tuple[list[str], list[SizeRange]]] = []
     for line in lines:
         match = _LINE.match(line)
         if match is None:
@@ -128,17 +130,12 @@ def _tables(lines: Iterable[str]) -> Iterator[ProtocolTable]:
             ranges.append(row)
         elif cells[0] != "Range":
             if ranges:
-                yield from _table(titles, ranges)
+                closed.append((titles, ranges))
                 titles, ranges = open_tables[who] = ([], [])
             titles.extend(cells)
-    for titles, ranges in open_tables.values():
-        yield from _table(titles, ranges)
-
-
-def _table(titles: list[str], ranges: list[SizeRange]) -> Iterator[ProtocolTable]:
-    """A table has two titles, side by side (UCX 1.15) or one below the other (1.20)."""
-    if len(titles) >= 2 and ranges:
-        yield ProtocolTable(titles[-2], titles[-1], list(ranges))
+    # A table has two titles, side by side (UCX 1.15) or one below the other (1.20).
+    tables = [*closed, *open_tables.values()]
+    return [ProtocolTable(titles[-2], titles[-1], ranges) for titles, ranges in tables if len(titles) >= 2 and ranges]
 
 
 def _range(cells: list[str]) -> SizeRange | None:
@@ -146,12 +143,8 @@ def _range(cells: list[str]) -> SizeRange | None:
     match = _RANGE.match(cells[0]) if len(cells) == 3 else None
     if match is None:
         return None
-    first = _bytes(match[1], match[2])
-    last = None if match[5] else first if match[3] is None else _bytes(match[3], match[4])
+    number, unit, last_number, last_unit, endless = match.groups()
+    first = int(number) << 10 * _UNITS.index(unit)
+    last = None if endless else first if last_number is None else int(last_number) << 10 * _UNITS.index(last_unit)
     estimated = cells[1].startswith(_ESTIMATE)
     return SizeRange(first, last, cells[1].removeprefix(_ESTIMATE).strip(), cells[2], estimated)
-
-
-def _bytes(number: str, unit: str) -> int:
-    """UCX writes whole multiples of 1024 with a unit."""
-    return int(number) << 10 * _MEMUNITS[unit]

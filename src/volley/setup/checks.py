@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from volley.errors import MachineError
 from volley.machine.distribution import Distribution
 from volley.setup.sources import Source
-from volley.setup.workspace import program
 
 MIB = 1 << 20
 
@@ -33,8 +33,7 @@ def writable(prefix: Path, need_bytes: int) -> None:
         raise MachineError(f"cannot make {prefix}: {there} is not a folder; choose another --prefix")
     if not os.access(there, os.W_OK | os.X_OK):
         raise MachineError(f"no permission to write to {there}; choose a folder of your own: --prefix ~/mpi")
-    room = os.statvfs(there)
-    free = room.f_bavail * room.f_frsize
+    free = shutil.disk_usage(there).free
     if free < need_bytes:
         raise MachineError(
             f"{there} has {free // MIB} MiB free and this needs {need_bytes // MIB} MiB; "
@@ -71,8 +70,9 @@ def require(wanted: Mapping[str, str | None], environment: Mapping[str, str], di
     Raises:
         MachineError: naming those that are missing, and the packages that they are in.
     """
+    path = environment.get("PATH")
     missing = [
-        tool for tool, named in wanted.items() if program((named or tool).partition(" ")[0], environment) is None
+        tool for tool, named in wanted.items() if shutil.which((named or tool).partition(" ")[0], path=path) is None
     ]
     if missing:
         packages = " ".join(distribution.package(tool) for tool in missing)

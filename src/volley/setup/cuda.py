@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from shlex import join
 
 from volley.errors import UserError
-from volley.setup.workspace import Folders, program
+from volley.setup.workspace import Folders
 
 MINOR = "13.0"
 """What is built with 13.0 runs on driver 580 and later; the same minor version as volley's own engine from wheels."""
@@ -59,7 +60,7 @@ def find(asked: str | None, folders: Folders, environment: Mapping[str, str]) ->
             package = join([sys.executable, "-m", "pip", "install", f"nvidia-nvml-dev=={MINOR}.*"])
             raise UserError(f"--cuda {home} has no include/nvml.h, which UCX needs: {package}")
         return CudaToolkit(home)
-    nvcc = program("nvcc", environment)
+    nvcc = shutil.which("nvcc", path=environment.get("PATH"))
     beside_nvcc = Path(os.path.realpath(nvcc)).parents[1] if nvcc else None
     named = (environment.get("CUDA_HOME"), environment.get("CUDA_PATH"), beside_nvcc, "/usr/local/cuda")
     return next((CudaToolkit(Path(home)) for home in named if home and _has_headers(Path(home))), wheels)

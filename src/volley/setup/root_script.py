@@ -15,11 +15,9 @@ from shlex import quote
 from volley.errors import MachineError
 from volley.machine.distribution import Distribution, this_distribution
 from volley.machine.nvidia_driver import has_driver
+from volley.setup.cuda import MINOR
 from volley.setup.options import PROPRIETARY, SetupOptions
 from volley.setup.sources import RELEASES
-
-TOOLKIT = "13.0"
-"""The same minor version as volley's wheels."""
 
 _REPOSITORIES = "https://developer.download.nvidia.com/compute/cuda/repos"
 _BEGIN = """\
@@ -180,7 +178,7 @@ def _driver_and_toolkit(machine: RootScriptFacts) -> list[str]:
         parts.append(_driver(machine, install))
     if machine.toolkit:
         return [*parts, "# The toolkit is in /usr/local/cuda: nothing to do\n"]
-    version = (machine.chosen_toolkit or TOOLKIT).replace(".", "-")
+    version = (machine.chosen_toolkit or MINOR).replace(".", "-")
     return [*parts, f"# The toolkit\n{install} cuda-toolkit-{version}\n", _PATH]
 
 

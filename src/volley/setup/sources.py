@@ -55,21 +55,26 @@ class Source:
 
 # Releases of the projects themselves. The sums are those of Spack's recipes (github.com/spack/spack-packages:
 # gdrcopy, ucx, openmpi); GDRCopy's was also computed from the project's repository: git archive v2.5.1 | gzip -n.
-_RELEASES = {
-    "gdrcopy": (
+RELEASES = {
+    "gdrcopy": Source(
+        "gdrcopy",
+        "url",
         "https://github.com/NVIDIA/gdrcopy/archive/v2.5.1.tar.gz",
         "c6d5ebb7dabb89d798f27609511735595004da73af28d93ac041bb5290c4cbec",
     ),
-    "ucx": (
+    "ucx": Source(
+        "ucx",
+        "url",
         "https://github.com/openucx/ucx/releases/download/v1.22.0/ucx-1.22.0.tar.gz",
         "258941cddd14ca60d38c0d31b9b09ec1052c901086841011a498da8b55a3cb24",
     ),
-    "openmpi": (
+    "openmpi": Source(
+        "openmpi",
+        "url",
         "https://download.open-mpi.org/release/open-mpi/v5.0/openmpi-5.0.8.tar.bz2",
         "53131e1a57e7270f645707f8b0b65ba56048f5b5ac3f68faabed3eb0d710e449",
     ),
 }
-RELEASES = {name: Source(name, "url", url, sha256) for name, (url, sha256) in _RELEASES.items()}
 
 
 def chosen(given: Sequence[str], without: Sequence[str] = ()) -> list[Source]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -166,11 +165,6 @@ def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return a user's environment without what would lead a build astray; messages are untranslated."""
     kept = {name: value for name, value in environment.items() if name not in _NOT_INHERITED}
     return {**kept, "LC_ALL": "C", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-
-
-def program(name: str, environment: Mapping[str, str]) -> str | None:
-    """Return the path of a program on the environment's own PATH."""
-    return shutil.which(name, path=environment.get("PATH"))
 
 
 def shown(tokens: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ import msgspec
 
 from volley.machine.facts import Facts, NumaFacts, PciPlace
 from volley.machine.hardware import Gpu, NvLink
-from volley.machine.line_rate import NOMINAL_BYTES_PER_S, pcie_bytes_per_s
+from volley.machine.line_rate import nvlink_bytes_per_s, pcie_bytes_per_s
 from volley.text import count
 from volley.units import format_sig
 
@@ -330,7 +330,21 @@ def nvlinks(
             end = _end(link, numbers, places)
             if not (isinstance(end, int) and end < gpu.number):
                 gathered[gpu.number, end].append(link)
-    return tuple(_bundle(number, end, links) for (number, end), links in gathered.items())
+    bundles = []
+    for (number, end), links in gathered.items():
+        versions = {link.version for link in links}
+        rates = [nvlink_bytes_per_s(link) for link in links]
+        known = [rate for rate in rates if rate]
+        bundles.append(
+            NvLinkBundle(
+                gpu=number,
+                end=end,
+                links=len(links),
+                version=versions.pop() if len(versions) == 1 else None,
+                one_way_Bps=sum(known) if len(known) == len(rates) else None,
+            )
+        )
+    return tuple(bundles)
 
 
 def _end(link: NvLink, numbers: Mapping[str, int], places: Mapping[str, PciPlace]) -> LinkEnd:
@@ -341,16 +355,3 @@ def _end(link: NvLink, numbers: Mapping[str, int], places: Mapping[str, PciPlace
     if link.remote == "switch" or (place and place.kind == "nvswitch"):
         return "switch"
     return "host" if link.remote == "other" else "hidden"
-
-
-def _bundle(gpu: int, end: LinkEnd, links: Sequence[NvLink]) -> NvLinkBundle:
-    versions = {link.version for link in links}
-    rates = [link.line_rate_bytes_per_s or NOMINAL_BYTES_PER_S.get(link.version or "") for link in links]
-    known = [rate for rate in rates if rate]
-    return NvLinkBundle(
-        gpu=gpu,
-        end=end,
-        links=len(links),
-        version=versions.pop() if len(versions) == 1 else None,
-        one_way_Bps=sum(known) if len(known) == len(rates) else None,
-    )

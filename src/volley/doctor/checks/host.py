@@ -9,7 +9,7 @@ import re
 
 from volley.doctor.checks.common import NO_GPU, cuda_devices, gpus_on_bus, open_gpus
 from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, value_of, warning
-from volley.doctor.remedies import install, install_driver, older_toolkit, sudo, system
+from volley.doctor.remedies import install, install_driver, install_volley, sudo, system
 from volley.machine.cuda_releases import OLDEST_DRIVERS
 from volley.machine.facts import DriverFacts, Facts
 from volley.machine.hardware import RAISE_CLOCK
@@ -129,7 +129,8 @@ def driver_age(facts: Facts) -> Finding:
     evidence = f"cuDriverGetVersion: {cuda.driver_version}"
     remedy = install_driver(facts)
     if supported[0] >= _OLDEST_CUDA:
-        remedy += f"; or, without root, with a toolkit of CUDA {supported[0]}: {older_toolkit(facts)}"
+        again = install_volley(facts, variables="CUDACXX=/path/to/cuda-12/bin/nvcc")
+        remedy += f"; or, without root, with a toolkit of CUDA {supported[0]}: {again}"
     return broken(f"the driver is too old: it {said}, {built_with}{which}", evidence, remedy)
 
 

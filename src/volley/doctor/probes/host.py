@@ -12,6 +12,8 @@ import tempfile
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import msgspec
+
 from volley.machine.cuda_driver import load
 from volley.machine.distribution import os_release
 from volley.machine.facts import DriverFacts, LimitsFacts, Program, SystemFacts, ToolchainFacts
@@ -85,8 +87,8 @@ def _compile(found: Program, source: Path, text: str, options: list[str], run: s
     if found.path is None:
         return found
     source.write_text(text, encoding="ascii")
-    error = _run([found.path, *options, str(source)])[1] or (_run([run])[1] if run else None)
-    return Program(name=found.name, path=found.path, version=found.version, error=error)
+    error = output_of([found.path, *options, str(source)])[1] or (output_of([run])[1] if run else None)
+    return msgspec.structs.replace(found, error=error)
 
 
 def _program(name: str, command: str) -> Program:
@@ -94,12 +96,12 @@ def _program(name: str, command: str) -> Program:
     path = shutil.which(command)
     if path is None:
         return Program(name=name)
-    said, error = _run([path, "--version"])
+    said, error = output_of([path, "--version"])
     lines = [line for line in said.splitlines() if name != "nvcc" or "release" in line]
     return Program(name=name, path=path, version=lines[0] if lines else None, error=error)
 
 
-def _run(command: list[str]) -> tuple[str, str | None]:
+def output_of(command: list[str]) -> tuple[str, str | None]:
     """Run a command; return what it printed, and why it failed if it did."""
     try:
         done = subprocess.run(command, capture_output=True, timeout=_LIMIT_S, check=False)

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import statistics
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import msgspec
 
 from volley.benchmarks import named
+from volley.doctor.probes.host import output_of
 from volley.doctor.remedies import MESSAGES
 from volley.machine import ucx_protocols
 from volley.machine.cuda_driver import gpu_count
@@ -29,7 +29,6 @@ from volley.run.inside_launcher import rank_info
 from volley.run.records_file import LineReader
 from volley.run.run_log import RunLog
 from volley.run.session import prepare
-from volley.text import clean
 
 HOST_SIZES = (8, 1 << 16)
 DEVICE_SIZES = (8, 1 << 15, 1 << 20)
@@ -40,7 +39,6 @@ _MAX_GPUS = 4
 """Up to this number of GPUs, every pair is tried; beyond it, each GPU with the next one."""
 _MAX_RANKS = 8
 _MAX_LINES = 12
-_ANSWER_S = 20.0
 
 
 def stack() -> StackFacts:
@@ -77,11 +75,8 @@ def _ompi_info(assembled: Stack) -> tuple[str | None, str]:
     if assembled.built.mpi_family != "openmpi" or assembled.mpiexec is None:
         return None, ""
     program = str(assembled.mpiexec.with_name("ompi_info"))
-    try:
-        done = subprocess.run([program, "--parsable", "--all"], capture_output=True, timeout=_ANSWER_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None, ""
-    return program, clean(done.stdout)
+    said, error = output_of([program, "--parsable", "--all"])
+    return program if said or not error else None, said
 
 
 # ------------------------------------------------------------------------------------------------- the jobs
