@@ -240,18 +240,19 @@ def test_between_the_gpus_of_a_node_nothing_starts_ranks(
 
 
 def test_what_a_job_lacks_is_said(with_cuda: None, stand_in: Path) -> None:
-    def notes(scheduler: str, *words: str, asked: tuple[str, ...] = ()) -> tuple[str, ...]:
-        return script.write(COMMAND.parse(("--scheduler", scheduler, *asked, "--", *words))).notes
+    def notes(scheduler: str, *words: str, asked: tuple[str, ...] = ()) -> list[str]:
+        _, _, said = script.write(COMMAND.parse(("--scheduler", scheduler, *asked, "--", *words)))
+        return said
 
     gpus, core = notes("slurm", *BETWEEN_GPUS)
     assert "add --gpus-per-node with their number" in gpus
     assert "--directive=--exclusive" in core
-    assert notes("slurm", *BETWEEN_GPUS, asked=("--directive=--qos=debug",)) == (gpus, core)
+    assert notes("slurm", *BETWEEN_GPUS, asked=("--directive=--qos=debug",)) == [gpus, core]
     whole = ("--directive=--gres=gpu:2", "--directive=--exclusive")
-    assert notes("slurm", *BETWEEN_GPUS, asked=whole) == ()
+    assert notes("slurm", *BETWEEN_GPUS, asked=whole) == []
     assert [note for note in notes("age", "pingpong") if "the job requests only time" in note]
     assert len(notes("age", *BETWEEN_GPUS)) == 1
-    assert notes("lsf", *BETWEEN_GPUS) == notes("slurm", "matrix") == ()
+    assert notes("lsf", *BETWEEN_GPUS) == notes("slurm", "matrix") == []
     with_gpus = notes("slurm", "matrix", asked=("--gpus-per-node", "2"))
     for found in (with_gpus, notes("lsf", "matrix"), notes("slurm", "matrix", "--gpus", "0,1", "--ranks", "2")):
         assert [note for note in found if "between ranks, through host memory" in note]
@@ -300,7 +301,7 @@ PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", 
 def test_words_reach_volley_as_they_were_written(stand_in: Path, tmp_path: Path, name: str, module: str) -> None:
     request = ["pingpong", "--sizes", "8", f"--output={name}"]
     asked = ["--scheduler", "slurm", f"--module={module}", "--output", str(tmp_path / "job.sh")]
-    text = script.write(COMMAND.parse([*asked, "--", *request])).text
+    text, _, _ = script.write(COMMAND.parse([*asked, "--", *request]))
     *setting, last = text.splitlines()
     stubs = "module() { printf '%s\\n' \"$@\"; }\n"
     shown = f"{stubs}{chr(10).join(setting)}\nprintf '%s\\n' {last}\n"

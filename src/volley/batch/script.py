@@ -89,18 +89,12 @@ Parts = tuple[JobResources, list[str], list[str]]
 
 
 def run(options: BatchOptions) -> int:
-    """Write the script that runs ``volley WORDS`` to its file, or print it; notes go to standard error.
+    """Write the script to its file, or print it; notes go to standard error.  Return the exit code.
 
     Raises:
-        UserError: if the measurement does not suit such a job.
-        MachineError: if the engine does not start here or has no launcher, or if the file cannot be written.
+        MachineError: if the file cannot be written.
     """
-    benchmark, asked = benchmarks.read(options.words)
-    _check_words(options)
-    _check_asked(options, asked)
-    parts = _one_process(benchmark, options, asked) if benchmark.local else _many(benchmark, options, asked)
-    resources, start, notes = parts
-    script = _script(resources, start)
+    script, submit, notes = write(options)
     if options.output is None:
         sys.stdout.write(script)
         sys.stdout.flush()
@@ -110,10 +104,25 @@ def run(options: BatchOptions) -> int:
         except OSError as error:
             name = escape_controls(str(options.output))
             raise MachineError(f"--output: cannot write {name}: {error.strerror}") from None
-        print(f"submit with: {resources.submit}", file=sys.stderr)
+        print(f"submit with: {submit}", file=sys.stderr)
     for note in notes:
         print(f"volley: {note}", file=sys.stderr)
     return EXIT_GOOD
+
+
+def write(options: BatchOptions) -> tuple[str, str, list[str]]:
+    """Return the script that runs ``volley WORDS``, the command that submits it, and notes about it.
+
+    Raises:
+        UserError: if the measurement does not suit such a job.
+        MachineError: if the engine does not start here, or has no launcher.
+    """
+    benchmark, asked = benchmarks.read(options.words)
+    _check_words(options)
+    _check_asked(options, asked)
+    parts = _one_process(benchmark, options, asked) if benchmark.local else _many(benchmark, options, asked)
+    resources, start, notes = parts
+    return _script(resources, start), resources.submit, notes
 
 
 def _many(benchmark: Benchmark, options: BatchOptions, asked: Any) -> Parts:

@@ -97,7 +97,7 @@ def not_tested(why: str, remedy: str = "") -> Finding:
     return Finding(status="not tested", said=why, remedy=remedy)
 
 
-def value_of(probe: Probe[T], what: str, remedy: str) -> T:
+def found_by(probe: Probe[T], what: str, remedy: str) -> T:
     """Return what a probe found.
 
     Raises:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import join
 
 from volley.errors import UserError
+from volley.machine.reinstall import installer
 from volley.setup.workspace import Folders
 
 MINOR = "13.0"
@@ -57,7 +57,7 @@ def find(asked: str | None, folders: Folders, environment: Mapping[str, str]) ->
                 "lib64 in it (the wheels': …/site-packages/nvidia/cu13), or --cuda wheels"
             )
         if not (home / "include/nvml.h").exists():
-            package = join([sys.executable, "-m", "pip", "install", f"nvidia-nvml-dev=={MINOR}.*"])
+            package = join([*installer(), f"nvidia-nvml-dev=={MINOR}.*"])
             raise UserError(f"--cuda {home} has no include/nvml.h, which UCX needs: {package}")
         return CudaToolkit(home)
     nvcc = shutil.which("nvcc", path=environment.get("PATH"))

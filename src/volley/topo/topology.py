@@ -167,7 +167,6 @@ def topology_of(facts: Facts) -> Topology:
     found = _gpus(facts, places, _on_a_node(PciPlace(kind="gpu", address=""), nodes))
     gpus = tuple(gpu for gpu, _ in found)
     cuda = facts.cuda.value
-    whole = cuda is not None and len(cuda.devices) == len(gpus) == len(cuda.peers) and gpus
     nics = _nics([place for place in places.values() if place.kind == "nic"])
     if not nodes or None in [*(gpu.node for gpu in gpus), *(nic.node for nic in nics)]:
         nodes = (*nodes, NumaNode(number=None))
@@ -178,7 +177,7 @@ def topology_of(facts: Facts) -> Topology:
         nics=nics,
         nvlinks=nvlinks(found, places),
         nvswitches=sum(place.kind == "nvswitch" for place in places.values()),
-        peers=tuple(map(tuple, cuda.peers)) if cuda and whole else None,
+        peers=tuple(map(tuple, cuda.peers)) if cuda and cuda.peers else None,
         notes=tuple(_notes(facts, gpus, places)),
     )
 

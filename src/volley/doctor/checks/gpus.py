@@ -14,7 +14,7 @@ from volley.doctor.checks.common import (
     open_gpus,
     peer_table,
 )
-from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, value_of, warning
+from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
 from volley.doctor.remedies import SEND, boot_with, install_driver, install_volley, sudo, system
 from volley.machine.facts import CudaDevice, Facts, LoadedLink
 from volley.machine.hardware import SLOWDOWNS
@@ -38,7 +38,7 @@ _NO_DEVICE = "CUDA shows no device"
 
 def devices(facts: Facts) -> Finding:
     """Calls cuInit; compares the GPUs of /sys/bus/pci with those that CUDA shows."""
-    cuda, on_bus = value_of(facts.cuda, "CUDA", install_driver(facts)), gpus_on_bus(facts)
+    cuda, on_bus = found_by(facts.cuda, "CUDA", install_driver(facts)), gpus_on_bus(facts)
     if cuda.status:
         remedy = _ON_ERROR.get(cuda.status, "nvidia-smi").format(sudo=sudo(facts))
         said = f"{cuda.status_name} ({cuda.status})"
@@ -65,7 +65,7 @@ def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> Finding:
 
 def mig(facts: Facts) -> Finding:
     """Asks NVML whether a GPU is divided into instances."""
-    gpus = value_of(facts.nvml, "NVML", "nvidia-smi").gpus
+    gpus = found_by(facts.nvml, "NVML", "nvidia-smi").gpus
     divided = comma_list([gpu.index for gpu in gpus if gpu.mig])
     if not divided:
         return good("off")
@@ -94,7 +94,7 @@ def architectures(facts: Facts) -> Finding:
     found = cuda_devices(facts)
     if not found:
         return not_tested(_NO_DEVICE)
-    stack = value_of(facts.stack, "the engine", install_volley(facts))
+    stack = found_by(facts.stack, "the engine", install_volley(facts))
     if stack.cuda_built is None:
         remedy = install_volley(facts, variables="VOLLEY_CUDA=ON")
         return broken("the engine was built without CUDA", "volley-engine --about: no CUDA", remedy)
@@ -123,7 +123,7 @@ def _covered(device: CudaDevice, compiled: list[str]) -> bool:
 
 def clocks(facts: Facts) -> Finding:
     """Asks NVML what holds the clocks of each GPU down."""
-    gpus = value_of(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE").gpus
+    gpus = found_by(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE").gpus
     known = [gpu for gpu in gpus if gpu.clocks_event_reasons is not None]
     if not known:
         return not_tested("NVML does not say what holds the clocks down")
@@ -166,7 +166,7 @@ def peer_access(facts: Facts) -> Finding:
 
 def nvlink(facts: Facts) -> Finding:
     """Asks NVML for the state of every link."""
-    found = value_of(facts.nvml, "NVML", "nvidia-smi nvlink -s").gpus
+    found = found_by(facts.nvml, "NVML", "nvidia-smi nvlink -s").gpus
     links = {gpu.index: (gpu.nvlinks_inactive, len(gpu.nvlinks or ()) + gpu.nvlinks_inactive) for gpu in found}
     if not any(number for _, number in links.values()):
         return not_applicable("these GPUs show no NVLink")
@@ -180,7 +180,7 @@ def nvlink(facts: Facts) -> Finding:
 
 def pcie(facts: Facts) -> Finding:
     """Copies to each GPU and reads the state of its link during the copy: generation and width, now and possible."""
-    links, possible = value_of(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE"), _max_links(facts)
+    links, possible = found_by(facts.pcie_load, "PCIe under load", "nvidia-smi -q -d PCIE"), _max_links(facts)
     slow, fine = [], set()
     for link in links:
         generation, width = possible.get(link.pci, (None, None))
@@ -218,7 +218,7 @@ def _written(link: LoadedLink) -> str:
 
 def iommu(facts: Facts) -> Finding:
     """Looks for IOMMUs and at the domain types of the GPUs' groups."""
-    found = value_of(facts.iommu, "the IOMMU", "ls /sys/class/iommu")
+    found = found_by(facts.iommu, "the IOMMU", "ls /sys/class/iommu")
     if not found.units:
         return good("none active" + (" in this virtual machine" if system(facts).virtual else ""))
     translating = join_words(kind for kind in found.types if kind != "identity")
@@ -235,7 +235,7 @@ def acs(facts: Facts) -> Finding:
     """Reads the ACS control register of every bridge above a GPU (root only)."""
     if not has_gpu(facts) or (facts.bus.value and gpus_on_bus(facts) < 2):
         return not_applicable(ONE_GPU if has_gpu(facts) else NO_GPU)
-    found = value_of(facts.iommu, "ACS", "lspci -vvv")
+    found = found_by(facts.iommu, "ACS", "lspci -vvv")
     on = [bridge.address for bridge in found.bridges if (bridge.acs_control or 0) & _REDIRECT]
     if on:
         return warning(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from volley.doctor.checks.common import NO_GPU, cuda_devices, gpus_on_bus, open_gpus
-from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, value_of, warning
+from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
 from volley.doctor.remedies import install, install_driver, install_volley, sudo, system
 from volley.machine.cuda_releases import OLDEST_DRIVERS
 from volley.machine.facts import DriverFacts, Facts
@@ -33,7 +33,7 @@ _SECCOMP_FILTER = 2
 
 def compiler(facts: Facts) -> Finding:
     """Compiles a C++20 program and runs it."""
-    found = value_of(facts.toolchain, "the compiler", install(facts, "c++")).compiler
+    found = found_by(facts.toolchain, "the compiler", install(facts, "c++")).compiler
     if found.path is None:
         said = "no C++ compiler: neither volley nor an MPI can be built here"
         return warning(said, "c++ --version: not found", install(facts, "c++"))
@@ -45,7 +45,7 @@ def compiler(facts: Facts) -> Finding:
 
 def cmake(facts: Facts) -> Finding:
     """Runs `cmake --version`; volley's build needs 3.25."""
-    found = value_of(facts.toolchain, "CMake", install(facts, "cmake")).cmake
+    found = found_by(facts.toolchain, "CMake", install(facts, "cmake")).cmake
     if found.path is None:
         return not_applicable("no CMake; volley's build downloads its own")
     version = _version(found.version or "")
@@ -57,7 +57,7 @@ def cmake(facts: Facts) -> Finding:
 
 def nvcc(facts: Facts) -> Finding:
     """Compiles a kernel, if nvcc is on PATH."""
-    found = value_of(facts.toolchain, "nvcc", install(facts, "toolkit")).nvcc
+    found = found_by(facts.toolchain, "nvcc", install(facts, "toolkit")).nvcc
     if found.path is None:
         return not_applicable("no nvcc on PATH; volley's build downloads its own")
     if found.error:
@@ -75,7 +75,7 @@ def _version(text: str) -> tuple[int, int] | None:
 
 def driver(facts: Facts) -> Finding:
     """Reads /proc/driver/nvidia/version, opens every /dev/nvidia*, loads libcuda.so.1."""
-    found, on_bus = value_of(facts.driver, "the driver", install_driver(facts)), gpus_on_bus(facts)
+    found, on_bus = found_by(facts.driver, "the driver", install_driver(facts)), gpus_on_bus(facts)
     if found.version is not None:
         return _loaded_driver(facts, found)
     if cuda_devices(facts):
@@ -139,7 +139,7 @@ def driver_age(facts: Facts) -> Finding:
 
 def cpu_clock(facts: Facts) -> Finding:
     """Reads the governor of every CPU's clock."""
-    found = value_of(facts.settings, "the CPU clock", "cpupower frequency-info")
+    found = found_by(facts.settings, "the CPU clock", "cpupower frequency-info")
     if not found.governors:
         return not_applicable("Linux does not set the CPU clock here")
     governors = join_words(f"{name} on CPU {cpus}" for name, cpus in found.governors.items())
@@ -151,7 +151,7 @@ def cpu_clock(facts: Facts) -> Finding:
 
 def cpu_quota(facts: Facts) -> Finding:
     """Reads the CPU quota of every control group above this process; two ranks need two CPUs."""
-    found = value_of(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
+    found = found_by(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
     if small := found.small_quota(_RANKS):
         remedy = (
             "docker run --cpus=2" if system(facts).container else "raise CPUQuota of the service, or ask for more cores"
@@ -162,7 +162,7 @@ def cpu_quota(facts: Facts) -> Finding:
 
 def shm(facts: Facts) -> Finding:
     """Writes 1 MiB to /dev/shm."""
-    found = value_of(facts.limits, "/dev/shm", "df /dev/shm")
+    found = found_by(facts.limits, "/dev/shm", "df /dev/shm")
     remedy = "docker run --shm-size=8g (or --ipc=host)" if system(facts).container else sudo(facts) + _REMOUNT
     if found.shm_error:
         said = "/dev/shm cannot be written: ranks of one node have no shared memory"
@@ -175,7 +175,7 @@ def shm(facts: Facts) -> Finding:
 
 def cma(facts: Facts) -> Finding:
     """Reads a sibling process's memory with process_vm_readv."""
-    found = value_of(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
+    found = found_by(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
     if found.cma_error is None:
         return good("a process read its sibling's memory (process_vm_readv)")
     scope = "none" if found.ptrace_scope is None else found.ptrace_scope
@@ -198,7 +198,7 @@ def memlock(facts: Facts) -> Finding:
     """Reads RLIMIT_MEMLOCK, if there is an RDMA device."""
     if not (facts.bus.value and facts.bus.value.infiniband):
         return not_applicable("no RDMA device")
-    limit = value_of(facts.limits, "the limit of locked memory", "ulimit -l").memlock_bytes
+    limit = found_by(facts.limits, "the limit of locked memory", "ulimit -l").memlock_bytes
     if limit is None:
         return good("unlimited")
     said = f"{format_size(limit)} of locked memory: an RDMA network cannot register a message's buffer"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from volley.doctor.checks.common import command, cuda_devices, gpus_on_bus, job_failed, last_words, peer_table
-from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, value_of, warning
+from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
 from volley.doctor.remedies import SEND, boot_with, system
 from volley.machine.facts import Facts, JobFacts, PairFacts, RankFacts
 from volley.text import count, join_words
@@ -18,7 +18,7 @@ _HIDING = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLU
 
 def launcher(facts: Facts) -> Finding:
     """Starts one rank for each GPU (at least two); each reports its host and its device."""
-    job = value_of(facts.launcher, "starting ranks", "volley transports --launcher openmpi")
+    job = found_by(facts.launcher, "starting ranks", "volley transports --launcher openmpi")
     if not job.complete:
         # Ranks that do not find each other were started with the wrong process manager's protocol.
         remedy = "volley transports --dry-run"
@@ -159,4 +159,4 @@ def integrity(facts: Facts) -> Finding:
 
 def _copies(facts: Facts) -> tuple[list[list[bool]], list[PairFacts]]:
     """Return which GPU reaches which, as CUDA says, and the pairs that were tried."""
-    return peer_table(facts), value_of(facts.peers, "copies between GPUs", f"{SEND} --transport peer,device")
+    return peer_table(facts), found_by(facts.peers, "copies between GPUs", f"{SEND} --transport peer,device")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from volley.doctor.checks.common import AWARE, command, delivered, has_gpu, job_failed, sends_gpu_memory
-from volley.doctor.findings import Finding, broken, good, not_applicable, not_tested, value_of, warning
+from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
 from volley.doctor.remedies import AWARE_SOURCE, SEND, aware_wheels, install, install_volley, sudo, system
 from volley.machine.facts import Facts, JobFacts, PointFacts
 from volley.text import join_words, mpi_name
@@ -20,7 +20,7 @@ _SLOWER = 1.05
 
 def gdrcopy(facts: Facts) -> Finding:
     """Opens /dev/gdrdrv, loads libgdrapi, maps GPU memory, writes through the mapping, reads back with CUDA."""
-    found, call = value_of(facts.gdrcopy, "GDRCopy", install(facts, "gdrcopy")), facts.gdrcopy.call
+    found, call = found_by(facts.gdrcopy, "GDRCopy", install(facts, "gdrcopy")), facts.gdrcopy.call
     if found.mapped:
         return good(f"GPU memory was mapped, written and read back; library {found.library}, module {found.module}")
     if found.mapped is False:
@@ -52,7 +52,7 @@ def ucx(facts: Facts) -> Finding:
         if not has_gpu(facts) or sends_gpu_memory(facts):
             return not_applicable("no UCX; this machine does not need it")
         return warning("no UCX: Open MPI needs it for GPU memory", f"{facts.ucx.call}: {facts.ucx.skipped}", remedy)
-    found = value_of(facts.ucx, "UCX", remedy)
+    found = found_by(facts.ucx, "UCX", remedy)
     usable = [each.name for each in found.components if each.resources]
     if has_gpu(facts) and not set(usable) & set(_CUDA_COMPONENTS):
         said = f"UCX {found.version} has no CUDA: it cannot take GPU memory"
@@ -65,7 +65,7 @@ def ucx_transfer(facts: Facts) -> Finding:
     probe = facts.ucx_transfer
     if probe.skipped is not None:
         return not_tested(probe.skipped, install(facts, "ucx") if has_gpu(facts) else "")
-    found = value_of(probe, "a transfer by UCX alone", "UCX_LOG_LEVEL=info ucx_perftest")
+    found = found_by(probe, "a transfer by UCX alone", "UCX_LOG_LEVEL=info ucx_perftest")
     memory = "GPU" if found.memory == "cuda" else "host"
     if found.status == 0:
         return good(f"ucx_perftest sent {memory} memory between two processes")
@@ -79,7 +79,7 @@ def ucx_transfer(facts: Facts) -> Finding:
 
 def library(facts: Facts) -> Finding:
     """Asks a job which library it loaded; looks for another mpirun on PATH."""
-    stack = value_of(facts.stack, "the engine", install_volley(facts))
+    stack = found_by(facts.stack, "the engine", install_volley(facts))
     answers = [job.library for job in _jobs(facts) if job.library]
     if not answers:
         return not_tested("every job ended before it reported which library it loaded")
@@ -105,7 +105,7 @@ def _jobs(facts: Facts) -> list[JobFacts]:
 
 def host(facts: Facts) -> Finding:
     """Verified messages between two ranks."""
-    job = value_of(facts.mpi_host, "MPI between two ranks", _WITHOUT_FABRIC)
+    job = found_by(facts.mpi_host, "MPI between two ranks", _WITHOUT_FABRIC)
     if wrong := _wrong_bytes(job, "host"):
         return broken("MPI delivered wrong bytes between two ranks", f"{command(job)}: {wrong}", _WITHOUT_FABRIC)
     points = delivered(job, "host")
@@ -158,7 +158,7 @@ def device(facts: Facts) -> Finding:
     else:
         rebuild = install_volley(facts, variables="MPI_HOME=…")
         remedy = f"{AWARE_SOURCE}; or build volley against a CUDA-aware MPI: {rebuild}"
-    job = value_of(facts.mpi_device, "MPI on GPU memory", remedy)
+    job = found_by(facts.mpi_device, "MPI on GPU memory", remedy)
     refused = [each.reason for each in job.transports if each.transport == AWARE and not each.available]
     if refused:
         return broken(f"MPI does not accept GPU memory: {refused[0]}", f"{command(job)}: {refused[0]}", remedy)
