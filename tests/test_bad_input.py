@@ -420,7 +420,8 @@ def test_a_width_in_which_nothing_fits_hides_nothing(width: str) -> None:
 
 
 def test_an_odd_width_is_no_width() -> None:
-    assert alone("doctor", *FROM, COLUMNS="abc") == alone("doctor", *FROM, COLUMNS="")
+    for words in (("show", str(EXAMPLES / "failed.jsonl")), ("doctor", *FROM)):
+        assert alone(*words, COLUMNS="abc") == alone(*words, COLUMNS="")
 
 
 def test_a_measurement_goes_on_where_its_progress_cannot_be_said(volley: Command, tmp_path: Path) -> None:

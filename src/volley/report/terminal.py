@@ -27,6 +27,7 @@ from volley.report.model import (
     further_details,
 )
 from volley.text import align_decimals, escape_controls
+from volley.units import parse_whole
 
 WIDTH_WITHOUT_TERMINAL = 120
 """Tables are at most this wide in a file or a pipe, unless COLUMNS says otherwise."""
@@ -122,7 +123,7 @@ def console_on(out: TextIO, color: bool | None = None) -> Console:
         highlight=False,
         emoji=False,
     )
-    if not console.is_terminal and not os.environ.get("COLUMNS"):
+    if not console.is_terminal and parse_whole(os.environ.get("COLUMNS")) is None:
         console.width = WIDTH_WITHOUT_TERMINAL
     console.width = max(console.width, NARROWEST)
     return console
