@@ -54,7 +54,7 @@ def test_a_thousand_ranks_fit_a_screen(thousand: list[RunLog]) -> None:
         "rank 800 (cn100) ↔ all other ranks",
     ):
         assert shown.count(name) == 2  # by latency and by bandwidth
-    assert "host at 1 MiB: node 5 (cn005) ↔ node 90 (cn090): all 128 pairs at 63 % of the bandwidth" in shown
+    assert "host at 1 MiB: node 5 (cn005) ↔ node 90 (cn090): all 128 pairs reach 63 % of the bandwidth" in shown
     assert shown.count("rank 700 → 41, 41 → 700, ") == 2
 
 
@@ -122,7 +122,7 @@ def test_noise_alone_is_no_group(noise: float) -> None:
 @pytest.mark.parametrize(
     ("still", "sentence"),
     [
-        (True, r"all 128 pairs at 1\.2\d times the time of comparable pairs \(8 of them measured again, 8 slow"),
+        (True, r"all 128 pairs take 1\.2\d times as long as comparable pairs \(8 of them measured again, 8 slow"),
         (False, r"128 of 128 pairs took longer than comparable pairs at first; measuring 8 of them again did not"),
     ],
 )

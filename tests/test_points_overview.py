@@ -43,15 +43,21 @@ def two_transports(*, wide: float = 1.0, status: str = "ok") -> list[RunLog]:
     return [log(*fast, *slow, transports=[transport("host"), transport("staged/pinned", memory="device")])]
 
 
-@pytest.mark.parametrize("name", ["pingpong-all", "stream-bi", "stream-uni"])
+@pytest.mark.parametrize("name", ["pingpong-all", "pingpong-gpu-initiated", "stream-bi", "stream-uni", "volley"])
 @pytest.mark.parametrize("columns", [105, 80])
 def test_the_screen_of_two_h200s_is_one_screen(monkeypatch: pytest.MonkeyPatch, name: str, columns: int) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = shown(read_runs(RECORDS / f"{name}.jsonl", BENCHMARKS)).splitlines()
     assert len(lines) <= (45 if columns == 105 else 60)
-    table = [line for line in lines if re.match(r"  (host|staged|aware|peer|device|nccl)", line)]
+    table = [line for line in lines if re.match(r"  (host|staged|aware|peer|device|nccl|nvshmem)", line)]
     assert len(table) >= 9
     assert max(map(len, table)) <= columns
+
+
+def test_a_transport_of_one_word_is_not_judged_by_the_line_rate() -> None:
+    text = shown(read_runs(RECORDS / "pingpong-gpu-initiated.jsonl", BENCHMARKS))
+    assert re.search(r"^  device/word +0\.742 ", text, re.M)
+    assert "SLOW    device/word" not in text
 
 
 def test_the_findings_of_two_h200s() -> None:

@@ -394,3 +394,23 @@ def test_axe_finds_no_barrier(opened: Any, records: tuple[Path, ...], scheme: st
     page = opened(*records, scheme=scheme)
     page.evaluate("(source) => void (0, eval)(source)", (Path(axe.__file__).parent / "axe.min.js").read_text("utf-8"))
     assert page.evaluate("axe.run().then((found) => found.violations.map((each) => each.help))") == []
+
+
+def test_every_table_is_whole_on_paper(opened: Any) -> None:
+    page = opened(CURVES)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 718, "height": 1047})  # A4 within its margins, at 96 pixels an inch
+    assert page.evaluate("document.documentElement.scrollWidth") <= 2 * 718  # browsers shrink a page to half its size
+
+
+@pytest.mark.parametrize("width", [800, 1100, 1400])
+def test_no_name_of_a_legend_is_cut_off(opened: Any, width: int) -> None:
+    page = opened(CURVES)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.wait_for_timeout(300)  # Vega draws again
+    ends = page.evaluate(
+        "[...document.querySelectorAll('.chart')].map(chart => [chart.getBoundingClientRect().right,"
+        " ...[...chart.querySelectorAll('.role-legend-label text')].map(text => text.getBoundingClientRect().right)])"
+    )
+    assert all(len(names) > 5 for _, *names in ends)
+    assert all(name <= right for right, *names in ends for name in names)

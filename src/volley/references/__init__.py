@@ -97,10 +97,11 @@ def beside_equal(gpus: Iterable[str], benchmark: str, observables: Iterable[Obse
     found = [share for each in observables if (share := share_of_equal(gpu, benchmark, each))]
     if not found:
         return None
-    references = join_words(dict.fromkeys(name for name, _ in found))
+    known = dict.fromkeys(name for name, _ in found)
+    references = f"reference{'s' if len(known) > 1 else ''} {join_words(known)}"
     middle = median([share for _, share in found])
     return (
-        f"{middle * 100:.0f} % of the speed of {references} in the median of {count(len(found), 'point')} "
+        f"{middle * 100:.0f} % of the speed of the {references} in the median of {count(len(found), 'point')} "
         "(volley references)"
     )
 

@@ -32,6 +32,19 @@ def scaled(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor
 
 
+LARGEST_PERCENT = 1000
+"""A larger half width is not known to a digit: it is of launches that have nothing in common."""
+
+
+def percent(fraction: float, decimals: int) -> str:
+    """Return a half width: ``2.5 %``; ``<0.1 %`` and ``>1000 %`` where it is less and more than that."""
+    per_cent = fraction * 100
+    if per_cent > LARGEST_PERCENT:
+        return f">{LARGEST_PERCENT} %"
+    least = 10.0**-decimals
+    return f"{per_cent:.{decimals}f} %" if per_cent >= least / 2 else f"<{least:g} %"
+
+
 def plus_minus(time: Estimate | None) -> Cell:
     """Return the half width of a CI over launches in per cent with one decimal; other bounds are in parentheses."""
     return _half_width(time, "ci")
@@ -45,6 +58,5 @@ def spread(time: Estimate | None) -> Cell:
 def _half_width(time: Estimate | None, plain: Kind) -> Cell:
     if time is None or time.kind == "single":
         return Cell()
-    per_cent = time.half_width * 100
-    shown = f"{per_cent:.1f}" if per_cent >= 0.05 else "<0.1"
-    return Cell(per_cent, text=shown if time.kind == plain else f"({shown})")
+    shown = percent(time.half_width, 1).removesuffix(" %")
+    return Cell(time.half_width * 100, text=shown if time.kind == plain else f"({shown})")

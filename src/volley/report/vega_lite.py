@@ -29,6 +29,15 @@ _SIZE_LABEL = (
 )
 """The label of a message size: a Vega expression."""
 
+_LEGEND_WIDTH = 420
+"""Pixels of a legend: two charts side by side on a page of 1,100 pixels leave that much beside the axis."""
+
+_SYMBOL_WIDTH = 28
+"""Pixels of the symbol and the space of an entry."""
+
+_LETTER_WIDTH = 7
+"""Pixels of a letter of the legend, rather more than less: fonts differ."""
+
 _EVERY = 4
 """Axes of message sizes have a label at every fourth power of two."""
 
@@ -86,14 +95,13 @@ def _curves(chart: Chart, ink: str, alike: Sequence[Chart]) -> list[dict[str, An
     names = _series(alike)
     series: dict[str, Any] = {}
     if names != [""]:
-        legend = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 0, "symbolLimit": 0}
         colours = [COLOURS[number % len(COLOURS)] for number in range(len(names))]
         shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
         series = {
             "color": {"field": "series", "type": "nominal", "scale": {"domain": names, "range": colours}},
             "shape": {"field": "series", "type": "nominal", "scale": {"domain": names, "range": shapes}},
         }
-        series["color"]["legend"] = series["shape"]["legend"] = legend
+        series["color"]["legend"] = series["shape"]["legend"] = _legend(names)
     colour = {"color": series["color"]} if series else {}
     tooltip = [
         *([{"field": "series", "type": "nominal", "title": "series"}] if series else []),
@@ -142,7 +150,6 @@ def _reference_lines(chart: Chart, ink: str) -> Iterable[dict[str, Any]]:
 def _bars(chart: Chart, _ink: str, alike: Sequence[Chart]) -> list[dict[str, Any]]:
     names = _series(alike)
     colours = [COLOURS[number % len(COLOURS)] for number in range(len(names))]
-    legend = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 0, "symbolLimit": 0}
     scale = {"domain": names, "range": colours}
     y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": _titled(chart.y), "stack": "zero"}
     if len(alike) > 1:
@@ -156,7 +163,7 @@ def _bars(chart: Chart, _ink: str, alike: Sequence[Chart]) -> list[dict[str, Any
             "axis": {"labelAngle": 0, "labelLimit": 120, "labelOverlap": False},
         },
         "y": y,
-        "color": {"field": "series", "type": "nominal", "scale": scale, "legend": legend},
+        "color": {"field": "series", "type": "nominal", "scale": scale, "legend": _legend(names)},
         "tooltip": [
             {"field": "x", "type": "nominal", "title": _titled(chart.x)},
             {"field": "series", "type": "nominal", "title": "part"},
@@ -207,6 +214,13 @@ def _heat_map(chart: Chart, _ink: str, _alike: Sequence[Chart]) -> list[dict[str
 
 def _series(charts: Sequence[Chart]) -> list[str]:
     return list(dict.fromkeys(escape_controls(mark.series) for chart in charts for mark in chart.marks))
+
+
+def _legend(names: Sequence[str]) -> dict[str, Any]:
+    """Return a legend below a chart, with as many columns as fit the narrowest chart of a page."""
+    entry = _SYMBOL_WIDTH + _LETTER_WIDTH * max(map(len, names))
+    columns = min(4, max(1, _LEGEND_WIDTH // entry))
+    return {"title": None, "orient": "bottom", "columns": columns, "labelLimit": 0, "symbolLimit": 0}
 
 
 def _domain(charts: Sequence[Chart]) -> list[float]:

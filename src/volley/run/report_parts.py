@@ -15,7 +15,7 @@ MAX_RANKS = 8
 """The heading names the cores and GPUs of at most this many ranks of a node; it counts the others."""
 
 MAX_NODES = 8
-"""The heading describes at most this many nodes; it counts the others."""
+"""Of more nodes the heading describes only the first; it counts the others."""
 
 _BINDERS = {"engine": "bound by volley", "launcher": "bound by the launcher", "nobody": "not bound"}
 
@@ -47,8 +47,8 @@ def _places(ranks: list[Rank]) -> Iterator[str]:
     for rank in ranks:
         nodes.setdefault((rank.node, rank.host), []).append(rank)
     for number, ((_, host), here) in enumerate(nodes.items()):
-        if number == MAX_NODES < len(nodes) - 1:
-            others = list(nodes)[number:]
+        if number == 1 and len(nodes) > MAX_NODES:
+            others = list(nodes)[1:]
             yield f"{others[0][1]} to {others[-1][1]}: {count(len(others), 'more node')} of {len(ranks)} ranks in all"
             return
         places = join_words(_place(rank) for rank in here[:MAX_RANKS])

@@ -16,7 +16,7 @@ from volley.benchmarks.message_rate.results import (
 )
 from volley.benchmarks.shared.points.notes import failure
 from volley.benchmarks.shared.points.results import one_launch
-from volley.report.cells import plus_minus, scaled, spread
+from volley.report.cells import percent, plus_minus, scaled, spread
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
 from volley.run import report_parts
 from volley.run.machine_notes import machine_notes
@@ -231,7 +231,7 @@ def _wide(result: MessageRates) -> Iterator[str]:
     sign, within = ("", " within one launch") if one_launch(each.point for each in missed) else ("±", "")
     yield (
         f"{count(len(missed), 'point')} vary by more than {sign}{result.series.plan.sampling.ci * 100:g} %{within} "
-        f"(worst: {sign}{worst.point.time.half_width * 100:.1f} %, {_place(worst)}): reduce other load on the machine "
+        f"(worst: {sign}{percent(worst.point.time.half_width, 1)}, {_place(worst)}): reduce other load on the machine "
         f"or repeat with {again}"
     )
 

@@ -145,7 +145,7 @@ def _findings(case: RankMatrixCase) -> Iterator[Conclusion]:
 
 
 def _group(case: RankMatrixCase, group: SlowGroup) -> Conclusion:
-    """``node 3 (a) ↔ node 9 (b): all 128 pairs at 63 % of the bandwidth of comparable pairs``."""
+    """``node 3 (a) ↔ node 9 (b): all 128 pairs reach 63 % of the bandwidth of comparable pairs``."""
     again = [case.remeasured[pair] for pair in group.again if pair in case.remeasured]
     if again and all(each.cleared for each in again):
         return Conclusion(
@@ -155,15 +155,15 @@ def _group(case: RankMatrixCase, group: SlowGroup) -> Conclusion:
         )
     ratio = median([each.again.median for each in again]) if again else group.ratio
     which = f"all {group.pairs}" if group.slow == group.pairs else f"{group.slow} of {group.pairs}"
-    much = f"{format_sig(ratio, 3)} times the time"
+    much = f"take {format_sig(ratio, 3)} times as long as comparable pairs"
     if case.shows_rate:
-        much = f"{common.percent(1 / ratio)} of the bandwidth"
+        much = f"reach {common.percent(1 / ratio)} of the bandwidth of comparable pairs"
     sure = "not confirmed: not measured again"
     if again:
         sure = f"{len(again)} of them measured again, {sum(each.flagged for each in again)} slow for certain"
     more = f"; {group.hint}" if group.hint else ""
     verdict: Verdict = "SLOW" if any(each.flagged for each in again) else "SLOW?"
-    return Conclusion(verdict, f"{group.name}: {which} pairs at {much} of comparable pairs ({sure}){more}")
+    return Conclusion(verdict, f"{group.name}: {which} pairs {much} ({sure}){more}")
 
 
 def _names(pairs: Sequence[Pair]) -> str:

@@ -100,7 +100,7 @@ def slow_groups(comparison: Comparison, nodes: Sequence[int], hosts: Sequence[st
     return sorted(found, key=lambda each: -each.pairs)
 
 
-_SHARED = "between each other they are not slow: look at what they share, such as a switch"
+_SHARED = "pairs among these nodes are not slow: look at what the nodes share, such as a switch"
 
 
 def _group(comparison: Comparison, name: str, places: Booleans, hint: str) -> SlowGroup:

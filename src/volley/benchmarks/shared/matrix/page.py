@@ -162,7 +162,8 @@ def heat_map(case: MatrixCase, rows: str, columns: str, name: Callable[[int], st
         what = "node" if len(set(nodes)) > 1 else "rank"
         rows, columns = (f"{what} of the {title}" if what == "node" else title for title in (rows, columns))
         labels = [str(unit) for unit in first_units.tolist()]
-        caption += f"; each cell is the slowest pair between {count(some, what)} and {count(some, what)}"
+        ends_of = f"two {what}s" if some == 1 else f"{some} {what}s and {some} {what}s"
+        caption += f"; each cell is the slowest pair between {ends_of}"
         row_names, column_names = labels, labels
     else:
         row_names, column_names = [name(end) for end in case.firsts], [name(end) for end in case.seconds]

@@ -18,6 +18,7 @@ from volley.benchmarks.shared.points.results import (
     shown_faster,
     tables,
 )
+from volley.report.cells import percent
 from volley.report.model import Note
 from volley.run import report_parts
 from volley.run.launch_facts import WORK, LaunchFact, launch_facts
@@ -272,7 +273,7 @@ def _worth_saying(point: PointResult) -> Iterator[PointWarning]:
 
 def _worst(hits: Hits) -> str:
     point, warning = max(hits, key=lambda hit: abs(hit[1].value))
-    return f"{abs(warning.value) * 100:.1f} % at {format_size(point.size_bytes)}"
+    return f"{percent(abs(warning.value), 1)} at {format_size(point.size_bytes)}"
 
 
 def _sizes(hits: Hits) -> str:

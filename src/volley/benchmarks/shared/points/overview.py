@@ -15,6 +15,7 @@ from volley.benchmarks.shared.points.results import (
     tables,
 )
 from volley.references import share_of_equal
+from volley.report.cells import percent
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.benchmark import Observable
 from volley.run.machine_notes import machine_notes
@@ -24,7 +25,11 @@ from volley.text import count, join_words
 from volley.units import format_sig, format_size
 
 MIN_SIZES = 6
-"""Fewer sizes fit a screen as they are."""
+MIN_POINTS = 20
+"""Fewer sizes and fewer points than these fit a screen as they are."""
+
+MAX_NAMED = 3
+"""At most this many noisy transports are named."""
 
 LATENCIES = (1 << 12, 1 << 16)
 """The latency columns, after the smallest size: the measured sizes next to these."""
@@ -42,6 +47,9 @@ GOOD_SHARE = 0.7
 """The part of the line rate from which a transport between GPUs is called OK.  Packet headers take 5 to 20 %, and of
 the transports of this program on two H200s the slowest reaches 74 % (docs/peers.md)."""
 
+JUDGED_FROM = 1 << 20
+"""Smaller messages do not reach the line rate, however good the link is: they are not judged by it."""
+
 _PLACES = {"host": "host memory", "device": "GPU memory", "none": "nothing is sent"}
 
 
@@ -58,7 +66,8 @@ def overview(result: PointSeries, slow: Sequence[str]) -> Overview | None:
     if not points or len(compared) != operations:  # these points are not comparable
         return None
     rows = len(by_name(point for point in points if point.rate))
-    if rows < 2 or (operations == 1 and len({point.size_bytes for point in points}) < MIN_SIZES):
+    few = len(points) < MIN_POINTS and len({point.size_bytes for point in points}) < MIN_SIZES
+    if rows < 2 or (operations == 1 and few):
         return None
     return Overview(_line(result, points), list(_findings(result, points, slow)), _table(result, points))
 
@@ -123,7 +132,8 @@ def _findings(result: PointSeries, points: Sequence[PointResult], slow: Sequence
 def _shares(result: PointSeries, points: Sequence[PointResult]) -> Iterator[Conclusion]:
     """Judge by the line rate the transport of MPI, or else the fastest; one that is far below the rate is slow."""
     best = [max(those, key=_rate) for those in by_transport(point for point in points if point.rate).values()]
-    judged = [point for point in best if point.of_line_rate is not None and not point.transport.startswith("staged/")]
+    large = [point for point in best if point.size_bytes >= JUDGED_FROM and point.of_line_rate is not None]
+    judged = [point for point in large if not point.transport.startswith("staged/")]
     leading = next((point for point in judged if point.transport == "aware"), max(judged, key=_rate, default=None))
     if leading and (leading.of_line_rate or 0) >= GOOD_SHARE:
         yield Conclusion("OK", _share(leading, points) + _beside_equal(leading, result))
@@ -133,14 +143,14 @@ def _shares(result: PointSeries, points: Sequence[PointResult]) -> Iterator[Conc
 
 
 def _beside_equal(point: PointResult, result: PointSeries) -> str:
-    """Compare a point with published results of the same GPUs: ``; 99 % of the speed of h200-x2``."""
+    """Compare a point with published results of the same GPUs: ``; 99 % of the speed of the reference h200-x2``."""
     ranks = result.series.run.ranks if result.series.run else []
     gpus = {rank.device.name for rank in ranks if rank.device and rank.rank in point.ranks}
     if len(gpus) != 1 or point.time is None:
         return ""
     series, at = labels(point.transport, point.size_bytes, point.direction, point.window)
     found = share_of_equal(gpus.pop(), point.benchmark, Observable(series, at, point.time.median))
-    return f"; {found[1] * 100:.0f} % of the speed of {found[0]} (volley references)" if found else ""
+    return f"; {found[1] * 100:.0f} % of the speed of the reference {found[0]} (volley references)" if found else ""
 
 
 def _share(point: PointResult, points: Sequence[PointResult]) -> str:
@@ -166,11 +176,12 @@ def _noise(points: Sequence[PointResult]) -> Iterator[Conclusion]:
     if not noisy:
         return
     worst = max(noisy, key=_half_width)
-    names = join_words(by_name(noisy))
-    worst_width = f"{'' if one_launch(noisy) else '±'}{_half_width(worst):.0%}".replace("%", " %")
+    names = by_name(noisy)
+    of = f" of {join_words(names)}" if len(names) <= MAX_NAMED else f" of {count(len(names), 'transport')}"
+    worst_width = f"{'' if one_launch(noisy) else '±'}{percent(_half_width(worst), 0)}"
     yield Conclusion(
         "NOISY",
-        f"{count(len(noisy), 'point')} of {names} vary by more than was asked for, up to {worst_width} "
+        f"{count(len(noisy), 'point')}{of} vary by more than was asked for, up to {worst_width} "
         f"({worst.name} at {format_size(worst.size_bytes)})",
         f"{_again(worst)} --launches {max(FIRST_LOOK, 2 * _launches(noisy))}",
     )
@@ -203,7 +214,9 @@ def _rate(point: PointResult) -> float:
 
 def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     sizes = sorted({point.size_bytes for point in points if point.rate})
-    largest = min(those[-1].size_bytes for those in by_name(point for point in points if point.rate).values())
+    # A transport with a limit of length, such as one word, has the first size only.
+    last = {those[-1].size_bytes for those in by_name(point for point in points if point.rate).values()}
+    largest = min(last - {sizes[0]} or last)
     timed = [sizes[0], *_nearest(sizes, LATENCIES)] if points[0].latency else []
     timed = list(dict.fromkeys(timed))
     rated = sorted({*_nearest(sizes, BANDWIDTHS[1:] if timed else BANDWIDTHS), largest, sizes[-1]})
@@ -302,7 +315,7 @@ def _legend(points: Sequence[PointResult]) -> Iterator[str]:
     if unsure:
         sign = "" if one_launch(points) else "±"
         named = [
-            f"{point.name} {format_size(point.size_bytes)} {sign}{_half_width(point) * 100:.0f} %"
+            f"{point.name} {format_size(point.size_bytes)} {sign}{percent(_half_width(point), 0)}"
             for point in unsure[:MAX_UNCERTAIN]
         ]
         rest = f" and {len(unsure) - MAX_UNCERTAIN} more" if len(unsure) > MAX_UNCERTAIN else ""
