@@ -408,6 +408,7 @@ def test_bash_completes_commands_options_and_their_values(engine: Path, tmp_path
         (("volley", "stream", "--format", "o"), ""),
         (("volley", "pingpong", "--transport", "nu"), "null"),
         (("volley", "compare", "--with", "summ"), "summit"),
+        (("volley", "references", "summ"), "summit"),
         (("volley", "matrix", "--section", "host"), "host-to-gpu"),
         (("volley", "list", "--format", "m"), "markdown"),
         (("volley", "collective", "--operation", "bro"), "broadcast"),

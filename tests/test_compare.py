@@ -17,7 +17,7 @@ from comparison_records import SIZES, launches, write
 from gpu_records import log as gpu_log
 from volley import cli
 from volley.compare.comparison import Comparison, compare
-from volley.compare.environment import environment_differences
+from volley.compare.environment import _PLURAL, environment_differences
 from volley.compare.page import finding
 from volley.compare.runs import Side, read_side
 from volley.run.records import MpiFacts
@@ -42,7 +42,7 @@ def slower(tmp_path: Path) -> str:
 def test_what_changed_is_found_first_and_named(baseline: str, slower: str, capsys: Capture) -> None:
     assert cli.main(["compare", baseline, slower]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("CHANGED: aware is 1.10 × slower at 3 of 3 points")
+    assert lines[0].startswith("CHANGED: aware is 9.8 % slower at 3 of 3 points")
     assert len(lines) <= 45
     assert "same within" in "\n".join(lines)
 
@@ -170,6 +170,19 @@ def test_what_differs_between_the_environments_is_told() -> None:
     assert found["mpi library"][1] == "Open MPI v4.1.6"
     assert found["rank 0 bound_by"] == ("engine", "launcher")
     assert not {"SAME", "started_at"} & set(found)
+
+
+def test_a_series_that_is_slower_here_and_faster_there_is_called_both() -> None:
+    mixed = launches(2, slower={"aware": 1.1})
+    for log in mixed:
+        log.records[-1] = example_records.pingpong([8e-7] * 6, size=SIZES[-1], name="aware")
+    assert finding(compared(launches(1), mixed)) == (
+        "CHANGED: aware is slower at 2 and faster at 1 of 3 points (8 B … 1 MiB)"
+    )
+
+
+def test_the_end_of_a_plural_is_left_out_but_not_of_rendezvous() -> None:
+    assert [_PLURAL.sub("", name) for name in ("ranks", "gpus", "rendezvous")] == ["rank", "gpu", "rendezvous"]
 
 
 def test_what_varies_between_the_launches_of_one_run_is_no_difference() -> None:

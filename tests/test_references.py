@@ -107,7 +107,7 @@ def test_a_run_is_compared_with_a_reference(home: Path, capsys: Capture) -> None
     records = ROOT / "results/h200-x2/pingpong-all.jsonl"
     assert cli.main(["compare", str(records), "--with", "summit"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("of the speed of summit: host ")
+    assert out.startswith("speed beside summit: host ")
     assert "no intervals" in out
     assert len(out.splitlines()) <= 45
     assert cli.main(["compare", str(records), "--with", "summit", "--format", "csv"]) == 0
@@ -138,7 +138,7 @@ def test_a_user_adds_his_own_machine(home: Path, capsys: Capture) -> None:
     records.unlink()
     later = write(home / "later.jsonl", launches(2, slower={"aware": 2.0}))
     assert cli.main(["compare", str(later), "--with", "our-cluster"]) == 0
-    assert "of the speed of our-cluster: host 100 %, aware 50.1 %" in capsys.readouterr().out
+    assert "speed beside our-cluster: host 100 %, aware 50.1 %" in capsys.readouterr().out
     assert cli.main(["references"]) == 0
     assert "our-cluster" in capsys.readouterr().out
 

@@ -83,7 +83,8 @@ def _completion(shell: str) -> str:
     from volley.references import own, published  # noqa: PLC0415
     from volley.run import completion, engine, engine_path  # noqa: PLC0415
 
-    names = {"--with": (*published(), *own())}
+    references = (*published(), *own())
+    names = {"--with": references, "NAME": references}
     with contextlib.suppress(UserError):
         known = engine.ask_about(Path(engine_path.engine_path()))().transports
         names["--transport"] = ("all", *(each.name for each in known if not each.test))

@@ -108,14 +108,18 @@ def _slower_notes(slow: Sequence[Beside]) -> Iterator[Note]:
 
 
 def _finding(found: Sequence[Beside], name: str) -> str:
-    """``of the speed of summit: host 82 %, staged/pageable 80 %, aware 2.48 × (median over 12 points)``."""
+    """``speed beside summit: host 82 %, staged/pageable 80 %, aware 2.48 × (medians of 12 points)``."""
     series = _by_series(found)
     if len(series) > _MAX_NAMED:
         speeds = [each.speed for each in found]
         middle, low, high = (_per_cent(value) for value in (median(speeds), min(speeds), max(speeds)))
         return f"{middle} of the speed of {name} in the median of {count(len(found), 'point')} ({low} to {high})"
-    parts = [f"{label} {_per_cent(median([each.speed for each in those]))}" for (label, _), those in series.items()]
-    return f"of the speed of {name}: {', '.join(parts)} (median over {count(len(found), 'point')})"
+    labels = [label for label, _ in series]
+    parts = [
+        f"{label}{f' ({title})' if labels.count(label) > 1 else ''} {_per_cent(median([each.speed for each in those]))}"
+        for (label, title), those in series.items()
+    ]
+    return f"speed beside {name}: {', '.join(parts)} (medians of {count(len(found), 'point')})"
 
 
 def _by_series(found: Sequence[Beside]) -> dict[tuple[str, str], list[Beside]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,9 @@ _EPHEMERAL = frozenset(
     }
 )  # fmt: skip
 """Keys whose value says nothing of the environment, or says again what other keys say."""
+
+_PLURAL = re.compile("(?<!ou)s$")
+"""The end of the name of a list: ranks, but not rendezvous."""
 
 _QUIETLY = (
     "plan launch stack",
@@ -60,7 +64,7 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
             continue
         name = " ".join(place[:DEEPEST])
         if len(place) > DEEPEST:
-            found.setdefault(name, EnvironmentDifference(_short(name), "", "other details"))
+            found.setdefault(name, EnvironmentDifference(_short(name), "", "some details"))
         else:
             found[name] = EnvironmentDifference(_short(name), _text(here), _text(there))
     return list(found.values())
@@ -93,7 +97,7 @@ def _leaves(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
                 yield from _leaves(inner, (*place, key))
     elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
         for number, inner in enumerate(value):
-            yield from _leaves(inner, (*place[:-1], f"{place[-1].removesuffix('s')} {number}"))
+            yield from _leaves(inner, (*place[:-1], f"{_PLURAL.sub('', place[-1])} {number}"))
     elif isinstance(value, list):
         yield place, ", ".join(map(str, value))
     elif value is not None:

@@ -79,14 +79,15 @@ def finding(comparison: Comparison) -> str:
 
 
 def _series_finding(series: str, changed: Sequence[Compared], comparison: Comparison) -> str:
-    """``aware is 1.05 × slower at 7 of 9 points (8 B … 64 MiB)``."""
+    """``aware is 5.1 % slower at 7 of 9 points (8 B … 64 MiB)``, or ``slower at 1 and faster at 2 of 9 points``."""
     whole = [point for point in comparison.points if point.key[1] == series]
-    slower = [point for point in changed if point.ratio > 1]
-    both = len(slower) not in (0, len(changed))
-    words = "slower or faster" if both else "slower" if slower else "faster"
-    typical = median([max(point.ratio, 1 / point.ratio) for point in changed])
     where = changed[0].key[2] + (f" … {changed[-1].key[2]}" if len(changed) > 1 else "")
-    return f"{series} is {format_sig(typical, 3)} × {words} at {len(changed)} of {count(len(whole), 'point')} ({where})"
+    of = f"of {count(len(whole), 'point')} ({where})"
+    slower = sum(point.ratio > 1 for point in changed)
+    if slower not in (0, len(changed)):
+        return f"{series} is slower at {slower} and faster at {len(changed) - slower} {of}"
+    typical = median([max(point.ratio, 1 / point.ratio) for point in changed])
+    return f"{series} is {_change(typical)} {'slower' if slower else 'faster'} at {len(changed)} {of}"
 
 
 def _by_series(points: Sequence[Compared]) -> dict[str, list[Compared]]:

@@ -16,7 +16,7 @@ def script(commands: Sequence[Command], shell: str, names: Mapping[str, Sequence
     Args:
         commands: the commands of ``volley --help``, and ``volley`` itself, whose name is empty.
         shell: ``bash``, ``zsh``, ``fish`` or ``tcsh``.
-        names: the values of options that are known only now, by the options' names.
+        names: the values that are known only now, by the names of options and arguments.
     """
     root = argparse.ArgumentParser(prog="volley")
     parsers = root.add_subparsers()
