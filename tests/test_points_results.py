@@ -6,12 +6,15 @@ from typing import Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from example_records import golden, log, pingpong, plan, stream, transport
 from volley.benchmarks.pingpong.records import PingPong
 from volley.benchmarks.shared.points.results import PointResult, PointSeries, baseline, curves, results, tables
+from volley.run.launch_series import series_of
 from volley.run.plan import Sampling
 from volley.run.records import Mismatch
+from volley.run.report_parts import over_launches
 
 SIX = [1.0e-6, 1.1e-6, 1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6]
 
@@ -88,12 +91,12 @@ def test_a_point_skipped_by_some_launches_says_so() -> None:
 
 
 def test_launches_of_one_plan_are_one_series_whatever_their_launch_facts() -> None:
-    plans = [plan(launch={"command": [str(number)]}) for number in range(6)]
+    plans = [plan(launch={"command": [str(number)]}) for number in range(7)]
     logs = [log(pingpong([1e-6 * (number + 1)] * 3), the_plan=one) for number, one in enumerate(plans)]
     point = only(*logs)
     assert point.time is not None
-    assert (point.time.kind, point.time.count, point.samples) == ("ci", 6, 18)
-    assert (point.time.low, point.time.high) == pytest.approx((1e-6, 6e-6))
+    assert (point.time.kind, point.time.count, point.samples) == ("ci", 7, 21)
+    assert (point.time.low, point.time.high) == pytest.approx((1e-6, 7e-6))
 
 
 @pytest.mark.parametrize(("count", "kind"), [(1, "within"), (2, "range"), (3, "ci")])
@@ -173,8 +176,8 @@ def test_launches_that_agree_settle_what_the_samples_of_each_did_not(
 
 
 def test_launches_that_differ_by_more_than_asked_say_so_however_well_each_was_sampled() -> None:
-    launches = [log(pingpong([1e-6 * (1 + number / 10)] * 9)) for number in range(6)]
-    assert warnings(only(*launches))["wide"] == pytest.approx(0.2)
+    launches = [log(pingpong([1e-6 * (1 + number / 10)] * 9)) for number in range(7)]
+    assert warnings(only(*launches))["wide"] == pytest.approx(0.3 / 1.3)
 
 
 def test_drift_is_noted_from_twice_the_interval_on() -> None:
@@ -340,3 +343,20 @@ def test_a_stream_has_a_half_bandwidth_size_and_no_latency() -> None:
     )
     assert curve.fit is None
     assert curve.half_bandwidth_bytes is not None
+
+
+def test_a_series_says_how_long_its_launches_took() -> None:
+    starts = ("2026-01-02T03:04:05Z", "2026-01-02T03:04:20Z")
+    logs = [log(pingpong(SIX)) for _ in starts]
+    for one, start in zip(logs, starts, strict=True):
+        assert one.run
+        assert one.end
+        one.run, one.end = replace(one.run, started_at=start), replace(one.end, elapsed_s=1.5)
+    (series,) = series_of(logs)
+    assert series.span_s == 16.5
+    assert over_launches(2, series) == "2 launches in 16 s, another hour may differ by more"
+    assert logs[0].run
+    logs[0].run = replace(logs[0].run, started_at="yesterday")
+    (series,) = series_of(logs[:1])
+    assert series.span_s is None
+    assert over_launches(1, series) == "1 launch"

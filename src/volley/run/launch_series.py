@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +32,18 @@ class LaunchSeries:
     def plan(self) -> Plan | None:
         """The plan of the first launch."""
         return self.run.plan if self.run else None
+
+    @property
+    def span_s(self) -> float | None:
+        """Seconds from the start of the first launch to the end of the last; ``None`` where the records do not say."""
+        spans = []
+        for log in self.logs:
+            with contextlib.suppress(ValueError):  # not a time
+                if log.run and log.end:
+                    begun = datetime.strptime(log.run.started_at, "%Y-%m-%dT%H:%M:%SZ")
+                    begun_s = begun.replace(tzinfo=timezone.utc).timestamp()
+                    spans.append((begun_s, begun_s + log.end.elapsed_s))
+        return max(end for _, end in spans) - min(begun for begun, _ in spans) if spans else None
 
     @cached_property
     def transports(self) -> dict[str, Transport]:

@@ -9,13 +9,15 @@ from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
 from volley.run.records import Rank, Transport
 from volley.text import count, join_words, mpi_name
-from volley.units import format_cpulist
+from volley.units import format_cpulist, format_duration
 
 MAX_RANKS = 8
 """The heading names the cores and GPUs of at most this many ranks of a node; it counts the others."""
 
 MAX_NODES = 8
 """Of more nodes the heading describes only the first; it counts the others."""
+
+HOUR_S = 3600.0
 
 _BINDERS = {"engine": "bound by volley", "launcher": "bound by the launcher", "nobody": "not bound"}
 
@@ -67,6 +69,14 @@ def launch_again(command: str, launches: int, plan: Plan | None) -> str:
     """Return what to type for more launches: ``volley pingpong --launches 6``; another launcher starts only one."""
     outside = " without a launcher around it" if plan and plan.launch.get("inside") else ""
     return f"volley {command} --launches {launches}{outside}"
+
+
+def over_launches(launches: int, series: LaunchSeries) -> str:
+    """Return what an interval is over, and in which time: launches of some seconds do not know of other hours."""
+    if series.span_s is None:
+        return count(launches, "launch")
+    more = ", another hour may differ by more" if series.span_s < HOUR_S else ""
+    return f"{count(launches, 'launch')} in {format_duration(series.span_s)}{more}"
 
 
 def not_mpi(transport: Transport | None) -> str:

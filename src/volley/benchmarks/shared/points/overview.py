@@ -19,6 +19,7 @@ from volley.report.cells import percent
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.benchmark import Observable
 from volley.run.machine_notes import machine_notes
+from volley.run.report_parts import over_launches
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import FIRST_LOOK
 from volley.text import count, join_words
@@ -73,8 +74,8 @@ def overview(result: PointSeries, slow: Sequence[str]) -> Overview | None:
 
 
 def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
-    """Say how much was measured: ``234 points, all verified byte for byte; 200 within ±1 % (95 % CI over 8 launches)``,
-    or ``61 points, 6 failed, all others verified byte for byte``.
+    """Say how much was measured: ``234 points, all verified byte for byte; 200 within ±1 % (95 % CI over 8 launches in
+    15 s, another hour may differ by more)``, or ``61 points, 6 failed, all others verified byte for byte``.
 
     One launch says nothing of others, so it is not called ±; two launches have no interval.
     """
@@ -92,7 +93,7 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
         if one_launch(points):
             parts.append(f"within one launch, {close} spread by at most {aim * 100:g} %")
         elif known:
-            parts.append(f"{close} within ±{aim * 100:g} % (95 % CI over {launches} launches)")
+            parts.append(f"{close} within ±{aim * 100:g} % (95 % CI over {over_launches(launches, result.series)})")
         else:
             parts.append(f"{launches} launches, too few for a CI")
     # An operation without data, a barrier, has no row in the table.

@@ -25,8 +25,9 @@ from volley.benchmarks.shared.points.results import (
 )
 from volley.report.cells import plus_minus, scaled, spread
 from volley.report.model import EMPTY, Cell, Column, Data, Report, Row, Table
+from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
-from volley.run.report_parts import heading, launch_again, not_mpi
+from volley.run.report_parts import heading, launch_again, not_mpi, over_launches
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.hockney import POOR, Fit
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
@@ -126,7 +127,7 @@ def _points(points: list[PointResult], result: PointSeries, spec: PageSpec) -> T
             row += [_cell(here.get(size), column, first=column is columns[0]) for column in columns]
     titles = ["" if alone else name + not_mpi(result.transports.get(name)) for name in names]
     shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
-    legend = _legend(points, plan, columns, spec, alone=alone)
+    legend = _legend(points, result.series, columns, spec, alone=alone)
     return Table([Column("size"), *shown], rows, title=points[0].operation or "", legend=legend)
 
 
@@ -150,16 +151,16 @@ def _cell(point: PointResult | None, column: PointColumn, *, first: bool) -> Cel
 
 
 def _legend(
-    points: list[PointResult], plan: Plan | None, columns: Sequence[PointColumn], spec: PageSpec, *, alone: bool
+    points: list[PointResult], series: LaunchSeries, columns: Sequence[PointColumn], spec: PageSpec, *, alone: bool
 ) -> list[str]:
     """Explain the columns of the table."""
     kinds: set[str] = {point.time.kind for point in points if point.time}
     if not kinds:
         return []
-    launches = max(point.launches for point in points)
+    plan, launches = series.plan, max(point.launches for point in points)
     parts = [spec.about(points[0], plan, kinds)]
     if PLUS_MINUS in columns and "ci" in kinds:
-        parts.append(f"±: 95 % confidence interval (CI) of the median over {launches} launches")
+        parts.append(f"±: 95 % confidence interval (CI) of the median over {over_launches(launches, series)}")
     if PLUS_MINUS in columns and kinds & {"range", "within"}:
         parts.append(f"(±): range of fewer than {MIN_LAUNCHES} launches, too few for a 95 % CI")
     if SPREAD in columns and "within" in kinds:
