@@ -17,7 +17,7 @@ import math
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -377,6 +377,42 @@ def _allowed(first: Observed, second: Observed, found: Sequence[Difference[Key]]
     return set.intersection(*narrow)
 
 
+# ------------------------------------------------------------------------------------------------ wider intervals
+
+WIDER = (1, 1.25, 1.5, 2, 3)
+"""How many times as wide as printed."""
+
+
+def wider_lines(path: Path) -> Iterator[str]:
+    """How often intervals of runs in the order of the launches would hold if they were wider: a line a half and a
+    number of launches."""
+    logs = parse_runs(gzip.decompress(path.read_bytes()), BENCHMARKS, path.name)
+    points: dict[Key, list[float]] = {}
+    for log in logs:
+        for point in log.of(PointRecord):
+            if point.status == "ok" and point.transport != SENDS_NOTHING:
+                points.setdefault((point.transport, point.size_bytes), []).append(median(point.times_s))
+    middle = len(logs) // 2
+    for name, half in (("first", slice(middle)), ("second", slice(middle, None))):
+        halves = {key: times[half] for key, times in points.items()}
+        for count in (FIRST_LOOK, MAX):
+            found = [covered(halves, _stretched(count, times), count, "", together=True) for times in WIDER]
+            cells = (path.parent.name, path.name.removesuffix(".jsonl.gz"), name, str(count))
+            shares = (f"{each.all * 100:.0f} %, ±{each.half_width * 100:.1f} %" for each in found)
+            yield f"| {' | '.join((*cells, *shares))} |"
+
+
+def _stretched(count: int, times: float) -> Rule:
+    """A run of so many launches whose interval is so many times as wide as printed, on a logarithmic scale."""
+
+    def rule(launches: Sequence[float]) -> Estimate:
+        found = of_observations(launches[:count])
+        low, high = ((bound / found.median) ** times * found.median for bound in (found.low, found.high))
+        return replace(found, low=low, high=high)
+
+    return rule
+
+
 # ----------------------------------------------------------------------------------------------------------- groups
 
 SHAPES: dict[str, Callable[[random.Random], float]] = {
@@ -502,6 +538,17 @@ def page(found: Sequence[Machine]) -> Iterator[str]:
         yield ""
         yield from REAL_HEAD
         yield from real_lines(runs)
+    yield from ("", "## What wider intervals would hold", "")
+    yield (
+        "Runs whose launches followed each other, every stretch of them once, in each half of a recording by itself: "
+        "how often the median over that half lies in the interval as it is printed, and in wider ones, with their half "
+        "widths in the median. Where even twice the width is not enough, the machine changes from minute to minute."
+    )
+    yield ""
+    yield f"| machine | recording | half | launches | printed | {' | '.join(f'{times:g} ×' for times in WIDER[1:])} |"
+    yield f"| --- | --- | --- | ---: |{' ---: |' * len(WIDER)}"
+    for path in sorted([*ROOT.glob("results/*/launches*.jsonl.gz"), *ROOT.glob("results/*/runs*.jsonl.gz")]):
+        yield from wider_lines(path)
     yield from ("", "## Groups of launches", "")
     yield (
         f"How often launches of one group are called two, of {SIMULATED:,} simulated points each. The logarithms of "

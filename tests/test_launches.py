@@ -36,9 +36,9 @@ def repeated(*medians: float, first: int = 1) -> Repeated:
 
 
 def test_each_launch_is_one_observation() -> None:
-    launches = [[1.0 * n, 1.1 * n, 0.9 * n] for n in range(1, 7)]
+    launches = [[1.0 * n, 1.1 * n, 0.9 * n] for n in range(1, 8)]
     found = over_launches(launches)
-    assert (found.median, found.low, found.high, found.count, found.kind) == (3.5, 1.0, 6.0, 6, "ci")
+    assert (found.median, found.low, found.high, found.count, found.kind) == (4.0, 1.0, 7.0, 7, "ci")
 
 
 def test_one_launch_has_the_interval_of_its_samples_and_does_not_call_it_one_over_launches() -> None:
@@ -51,20 +51,20 @@ def test_two_launches_have_no_interval() -> None:
     assert of_observations([1.0, 2.0]) == Estimate(1.5, 1.0, 2.0, 2, "range")
 
 
-@pytest.mark.parametrize(("count", "part"), [(3, 1.5), (4, 0.4), (5, 0.125)])
+@pytest.mark.parametrize(("count", "part"), [(3, 2.0), (4, 0.65), (5, 0.3), (6, 0.1)])
 def test_the_range_of_few_launches_is_widened_on_a_logarithmic_scale(count: int, part: float) -> None:
     found = of_observations([2.0 ** (step / (count - 1)) for step in range(count)])
     assert found.kind == "ci"
     assert (math.log2(found.low), math.log2(found.high)) == (pytest.approx(-part), pytest.approx(1 + part))
 
 
-def test_from_seven_launches_on_the_bounds_lie_between_two_of_them() -> None:
+def test_from_eight_launches_on_the_bounds_lie_between_two_of_them() -> None:
     found = of_observations([float(number) for number in range(1, 9)])
     assert 1 < found.low < 2
     assert 7 < found.high < 8
 
 
-@pytest.mark.parametrize("count", [6, 7, 8, 9, 10, 12, 20, 45])
+@pytest.mark.parametrize("count", [7, 8, 9, 10, 12, 20, 45])
 def test_of_independent_launches_the_interval_covers_what_it_is_made_for(count: int) -> None:
     """Of normal and of two-sided exponential logarithms: 4,000 draws are known to within 0.9 %."""
     draw = random.Random(count)
@@ -76,14 +76,14 @@ def test_of_independent_launches_the_interval_covers_what_it_is_made_for(count: 
         assert hits / 4000 == pytest.approx(NOMINAL, abs=0.012)
 
 
-@pytest.mark.parametrize(("count", "least"), [(3, 0.95), (4, 0.95), (5, 0.95)])
-def test_of_few_independent_launches_it_covers_95_per_cent(count: int, least: float) -> None:
+@pytest.mark.parametrize("count", [3, 4, 5, 6])
+def test_of_few_independent_launches_it_covers_as_much_if_their_logarithms_are_normal(count: int) -> None:
     draw = random.Random(count)
     hits = 0
     for _ in range(4000):
         found = of_observations([math.exp(draw.gauss(0, 1)) for _ in range(count)])
         hits += found.low <= 1 <= found.high
-    assert hits / 4000 >= least
+    assert hits / 4000 == pytest.approx(NOMINAL, abs=0.006)
 
 
 @given(st.lists(TIMES, min_size=1, max_size=50))
