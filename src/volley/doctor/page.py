@@ -79,7 +79,7 @@ def _rows(finding: Finding, first: int, second: int) -> Table:
     rows.add_column()
     said = Text(escape_controls(finding.said), "dim" if finding.status == "not applicable" else "")
     rows.add_row(Text(finding.status, _STYLES[finding.status]), Text(finding.check), said)
-    if finding.status in {"warning", "broken", "not tested"}:
+    if finding.status in _ORDER:
         for word, text, style in (("tried", finding.evidence, "dim"), ("do", finding.remedy, "bold")):
             if text:
                 rows.add_row("", "", Text.assemble((f"{word}: ", "dim"), (escape_controls(text), style)))

@@ -165,9 +165,9 @@ def _pcie_of(states: Sequence[Gpu]) -> tuple[str, float] | None:
     An idle link steps down to a lower generation and never to fewer lanes, so the generation is the most that the link
     can have and the lanes are those that it has.
     """
-    seen = max((gpu.pcie_generation for gpu in states if gpu.pcie_generation is not None), default=0)
-    most = max((gpu.pcie_generation_max for gpu in states if gpu.pcie_generation_max is not None), default=0)
-    width = max((gpu.pcie_width for gpu in states if gpu.pcie_width is not None), default=0)
+    seen = max(gpu.pcie_generation or 0 for gpu in states)
+    most = max(gpu.pcie_generation_max or 0 for gpu in states)
+    width = max(gpu.pcie_width or 0 for gpu in states)
     generation = max(seen, most)
     rate = pcie_bytes_per_s(generation, width)
     if rate is None:

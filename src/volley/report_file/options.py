@@ -19,10 +19,9 @@ class ReportOptions(Options):
     output: Path = option(
         "--output",
         "-o",
-        read=lambda _, words: Path(words[-1]),
+        read=option_values.file,
         default=Path("report.html"),
         shown="report.html",
-        metavar="FILE",
         panel=OUTPUT,
         help="The file to write.",
     )

@@ -50,7 +50,7 @@ def find(asked: str | None, folders: Folders, environment: Mapping[str, str]) ->
     if asked == "wheels":
         return wheels
     if asked:
-        home = Path(asked).expanduser().absolute()
+        home = Path(asked)
         if not _has_headers(home):
             raise UserError(
                 f"--cuda {home} has no include/cuda.h and include/cuda_runtime.h; give the folder that has include and "
