@@ -46,7 +46,7 @@ def test_without_a_library_there_is_nothing_to_try(monkeypatch: pytest.MonkeyPat
     for probe in (cuda_driver.facts, gpus.pcie_load):
         with pytest.raises(Skip, match="no such file"):
             probe()
-    assert cuda_driver.gpu_count() == 0
+    assert cuda_driver.cuda_gpu_count() == 0
 
 
 def test_cuda_shows_its_devices(fake: ctypes.CDLL) -> None:
@@ -61,7 +61,7 @@ def test_cuda_shows_its_devices(fake: ctypes.CDLL) -> None:
     assert "GPU_DIRECT_RDMA_SUPPORTED" not in first.attributes
     assert all(ATTRIBUTES[name] == value for name, value in first.attributes.items())
     assert len(first.attributes) == len(ATTRIBUTES) - 2
-    assert cuda_driver.gpu_count() == 2
+    assert cuda_driver.cuda_gpu_count() == 2
 
 
 @pytest.mark.parametrize(("status", "name"), [(100, "CUDA_ERROR_NO_DEVICE"), (12345, "unknown error")])
@@ -70,7 +70,7 @@ def test_cuda_that_does_not_start(status: int, name: str, fake: ctypes.CDLL, mon
     found = cuda_driver.facts()
     assert (found.status, found.status_name, found.failed_call) == (status, name, "cuInit")
     assert (found.driver_version, found.devices) == (13000, [])
-    assert cuda_driver.gpu_count() == 0
+    assert cuda_driver.cuda_gpu_count() == 0
     probe = isolated("load", gpus.pcie_load, list[f.LoadedLink], 10)
     assert f"cuInit: {name} ({status})" in (probe.error or "")
 

@@ -20,7 +20,7 @@ def load(name: str) -> tuple[ctypes.CDLL | None, str | None]:
         return None, str(error)
 
 
-def gpu_count() -> int:
+def cuda_gpu_count() -> int:
     """Return the number of devices that CUDA shows; 0 where it does not start."""
     try:
         return len(CudaDriver().start())

@@ -17,7 +17,7 @@ from volley.benchmarks import named
 from volley.doctor.probes.host import output_of
 from volley.doctor.remedies import MESSAGES
 from volley.machine import ucx_protocols
-from volley.machine.cuda_driver import gpu_count
+from volley.machine.cuda_driver import cuda_gpu_count
 from volley.machine.facts import JobFacts, PairFacts, PointFacts, RankFacts, StackFacts, TransportFacts
 from volley.machine.isolate import Skip
 from volley.machine.mpi_stack import Stack, assemble, read_facts
@@ -95,12 +95,12 @@ def mpi_device(watchdog_s: float) -> JobFacts:
     _skip_inside_launcher()
     os.environ.update(ucx_protocols.VARIABLES)  # UCX then says which protocol it takes; it changes no protocol
     transports = _on_gpus("aware", "staged/pinned")
-    return _send(transports, DEVICE_SIZES, watchdog=watchdog_s, share_gpu=gpu_count() < 2)
+    return _send(transports, DEVICE_SIZES, watchdog=watchdog_s, share_gpu=cuda_gpu_count() < 2)
 
 
 def launcher(watchdog_s: float) -> JobFacts:
     """Start ranks that report their host and device; inside a launcher, this process is the first rank."""
-    ranks = None if rank_info(os.environ) else min(max(gpu_count(), 2), _MAX_RANKS)
+    ranks = None if rank_info(os.environ) else min(max(cuda_gpu_count(), 2), _MAX_RANKS)
     benchmark = named("probe")
     options = benchmark.options()
     options = replace(options, job=replace(options.job, ranks=ranks, watchdog=watchdog_s, share_gpu=True))
@@ -111,7 +111,7 @@ def launcher(watchdog_s: float) -> JobFacts:
 def peers(watchdog_s: float) -> list[PairFacts]:
     """Copy between pairs of GPUs without MPI; the other GPU checks every byte."""
     _skip_inside_launcher()
-    gpus = gpu_count()
+    gpus = cuda_gpu_count()
     if gpus < 2:
         raise Skip("CUDA does not see two GPUs")
     transports = _on_gpus("peer", "device")

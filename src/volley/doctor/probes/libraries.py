@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from volley.doctor.probes.host import open_node
-from volley.machine.cuda_driver import CudaDriver, CudaError, gpu_count, load
+from volley.machine.cuda_driver import CudaDriver, CudaError, cuda_gpu_count, load
 from volley.machine.facts import GdrcopyFacts, TransferFacts, UcxComponent, UcxFacts
 from volley.machine.installed_files import installed_file
 from volley.machine.isolate import Skip
@@ -159,7 +159,7 @@ def ucx_transfer() -> TransferFacts:
     program = next(filter(None, programs), None) or shutil.which("ucx_perftest")
     if program is None:
         raise Skip("there is no ucx_perftest")
-    memory = "cuda" if gpu_count() else "host"
+    memory = "cuda" if cuda_gpu_count() else "host"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
