@@ -22,7 +22,7 @@ from pathlib import Path
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.options import RankMatrixOptions
-from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixRow
+from volley.benchmarks.rank_matrix.records import RankMatrixRow
 from volley.benchmarks.shared.matrix.comparable_pairs import Pair, compare, in_turn, matrix_of
 from volley.run.records_file import read_runs
 from volley.statistics.estimates import median
@@ -86,28 +86,29 @@ class Machine:
 def visits_of(path: Path) -> dict[str, list[Visit]]:
     """Return the recorded visits of each pattern, in their order."""
     rows = [row for log in read_runs(path, BENCHMARKS) for row in log.of(RankMatrixRow)]
-    cells = {(row.pattern, row.repeat, (row.rank, cell.rank)): cell for row in rows for cell in row.cells}
-    patterns = list(dict.fromkeys(pattern for pattern, _, _ in cells))
-    pairs = sorted({pair for _, _, pair in cells})
-    repeats = sorted({repeat for _, repeat, _ in cells})
+    least_s: dict[tuple[str, int, Pair], float] = {}
+    elapsed_s: dict[tuple[str, int, Pair], float] = {}
+    for row in rows:
+        for second, low_s, spent_s in zip(row.seconds, row.lows_s, row.elapsed_s, strict=True):
+            if low_s is None:
+                raise ValueError(f"a visit of ranks {row.rank} and {second} holds no time")
+            where = (row.pattern, row.repeat, (row.rank, second))
+            least_s[where], elapsed_s[where] = low_s, spent_s
+    patterns = list(dict.fromkeys(pattern for pattern, _, _ in least_s))
+    pairs = sorted({pair for _, _, pair in least_s})
+    repeats = sorted({repeat for _, repeat, _ in least_s})
     order = [(repeat, pairs[(turn + repeat) % len(pairs)]) for repeat in repeats for turn in range(len(pairs))]
     found: dict[str, list[Visit]] = {}
     for pattern in patterns:
-        usual = {pair: median([_least_s(cells[pattern, repeat, pair]) for repeat in repeats]) for pair in pairs}
+        usual = {pair: median([least_s[pattern, repeat, pair] for repeat in repeats]) for pair in pairs}
         found[pattern] = [
             Visit(
-                _least_s(cells[pattern, repeat, pair]) / usual[pair],
-                sum(cells[each, repeat, pair].elapsed_s for each in patterns),
+                least_s[pattern, repeat, pair] / usual[pair],
+                sum(elapsed_s[each, repeat, pair] for each in patterns),
             )
             for repeat, pair in order
         ]
     return found
-
-
-def _least_s(cell: RankMatrixCell) -> float:
-    if cell.low_s is None:
-        raise ValueError(f"a visit of rank {cell.rank} holds no time: {cell.status}")
-    return cell.low_s
 
 
 def flagged(machine: Machine, ranks: int) -> set[Pair]:

@@ -10,13 +10,7 @@ import msgspec
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong, PingPongPlan
-from volley.benchmarks.rank_matrix.records import (
-    FailedPair,
-    RankMatrixCell,
-    RankMatrixPlan,
-    RankMatrixRow,
-    SkippedPairs,
-)
+from volley.benchmarks.rank_matrix.records import FailedPair, RankMatrixPlan, RankMatrixRow, SkippedPairs
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.stream.records import StreamPlan, StreamPoint
 from volley.run.plan import Plan
@@ -124,6 +118,39 @@ def ranks(count: int, **changes: Any) -> list[Rank]:
     return [
         msgspec.structs.replace(first, rank=number, local_rank=number, cores=[number], sockets=[0], **changes)
         for number in range(count)
+    ]
+
+
+class RankMatrixCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One pair of a row."""
+
+    rank: int
+    status: str
+    reason: str | None = None
+    median_s: float | None = None
+    low_s: float | None = None
+    high_s: float | None = None
+    samples: int = 0
+    count_per_sample: int = 0
+    elapsed_s: float = 0.0
+
+
+def cells_of(row: RankMatrixRow) -> list[RankMatrixCell]:
+    """The pairs of a row, in the order of their second ranks."""
+    reasons = {each.rank: ("failed", each.reason) for each in row.failed}
+    reasons |= {rank: ("skipped", each.reason) for each in row.skipped for rank in each.ranks}
+    columns = zip(row.seconds, row.times_s, row.lows_s, row.highs_s, row.samples, strict=True)
+    return [
+        RankMatrixCell(
+            rank=rank,
+            status=reasons.get(rank, ("ok",))[0],
+            reason=reasons[rank][1] if rank in reasons else None,
+            median_s=median_s,
+            low_s=low_s,
+            high_s=high_s,
+            samples=samples,
+        )
+        for rank, median_s, low_s, high_s, samples in columns
     ]
 
 

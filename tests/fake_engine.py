@@ -16,9 +16,8 @@ from typing import Any
 
 import msgspec
 
-from example_records import pingpong, row_of, run, transport
+from example_records import RankMatrixCell, pingpong, row_of, run, transport
 from volley.benchmarks.pingpong.records import PingPong
-from volley.benchmarks.rank_matrix.records import RankMatrixCell
 from volley.machine.hardware import Device
 from volley.run.plan import Plan
 from volley.run.records import End, EngineFacts, MpiFacts, Rank

@@ -96,10 +96,8 @@ def test_golden_records_are_plausible(path: Path) -> None:
             assert point.messages_verified <= point.messages_timed
             assert (point.reason is None) == (point.status == "ok")
         for row in one.of(RankMatrixRow):
-            assert row.messages_timed >= row.messages_verified >= sum(cell.samples for cell in row.cells)
-            for cell in row.cells:
-                assert (cell.reason is None) == (cell.status == "ok")
-                assert cell.rank != row.rank
+            assert row.messages_timed >= row.messages_verified >= sum(row.samples)
+            assert row.rank not in row.seconds
         for line in one.of(GpuMatrixRow):
             assert isinstance(options, GpuMatrixPlan)
             assert line.section in options.sections

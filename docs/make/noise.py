@@ -16,7 +16,7 @@ RECORDED = ("noise-2-ranks", "noise-4-ranks")
 
 def least_disturbed() -> Iterator[str]:
     """Yield the sentence about bandwidths."""
-    falls = [f"from {_off(name, 'median_s'):.0%} to {_off(name, 'low_s'):.0%}" for name in RECORDED]
+    falls = [f"from {_off(name, 'times_s'):.0%} to {_off(name, 'lows_s'):.0%}" for name in RECORDED]
     yield (
         "On the bandwidths by which the limits were chosen (`noise-2-ranks`, `noise-4-ranks`) the 95th percentile of "
         f"how far a visit is off falls {falls[0]} with 2 ranks and {falls[1]} with 4 "
@@ -29,7 +29,7 @@ def _off(name: str, which: str) -> float:
     times: dict[tuple[int, int], list[float]] = {}
     rows = [row for log in read_runs(FOLDER / f"{name}.jsonl", BENCHMARKS) for row in log.of(RankMatrixRow)]
     for row in (row for row in rows if row.pattern == "stream"):
-        for cell in row.cells:
-            times.setdefault((row.rank, cell.rank), []).append(getattr(cell, which))
+        for second, time_s in zip(row.seconds, getattr(row, which), strict=True):
+            times.setdefault((row.rank, second), []).append(time_s)
     off = sorted(abs(time / median(those) - 1) for those in times.values() for time in those)
     return off[len(off) * 95 // 100]

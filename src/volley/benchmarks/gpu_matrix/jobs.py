@@ -54,7 +54,8 @@ class GpuMatrixForecast(StepForecast):
         if not isinstance(record, GpuMatrixRow):
             return None
         self.done += 1
-        return row_in_short(record.title, record.cells, record.moved_bytes)
+        times_s = [cell.median_s for cell in record.cells]
+        return row_in_short(record.title, times_s, list(record.statuses).count("failed"), record.moved_bytes)
 
 
 def forecast(plan: Plan) -> Forecast:

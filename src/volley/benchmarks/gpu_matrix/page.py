@@ -6,12 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
 from volley.benchmarks.gpu_matrix import cuda_samples
 from volley.benchmarks.gpu_matrix.options import HINT
+from volley.benchmarks.gpu_matrix.records import GpuMatrixCell
 from volley.benchmarks.gpu_matrix.results import HOST, WITHIN, GpuMatrixCase, GpuMatrixResults, observables
 from volley.benchmarks.shared.matrix import page as common
 from volley.benchmarks.shared.matrix.comparable_pairs import Pair
 from volley.references import beside_equal
+from volley.report.cells import scaled
 from volley.report.model import Cell, Column, Conclusion, Data, Note, Report, Style, Table
 from volley.run import report_parts
 from volley.text import join_words
@@ -188,14 +192,31 @@ def _names(pairs: Sequence[Pair]) -> str:
 # --------------------------------------------------------------------------------------------------------- data
 
 
+_LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "gpu")
+"""Fields of the cell that a row has in other columns, or omits because they are long."""
+
+
 def _columns(case: GpuMatrixCase) -> dict[str, list[Any]]:
-    return common.in_columns(_data(case, pair) for pair in case.cells)
+    rows = [_data(case, pair, cell) for pair, cell in case.cells.items()]
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
-def _data(case: GpuMatrixCase, pair: Pair) -> dict[str, Any]:
-    row, data = case.row, common.data_of(case, pair)
+def _data(case: GpuMatrixCase, pair: Pair, cell: GpuMatrixCell) -> dict[str, Any]:
+    """Return a row: the fields of the cell, and the numbers that follow from it.
+
+    ``ratio`` is the time over the median of comparable pairs, ``of_line_rate`` the bandwidth over the line rate.
+    """
+    row, compared = case.row, case.comparison.at(pair)
     return {
-        **data,
+        **{name: value for name, value in asdict(cell).items() if name not in _LEFT_OUT},
+        "kind": case.kinds.kind(pair),
+        "time_us": scaled(cell.median_s, 1e6),
+        "time_low_us": scaled(cell.low_s, 1e6),
+        "time_high_us": scaled(cell.high_s, 1e6),
+        "bandwidth_GBps": scaled(case.rate_Bps(pair), 1e-9),
+        "of_line_rate": case.of_line_rate(pair),
+        "ratio": compared and compared.ratio,
+        "comparable_pairs": compared and compared.comparable,
         "section": row.section,
         "metric": row.metric,
         "engine": row.engine,
@@ -206,6 +227,6 @@ def _data(case: GpuMatrixCase, pair: Pair) -> dict[str, Any]:
         "window": row.window,
         "first": "host" if pair[0] == HOST else pair[0],
         "second": pair[1],
-        "peer_access": {True: "on", False: "off", None: None}[data["peer_access"]],
+        "peer_access": {True: "on", False: "off", None: None}[cell.peer_access],
         "suspect": any(each.pair == pair for each in case.suspects),
     }

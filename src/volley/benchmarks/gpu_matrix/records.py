@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from volley.benchmarks.shared.matrix.records import MatrixCell
-from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Version
+from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Version
 from volley.machine.hardware import Device
-from volley.run.records import EndedBy, Status
+from volley.run.records import EndedBy, Status, Work
 
 
 class GpuMatrixPlan(Frozen, frozen=True, kw_only=True):
@@ -52,9 +51,33 @@ class GpuMatrixGpus(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         return row[second] if second < len(row) else None
 
 
-class GpuMatrixCell(MatrixCell, frozen=True, kw_only=True):
+class GpuMatrixCell(Frozen, frozen=True, kw_only=True):
     """One pair of GPUs, or one GPU and the host."""
 
+    status: Annotated[
+        Status,
+        Meta(description="`failed`: a checked message was wrong, or nothing moved any more; `skipped`: not measured."),
+    ]
+    reason: Annotated[str | None, Meta(description="why it failed or was skipped.")] = None
+    median_s: Annotated[
+        PositiveSeconds | None,
+        Meta(description="seconds of what the row measures; null where the cell failed or was skipped."),
+    ] = None
+    low_s: Annotated[
+        PositiveSeconds | None,
+        Meta(description="lower end of the median's 95 % interval; null with fewer than six samples."),
+    ] = None
+    high_s: PositiveSeconds | None = None
+    samples: NonNegative = 0
+    samples_s: Annotated[list[PositiveSeconds], Meta(description="all samples, where the plan asks for them.")] = []
+    visits: Annotated[
+        list[NonNegative], Meta(description="samples of each visit, in order, where `samples_s` holds them.")
+    ] = []
+    work_s: Work = []
+    count_per_sample: Annotated[
+        NonNegative, Meta(description="k: round trips, windows, copies or passes in one timed batch.")
+    ] = 0
+    elapsed_s: Seconds = 0.0
     ended_by: EndedBy | None = None
     messages_timed: NonNegative = 0
     messages_verified: NonNegative = 0

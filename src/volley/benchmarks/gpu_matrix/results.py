@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
-from volley.benchmarks.shared.matrix.case import MatrixCase
+from volley.benchmarks.shared.matrix.case import MatrixCase, Unmeasured
 from volley.benchmarks.shared.matrix.comparable_pairs import (
     FLAG_FROM,
     Pair,
@@ -37,6 +37,8 @@ class GpuMatrixCase(MatrixCase):
 
     row: GpuMatrixRow
     """Any of its rows, for the fields that all rows share."""
+    cells: Mapping[Pair, GpuMatrixCell]
+    """Of all pairs, in order."""
 
 
 @dataclass(frozen=True)
@@ -134,19 +136,22 @@ def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequen
             if rate := _line_rate(row, cell, logs):
                 line_rates[pair] = rate
     kinds = {pair: _kind(pair, cell, line_rates.get(pair)) for pair, cell in cells.items()}
+    cells = {pair: cells[pair] for pair in sorted(cells)}
     times_s, ends = matrix_of({pair: cell.median_s for pair, cell in cells.items() if cell.median_s}, kinds)
     comparison, first = compare(times_s, ends), rows[0]
     good = [cell for cell in cells.values() if cell.status == "ok"]
     return GpuMatrixCase(
         name=first.title,
         row=first,
-        kinds=ends,
         direction=first.direction,
         moved_bytes=first.moved_bytes,
         shows_rate=first.metric == "bandwidth",
         verified=bool(good) and all(cell.messages_verified > 0 for cell in good),
         times_s=times_s,
-        cells={pair: cells[pair] for pair in sorted(cells)},
+        cells=cells,
+        unmeasured={
+            pair: Unmeasured(cell.status, cell.reason) for pair, cell in cells.items() if cell.median_s is None
+        },
         line_rates=line_rates,
         comparison=comparison,
         suspects=tuple(each for each in suspects(comparison, comparison) if _is_slow(each, cells[each.pair])),

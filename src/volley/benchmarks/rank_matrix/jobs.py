@@ -88,7 +88,7 @@ class RankMatrixForecast(StepForecast):
             return None
         self.done += 1
         name = f"{record.transport} {format_size(record.size_bytes)}, rank {record.rank} first"
-        return row_in_short(name, record.cells, record.moved_bytes if record.window else None)
+        return row_in_short(name, record.times_s, len(record.failed), record.moved_bytes if record.window else None)
 
 
 def forecast(plan: Plan) -> Forecast:

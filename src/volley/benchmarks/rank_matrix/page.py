@@ -185,10 +185,10 @@ def _columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
         **{name: [None] * number for name in ("reason", "mismatch", "of_line_rate", *_AGAIN)},
     }
     place_of = np.cumsum(where).reshape(where.shape) - 1
-    for pair in case.kinds.pairs(where & np.isnan(case.times_s)):
-        place, cell = int(place_of[case.kinds.place(pair)]), case.cells[pair]
+    for pair, lost in case.unmeasured.items():
+        place = int(place_of[case.kinds.place(pair)])
         for name in ("status", "reason", "mismatch"):
-            judged[name][place] = getattr(cell, name)
+            judged[name][place] = getattr(lost, name)
     for pair, found in case.remeasured.items():
         place = int(place_of[case.kinds.place(pair)])
         for name, value in zip(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from volley.benchmarks.rank_matrix.options import RankMatrixOptions
-from volley.benchmarks.shared.matrix.records import MatrixCell
 from volley.benchmarks.shared.points.options import WindowOptions
 from volley.document import RECORD_VERSION, Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Version
 from volley.run.records import Mismatch, Status, Work
@@ -45,13 +44,6 @@ class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
         Count, Meta(description="visits of every pair; `isolated`: each repetition starts at another pair.")
     ] = 1
     samples: Annotated[bool, Meta(description="cells keep every sample.")] = False
-
-
-class RankMatrixCell(MatrixCell, frozen=True, kw_only=True):
-    """One pair of a matrix: the row's rank is the first, this one the second."""
-
-    rank: Annotated[NonNegative, Meta(description="the second rank.")]
-    mismatch: Mismatch | None = None
 
 
 class FailedPair(Frozen, frozen=True, kw_only=True):
@@ -193,37 +185,6 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         found += ["failed"] * len(self.failed)
         found += ["skipped"] * skipped
         return found
-
-    @property
-    def cells(self) -> list[RankMatrixCell]:
-        """The pairs as cells, in the order of their second ranks."""
-        failed = {each.rank: each for each in self.failed}
-        skipped = {rank: each.reason for each in self.skipped for rank in each.ranks}
-        none: list[list[Any]] = [[]] * self.pairs
-        zero = [0] * self.pairs
-        columns = zip(
-            *(self.seconds, self.times_s, self.lows_s, self.highs_s, self.samples, self.count_per_sample or zero),
-            *(self.elapsed_s or zero, self.samples_s or none, self.visits or none, self.work_s or none),
-            strict=True,
-        )
-        return [
-            RankMatrixCell(
-                rank=rank,
-                status="failed" if rank in failed else "skipped" if rank in skipped else "ok",
-                reason=failed[rank].reason if rank in failed else skipped.get(rank),
-                mismatch=failed[rank].mismatch if rank in failed else None,
-                median_s=median_s,
-                low_s=low_s,
-                high_s=high_s,
-                samples=samples,
-                samples_s=samples_s,
-                visits=visits,
-                work_s=work_s,
-                count_per_sample=count,
-                elapsed_s=elapsed_s,
-            )
-            for rank, median_s, low_s, high_s, samples, count, elapsed_s, samples_s, visits, work_s in columns
-        ]
 
     @property
     def moved_bytes(self) -> int:

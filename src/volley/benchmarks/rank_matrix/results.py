@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from volley.benchmarks.rank_matrix import slow_pairs
-from volley.benchmarks.rank_matrix.records import RankMatrixCell, RankMatrixPlan, RankMatrixRow
+from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.rank_matrix.slow_groups import SlowGroup
 from volley.benchmarks.rank_matrix.slow_pairs import Remeasurement
-from volley.benchmarks.shared.matrix.case import MatrixCase
+from volley.benchmarks.shared.matrix.case import MatrixCase, Unmeasured
 from volley.benchmarks.shared.matrix.comparable_pairs import Booleans, Floats, Integers, Pair, PairKinds, compare
 from volley.machine.line_rate import LineRate, line_rate
 from volley.run.benchmark import Observable
@@ -59,35 +58,6 @@ class RankMatrixCase(MatrixCase):
     def undecided(self) -> list[Pair]:
         """The suspects that are neither flagged nor cleared, the most urgent first."""
         return slow_pairs.undecided(self.suspects, self.remeasured)
-
-
-class VisitedCells(Mapping[Pair, RankMatrixCell]):
-    """The cells of a matrix, each put together from its visits when it is asked for."""
-
-    def __init__(self, kinds: PairKinds, there: Booleans, rows: Mapping[int, Sequence[RankMatrixRow]]) -> None:
-        """Keep the rows of each first rank; ``there``: the pairs that they have."""
-        self._kinds, self._there, self._rows = kinds, there, rows
-        self._made: tuple[int, list[dict[int, RankMatrixCell]]] = (-1, [])
-        """The visits of the pairs of the first rank that was asked for last."""
-
-    def __getitem__(self, pair: Pair) -> RankMatrixCell:
-        first, second = pair
-        if pair not in self:
-            raise KeyError(pair)
-        if self._made[0] != first:
-            self._made = first, [{cell.rank: cell for cell in row.cells} for row in self._rows[first]]
-        return _merged([cells[second] for cells in self._made[1] if second in cells])
-
-    def __contains__(self, pair: Any) -> bool:
-        first, second = pair
-        known = first in self._kinds.rows and second in self._kinds.columns
-        return known and bool(self._there[self._kinds.place((first, second))])
-
-    def __iter__(self) -> Iterator[Pair]:
-        return iter(self._kinds.pairs(self._there))
-
-    def __len__(self) -> int:
-        return int(np.count_nonzero(self._there))
 
 
 def is_remeasurement(log: RunLog) -> bool:
@@ -215,6 +185,7 @@ def _case(
     measured = ~np.isnan(medians)
     several = np.count_nonzero(measured, axis=0) > 1
     bounded = measured & ~np.isnan(highs) & ~several
+    times_s = _middle(medians)
     least = np.where(np.isnan(lows), medians, lows)
     least[:, failed] = np.nan
     usual, at_best = compare(_middle(least), kinds), compare(np.fmin.reduce(least), kinds)
@@ -226,19 +197,18 @@ def _case(
     silent = any(each.transport == first.transport and each.memory == "none" for log in logs for each in log.transports)
     return RankMatrixCase(
         name=f"{first.transport} at {format_size(first.size_bytes)}",
-        kinds=kinds,
         row=first,
         nodes=nodes,
         direction=first.direction,
         moved_bytes=None if silent else first.moved_bytes,
         shows_rate=not silent and first.window is not None,
         verified=0 < int(np.count_nonzero(measured)) <= sum(row.messages_verified for row in rows),
-        times_s=_middle(medians),
+        times_s=times_s,
         lows_s=np.fmin.reduce(np.where(several, medians, np.where(bounded, lows, np.nan))),
         highs_s=np.fmax.reduce(np.where(several, medians, np.where(bounded, highs, np.nan))),
         samples=np.sum(samples, axis=0, where=measured),
         there=there,
-        cells=VisitedCells(kinds, there, by_first),
+        unmeasured=_unmeasured(rows, kinds, there & np.isnan(times_s)),
         line_rates=_line_rates(first.transport, [known[rank] for rank in ranks if rank in known], logs),
         comparison=usual,
         groups=tuple(groups),
@@ -250,6 +220,19 @@ def _case(
 def _seconds(row: RankMatrixRow, numbers: Sequence[float | None]) -> Floats:
     """Return numbers in the unit of a row as seconds; ``None`` becomes NaN."""
     return np.array(numbers, np.float64) * row.unit_s
+
+
+def _unmeasured(rows: Sequence[RankMatrixRow], kinds: PairKinds, where: Booleans) -> dict[Pair, Unmeasured]:
+    """Return why pairs have no number: one visit failed, or every visit was skipped."""
+    found: dict[Pair, Unmeasured] = {}
+    for row in rows:
+        for each in row.failed:
+            found.setdefault((row.rank, each.rank), Unmeasured("failed", each.reason, each.mismatch))
+    for row in rows:
+        for skipped in row.skipped:
+            for rank in skipped.ranks:
+                found.setdefault((row.rank, rank), Unmeasured("skipped", skipped.reason))
+    return {pair: found.get(pair, Unmeasured("ok")) for pair in kinds.pairs(where)}
 
 
 def _middle(visits: Floats) -> Floats:
@@ -294,19 +277,3 @@ def _line_rates(transport: str, ranks: Sequence[Rank], logs: Sequence[RunLog]) -
 
 def _line_rate(transport: str, ranks: Sequence[Rank], logs: Sequence[RunLog]) -> LineRate | None:
     return next((rate for log in logs if (rate := line_rate(transport, ranks, log.hardware))), None)
-
-
-def _merged(cells: Sequence[RankMatrixCell]) -> RankMatrixCell:
-    """One visit that failed makes the cell failed, without a number; it is skipped only if every visit was."""
-    deciding = min(cells, key=lambda cell: ("failed", "ok", "skipped").index(cell.status))
-    measured = [cell for cell in cells if cell.median_s is not None]
-    if deciding.status != "ok" or len(measured) < 2:
-        return deciding if deciding.high_s else msgspec.structs.replace(deciding, low_s=None)
-    medians = [cell.median_s for cell in measured if cell.median_s is not None]
-    return msgspec.structs.replace(
-        deciding,
-        median_s=median(medians),
-        low_s=min(medians),
-        high_s=max(medians),
-        samples=sum(cell.samples for cell in measured),
-    )

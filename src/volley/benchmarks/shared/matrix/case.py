@@ -16,8 +16,17 @@ from typing import Literal
 import numpy as np
 
 from volley.benchmarks.shared.matrix.comparable_pairs import Comparison, Floats, Pair, PairKinds, PairRatio
-from volley.benchmarks.shared.matrix.records import MatrixCell
 from volley.machine.line_rate import LineRate
+from volley.run.records import Mismatch, Status
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """Why a pair has no number."""
+
+    status: Status
+    reason: str | None = None
+    mismatch: Mismatch | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,15 +42,24 @@ class MatrixCase:
     """The bandwidth is shown, and not the time."""
     verified: bool
     """Data of all good cells was checked."""
-    kinds: PairKinds
     times_s: Floats
     """Seconds of each good pair; NaN elsewhere."""
-    cells: Mapping[Pair, MatrixCell]
-    """Of all pairs, in order.  A cell of a matrix between many ranks is made when it is asked for."""
+    unmeasured: Mapping[Pair, Unmeasured]
+    """The pairs that the records have without a number, in order."""
     line_rates: Mapping[Pair, LineRate]
     comparison: Comparison
     suspects: tuple[PairRatio, ...]
     """The pairs that took longer than comparable pairs."""
+
+    @property
+    def kinds(self) -> PairKinds:
+        """The ends, and the kind of each pair."""
+        return self.comparison.kinds
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs the records have."""
+        return int(np.count_nonzero(~np.isnan(self.times_s))) + len(self.unmeasured)
 
     @property
     def firsts(self) -> tuple[int, ...]:

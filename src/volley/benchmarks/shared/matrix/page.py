@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-from msgspec.structs import asdict
 
 from volley.benchmarks.shared.matrix.case import MatrixCase
 from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Pair
-from volley.report.cells import scaled
 from volley.report.model import (
     EMPTY,
     Axis,
@@ -55,12 +53,12 @@ Naming = Callable[[Sequence[Pair]], str]
 
 def shown_cell(case: MatrixCase, pair: Pair, style: Style) -> Cell:
     """Return the cell of a pair; ``style`` applies to a number."""
-    number, cell = case.shown(pair), case.cells.get(pair)
-    if cell is None:
-        return EMPTY
-    if cell.status == "failed":
+    number, lost = case.shown(pair), case.unmeasured.get(pair)
+    if lost and lost.status == "failed":
         return Cell(text="FAILED", style="error")
-    return Cell(number, "dim" if number is None else style)
+    if lost:
+        return Cell(style="dim")
+    return EMPTY if number is None else Cell(number, style)
 
 
 MAX_ENDS = 16
@@ -207,9 +205,8 @@ def notes_of(
 
 def _unmeasured(case: MatrixCase, status: Status) -> list[tuple[Pair, str]]:
     """Return the pairs without a number that have this status, each with the reason."""
-    pairs = case.kinds.pairs(np.isnan(case.times_s))
-    cells = ((pair, case.cells[pair]) for pair in pairs if pair in case.cells)
-    return [(pair, cell.reason or "no reason is recorded") for pair, cell in cells if cell.status == status]
+    lost = case.unmeasured.items()
+    return [(pair, each.reason or "no reason is recorded") for pair, each in lost if each.status == status]
 
 
 def _failed(case: MatrixCase, names: Naming) -> Iterator[Note]:
@@ -261,36 +258,4 @@ def percent(fraction: float) -> str:
 
 def data_rows(cases: Sequence[CaseT], columns: Callable[[CaseT], Mapping[str, Sequence[Any]]]) -> ColumnRows:
     """Return the rows for programs: one for each pair, from the columns of each matrix."""
-    return ColumnRows(sum(len(case.cells) for case in cases), lambda: (columns(case) for case in cases))
-
-
-def in_columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return the columns of rows that have the same names."""
-    found: dict[str, list[Any]] = {}
-    for row in rows:
-        for name, value in row.items():
-            found.setdefault(name, []).append(value)
-    return found
-
-
-_LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "gpu", "rank")
-"""Fields of the cell that a row has in other columns, or omits because they are long."""
-
-
-def data_of(case: MatrixCase, pair: Pair) -> dict[str, Any]:
-    """Return the part of a row for programs that all matrices have.
-
-    ``ratio`` is the time over the median of comparable pairs, ``of_line_rate`` the bandwidth over the line rate.
-    """
-    cell, compared = case.cells[pair], case.comparison.at(pair)
-    return {
-        **{name: value for name, value in asdict(cell).items() if name not in _LEFT_OUT},
-        "kind": case.kinds.kind(pair),
-        "time_us": scaled(cell.median_s, 1e6),
-        "time_low_us": scaled(cell.low_s, 1e6),
-        "time_high_us": scaled(cell.high_s, 1e6),
-        "bandwidth_GBps": scaled(case.rate_Bps(pair), 1e-9),
-        "of_line_rate": case.of_line_rate(pair),
-        "ratio": compared and compared.ratio,
-        "comparable_pairs": compared and compared.comparable,
-    }
+    return ColumnRows(sum(case.pairs for case in cases), lambda: (columns(case) for case in cases))
