@@ -20,6 +20,7 @@ from volley.benchmarks import (
 )
 from volley.benchmarks.shared.points.options import PointOptions
 from volley.errors import EXIT_GOOD, UserError
+from volley.grouping import grouped
 from volley.machine.nvidia_driver import gpu_count
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
@@ -185,9 +186,7 @@ PLAIN = Command(
 
 def commands() -> list[Command]:
     """Return the commands of the benchmarks, in the order of the registry."""
-    found: dict[str, list[Benchmark]] = {}
-    for benchmark in BENCHMARKS:
-        found.setdefault(benchmark.command or benchmark.name, []).append(benchmark)
+    found = grouped(BENCHMARKS, lambda benchmark: benchmark.command or benchmark.name)
     return [_command(name, benchmarks) for name, benchmarks in found.items()]
 
 

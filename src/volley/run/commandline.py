@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any, ClassVar, NoReturn
 
 from volley.errors import UserError
+from volley.grouping import grouped
 from volley.text import did_you_mean, escape_controls, join_words
 
 Reader = Callable[[str, Sequence[str]], Any]
@@ -349,10 +350,7 @@ def written(each: Declared) -> str:
 
 def panels(command: Command) -> dict[str, list[Declared]]:
     """Group the options of a command by panel."""
-    found: dict[str, list[Declared]] = {}
-    for each in command.declared():
-        found.setdefault(each.option.panel, []).append(each)
-    return found
+    return grouped(command.declared(), lambda each: each.option.panel)
 
 
 def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = "") -> str:

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
+from operator import itemgetter
 from types import ModuleType
 from typing import Any, TextIO, cast
 
 from volley.errors import UserError
+from volley.grouping import grouped
 from volley.report.ascii_fallback import AsciiFallback
 from volley.report.model import USUAL, Details, Note, Report
 from volley.run.benchmark import Benchmark
@@ -89,9 +91,7 @@ Results = Sequence[tuple[Benchmark, Sequence[Any]]]
 
 def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Results:
     """Compute the results of runs, in order of appearance."""
-    groups: dict[str, list[RunLog]] = {}
-    for log in logs:
-        groups.setdefault(_benchmark_of(log, benchmarks).name, []).append(log)
+    groups = grouped(logs, lambda log: _benchmark_of(log, benchmarks).name)
     return [(each, each.results(groups[each.name])) for name in groups for each in benchmarks if each.name == name]
 
 
@@ -114,16 +114,14 @@ def reports_of(found: Results) -> list[Report]:
 
 def _origin(report: Report, benchmark: Benchmark) -> dict[str, str]:
     """Return benchmark, files, hosts, the start of the first launch, and the numbers of the launches in each file."""
-    runs = [each["run"] for each in report.runs if each["run"]]
-    launches: dict[str, list[int]] = {}
-    for each in report.runs:
-        launches.setdefault(each["file"], []).append(each["launch"])
+    known = [each["run"] for each in report.runs if each["run"]]
+    files = grouped(report.runs, itemgetter("file"))
     return {
         "benchmark": benchmark.name,
-        "run": " ".join(launches),
-        "host": _hosts(list(dict.fromkeys(rank.host for run in runs for rank in run.ranks))),
-        "date": min((run.started_at for run in runs), default=""),
-        "launch": " ".join(map(format_cpulist, launches.values())),
+        "run": " ".join(files),
+        "host": _hosts(list(dict.fromkeys(rank.host for run in known for rank in run.ranks))),
+        "date": min((run.started_at for run in known), default=""),
+        "launch": " ".join(format_cpulist(each["launch"] for each in runs) for runs in files.values()),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from volley.grouping import grouped
 from volley.report.model import Note
 from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
@@ -45,9 +46,7 @@ def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
 
 def _places(ranks: list[Rank]) -> Iterator[str]:
     """Yield one line for each node: its processor, and the cores and the GPU of each of its ranks."""
-    nodes: dict[tuple[int, str], list[Rank]] = {}
-    for rank in ranks:
-        nodes.setdefault((rank.node, rank.host), []).append(rank)
+    nodes = grouped(ranks, lambda rank: (rank.node, rank.host))
     for number, ((_, host), here) in enumerate(nodes.items()):
         if number == 1 and len(nodes) > MAX_NODES:
             others = list(nodes)[1:]
@@ -105,10 +104,8 @@ def incomplete(series: LaunchSeries) -> Iterator[Note]:
 
 def unavailable(series: LaunchSeries) -> Iterator[Note]:
     """Report the unavailable transports; transports with the same reason share a note."""
-    by_reason: dict[str, list[Transport]] = {}
-    for transport in series.transports.values():
-        if not transport.available:
-            by_reason.setdefault(transport.reason or "no reason is recorded", []).append(transport)
+    lost = (transport for transport in series.transports.values() if not transport.available)
+    by_reason = grouped(lost, lambda transport: transport.reason or "no reason is recorded")
     for reason, transports in by_reason.items():
         names = join_words(transport.transport for transport in transports)
         if len(transports) == 1:

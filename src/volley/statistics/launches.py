@@ -160,6 +160,11 @@ def shown_above_one(quotient: Estimate | None) -> bool:
     return quotient is not None and quotient.kind in ("ci", "within") and quotient.low > 1
 
 
+def shows_change(quotient: Estimate) -> bool:
+    """Return whether the whole interval of a ratio lies on one side of 1; never without one."""
+    return quotient.kind in ("ci", "within") and not quotient.low <= 1 <= quotient.high
+
+
 def groups(medians: Mapping[int, float]) -> tuple[Group, ...]:
     """Return the groups into which launches fall, by rising value; none where they are one.
 

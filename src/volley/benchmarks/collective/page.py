@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from volley.benchmarks.collective.records import CollectivePoint, bus_factor
@@ -19,6 +20,7 @@ from volley.benchmarks.shared.points.page import (
     tail,
 )
 from volley.benchmarks.shared.points.results import PointResult, PointSeries
+from volley.grouping import grouped
 from volley.report.cells import scaled
 from volley.report.model import Data, Report
 from volley.run.plan import Plan
@@ -68,11 +70,10 @@ def reports(results: Sequence[PointSeries]) -> list[Report]:
 
 def _report(result: PointSeries) -> Report:
     made = report(result, SPEC)
-    records: dict[tuple[str, str, int], list[CollectivePoint]] = {}
-    for record in (record for log in result.series.logs for record in log.of(CollectivePoint)):
-        records.setdefault((record.operation, record.transport, record.size_bytes), []).append(record)
+    what = attrgetter("operation", "transport", "size_bytes")
+    records = grouped((record for log in result.series.logs for record in log.of(CollectivePoint)), what)
     rows = [
-        {**row, **_more(point, records.get((point.operation or "", point.transport, point.size_bytes), []))}
+        {**row, **_more(point, records.get(what(point), []))}
         for point, row in zip(result.points, made.data.rows, strict=True)
     ]
     data = Data((*made.data.columns, *COLUMNS), ("operation", *made.data.keys), rows)

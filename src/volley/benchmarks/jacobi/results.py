@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from operator import attrgetter
 from typing import Literal
 
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
+from volley.grouping import grouped
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.run_log import RunLog
@@ -213,9 +215,7 @@ def check_every(log: RunLog) -> int:
 
 def solutions(logs: Sequence[RunLog]) -> list[Solution]:
     """Group the points by transport, in order of appearance."""
-    found: dict[str, list[JacobiPoint]] = {}
-    for point in (point for log in logs for point in log.of(JacobiPoint)):
-        found.setdefault(point.transport, []).append(point)
+    found = grouped((point for log in logs for point in log.of(JacobiPoint)), attrgetter("transport"))
     every = max(map(check_every, logs), default=1)
     return [Solution(points, every) for points in found.values()]
 

@@ -16,6 +16,7 @@ from volley.benchmarks.message_rate.results import (
 )
 from volley.benchmarks.shared.points.notes import failure
 from volley.benchmarks.shared.points.results import one_launch
+from volley.grouping import grouped
 from volley.report.cells import percent, plus_minus, scaled, spread
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
 from volley.run import report_parts
@@ -195,13 +196,11 @@ def _place(result: PairsResult) -> str:
 
 
 def _skipped(result: MessageRates) -> Iterator[str]:
-    reasons: dict[tuple[str, str], list[int]] = {}
-    for each in result.results:
-        if each.point.status == "skipped":
-            why = (each.point.transport, each.point.reason or "no reason is recorded")
-            reasons.setdefault(why, []).append(each.point.size_bytes)
-    for (name, reason), sizes in reasons.items():
-        yield f"{name} skipped {join_words(dict.fromkeys(map(format_size, sizes)))}: {reason}"
+    skipped = (each.point for each in result.results if each.point.status == "skipped")
+    why = grouped(skipped, lambda point: (point.transport, point.reason or "no reason is recorded"))
+    for (name, reason), points in why.items():
+        sizes = dict.fromkeys(format_size(point.size_bytes) for point in points)
+        yield f"{name} skipped {join_words(sizes)}: {reason}"
 
 
 def _findings(result: MessageRates) -> Iterator[str]:

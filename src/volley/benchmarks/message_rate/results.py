@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from volley.benchmarks.message_rate.records import MessageRatePoint
 from volley.benchmarks.shared.points.results import PointResult, sent, summarise
+from volley.grouping import grouped
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.run_log import RunLog
@@ -126,10 +127,7 @@ def saturation(results: Sequence[PairsResult]) -> Saturation | None:
 
 def by_transport_and_size(results: Iterable[PairsResult]) -> dict[tuple[str, int], list[PairsResult]]:
     """Group results by transport and size, in order of appearance."""
-    found: dict[tuple[str, int], list[PairsResult]] = {}
-    for result in results:
-        found.setdefault((result.point.transport, result.point.size_bytes), []).append(result)
-    return found
+    return grouped(results, lambda result: (result.point.transport, result.point.size_bytes))
 
 
 def observables(log: RunLog) -> Iterator[Observable]:

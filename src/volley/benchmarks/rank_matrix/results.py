@@ -18,6 +18,7 @@ from volley.benchmarks.rank_matrix.slow_groups import SlowGroup
 from volley.benchmarks.rank_matrix.slow_pairs import Remeasurement
 from volley.benchmarks.shared.matrix.case import MatrixCase, Unmeasured
 from volley.benchmarks.shared.matrix.comparable_pairs import Booleans, Floats, Integers, Pair, PairKinds, compare
+from volley.grouping import grouped
 from volley.machine.line_rate import LineRate, line_rate
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
@@ -126,9 +127,7 @@ def cases_of(logs: Sequence[RunLog]) -> tuple[RankMatrixCase, ...]:
     """
     whole = [log for log in logs if not is_remeasurement(log)]
     again = [log for log in logs if is_remeasurement(log)] if whole else []
-    found: dict[tuple[object, ...], list[RankMatrixRow]] = {}
-    for row in (row for log in whole or logs for row in log.of(RankMatrixRow)):
-        found.setdefault(_identity(row), []).append(row)
+    found = grouped((row for log in whole or logs for row in log.of(RankMatrixRow)), _identity)
     return tuple(_case(rows, logs, _repetitions(identity, again)) for identity, rows in found.items())
 
 
@@ -164,9 +163,7 @@ def _case(
         ends.update(row.seconds)
     ranks = tuple(sorted(ends))
     kinds = _kinds(ranks, known)
-    by_first: dict[int, list[RankMatrixRow]] = {}
-    for row in rows:
-        by_first.setdefault(row.rank, []).append(row)
+    by_first = grouped(rows, lambda row: row.rank)
     shape = (max(map(len, by_first.values())), len(ranks), len(ranks))
     medians, lows, highs = (np.full(shape, np.nan) for _ in range(3))
     samples = np.zeros(shape, np.int64)
@@ -263,17 +260,10 @@ def _kinds(ranks: Sequence[int], known: Mapping[int, Rank]) -> PairKinds:
 
 def _line_rates(transport: str, ranks: Sequence[Rank], logs: Sequence[RunLog]) -> dict[Pair, LineRate]:
     """Return the line rates that are known: those between GPUs of one host."""
-    hosts: dict[str, list[Rank]] = {}
-    for rank in ranks:
-        if rank.device and any(log.hardware for log in logs):
-            hosts.setdefault(rank.host, []).append(rank)
-    return {
-        (one.rank, other.rank): rate
-        for here in hosts.values()
-        for one, other in permutations(here, 2)
-        if (rate := _line_rate(transport, (one, other), logs))
-    }
-
-
-def _line_rate(transport: str, ranks: Sequence[Rank], logs: Sequence[RunLog]) -> LineRate | None:
-    return next((rate for log in logs if (rate := line_rate(transport, ranks, log.hardware))), None)
+    hosts = grouped((rank for rank in ranks if rank.device), lambda rank: rank.host)
+    found: dict[Pair, LineRate] = {}
+    for log in (log for log in reversed(logs) if log.hardware):  # the first launch decides
+        for one, other in (pair for here in hosts.values() for pair in permutations(here, 2)):
+            if rate := line_rate(transport, (one, other), log.hardware):
+                found[one.rank, other.rank] = rate
+    return found

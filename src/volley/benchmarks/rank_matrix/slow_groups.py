@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from volley.benchmarks.shared.matrix.comparable_pairs import Booleans, Comparison, Floats, Integers, Pair
+from volley.grouping import grouped
 from volley.units import format_cpulist
 
 NEARLY_ALL = 3 / 4
@@ -180,7 +181,5 @@ def _connected(links: Booleans, units: Sequence[int]) -> Iterator[tuple[int, ...
 
 def _alike(links: Booleans) -> list[tuple[int, ...]]:
     """Return the sets of units that have the same links; units without links are left out."""
-    found: dict[bytes, list[int]] = {}
-    for unit in np.flatnonzero(links.any(axis=1)).tolist():
-        found.setdefault(links[unit].tobytes(), []).append(unit)
-    return [tuple(each) for each in found.values()]
+    units: list[int] = np.flatnonzero(links.any(axis=1)).tolist()
+    return [tuple(each) for each in grouped(units, lambda unit: links[unit].tobytes()).values()]

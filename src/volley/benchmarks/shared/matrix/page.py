@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
 
 from volley.benchmarks.shared.matrix.case import MatrixCase
 from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Pair
+from volley.grouping import grouped
 from volley.report.model import (
     EMPTY,
     Axis,
@@ -221,11 +223,8 @@ def _failed(case: MatrixCase, names: Naming) -> Iterator[Note]:
 
 def _skipped(case: MatrixCase, names: Naming) -> Iterator[Note]:
     """Report the cells that were not measured, with the reason."""
-    reasons: dict[str, list[Pair]] = {}
-    for pair, reason in _unmeasured(case, "skipped"):
-        reasons.setdefault(reason, []).append(pair)
-    for reason, pairs in reasons.items():
-        yield Note("missing", f"{case.name} skipped {few_or_count(pairs, names)}: {reason}")
+    for reason, those in grouped(_unmeasured(case, "skipped"), itemgetter(1)).items():
+        yield Note("missing", f"{case.name} skipped {few_or_count([pair for pair, _ in those], names)}: {reason}")
 
 
 def uneven_kinds(case: MatrixCase, consequence: str = "") -> Iterator[Conclusion]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.results import (
@@ -18,6 +18,7 @@ from volley.benchmarks.shared.points.results import (
     shown_faster,
     tables,
 )
+from volley.grouping import grouped
 from volley.report.cells import percent
 from volley.report.model import Note
 from volley.run import report_parts
@@ -98,18 +99,17 @@ def place(point: PointResult) -> str:
 
 def _skipped(points: Sequence[PointResult]) -> Iterator[str]:
     for name, those in by_name(point for point in points if point.status == "skipped").items():
-        reasons: dict[str, list[int]] = {}
-        for point in those:
-            reasons.setdefault(point.reason or "no reason is recorded", []).append(point.size_bytes)
-        for reason, sizes in list(reasons.items())[:_MAX_REASONS]:
-            yield f"{name} skipped {size_range(sizes)}: {reason}"
-        rest = [size for sizes in list(reasons.values())[_MAX_REASONS:] for size in sizes]
+        reasons = grouped(those, lambda point: point.reason or "no reason is recorded")
+        for reason, points_ in list(reasons.items())[:_MAX_REASONS]:
+            yield f"{name} skipped {size_range(points_)}: {reason}"
+        rest = [point for points_ in list(reasons.values())[_MAX_REASONS:] for point in points_]
         if rest:
             yield f"{name} also skipped {size_range(rest)}, for other reasons (see --format csv)"
 
 
-def size_range(sizes: Sequence[int]) -> str:
+def size_range(points: Iterable[PointResult]) -> str:
     """List up to three sizes; describe more by their range: ``5 sizes from 64 MiB to 1 GiB``."""
+    sizes = [point.size_bytes for point in points]
     if len(sizes) <= 3:
         return join_words(format_size(size) for size in sizes)
     return f"{len(sizes)} sizes from {format_size(min(sizes))} to {format_size(max(sizes))}"
@@ -175,10 +175,8 @@ def _line_rates(points: Sequence[PointResult]) -> Iterator[str]:
 
 def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
     """Compare the transports of one table with messages in the same kind of memory: host or GPU."""
-    kinds: dict[str | None, list[PointResult]] = {}
-    for point in points:
-        transport = result.transports.get(point.transport)
-        kinds.setdefault(transport.memory if transport else None, []).append(point)
+    memories: dict[str, str | None] = {name: each.memory for name, each in result.transports.items()}
+    kinds = grouped(points, lambda point: memories.get(point.transport))
     if all(len(by_transport(those)) == 1 for those in kinds.values()):
         kinds = {None: list(points)}  # one transport of each kind: the user wants to compare these
     subject = f"{points[0].operation}: " if points[0].operation else ""
@@ -237,8 +235,7 @@ def _groups(result: PointSeries) -> Iterator[str]:
     facts = launch_facts(result.series.logs) if fallen else {}
     for name, those in fallen.items():
         where = [f"{format_size(point.size_bytes)} {_shares(point, facts)}" for point in those[:_MAX_GROUPS]]
-        rest = [point.size_bytes for point in those[_MAX_GROUPS:]]
-        more = f"; and at {size_range(rest)}" if rest else ""
+        more = f"; and at {size_range(those[_MAX_GROUPS:])}" if len(those) > _MAX_GROUPS else ""
         yield f"{name}: the launches fall into groups: {'; '.join(where)}{more}"
 
 
@@ -260,15 +257,12 @@ Hits = Sequence[tuple[PointResult, PointWarning]]
 def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
     for name, those in by_name(points).items():
         for kind, sentence in _WARNINGS.items():
-            hits = [(point, warning) for point in those for warning in _worth_saying(point) if warning.kind == kind]
+            # One warning per point is enough: drift and outliers are omitted if the CI was not reached.
+            told = [point for point in those if not (point.missed and kind in ("drift", "outliers"))]
+            hits = [(point, warning) for point in told for warning in point.warnings if warning.kind == kind]
             if hits:
                 yield f"{name}: {sentence(hits, plan)}"
     yield from _few([(point, warning) for point in points for warning in point.warnings if warning.kind == "few"], plan)
-
-
-def _worth_saying(point: PointResult) -> Iterator[PointWarning]:
-    """Omit drift and outliers if the CI was not reached: one warning per point is enough."""
-    return (warning for warning in point.warnings if not point.missed or warning.kind not in ("drift", "outliers"))
 
 
 def _worst(hits: Hits) -> str:
@@ -277,7 +271,7 @@ def _worst(hits: Hits) -> str:
 
 
 def _sizes(hits: Hits) -> str:
-    return size_range([point.size_bytes for point, _ in hits])
+    return size_range(point for point, _ in hits)
 
 
 def _wide(hits: Hits, plan: Plan) -> str:
@@ -303,10 +297,7 @@ def _few(hits: Hits, plan: Plan) -> Iterator[str]:
     """Report for all transports together the points whose minimum number of samples did not reach the CI."""
     if not hits:
         return
-    where = "; ".join(
-        f"{name} at {size_range([point.size_bytes for point in points])}"
-        for name, points in by_name(point for point, _ in hits).items()
-    )
+    where = "; ".join(f"{name} at {size_range(points)}" for name, points in by_name(point for point, _ in hits).items())
     worst, warning = max(hits, key=lambda hit: hit[1].value)
     yield (
         f"only {MIN_SAMPLES} samples (exchange > 50 ms), which spread by more than {plan.sampling.ci * 100:g} %: "

@@ -14,6 +14,7 @@ from volley.benchmarks.shared.points.results import (
     one_launch,
     tables,
 )
+from volley.grouping import grouped
 from volley.references import share_of_equal
 from volley.report.cells import percent
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
@@ -194,12 +195,9 @@ def _again(point: PointResult) -> str:
     if point.operation:
         words += ["-n", str(len(point.ranks)), "--operation", point.operation]
     words += ["-t", point.transport]
-    return " ".join([*words, "-s", _typed(point)] if point.size_bytes else words)
-
-
-def _typed(point: PointResult) -> str:
-    """Return the size as an option accepts it: ``1GiB``."""
-    return format_size(point.size_bytes).replace(" ", "")
+    if point.size_bytes:
+        words += ["-s", format_size(point.size_bytes).replace(" ", "")]  # as an option accepts it: 1GiB
+    return " ".join(words)
 
 
 def _half_width(point: PointResult) -> float:
@@ -222,7 +220,7 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     timed = list(dict.fromkeys(timed))
     rated = sorted({*_nearest(sizes, BANDWIDTHS[1:] if timed else BANDWIDTHS), largest, sizes[-1]})
     over = next((point.speedup.over for point in points if point.speedup), None)
-    compared = [size for size in sizes if any(_is_at(point, over, size) for point in points)]
+    compared = sorted({point.size_bytes for point in points if point.transport == over}.intersection(sizes))
     compared = [compared[0], compared[-1]] if compared else []
     home = result.transports[over].memory if over in result.transports else None
     columns = [
@@ -255,10 +253,6 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     return Table(columns, rows, legend=list(_legend(points)), sections=sections)
 
 
-def _is_at(point: PointResult, transport: str | None, size: int) -> bool:
-    return point.transport == transport and point.size_bytes == size
-
-
 def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
     """Return the measured sizes that are closest to the wanted ones on a logarithmic scale, each once."""
     return list(dict.fromkeys(min(sizes, key=lambda size: abs(math.log(max(size, 1) / each))) for each in wanted))
@@ -266,11 +260,8 @@ def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
 
 def _operations(points: Sequence[PointResult]) -> dict[str, dict[str, list[PointResult]]]:
     """Group the transports of collectives by operation; nothing where messages are between two ranks."""
-    found: dict[str, list[PointResult]] = {}
-    for point in points:
-        if point.operation and point.rate:
-            found.setdefault(point.operation, []).append(point)
-    return {operation: by_transport(those) for operation, those in found.items()}
+    found = grouped((point for point in points if point.rate), lambda point: point.operation)
+    return {operation: by_transport(those) for operation, those in found.items() if operation}
 
 
 def _paths(result: PointSeries, points: Sequence[PointResult]) -> dict[str, dict[str, list[PointResult]]]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Literal, TypeVar
 
 from volley.benchmarks.shared.points.options import Direction
 from volley.benchmarks.shared.points.records import PointRecord
+from volley.grouping import grouped
 from volley.machine.line_rate import LineRate, line_rate
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
@@ -22,7 +24,7 @@ from volley.run.run_log import RunLog
 from volley.statistics.crossovers import Crossover, crossovers, half_bandwidth
 from volley.statistics.estimates import Estimate, drift, median, outliers, percentile
 from volley.statistics.hockney import Fit, fit
-from volley.statistics.launches import Group, Repeated, groups, over_launches, ratio, shown_above_one
+from volley.statistics.launches import Group, Repeated, groups, over_launches, ratio, shown_above_one, shows_change
 from volley.units import format_size
 
 Point = TypeVar("Point", bound=PointRecord)
@@ -85,7 +87,7 @@ class Speedup:
     @property
     def shown(self) -> bool:
         """True if the difference is significant: the whole interval of the ratio lies on one side of 1."""
-        return self.bounds is not None and not self.bounds[0] <= 1 <= self.bounds[1]
+        return shows_change(self.estimate)
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,10 @@ class PointSeries:
 
 def results(logs: Iterable[RunLog]) -> list[PointSeries]:
     """Group launches of the same request and compute the results of their points."""
-    return [_result(series) for series in series_of(logs)]
+    return [
+        PointSeries(series, tuple(point for table in tables(summarise(series)) for point in _compared(table)))
+        for series in series_of(logs)
+    ]
 
 
 def times(logs: Sequence[RunLog]) -> list[Estimate]:
@@ -194,33 +199,20 @@ def times(logs: Sequence[RunLog]) -> list[Estimate]:
     return [point.time for result in results(logs) for point in result.points if point.time]
 
 
-def _result(series: LaunchSeries) -> PointSeries:
-    return PointSeries(series, tuple(point for table in tables(summarise(series)) for point in _compared(table)))
-
-
 def tables(points: Iterable[PointResult]) -> list[list[PointResult]]:
     """Group comparable points by benchmark, operation, ranks, direction and window, in order of appearance."""
-    found: dict[tuple[object, ...], list[PointResult]] = {}
-    for point in points:
-        identity = (point.benchmark, point.operation, point.ranks, point.direction, point.window)
-        found.setdefault(identity, []).append(point)
-    return list(found.values())
+    identity = attrgetter("benchmark", "operation", "ranks", "direction", "window")
+    return list(grouped(points, identity).values())
 
 
 def by_transport(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
     """Group points by transport, in order of appearance."""
-    found: dict[str, list[PointResult]] = {}
-    for point in points:
-        found.setdefault(point.transport, []).append(point)
-    return found
+    return grouped(points, attrgetter("transport"))
 
 
 def by_name(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
     """Group points by operation and transport, in order of appearance."""
-    found: dict[str, list[PointResult]] = {}
-    for point in points:
-        found.setdefault(point.name, []).append(point)
-    return found
+    return grouped(points, attrgetter("name"))
 
 
 def one_launch(points: Iterable[PointResult]) -> bool:
@@ -238,15 +230,13 @@ def _compared(points: list[PointResult]) -> list[PointResult]:
     """Add the speed-up over the baseline to the points of one table."""
     over = baseline(points)
     times = {point.size_bytes: point.repeated for point in points if point.transport == over}
-    return [replace(point, speedup=_speedup(point, over, times.get(point.size_bytes))) for point in points]
-
-
-def _speedup(point: PointResult, over: str | None, slow: Repeated | None) -> Speedup | None:
-    fast = point.repeated
-    if over is None or point.transport == over or slow is None or fast is None or point.rate is None:
-        return None
-    found = ratio(slow, fast)
-    return Speedup(over, found) if found else None
+    compared = []
+    for point in points:
+        slow, fast = times.get(point.size_bytes), point.repeated
+        measured = point.rate and point.transport != over and slow and fast
+        found = ratio(slow, fast) if measured and slow and fast else None
+        compared.append(replace(point, speedup=Speedup(over, found)) if over and found else point)
+    return compared
 
 
 def shown_faster(fast: PointResult, slow: PointResult) -> bool:
