@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from volley.report.model import Cell, Column, Row
+from volley.report.model import EMPTY, Cell, Column, Row
 from volley.statistics.estimates import Estimate, Kind
+from volley.statistics.launches import shows_change
 from volley.text import escape_controls
 from volley.units import format_sig
 
@@ -43,6 +44,15 @@ def percent(fraction: float, decimals: int) -> str:
         return f">{LARGEST_PERCENT} %"
     least = 10.0**-decimals
     return f"{per_cent:.{decimals}f} %" if per_cent >= least / 2 else f"<{least:g} %"
+
+
+def ratio_cell(ratio: Estimate | None, factor: float = 1.0) -> Cell:
+    """Return a ratio, multiplied by a factor; dim, with a tilde, if it does not differ significantly from 1."""
+    if ratio is None:
+        return EMPTY
+    number = ratio.median * factor
+    shown = format_sig(number, 3)
+    return Cell(number, text=shown) if shows_change(ratio) else Cell(number, "dim", f"~{shown}")
 
 
 def plus_minus(time: Estimate | None) -> Cell:

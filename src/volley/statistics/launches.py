@@ -110,6 +110,14 @@ def of_observations(observations: Sequence[float]) -> Estimate:
     return Estimate(middle, low, high, count, "ci")
 
 
+def of_ratios(ratios: Sequence[float]) -> Estimate:
+    """Return the middle of ratios, one a launch or a pair of launches, with its interval.
+
+    It is that of the logarithms: then the ratio the other way round is the reciprocal, bounds and all.
+    """
+    return replace(of_observations(ratios), median=math.exp(median([math.log(ratio) for ratio in ratios])))
+
+
 def _between(outer: float, inner: float, share: float) -> float:
     """The point that lies so far from ``outer`` to ``inner``, on a logarithmic scale."""
     return float(outer * (inner / outer) ** share)
@@ -134,21 +142,21 @@ def _places(count: int) -> tuple[int, float]:
     return rank, (count - rank) * part / (rank + (count - 2 * rank) * part)
 
 
-def ratio(numerator: Repeated, denominator: Repeated) -> Estimate | None:
+def ratio(numerator: Repeated | None, denominator: Repeated | None) -> Estimate | None:
     """Return the ratio of two quantities, formed within each launch that measured both; its interval is over launches.
 
     Transports take turns within a launch and share its state, so their ratio varies less from launch to launch than
     either of them.  Where there is one launch, the bounds follow from the intervals of both within it; each misses its
     median in at most 5 % of all cases, so both hold in at least 90 %.  ``None`` where no launch measured both.
     """
+    if numerator is None or denominator is None:
+        return None
     common = [launch for launch in numerator.medians if launch in denominator.medians]
     if not common:
         return None
     found = [numerator.medians[launch] / denominator.medians[launch] for launch in common]
     if len(found) > 1:
-        # The middle of the logarithms: then the ratio the other way round is the reciprocal, bounds and all.
-        middle = math.exp(median([math.log(each) for each in found]))
-        return replace(of_observations(found), median=middle)
+        return of_ratios(found)
     above, below = numerator.estimate, denominator.estimate
     if above.kind == below.kind == "within":
         return Estimate(found[0], above.low / below.high, above.high / below.low, 1, "within")
@@ -176,11 +184,9 @@ def groups(medians: Mapping[int, float]) -> tuple[Group, ...]:
     """
     ordered = sorted(medians, key=lambda launch: medians[launch])
     parts = _split(ordered, medians)
-    return tuple(_group(part, medians) for part in parts) if len(parts) > 1 else ()
-
-
-def _group(launches: Sequence[int], medians: Mapping[int, float]) -> Group:
-    return Group(median([medians[launch] for launch in launches]), tuple(sorted(launches)))
+    if len(parts) == 1:
+        return ()
+    return tuple(Group(median([medians[launch] for launch in part]), tuple(sorted(part))) for part in parts)
 
 
 def clear_gap(count: int) -> float:

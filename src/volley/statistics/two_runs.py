@@ -21,7 +21,7 @@ import math
 import random
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from operator import itemgetter
@@ -29,7 +29,7 @@ from statistics import NormalDist
 from typing import Generic, TypeVar
 
 from volley.statistics.estimates import CONFIDENCE, Estimate, Kind, median
-from volley.statistics.launches import of_observations
+from volley.statistics.launches import of_ratios
 
 Key = TypeVar("Key", bound=Hashable)
 Picker = Callable[[Sequence[float]], Sequence[float]]
@@ -153,9 +153,7 @@ def ratio_of(first: Sequence[float], second: Sequence[float]) -> Estimate:
 
 def ratio_of_pairs(first: Sequence[float], second: Sequence[float]) -> Estimate:
     """Return the second run / the first one, from launches in pairs."""
-    ratios = [other / one for one, other in zip(first, second, strict=True)]
-    # The middle of the logarithms: then the ratio the other way round is the reciprocal, bounds and all.
-    return replace(of_observations(ratios), median=math.exp(median([math.log(ratio) for ratio in ratios])))
+    return of_ratios([other / one for one, other in zip(first, second, strict=True)])
 
 
 @lru_cache(maxsize=256)
@@ -197,7 +195,8 @@ def _probabilities(columns: Sequence[tuple[Sequence[float], Sequence[float]]], *
         for first, second in columns
     ]
     largest = sorted(map(max, zip(*statistics, strict=True)))
-    return [_share_above(each[0], largest) for each in statistics]
+    # Permutations that are equal but for rounding count as equal.
+    return [1 - bisect_left(largest, each[0] * (1 - 1e-9)) / len(largest) for each in statistics]
 
 
 def _of_runs(times: Sequence[float], part: int) -> list[float]:
@@ -262,8 +261,3 @@ def _picker(places: Sequence[int]) -> Picker:
     if len(places) > 1:
         return itemgetter(*places)
     return itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
-
-
-def _share_above(value: float, ordered: Sequence[float]) -> float:
-    """The share of values that are as large; permutations that are equal but for rounding count as equal."""
-    return 1 - bisect_left(ordered, value * (1 - 1e-9)) / len(ordered)

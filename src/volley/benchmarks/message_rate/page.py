@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from volley.benchmarks.message_rate.results import (
@@ -15,10 +14,11 @@ from volley.benchmarks.message_rate.results import (
     saturation,
 )
 from volley.benchmarks.shared.points.notes import failure
+from volley.benchmarks.shared.points.page import PointColumn, cell_of
 from volley.benchmarks.shared.points.results import one_launch
 from volley.grouping import grouped
-from volley.report.cells import percent, plus_minus, scaled, spread
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
+from volley.report.cells import percent, plus_minus, ratio_cell, scaled, spread
+from volley.report.model import Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
 from volley.run import report_parts
 from volley.run.machine_notes import machine_notes
 from volley.statistics.launches import FIRST_LOOK
@@ -33,15 +33,6 @@ COLUMNS = (
 )  # fmt: skip
 
 KEYS = ("transport", "size_bytes", "pairs", "window")
-
-
-@dataclass(frozen=True)
-class _Column:
-    """The header of a column in two lines, and its value."""
-
-    title: str
-    unit: str
-    value: Callable[[PairsResult], Cell | float | int | bool | None]
 
 
 def reports(results: Sequence[MessageRates]) -> list[Report]:
@@ -68,34 +59,30 @@ def _report(result: MessageRates) -> Report:
 # ------------------------------------------------------------------------------------------------- tables
 
 
-def _columns(result: MessageRates, *, alone: bool) -> list[_Column]:
+def _columns(result: MessageRates, *, alone: bool) -> list[PointColumn]:
     one = one_launch(each.point for each in result.results)
-    width = _Column("spread", "%", lambda each: spread(each.point.time))
+    width = PointColumn("spread", "%", lambda each: spread(each.point.time))
     if not one:
-        width = _Column("", "± %", lambda each: plus_minus(each.point.time))
+        width = PointColumn("", "± %", lambda each: plus_minus(each.point.time))
     columns = [
-        _Column("all pairs", "M/s", lambda each: scaled(each.rate, 1e-6)),
+        PointColumn("all pairs", "M/s", lambda each: scaled(each.rate, 1e-6)),
         width,
-        _Column("a pair", "M/s", lambda each: scaled(each.pair_rate, 1e-6)),
-        _Column("keeps", "%", _kept),
-        _Column("all pairs", "GB/s", lambda each: scaled(each.point.bandwidth_Bps, 1e-9)),
+        PointColumn("a pair", "M/s", lambda each: scaled(each.pair_rate, 1e-6)),
+        PointColumn("keeps", "%", _kept),
+        PointColumn("all pairs", "GB/s", lambda each: scaled(each.point.bandwidth_Bps, 1e-9)),
     ]
     if alone:
         columns += [
-            _Column("a pair", "GB/s", lambda each: scaled(each.point.bandwidth_Bps, 1e-9 / each.pairs)),
-            _Column("samples", "", lambda each: each.point.samples),
-            _Column("verified", "", lambda each: each.point.verified if each.point.rate else None),
+            PointColumn("a pair", "GB/s", lambda each: scaled(each.point.bandwidth_Bps, 1e-9 / each.pairs)),
+            PointColumn("samples", "", lambda each: each.point.samples),
+            PointColumn("verified", "", lambda each: each.point.verified if each.point.rate else None),
         ]
     return columns
 
 
 def _kept(result: PairsResult) -> Cell:
     """Return what a pair keeps, dim where the difference from one pair alone is not significant."""
-    kept = result.kept
-    if kept is None:
-        return EMPTY if result.pairs > 1 else Cell(100.0, "dim", "100")
-    shown = kept.kind in ("ci", "within") and not kept.low <= 1 <= kept.high
-    return Cell(kept.median * 100, "" if shown else "dim", f"{'' if shown else '~'}{format_sig(kept.median * 100, 3)}")
+    return Cell(100.0, "dim", "100") if result.pairs == 1 else ratio_cell(result.kept, 100)
 
 
 def _table(result: MessageRates, names: Sequence[str], size: int) -> Table:
@@ -105,25 +92,16 @@ def _table(result: MessageRates, names: Sequence[str], size: int) -> Table:
     columns = _columns(result, alone=alone)
     numbers = sorted({each.pairs for each in here})
     rows: list[Row] = [
-        [pairs, *(_cell(found.get((name, pairs)), column, columns) for name in names for column in columns)]
-        for pairs in numbers
+        [pairs, *(cell for name in names for cell in _cells(found.get((name, pairs)), columns))] for pairs in numbers
     ]
     titles = ["" if alone else name + report_parts.not_mpi(result.series.transports.get(name)) for name in names]
     shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
     return Table([Column("pairs"), *shown], rows, title=format_size(size), legend=list(_legend(here, alone=alone)))
 
 
-def _cell(result: PairsResult | None, column: _Column, columns: Sequence[_Column]) -> Cell:
-    if result is None:
-        return EMPTY
-    if result.point.time is None:
-        if column is not columns[0]:
-            return EMPTY
-        failed = result.point.status == "failed"
-        return Cell(text="FAILED", style="error") if failed else Cell(text="skipped", style="dim")
-    value = column.value(result)
-    cell = value if isinstance(value, Cell) else Cell(value)
-    return Cell(cell.value, "warning", cell.text) if result.point.missed and not cell.style else cell
+def _cells(result: PairsResult | None, columns: Sequence[PointColumn]) -> Iterator[Cell]:
+    point = result.point if result else None
+    return (cell_of(point, column, columns, of=result) for column in columns)
 
 
 def _legend(results: Sequence[PairsResult], *, alone: bool) -> Iterator[str]:
@@ -245,13 +223,11 @@ def _charts(result: MessageRates, sizes: Sequence[int]) -> Iterator[Chart]:
         if len({each.pairs for each in here}) > 1:
             axis = Axis("messages of all pairs", "M/s")
             title = f"Message rate at {format_size(size)}"
-            yield Chart("curves", title, Axis("pairs", log=True), axis, [_mark(each) for each in here])
-
-
-def _mark(result: PairsResult) -> Mark:
-    row = _row(result)
-    low, high = (scaled(row[f"messages_per_s_{end}"], 1e-6) for end in ("low", "high"))
-    return Mark(result.pairs, (result.rate or 0) / 1e6, result.point.transport, low, high)
+            marks = []
+            for each in here:
+                low, middle, high = (scaled(rate, 1e-6) for rate in each.rates)
+                marks.append(Mark(each.pairs, middle or 0.0, each.point.transport, low, high))
+            yield Chart("curves", title, Axis("pairs", log=True), axis, marks)
 
 
 def _row(result: PairsResult) -> dict[str, Any]:
@@ -261,13 +237,13 @@ def _row(result: PairsResult) -> dict[str, Any]:
         "transport", "size_bytes", "window", "samples", "verified", "status", "reason", "mismatch", "launches", "ranks",
         "messages_timed", "messages_verified", "ended_by",
     )  # fmt: skip
-    messages = result.pairs * (point.window or 0)
+    low, middle, high = result.rates
     return {
         **{name: getattr(point, name) for name in as_they_are},
         "pairs": result.pairs,
-        "messages_per_s": result.rate,
-        "messages_per_s_low": time and messages / time.high,
-        "messages_per_s_high": time and messages / time.low,
+        "messages_per_s": middle,
+        "messages_per_s_low": low,
+        "messages_per_s_high": high,
         "messages_per_s_of_a_pair": result.pair_rate,
         "bandwidth_GBps": rate and rate.median_Bps / 1e9,
         "bandwidth_of_a_pair_GBps": rate and rate.median_Bps / 1e9 / result.pairs,

@@ -39,10 +39,15 @@ class PairsResult:
         return len(self.point.ranks) // 2
 
     @property
+    def rates(self) -> Sequence[float | None]:
+        """Messages of all pairs per second: the lower bound, the median, the upper bound."""
+        time, messages = self.point.time, self.pairs * (self.point.window or 0)
+        return [messages / seconds for seconds in (time.high, time.median, time.low)] if time else [None] * 3
+
+    @property
     def rate(self) -> float | None:
         """Messages of all pairs per second."""
-        time, window = self.point.time, self.point.window
-        return self.pairs * window / time.median if time and window else None
+        return self.rates[1]
 
     @property
     def pair_rate(self) -> float | None:
@@ -77,22 +82,16 @@ def _result(series: LaunchSeries) -> MessageRates:
     points = summarise(series)
     alone = {(point.transport, point.size_bytes): point for point in points if len(point.ranks) == 2}
     order = {name: number for number, name in enumerate(dict.fromkeys(point.transport for point in points))}
-    found = [PairsResult(point, _kept(alone.get((point.transport, point.size_bytes)), point)) for point in points]
+    found = []
+    for point in points:
+        one = alone.get((point.transport, point.size_bytes))
+        found.append(PairsResult(point, ratio(one.repeated, point.repeated) if one and one is not point else None))
     found.sort(key=lambda each: (order[each.point.transport], each.point.size_bytes, each.pairs))
     return MessageRates(series, tuple(found))
 
 
-def _kept(alone: PointResult | None, point: PointResult) -> Estimate | None:
-    """Return the time of a window of one pair alone / the time of a window of each of these pairs."""
-    if alone is None or alone.repeated is None or point.repeated is None or len(point.ranks) == 2:
-        return None
-    return ratio(alone.repeated, point.repeated)
-
-
 def growth(fewer: PairsResult, more: PairsResult) -> Estimate | None:
     """Return the total rate of more pairs / that of fewer, formed within each launch."""
-    if fewer.point.repeated is None or more.point.repeated is None:
-        return None
     found, factor = ratio(fewer.point.repeated, more.point.repeated), more.pairs / fewer.pairs
     return found and replace(found, median=found.median * factor, low=found.low * factor, high=found.high * factor)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from volley.benchmarks.overlap.options import Limit
@@ -86,19 +86,8 @@ def result_of(by_launch: Mapping[int, OverlapPoint], *, moves: bool = True) -> O
     """
     deciding = min(by_launch.values(), key=lambda point: ("failed", "ok", "skipped").index(point.status))
     measured = {launch: point for launch, point in by_launch.items() if point.status == "ok" and point.both_s}
-    exchange = alone = both = hidden = computation_slowdown = exchange_slowdown = None
-    if deciding.status == "ok" and measured:
-        exchange = _repeated(measured, lambda point: point.exchange_s)
-        alone = _repeated(measured, lambda point: point.computation_s)
-        both = _repeated(measured, lambda point: point.both_s)
-        computation_slowdown = _slowdown(
-            measured, lambda point: point.computation_beside_s, lambda point: point.computation_alone_s
-        )
-        if moves:
-            exchange_slowdown = _slowdown(
-                measured, lambda point: point.exchange_beside_s, lambda point: point.exchange_alone_s
-            )
-            hidden = _hidden(exchange, alone, both) if exchange and alone and both else None
+    good = measured if deciding.status == "ok" else {}
+    exchange, alone, both = (_repeated(good, f"{what}_s") for what in ("exchange", "computation", "both"))
     return OverlapResult(
         transport=deciding.transport,
         computation=deciding.computation,
@@ -112,27 +101,22 @@ def result_of(by_launch: Mapping[int, OverlapPoint], *, moves: bool = True) -> O
         exchange=exchange,
         alone=alone,
         both=both,
-        hidden=hidden,
-        computation_slowdown=computation_slowdown,
-        exchange_slowdown=exchange_slowdown,
+        hidden=_hidden(exchange, alone, both) if moves and exchange and alone and both else None,
+        computation_slowdown=_slowdown(good, "computation"),
+        exchange_slowdown=_slowdown(good, "exchange") if moves else None,
     )
 
 
-def _repeated(by_launch: Mapping[int, OverlapPoint], of: Callable[[OverlapPoint], Sequence[float]]) -> Repeated | None:
-    """Summarise positive samples; ``None`` where there are none."""
-    samples = {
-        launch: those for launch, point in by_launch.items() if (those := [each for each in of(point) if each > 0])
-    }
-    return Repeated.of(samples) if samples else None
+def _repeated(by_launch: Mapping[int, OverlapPoint], name: str) -> Repeated | None:
+    """Summarise the positive samples in a field of the records; ``None`` where there are none."""
+    samples = {launch: [each for each in getattr(point, name) if each > 0] for launch, point in by_launch.items()}
+    known = {launch: those for launch, those in samples.items() if those}
+    return Repeated.of(known) if known else None
 
 
-def _slowdown(
-    by_launch: Mapping[int, OverlapPoint],
-    beside: Callable[[OverlapPoint], Sequence[float]],
-    alone: Callable[[OverlapPoint], Sequence[float]],
-) -> Estimate | None:
-    slow, fast = _repeated(by_launch, beside), _repeated(by_launch, alone)
-    return ratio(slow, fast) if slow and fast else None
+def _slowdown(by_launch: Mapping[int, OverlapPoint], what: str) -> Estimate | None:
+    """Return the time beside the other / the time alone."""
+    return ratio(_repeated(by_launch, f"{what}_beside_s"), _repeated(by_launch, f"{what}_alone_s"))
 
 
 def _hidden(exchange: Repeated, alone: Repeated, both: Repeated) -> Estimate | None:

@@ -14,7 +14,6 @@ from volley.benchmarks.shared.points.results import (
     TAIL_FRACTIONS,
     PointResult,
     PointSeries,
-    Speedup,
     TransportCurve,
     baseline,
     by_transport,
@@ -23,15 +22,15 @@ from volley.benchmarks.shared.points.results import (
     overtakes,
     tables,
 )
-from volley.report.cells import plus_minus, scaled, spread
+from volley.report.cells import plus_minus, ratio_cell, scaled, spread
 from volley.report.model import EMPTY, Cell, Column, Data, Report, Row, Table
 from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
 from volley.run.report_parts import heading, launch_again, not_mpi, over_launches
 from volley.statistics.estimates import MIN_SAMPLES
-from volley.statistics.hockney import POOR, Fit
-from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
-from volley.units import approximate_size, format_sig, format_size
+from volley.statistics.hockney import POOR
+from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES, shows_change
+from volley.units import approximate_size, format_size
 
 NOT_MPI = "*"
 """Marks a transport that does not use MPI if there is no space for the words."""
@@ -43,7 +42,8 @@ class PointColumn:
 
     title: str
     unit: str
-    value: Callable[[PointResult], Cell | float | int | bool | None]
+    value: Callable[[Any], Cell | float | int | bool | None]
+    """Of a :class:`PointResult`, or of a benchmark's own result that contains one."""
 
 
 def tail(name: str) -> PointColumn:
@@ -67,25 +67,23 @@ class PageSpec:
     """Returns the definition of the numbers for the legend, from any point, the plan and the kinds of bounds."""
 
 
-def _verified(point: PointResult) -> Cell | bool | None:
-    """Return true for verified data, ``None`` if the transport sends nothing."""
-    return None if point.rate is None and point.operation is None else point.verified
-
-
 PLUS_MINUS = PointColumn("", "± %", lambda point: plus_minus(point.time))
 SPREAD = PointColumn("spread", "%", lambda point: spread(point.time))
 """Takes the place of ± where there is one launch: what another launch would find is not known."""
 BANDWIDTH = PointColumn("bandwidth", "GB/s", lambda point: scaled(point.bandwidth_Bps, 1e-9))
 LATENCY = PointColumn("latency", "µs", lambda point: point.latency.median * 1e6 if point.latency else None)
 SAMPLES = PointColumn("samples", "", lambda point: point.samples)
-VERIFIED = PointColumn("verified", "", _verified)
+VERIFIED = PointColumn("verified", "", lambda point: point.verified if point.rate or point.operation else None)
+"""Empty if the transport sends nothing."""
 
 
 def report(result: PointSeries, spec: PageSpec) -> Report:
     """Return the report of one series."""
     names = by_transport(result.points)
     alone = tuple(names) if len(names) == 1 else ()  # the table names several transports
-    found = [table for points in tables(result.points) for table in _tables(points, result, spec)]
+    found: list[Table] = []
+    for points in tables(result.points):
+        found += [_points(points, result, spec), *_speedups(points, result), *_lines(points, result)]
     measured = [point for point in result.points if point.time and point.rate]
     return Report(
         heading=heading(result.series, spec.command, *alone),
@@ -104,12 +102,6 @@ def report(result: PointSeries, spec: PageSpec) -> Report:
     )
 
 
-def _tables(points: list[PointResult], result: PointSeries, spec: PageSpec) -> Iterator[Table]:
-    yield _points(points, result, spec)
-    yield from _speedups(points, result)
-    yield from _lines(points, result)
-
-
 # ------------------------------------------------------------------------------------------------- points
 
 
@@ -124,7 +116,7 @@ def _points(points: list[PointResult], result: PointSeries, spec: PageSpec) -> T
     for those in names.values():
         here = {point.size_bytes: point for point in those}
         for size, row in zip(sizes, rows, strict=True):
-            row += [_cell(here.get(size), column, first=column is columns[0]) for column in columns]
+            row += [cell_of(here.get(size), column, columns) for column in columns]
     titles = ["" if alone else name + not_mpi(result.transports.get(name)) for name in names]
     shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
     legend = _legend(points, result.series, columns, spec, alone=alone)
@@ -135,17 +127,25 @@ def _size(size_bytes: int) -> Cell:
     return Cell(size_bytes, text=format_size(size_bytes) if size_bytes else "–")
 
 
-def _cell(point: PointResult | None, column: PointColumn, *, first: bool) -> Cell:
-    """Return the cell of a point; a point without numbers has its status in the first column and in ``verified``."""
+def cell_of(point: PointResult | None, column: PointColumn, columns: Sequence[PointColumn], of: Any = None) -> Cell:
+    """Return the cell of a point; a point without numbers has its status in the first column and in ``verified``.
+
+    Args:
+        point: the point; ``None`` if it was not asked for.
+        column: the column.
+        columns: all columns of the point.
+        of: what the column takes its value from, if it is not the point itself.
+    """
     if point is None:
         return EMPTY
     if point.time is None:
+        first = column is columns[0]
         if point.status == "failed" and (first or column is VERIFIED):
             return Cell(text="FAILED", style="error")
         return Cell(text="skipped" if first else "", style="dim")
-    value = column.value(point)
+    value = column.value(of or point)
     cell = value if isinstance(value, Cell) else Cell(value)
-    if cell.value is True or not point.missed:
+    if cell.value is True or cell.style or not point.missed:
         return cell
     return Cell(cell.value, "warning", cell.text)
 
@@ -188,28 +188,19 @@ def _mark(name: str, result: PointSeries) -> str:
 
 def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table]:
     """Yield the speed-ups of one table, with one row per size and one column per transport, if there are any."""
-    found = {(point.transport, point.size_bytes): point.speedup for point in points if point.speedup}
+    found = {(point.transport, point.size_bytes): point.speedup.estimate for point in points if point.speedup}
     if not found:
         return
     sizes, names = sorted({size for _, size in found}), list(dict.fromkeys(name for name, _ in found))
     # A name with a variant has two lines: ``staged/`` and ``pinned``.
     columns = [Column(name.replace("/", "/\n", 1) + _mark(name, result), "×") for name in names]
-    rows = [[_size(size), *(_factor(found.get((name, size))) for name in names)] for size in sizes]
+    rows = [[_size(size), *(ratio_cell(found.get((name, size))) for name in names)] for size in sizes]
     legend = [f"×: speed-up over {baseline(points)}{' within one launch' * one_launch(points)}"]
-    if not all(one.shown for one in found.values()):
+    if not all(map(shows_change, found.values())):
         legend.append("~: the difference is not significant")
     if any(_mark(name, result) for name in names):
         legend.append(f"{NOT_MPI} not MPI")
     yield Table([Column("size"), *columns], rows, title=points[0].operation or "", legend=["; ".join(legend)])
-
-
-def _factor(speedup: Speedup | None) -> Cell:
-    """Return the cell of a speed-up, with a tilde if it does not differ significantly from 1."""
-    if speedup is None:
-        return EMPTY
-    ratio = speedup.estimate.median
-    shown = format_sig(ratio, 3)
-    return Cell(ratio, text=shown) if speedup.shown else Cell(ratio, "dim", f"~{shown}")
 
 
 def _lines(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table]:
@@ -320,14 +311,11 @@ def _identity(point: PointResult) -> dict[str, Any]:
 def _curves(points: Sequence[PointResult]) -> Iterator[dict[str, Any]]:
     """Yield the fitted line of each curve with its deviations, or the reason why there is none."""
     for curve in curves(points):
+        fit = curve.fit
         yield {
             **_identity(points[0]),
             "transport": curve.transport,
-            "fit": curve.fit and _fit(curve.fit),
+            "fit": fit and {**asdict(fit), "half_bandwidth_bytes": fit.half_bandwidth_bytes, "poor": fit.poor},
             "reason": curve.reason,
             "measured_half_bandwidth_bytes": curve.half_bandwidth_bytes,
         }
-
-
-def _fit(fit: Fit) -> dict[str, Any]:
-    return {**asdict(fit), "half_bandwidth_bytes": fit.half_bandwidth_bytes, "poor": fit.poor}

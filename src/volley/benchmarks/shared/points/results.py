@@ -232,16 +232,15 @@ def _compared(points: list[PointResult]) -> list[PointResult]:
     times = {point.size_bytes: point.repeated for point in points if point.transport == over}
     compared = []
     for point in points:
-        slow, fast = times.get(point.size_bytes), point.repeated
-        measured = point.rate and point.transport != over and slow and fast
-        found = ratio(slow, fast) if measured and slow and fast else None
+        slow = times.get(point.size_bytes) if point.rate and point.transport != over else None
+        found = ratio(slow, point.repeated)
         compared.append(replace(point, speedup=Speedup(over, found)) if over and found else point)
     return compared
 
 
 def shown_faster(fast: PointResult, slow: PointResult) -> bool:
     """Return whether one point takes significantly less time than another, compared within each launch."""
-    return bool(fast.repeated and slow.repeated and shown_above_one(ratio(slow.repeated, fast.repeated)))
+    return shown_above_one(ratio(slow.repeated, fast.repeated))
 
 
 def _line_rate(point: PointResult, series: LaunchSeries) -> LineRate | None:

@@ -25,34 +25,35 @@ def sentences(measured: Sequence[PointResult], plan: Plan | None, operation: str
         plan: contains UCX's protocols if the preflight recorded them.
         operation: the name of the measured MPI calls in UCX's tables.
     """
-    points = [point for point in measured if point.transport == _AWARE]
-    protocols = of_plan(plan.launch) if plan and points else None
-    ranges = _ranges(protocols, points, operation)
-    if protocols and ranges:
+    points, ranges = _ranges(measured, plan, operation)
+    protocols = of_plan(plan.launch) if plan and ranges else None
+    if protocols:
         lanes = _rendezvous_lanes(protocols)
         yield f"{_AWARE}: UCX sends {'; '.join(_range(each, ranges, lanes) for each in ranges)}"
-        yield from inversions(measured, plan, operation)
+        yield from inversions(points, plan, operation)
 
 
 def inversions(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> Iterator[str]:
     """Describe the changes of protocol where a smaller message takes longer; arguments like those of ``sentences``."""
-    points = [point for point in measured if point.transport == _AWARE]
-    ranges = _ranges(of_plan(plan.launch) if plan and points else None, points, operation)
+    points, ranges = _ranges(measured, plan, operation)
     for lower, upper in pairwise(ranges):
         yield from _inverted(lower, upper, points)
 
 
 def changes(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> list[tuple[int, str]]:
     """Return the sizes in bytes from which on UCX uses another protocol for GPU memory, with the protocol's name."""
-    points = [point for point in measured if point.transport == _AWARE]
-    ranges = _ranges(of_plan(plan.launch) if plan and points else None, points, operation)
+    _, ranges = _ranges(measured, plan, operation)
     return [(each.first_bytes, each.protocol) for each in ranges[1:]]
 
 
-def _ranges(protocols: Protocols | None, points: Sequence[PointResult], operation: str) -> list[SizeRange]:
-    """Return the ranges of sizes with one protocol each that the points touch; none if they are not known."""
-    table = _table_of(protocols, operation) if protocols and operation else None
-    return [each for each in _merged(table.ranges) if _within(each, points)] if table else []
+def _ranges(
+    measured: Sequence[PointResult], plan: Plan | None, operation: str
+) -> tuple[list[PointResult], list[SizeRange]]:
+    """Return the points of MPI on device memory, and the ranges of sizes with one protocol each that they touch."""
+    points = [point for point in measured if point.transport == _AWARE]
+    protocols = of_plan(plan.launch) if plan and points and operation else None
+    table = _table_of(protocols, operation) if protocols else None
+    return points, [each for each in _merged(table.ranges) if _within(each, points)] if table else []
 
 
 def _table_of(protocols: Protocols, operation: str) -> ProtocolTable | None:
