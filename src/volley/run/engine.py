@@ -214,9 +214,8 @@ class EngineProcess:
             raise MachineError(f"cannot start {command[0]}: {getattr(error, 'strerror', error)}") from None
         self._guard = ChildGuard(self._process.pid)
         stop.watch(self)
-        self._stdin, self._stdout, stderr = map(
-            _pipe, (self._process.stdin, self._process.stdout, self._process.stderr)
-        )
+        pipes = self._process.stdin, self._process.stdout, self._process.stderr
+        self._stdin, self._stdout, stderr = (pipe for pipe in pipes if pipe is not None)
         self._listener = threading.Thread(target=self._listen, args=(stderr,), daemon=True)
         try:
             self._listener.start()
@@ -315,11 +314,6 @@ def _later(after_s: float, act: Callable[[], None]) -> None:
         timer.start()
     except RuntimeError:  # no further thread
         act()
-
-
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None  # all three are pipes
-    return pipe
 
 
 def _session(leader: int) -> list[int]:

@@ -38,7 +38,7 @@ def engine_path() -> str:
             raise UserError(f"{VARIABLE}={chosen} is not a program; set it to the path of a {NAME}, or unset it")
         return os.path.abspath(chosen)
     beside = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin", NAME)
-    found = beside if _is_program(beside) else _installed()
+    found = beside if _is_program(beside) else installed_file(DISTRIBUTION, f"{PACKAGE}/bin/{NAME}")
     if found is None:
         raise MachineError(f"the engine is not built: {_install()}")
     return found
@@ -66,8 +66,3 @@ def _install() -> str:
 
 def _is_program(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)
-
-
-def _installed() -> str | None:
-    """Look for the engine in the distribution's list of installed files."""
-    return installed_file(DISTRIBUTION, f"{PACKAGE}/bin/{NAME}")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from volley.errors import UserError
 from volley.run.inside_launcher import RankInfo
 from volley.run.launchers.allocation import Allocation
 from volley.run.options import BenchmarkOptions, JobOptions, SamplingOptions
 from volley.run.plan import Plan, Sampling
-from volley.text import count, did_you_mean, escape_controls, join_words, utf8
+from volley.text import count, did_you_mean, escape_controls, join_words
 
 if TYPE_CHECKING:
     from volley.run.engine import About
@@ -231,8 +229,3 @@ def count_pair(job: JobOptions, site: Site, title: str) -> int:
             "or let volley start its own job with --launcher openmpi, mpich, srun or jsrun"
         )
     raise UserError(f"{title} needs {PAIR} ranks, not {ranks}: leave --ranks out, or write --ranks {PAIR}")
-
-
-def with_launch(plan: Plan, launch: Mapping[str, Any]) -> Plan:
-    """Return the plan with the facts about its launch."""
-    return msgspec.structs.replace(plan, launch=utf8(dict(launch)))

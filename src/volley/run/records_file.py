@@ -151,10 +151,7 @@ def parse_runs(data: bytes, benchmarks: Sequence[Benchmark], name: str = "record
         records += 1
         if isinstance(record, Run):
             logs.append(RunLog(file=name, number=len(logs) + 1))
-        try:
-            _current(logs, name).add(record)
-        except RecordError as error:
-            _current(logs, name).problems.append(f"line {number}: {error}")
+        _current(logs, name).add(record, f"line {number}: ")
     if refused or not records:
         raise UserError(_refusal(name, refused, [problem for log in logs for problem in log.problems], data))
     return logs
@@ -239,7 +236,7 @@ class Writer:
             return
         try:
             if not self._written:
-                _empty(self._descriptor)
+                _cut(self._descriptor, 0)
             rest = memoryview(line)
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
@@ -247,11 +244,7 @@ class Writer:
         except OSError as error:
             part = f"cannot write more than {self._written} bytes of records to {escape_controls(str(self.path))}"
             self.trouble = f"{part}: {error.strerror}"
-            self._drop_cut_line()
-
-    def _drop_cut_line(self) -> None:
-        with contextlib.suppress(OSError):
-            os.ftruncate(self._descriptor, self._written)
+            _cut(self._descriptor, self._written)  # drop the last line, which may be a part
 
     def close(self) -> None:
         """Close the file; delete it if nothing was written."""
@@ -270,10 +263,10 @@ class Writer:
         return "no records were kept" if self.trouble else None
 
 
-def _empty(descriptor: int) -> None:
+def _cut(descriptor: int, length: int) -> None:
     """Truncate the file; pipes and devices cannot be truncated."""
     with contextlib.suppress(OSError):
-        os.ftruncate(descriptor, 0)
+        os.ftruncate(descriptor, length)
 
 
 def open_writer(output: Path | None, benchmark: str) -> Writer:

@@ -115,21 +115,15 @@ def reports_of(found: Results) -> list[Report]:
 def _origin(report: Report, benchmark: Benchmark) -> dict[str, str]:
     """Return benchmark, files, hosts, the start of the first launch, and the numbers of the launches in each file."""
     known = [each["run"] for each in report.runs if each["run"]]
+    hosts = list(dict.fromkeys(rank.host for run in known for rank in run.ranks))
     files = grouped(report.runs, itemgetter("file"))
     return {
         "benchmark": benchmark.name,
         "run": " ".join(files),
-        "host": _hosts(list(dict.fromkeys(rank.host for run in known for rank in run.ranks))),
+        "host": " ".join(hosts) if len(hosts) <= MAX_HOSTS else f"{hosts[0]} and {len(hosts) - 1} more",
         "date": min((run.started_at for run in known), default=""),
         "launch": " ".join(format_cpulist(each["launch"] for each in runs) for runs in files.values()),
     }
-
-
-def _hosts(names: Sequence[str]) -> str:
-    """Name a few hosts, and count the others: every row of a table has this text."""
-    if len(names) <= MAX_HOSTS:
-        return " ".join(names)
-    return f"{names[0]} and {len(names) - 1} more"
 
 
 def _benchmark_of(log: RunLog, benchmarks: Sequence[Benchmark]) -> Benchmark:

@@ -61,44 +61,37 @@ class RunLog:
                 found.append(record.status)
         return found
 
-    def add(self, record: Any) -> None:
+    def add(self, record: Any, where: str = "") -> None:
         """Append a record of this run.
 
-        Raises:
-            RecordError: if the record is out of place.  It is added anyway, unless it would replace an earlier one.
+        A record that is out of place is a problem, said after ``where``.  It is added anyway, unless it would replace
+        an earlier one.
         """
         kind = record.__struct_config__.tag
-        late = self.end is not None
-        if isinstance(record, Run):
-            if self.run is not None:
-                raise RecordError("a second run record in one run")
+        problem = ""
+        if self.end is not None:
+            problem = f"a {kind} record after the end of its run"
+        elif self.run is None and not isinstance(record, Run):
+            problem = f"a {kind} record before any run record"
+        if isinstance(record, Run | End) and getattr(self, kind) is not None:
+            problem = f"a second {kind} record in one run"
+        elif isinstance(record, Run):
             self.run = record
+        elif isinstance(record, End):
+            self.end = record
         elif isinstance(record, Transport):
             self.transports.append(record)
         elif isinstance(record, Settings):
             self.settings = record
         elif isinstance(record, Hardware):
             self.hardware.append(record)
-        elif isinstance(record, End):
-            if late:
-                raise RecordError("a second end record in one run")
-            self.end = record
         else:
             self.records.append(record)
-        if late:
-            raise RecordError(f"a {kind} record after the end of its run")
-        if self.run is None:
-            raise RecordError(f"a {kind} record before any run record")
+        if problem:
+            self.problems.append(where + problem)
 
     @property
     def good(self) -> bool:
         """True if the run is complete, measured all that it should, and no point failed."""
         whole = self.complete and self.end is not None and self.end.status == "complete"
         return whole and "failed" not in self.statuses
-
-    def take(self, record: Any) -> None:
-        """Append a record like :meth:`add`; list an error in ``problems``."""
-        try:
-            self.add(record)
-        except RecordError as error:
-            self.problems.append(str(error))

@@ -25,7 +25,7 @@ from volley.run import engine_path, inside_launcher, preflight
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import value_of
 from volley.run.engine import About, EngineProcess, Stop, ask_about
-from volley.run.jobs import PAIR, Job, Jobs, Site, with_launch
+from volley.run.jobs import PAIR, Job, Jobs, Site
 from volley.run.launch_command import Start, join_launcher, start_alone, start_launcher
 from volley.run.launchers.allocation import allocation
 from volley.run.options import FORMATS, BenchmarkOptions
@@ -36,7 +36,7 @@ from volley.run.records import End, Run
 from volley.run.records_file import LineReader, Writer, encode_line, open_writer
 from volley.run.run_log import RunLog
 from volley.run.run_outcome import RunOutcome, judge, stopped, worst
-from volley.text import ascii_json, escape_controls
+from volley.text import ascii_json, escape_controls, utf8
 
 
 def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
@@ -195,13 +195,13 @@ class Session:
         granted = self.site.allocation
         launch: dict[str, Any] = {**start.facts(self.stack), "allocation": granted.facts() if granted else None}
         risky = preflight.risky(plan, self.site.about)
-        if tried is None or not risky:
-            return with_launch(plan, launch)
-        if start.inside_launcher:
-            launch["tried_alone"] = risky
-        if tried.protocols:
-            launch["stack"] = {**launch["stack"], "ucx_protocols": msgspec.to_builtins(tried.protocols)}
-        return with_launch(msgspec.structs.replace(plan, excluded=tried.excluded), launch)
+        if tried and risky:
+            plan = msgspec.structs.replace(plan, excluded=tried.excluded)
+            if start.inside_launcher:
+                launch["tried_alone"] = risky
+            if tried.protocols:
+                launch["stack"] = {**launch["stack"], "ucx_protocols": msgspec.to_builtins(tried.protocols)}
+        return msgspec.structs.replace(plan, launch=utf8(launch))
 
     def show_only(self) -> int:
         """Print each plan, and on stderr the command line that would run it."""
@@ -290,10 +290,11 @@ class Session:
                 if isinstance(record, End):
                     _keep(self._hardware(plan, "after", log.run), log, writer)
                 writer.write(line)
-                log.take(record)
+                log.add(record)
                 if isinstance(record, Run):
-                    _keep(_of_ranks(here, record) if self.jobs.hardware else None, log, writer)
-                    _keep(before and _narrowed(before, record, self.benchmark), log, writer)
+                    cpus = {cpu for rank in record.ranks if rank.host == here.host for cpu in rank.cores}
+                    _keep(settings.of(here, cpus) if cpus and self.jobs.hardware else None, log, writer)
+                    _keep(before and self._narrowed(before, record), log, writer)
                     if note := _other_library(record):
                         progress.note(note)
                 progress.on_record(record)
@@ -321,6 +322,12 @@ class Session:
 
         return nvml.read(when, _uuids(run) if run and not self.benchmark.local else None)
 
+    def _narrowed(self, hardware: Hardware, run: Run) -> Hardware:
+        """Return the record without the GPUs that no rank uses; a local engine uses all of them."""
+        from volley.machine import nvml  # noqa: PLC0415  start-up: already loaded
+
+        return hardware if self.benchmark.local else nvml.of(hardware, _uuids(run))
+
 
 def _load_pages(benchmark: Benchmark, format_name: str) -> None:
     """Import the report modules before the ranks measure: a later import would disturb them."""
@@ -331,22 +338,9 @@ def _load_pages(benchmark: Benchmark, format_name: str) -> None:
     benchmark.load_pages()
 
 
-def _narrowed(hardware: Hardware, run: Run, benchmark: Benchmark) -> Hardware:
-    """Return the record without the GPUs that no rank uses; a local engine uses all of them."""
-    from volley.machine import nvml  # noqa: PLC0415  start-up: already loaded
-
-    return hardware if benchmark.local else nvml.of(hardware, _uuids(run))
-
-
 def _uuids(run: Run) -> set[str]:
     """Return the UUIDs of the GPUs that the ranks use."""
     return {rank.device.uuid for rank in run.ranks if rank.device}
-
-
-def _of_ranks(here: Settings, run: Run) -> Settings | None:
-    """Return the settings of the CPUs that the ranks on this node use; ``None`` if no rank is here."""
-    cpus = {cpu for rank in run.ranks if rank.host == here.host for cpu in rank.cores}
-    return settings.of(here, cpus) if cpus else None
 
 
 def _keep(record: Settings | Hardware | None, log: RunLog, writer: Writer) -> None:
@@ -354,7 +348,7 @@ def _keep(record: Settings | Hardware | None, log: RunLog, writer: Writer) -> No
     if record is None or log.run is None or (isinstance(record, Hardware) and not _uuids(log.run)):
         return
     writer.write(encode_line(record))
-    log.take(record)
+    log.add(record)
 
 
 def _other_library(run: Run) -> str | None:

@@ -180,7 +180,7 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
         EngineProcess(start.tokens, start.environment, stop, own_session=own_session) as process,
     ):
         for _, record in process.records(plan, LineReader((benchmark,))):
-            log.take(record)
+            log.add(record)
     ending, run, end = process.ending, log.run, log.end
     complete = end is not None and end.status == "complete" and not log.problems
     said = log.problems[0] if log.problems else end.reason if end else None

@@ -63,7 +63,8 @@ def _slurm(environment: Mapping[str, str]) -> Allocation | None:
     tasks = [(parse_whole(number) or 0, parse_whole(times or "1") or 0) for number, times in groups]
     slots = max(sum(number * times for number, times in tasks), 1)
     nodes = parse_whole(environment.get("SLURM_JOB_NUM_NODES")) or 1
-    gpus = parse_whole(environment.get("SLURM_GPUS_ON_NODE")) or _length(environment.get("SLURM_JOB_GPUS"))
+    named = environment.get("SLURM_JOB_GPUS")
+    gpus = parse_whole(environment.get("SLURM_GPUS_ON_NODE")) or (len(named.split(",")) if named else None)
     return Allocation(
         *("slurm", nodes, slots, _slurm_hosts(environment, tasks)),
         ranks=parse_whole(environment.get("SLURM_NTASKS")),
@@ -145,11 +146,6 @@ def _visible(environment: Mapping[str, str]) -> int | None:
         return None
     named = (item.strip() for item in text.split(","))
     return sum(1 for item in named if item and not item.startswith("-") and item != "NoDevFiles")
-
-
-def _length(text: str | None) -> int | None:
-    """Count the items of a comma-separated list."""
-    return len(text.split(",")) if text else None
 
 
 def _lines(path: str | None) -> list[str]:
