@@ -18,6 +18,7 @@ from volley.benchmarks.jacobi.results import (
     observables,
     scaling_chains,
 )
+from volley.grouping import grouped
 from volley.references import beside_equal
 from volley.report.cells import plus_minus, scaled, spread
 from volley.report.model import (
@@ -47,13 +48,6 @@ from volley.units import format_sig
 _SIMILAR = 1.02
 """Times that differ by less than this factor are similar: launches differ by about as much."""
 
-_COLUMNS = [
-    Column("updates", "GLU/s"),
-    Column("compulsory", "GB/s"),
-    Column("of copy", "%"),
-    Column("verified"),
-]
-
 FORMATS = {"nvidia-jacobi": nvidia.render}
 
 
@@ -72,7 +66,7 @@ def _report(series: LaunchSeries, solutions: Sequence[Solution]) -> Report:
     measured = [solution for solution in solutions if solution.time]
     return Report(
         heading=[*report_parts.heading(series, "jacobi"), *map(_problem, solutions[:1])],
-        tables=list(_tables(measured, series.plan)),
+        tables=[_table(measured, series.plan), *_parts_table(measured)] if measured else [],
         charts=[_parts_chart(measured)] if any(solution.parts_s for solution in measured) else [],
         notes=[
             *report_parts.incomplete(series),
@@ -123,18 +117,12 @@ def _processors(solution: Solution) -> str:
 # -------------------------------------------------------------------------------------------------------- table
 
 
-def _tables(solutions: Sequence[Solution], plan: Plan | None) -> Iterator[Table]:
-    if solutions:
-        yield _table(solutions, _processors(solutions[0]), plan)
-        if parts := _parts_table(solutions):
-            yield parts
-
-
-def _table(solutions: Sequence[Solution], processors: str, plan: Plan | None) -> Table:
-    """One row a solution; the heading names ``processors``."""
+def _table(solutions: Sequence[Solution], plan: Plan | None) -> Table:
+    """One row a solution; the heading names the processors of the first."""
     launches = max(len(solution.points) for solution in solutions)
     half_width, how = (plus_minus, Column("", "± %")) if launches > 1 else (spread, Column("spread", "%"))
-    first = [Column("transport", align="left"), Column("residual"), Column("iteration", "ms"), how]
+    columns = [Column("transport", align="left"), Column("residual"), Column("iteration", "ms"), how]
+    columns += [Column("updates", "GLU/s"), Column("compulsory", "GB/s"), Column("of copy", "%"), Column("verified")]
     rows = [
         [
             solution.transport,
@@ -148,8 +136,8 @@ def _table(solutions: Sequence[Solution], processors: str, plan: Plan | None) ->
         ]
         for solution in solutions
     ]
-    legend = [*_endings(solutions, processors), *slower_parts(solutions), _meaning(solutions, plan)]
-    return Table([*first, *_COLUMNS], rows, legend=legend)
+    legend = [*_endings(solutions), *slower_parts(solutions), _meaning(solutions, plan)]
+    return Table(columns, rows, legend=legend)
 
 
 def _meaning(solutions: Sequence[Solution], plan: Plan | None) -> str:
@@ -168,11 +156,11 @@ def _meaning(solutions: Sequence[Solution], plan: Plan | None) -> str:
     return "; ".join([*parts, "updates: 10^9 points a second", compulsory])
 
 
-def _parts_table(solutions: Sequence[Solution]) -> Table | None:
+def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
     """Say where the time went: on GPUs the parts of an iteration, which overlap, on CPUs their shares."""
     named = [part for part in PARTS if any(each.parts_s.get(part) or each.shares.get(part) for each in solutions)]
     if not named:
-        return None
+        return
     on_gpu = solutions[0].point.memory == "device"
     unit, group = ("µs", "parts of an iteration") if on_gpu else ("%", "of the ranks' time")
     columns = [
@@ -202,21 +190,18 @@ def _parts_table(solutions: Sequence[Solution]) -> Table | None:
     legend = "parts overlap where possible; " if on_gpu else ""
     legend += "run: all iterations, the first included; cold start: the first iteration and the first halos; "
     legend += "copy: the same field, copied by all ranks together before and after; "
-    return Table(columns, rows, legend=[legend + "deviation: the largest from the exact solution"])
+    yield Table(columns, rows, legend=[legend + "deviation: the largest from the exact solution"])
 
 
-def _endings(solutions: Sequence[Solution], processors: str) -> Iterator[str]:
+def _endings(solutions: Sequence[Solution]) -> Iterator[str]:
     """Say how the runs ended, and what differs between them."""
     for solution in solutions:
-        if _processors(solution) != processors:
+        if _processors(solution) != _processors(solutions[0]):
             yield f"{solution.transport}: {_processors(solution)} each"
-    by_end: dict[str, list[str]] = {}
-    for solution in solutions:
-        ended = f"{'' if solution.point.converged else 'not '}reached after"
-        by_end.setdefault(f"{ended} {count(solution.point.iterations, 'iteration')}", []).append(solution.transport)
-    for end, names in by_end.items():
-        which = f"{join_words(names)}: " if len(by_end) > 1 else ""
-        yield f"{which}the tolerance was {end}"
+    by_end = grouped(solutions, lambda solution: (solution.point.converged, solution.point.iterations))
+    for (converged, iterations), those in by_end.items():
+        which = f"{join_words(solution.transport for solution in those)}: " if len(by_end) > 1 else ""
+        yield f"{which}the tolerance was {'' if converged else 'not '}reached after {count(iterations, 'iteration')}"
 
 
 def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
@@ -239,7 +224,6 @@ def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
 
 def _scaling_table(chain: Sequence[ScalingStep]) -> Table:
     one = chain[0]
-    size = one.solution.whole if one.kind == "strong" else one.solution.point.domain
     where = "in all" if one.kind == "strong" else "a process"
     return Table(
         columns=[
@@ -259,7 +243,7 @@ def _scaling_table(chain: Sequence[ScalingStep]) -> Table:
             ]
             for step in chain
         ],
-        title=f"{one.kind} scaling, {one.solution.transport}, {size[0]} × {size[1]} points {where}, "
+        title=f"{one.kind} scaling, {one.solution.transport}, {_size(chain)} points {where}, "
         f"{one.solution.point.precision}",
         legend=["efficiency and ideal: relative to one process"],
     )
@@ -284,7 +268,11 @@ def _scaling_charts(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Chart]:
     """Yield one chart for each kind of scaling."""
     for kind in dict.fromkeys(chain[0].kind for chain in chains):
         marks = [
-            Mark(step.solution.ranks, step.efficiency * 100, f"{_problem_size(chain)}, {step.solution.transport}")
+            Mark(
+                step.solution.ranks,
+                step.efficiency * 100,
+                f"{_size(chain)} {step.solution.point.precision}, {step.solution.transport}",
+            )
             for chain in chains
             if chain[0].kind == kind
             for step in chain
@@ -300,10 +288,11 @@ def _scaling_charts(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Chart]:
         )
 
 
-def _problem_size(chain: Sequence[ScalingStep]) -> str:
+def _size(chain: Sequence[ScalingStep]) -> str:
+    """Return the points that are the same in all steps: in all, or those of a process."""
     one = chain[0]
-    size = one.solution.whole if one.kind == "strong" else one.solution.point.domain
-    return f"{size[0]} × {size[1]} {one.solution.point.precision}"
+    columns, rows = one.solution.whole if one.kind == "strong" else one.solution.point.domain
+    return f"{columns} × {rows}"
 
 
 # --------------------------------------------------------------------------------------------------------- data

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.results import PointResult, PointSeries, one_launch
-from volley.report.cells import scaled
 from volley.report.model import Axis, Chart, Mark, ReferenceLine
+from volley.statistics.estimates import Estimate
 from volley.units import format_sig
 
 _SIZE = Axis("message size", "B", log=True)
@@ -33,7 +33,7 @@ def charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: st
     if changes:
         caption += "; vertical lines: UCX uses another protocol from this size on"
     if all(point.latency for point in sent):
-        marks = [_latency(point) for point in sent]
+        marks = [_mark(point, point.time, 1e6) for point in sent if point.time]
         operation = sent[0].operation
         title = f"Latency of {operation}" if operation else "Latency"
         axis = Axis(operation or "half round trip", "µs", log=True)
@@ -46,20 +46,10 @@ def charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: st
         if point.line_rate and point.line_rate_Bps
     }
     lines = [ReferenceLine("y", rate, f"{words}: {format_sig(rate, 4)} GB/s") for rate, words in rates.items()]
-    marks = [_bandwidth(point) for point in sent]
+    marks = [_mark(point, point.rate, 1e-9) for point in sent if point.rate]
     yield Chart("curves", both, _SIZE, Axis("bandwidth", "GB/s", log=True), marks, None, [*lines, *changes], caption)
 
 
-def _latency(point: PointResult) -> Mark:
-    time = point.time
-    assert time
-    bounds = (None, None) if time.kind == "single" else (time.low * 1e6, time.high * 1e6)
-    return Mark(point.size_bytes, time.median * 1e6, point.transport, *bounds)
-
-
-def _bandwidth(point: PointResult) -> Mark:
-    rate, time = point.rate, point.time
-    assert rate
-    assert time
-    bounds = (None, None) if time.kind == "single" else (scaled(rate.low_Bps, 1e-9), scaled(rate.high_Bps, 1e-9))
-    return Mark(point.size_bytes, rate.median_Bps / 1e9, point.transport, *bounds)
+def _mark(point: PointResult, shown: Estimate, factor: float) -> Mark:
+    bounds = (None, None) if shown.kind == "single" else (shown.low * factor, shown.high * factor)
+    return Mark(point.size_bytes, shown.median * factor, point.transport, *bounds)

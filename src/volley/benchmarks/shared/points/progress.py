@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.shared.points.results import results
@@ -26,17 +25,6 @@ _GUESSED_POINT_S = 0.3
 """The expected time of a point before the first point is finished."""
 
 
-@dataclass(frozen=True)
-class _Done:
-    """The last finished point of a transport."""
-
-    size_bytes: int
-    elapsed_s: float
-    exchange_s: float
-    exchange_bytes: float
-    """Bytes that cross the link one after another in an exchange, per byte of the message size."""
-
-
 class PointForecast:
     """Counts the finished points of a sweep over message sizes, summarises each, and predicts the time of the others.
 
@@ -52,7 +40,8 @@ class PointForecast:
         if sampling.mode == "adaptive":  # an untimed exchange for each sample
             self._exchanges = 2 * _MIN_SAMPLES_A_VISIT * sampling.min_visits
         self._left: dict[str, list[int]] = {name: list(sizes_bytes) for name in plan.transports}
-        self._last: dict[str, _Done] = {}
+        self._last: dict[str, PointRecord] = {}
+        """The last measured point of each transport."""
         self._transports: list[Transport] = []
         self.total = sum(len(sizes) for sizes in self._left.values())
         self.done = 0
@@ -67,11 +56,7 @@ class PointForecast:
     def add(self, record: PointRecord) -> str:
         """Count a point and return its summary: ``host 64 KiB: 3.41 µs, 19.2 GB/s``."""
         if record.times_s:
-            there_and_back = 1 if record.window or record.operation else 2
-            exchange_s = median(record.times_s) * there_and_back
-            self._last[record.transport] = _Done(
-                record.size_bytes, record.elapsed_s, exchange_s, record.window or there_and_back
-            )
+            self._last[record.transport] = record
         left = self._left.get(record.transport, [])
         if record.size_bytes in left:
             left.remove(record.size_bytes)
@@ -107,11 +92,14 @@ class PointForecast:
         last = self._last.get(transport)
         if last is None:
             return _GUESSED_POINT_S
-        rate = last.size_bytes * last.exchange_bytes / last.exchange_s
+        there_and_back = 1 if last.window or last.operation else 2
+        last_s = median(last.times_s) * there_and_back
+        one_after_another = last.window or there_and_back  # messages of an exchange that cross the link
+        rate = last.size_bytes * one_after_another / last_s
         if last.size_bytes < _LATENCY_BYTES:
             rate = max(rate, _GUESSED_BPS)
-        exchange_s = last.exchange_s + max(0, size - last.size_bytes) * last.exchange_bytes / rate
-        overhead = last.elapsed_s / (self._exchanges * last.exchange_s)  # verification, preparation, more samples
+        exchange_s = last_s + max(0, size - last.size_bytes) * one_after_another / rate
+        overhead = last.elapsed_s / (self._exchanges * last_s)  # verification, preparation, more samples
         return max(last.elapsed_s, self._exchanges * exchange_s * min(max(overhead, 1.0), 3.0))
 
 

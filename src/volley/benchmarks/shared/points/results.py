@@ -57,20 +57,6 @@ class PointWarning:
 
 
 @dataclass(frozen=True)
-class Rate:
-    """Bytes per second, with bounds from those of the time."""
-
-    median_Bps: float
-    low_Bps: float
-    high_Bps: float
-
-    @classmethod
-    def of(cls, moved_bytes: float, time: Estimate) -> Rate:
-        """Divide bytes by times; the longest time gives the lowest rate."""
-        return cls(moved_bytes / time.median, moved_bytes / time.high, moved_bytes / time.low)
-
-
-@dataclass(frozen=True)
 class Speedup:
     """The speed-up of a point over the baseline at the same message size."""
 
@@ -110,8 +96,9 @@ class PointResult:
     """Half round trip, or one window, of each launch; for ``bi`` the slower direction of each sample.  In seconds."""
     forward_Bps: float | None = None
     backward_Bps: float | None = None
-    rate: Rate | None = None
-    """Bytes per half round trip or per window; for ``bi`` the total.  ``None`` if the transport sends nothing."""
+    rate: Estimate | None = None
+    """Bytes per second: those of a half round trip or of a window, for ``bi`` the total, divided by ``time`` and its
+    bounds.  ``None`` if the transport sends nothing."""
     work_s: Mapping[int, float] = field(default_factory=dict)
     """The median time of the fixed piece of work on the first rank, by number of the launch."""
     tail_s: Mapping[str, float] = field(default_factory=dict)
@@ -150,7 +137,7 @@ class PointResult:
     @property
     def bandwidth_Bps(self) -> float | None:
         """The bandwidth to show; for ``bi`` the total."""
-        return self.rate.median_Bps if self.rate else None
+        return self.rate.median if self.rate else None
 
     @property
     def line_rate_Bps(self) -> float | None:
@@ -160,7 +147,7 @@ class PointResult:
     @property
     def of_line_rate(self) -> float | None:
         """The bandwidth as a fraction of the line rate."""
-        return self.rate.median_Bps / self.line_rate_Bps if self.rate and self.line_rate_Bps else None
+        return self.rate.median / self.line_rate_Bps if self.rate and self.line_rate_Bps else None
 
     @property
     def missed(self) -> bool:
@@ -311,7 +298,7 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
     moved = measured[0].moved_bytes
     if moved and (transport is None or transport.memory != "none"):  # else it has no buffers and no bandwidth
         both_ways = [point.each_way_s for point in measured if point.each_way_s]
-        rate = Rate.of(moved, time)
+        rate = Estimate(moved / time.median, moved / time.high, moved / time.low, time.count, time.kind)
         if both_ways:
             forward, backward = (one_way / over_launches(times).median for times in zip(*both_ways, strict=True))
     partly = len(series.logs) - len(measured)
@@ -399,7 +386,7 @@ def _curve(name: str, points: Sequence[PointResult]) -> TransportCurve:
     sizes = [point.size_bytes for point in points]
     if all(point.latency for point in points):
         line = fit(sizes, [point.time.median for point in points if point.time])
-    half = half_bandwidth(sizes, [point.rate.median_Bps for point in points if point.rate])
+    half = half_bandwidth(sizes, [point.rate.median for point in points if point.rate])
     found = line if isinstance(line, Fit) else None
     return TransportCurve(name, found, None if isinstance(line, Fit) else line, half)
 
