@@ -60,19 +60,19 @@ def job(**changes: object) -> LaunchSpec:
     ],
 )
 def test_openmpi(the_job: LaunchSpec, words: str) -> None:
-    line = command(LAUNCHERS["openmpi"], the_job)
-    assert line.tokens == ("/mpi/bin/mpirun", *words.split(), *the_job.extra, *the_job.engine)
-    assert line.environment == {}
+    tokens = ("/mpi/bin/mpirun", *words.split(), *the_job.extra, *the_job.engine)
+    assert command(LAUNCHERS["openmpi"], the_job) == tokens
+    assert LAUNCHERS["openmpi"].environment(the_job) == {}
 
 
 def test_openmpi_as_root_needs_no_knowledge_of_its_two_variables() -> None:
-    assert command(LAUNCHERS["openmpi"], job(root=True)).environment == OPENMPI_ROOT
+    assert LAUNCHERS["openmpi"].environment(job(root=True)) == OPENMPI_ROOT
 
 
 def test_openmpi_is_told_of_a_home_that_the_environment_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert specs.home({"HOME": "/home/me"}) is None
     assert specs.home({}) == specs.home({"HOME": ""}) == pwd.getpwuid(os.geteuid()).pw_dir
-    assert command(LAUNCHERS["openmpi"], job(home="/home/me")).environment == {"HOME": "/home/me"}
+    assert LAUNCHERS["openmpi"].environment(job(home="/home/me")) == {"HOME": "/home/me"}
     monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 2)
     assert specs.home({}) == "/"
 
@@ -90,9 +90,8 @@ def test_openmpi_is_told_of_a_home_that_the_environment_lacks(monkeypatch: pytes
 )
 def test_mpich(the_job: LaunchSpec, words: str) -> None:
     the_job = dataclasses.replace(the_job, family="mpich", mpiexec=Path("/mpi/bin/mpiexec"))
-    line = command(LAUNCHERS["mpich"], the_job)
-    assert line.tokens == ("/mpi/bin/mpiexec", *words.split(), *the_job.engine)
-    assert line.environment == {}
+    assert command(LAUNCHERS["mpich"], the_job) == ("/mpi/bin/mpiexec", *words.split(), *the_job.engine)
+    assert LAUNCHERS["mpich"].environment(the_job) == {}
 
 
 COMMON = "--ntasks=2 --cpu-bind=none --input=0 --kill-on-bad-exit=1"
@@ -113,9 +112,9 @@ COMMON = "--ntasks=2 --cpu-bind=none --input=0 --kill-on-bad-exit=1"
 )
 def test_srun(the_job: LaunchSpec, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_on_path", lambda name: f"/slurm/{name}")
-    line = command(LAUNCHERS["srun"], dataclasses.replace(the_job, variables={"UCX_TLS": "a,b"}))
-    assert line.tokens == ("/slurm/srun", *words.split(), *the_job.engine)
-    assert line.environment == {"UCX_TLS": "a,b"}
+    the_job = dataclasses.replace(the_job, variables={"UCX_TLS": "a,b"})
+    assert command(LAUNCHERS["srun"], the_job) == ("/slurm/srun", *words.split(), *the_job.engine)
+    assert LAUNCHERS["srun"].environment(the_job) == {"UCX_TLS": "a,b"}
 
 
 GPUS_TRAVEL = "--gpu_per_rs=ALL_GPUS --smpiargs=-gpu"
@@ -141,7 +140,7 @@ GPUS_TRAVEL = "--gpu_per_rs=ALL_GPUS --smpiargs=-gpu"
 )
 def test_jsrun(the_job: LaunchSpec, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_on_path", lambda name: f"/csm/{name}")
-    assert command(LAUNCHERS["jsrun"], the_job).tokens == ("/csm/jsrun", *words.split(), *the_job.engine)
+    assert command(LAUNCHERS["jsrun"], the_job) == ("/csm/jsrun", *words.split(), *the_job.engine)
 
 
 def test_jsrun_cannot_choose_hosts() -> None:
@@ -151,7 +150,7 @@ def test_jsrun_cannot_choose_hosts() -> None:
 
 def test_words_of_the_user_stay_words() -> None:
     line = command(LAUNCHERS["openmpi"], job(extra=("-x", "A=b c; $(rm)")))
-    assert line.tokens[-len(TWO.engine) - 2 : -len(TWO.engine)] == ("-x", "A=b c; $(rm)")
+    assert line[-len(TWO.engine) - 2 : -len(TWO.engine)] == ("-x", "A=b c; $(rm)")
 
 
 # ------------------------------------------------------------------------------------------------- the choice

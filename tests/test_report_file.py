@@ -231,7 +231,7 @@ def test_a_large_heat_map_shows_the_slowest_pair_of_each_block() -> None:
     times_s = np.full((len(many), len(many)), 1e-6)
     times_s[5, 100] = 1e-3
     kinds = PairKinds(many, many, np.zeros(times_s.shape, np.int64), ("same node",))
-    large = replace(case, kinds=kinds, times_s=times_s)
+    large = replace(case, comparison=replace(case.comparison, kinds=kinds), times_s=times_s)
     drawn = heat_map(large, "first", "second", str)
     assert len(drawn.marks) == MAX_DRAWN**2
     assert [(mark.y, mark.x) for mark in drawn.marks if mark.value == pytest.approx(1000)] == [("4", "100")]

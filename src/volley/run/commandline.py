@@ -50,8 +50,6 @@ class Option:
     words: int = 1
     repeat: bool = False
     """The option may be given several times; ``read`` gets all words."""
-    values: tuple[str, ...] = ()
-    """Words that the completion offers, besides those of a reader of one of several words."""
     positional: str | None = None
     """argparse's ``nargs`` of a positional argument; ``None`` for an option."""
 

@@ -27,8 +27,7 @@ def script(commands: Sequence[Command], shell: str, names: Mapping[str, Sequence
             for each in command.declared():
                 action = add_option(parser, each)
                 action.help = each.option.help.replace("%", "%%")  # argparse formats it
-                values = (*getattr(each.option.read, "values", ()), *each.option.values)
-                if found := values or names.get(each.option.name):
+                if found := getattr(each.option.read, "values", ()) or names.get(each.option.name):
                     action.choices = list(found)
                 elif "FILE" in each.option.metavar or "RECORDS" in each.option.metavar:
                     action.complete = shtab.FILE  # type: ignore[attr-defined]

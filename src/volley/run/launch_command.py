@@ -128,10 +128,9 @@ def start_launcher(
         extra=job.launcher_arg,
         environment=environment,
     )
-    line = command(launcher, wanted)
-    environment.update(line.environment)
-    own = line.tokens[0] == str(stack.mpiexec)
-    return Start(line.launcher, line.tokens, line.environment, environment, hint=None if own else _hint(stack, ranks))
+    tokens, added = command(launcher, wanted), launcher.environment(wanted)
+    hint = None if tokens[0] == str(stack.mpiexec) else _hint(stack, ranks)
+    return Start(launcher.name, tokens, added, {**environment, **added}, hint=hint)
 
 
 def start_alone(path: Path) -> Start:

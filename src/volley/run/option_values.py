@@ -34,9 +34,9 @@ class Reader(Generic[T]):
         return self.read(option, words)
 
 
-def reads(metavar: str) -> Callable[[Callable[[str, Sequence[str]], T]], Reader[T]]:
-    """Make a function a reader whose words the help calls ``metavar``."""
-    return lambda read: Reader(metavar, read)
+def reads(metavar: str, *values: str) -> Callable[[Callable[[str, Sequence[str]], T]], Reader[T]]:
+    """Make a function a reader whose words the help calls ``metavar``; ``values``: all of them, if there are few."""
+    return lambda read: Reader(metavar, read, values)
 
 
 def text(_option: str, words: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ MPI is not used as evidence.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -51,6 +51,20 @@ class Preflight:
 
 
 @dataclass(frozen=True)
+class Trials:
+    """How small jobs are started."""
+
+    command: Sequence[str]
+    """The command line, the same as for the measurement; inside a foreign launcher the engine without it."""
+    environment: Mapping[str, str]
+    """The complete environment of the command."""
+    stack: Stack
+    """The software stack of the job, for the reason."""
+    stop: Stop
+    """The flag that stops the session."""
+
+
+@dataclass(frozen=True)
 class _Tried:
     """The result of the small job, from its records."""
 
@@ -69,20 +83,11 @@ def risky(plan: Plan, about: About) -> list[str]:
     return [name for name in plan.transports if name in named]
 
 
-def between_two(
-    plan: Plan, command: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
-) -> Preflight:
+def between_two(plan: Plan, trials: Trials) -> Preflight:
     """Send between the first two ranks of a job like the measured one, with UCX's protocol tables switched on.
 
     UCX treats single sends and many sends in flight differently, so both are tried.  The measured job runs without
-    these tables, so that they cannot disturb it.
-
-    Args:
-        plan: the plan that will be measured, with the transports to try.
-        command: the launcher's command line, the same as for the measurement.
-        environment: the complete environment of that command.
-        stack: the software stack of the job, for the reason.
-        stop: the flag that stops the session.
+    these tables, so that they cannot disturb it.  ``plan`` is measured afterwards; it has the transports to try.
     """
     options = {"latency_sizes_bytes": SIZES, "bandwidth_sizes_bytes": SIZES, "window": 2, "pairs": [[0, 1]]}
     small = Plan(
@@ -97,50 +102,32 @@ def between_two(
     )
 
     def reason(ending: Ending) -> str:
-        return f"in a separate test job, MPI failed on a device pointer: {_cause(ending)}; {_remedy(stack)}"
+        return f"in a separate test job, MPI failed on a device pointer: {_cause(ending)}; {_remedy(trials.stack)}"
 
-    excluded, good = _together_or_alone(small, command, {**environment, **ucx_protocols.VARIABLES}, reason, stop)
+    told_by_ucx = replace(trials, environment={**trials.environment, **ucx_protocols.VARIABLES})
+    excluded, good = _together_or_alone(small, told_by_ucx, reason)
     # Where nothing was sent, the records of the measured job give the engine's reason.
     told = [ucx_protocols.parse(tried.ending.others) for tried in good if tried.sent]
     return Preflight(excluded, next((each for each in told if each.sends), told[0] if told else None))
 
 
-def rehearsed(
-    trial: Plan, command: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
-) -> Preflight:
-    """Run a small plan of the benchmark on device memory, in a job like the measured one.
-
-    Args:
-        trial: the plan, with the transports to try.
-        command: the launcher's command line, the same as for the measurement.
-        environment: the complete environment of that command.
-        stack: the software stack of the job, for the reason.
-        stop: the flag that stops the session.
-    """
+def rehearsed(trial: Plan, trials: Trials) -> Preflight:
+    """Run a small plan of the benchmark on device memory, with the transports to try, in a job like the measured."""
     small = msgspec.structs.replace(trial, watchdog_s=WATCHDOG_S)
 
     def reason(ending: Ending) -> str:
         found = f"in a separate test job, {trial.benchmark} failed on device pointers: {_cause(ending)}"
-        return f"{found}; {_remedy(stack)}"
+        return f"{found}; {_remedy(trials.stack)}"
 
-    excluded, _ = _together_or_alone(small, command, environment, reason, stop)
+    excluded, _ = _together_or_alone(small, trials, reason)
     return Preflight(excluded)  # a wrong result is one of the measured job, too
 
 
-def to_itself(
-    names: Sequence[str], engine: Sequence[str], environment: Mapping[str, str], stack: Stack, stop: Stop
-) -> Preflight:
+def to_itself(names: Sequence[str], trials: Trials) -> Preflight:
     """Try MPI on device memory inside a foreign launcher, where no second rank can start: one process sends to itself.
 
     This is weaker evidence than a message between two ranks: an MPI that is not CUDA-aware crashes here too, but the
-    path to the other GPU is not tried.
-
-    Args:
-        names: the transports to try.
-        engine: the engine with its arguments, without a launcher.
-        environment: this rank's environment without the variables of the launcher.
-        stack: the software stack of the job, for the reason.
-        stop: the flag that stops the session.
+    path to the other GPU is not tried.  ``names`` are the transports to try.
     """
     small = Plan(
         benchmark=SELF_SEND,
@@ -152,46 +139,43 @@ def to_itself(
 
     def reason(ending: Ending) -> str:
         found = f"in a test where one process sends to itself, MPI failed on a device pointer: {_cause(ending)}"
-        if stack.mca or stack.environment:  # the launcher started the ranks without the settings that volley would add
+        if (
+            trials.stack.mca or trials.stack.environment
+        ):  # the launcher started the ranks without the settings that volley would add
             return f"{found}; start volley without a launcher: then it uses a CUDA-aware MPI"
-        return f"{found}; {_remedy(stack)}"
+        return f"{found}; {_remedy(trials.stack)}"
 
-    excluded, good = _together_or_alone(small, engine, environment, reason, stop)
+    excluded, good = _together_or_alone(small, trials, reason)
     return Preflight({**excluded, **{name: text for tried in good for name, text in tried.refused.items()}})
 
 
 def _together_or_alone(
-    plan: Plan,
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    reason: Callable[[Ending], str],
-    stop: Stop,
+    plan: Plan, trials: Trials, reason: Callable[[Ending], str]
 ) -> tuple[dict[str, str], list[_Tried]]:
     """Try all transports of a plan in one job; if it fails, each in a job of its own.
 
     Returns:
         The transports whose job failed, with the reason, and what the jobs that did not fail showed.
     """
-    together = _try(plan, command, environment, stop)
-    if stop.signal is not None:
+    together = _try(plan, trials)
+    if trials.stop.signal is not None:
         return {}, []
     if together.ended:
         return {}, [together]
     excluded: dict[str, str] = {}
     good: list[_Tried] = []
     for name in plan.transports if len(plan.transports) > 1 else ():
-        alone = msgspec.structs.replace(plan, transports=[name])
-        failed, passed = _together_or_alone(alone, command, environment, reason, stop)
+        failed, passed = _together_or_alone(msgspec.structs.replace(plan, transports=[name]), trials, reason)
         excluded |= failed
         good += passed
     # Where only all together fail, none of them can be measured with the others.
     return excluded or dict.fromkeys(plan.transports, reason(together.ending)), good
 
 
-def _try(plan: Plan, command: Sequence[str], environment: Mapping[str, str], stop: Stop) -> _Tried:
+def _try(plan: Plan, trials: Trials) -> _Tried:
     """Run a small job and return what its records show."""
     found: list[dict[str, Any]] = []
-    with EngineProcess(command, environment, stop, max_lines=_MAX_LINES) as process:
+    with EngineProcess(trials.command, trials.environment, trials.stop, max_lines=_MAX_LINES) as process:
         for line in process.lines(plan):
             record = msgspec.json.decode(line) if line.endswith(b"}\n") else {}
             found.append(record)

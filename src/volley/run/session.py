@@ -30,7 +30,7 @@ from volley.run.launch_command import Start, join_launcher, start_alone, start_l
 from volley.run.launchers.allocation import allocation
 from volley.run.options import FORMATS, BenchmarkOptions
 from volley.run.plan import Plan
-from volley.run.preflight import Preflight
+from volley.run.preflight import Preflight, Trials
 from volley.run.progress import Progress
 from volley.run.records import End, Run
 from volley.run.records_file import LineReader, Writer, encode_line, open_writer
@@ -256,7 +256,7 @@ class Session:
         if start.inside_launcher:
             progress.note("testing MPI on device memory: a separate process sends to itself")
             environment = inside_launcher.scrubbed(start.environment)
-            found = preflight.to_itself(risky, start.tokens, environment, self.stack, stop)
+            found = preflight.to_itself(risky, Trials(start.tokens, environment, self.stack, stop))
             if self.jobs.trial is None or found.excluded.keys() >= set(risky):
                 return found
             reason = (
@@ -265,13 +265,13 @@ class Session:
             )
             return Preflight({name: found.excluded.get(name, reason) for name in risky})
         progress.note("testing MPI on device memory in a separate job")
-        plan = msgspec.structs.replace(plan, transports=risky)
-        found = preflight.between_two(plan, start.tokens, start.environment, self.stack, stop)
+        trials = Trials(start.tokens, start.environment, self.stack, stop)
+        found = preflight.between_two(msgspec.structs.replace(plan, transports=risky), trials)
         left = [name for name in risky if name not in found.excluded]
         if self.jobs.trial is None or not left or stop.signal is not None:
             return found
         trial = msgspec.structs.replace(self.jobs.trial, transports=left)
-        more = preflight.rehearsed(trial, start.tokens, start.environment, self.stack, stop)
+        more = preflight.rehearsed(trial, trials)
         return replace(found, excluded={**found.excluded, **more.excluded})
 
     def _launch(self, plan: Plan, writer: Writer, progress: Progress, stop: Stop) -> RunOutcome:

@@ -38,7 +38,7 @@ OF_THE_SAMPLE = ("uni/off", "bi/off", "issue/off", "enqueue/off", "uni", "bi", "
 USUAL = tuple(name for name in SECTIONS if not name.startswith(("issue", "enqueue")))
 
 
-@option_values.reads("NAME,…")
+@option_values.reads("NAME,…", "all", *SECTIONS)
 def _sections(option_name: str, words: Sequence[str]) -> tuple[str, ...]:
     named = option_values.names(option_name, words)
     chosen = dict.fromkeys(each for name in named for each in (SECTIONS if name == "all" else (name,)))
@@ -56,7 +56,6 @@ class GpuMatrixOptions(Options):
 
     section: tuple[str, ...] = option(
         read=_sections,
-        values=("all", *SECTIONS),
         repeat=True,
         default=(),
         shown=f"all but issue and enqueue; with --format {CUDA_SAMPLES} those of the CUDA sample",

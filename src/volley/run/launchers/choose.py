@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from volley.errors import MachineError, UserError
@@ -10,15 +9,6 @@ from volley.machine.mpi_stack import Stack
 from volley.run.launchers.allocation import Allocation
 from volley.run.launchers.launchers import LAUNCHERS, NAMES, Launcher
 from volley.run.launchers.spec import LaunchSpec
-
-
-@dataclass(frozen=True)
-class LaunchCommand:
-    """A launcher's command line and the variables added to its environment."""
-
-    launcher: str
-    tokens: tuple[str, ...]
-    environment: dict[str, str]
 
 
 def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
@@ -55,14 +45,13 @@ def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
     )
 
 
-def command(launcher: Launcher, spec: LaunchSpec) -> LaunchCommand:
+def command(launcher: Launcher, spec: LaunchSpec) -> tuple[str, ...]:
     """Return the command line: the launcher's program, its arguments, the user's arguments, the engine.
 
     Raises:
         MachineError: if the launcher's program is not on PATH.
     """
-    tokens = (program(launcher, spec.mpiexec, spec.family), *launcher.arguments(spec), *spec.extra, *spec.engine)
-    return LaunchCommand(launcher.name, tokens, launcher.environment(spec))
+    return (program(launcher, spec.mpiexec, spec.family), *launcher.arguments(spec), *spec.extra, *spec.engine)
 
 
 def _on_path(name: str) -> str | None:
