@@ -73,14 +73,8 @@ class LaunchSeries:
         ]
 
 
-def _same_place(log: RunLog, first: RunLog) -> bool:
-    """True if both launches have the same hosts, MPI library and engine version."""
-    places = [
-        (tuple(rank.host for rank in run.ranks), run.mpi and run.mpi.library, run.engine.version)
-        for run in (log.run, first.run)
-        if run
-    ]
-    return len(places) == 2 and places[0] == places[1]
+def _place(run: Run) -> tuple[Any, ...]:
+    return [rank.host for rank in run.ranks], run.mpi and run.mpi.library, run.engine.version
 
 
 def same_request(log: RunLog, first: RunLog) -> bool:
@@ -118,9 +112,11 @@ def series_of(logs: Iterable[RunLog], belongs: Callable[[RunLog, RunLog], bool] 
     """
     groups: list[list[RunLog]] = []
     for log in logs:
-        own = next((each for each in reversed(groups) if _same_place(log, each[0]) and belongs(log, each[0])), None)
-        if own is None:
-            groups.append([log])
+        for group in reversed(groups):
+            first = group[0]
+            if log.run and first.run and _place(log.run) == _place(first.run) and belongs(log, first):
+                group.append(log)
+                break
         else:
-            own.append(log)
+            groups.append([log])
     return [LaunchSeries(tuple(group)) for group in groups]

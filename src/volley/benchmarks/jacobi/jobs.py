@@ -54,8 +54,7 @@ def _grid(options: JacobiOptions, site: Site) -> Grid:
     Raises:
         UserError: if the requested grid does not have as many processes as there are ranks.
     """
-    allocated = site.allocation.ranks if site.allocation else None
-    usual = math.prod(options.grid) if options.grid else max(allocated or PAIR, PAIR)
+    usual = math.prod(options.grid) if options.grid else max(site.ranks_given or PAIR, PAIR)
     ranks = count_ranks(options.job, site, usual=usual)
     across, along = grid = options.grid or squarest(ranks)
     if across * along != ranks:

@@ -81,13 +81,12 @@ def _table(limit: Limit, points: Sequence[OverlapResult]) -> Table | None:
 
 
 def _row(point: OverlapResult) -> Row:
-    low, high = _bounds(point.hidden)
     return [
         format_size(point.size_bytes),
         *(_microseconds(time) for time in (point.exchange, point.alone, point.both)),
-        *(scaled(each, 100) for each in (_median(point.hidden), low, high)),
-        _median(point.computation_slowdown),
-        _median(point.exchange_slowdown),
+        *(scaled(each, 100) for each in _numbers(point.hidden)),
+        _numbers(point.computation_slowdown)[0],
+        _numbers(point.exchange_slowdown)[0],
         Cell(point.messages_verified > 0),
     ]
 
@@ -140,6 +139,7 @@ def _findings(result: OverlapSeries) -> Iterator[Note]:
 
 
 def _data(point: OverlapResult) -> dict[str, Any]:
+    ratios = ("hidden", "computation_slowdown", "exchange_slowdown")
     return {
         "computation": point.computation,
         "transport": point.transport,
@@ -150,9 +150,11 @@ def _data(point: OverlapResult) -> dict[str, Any]:
         "exchange_us": _microseconds(point.exchange),
         "computation_us": _microseconds(point.alone),
         "both_us": _microseconds(point.both),
-        **_with_bounds("hidden", point.hidden),
-        **_with_bounds("computation_slowdown", point.computation_slowdown),
-        **_with_bounds("exchange_slowdown", point.exchange_slowdown),
+        **{
+            f"{name}{end}": number
+            for name in ratios
+            for end, number in zip(("", "_low", "_high"), _numbers(getattr(point, name)), strict=True)
+        },
         "launches": point.launches,
         "samples": point.samples,
         "messages_verified": point.messages_verified,
@@ -163,15 +165,9 @@ def _microseconds(time: Repeated | None) -> float | None:
     return None if time is None else time.estimate.median * 1e6
 
 
-def _median(estimate: Estimate | None) -> float | None:
-    return None if estimate is None else estimate.median
-
-
-def _bounds(estimate: Estimate | None) -> tuple[float | None, float | None]:
-    """Return the bounds of an estimate; one observation has none."""
-    return (None, None) if estimate is None or estimate.kind == "single" else (estimate.low, estimate.high)
-
-
-def _with_bounds(name: str, estimate: Estimate | None) -> dict[str, float | None]:
-    low, high = _bounds(estimate)
-    return {name: _median(estimate), f"{name}_low": low, f"{name}_high": high}
+def _numbers(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
+    """Return the median and the bounds of an estimate; one observation has no bounds."""
+    if estimate is None:
+        return None, None, None
+    bounds = (None, None) if estimate.kind == "single" else (estimate.low, estimate.high)
+    return estimate.median, *bounds

@@ -36,8 +36,7 @@ def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
     Raises:
         UserError: if ranks, transports or time do not fit.
     """
-    allocated = site.allocation.ranks if site.allocation else None
-    usual = max(allocated or len(options.job.hosts) or min(cores(), MAX_USUAL_RANKS), PAIR)
+    usual = max(site.ranks_given or len(options.job.hosts) or min(cores(), MAX_USUAL_RANKS), PAIR)
     ranks = count_ranks(options.job, site, usual=usual)
     if ranks < PAIR:
         raise UserError(f"a matrix needs at least {PAIR} ranks, not {ranks}: write --ranks {PAIR} or more")
