@@ -6,6 +6,7 @@ import io
 import json
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from volley.report import csv as as_csv
 from volley.report import json as as_json
 from volley.report import terminal
-from volley.report.model import EMPTY, Cell, Column, Data, Details, Note, Report, Row, Table
+from volley.report.model import EMPTY, Cell, Column, ColumnRows, Data, Details, Note, Report, Row, Table
 from volley.run.render import print_notes
 
 
@@ -173,6 +174,19 @@ def test_json_has_whole_rows_what_belongs_beside_them_and_no_nan() -> None:
         "report": 2,
         "series": [{"runs": [{"n": 1}], "data": [{"a": None, "nested": {"b": "é"}}], "more": [2]}],
     }
+
+
+def test_json_writes_each_result_before_it_asks_for_the_next() -> None:
+    out, written = io.StringIO(), []
+
+    def parts() -> Iterator[dict[str, list[int]]]:
+        for number in range(3):
+            written.append(out.getvalue().count('{"a":'))
+            yield {"a": [number]}
+
+    as_json.render([Report(["x"], data=Data(("a",), rows=ColumnRows(3, parts)))] * 2, out)
+    assert written == [0, 1, 2, 3, 4, 5]
+    assert [len(series["data"]) for series in json.loads(out.getvalue())["series"]] == [3, 3]
 
 
 def test_notes_beside_data_are_all_but_findings() -> None:

@@ -15,12 +15,24 @@ REPORT_VERSION = 2
 
 
 def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) -> None:
-    """Write the document, indented and in ASCII, so that it has no control characters and suits any locale."""
-    document = {
-        "report": REPORT_VERSION,
-        "series": [{"runs": report.runs, "data": list(report.data.rows), **report.extra} for report in reports],
-    }
-    out.write(json.dumps(_finite(msgspec.to_builtins(document)), indent=2, allow_nan=False) + "\n")
+    """Write the document in ASCII, so that it has no control characters and suits any locale.
+
+    A result is one line and is written at once: a matrix may have millions of them.
+    """
+    out.write(f'{{\n"report": {REPORT_VERSION},\n"series": [')
+    for number, report in enumerate(reports):
+        out.write(f'{"," if number else ""}\n{{\n"runs": {_text(report.runs, indent=2)},\n"data": [')
+        for place, row in enumerate(report.data.rows):
+            out.write(f"{',' if place else ''}\n{_text(row)}")
+        out.write("\n]")
+        for name, value in report.extra.items():
+            out.write(f",\n{_text(name)}: {_text(value, indent=2)}")
+        out.write("\n}")
+    out.write("\n]\n}\n")
+
+
+def _text(value: Any, indent: int | None = None) -> str:
+    return json.dumps(_finite(msgspec.to_builtins(value)), indent=indent, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:
