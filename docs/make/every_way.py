@@ -50,7 +50,8 @@ def gpu_initiated_run() -> Iterator[str]:
     series = _series(GPU_INITIATED)
     launches = len(series.series.logs)
     yield (
-        f"Half round trips between two H200s, whoever starts the message, in {launches} launches of one interleaved "
+        "Half round trips between two H200s. A GPU starts the messages of `device`, `device/word`, `nvshmem` and "
+        f"`nccl/device`; the CPU starts all others. {launches} launches of one interleaved "
         f"run ({_run(series, GPU_INITIATED)}):"
     )
 
@@ -60,7 +61,7 @@ def _run(series: PointSeries, path: Path) -> str:
     verified = sum(point.verified is True for point in sending)
     checked = f"all {verified}" if verified == len(sending) else f"{verified} of {len(sending)}"
     seconds = sum(log.end.elapsed_s for log in series.series.logs if log.end)
-    return f"[records](results/h200-x2/{path.name}), {checked} points that send something verified, {seconds:.0f} s"
+    return f"[records](results/h200-x2/{path.name}), {checked} points verified, {seconds:.0f} s"
 
 
 def every_way() -> Iterator[str]:
