@@ -71,7 +71,7 @@ void no_room_is_known_to_both(const RankGroup& pair) {
 void a_failed_open_can_be_closed(const Context& context, const RankGroup& pair) {
   const auto memory = make_host_memory();
   const auto transport = find_transport("unopened")->make();
-  const std::string sentence = sentence_of([&] { transport->open(context, pair, memory->reserve(8), 8); });
+  const std::string sentence = sentence_of([&] { transport->open(pair, memory->reserve(8)); });
   EXPECT(sentence.empty() == pair.leads());
   transport->close();
 }

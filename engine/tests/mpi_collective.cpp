@@ -167,7 +167,7 @@ bool wrong(const char* name, const Context& context, const RankGroup& group, Ope
   const Buffers buffers = memory->reserve(bytes);
   View view{buffers.send, buffers.recv, bytes, message_step_bytes};
   CollectiveVerifier verifier(collective, bytes, *memory, *elements);
-  transport.open(context, group, buffers, bytes);
+  transport.open(group, buffers);
   transport.prepare_for(collective, view);
   verifier.fill(view.send, bytes + fill_room_bytes, seed);
   verifier.poison(view.recv, bytes, {seed, message_step_words});

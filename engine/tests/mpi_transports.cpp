@@ -163,7 +163,7 @@ Series point_of(Transport& transport, const Context& context, const RankGroup& p
   Watchdog watchdog("rank " + std::to_string(context.rank), watchdog_s);
   const auto memory = make_host_memory();
   const Buffers buffers = memory->reserve(bytes);
-  transport.open(context, pair, buffers, bytes);
+  transport.open(pair, buffers);
   std::vector<Series> points(1);
   points[0].name = "host";
   points[0].memory = MemoryKind::host;
@@ -231,8 +231,8 @@ struct LosingPut : one_sided::PutChannel {
 };
 
 struct HastyPut : one_sided::PutChannel {
-  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
-    PutChannel::open(context, pair, buffers, capacity);
+  void open(const RankGroup& pair, const Buffers& buffers) {
+    PutChannel::open(pair, buffers);
     hasty = pair.leads();
   }
   void send(const View& view) {

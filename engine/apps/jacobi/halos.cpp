@@ -90,7 +90,7 @@ std::string Halos::open() {
     neighbour.memory = make_memory(entry_.memory);
     try {
       agreed_step(neighbour.pair, [&] { neighbour.buffers = neighbour.memory->reserve(capacity); });
-      neighbour.transport->open(context_, neighbour.pair, neighbour.buffers, capacity);
+      neighbour.transport->open(neighbour.pair, neighbour.buffers);
       neighbour.transport->open_halo(neighbour.view(place_));
     } catch (const std::exception& failure) {
       if (reason.empty()) reason = failure.what();

@@ -47,7 +47,7 @@ class SelfSend final : public Benchmark {
     const auto transport = entry.make();
     const auto capacity = *std::max_element(sizes_bytes_.begin(), sizes_bytes_.end());
     const Buffers buffers = memory->reserve(capacity);
-    transport->open(context, *group, buffers, capacity);
+    transport->open(*group, buffers);
     std::string reason;
     for (const auto bytes : sizes_bytes_) {
       if (arrives(*transport, *memory, {buffers.send, buffers.recv, bytes})) continue;

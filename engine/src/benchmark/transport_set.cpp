@@ -11,7 +11,7 @@ namespace volley {
 
 TransportSet::TransportSet(const Context& context, const RankGroup& group, const Plan& plan,
                            std::span<const TransportEntry> entries)
-    : context_(context), group_(group) {
+    : group_(group) {
   for (const auto& name : plan.transports) {
     const TransportEntry* entry = find_transport(name, entries);
     auto transport = entry->make();
@@ -21,7 +21,7 @@ TransportSet::TransportSet(const Context& context, const RankGroup& group, const
     std::unique_ptr<Memory> own;
     if (reason.empty()) {
       try {
-        own = transport->own_memory(context, group);
+        own = transport->own_memory(group);
       } catch (const std::exception& failure) {
         reason = failure.what();
       }
@@ -75,16 +75,15 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
       if (candidate.arena == key && candidate.reason.empty()) candidate.reason = problem;
     }
   }
-  const std::uint64_t capacity = *std::max_element(sizes.begin(), sizes.end());
   for (auto& candidate : candidates_) {
-    if (candidate.reason.empty()) open(candidate, capacity);
+    if (candidate.reason.empty()) open(candidate);
   }
 }
 
-void TransportSet::open(Candidate& candidate, std::uint64_t capacity) {
+void TransportSet::open(Candidate& candidate) {
   std::string problem;
   try {
-    candidate.transport->open(context_, group_, arenas_.at(candidate.arena).buffers, capacity);
+    candidate.transport->open(group_, arenas_.at(candidate.arena).buffers);
   } catch (const std::exception& failure) {
     problem = std::string("could not be opened: ") + failure.what();
   }

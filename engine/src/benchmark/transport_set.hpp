@@ -67,9 +67,8 @@ class TransportSet {
   void write_records(Records& records);
 
  private:
-  void open(Candidate& candidate, std::uint64_t capacity);
+  void open(Candidate& candidate);
 
-  const Context& context_;
   const RankGroup& group_;
   std::vector<Candidate> candidates_;
   std::map<ArenaKey, Arena> arenas_;

@@ -143,8 +143,8 @@ struct EchoChannel : MpiChannel {
 
 // The second rank sleeps instead of answering its third message.
 struct HangChannel : MpiChannel {
-  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
-    MpiChannel::open(context, pair, buffers, capacity);
+  void open(const RankGroup& pair, const Buffers& buffers) {
+    MpiChannel::open(pair, buffers);
     second_ = !pair.leads();
   }
   void recv(const View& view) {
@@ -168,16 +168,16 @@ struct HangChannel : MpiChannel {
 
 // The second rank has no room for what the transport needs.
 struct UnopenedChannel : MpiChannel {
-  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
+  void open(const RankGroup& pair, const Buffers& buffers) {
     if (!pair.leads()) throw std::bad_alloc();
-    MpiChannel::open(context, pair, buffers, capacity);
+    MpiChannel::open(pair, buffers);
   }
 };
 
 // One slow pair: ranks 0 and 2 wait before each message to each other.
 struct DelayChannel : MpiChannel {
-  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
-    MpiChannel::open(context, pair, buffers, capacity);
+  void open(const RankGroup& pair, const Buffers& buffers) {
+    MpiChannel::open(pair, buffers);
     slow_ = std::min(pair.rank(0), pair.rank(1)) == 0 && std::max(pair.rank(0), pair.rank(1)) == 2;
   }
   void send(const View& view) {

@@ -1,6 +1,6 @@
 // The timed loops of all transports whose messages the host starts.
 //
-// A Channel has: unavailable(context, pair), open(context, pair, buffers, capacity), prepare(view), close();
+// A Channel has: unavailable(context, pair), open(pair, buffers), prepare(view), close();
 //   send(view), recv(view)              one whole message of a round trip; recv returns when it is usable
 //   start_send(view), start_recv(view)  start one message
 //   finish()                            wait for all messages that were started
@@ -25,9 +25,9 @@ class HostDriven : public Transport {
   std::string unavailable(const Context& context, const RankGroup& pair) override {
     return channel_.unavailable(context, pair);
   }
-  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) override {
+  void open(const RankGroup& pair, const Buffers& buffers) override {
     leads_ = pair.leads();
-    channel_.open(context, pair, buffers, capacity);
+    channel_.open(pair, buffers);
   }
   void prepare(const View& view) override { channel_.prepare(view); }
   void close() override { channel_.close(); }

@@ -17,7 +17,7 @@ class MpiChannel {
  public:
   [[nodiscard]] std::string unavailable(const Context&, const RankGroup&) { return {}; }
 
-  void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t) {
+  void open(const RankGroup& pair, const Buffers&) {
     comm_ = pair.data.get();
     peer_ = pair.peer();
   }

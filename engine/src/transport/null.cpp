@@ -7,7 +7,7 @@ namespace {
 
 struct NullChannel {
   std::string unavailable(const Context&, const RankGroup&) { return {}; }
-  void open(const Context&, const RankGroup&, const Buffers&, std::size_t) {}
+  void open(const RankGroup&, const Buffers&) {}
   void prepare(const View&) {}
   void close() {}
   // The empty asm statements keep the optimiser from removing the loop.

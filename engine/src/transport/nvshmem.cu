@@ -167,12 +167,12 @@ class NvshmemTransport final : public Transport {
   }
 
   // Starts NVSHMEM with these two ranks: its heap does not exist before.
-  std::unique_ptr<Memory> own_memory(const Context&, const RankGroup& pair) override {
+  std::unique_ptr<Memory> own_memory(const RankGroup& pair) override {
     if (started_with.empty()) start_nvshmem(pair);
     return gpu::make_memory([nvshmem = nvshmem_](std::size_t bytes) { return symmetric(nvshmem, bytes); });
   }
 
-  void open(const Context&, const RankGroup& pair, const Buffers& buffers, std::size_t) override {
+  void open(const RankGroup& pair, const Buffers& buffers) override {
     control_ = pair.control.get();
     leads_ = pair.leads();
     peer_ = pair.peer();

@@ -72,7 +72,7 @@ class PeerChannel {
     return without_peer_access(context, pair);
   }
 
-  void open(const Context&, const RankGroup& pair, const Buffers& buffers, std::size_t) {
+  void open(const RankGroup& pair, const Buffers& buffers) {
     buffers_ = PeerBuffers(pair, buffers);
     signals_ = PeerSignals(pair);
     stream_ = gpu::Stream::make();

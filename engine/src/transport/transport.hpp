@@ -24,11 +24,11 @@ class Transport : public Driver {
 
   // The memory that this transport's messages must be in, where the arena's cannot serve; null where it can. Called
   // once, if both ranks can use the transport. Both ranks throw a std::runtime_error if one of them cannot.
-  [[nodiscard]] virtual std::unique_ptr<Memory> own_memory(const Context&, const RankGroup&) { return nullptr; }
+  [[nodiscard]] virtual std::unique_ptr<Memory> own_memory(const RankGroup&) { return nullptr; }
 
-  // Prepares for messages within `buffers` of up to `capacity` bytes. If one rank cannot, it throws a std::exception
-  // that says why; neither rank then waits for the other, and both call close().
-  virtual void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) = 0;
+  // Prepares for messages within `buffers`. If one rank cannot, it throws a std::exception that says why; neither rank
+  // then waits for the other, and both call close().
+  virtual void open(const RankGroup& pair, const Buffers& buffers) = 0;
 
   // Releases everything, including the results of a failed open(). Mappings of the other rank's memory must be closed
   // before that rank frees it.
@@ -52,7 +52,7 @@ class Transport : public Driver {
   // has received halo n + 1; the neighbour has sent that after it had read halo n. So no halo is overwritten while it
   // is read.
 
-  // Prepares for halos as long as this view, anywhere in the first `capacity` bytes of the buffers. After open().
+  // Prepares for halos as long as this view, anywhere in the buffers. After open().
   virtual void open_halo(const View&) { throw std::logic_error("this transport cannot exchange halos"); }
   // Whether start() and finish() move data.
   [[nodiscard]] virtual bool host_driven() const { return true; }

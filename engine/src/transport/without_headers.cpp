@@ -11,7 +11,7 @@ class WithoutHeaders final : public Transport {
       : reason_(std::string("this engine was built without ") + needed + "; build it again with them") {}
 
   std::string unavailable(const Context&, const RankGroup&) override { return reason_; }
-  void open(const Context&, const RankGroup&, const Buffers&, std::size_t) override { throw std::logic_error(reason_); }
+  void open(const RankGroup&, const Buffers&) override { throw std::logic_error(reason_); }
   void close() override {}
   void prepare(const View&) override {}
   void round_trips(const View&, std::uint64_t) override {}

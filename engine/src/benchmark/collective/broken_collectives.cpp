@@ -14,8 +14,8 @@ namespace {
 // Changes what a rank gives to an operation, or what it has got of it. One rank does not wait at a barrier.
 class Broken : public MpiCollectives {
  public:
-  void open(const Context& context, const RankGroup& group, const Buffers& buffers, std::size_t capacity) override {
-    MpiCollectives::open(context, group, buffers, capacity);
+  void open(const RankGroup& group, const Buffers& buffers) override {
+    MpiCollectives::open(group, buffers);
     leaves_ = group.self == group.size() - 1;
     MPI_Comm rest = MPI_COMM_NULL;
     VOLLEY_MPI(MPI_Comm_split(comm_, leaves_ ? 1 : 0, group.self, &rest));

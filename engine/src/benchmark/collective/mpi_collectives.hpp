@@ -11,7 +11,7 @@ namespace volley {
 class MpiCollectives : public CollectiveTransport {
  public:
   [[nodiscard]] std::string unavailable(const Context&, const RankGroup&) override { return {}; }
-  void open(const Context&, const RankGroup& group, const Buffers&, std::size_t) override { comm_ = group.data.get(); }
+  void open(const RankGroup& group, const Buffers&) override { comm_ = group.data.get(); }
   void close() override {}
 
   void prepare_for(const Collective&, const View&) override {}

@@ -54,7 +54,7 @@ class NcclCollectives final : public CollectiveTransport {
     return {};
   }
 
-  void open(const Context&, const RankGroup& group, const Buffers&, std::size_t) override {
+  void open(const RankGroup& group, const Buffers&) override {
     nccl::UniqueId id{};
     agreed_step(group, [&] {
       stream_ = gpu::Stream::make();

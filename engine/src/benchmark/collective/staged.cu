@@ -28,8 +28,8 @@ class PinnedRoom {
 
 class StagedCollectives : public MpiCollectives {
  public:
-  void open(const Context& context, const RankGroup& group, const Buffers& buffers, std::size_t capacity) override {
-    MpiCollectives::open(context, group, buffers, capacity);
+  void open(const RankGroup& group, const Buffers& buffers) override {
+    MpiCollectives::open(group, buffers);
     copies_.open();
   }
   void close() override {

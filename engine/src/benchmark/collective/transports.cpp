@@ -17,7 +17,7 @@ namespace {
 class NoCollectives final : public CollectiveTransport {
  public:
   std::string unavailable(const Context&, const RankGroup&) override { return "not implemented for collectives"; }
-  void open(const Context&, const RankGroup&, const Buffers&, std::size_t) override {}
+  void open(const RankGroup&, const Buffers&) override {}
   void close() override {}
   void prepare_for(const Collective&, const View&) override {}
   void perform(const Collective&, const View&, std::uint64_t) override {}

@@ -47,7 +47,7 @@ class DeviceTransport final : public Transport {
     return without_concurrent_kernels(context, pair);
   }
 
-  void open(const Context&, const RankGroup& pair, const Buffers& buffers, std::size_t) override {
+  void open(const RankGroup& pair, const Buffers& buffers) override {
     inboxes_.open(pair);
     Limits mine;
     agreed_step(pair, [&] {

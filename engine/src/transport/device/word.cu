@@ -72,7 +72,7 @@ class WordTransport final : public Transport {
   }
   [[nodiscard]] std::size_t max_message_bytes() const override { return device::payload_bytes; }
 
-  void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t) override { inboxes_.open(pair); }
+  void open(const RankGroup& pair, const Buffers&) override { inboxes_.open(pair); }
   void prepare(const View&) override { inboxes_.reset(); }
   void close() override { inboxes_.close(); }
 

@@ -185,7 +185,7 @@ class NcclDeviceTransport final : public Transport {
   }
 
   // Windows need memory that NCCL has allocated.
-  std::unique_ptr<Memory> own_memory(const Context&, const RankGroup&) override {
+  std::unique_ptr<Memory> own_memory(const RankGroup&) override {
     return gpu::make_memory([nccl = nccl_](std::size_t bytes) -> std::shared_ptr<std::byte> {
       void* data = nullptr;
       nccl->nccl.check(nccl->device.allocate(&data, bytes), "ncclMemAlloc");
@@ -194,7 +194,7 @@ class NcclDeviceTransport final : public Transport {
   }
 
   // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
-  void open(const Context&, const RankGroup& pair, const Buffers& buffers, std::size_t) override {
+  void open(const RankGroup& pair, const Buffers& buffers) override {
     leads_ = pair.leads();
     nccl::UniqueId id{};
     agreed_step(pair, [&] {

@@ -32,7 +32,7 @@ class NcclTransport final : public Transport {
   }
 
   // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
-  void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t) override {
+  void open(const RankGroup& pair, const Buffers&) override {
     leads_ = pair.leads();
     peer_ = pair.peer();
     nccl::UniqueId id{};

@@ -10,8 +10,8 @@ namespace {
 
 class FenceChannel : public MpiChannel {
  public:
-  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
-    MpiChannel::open(context, pair, buffers, capacity);
+  void open(const RankGroup& pair, const Buffers& buffers) {
+    MpiChannel::open(pair, buffers);
     buffers_.open(pair, buffers);
   }
 

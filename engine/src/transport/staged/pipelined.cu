@@ -35,8 +35,8 @@ class PipelinedChannel : public ChunkedChannel<MpiChunks<gpu::PinnedBuffer>> {
 
   [[nodiscard]] std::string unavailable(const Context&, const RankGroup&) { return {}; }
 
-  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
-    mpi_.open(context, pair, buffers, capacity);
+  void open(const RankGroup& pair, const Buffers& buffers) {
+    mpi_.open(pair, buffers);
     pipeline_.transport().open(pair);
     pipeline_.copies().open();
   }

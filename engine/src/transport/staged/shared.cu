@@ -43,7 +43,7 @@ class SharedChannel : public ChunkedChannel<SegmentChunks> {
     return gpu::can_register_host_memory() ? "" : "this device cannot register host memory";
   }
 
-  void open(const Context&, const RankGroup& pair, const Buffers&, std::size_t) {
+  void open(const RankGroup& pair, const Buffers&) {
     segment_ = make_pair_segment(pair, segment_bytes, SegmentChunks::initialise);
     registration_ = gpu::Registration(segment_.data(), segment_bytes);
     pipeline_ = {};  // its counts start at zero, like those of the new segment

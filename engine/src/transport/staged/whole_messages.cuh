@@ -16,9 +16,9 @@ class WholeChannel {
  public:
   [[nodiscard]] std::string unavailable(const Context&, const RankGroup&) { return {}; }
 
-  void open(const Context& context, const RankGroup& pair, const Buffers& buffers, std::size_t capacity) {
+  void open(const RankGroup& pair, const Buffers& buffers) {
     leads_ = pair.leads();
-    mpi_.open(context, pair, buffers, capacity);
+    mpi_.open(pair, buffers);
     window_.transport().open(pair);
     window_.copies().open();
   }
