@@ -94,7 +94,7 @@ def test_a_transport_without_collectives_says_so(volley: Command) -> None:
     (log,) = volley("collective", "-t", "host,hang", "--operation", "barrier", *QUICK).records
     assert {each.transport: each.reason for each in log.transports} == {
         "host": None,
-        "hang": "not implemented for collectives",
+        "hang": "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory",
     }
 
 

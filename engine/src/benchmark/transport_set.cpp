@@ -14,7 +14,7 @@ TransportSet::TransportSet(const Context& context, const RankGroup& group, const
     : group_(group) {
   for (const auto& name : plan.transports) {
     const TransportEntry* entry = find_transport(name, entries);
-    auto transport = entry->make();
+    auto transport = entry->make == nullptr ? nullptr : entry->make();
     std::string reason = ruled_out(context, group.ranks, plan, *entry);
     if (reason.empty()) reason = transport->unavailable(context, group);
     reason = agreed_reason(group, reason);
@@ -109,7 +109,7 @@ void TransportSet::close() {
 void TransportSet::write_records(Records& records) {
   for (auto& candidate : candidates_) {
     candidate.listed = candidate.reason.empty();
-    records.write(transport_record(*candidate.entry, candidate.reason, to_json(candidate.transport->facts())));
+    records.write(transport_record(*candidate.entry, candidate.reason, to_json(candidate.facts())));
   }
 }
 

@@ -23,12 +23,14 @@ using ArenaKey = std::pair<MemoryKind, std::string>;
 
 struct Candidate {
   const TransportEntry* entry;
-  std::unique_ptr<Transport> transport;
+  std::unique_ptr<Transport> transport;  // null where the entry has none
   ArenaKey arena;
   std::string reason;   // why it is unavailable; empty if it is available
   bool open = false;    // must be closed
   bool fresh = true;    // no exchange has used the buffers since they were opened
   bool listed = false;  // its record says that it is available
+
+  [[nodiscard]] Facts facts() const { return transport ? transport->facts() : Facts{}; }
 };
 
 // The buffers of a kind of memory.

@@ -44,7 +44,8 @@ std::string ruled_out(const Context& context, const std::vector<int>& ranks, con
   }
   // A transport is excluded because opening it may end the process; a rank alone opens nothing.
   const auto excluded = plan.excluded.find(entry.name);
-  return excluded == plan.excluded.end() || ranks.size() == 1 ? "" : excluded->second;
+  if (excluded != plan.excluded.end() && ranks.size() > 1) return excluded->second;
+  return entry.make == nullptr ? entry.missing : "";
 }
 
 std::uint64_t memory_share(const Context& context, MemoryKind kind, const Memory* memory, MPI_Comm comm) {

@@ -14,9 +14,9 @@
 
 namespace volley {
 
-// Why these world ranks cannot use a transport: they lack devices for its messages, or the plan excludes it. Empty if
-// neither is the case; then the transport itself is asked. The same on all these ranks, except for CUDA's reason on a
-// rank that sees no device.
+// Why these world ranks cannot use a transport: they lack devices for its messages, the plan excludes it, or there is
+// none. Empty if nothing of that is the case; then the transport itself is asked. The same on all these ranks, except
+// for CUDA's reason on a rank that sees no device.
 [[nodiscard]] std::string ruled_out(const Context& context, const std::vector<int>& ranks, const Plan& plan,
                                     const TransportEntry& entry);
 

@@ -8,7 +8,6 @@ namespace volley {
 using Maker = std::unique_ptr<Transport>();
 Maker make_host, make_null, make_aware;
 Maker make_put, make_put_blocking, make_put_fence, make_get, make_get_blocking;
-Maker make_without_nccl_headers, make_without_nvshmem_headers;
 #if VOLLEY_WITH_CUDA
 Maker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer, make_device,
     make_device_word, make_nccl, make_corrupt_device;
@@ -20,12 +19,12 @@ constexpr Maker *make_staged_pageable = make_null, *make_staged_pinned = make_nu
 #if VOLLEY_WITH_NCCL_HEADERS
 Maker make_nccl_device;
 #else
-constexpr Maker* make_nccl_device = make_without_nccl_headers;
+constexpr Maker* make_nccl_device = nullptr;
 #endif
 #if VOLLEY_WITH_NVSHMEM_HEADERS
 Maker make_nvshmem;
 #else
-constexpr Maker* make_nvshmem = make_without_nvshmem_headers;
+constexpr Maker* make_nvshmem = nullptr;
 #endif
 Maker make_corrupt, make_early, make_lose, make_swap, make_echo, make_nan, make_hang, make_unopened, make_delay;
 
@@ -41,7 +40,7 @@ constexpr auto none = MemoryKind::none;
 constexpr auto host = MemoryKind::host;
 constexpr auto device = MemoryKind::device;
 
-// name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker
+// name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker, why there may be none
 constexpr TransportEntry entries[] = {
     {"host", "MPI, host memory", yes, host, usual, true, make_host},
     {"host/put", "MPI_Put and MPI_Win_flush, host memory", yes, host, extra, false, make_put},
@@ -70,8 +69,12 @@ constexpr TransportEntry entries[] = {
     {"device/word", "GPU threads store 8 bytes and a flag into peer memory", no, device, usual, false,
      make_device_word},
     {"nccl", "ncclSend and ncclRecv", no, device, usual, true, make_nccl},
-    {"nccl/device", "GPU kernels with NCCL's device API", no, device, usual, false, make_nccl_device},
-    {"nvshmem", "GPU kernels put with NVSHMEM", no, device, usual, false, make_nvshmem},
+    {"nccl/device", "GPU kernels with NCCL's device API", no, device, usual, false, make_nccl_device,
+     "this engine was built without the headers of NCCL's device API (NCCL 2.28 or newer, from NCCL_HOME or the wheel "
+     "nvidia-nccl-cu13); build it again with them"},
+    {"nvshmem", "GPU kernels put with NVSHMEM", no, device, usual, false, make_nvshmem,
+     "this engine was built without the headers of NVSHMEM (3.4, from NVSHMEM_HOME or the wheel nvidia-nvshmem-cu13); "
+     "build it again with them"},
     {"corrupt-device", "test: staged/pinned with one bit flipped", yes, device, test, true, make_corrupt_device},
     {"null", "nothing: the engine's own overhead", no, none, extra, false, make_null},
     {"corrupt", "test: host with one bit flipped", yes, host, test, true, make_corrupt},

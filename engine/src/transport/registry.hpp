@@ -31,8 +31,9 @@ struct TransportEntry {
   ThroughMpi mpi;
   MemoryKind memory;  // where the message's buffers are
   Part part;
-  bool halos;  // carries halos too
-  std::unique_ptr<Transport> (*make)();
+  bool halos;                            // carries halos too
+  std::unique_ptr<Transport> (*make)();  // null where there is none
+  const char* missing = "";              // and why there is none
 };
 
 [[nodiscard]] std::span<const TransportEntry> registry();

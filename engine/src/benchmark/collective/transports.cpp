@@ -14,17 +14,6 @@ Maker make_losing_collectives, make_doubling_collectives, make_swapping_collecti
 
 namespace {
 
-class NoCollectives final : public CollectiveTransport {
- public:
-  std::string unavailable(const Context&, const RankGroup&) override { return "not implemented for collectives"; }
-  void open(const RankGroup&, const Buffers&) override {}
-  void close() override {}
-  void prepare_for(const Collective&, const View&) override {}
-  void perform(const Collective&, const View&, std::uint64_t) override {}
-};
-
-std::unique_ptr<Transport> make_no_collectives() { return std::make_unique<NoCollectives>(); }
-
 struct CollectiveEntry {
   std::string_view name;
   const char* summary;
@@ -53,10 +42,12 @@ const std::vector<TransportEntry>& collective_transports() {
   static const std::vector<TransportEntry> all = [] {
     std::vector<TransportEntry> made(registry().begin(), registry().end());
     for (auto& entry : made) {
-      entry.make = make_no_collectives;
-      const auto found =
-          std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.name == entry.name; });
-      if (found == entries.end()) continue;
+      const auto found = std::ranges::find(entries, entry.name, &CollectiveEntry::name);
+      if (found == entries.end()) {
+        entry.make = nullptr;
+        entry.missing = "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory";
+        continue;
+      }
       entry.summary = found->summary;
       entry.make = found->make;
     }
