@@ -68,7 +68,7 @@ void no_room_is_known_to_both(const RankGroup& pair) {
   EXPECT(sentence.find("(rank " + std::to_string(pair.rank(0)) + ")") != std::string::npos);
 }
 
-void a_failed_open_can_be_closed(const Context& context, const RankGroup& pair) {
+void a_failed_open_can_be_closed(const RankGroup& pair) {
   const auto memory = make_host_memory();
   const auto transport = find_transport("unopened")->make();
   const std::string sentence = sentence_of([&] { transport->open(pair, memory->reserve(8)); });
@@ -124,7 +124,7 @@ int main() {
         reasons_are_agreed(*pair);
         a_pair_shares_a_segment(*pair);
         no_room_is_known_to_both(*pair);
-        a_failed_open_can_be_closed(context, *pair);
+        a_failed_open_can_be_closed(*pair);
       }
       MPI_Barrier(context.world.get());
     }

@@ -8,15 +8,15 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/errors.hpp"
+
 namespace volley::gpu {
 
 inline void check(cudaError_t status, const char* call, std::source_location where = std::source_location::current()) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // resets the error, so that the next check of a kernel launch does not find it
-  const std::string path = where.file_name();
   throw std::runtime_error(std::string(call) + " failed: " + cudaGetErrorString(status) + " (" +
-                           cudaGetErrorName(status) + ", " + path.substr(path.rfind('/') + 1) + ":" +
-                           std::to_string(where.line()) + ")");
+                           cudaGetErrorName(status) + ", " + in_sources(where) + ")");
 }
 
 // Calls the function of CUDA that frees a handle.

@@ -10,9 +10,7 @@
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
-#include <cstdlib>
 #include <memory>
-#include <utility>
 
 #include "gpu/copy.cuh"
 #include "gpu/gpu.hpp"
@@ -24,6 +22,7 @@
 #include "transport/agreement.hpp"
 #include "transport/device/shape.hpp"
 #include "transport/peer_memory.cuh"
+#include "transport/safe_settings.hpp"
 
 // What nvshmemx_cumodule_init looks for in a module, besides the state itself: the version of the headers, and the
 // state for InfiniBand, which is not used here but must be there, and must be large enough.
@@ -221,22 +220,19 @@ class NvshmemTransport final : public Transport {
                                       std::to_string(NVSHMEM_VENDOR_PATCH_VERSION)},
               {"max_blocks", max_blocks},
               {"max_threads_per_block", device::max_threads}};
-    for (const auto& [name, value] : safe_settings) {
-      const char* const set = std::getenv(name);
-      all.emplace_back(name, std::string(set == nullptr ? "" : set));
-    }
+    add_settings(all, settings);
     return all;
   }
 
  private:
   // NVLink multicast stays off, no network is looked for, and no thread of NVSHMEM polls on the core of this rank,
-  // which would disturb all other transports; unless the user says otherwise.
-  static constexpr std::pair<const char*, const char*> safe_settings[] = {
+  // which would disturb all other transports.
+  static constexpr SafeSetting settings[] = {
       {"NVSHMEM_DISABLE_NVLS", "1"}, {"NVSHMEM_REMOTE_TRANSPORT", "none"}, {"NVSHMEM_DISABLE_LOCAL_ONLY_PROXY", "1"}};
   inline static std::vector<int> started_with;  // world ranks; NVSHMEM stays until the process ends
 
   void start_nvshmem(const RankGroup& pair) const {
-    for (const auto& [name, value] : safe_settings) setenv(name, value, /*overwrite*/ 0);
+    apply(settings);
     nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
     agreed_step(pair, [&] {
       if (pair.leads()) check_nvshmem(nvshmem_->get_unique_id(&id), "nvshmemx_get_uniqueid");

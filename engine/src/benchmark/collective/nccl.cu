@@ -1,7 +1,6 @@
 // `nccl`: NCCL's collectives on a Stream, and for an all-to-all one group of ncclSend and ncclRecv, as nccl-tests does
 // it.
-#include <cstdlib>
-#include <optional>
+#include <memory>
 
 #include "benchmark/collective/transport.hpp"
 #include "gpu/streams.cuh"
@@ -14,18 +13,15 @@ namespace volley {
 namespace {
 
 // The declarations repeat those of nccl.h, as in nccl/library.cuh; ncclSum is 0.
-struct NcclFunctions {
-  explicit NcclFunctions(const Library& library)
-      : broadcast(library.find("ncclBroadcast")),
-        all_reduce(library.find("ncclAllReduce")),
-        reduce_scatter(library.find("ncclReduceScatter")),
-        all_gather(library.find("ncclAllGather")) {}
-
+struct NcclFunctions : nccl::Nccl {
   using Stream = gpu::StreamHandle;
-  nccl::Result (*broadcast)(const void*, void*, std::size_t, int type, int root, nccl::Comm, Stream);
-  nccl::Result (*all_reduce)(const void*, void*, std::size_t, int type, int reduction, nccl::Comm, Stream);
-  nccl::Result (*reduce_scatter)(const void*, void*, std::size_t, int type, int reduction, nccl::Comm, Stream);
-  nccl::Result (*all_gather)(const void*, void*, std::size_t, int type, nccl::Comm, Stream);
+  using Reduce = nccl::Result(const void*, void*, std::size_t, int type, int reduction, nccl::Comm, Stream);
+  nccl::Result (*broadcast)(const void*, void*, std::size_t, int type, int root, nccl::Comm,
+                            Stream) = library.find("ncclBroadcast");
+  Reduce* all_reduce = library.find("ncclAllReduce");
+  Reduce* reduce_scatter = library.find("ncclReduceScatter");
+  nccl::Result (*all_gather)(const void*, void*, std::size_t, int type, nccl::Comm,
+                             Stream) = library.find("ncclAllGather");
 };
 
 class NcclCollectives final : public CollectiveTransport {
@@ -38,20 +34,8 @@ class NcclCollectives final : public CollectiveTransport {
         }
       }
     }
-    // NVLink multicast stays off unless the user says otherwise. NCCL reads this when it makes a communicator.
-    setenv(multicast, "0", /*overwrite*/ 0);
-    try {
-      nccl_.emplace();
-      functions_.emplace(nccl_->library);
-    } catch (const std::runtime_error& problem) {
-      return std::string("no NCCL: ") + problem.what() + "; the wheel nvidia-nccl-cu13 brings one";
-    }
-    try {
-      nccl::NcclCommunicator::try_alone(*nccl_);
-    } catch (const std::runtime_error& problem) {
-      return problem.what();
-    }
-    return {};
+    const std::string reason = nccl::load(nccl_);
+    return reason.empty() ? nccl::try_alone(*nccl_) : reason;
   }
 
   void open(const RankGroup& group, const Buffers&) override {
@@ -77,14 +61,9 @@ class NcclCollectives final : public CollectiveTransport {
     communicator_.wait_for(stream_);
   }
 
-  [[nodiscard]] Facts facts() const override {
-    if (!nccl_) return {};
-    const char* const set = std::getenv(multicast);
-    return {{"nccl_version", nccl_->version()}, {multicast, std::string(set == nullptr ? "" : set)}};
-  }
+  [[nodiscard]] Facts facts() const override { return nccl::facts_of(nccl_.get()); }
 
  private:
-  static constexpr const char* multicast = "NCCL_NVLS_ENABLE";
   static constexpr int sum = 0;  // ncclSum
 
   void enqueue(const Collective& collective, const View& view) const {
@@ -96,19 +75,18 @@ class NcclCollectives final : public CollectiveTransport {
     switch (collective.operation) {
       case Operation::barrier: throw std::logic_error("NCCL has no barrier");
       case Operation::broadcast:
-        nccl_->check(functions_->broadcast(view.send, collective.self == Collective::root ? view.send : view.recv, all,
-                                           type, Collective::root, comm, stream),
+        nccl_->check(nccl_->broadcast(view.send, collective.self == Collective::root ? view.send : view.recv, all, type,
+                                      Collective::root, comm, stream),
                      "ncclBroadcast");
         break;
       case Operation::allreduce:
-        nccl_->check(functions_->all_reduce(view.send, view.recv, all, type, sum, comm, stream), "ncclAllReduce");
+        nccl_->check(nccl_->all_reduce(view.send, view.recv, all, type, sum, comm, stream), "ncclAllReduce");
         break;
       case Operation::reduce_scatter:
-        nccl_->check(functions_->reduce_scatter(view.send, view.recv, block, type, sum, comm, stream),
-                     "ncclReduceScatter");
+        nccl_->check(nccl_->reduce_scatter(view.send, view.recv, block, type, sum, comm, stream), "ncclReduceScatter");
         break;
       case Operation::allgather:
-        nccl_->check(functions_->all_gather(view.send, view.recv, block, type, comm, stream), "ncclAllGather");
+        nccl_->check(nccl_->all_gather(view.send, view.recv, block, type, comm, stream), "ncclAllGather");
         break;
       case Operation::all_to_all: all_to_all(collective, view, block * element_bytes); break;
     }
@@ -129,8 +107,7 @@ class NcclCollectives final : public CollectiveTransport {
   }
 
   // Declared in this order: the communicator is ended before its library's functions go.
-  std::optional<nccl::Nccl> nccl_;
-  std::optional<NcclFunctions> functions_;
+  std::shared_ptr<const NcclFunctions> nccl_;
   nccl::NcclCommunicator communicator_;
   gpu::Stream stream_;
 };

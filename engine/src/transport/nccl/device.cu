@@ -6,9 +6,7 @@
 #include <nccl.h>
 #include <nccl_device.h>
 
-#include <cstdlib>
 #include <memory>
-#include <optional>
 
 #include "gpu/gpu.hpp"
 #include "gpu/ipc_mapping.cuh"
@@ -134,62 +132,38 @@ __global__ void __launch_bounds__(device::max_threads, 1) nccl_windows(const Ncc
 
 // The device API is no stable interface: its kernels are compiled with the headers of one version of NCCL, and its
 // structures are filled by the library.
-struct NcclDeviceFunctions {
-  explicit NcclDeviceFunctions(const Library& library)
-      : allocate(library.find("ncclMemAlloc")),
-        free(library.find("ncclMemFree")),
-        register_window(library.find("ncclCommWindowRegister")),
-        deregister_window(library.find("ncclCommWindowDeregister")),
-        create(library.find("ncclDevCommCreate")),
-        destroy(library.find("ncclDevCommDestroy")),
-        require_lines(library.find("ncclLLA2ACreateRequirement")) {}
-
-  decltype(&ncclMemAlloc) allocate;
-  decltype(&ncclMemFree) free;
-  decltype(&ncclCommWindowRegister) register_window;
-  decltype(&ncclCommWindowDeregister) deregister_window;
-  decltype(&ncclDevCommCreate) create;
-  decltype(&ncclDevCommDestroy) destroy;
-  decltype(&ncclLLA2ACreateRequirement) require_lines;
-};
-
-struct NcclWithDevice {
-  nccl::Nccl nccl;
-  NcclDeviceFunctions device{nccl.library};
+struct NcclWithDevice : nccl::Nccl {
+  decltype(&ncclMemAlloc) allocate = library.find("ncclMemAlloc");
+  decltype(&ncclMemFree) free = library.find("ncclMemFree");
+  decltype(&ncclCommWindowRegister) register_window = library.find("ncclCommWindowRegister");
+  decltype(&ncclCommWindowDeregister) deregister_window = library.find("ncclCommWindowDeregister");
+  decltype(&ncclDevCommCreate) create_on_device = library.find("ncclDevCommCreate");
+  decltype(&ncclDevCommDestroy) destroy_on_device = library.find("ncclDevCommDestroy");
+  decltype(&ncclLLA2ACreateRequirement) require_lines = library.find("ncclLLA2ACreateRequirement");
 };
 
 class NcclDeviceTransport final : public Transport {
  public:
   std::string unavailable(const Context& context, const RankGroup& pair) override {
     std::string reason = without_concurrent_kernels(context, pair);
+    std::shared_ptr<const nccl::Nccl> found;
+    if (reason.empty()) reason = nccl::load(found);
     if (!reason.empty()) return reason;
-    // NVLink multicast stays off unless the user says otherwise. NCCL reads this when it makes a communicator.
-    setenv(multicast, "0", /*overwrite*/ 0);
-    try {
-      const nccl::Nccl found;
-      const std::string built = nccl::version_of(NCCL_VERSION_CODE);
-      if (found.version() != built) {
-        return "the engine was built with the device API of NCCL " + built + ", and the library is NCCL " +
-               found.version() + ": they must be one version";
-      }
-      nccl_ = std::make_shared<const NcclWithDevice>();
-    } catch (const std::runtime_error& problem) {
-      return std::string("no NCCL: ") + problem.what() + "; the wheel nvidia-nccl-cu13 brings one";
+    const std::string built = nccl::version_of(NCCL_VERSION_CODE);
+    if (found->version() != built) {
+      return "the engine was built with the device API of NCCL " + built + ", and the library is NCCL " +
+             found->version() + ": they must be one version";
     }
-    try {
-      nccl::NcclCommunicator::try_alone(nccl_->nccl);
-    } catch (const std::runtime_error& problem) {
-      return problem.what();
-    }
-    return {};
+    reason = nccl::load(nccl_);
+    return reason.empty() ? nccl::try_alone(*nccl_) : reason;
   }
 
   // Windows need memory that NCCL has allocated.
   std::unique_ptr<Memory> own_memory(const RankGroup&) override {
     return gpu::make_memory([nccl = nccl_](std::size_t bytes) -> std::shared_ptr<std::byte> {
       void* data = nullptr;
-      nccl->nccl.check(nccl->device.allocate(&data, bytes), "ncclMemAlloc");
-      return {static_cast<std::byte*>(data), [nccl](std::byte* block) { nccl->device.free(block); }};
+      nccl->check(nccl->allocate(&data, bytes), "ncclMemAlloc");
+      return {static_cast<std::byte*>(data), [nccl](std::byte* block) { nccl->free(block); }};
     });
   }
 
@@ -201,20 +175,20 @@ class NcclDeviceTransport final : public Transport {
       stream_ = gpu::Stream::make();
       max_blocks_ = std::min({device::max_blocks, gpu::resident_blocks(nccl_long_round_trips, device::max_threads),
                               gpu::resident_blocks(nccl_windows, device::max_threads)});
-      if (leads_ && communicator_.get() == nullptr) id = nccl_->nccl.unique_id();
+      if (leads_ && communicator_.get() == nullptr) id = nccl_->unique_id();
     });
     max_blocks_ = std::min(max_blocks_, exchanged_with_peer(max_blocks_, pair));
     if (communicator_.get() == nullptr) {
       id = mpi::broadcast_value(id, 0, pair.control.get());
-      communicator_ = nccl::NcclCommunicator(nccl_->nccl, 2, id, pair.self);
+      communicator_ = nccl::NcclCommunicator(*nccl_, 2, id, pair.self);
       agreed_step(pair, [&] { make_device_communicator(); });
     }
     const std::array<std::byte*, 2> places{buffers.send, buffers.recv};
     agreed_step(pair, [&] {
       for (std::size_t i = 0; i < places.size(); ++i) {
         windows_[i].block = gpu::block_of(places[i]);
-        check(nccl_->device.register_window(comm(), windows_[i].block.base, windows_[i].block.bytes,
-                                            &windows_[i].handle, NCCL_WIN_COLL_SYMMETRIC),
+        check(nccl_->register_window(comm(), windows_[i].block.base, windows_[i].block.bytes, &windows_[i].handle,
+                                     NCCL_WIN_COLL_SYMMETRIC),
               "ncclCommWindowRegister");
         if (windows_[i].handle == nullptr) throw std::runtime_error("NCCL registers no windows of device memory here");
       }
@@ -225,7 +199,7 @@ class NcclDeviceTransport final : public Transport {
 
   void close() override {
     for (auto& window : windows_) {
-      if (window.handle != nullptr) nccl_->device.deregister_window(comm(), window.handle);
+      if (window.handle != nullptr) nccl_->deregister_window(comm(), window.handle);
       window = {};
     }
     stream_ = {};
@@ -233,7 +207,7 @@ class NcclDeviceTransport final : public Transport {
 
   ~NcclDeviceTransport() override {
     if (has_device_communicator_ && std::uncaught_exceptions() == 0)
-      nccl_->device.destroy(comm(), &device_communicator_);
+      nccl_->destroy_on_device(comm(), &device_communicator_);
   }
 
   // Exchanges with a place each have a launch each, because the kernels of round trips use one place.
@@ -250,34 +224,30 @@ class NcclDeviceTransport final : public Transport {
   }
 
   [[nodiscard]] Facts facts() const override {
-    if (!nccl_) return {};
-    const char* const set = std::getenv(multicast);
-    return {{"nccl_version", nccl_->nccl.version()},
-            {multicast, std::string(set == nullptr ? "" : set)},
-            {"flag_in_word_up_to_bytes", short_bytes},
-            {"direct_stores_max_blocks", device::max_blocks},
-            {"direct_stores_max_threads_per_block", device::max_threads}};
+    Facts facts = nccl::facts_of(nccl_.get());
+    facts.emplace_back("flag_in_word_up_to_bytes", short_bytes);
+    facts.emplace_back("direct_stores_max_blocks", device::max_blocks);
+    facts.emplace_back("direct_stores_max_threads_per_block", device::max_threads);
+    return facts;
   }
 
  private:
-  static constexpr const char* multicast = "NCCL_NVLS_ENABLE";
-
   struct RegisteredBuffer {
     gpu::Block block;
     ncclWindow_t handle = nullptr;
   };
 
   [[nodiscard]] ncclComm_t comm() const { return reinterpret_cast<ncclComm_t>(communicator_.get()); }
-  void check(ncclResult_t result, const char* call) const { nccl_->nccl.check(static_cast<int>(result), call); }
+  void check(ncclResult_t result, const char* call) const { nccl_->check(static_cast<int>(result), call); }
 
   // Both ranks make the same calls, and each call waits for the other rank's.
   void make_device_communicator() {
     ncclDevResourceRequirements lines{};
-    check(nccl_->device.require_lines(/*blocks*/ 1, max_lines, &lines_, &lines), "ncclLLA2ACreateRequirement");
+    check(nccl_->require_lines(/*blocks*/ 1, max_lines, &lines_, &lines), "ncclLLA2ACreateRequirement");
     ncclDevCommRequirements requirements{};
     requirements.resourceRequirementsList = &lines;
     requirements.lsaBarrierCount = device::max_blocks;
-    check(nccl_->device.create(comm(), &requirements, &device_communicator_), "ncclDevCommCreate");
+    check(nccl_->create_on_device(comm(), &requirements, &device_communicator_), "ncclDevCommCreate");
     has_device_communicator_ = true;
     if (device_communicator_.lsaSize != 2) {
       throw std::runtime_error("NCCL's kernels have no direct access from one of these two GPUs to the other");

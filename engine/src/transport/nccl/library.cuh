@@ -1,4 +1,5 @@
 // The functions of NCCL that are used here, found at run time: the engine needs NCCL neither to be built nor to start.
+// Users of more functions derive from `Nccl`.
 //
 // The declarations repeat those of nccl.h, unchanged from NCCL 2.13 (ncclGetLastError is the youngest) to 2.32:
 // ncclUniqueId is a struct of 128 bytes passed by value, ncclResult_t and ncclDataType_t are enumerations of ints,
@@ -9,13 +10,16 @@
 #include <array>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <source_location>
 #include <stdexcept>
 #include <string>
-#include <utility>
+#include <type_traits>
 
+#include "base/errors.hpp"
 #include "gpu/streams.cuh"
 #include "host/shared_library.hpp"
+#include "transport/safe_settings.hpp"
 
 namespace volley::nccl {
 
@@ -52,10 +56,9 @@ struct Nccl {
   // Throws std::runtime_error with NCCL's message and the place if `result` is not success.
   void check(Result result, const char* call, std::source_location where = std::source_location::current()) const {
     if (result == success) return;
-    const std::string path = where.file_name();
     // ncclGetLastError returns the last error of the process; its argument is not used.
     throw std::runtime_error(std::string(call) + " failed: " + error_string(result) + " (" + last_error(nullptr) +
-                             ", " + path.substr(path.rfind('/') + 1) + ":" + std::to_string(where.line()) + ")");
+                             ", " + in_sources(where) + ")");
   }
 
   [[nodiscard]] std::string version() const {
@@ -71,40 +74,34 @@ struct Nccl {
   }
 };
 
-// A communicator that destroys itself. While an exception unwinds this rank, the other rank does not destroy its own:
-// the communicator is then aborted, which also ends kernels that wait for the other rank.
+// While an exception unwinds this rank, the other rank does not destroy its own communicator: this one is then aborted,
+// which also ends kernels that wait for the other rank.
+struct EndCommunicator {
+  const Nccl* nccl = nullptr;
+  void operator()(Comm handle) const noexcept {
+    if (std::uncaught_exceptions() > 0) nccl->abort(handle);
+    else nccl->destroy(handle);
+  }
+};
+
+// A communicator that destroys itself.
 class NcclCommunicator {
  public:
   NcclCommunicator() = default;
-  NcclCommunicator(const Nccl& nccl, int ranks, const UniqueId& id, int rank) : nccl_(&nccl) {
-    nccl.check(nccl.init_rank(&handle_, ranks, id, rank), "ncclCommInitRank");
-  }
-  NcclCommunicator(NcclCommunicator&& other) noexcept
-      : nccl_(other.nccl_), handle_(std::exchange(other.handle_, nullptr)) {}
-  NcclCommunicator& operator=(NcclCommunicator&& other) noexcept {
-    std::swap(nccl_, other.nccl_);
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
-  NcclCommunicator(const NcclCommunicator&) = delete;
-  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
-  ~NcclCommunicator() {
-    if (handle_ == nullptr) return;
-    if (std::uncaught_exceptions() > 0) nccl_->abort(handle_);
-    else nccl_->destroy(handle_);
+  NcclCommunicator(const Nccl& nccl, int ranks, const UniqueId& id, int rank) : handle_(nullptr, {&nccl}) {
+    Comm made = nullptr;
+    nccl.check(nccl.init_rank(&made, ranks, id, rank), "ncclCommInitRank");
+    handle_.reset(made);
   }
 
-  // Makes a communicator of this rank alone. It fails if the driver is too old for this NCCL or if NCCL finds no
-  // network interface; in open() the other ranks would wait for this one.
-  static void try_alone(const Nccl& nccl) { const NcclCommunicator alone(nccl, 1, nccl.unique_id(), 0); }
-
-  [[nodiscard]] Comm get() const noexcept { return handle_; }
+  [[nodiscard]] Comm get() const noexcept { return handle_.get(); }
 
   // Throws if an error has occurred that no call has returned.
   void check_async() const {
+    const Nccl& nccl = *handle_.get_deleter().nccl;
     Result pending = success;
-    nccl_->check(nccl_->async_error(handle_, &pending), "ncclCommGetAsyncError");
-    nccl_->check(pending, "NCCL, while messages were under way,");
+    nccl.check(nccl.async_error(get(), &pending), "ncclCommGetAsyncError");
+    nccl.check(pending, "NCCL, while messages were under way,");
   }
 
   // Waits until everything enqueued is complete. Polls, because a synchronizing call would never return if the other
@@ -119,8 +116,41 @@ class NcclCommunicator {
   // A query of NCCL takes longer than a query of the stream.
   static constexpr unsigned polls_between_checks = 1024;
 
-  const Nccl* nccl_ = nullptr;
-  Comm handle_ = nullptr;
+  std::unique_ptr<std::remove_pointer_t<Comm>, EndCommunicator> handle_;
 };
+
+// NVLink multicast stays off. NCCL reads this once in a process, when it makes the first communicator.
+inline constexpr SafeSetting settings[] = {{"NCCL_NVLS_ENABLE", "0"}};
+
+// Loads the library. Returns why this rank cannot; empty if it can.
+template <class Functions>
+[[nodiscard]] std::string load(std::shared_ptr<const Functions>& nccl) {
+  apply(settings);
+  try {
+    nccl = std::make_shared<const Functions>();
+    return {};
+  } catch (const std::runtime_error& problem) {
+    return std::string("no NCCL: ") + problem.what() + "; the wheel nvidia-nccl-cu13 brings one";
+  }
+}
+
+// Makes a communicator of this rank alone. Returns why that fails: the driver is too old for this NCCL, or NCCL finds
+// no network interface; in open() the other ranks would wait for this one. Empty if it does not fail.
+[[nodiscard]] inline std::string try_alone(const Nccl& nccl) {
+  try {
+    const NcclCommunicator alone(nccl, 1, nccl.unique_id(), 0);
+    return {};
+  } catch (const std::runtime_error& problem) {
+    return problem.what();
+  }
+}
+
+// For the transport's record; none where the library was not loaded.
+[[nodiscard]] inline Facts facts_of(const Nccl* nccl) {
+  if (nccl == nullptr) return {};
+  Facts facts{{"nccl_version", nccl->version()}};
+  add_settings(facts, settings);
+  return facts;
+}
 
 }  // namespace volley::nccl

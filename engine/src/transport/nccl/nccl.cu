@@ -1,5 +1,5 @@
 // `nccl`: ncclSend and ncclRecv on a Stream.
-#include <optional>
+#include <memory>
 
 #include "gpu/buffers.cuh"
 #include "gpu/streams.cuh"
@@ -18,17 +18,8 @@ class NcclTransport final : public Transport {
     if (same_device(context.facts(pair.rank(0)), context.facts(pair.rank(1)))) {
       return "both ranks are on one device, and NCCL refuses that";
     }
-    try {
-      nccl_.emplace();
-    } catch (const std::runtime_error& problem) {
-      return std::string("no NCCL: ") + problem.what() + "; the wheel nvidia-nccl-cu13 brings one";
-    }
-    try {
-      nccl::NcclCommunicator::try_alone(*nccl_);
-    } catch (const std::runtime_error& problem) {
-      return problem.what();
-    }
-    return {};
+    const std::string reason = nccl::load(nccl_);
+    return reason.empty() ? nccl::try_alone(*nccl_) : reason;
   }
 
   // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
@@ -105,7 +96,7 @@ class NcclTransport final : public Transport {
   }
   void progress() override { communicator_.check_async(); }
 
-  [[nodiscard]] Facts facts() const override { return nccl_ ? Facts{{"nccl_version", nccl_->version()}} : Facts{}; }
+  [[nodiscard]] Facts facts() const override { return nccl::facts_of(nccl_.get()); }
 
  private:
   static constexpr std::size_t signal_bytes = 8;
@@ -122,7 +113,7 @@ class NcclTransport final : public Transport {
   void end_group() { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
 
   // In this order, because the communicator must be destroyed before the library's functions.
-  std::optional<nccl::Nccl> nccl_;
+  std::shared_ptr<const nccl::Nccl> nccl_;
   nccl::NcclCommunicator communicator_;
   gpu::Stream stream_;
   gpu::DeviceBuffer signal_;
