@@ -166,11 +166,11 @@ void Halos::exchange_from_host() {
   const auto synchronize = [&] {
     for (auto& neighbour : neighbours_) neighbour.memory->synchronize();
   };
-  leave(nullptr);
+  enqueue_send(nullptr);
   synchronize();
   start();
   finish();
-  arrive(nullptr);
+  enqueue_recv(nullptr);
   synchronize();
   progress();
 }

@@ -48,8 +48,8 @@ class Halos {
   void unpack(const Plane<Real>& plane);  // copies the messages to the points around the domain
 
   // An exchange; see transport/transport.hpp.
-  void leave(gpu::StreamHandle cuda_stream) {
-    for (auto& each : neighbours_) each.transport->leave(each.view(place_), cuda_stream);
+  void enqueue_send(gpu::StreamHandle cuda_stream) {
+    for (auto& each : neighbours_) each.transport->enqueue_send(each.view(place_), cuda_stream);
   }
   void start() {
     for (auto& each : neighbours_) each.transport->start(each.view(place_));
@@ -60,8 +60,8 @@ class Halos {
   void finish() {
     for (auto& each : neighbours_) each.transport->finish();
   }
-  void arrive(gpu::StreamHandle cuda_stream) {
-    for (auto& each : neighbours_) each.transport->arrive(each.view(place_), cuda_stream);
+  void enqueue_recv(gpu::StreamHandle cuda_stream) {
+    for (auto& each : neighbours_) each.transport->enqueue_recv(each.view(place_), cuda_stream);
   }
   [[nodiscard]] bool host_driven() const { return !none() && neighbours_[0].transport->host_driven(); }
   [[nodiscard]] bool staged_through_host() const { return !none() && neighbours_[0].transport->staged_through_host(); }

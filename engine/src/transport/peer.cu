@@ -132,7 +132,7 @@ class Peer final : public HostDriven<PeerChannel> {
   }
 
   // A halo's copy is enqueued behind the kernel that wrote the halo; the hosts signal each other as for a message.
-  void leave(const View& view, gpu::StreamHandle cuda_stream) override { channel_.copy(view, cuda_stream); }
+  void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override { channel_.copy(view, cuda_stream); }
   void start(const View&) override { channel_.acknowledge(); }
   void finish() override { channel_.await_acknowledgement(); }
 };

@@ -43,9 +43,9 @@ class Transport : public Driver {
   // --- halos ---
   //
   // Both ranks make these calls with views of one size at the same offsets in the buffers. For a halo in device memory:
-  //   leave(view, cuda_stream)  is enqueued behind the kernel that writes view.send
-  //   start(view), finish()     are called by the host when the stream has executed that; not if `host_driven` is false
-  //   arrive(view, cuda_stream) is enqueued in front of the kernel that reads view.recv
+  //   enqueue_send(view, cuda_stream)  behind the kernel that writes view.send
+  //   start(view), finish()            by the host when the stream has executed that; not if `host_driven` is false
+  //   enqueue_recv(view, cuda_stream)  in front of the kernel that reads view.recv
   // A halo in host memory needs only start() and finish().
   //
   // The halos use two places of the buffers alternately. A rank sends halo n + 2 into the place of halo n only after it
@@ -56,17 +56,17 @@ class Transport : public Driver {
   virtual void open_halo(const View&) { throw std::logic_error("this transport cannot exchange halos"); }
   // Whether start() and finish() move data.
   [[nodiscard]] virtual bool host_driven() const { return true; }
-  // Whether leave() and arrive() enqueue copies to and from host memory.
+  // Whether enqueue_send() and enqueue_recv() enqueue copies to and from host memory.
   [[nodiscard]] virtual bool staged_through_host() const { return false; }
 
-  virtual void leave(const View&, gpu::StreamHandle) {}
+  virtual void enqueue_send(const View&, gpu::StreamHandle) {}
   // Starts to send this rank's halo and to receive the neighbour's.
   virtual void start(const View&) {}
   // Calls a library that makes progress only in its calls. Throws if it reports an error.
   virtual void progress() {}
   // Returns when the neighbour's halo is usable and this rank's may be overwritten.
   virtual void finish() {}
-  virtual void arrive(const View&, gpu::StreamHandle) {}
+  virtual void enqueue_recv(const View&, gpu::StreamHandle) {}
 };
 
 }  // namespace volley

@@ -178,11 +178,11 @@ class DeviceSolver final : public Solver {
     Stopwatch& watch = halos_.staged_through_host() ? pack_watch_ : exchange_watch_;
     if (!halos_.host_driven()) {
       return enqueue(timed, watch, side_, [&] {
-        halos_.leave(side_.get());
-        halos_.arrive(side_.get());
+        halos_.enqueue_send(side_.get());
+        halos_.enqueue_recv(side_.get());
       });
     }
-    enqueue(timed, watch, side_, [&] { halos_.leave(side_.get()); });
+    enqueue(timed, watch, side_, [&] { halos_.enqueue_send(side_.get()); });
     left_.record(side_);
     poll_until([&] { return left_.happened(); });
     parts_.exchange_s += volley::timed(
@@ -191,7 +191,7 @@ class DeviceSolver final : public Solver {
           halos_.finish();
         },
         1);
-    enqueue(timed && halos_.staged_through_host(), watch, side_, [&] { halos_.arrive(side_.get()); });
+    enqueue(timed && halos_.staged_through_host(), watch, side_, [&] { halos_.enqueue_recv(side_.get()); });
   }
 
   // A failed device or a missing halo throws an exception; the watchdog ends any other hang.

@@ -69,13 +69,13 @@ class DeviceOverlapDriver final : public OverlapDriver {
 
   void exchange(const View& view) {
     const gpu::Stream& stream = streams_.exchange;
-    transport_.leave(view, stream.get());
+    transport_.enqueue_send(view, stream.get());
     if (transport_.host_driven()) {
       stream.synchronize();
       transport_.start(view);
       transport_.finish();
     }
-    transport_.arrive(view, stream.get());
+    transport_.enqueue_recv(view, stream.get());
     stream.synchronize();
     transport_.progress();  // throws if the transport gave up
   }

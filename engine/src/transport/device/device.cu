@@ -76,7 +76,7 @@ class DeviceTransport final : public Transport {
   void open_halo(const View& view) override { prepare(view); }
   [[nodiscard]] bool host_driven() const override { return false; }
 
-  void leave(const View& view, gpu::StreamHandle cuda_stream) override {
+  void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
     const auto threads = view.bytes / sizeof(uint4) + 1;
     const auto blocks = std::clamp<std::size_t>((threads + device::halo_threads - 1) / device::halo_threads, 1,
                                                 device::max_halo_blocks);
@@ -85,7 +85,7 @@ class DeviceTransport final : public Transport {
     gpu::check_launch();
   }
 
-  void arrive(const View&, gpu::StreamHandle cuda_stream) override {
+  void enqueue_recv(const View&, gpu::StreamHandle cuda_stream) override {
     device::await_halo<<<1, 1, 0, cuda_stream>>>(inboxes_.mine(), inboxes_.wait_up_to(device::Inboxes::timeout_ns),
                                                  inboxes_.last());
     gpu::check_launch();

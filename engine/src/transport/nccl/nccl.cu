@@ -88,7 +88,7 @@ class NcclTransport final : public Transport {
   // Both halos of a pair are one group, behind the kernel that writes and in front of the kernel that reads. With
   // several neighbours the groups follow each other in the order in which the pairs were made, round by round and the
   // same on all ranks: no two ranks wait for each other.
-  void leave(const View& view, gpu::StreamHandle cuda_stream) override {
+  void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
     begin_group();
     send(view.send, view.bytes, cuda_stream);
     recv(view.recv, view.bytes, cuda_stream);

@@ -15,7 +15,7 @@ class StagedPinned : public Whole<gpu::PinnedBuffer, AsyncCopies> {
     halo_in_ = gpu::PinnedBuffer(view.bytes);
   }
   [[nodiscard]] bool staged_through_host() const override { return true; }
-  void leave(const View& view, gpu::StreamHandle cuda_stream) override {
+  void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
     gpu::copy_to_host_async(halo_out_.data(), view.send, view.bytes, cuda_stream);
   }
   void start(const View& view) override {
@@ -25,7 +25,7 @@ class StagedPinned : public Whole<gpu::PinnedBuffer, AsyncCopies> {
   }
   void progress() override { channel_.mpi().progress(); }
   void finish() override { channel_.mpi().finish(); }
-  void arrive(const View& view, gpu::StreamHandle cuda_stream) override {
+  void enqueue_recv(const View& view, gpu::StreamHandle cuda_stream) override {
     gpu::copy_to_device_async(view.recv, halo_in_.data(), view.bytes, cuda_stream);
   }
   void close() override {
