@@ -15,6 +15,10 @@ enum class Direction { uni, bi };
 struct Window {
   int messages = 64;
   Direction direction = Direction::uni;
+
+  // Whether the first rank, which leads, or the other one sends and receives messages.
+  [[nodiscard]] bool sends(bool leads) const { return leads || direction == Direction::bi; }
+  [[nodiscard]] bool receives(bool leads) const { return !leads || direction == Direction::bi; }
 };
 
 // The current message: where it is sent from, where it arrives, how long it is. `send` and `recv` are in the buffers

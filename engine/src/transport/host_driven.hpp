@@ -50,9 +50,8 @@ class HostDriven : public Transport {
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    const bool both = window.direction == Direction::bi;
-    const bool sends = leads_ || both;
-    const bool receives = !leads_ || both;
+    const bool sends = window.sends(leads_);
+    const bool receives = window.receives(leads_);
     const View last = view.last();
     const auto messages = static_cast<std::uint64_t>(window.messages);
     for (std::uint64_t i = 1; i <= count; ++i) {

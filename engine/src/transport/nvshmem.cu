@@ -209,8 +209,8 @@ class NvshmemTransport final : public Transport {
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     NvshmemLaunch launch = launch_of(view, count);
     launch.window_messages = window.messages;
-    launch.sends = leads_ || window.direction == Direction::bi;
-    launch.receives = !leads_ || window.direction == Direction::bi;
+    launch.sends = window.sends(leads_);
+    launch.receives = window.receives(leads_);
     run(nvshmem_windows, launch);
   }
 

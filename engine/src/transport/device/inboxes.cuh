@@ -86,8 +86,8 @@ class Inboxes {
   [[nodiscard]] Launch launch_of(const View& view, std::uint64_t count, const Window& window) const {
     Launch launch = launch_of(view, count);
     launch.window_messages = window.messages;
-    launch.sends = leads_ || window.direction == Direction::bi;
-    launch.receives = !leads_ || window.direction == Direction::bi;
+    launch.sends = window.sends(leads_);
+    launch.receives = window.receives(leads_);
     return launch;
   }
 

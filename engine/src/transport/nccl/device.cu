@@ -219,7 +219,7 @@ class NcclDeviceTransport final : public Transport {
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     NcclLaunch launch = launch_of(view, count);
     launch.message.window_messages = window.messages;
-    launch.message.sends = leads_ || window.direction == Direction::bi;
+    launch.message.sends = window.sends(leads_);
     launch_long(nccl_windows, launch);
   }
 

@@ -63,9 +63,8 @@ class NcclTransport final : public Transport {
 
   // A window is one group. Its acknowledgement, one word, is enqueued behind it, and so is the next window.
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    const bool both = window.direction == Direction::bi;
-    const bool sends = leads_ || both;
-    const bool receives = !leads_ || both;
+    const bool sends = window.sends(leads_);
+    const bool receives = window.receives(leads_);
     for (std::uint64_t i = 1; i <= count; ++i) {
       const View from = i < count ? view : view.last();
       begin_group();

@@ -55,9 +55,8 @@ class WholeChannel {
   void synchronize() { window_.copies().synchronize(); }
 
   // A window needs a place in host memory for each message in flight, because MPI still reads or writes it.
-  void reserve_window(Direction direction) {
-    const bool both = direction == Direction::bi;
-    window_.transport().reserve(leads_ || both, !leads_ || both);
+  void reserve_window(const Window& window) {
+    window_.transport().reserve(window.sends(leads_), window.receives(leads_));
   }
   void start_send(const View& view) { window_.add_send(view); }
   void start_recv(const View& view) { window_.add_recv(view); }
@@ -93,7 +92,7 @@ class Whole : public HostDriven<WholeChannel<Buffer, Copies>> {
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
-    this->channel_.reserve_window(window.direction);
+    this->channel_.reserve_window(window);
     Base::windows(view, count, window);
   }
 };
