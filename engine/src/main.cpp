@@ -117,6 +117,7 @@ int measure(const Options& options, Session& session) {
     const auto& cpus = context.facts(context.rank).cores;
     const Usage before = usage_now(cpus);
     code = benchmark->run({context, &context, plan, *session.records, watchdog});
+    if (mpi::broadcast_value(session.records->failed(), 0, context.world.get())) code = Exit::failed;
     session.records->end("", shared_usage(context, usage_now(cpus) - before));
   }
   VOLLEY_MPI(MPI_Finalize());

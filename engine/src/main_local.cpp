@@ -44,7 +44,7 @@ Exit measure(const Options& options, Output& output, std::optional<Records>& rec
   const Usage before = usage_now(cpus);
   const Exit code = benchmark->run({job, nullptr, plan, *records, watchdog});
   records->end("", Json::array({to_json(usage_now(cpus) - before, 0)}));
-  return code;
+  return records->failed() ? Exit::failed : code;
 }
 
 Exit perform(const Options& options, std::optional<Output>& output, std::optional<Records>& records) {

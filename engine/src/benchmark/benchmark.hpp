@@ -34,7 +34,8 @@ class Benchmark {
   virtual void read(PlanPart& options, const Plan& plan) = 0;
   // Throws UsageError if this job lacks something that the plan names. Called before the run record is written.
   virtual void check(const Job&) const {}
-  // Writes all records between the run record and the last one. Collective over the job.
+  // Writes all records between the run record and the last one. Exit::good if the machine can do what was asked: that a
+  // point failed is known from its record. Collective over the job.
   [[nodiscard]] virtual Exit run(const Run& run) = 0;
 };
 

@@ -8,7 +8,6 @@
 #include "benchmark/transport_set.hpp"
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"
-#include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
 #include "transport/availability.hpp"
 
@@ -114,23 +113,21 @@ class MessageRateBenchmark final : public Benchmark {
   }
 
   Exit run(const Run& run) override {
-    std::vector<int> ranks(static_cast<std::size_t>(run.context->size));
-    for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
-    const auto all = make_group(*run.context, ranks);
-    PairsControl control(*run.context, *all);
+    const RankGroup all = everyone(*run.context);
+    PairsControl control(*run.context, all);
     const auto pair = make_group(*run.context, control.ranks_of_pair());
     run.watchdog.enter("checking which transports are available");
     TransportSet transports(*run.context, *pair, run.plan);
     for (auto& candidate : transports.candidates()) {
-      if (candidate.reason.empty()) candidate.reason = ruled_out(*run.context, ranks, run.plan, *candidate.entry);
+      if (candidate.reason.empty()) candidate.reason = ruled_out(*run.context, all.ranks, run.plan, *candidate.entry);
     }
-    agree(*all, transports);
+    agree(all, transports);
     transports.open(sizes_bytes_);
-    agree(*all, transports);
+    agree(all, transports);
     transports.write_records(run.records);
-    measure(run, *all, transports, control);
+    measure(run, all, transports, control);
     transports.close();
-    return mpi::broadcast_value(run.records.failed(), 0, all->control.get()) ? Exit::failed : Exit::good;
+    return Exit::good;
   }
 
  private:
@@ -143,7 +140,7 @@ class MessageRateBenchmark final : public Benchmark {
     const Workload timed = window_workload(window_);
     Sampler sampler(control, run.plan.sampling, timed, run.watchdog);
     for (std::size_t i = 0; i < sizes_bytes_.size(); ++i) {
-      const bool over = mpi::broadcast_value(all.leads() && budget_used(run.plan, run.records), 0, all.control.get());
+      const std::string skipped = out_of_time(all, run.plan, run.records);
       std::vector<PairsPoint> points;
       std::vector<Series> series;
       for (auto& candidate : transports.candidates()) {
@@ -152,7 +149,7 @@ class MessageRateBenchmark final : public Benchmark {
           points.push_back({.transport = candidate.entry->name, .pairs = pairs, .driver = nullptr});
           series.push_back(series_of(points.back(), candidate, transports, sizes_bytes_[i], all, control, run.plan));
           series.back().fresh = i == 0;
-          if (over) series.back().skipped = budget_reason(run.plan);
+          if (!skipped.empty()) series.back().skipped = skipped;
         }
       }
       control.compare_clocks();

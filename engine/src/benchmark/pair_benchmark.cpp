@@ -2,7 +2,6 @@
 
 #include "group/mpi_control.hpp"
 #include "measure/sampler.hpp"
-#include "mpi/collectives.hpp"
 
 namespace volley {
 
@@ -23,18 +22,11 @@ std::vector<Series> series_of_size(TransportSet& transports, const Plan& plan, s
   return all;
 }
 
-// Why no more points are started; empty while there is time. The first rank decides.
-std::string out_of_time(const RankGroup& pair, const Run& run) {
-  const bool over = pair.leads() && budget_used(run.plan, run.records);
-  return mpi::broadcast_value(over, 0, pair.control.get()) ? budget_reason(run.plan) : "";
-}
-
 }  // namespace
 
 void PairBenchmark::read(PlanPart& options, const Plan& plan) {
   options.sizes("sizes_bytes", sizes_bytes_);
   if (sizes_bytes_.empty()) options.complain("sizes_bytes", "expected at least one size");
-  options.boolean("fresh_buffers", fresh_buffers_);
   if (plan.world_size == 2) return;
   options.complain_of_plan(
       "world_size", "`" + plan.benchmark + "` is between exactly 2 ranks, found " + std::to_string(plan.world_size));
@@ -45,14 +37,22 @@ Exit PairBenchmark::run(const Run& run) {
   if (!pair) return Exit::good;  // this rank takes no part
   run.watchdog.enter("checking which transports are available");
   TransportSet transports(*run.context, *pair, run.plan);
+  for (auto& candidate : transports.candidates()) {
+    if (candidate.reason.empty()) candidate.reason = unsuitable(*candidate.entry);
+  }
   transports.open(fresh_buffers_ ? std::vector{sizes_bytes_[0]} : sizes_bytes_);
   transports.write_records(run.records);
   measure(run, *pair, transports);
   transports.close();
-  return mpi::broadcast_value(run.records.failed(), 0, pair->control.get()) ? Exit::failed : Exit::good;
+  return Exit::good;
 }
 
-void PairBenchmark::measure(const Run& run, const RankGroup& pair, TransportSet& transports) const {
+void PointBenchmark::read(PlanPart& options, const Plan& plan) {
+  PairBenchmark::read(options, plan);
+  options.boolean("fresh_buffers", fresh_buffers_);
+}
+
+void PointBenchmark::measure(const Run& run, const RankGroup& pair, TransportSet& transports) {
   const Workload timed = workload();
   MpiControl control(pair);
   Sampler sampler(control, run.plan.sampling, timed, run.watchdog);
@@ -61,7 +61,8 @@ void PairBenchmark::measure(const Run& run, const RankGroup& pair, TransportSet&
       transports.close();
       transports.open({sizes_bytes_[i]});
     }
-    auto all = series_of_size(transports, run.plan, sizes_bytes_[i], out_of_time(pair, run));
+    const std::string skip_all = out_of_time(pair, run.plan, run.records);
+    auto all = series_of_size(transports, run.plan, sizes_bytes_[i], skip_all);
     sampler.measure(all);
     for (const auto& series : all) run.records.write_point(record(pair.ranks, series));
   }

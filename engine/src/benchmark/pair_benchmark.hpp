@@ -1,5 +1,4 @@
-// The common part of ping-pongs and streams: messages of several sizes between two ranks, and at each size all
-// transports in turn.
+// Benchmarks of messages of several sizes between two ranks.
 #pragma once
 
 #include "benchmark/benchmark.hpp"
@@ -11,17 +10,29 @@ namespace volley {
 class PairBenchmark : public Benchmark {
  public:
   void read(PlanPart& options, const Plan& plan) override;
-  Exit run(const Run& run) override;
+  Exit run(const Run& run) final;
+
+ protected:
+  // Why this benchmark cannot measure a transport; empty if it can.
+  [[nodiscard]] virtual std::string unsuitable(const TransportEntry&) const { return {}; }
+  // Measures all sizes and writes their records. Collective over the two ranks.
+  virtual void measure(const Run& run, const RankGroup& pair, TransportSet& transports) = 0;
+
+  std::vector<std::uint64_t> sizes_bytes_;
+  bool fresh_buffers_ = false;  // buffers are allocated anew for each size
+};
+
+// Ping-pongs and streams: at each size all transports in turn.
+class PointBenchmark : public PairBenchmark {
+ public:
+  void read(PlanPart& options, const Plan& plan) override;
 
  protected:
   [[nodiscard]] virtual Workload workload() const = 0;
   [[nodiscard]] virtual Json record(const std::vector<int>& ranks, const Series& series) const = 0;
 
  private:
-  void measure(const Run& run, const RankGroup& pair, TransportSet& transports) const;
-
-  std::vector<std::uint64_t> sizes_bytes_;
-  bool fresh_buffers_ = false;
+  void measure(const Run& run, const RankGroup& pair, TransportSet& transports) final;
 };
 
 }  // namespace volley

@@ -6,7 +6,7 @@ namespace volley {
 
 namespace {
 
-class PingPongBenchmark final : public PairBenchmark {
+class PingPongBenchmark final : public PointBenchmark {
   Workload workload() const override { return round_trip_workload(); }
 
   Json record(const std::vector<int>& ranks, const Series& series) const override {

@@ -7,10 +7,10 @@ namespace volley {
 
 namespace {
 
-class StreamBenchmark final : public PairBenchmark {
+class StreamBenchmark final : public PointBenchmark {
  public:
   void read(PlanPart& options, const Plan& plan) override {
-    PairBenchmark::read(options, plan);
+    PointBenchmark::read(options, plan);
     read_window(options, window_);
   }
 

@@ -4,6 +4,7 @@
 
 #include "measure/memory.hpp"
 #include "measure/workload.hpp"
+#include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
 #include "transport/availability.hpp"
 
@@ -111,6 +112,11 @@ void TransportSet::write_records(Records& records) {
     candidate.listed = candidate.reason.empty();
     records.write(transport_record(*candidate.entry, candidate.reason, to_json(candidate.facts())));
   }
+}
+
+std::string out_of_time(const RankGroup& group, const Plan& plan, const Records& records) {
+  const bool over = group.leads() && budget_used(plan, records);
+  return mpi::broadcast_value(over, 0, group.control.get()) ? budget_reason(plan) : "";
 }
 
 Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts) {

@@ -76,6 +76,10 @@ class TransportSet {
   std::map<ArenaKey, Arena> arenas_;
 };
 
+// Why no more points are started: the plan's time budget is used up. Empty while there is time. The first rank decides.
+// Collective over the group.
+[[nodiscard]] std::string out_of_time(const RankGroup& group, const Plan& plan, const Records& records);
+
 // The record of a transport. This job cannot use it if there is a `reason`.
 [[nodiscard]] Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts);
 

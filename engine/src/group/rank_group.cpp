@@ -1,6 +1,7 @@
 #include "group/rank_group.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "mpi/check.hpp"
 
@@ -25,6 +26,12 @@ std::optional<RankGroup> make_group(const Context& context, const std::vector<in
   group.self = static_cast<int>(self - ranks.begin());
   group.one_process = ranks.size() == 1;
   return group;
+}
+
+RankGroup everyone(const Context& context) {
+  std::vector<int> ranks(static_cast<std::size_t>(context.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return *make_group(context, ranks);
 }
 
 }  // namespace volley

@@ -24,6 +24,9 @@ struct RankGroup {
   [[nodiscard]] int peer() const { return one_process ? self : 1 - self; }
 };
 
+// All ranks of the job. Collective.
+[[nodiscard]] RankGroup everyone(const Context& context);
+
 // The group of these world ranks, in this order; none on other ranks. Collective over these ranks only.
 [[nodiscard]] std::optional<RankGroup> make_group(const Context& context, const std::vector<int>& ranks);
 

@@ -83,16 +83,14 @@ class CollectiveBenchmark final : public Benchmark {
   }
 
   Exit run(const Run& run) override {
-    std::vector<int> ranks(static_cast<std::size_t>(run.context->size));
-    for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
-    const auto group = make_group(*run.context, ranks);
+    const RankGroup group = everyone(*run.context);
     run.watchdog.enter("checking which transports are available");
-    TransportSet transports(*run.context, *group, run.plan, collective_transports());
+    TransportSet transports(*run.context, group, run.plan, collective_transports());
     transports.open(sizes_bytes_.empty() ? std::vector<std::uint64_t>{element_bytes} : sizes_bytes_);
     transports.write_records(run.records);
-    measure(run, *group, transports);
+    measure(run, group, transports);
     transports.close();
-    return mpi::broadcast_value(run.records.failed(), 0, group->control.get()) ? Exit::failed : Exit::good;
+    return Exit::good;
   }
 
  private:
@@ -114,7 +112,7 @@ class CollectiveBenchmark final : public Benchmark {
   // of its kind: NCCL connects the ranks in it.
   void measure_size(const Run& run, const RankGroup& group, TransportSet& transports, GroupControl& control,
                     Sampler& sampler, std::uint64_t bytes, bool first) const {
-    const bool over = mpi::broadcast_value(group.leads() && budget_used(run.plan, run.records), 0, group.control.get());
+    const std::string skipped = out_of_time(group, run.plan, run.records);
     std::vector<Point> points;
     std::vector<Series> all;
     for (const auto operation : operations_) {
@@ -127,7 +125,7 @@ class CollectiveBenchmark final : public Benchmark {
         point.transport = candidate.entry->name;
         all.push_back(series_of(point, candidate, transports, run.plan.verify));
         all.back().fresh = first;
-        if (over) all.back().skipped = budget_reason(run.plan);
+        if (!skipped.empty()) all.back().skipped = skipped;
       }
     }
     control.compare_clocks();

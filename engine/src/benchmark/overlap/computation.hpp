@@ -18,18 +18,15 @@ enum class Limit { memory, arithmetic };  // of the computation's speed
 class Computation {
  public:
   virtual ~Computation() = default;
+  // On the host it returns when so many steps are made; on a device it enqueues them.
+  virtual void compute(std::uint64_t steps) = 0;
   // How the work of so many steps is wrong, of all since this object was made; empty if it is right.
   [[nodiscard]] virtual std::string wrong() = 0;
   // Bytes of the arrays that it goes through; 0 if it stays in registers.
   [[nodiscard]] virtual std::size_t working_set_bytes() const { return 0; }
 };
 
-class HostComputation : public Computation {
- public:
-  virtual void compute(std::uint64_t steps) = 0;
-};
-
 // On one core.
-[[nodiscard]] std::unique_ptr<HostComputation> make_host_computation(Limit limit);
+[[nodiscard]] std::unique_ptr<Computation> make_host_computation(Limit limit);
 
 }  // namespace volley::overlap

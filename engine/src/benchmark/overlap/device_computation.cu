@@ -84,20 +84,21 @@ std::string miscounted(std::uint64_t wrong, const char* what) {
   return std::to_string(wrong) + " " + what + " of the computation are wrong";
 }
 
-class MemoryBoundKernel final : public DeviceComputation {
+class MemoryBoundKernel final : public Computation {
  public:
-  MemoryBoundKernel() : x_(bytes), y_(bytes), wrong_(sizeof(unsigned long long)) {
+  explicit MemoryBoundKernel(const gpu::Stream& cuda_stream)
+      : cuda_stream_(cuda_stream), x_(bytes), y_(bytes), wrong_(sizeof(unsigned long long)) {
     begin_arrays<<<blocks_for(elements / threads), threads>>>(x(), y(), elements);
     gpu::check_launch();
     gpu::zero(wrong_.data(), sizeof(unsigned long long));
     gpu::synchronize();
   }
 
-  void compute(std::uint64_t steps, gpu::StreamHandle cuda_stream) override {
+  void compute(std::uint64_t steps) override {
     // No two steps of a launch are about the same element.
     for (std::uint64_t left = steps; left > 0;) {
       const std::uint64_t now = std::min(left, elements / threads);
-      add_product<<<blocks_for(now), threads, 0, cuda_stream>>>(1.0, x(), y(), added_ % elements, now, elements);
+      add_product<<<blocks_for(now), threads, 0, cuda_stream_.get()>>>(1.0, x(), y(), added_ % elements, now, elements);
       gpu::check_launch();
       added_ += now * threads;
       left -= now;
@@ -124,22 +125,24 @@ class MemoryBoundKernel final : public DeviceComputation {
   double* x() { return reinterpret_cast<double*>(x_.data()); }
   double* y() { return reinterpret_cast<double*>(y_.data()); }
 
+  const gpu::Stream& cuda_stream_;
   gpu::DeviceBuffer x_;
   gpu::DeviceBuffer y_;
   gpu::DeviceBuffer wrong_;
   std::uint64_t added_ = 0;  // elements
 };
 
-class ArithmeticBoundKernel final : public DeviceComputation {
+class ArithmeticBoundKernel final : public Computation {
  public:
-  ArithmeticBoundKernel() : counts_(sizeof(StepCounts)) {
+  explicit ArithmeticBoundKernel(const gpu::Stream& cuda_stream)
+      : cuda_stream_(cuda_stream), counts_(sizeof(StepCounts)) {
     gpu::zero(counts_.data(), sizeof(StepCounts));
     gpu::synchronize();
   }
 
-  void compute(std::uint64_t steps, gpu::StreamHandle cuda_stream) override {
-    multiply_add<<<blocks_for(steps), threads, 0, cuda_stream>>>(1.0, 1.0, steps,
-                                                                 reinterpret_cast<StepCounts*>(counts_.data()));
+  void compute(std::uint64_t steps) override {
+    multiply_add<<<blocks_for(steps), threads, 0, cuda_stream_.get()>>>(1.0, 1.0, steps,
+                                                                        reinterpret_cast<StepCounts*>(counts_.data()));
     gpu::check_launch();
     steps_ += steps;
   }
@@ -153,15 +156,16 @@ class ArithmeticBoundKernel final : public DeviceComputation {
   }
 
  private:
+  const gpu::Stream& cuda_stream_;
   gpu::DeviceBuffer counts_;
   std::uint64_t steps_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<DeviceComputation> make_device_computation(Limit limit) {
-  if (limit == Limit::memory) return std::make_unique<MemoryBoundKernel>();
-  return std::make_unique<ArithmeticBoundKernel>();
+std::unique_ptr<Computation> make_device_computation(Limit limit, const gpu::Stream& cuda_stream) {
+  if (limit == Limit::memory) return std::make_unique<MemoryBoundKernel>(cuda_stream);
+  return std::make_unique<ArithmeticBoundKernel>(cuda_stream);
 }
 
 }  // namespace volley::overlap

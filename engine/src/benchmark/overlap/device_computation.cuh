@@ -2,16 +2,11 @@
 #pragma once
 
 #include "benchmark/overlap/computation.hpp"
-#include "gpu/gpu.hpp"
+#include "gpu/streams.cuh"
 
 namespace volley::overlap {
 
-class DeviceComputation : public Computation {
- public:
-  // Enqueues so many steps.
-  virtual void compute(std::uint64_t steps, gpu::StreamHandle cuda_stream) = 0;
-};
-
-[[nodiscard]] std::unique_ptr<DeviceComputation> make_device_computation(Limit limit);
+// The stream, on which the kernels are enqueued, stays the caller's.
+[[nodiscard]] std::unique_ptr<Computation> make_device_computation(Limit limit, const gpu::Stream& cuda_stream);
 
 }  // namespace volley::overlap

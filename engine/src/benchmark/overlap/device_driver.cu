@@ -1,8 +1,6 @@
 // Messages and computations on a device: kernels compute on a stream of their own while the message moves. The stream
 // of the exchange has the higher priority, as a program would give it: kernels of a transport that wait for a
 // multiprocessor come before blocks of the computation that wait as well.
-#include <map>
-
 #include "benchmark/overlap/device_computation.cuh"
 #include "benchmark/overlap/overlap_driver.hpp"
 #include "gpu/streams.cuh"
@@ -19,12 +17,8 @@ struct Streams {
 
 class DeviceOverlapDriver final : public OverlapDriver {
  public:
-  DeviceOverlapDriver(Transport& transport, Work work, DeviceComputation& computation, const Streams& streams)
-      : OverlapDriver(work), transport_(transport), computation_(computation), streams_(streams) {}
-
-  void prepare(const View& view) override {
-    if (work_.exchanges) transport_.open_halo(view);
-  }
+  DeviceOverlapDriver(Transport& transport, Work work, Computation& computation, const Streams& streams)
+      : OverlapDriver(transport, work, computation), streams_(streams) {}
 
   // Events are made before the batch and read behind it.
   void arm(const View&, std::uint64_t count) override {
@@ -50,11 +44,6 @@ class DeviceOverlapDriver final : public OverlapDriver {
     }
   }
 
-  [[nodiscard]] std::vector<double> parts_s() const override {
-    const auto count = static_cast<double>(count_);
-    return {exchange_s_ / count, computation_s_ / count};
-  }
-
  private:
   struct Computed {
     gpu::Event begin = gpu::Event::timed();
@@ -63,7 +52,7 @@ class DeviceOverlapDriver final : public OverlapDriver {
 
   void compute(const Computed& events) {
     events.begin.record(streams_.computation);
-    computation_.compute(steps_, streams_.computation.get());
+    computation_.compute(steps_);
     events.end.record(streams_.computation);
   }
 
@@ -80,29 +69,21 @@ class DeviceOverlapDriver final : public OverlapDriver {
     transport_.progress();  // throws if the transport gave up
   }
 
-  Transport& transport_;
-  DeviceComputation& computation_;
   const Streams& streams_;
   std::vector<Computed> computations_;
-  std::uint64_t count_ = 1;
-  double exchange_s_ = 0;
-  double computation_s_ = 0;
 };
 
 class DeviceComputations final : public Computations {
  public:
-  DeviceComputation& computation(Limit limit) override {
-    auto& made = computations_[limit];
-    if (!made) made = make_device_computation(limit);
-    return *made;
-  }
   std::unique_ptr<OverlapDriver> driver(Transport& transport, Work work, Limit limit, int) override {
     return std::make_unique<DeviceOverlapDriver>(transport, work, computation(limit), streams_);
   }
 
  private:
+  std::unique_ptr<Computation> make(Limit limit) override {
+    return make_device_computation(limit, streams_.computation);
+  }
   Streams streams_;
-  std::map<Limit, std::unique_ptr<DeviceComputation>> computations_;
 };
 
 }  // namespace

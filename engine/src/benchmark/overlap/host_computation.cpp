@@ -22,7 +22,7 @@ std::string miscounted(std::size_t wrong, std::size_t of) {
 
 // y = a x + y, as daxpy of BLAS: two loads and a store for each multiply-add. Each call goes on where the last one
 // stopped, so that a short one finds nothing in the caches either.
-class MemoryBound final : public HostComputation {
+class MemoryBound final : public Computation {
  public:
   MemoryBound() : x_(elements(), 1.0), y_(elements(), 0.0) {}
 
@@ -67,7 +67,7 @@ class MemoryBound final : public HostComputation {
 };
 
 // v = v m + a in registers: several chains, so that no multiply-add waits for the one before.
-class ArithmeticBound final : public HostComputation {
+class ArithmeticBound final : public Computation {
  public:
   void compute(std::uint64_t steps) override {
     const double m = factor;
@@ -96,7 +96,7 @@ class ArithmeticBound final : public HostComputation {
 
 }  // namespace
 
-std::unique_ptr<HostComputation> make_host_computation(Limit limit) {
+std::unique_ptr<Computation> make_host_computation(Limit limit) {
   if (limit == Limit::memory) return std::make_unique<MemoryBound>();
   return std::make_unique<ArithmeticBound>();
 }

@@ -1,6 +1,4 @@
 // Messages and computations on the host: the exchange is started, the rank computes, the exchange is awaited.
-#include <map>
-
 #include "benchmark/overlap/overlap_driver.hpp"
 #include "measure/timing_loop.hpp"
 
@@ -10,27 +8,18 @@ namespace {
 
 class HostOverlapDriver final : public OverlapDriver {
  public:
-  HostOverlapDriver(Transport& transport, Work work, HostComputation& computation, int progress_calls)
-      : OverlapDriver(work), transport_(transport), computation_(computation), progress_calls_(progress_calls) {}
+  HostOverlapDriver(Transport& transport, Work work, Computation& computation, int progress_calls)
+      : OverlapDriver(transport, work, computation), progress_calls_(progress_calls) {}
 
-  void prepare(const View& view) override {
-    if (work_.exchanges) transport_.open_halo(view);
-  }
-
+  // When the exchange is complete a rank learns only when it has computed: the exchange takes the whole time.
   void windows(const View& view, std::uint64_t count, const Window&) override {
     count_ = count;
     computation_s_ = 0;
-    whole_s_ = timed(
+    exchange_s_ = timed(
         [&](std::uint64_t n) {
           for (std::uint64_t i = 1; i <= n; ++i) once(i < n ? view : view.last());
         },
         count);
-  }
-
-  // When the exchange is complete a rank learns only when it has computed.
-  [[nodiscard]] std::vector<double> parts_s() const override {
-    const auto count = static_cast<double>(count_);
-    return {whole_s_ / count, computation_s_ / count};
   }
 
  private:
@@ -52,27 +41,17 @@ class HostOverlapDriver final : public OverlapDriver {
     computation_.compute(steps - done);
   }
 
-  Transport& transport_;
-  HostComputation& computation_;
   int progress_calls_;
-  std::uint64_t count_ = 1;
-  double whole_s_ = 0;
-  double computation_s_ = 0;
 };
 
 class HostComputations final : public Computations {
  public:
-  HostComputation& computation(Limit limit) override {
-    auto& made = computations_[limit];
-    if (!made) made = make_host_computation(limit);
-    return *made;
-  }
   std::unique_ptr<OverlapDriver> driver(Transport& transport, Work work, Limit limit, int progress_calls) override {
     return std::make_unique<HostOverlapDriver>(transport, work, computation(limit), progress_calls);
   }
 
  private:
-  std::map<Limit, std::unique_ptr<HostComputation>> computations_;
+  std::unique_ptr<Computation> make(Limit limit) override { return make_host_computation(limit); }
 };
 
 }  // namespace

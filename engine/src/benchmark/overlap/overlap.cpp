@@ -3,14 +3,12 @@
 #include <cmath>
 #include <map>
 
-#include "benchmark/benchmark.hpp"
 #include "benchmark/overlap/overlap_driver.hpp"
+#include "benchmark/pair_benchmark.hpp"
 #include "benchmark/series_record.hpp"
-#include "benchmark/transport_set.hpp"
 #include "group/mpi_control.hpp"
 #include "measure/sampler.hpp"
 #include "measure/timing_loop.hpp"
-#include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
 
 namespace volley::overlap {
@@ -49,49 +47,33 @@ struct Subject {
   std::vector<Case> cases;
 };
 
-class Overlap final : public Benchmark {
+class Overlap final : public PairBenchmark {
  public:
   void read(PlanPart& options, const Plan& plan) override {
-    options.sizes("sizes_bytes", sizes_bytes_);
-    if (sizes_bytes_.empty()) options.complain("sizes_bytes", "expected at least one size");
+    PairBenchmark::read(options, plan);
     options.list<std::string>("computations", computations_, "`memory` or `arithmetic`", [](const Json& value) {
       return value == name_of(Limit::memory) || value == name_of(Limit::arithmetic);
     });
     if (computations_.empty()) options.complain("computations", "expected at least one computation");
     options.integer("progress_calls", progress_calls_, 0, max_progress_calls);
-    if (plan.world_size == 2) return;
-    options.complain_of_plan("world_size",
-                             "`overlap` is between exactly 2 ranks, found " + std::to_string(plan.world_size));
-  }
-
-  Exit run(const Run& run) override {
-    const auto pair = make_group(*run.context, {0, 1});
-    if (!pair) return Exit::good;
-    run.watchdog.enter("checking which transports are available");
-    TransportSet transports(*run.context, *pair, run.plan);
-    for (auto& candidate : transports.candidates()) {
-      const bool apart = candidate.entry->halos || candidate.entry->memory == MemoryKind::none;
-      if (candidate.reason.empty() && !apart) candidate.reason = "its messages cannot be started and awaited apart";
-    }
-    transports.open(sizes_bytes_);
-    transports.write_records(run.records);
-    measure(run, *pair, transports);
-    transports.close();
-    return mpi::broadcast_value(run.records.failed(), 0, pair->control.get()) ? Exit::failed : Exit::good;
   }
 
  private:
   static constexpr int max_progress_calls = 1'000'000;
 
-  void measure(const Run& run, const RankGroup& pair, TransportSet& transports) {
+  std::string unsuitable(const TransportEntry& entry) const override {
+    if (entry.halos || entry.memory == MemoryKind::none) return {};
+    return "its messages cannot be started and awaited apart";
+  }
+
+  void measure(const Run& run, const RankGroup& pair, TransportSet& transports) override {
     MpiControl control(pair);
     const Workload timed_work = workload();
     Sampler sampler(control, run.plan.sampling, timed_work, run.watchdog);
     std::map<MemoryKind, std::unique_ptr<Computations>> by_memory;
     auto subjects = subjects_of(transports, by_memory);
     for (const auto bytes : sizes_bytes_) {
-      const bool over = pair.leads() && budget_used(run.plan, run.records);
-      const std::string skipped = mpi::broadcast_value(over, 0, pair.control.get()) ? budget_reason(run.plan) : "";
+      const std::string skipped = out_of_time(pair, run.plan, run.records);
       if (skipped.empty()) set_lengths(run, control, transports, subjects, bytes);
       auto all = series_of(run, transports, subjects, bytes, skipped);
       sampler.measure(all);
@@ -254,7 +236,6 @@ class Overlap final : public Benchmark {
     return made;
   }
 
-  std::vector<std::uint64_t> sizes_bytes_;
   std::vector<std::string> computations_;
   int progress_calls_ = 0;
 };

@@ -1,6 +1,7 @@
 // One rank's part of an overlap, as the sampler times it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -18,19 +19,33 @@ struct Work {
 // A batch of the sampler's is a number of windows here; each is an exchange, a computation, or both at once.
 class OverlapDriver : public Driver {
  public:
-  explicit OverlapDriver(Work work) : work_(work) {}
+  OverlapDriver(Transport& transport, Work work, Computation& computation)
+      : transport_(transport), work_(work), computation_(computation) {}
 
   // Of each computation of a batch from now on.
   void set_steps(std::uint64_t steps) { steps_ = steps; }
 
+  void prepare(const View& view) final {
+    if (work_.exchanges) transport_.open_halo(view);
+  }
   void round_trips(const View&, std::uint64_t) final { throw std::logic_error("an overlap has no round trips"); }
 
+  // In the order of TimedPart.
+  [[nodiscard]] std::vector<double> parts_s() const final {
+    const auto count = static_cast<double>(count_);
+    return {exchange_s_ / count, computation_s_ / count};
+  }
+
  protected:
-  Work work_;
+  Transport& transport_;
+  const Work work_;
+  Computation& computation_;
   std::uint64_t steps_ = 1;
+  std::uint64_t count_ = 1;  // of the latest batch, as the sums below
+  double exchange_s_ = 0;
+  double computation_s_ = 0;
 };
 
-// In the order of OverlapDriver::parts_s().
 enum TimedPart : std::size_t {
   exchange_part,     // from the start of the exchange until this rank knows that it is complete
   computation_part,  // from the start of the computation to its end
@@ -40,11 +55,19 @@ enum TimedPart : std::size_t {
 class Computations {
  public:
   virtual ~Computations() = default;
-  [[nodiscard]] virtual Computation& computation(Limit limit) = 0;
+  [[nodiscard]] Computation& computation(Limit limit) {
+    auto& made = computations_[limit];
+    if (!made) made = make(limit);
+    return *made;
+  }
   // The transport stays the caller's. `progress_calls`: how often a rank that computes on the host calls the transport
   // meanwhile.
   [[nodiscard]] virtual std::unique_ptr<OverlapDriver> driver(Transport& transport, Work work, Limit limit,
                                                               int progress_calls) = 0;
+
+ private:
+  [[nodiscard]] virtual std::unique_ptr<Computation> make(Limit limit) = 0;
+  std::map<Limit, std::unique_ptr<Computation>> computations_;
 };
 
 // Computes on a core of the host.
