@@ -30,15 +30,9 @@ Maker make_corrupt, make_early, make_lose, make_swap, make_echo, make_nan, make_
 
 namespace {
 
-constexpr auto no = ThroughMpi::no;
-constexpr auto yes = ThroughMpi::yes;
-constexpr auto on_device_pointers = ThroughMpi::on_device_pointers;
-constexpr auto usual = Part::usual;
-constexpr auto extra = Part::extra;
-constexpr auto test = Part::test;
-constexpr auto none = MemoryKind::none;
-constexpr auto host = MemoryKind::host;
-constexpr auto device = MemoryKind::device;
+using enum ThroughMpi;
+using enum Part;
+using enum MemoryKind;
 
 // name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker, why there may be none
 constexpr TransportEntry entries[] = {

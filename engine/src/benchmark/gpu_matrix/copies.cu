@@ -33,25 +33,24 @@ __global__ void __launch_bounds__(copy_threads, 1) copy_kernel(const uint4* from
 
 class Copies : public RoutedLink {
  public:
-  Copies(const Section& section, std::vector<Route> routes, bool peers, Seconds timeout)
-      : RoutedLink(std::move(routes), peers), section_(section), timeout_(timeout) {}
+  using RoutedLink::RoutedLink;
 
   // The first copy of a link may hang, so it has a deadline. Later small copies are awaited without one, which is
   // faster.
   void prepare(const View& view) override {
     const std::uint64_t bytes = std::min(view.bytes, first_copy_bytes);
-    for (const auto& route : this->routes()) copy(route, route.from.at, bytes);
+    for (const auto& route : routes()) copy(route, route.from.at, bytes);
     finish(bytes);
   }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     for (std::uint64_t turn = 1; turn <= count; ++turn) {
       for (int message = 0; message < window.messages; ++message) {
-        for (const auto& route : this->routes()) copy(route, route.source(view, turn, count), view.bytes);
+        for (const auto& route : routes()) copy(route, route.source(view, turn, count), view.bytes);
       }
-      if (section_.metric == Metric::completion) synchronize();
+      if (section().metric == Metric::completion) synchronize();
     }
-    if (section_.metric == Metric::bandwidth) finish(count * view.bytes * static_cast<std::uint64_t>(window.messages));
+    if (section().metric == Metric::bandwidth) finish(count * view.bytes * static_cast<std::uint64_t>(window.messages));
   }
 
  protected:
@@ -63,19 +62,14 @@ class Copies : public RoutedLink {
     }
   }
 
-  [[nodiscard]] Seconds timeout() const { return timeout_; }
-
  private:
   void synchronize() {
-    for (const auto& route : this->routes()) route.cuda_stream().synchronize();
+    for (const auto& route : routes()) route.cuda_stream().synchronize();
   }
   void finish(std::uint64_t bytes) {
-    const Seconds enough = timeout_ + Seconds(timeout_s_per_byte * static_cast<double>(bytes));
-    for (const auto& route : this->routes()) await(route.cuda_stream(), enough);
+    const Seconds enough = timeout() + Seconds(timeout_s_per_byte * static_cast<double>(bytes));
+    for (const auto& route : routes()) await(route.cuda_stream(), enough);
   }
-
-  const Section& section_;
-  Seconds timeout_;
 };
 
 class KernelCopies final : public Copies {
@@ -107,7 +101,7 @@ struct HostEnd {
 class HostCopies final : private HostEnd, public Copies {
  public:
   HostCopies(const Section& section, const GpuEndpoint& gpu, std::uint64_t bytes, Seconds timeout)
-      : HostEnd(gpu.device, bytes), Copies(section, {route(section, gpu, location())}, false, timeout) {}
+      : HostEnd(gpu.device, bytes), Copies({section, {route(section, gpu, location())}, false, timeout}) {}
 
  private:
   static Route route(const Section& section, const GpuEndpoint& gpu, const Location& host) {
@@ -129,7 +123,7 @@ class CorruptCopies final : public Copies {
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     Copies::windows(view, count, window);
     if (count == 0) return;
-    const Location& place = this->routes().front().to;
+    const Location& place = routes().front().to;
     std::uint8_t byte = 0;
     gpu::copy(&byte, place.at + view.bytes / 2, 1);
     byte ^= 1;
@@ -155,13 +149,12 @@ class HangingCopies final : public Copies {
 
 }  // namespace
 
-std::unique_ptr<GpuLink> make_copies(const Section& section, std::vector<Route> routes, bool peers, Seconds timeout,
-                                     bool broken) {
-  const std::string fault = broken && section.fault != nullptr ? section.fault : "";
-  if (fault == "corrupt") return std::make_unique<CorruptCopies>(section, std::move(routes), peers, timeout);
-  if (fault == "hang") return std::make_unique<HangingCopies>(section, std::move(routes), peers, timeout);
-  if (section.engine == Engine::sm) return std::make_unique<KernelCopies>(section, std::move(routes), peers, timeout);
-  return std::make_unique<Copies>(section, std::move(routes), peers, timeout);
+std::unique_ptr<GpuLink> make_copies(LinkParts parts, bool broken) {
+  const std::string fault = broken && parts.section.fault != nullptr ? parts.section.fault : "";
+  if (fault == "corrupt") return std::make_unique<CorruptCopies>(std::move(parts));
+  if (fault == "hang") return std::make_unique<HangingCopies>(std::move(parts));
+  if (parts.section.engine == Engine::sm) return std::make_unique<KernelCopies>(std::move(parts));
+  return std::make_unique<Copies>(std::move(parts));
 }
 
 std::unique_ptr<GpuLink> make_host_copies(const Section& section, const GpuEndpoint& gpu, std::uint64_t bytes,

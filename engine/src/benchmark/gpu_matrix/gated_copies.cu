@@ -9,12 +9,11 @@ namespace {
 
 class GatedCopies final : public RoutedLink {
  public:
-  GatedCopies(const Section& section, std::vector<Route> routes, bool peers, Seconds timeout)
-      : RoutedLink(std::move(routes), peers), enqueues_(section.metric == Metric::enqueue), timeout_(timeout) {}
+  using RoutedLink::RoutedLink;
 
   void arm(const View& view, std::uint64_t count) override {
     gpu::select(route().driver->device);
-    blocker().close(route().cuda_stream(), timeout_);
+    blocker().close(route().cuda_stream(), timeout());
     if (!enqueues_) enqueue(view, count);
   }
 
@@ -26,8 +25,8 @@ class GatedCopies final : public RoutedLink {
   void disarm() override {
     if (enqueues_) open_and_wait();
     if (!blocker().expired()) return;
-    throw HungError("enqueueing small copies did not end within " + std::to_string(static_cast<int>(timeout_.count())) +
-                    " s");
+    throw HungError("enqueueing small copies did not end within " +
+                    std::to_string(static_cast<int>(timeout().count())) + " s");
   }
 
  private:
@@ -43,18 +42,15 @@ class GatedCopies final : public RoutedLink {
 
   void open_and_wait() {
     blocker().open();
-    await(route().cuda_stream(), timeout_);
+    await(route().cuda_stream(), timeout());
   }
 
-  bool enqueues_;
-  Seconds timeout_;
+  // Otherwise what is timed is the time of the copies.
+  const bool enqueues_ = section().metric == Metric::enqueue;
 };
 
 }  // namespace
 
-std::unique_ptr<GpuLink> make_gated_copies(const Section& section, std::vector<Route> routes, bool peers,
-                                           Seconds timeout) {
-  return std::make_unique<GatedCopies>(section, std::move(routes), peers, timeout);
-}
+std::unique_ptr<GpuLink> make_gated_copies(LinkParts parts) { return std::make_unique<GatedCopies>(std::move(parts)); }
 
 }  // namespace volley::gpu_matrix

@@ -85,8 +85,7 @@ __global__ void store_ping_pong(const StorePingPong job) {
 
 class RemoteLoads final : public RoutedLink {
  public:
-  RemoteLoads(std::vector<Route> routes, bool peers, Seconds timeout)
-      : RoutedLink(std::move(routes), peers), timeout_(timeout) {}
+  using RoutedLink::RoutedLink;
 
   void windows(const View& view, std::uint64_t passes, const Window&) override {
     const Route& route = routes().front();
@@ -96,20 +95,16 @@ class RemoteLoads final : public RoutedLink {
                                                   reinterpret_cast<std::uint64_t*>(route.to.at),
                                                   view.bytes / sizeof(std::uint64_t), passes, 0);
     gpu::check_launch();
-    await(route.cuda_stream(), timeout_);
+    await(route.cuda_stream(), timeout());
   }
-
- private:
-  Seconds timeout_;
 };
 
 class RemoteStores final : public RoutedLink {
  public:
-  RemoteStores(std::vector<Route> routes, bool peers, Seconds timeout)
-      : RoutedLink(std::move(routes), peers), timeout_(timeout), expired_(sizeof(std::uint64_t)) {
+  explicit RemoteStores(LinkParts parts) : RoutedLink(std::move(parts)), expired_(sizeof(std::uint64_t)) {
     *expired() = 0;
     for (std::size_t side = 0; side < inboxes_.size(); ++side) {
-      select(this->routes()[side].from);
+      select(routes()[side].from);
       inboxes_[side] = gpu::DeviceBuffer(sizeof(kernels::FlaggedLine));
     }
   }
@@ -126,11 +121,11 @@ class RemoteStores final : public RoutedLink {
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
     for (std::size_t side = 0; side < inboxes_.size(); ++side) start(side, view, exchanges);
-    for (const auto& route : routes()) await(route.cuda_stream(), 2 * timeout_);
+    for (const auto& route : routes()) await(route.cuda_stream(), 2 * timeout());
     last_ += exchanges;
     if (const auto number = std::atomic_ref(*expired()).load(std::memory_order_acquire); number != 0) {
       throw std::runtime_error("8 bytes that one GPU's kernel stored did not arrive at the other's within " +
-                               std::to_string(static_cast<int>(timeout_.count())) + " s (message " +
+                               std::to_string(static_cast<int>(timeout().count())) + " s (message " +
                                std::to_string(number) + ")");
     }
   }
@@ -153,11 +148,10 @@ class RemoteStores final : public RoutedLink {
          .count = exchanges,
          .leads = side == 0,
          .expired = expired(),
-         .timeout_ns = static_cast<std::uint64_t>(1e9 * timeout_.count())});
+         .timeout_ns = static_cast<std::uint64_t>(1e9 * timeout().count())});
     gpu::check_launch();
   }
 
-  Seconds timeout_;
   gpu::PinnedBuffer expired_;
   std::array<gpu::DeviceBuffer, 2> inboxes_;
   std::uint64_t last_ = 0;
@@ -165,12 +159,10 @@ class RemoteStores final : public RoutedLink {
 
 }  // namespace
 
-std::unique_ptr<GpuLink> make_remote_loads(std::vector<Route> routes, bool peers, Seconds timeout) {
-  return std::make_unique<RemoteLoads>(std::move(routes), peers, timeout);
-}
+std::unique_ptr<GpuLink> make_remote_loads(LinkParts parts) { return std::make_unique<RemoteLoads>(std::move(parts)); }
 
-std::unique_ptr<GpuLink> make_remote_stores(std::vector<Route> routes, bool peers, Seconds timeout) {
-  return std::make_unique<RemoteStores>(std::move(routes), peers, timeout);
+std::unique_ptr<GpuLink> make_remote_stores(LinkParts parts) {
+  return std::make_unique<RemoteStores>(std::move(parts));
 }
 
 }  // namespace volley::gpu_matrix

@@ -33,14 +33,14 @@ Contents of_route(const Contents& there, const Route& route) { return {there.see
 }  // namespace
 
 void RoutedLink::fill(std::byte*, std::size_t bytes, const Contents& contents) {
-  for (const auto& route : routes_) {
+  for (const auto& route : routes()) {
     select(route.from);
     route.from.verifier->fill(route.from.at, bytes, of_route(contents, route));
   }
 }
 
 void RoutedLink::poison(std::byte*, std::size_t bytes, const Contents& expected) {
-  for (const auto& route : routes_) {
+  for (const auto& route : routes()) {
     select(route.to);
     route.to.verifier->poison(route.to.at, bytes, of_route(expected, route));
   }
@@ -60,7 +60,7 @@ std::optional<Mismatch> RoutedLink::check(const std::byte*, std::size_t bytes, c
                      return place.verifier->check(place.at, bytes, contents);
                    })});
   };
-  for (const auto& route : routes_) {
+  for (const auto& route : routes()) {
     start_check(route.to, "where it arrived", of_route(expected, route));
     if (route.over_link)
       start_check(*route.over_link, "as the other GPU loads it over the link", of_route(expected, route));

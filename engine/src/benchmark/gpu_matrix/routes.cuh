@@ -56,11 +56,18 @@ inline void select(const Location& place) {
 // Waits until the stream has finished. Throws HungError after `timeout`; the stream must then not be used any more.
 void await(const gpu::Stream& cuda_stream, Seconds timeout);
 
+struct LinkParts {
+  const Section& section;
+  std::vector<Route> routes;
+  bool peers;       // see GpuLink::peers()
+  Seconds timeout;  // of what the link starts
+};
+
 // A link whose messages are verified route by route: where they arrive and, if peer access is enabled, also by a kernel
 // of the other device.
 class RoutedLink : public GpuLink {
  public:
-  RoutedLink(std::vector<Route> routes, bool peers) : routes_(std::move(routes)), peers_(peers) {}
+  explicit RoutedLink(LinkParts parts) : parts_(std::move(parts)) {}
 
   void prepare(const View&) override {}
   void round_trips(const View&, std::uint64_t) override;
@@ -71,26 +78,25 @@ class RoutedLink : public GpuLink {
   [[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
                                               const Contents& expected) final;
   [[nodiscard]] std::string complaint() const final { return complaint_; }
-  [[nodiscard]] bool peers() const final { return peers_; }
+  [[nodiscard]] bool peers() const final { return parts_.peers; }
 
  protected:
-  [[nodiscard]] const std::vector<Route>& routes() const { return routes_; }
+  [[nodiscard]] const Section& section() const { return parts_.section; }
+  [[nodiscard]] const std::vector<Route>& routes() const { return parts_.routes; }
+  [[nodiscard]] Seconds timeout() const { return parts_.timeout; }
 
  private:
   void complain(const Mismatch& wrong, std::size_t bytes, const char* reader);
 
-  std::vector<Route> routes_;
-  bool peers_;
+  LinkParts parts_;
   std::string complaint_;
 };
 
 // Make the links of a section; each is defined in the file of its name, make_host_copies() in copies.cu.
-[[nodiscard]] std::unique_ptr<GpuLink> make_copies(const Section& section, std::vector<Route> routes, bool peers,
-                                                   Seconds timeout, bool broken);
-[[nodiscard]] std::unique_ptr<GpuLink> make_gated_copies(const Section& section, std::vector<Route> routes, bool peers,
-                                                         Seconds timeout);
-[[nodiscard]] std::unique_ptr<GpuLink> make_remote_loads(std::vector<Route> routes, bool peers, Seconds timeout);
-[[nodiscard]] std::unique_ptr<GpuLink> make_remote_stores(std::vector<Route> routes, bool peers, Seconds timeout);
+[[nodiscard]] std::unique_ptr<GpuLink> make_copies(LinkParts parts, bool broken);
+[[nodiscard]] std::unique_ptr<GpuLink> make_gated_copies(LinkParts parts);
+[[nodiscard]] std::unique_ptr<GpuLink> make_remote_loads(LinkParts parts);
+[[nodiscard]] std::unique_ptr<GpuLink> make_remote_stores(LinkParts parts);
 // Between a GPU and host memory near it.
 [[nodiscard]] std::unique_ptr<GpuLink> make_host_copies(const Section& section, const GpuEndpoint& gpu,
                                                         std::uint64_t bytes, Seconds timeout);

@@ -27,38 +27,36 @@ constexpr std::uint64_t word = 8;
 // GPU.
 constexpr std::uint64_t chased = 16 << 10;
 
-constexpr auto uni = Direction::uni;
-constexpr auto bi = Direction::bi;
-constexpr auto ce = Engine::copy_engine;
-constexpr auto sm = Engine::sm;
-constexpr auto writes = Operation::write;
-constexpr auto reads = Operation::read;
-constexpr auto gpus = Ends::gpus;
+using enum Metric;
+using enum Direction;
+using enum Engine;
+using enum Operation;
+using enum Ends;
 constexpr bool off = false;
 constexpr bool on = true;
 
 // name, metric, what moves the data, write or read, one or both, ends, peer access, bytes, window, fault
 constexpr std::array table{
-    Section{"host-to-gpu", Metric::bandwidth, ce, writes, uni, Ends::host_to_gpu, off, with_host, several},
-    Section{"gpu-to-host", Metric::bandwidth, ce, writes, uni, Ends::gpu_to_host, off, with_host, several},
-    Section{"uni/off", Metric::bandwidth, ce, writes, uni, gpus, off, staged, 1},
-    Section{"bi/off", Metric::bandwidth, ce, writes, bi, gpus, off, staged, 1},
-    Section{"completion/off", Metric::completion, ce, writes, uni, gpus, off, small, 1},
-    Section{"issue/off", Metric::issue, ce, writes, uni, gpus, off, small, 1},
-    Section{"enqueue/off", Metric::enqueue, ce, writes, uni, gpus, off, small, 1},
-    Section{"uni", Metric::bandwidth, ce, writes, uni, gpus, on, large, many},
-    Section{"uni/read", Metric::bandwidth, ce, reads, uni, gpus, on, large, many},
-    Section{"bi", Metric::bandwidth, ce, writes, bi, gpus, on, large, many},
-    Section{"uni/kernel", Metric::bandwidth, sm, writes, uni, gpus, on, large, many},
-    Section{"uni/kernel-read", Metric::bandwidth, sm, reads, uni, gpus, on, large, many},
-    Section{"bi/kernel", Metric::bandwidth, sm, writes, bi, gpus, on, large, many},
-    Section{"completion", Metric::completion, ce, writes, uni, gpus, on, small, 1},
-    Section{"issue", Metric::issue, ce, writes, uni, gpus, on, small, 1},
-    Section{"enqueue", Metric::enqueue, ce, writes, uni, gpus, on, small, 1},
-    Section{"store", Metric::store, sm, writes, uni, gpus, on, word, 1},
-    Section{"load", Metric::load, sm, reads, uni, gpus, on, chased, 1},
-    Section{"corrupt", Metric::bandwidth, ce, writes, uni, gpus, on, large, many, "corrupt"},
-    Section{"hang", Metric::bandwidth, ce, writes, uni, gpus, on, large, many, "hang"},
+    Section{"host-to-gpu", bandwidth, copy_engine, write, uni, host_to_gpu, off, with_host, several},
+    Section{"gpu-to-host", bandwidth, copy_engine, write, uni, gpu_to_host, off, with_host, several},
+    Section{"uni/off", bandwidth, copy_engine, write, uni, gpus, off, staged, 1},
+    Section{"bi/off", bandwidth, copy_engine, write, bi, gpus, off, staged, 1},
+    Section{"completion/off", completion, copy_engine, write, uni, gpus, off, small, 1},
+    Section{"issue/off", issue, copy_engine, write, uni, gpus, off, small, 1},
+    Section{"enqueue/off", enqueue, copy_engine, write, uni, gpus, off, small, 1},
+    Section{"uni", bandwidth, copy_engine, write, uni, gpus, on, large, many},
+    Section{"uni/read", bandwidth, copy_engine, read, uni, gpus, on, large, many},
+    Section{"bi", bandwidth, copy_engine, write, bi, gpus, on, large, many},
+    Section{"uni/kernel", bandwidth, sm, write, uni, gpus, on, large, many},
+    Section{"uni/kernel-read", bandwidth, sm, read, uni, gpus, on, large, many},
+    Section{"bi/kernel", bandwidth, sm, write, bi, gpus, on, large, many},
+    Section{"completion", completion, copy_engine, write, uni, gpus, on, small, 1},
+    Section{"issue", issue, copy_engine, write, uni, gpus, on, small, 1},
+    Section{"enqueue", enqueue, copy_engine, write, uni, gpus, on, small, 1},
+    Section{"store", store, sm, write, uni, gpus, on, word, 1},
+    Section{"load", load, sm, read, uni, gpus, on, chased, 1},
+    Section{"corrupt", bandwidth, copy_engine, write, uni, gpus, on, large, many, "corrupt"},
+    Section{"hang", bandwidth, copy_engine, write, uni, gpus, on, large, many, "hang"},
 };
 
 }  // namespace
