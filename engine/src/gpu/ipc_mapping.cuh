@@ -7,16 +7,6 @@
 
 namespace volley::gpu {
 
-// An allocation of device memory: what cudaMalloc returned, and its length.
-struct Block {
-  std::byte* base = nullptr;
-  std::size_t bytes = 0;
-  [[nodiscard]] bool holds(const std::byte* place) const { return place >= base && place < base + bytes; }
-};
-
-// The allocation that contains `place`. Handles of CUDA IPC name whole allocations.
-[[nodiscard]] Block block_of(const std::byte* place);
-
 // Names an allocation for other processes; it can be sent as bytes.
 using IpcHandle = cudaIpcMemHandle_t;
 

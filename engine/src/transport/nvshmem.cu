@@ -13,9 +13,9 @@
 #include <memory>
 
 #include "gpu/copy.cuh"
+#include "gpu/driver.cuh"
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
-#include "gpu/kernel_module.cuh"
 #include "gpu/streams.cuh"
 #include "host/shared_library.hpp"
 #include "mpi/collectives.hpp"

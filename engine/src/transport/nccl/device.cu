@@ -8,8 +8,8 @@
 
 #include <memory>
 
+#include "gpu/driver.cuh"
 #include "gpu/gpu.hpp"
-#include "gpu/ipc_mapping.cuh"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/streams.cuh"
 #include "mpi/collectives.hpp"
