@@ -46,33 +46,6 @@ struct Session {
   int rank = 0;
 };
 
-// Rejects a job whose ranks are not in one MPI_COMM_WORLD, and a job of another size than the plan's.
-void check_world(const Options& options, const Context& context, int expected) {
-  const int launched = launch_environment().world_size.value_or(1);
-  if ((options.follower && context.rank == 0) || (context.size == 1 && launched > 1)) {
-    throw AgreedUsageError(
-        "this process is a job of one rank, but its launcher started several: the launcher does not belong to " +
-        mpi_built() +
-        ", with which this engine was built; use the mpirun of that MPI, or an "
-        "`srun --mpi=` type that it supports (pmix for Open MPI 5, pmi2 for MPICH)");
-  }
-  if (context.size == expected) return;
-  throw AgreedUsageError("this job has " + std::to_string(context.size) + (context.size == 1 ? " rank" : " ranks") +
-                         ", the plan needs " + std::to_string(expected));
-}
-
-// Each rank computes the distribution of its node's cores. The results differ if the ranks see different devices or
-// cores.
-void check_cores(const std::vector<RankFacts>& ranks) {
-  const auto both = bound_to_one_core(ranks);
-  if (!both) return;
-  throw AgreedUsageError("ranks " + std::to_string((*both)[0]) + " and " + std::to_string((*both)[1]) + " on " +
-                         ranks[static_cast<std::size_t>((*both)[0])].host +
-                         " were bound to one core, because they see different GPUs or may use different cores: give "
-                         "all ranks of a node the same GPUs and cores (Slurm: no --gpus-per-task), or start volley "
-                         "inside the launcher to use its binding");
-}
-
 PlanReading read(const std::string& text) {
   std::vector<std::string> transports;
   for (const auto& entry : registry()) transports.emplace_back(entry.name);

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "group/run_record.hpp"
+#include "host/launch_environment.hpp"
 #include "host/placement.hpp"
 #include "mpi/collectives.hpp"
+#include "mpi/version.hpp"
 
 namespace volley {
 
@@ -47,6 +49,20 @@ Context make_context(const Options& options, Placement placement) {
     context.ranks.push_back(rank_from_json(json_from(text)));
   }
   return context;
+}
+
+void check_world(const Options& options, const Context& context, int expected) {
+  const int launched = launch_environment().world_size.value_or(1);
+  if ((options.follower && context.rank == 0) || (context.size == 1 && launched > 1)) {
+    throw AgreedUsageError(
+        "this process is a job of one rank, but its launcher started several: the launcher does not belong to " +
+        mpi_built() +
+        ", with which this engine was built; use the mpirun of that MPI, or an "
+        "`srun --mpi=` type that it supports (pmix for Open MPI 5, pmi2 for MPICH)");
+  }
+  if (context.size == expected) return;
+  throw AgreedUsageError("this job has " + std::to_string(context.size) + (context.size == 1 ? " rank" : " ranks") +
+                         ", the plan needs " + std::to_string(expected));
 }
 
 }  // namespace volley

@@ -14,4 +14,7 @@ struct Context : Job {
 // Collective over MPI_COMM_WORLD.
 [[nodiscard]] Context make_context(const Options& options, Placement placement);
 
+// Throws AgreedUsageError if the ranks of the launcher are not in one MPI_COMM_WORLD, or are not `expected`.
+void check_world(const Options& options, const Context& context, int expected);
+
 }  // namespace volley

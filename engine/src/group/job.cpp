@@ -107,6 +107,16 @@ std::optional<std::array<int, 2>> bound_to_one_core(const std::vector<RankFacts>
   return std::nullopt;
 }
 
+void check_cores(const std::vector<RankFacts>& ranks) {
+  const auto both = bound_to_one_core(ranks);
+  if (!both) return;
+  throw AgreedUsageError("ranks " + std::to_string((*both)[0]) + " and " + std::to_string((*both)[1]) + " on " +
+                         ranks[static_cast<std::size_t>((*both)[0])].host +
+                         " were bound to one core, because they see different GPUs or may use different cores: give "
+                         "all ranks of a node the same GPUs and cores (Slurm: no --gpus-per-task), or start volley "
+                         "inside the launcher to use its binding");
+}
+
 RankFacts own_facts(const Job& job, const Placement& placement, int node) {
   RankFacts facts;
   facts.rank = job.rank;

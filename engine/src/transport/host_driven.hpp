@@ -6,6 +6,7 @@
 //   finish()                            wait for all messages that were started
 //   acknowledge(), await_acknowledgement()
 //   progress()                          optional; makes progress with halos that were started
+//   facts()                             optional
 // Both ranks pass the same view of a message: `view.send` is where the sender has it, too.
 // The calls are inlined here: between the clock readings only the call that enters the loop is indirect.
 #pragma once
@@ -66,6 +67,11 @@ class HostDriven : public Transport {
       if (receives) channel_.acknowledge();
       if (sends) channel_.await_acknowledgement();
     }
+  }
+
+  [[nodiscard]] Facts facts() const override {
+    if constexpr (requires { channel_.facts(); }) return channel_.facts();
+    return {};
   }
 
   void open_halo(const View& view) override { channel_.prepare(view); }

@@ -1,16 +1,19 @@
 #include <algorithm>
 #include <array>
 
-#include "benchmark/collective/transport.hpp"
+#include "benchmark/collective/mpi_collectives.hpp"
 #include "transport/registry.hpp"
 
 namespace volley {
 
 // Each transport's own file defines its maker.
 using Maker = std::unique_ptr<Transport>();
-Maker make_mpi_collectives, make_staged_collectives, make_nccl_collectives;
+Maker make_staged_collectives, make_nccl_collectives;
 Maker make_losing_collectives, make_doubling_collectives, make_swapping_collectives, make_corrupting_collectives,
     make_early_collectives, make_corrupting_staged_collectives;
+
+// `host` and `aware`: MPI's collectives, on host memory and on device memory.
+std::unique_ptr<Transport> make_mpi_collectives() { return std::make_unique<MpiCollectives>(); }
 
 namespace {
 

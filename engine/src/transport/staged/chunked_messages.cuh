@@ -1,7 +1,6 @@
 // The common part of transports that stage messages in chunks through pinned memory.
 #pragma once
 
-#include "transport/host_driven.hpp"
 #include "transport/staged/chunk_pipeline.hpp"
 #include "transport/staged/copies.cuh"
 
@@ -35,12 +34,6 @@ class ChunkedChannel {
 
  private:
   const ChunkPolicy& policy_;
-};
-
-template <class Channel>
-class Chunked final : public HostDriven<Channel> {
- public:
-  [[nodiscard]] Facts facts() const override { return this->channel_.facts(); }
 };
 
 }  // namespace volley

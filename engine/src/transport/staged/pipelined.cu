@@ -3,6 +3,7 @@
 #include <array>
 
 #include "gpu/buffers.cuh"
+#include "transport/host_driven.hpp"
 #include "transport/mpi_channel.hpp"
 #include "transport/staged/chunked_messages.cuh"
 #include "transport/staged/mpi_chunks.hpp"
@@ -58,6 +59,6 @@ class PipelinedChannel : public ChunkedChannel<MpiChunks<gpu::PinnedBuffer>> {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_staged_pipelined() { return std::make_unique<Chunked<PipelinedChannel>>(); }
+std::unique_ptr<Transport> make_staged_pipelined() { return std::make_unique<HostDriven<PipelinedChannel>>(); }
 
 }  // namespace volley

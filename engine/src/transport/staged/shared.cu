@@ -4,6 +4,7 @@
 #include <array>
 
 #include "gpu/buffers.cuh"
+#include "transport/host_driven.hpp"
 #include "transport/pair_segment.hpp"
 #include "transport/staged/chunked_messages.cuh"
 #include "transport/staged/segment_chunks.hpp"
@@ -69,6 +70,6 @@ class SharedChannel : public ChunkedChannel<SegmentChunks> {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_staged_shared() { return std::make_unique<Chunked<SharedChannel>>(); }
+std::unique_ptr<Transport> make_staged_shared() { return std::make_unique<HostDriven<SharedChannel>>(); }
 
 }  // namespace volley
