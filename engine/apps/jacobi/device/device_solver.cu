@@ -18,9 +18,9 @@
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
 #include "gpu/kernel_launch.cuh"
+#include "gpu/stopwatch.cuh"
 #include "jacobi/device/device_field.cuh"
 #include "jacobi/device/edge_sweep.cuh"
-#include "jacobi/device/stopwatch.cuh"
 #include "jacobi/solver.hpp"
 #include "measure/timing_loop.hpp"
 
@@ -28,7 +28,7 @@ namespace volley::jacobi {
 
 namespace {
 
-// Iterations from one whose parts are timed to the next.
+// Iterations from one whose parts are timed to the next: time stamps take the device some time (gpu/stopwatch.cuh).
 constexpr std::uint64_t timed_every = 16;
 // Querying the device and libraries takes longer than reading a word.
 constexpr unsigned polls_between_checks = 4096;
@@ -118,7 +118,7 @@ class DeviceSolver final : public Solver {
   }
 
   template <class Enqueue>
-  void enqueue(bool timed, Stopwatch& watch, const gpu::Stream& cuda_stream, Enqueue&& enqueue) {
+  void enqueue(bool timed, gpu::Stopwatch& watch, const gpu::Stream& cuda_stream, Enqueue&& enqueue) {
     if (timed) watch.begin(cuda_stream);
     enqueue();
     if (timed) watch.end(cuda_stream);
@@ -175,7 +175,7 @@ class DeviceSolver final : public Solver {
   // Enqueued behind the edges. If the transport enqueues copies to and from host memory, their time counts as packing;
   // if it enqueues the transfer, the time counts as exchange.
   void exchange(bool timed) {
-    Stopwatch& watch = halos_.staged_through_host() ? pack_watch_ : exchange_watch_;
+    gpu::Stopwatch& watch = halos_.staged_through_host() ? pack_watch_ : exchange_watch_;
     if (!halos_.host_driven()) {
       return enqueue(timed, watch, side_, [&] {
         halos_.enqueue_send(side_.get());
@@ -254,10 +254,10 @@ class DeviceSolver final : public Solver {
   std::deque<std::uint64_t> unread_;  // iterations whose residuals the host has not read
   std::uint64_t launched_ = 0;        // iterations
   std::uint64_t timed_ = 0;           // iterations of this batch whose parts are timed
-  Stopwatch interior_watch_;
-  Stopwatch edges_watch_;
-  Stopwatch pack_watch_;
-  Stopwatch exchange_watch_;
+  gpu::Stopwatch interior_watch_;
+  gpu::Stopwatch edges_watch_;
+  gpu::Stopwatch pack_watch_;
+  gpu::Stopwatch exchange_watch_;
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 // multiprocessor come before blocks of the computation that wait as well.
 #include "benchmark/overlap/device_computation.cuh"
 #include "benchmark/overlap/overlap_driver.hpp"
-#include "gpu/streams.cuh"
+#include "gpu/stopwatch.cuh"
 #include "measure/timing_loop.hpp"
 
 namespace volley::overlap {
@@ -22,14 +22,14 @@ class DeviceOverlapDriver final : public OverlapDriver {
 
   // Events are made before the batch and read behind it.
   void arm(const View&, std::uint64_t count) override {
-    while (work_.computes && computations_.size() < count) computations_.emplace_back();
+    if (work_.computes) computations_.reserve(count);
   }
 
   void windows(const View& view, std::uint64_t count, const Window&) override {
     count_ = count;
     exchange_s_ = 0;
     for (std::uint64_t i = 1; i <= count; ++i) {
-      if (work_.computes) compute(computations_[i - 1]);
+      if (work_.computes) compute();
       if (work_.exchanges) {
         exchange_s_ += timed([&](std::uint64_t) { exchange(i < count ? view : view.last()); }, 1);
       }
@@ -37,23 +37,13 @@ class DeviceOverlapDriver final : public OverlapDriver {
     }
   }
 
-  void disarm() override {
-    computation_s_ = 0;
-    for (std::uint64_t i = 0; work_.computes && i < count_; ++i) {
-      computation_s_ += computations_[i].end.seconds_since(computations_[i].begin);
-    }
-  }
+  void disarm() override { computation_s_ = computations_.read_s(); }
 
  private:
-  struct Computed {
-    gpu::Event begin = gpu::Event::timed();
-    gpu::Event end = gpu::Event::timed();
-  };
-
-  void compute(const Computed& events) {
-    events.begin.record(streams_.computation);
+  void compute() {
+    computations_.begin(streams_.computation);
     computation_.compute(steps_);
-    events.end.record(streams_.computation);
+    computations_.end(streams_.computation);
   }
 
   void exchange(const View& view) {
@@ -70,7 +60,7 @@ class DeviceOverlapDriver final : public OverlapDriver {
   }
 
   const Streams& streams_;
-  std::vector<Computed> computations_;
+  gpu::Stopwatch computations_;
 };
 
 class DeviceComputations final : public Computations {
