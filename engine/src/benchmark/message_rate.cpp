@@ -1,7 +1,6 @@
 // The benchmark `message_rate`: several pairs of ranks send windows of messages at once. Rank i of the first half sends
 // to rank i of the second half, which acknowledges each window.
 #include <algorithm>
-#include <limits>
 
 #include "benchmark/benchmark.hpp"
 #include "benchmark/series_record.hpp"
@@ -93,13 +92,9 @@ struct PairsPoint {
 class MessageRateBenchmark final : public Benchmark {
  public:
   void read(PlanPart& options, const Plan& plan) override {
-    options.sizes("sizes_bytes", sizes_bytes_);
-    if (sizes_bytes_.empty()) options.complain("sizes_bytes", "expected at least one size");
+    options.some_sizes("sizes_bytes", sizes_bytes_);
     options.integer("window", window_.messages, 1);
-    const auto is_count = [](const Json& v) {
-      return v.is_number_integer() && v >= 1 && v <= std::numeric_limits<int>::max();
-    };
-    options.list("pairs", pairs_, "a number of pairs", is_count);
+    options.integers("pairs", pairs_, "a number of pairs", 1);
     if (pairs_.empty()) options.complain("pairs", "expected at least one number of pairs");
     for (std::size_t i = 0; i < pairs_.size(); ++i) {
       if (pairs_[i] <= plan.world_size / 2) continue;

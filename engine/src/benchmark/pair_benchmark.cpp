@@ -25,8 +25,7 @@ std::vector<Series> series_of_size(TransportSet& transports, const Plan& plan, s
 }  // namespace
 
 void PairBenchmark::read(PlanPart& options, const Plan& plan) {
-  options.sizes("sizes_bytes", sizes_bytes_);
-  if (sizes_bytes_.empty()) options.complain("sizes_bytes", "expected at least one size");
+  options.some_sizes("sizes_bytes", sizes_bytes_);
   if (plan.world_size == 2) return;
   options.complain_of_plan(
       "world_size", "`" + plan.benchmark + "` is between exactly 2 ranks, found " + std::to_string(plan.world_size));

@@ -41,10 +41,21 @@ void PlanPart::names(const char* key, std::vector<std::string>& target, const ch
   list(key, target, expected, [](const Json& value) { return value.is_string(); });
 }
 
+void PlanPart::integers(const char* key, std::vector<int>& target, const char* expected, int least) {
+  list(key, target, expected, [least](const Json& value) {
+    return value.is_number_integer() && value >= least && value <= std::numeric_limits<int>::max();
+  });
+}
+
 void PlanPart::sizes(const char* key, std::vector<std::uint64_t>& target) {
   list(key, target, "a whole number of bytes of at least 1", [](const Json& value) {
     return value.is_number_integer() && value >= 1 && value <= std::numeric_limits<std::int64_t>::max();
   });
+}
+
+void PlanPart::some_sizes(const char* key, std::vector<std::uint64_t>& target) {
+  sizes(key, target);
+  if (target.empty()) complain(key, "expected at least one size");
 }
 
 void PlanPart::texts(const char* key, std::map<std::string, std::string>& target) {

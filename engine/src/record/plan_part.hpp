@@ -19,7 +19,6 @@ namespace volley {
 class PlanPart {
  public:
   using Errors = std::vector<std::string>;
-  using Fits = bool (*)(const Json& value);
 
   // The bounds of counts and times; src/volley/document.py has the same.
   static constexpr int largest_count = std::numeric_limits<std::int32_t>::max();
@@ -83,8 +82,8 @@ class PlanPart {
   }
 
   // A list of items that all fit; `expected` describes a fitting item.
-  template <class Item>
-  void list(const char* key, std::vector<Item>& target, const char* expected, Fits fits) {
+  template <class Item, class Fits>
+  void list(const char* key, std::vector<Item>& target, const char* expected, const Fits& fits) {
     const Json* value = find(key);
     if (value == nullptr) return;
     if (!value->is_array()) return complain(key, "expected a list, found " + shown(*value));
@@ -95,7 +94,10 @@ class PlanPart {
     }
   }
   void names(const char* key, std::vector<std::string>& target, const char* expected);
+  void integers(const char* key, std::vector<int>& target, const char* expected, int least);
   void sizes(const char* key, std::vector<std::uint64_t>& target);
+  // At least one of them.
+  void some_sizes(const char* key, std::vector<std::uint64_t>& target);
   void texts(const char* key, std::map<std::string, std::string>& target);
   void any_object(const char* key);
 

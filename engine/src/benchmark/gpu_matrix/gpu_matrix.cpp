@@ -255,8 +255,7 @@ class GpuMatrix final : public Benchmark {
   void read(PlanPart& options, const Plan& plan) override {
     static_cast<void>(options.required("sections", "a list"));
     options.names("sections", options_.sections, "a section's name");
-    options.list("gpus", options_.gpus, "the number of a GPU",
-                 [](const Json& v) { return v.is_number_integer() && v >= 0 && v <= std::numeric_limits<int>::max(); });
+    options.integers("gpus", options_.gpus, "the number of a GPU", 0);
     options.integer("largest_bytes", options_.largest_bytes, std::uint64_t{64} << 10, std::uint64_t{1} << 62);
     options.boolean("quick", options_.quick);
     options.boolean("samples", options_.samples);
