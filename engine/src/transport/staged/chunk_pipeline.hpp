@@ -53,6 +53,9 @@ struct ChunkLayout {
   static constexpr std::size_t page_bytes = 4096;
 };
 
+inline constexpr std::size_t kib = 1024;
+inline constexpr std::size_t mib = 1024 * kib;
+
 // A row of a table: messages of up to `message_bytes` are divided into chunks of `chunk_bytes`.
 struct ChunkRow {
   std::size_t message_bytes;
@@ -64,6 +67,9 @@ inline constexpr std::size_t max_slots = 64;
 
 // How a transport divides messages: by a table in ascending order, whose last row is also for longer messages. Each
 // direction has a ring of `ring_bytes` of host memory.
+//
+// With a bandwidth of B and an overhead of o for each chunk, a message of N bytes in chunks of c takes about N/B + c/B
+// (filling the pipeline) + o·N/c, which is least at c = sqrt(N·B·o).
 struct ChunkPolicy {
   std::span<const ChunkRow> table;
   std::size_t ring_bytes;

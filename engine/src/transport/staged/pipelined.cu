@@ -12,13 +12,9 @@ namespace volley {
 
 namespace {
 
-constexpr std::size_t kib = 1024;
-constexpr std::size_t mib = 1024 * kib;
-
-// A message of N bytes in chunks of c takes about N/B + c/B (filling the pipeline) + o·N/c, which is least at c =
-// sqrt(N·B·o). MPI through host memory is the slowest part: B = 12 GB/s and o = 6 us a chunk, measured between two
-// processes on a host with two H200s, give 275 KB for 1 MiB, growing with the root of N. Chunks of more than 1 MiB
-// would not stay in the caches between the copy engines and MPI's copy.
+// MPI through host memory is the slowest part: B = 12 GB/s and o = 6 us a chunk, measured between two processes on a
+// host with two H200s, give 275 KB for 1 MiB, growing with the root of N. Chunks of more than 1 MiB would not stay in
+// the caches between the copy engines and MPI's copy.
 constexpr std::array<ChunkRow, 4> rows{{
     {128 * kib, 128 * kib},
     {1 * mib, 256 * kib},

@@ -13,12 +13,8 @@ namespace volley {
 
 namespace {
 
-constexpr std::size_t kib = 1024;
-constexpr std::size_t mib = 1024 * kib;
-
-// A message of N bytes in chunks of c takes about N/B + c/B (filling the pipeline) + o·N/c, which is least at c =
-// sqrt(N·B·o). PCIe 5.0 x16 gives B = 55 GB/s; chunks of 512 KiB moved at 40 GB/s, so that o = 3.6 us a chunk: 455 KB
-// for 1 MiB, growing with the root of N. More than 8 MiB would gain one percent and need a larger ring.
+// PCIe 5.0 x16 gives B = 55 GB/s; chunks of 512 KiB moved at 40 GB/s, so that o = 3.6 us a chunk: 455 KB for 1 MiB,
+// growing with the root of N. More than 8 MiB would gain one percent and need a larger ring.
 constexpr std::array<ChunkRow, 6> rows{{
     {256 * kib, 256 * kib},
     {1 * mib, 512 * kib},
