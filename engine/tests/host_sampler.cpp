@@ -17,7 +17,6 @@ constexpr double long_exchange_s = 5e-3;
 class PausingDriver final : public Driver {
  public:
   explicit PausingDriver(std::chrono::milliseconds pause) : pause_(pause) {}
-  void prepare(const View&) override {}
   void round_trips(const View&, std::uint64_t exchanges) override {
     for (std::uint64_t i = 0; i < exchanges; ++i) std::this_thread::sleep_for(pause_);
   }

@@ -101,7 +101,6 @@ void every_wrong_element_is_found() {
 class Copying final : public Driver {
  public:
   explicit Copying(int overrun) : overrun_(overrun) {}
-  void prepare(const View&) override {}
   void windows(const View&, std::uint64_t, const Window&) override {}
   void round_trips(const View& view, std::uint64_t count) override {
     for (; count > 0; --count) {

@@ -47,7 +47,7 @@ class Driver {
   virtual ~Driver() = default;
 
   // Prepares for messages of this view, e.g. builds a datatype.
-  virtual void prepare(const View& view) = 0;
+  virtual void prepare(const View&) {}
 
   // `exchanges` round trips: the first endpoint sends and then receives, the second the other way round. The answer
   // starts only when the whole message has arrived.

@@ -1,12 +1,12 @@
 // The timed loops of all transports whose messages the host starts.
 //
-// A Channel has: unavailable(context, pair), open(pair, buffers), prepare(view), close();
+// A Channel has: open(pair, buffers), prepare(view), close();
 //   send(view), recv(view)              one whole message of a round trip; recv returns when it is usable
 //   start_send(view), start_recv(view)  start one message
 //   finish()                            wait for all messages that were started
 //   acknowledge(), await_acknowledgement()
 //   progress()                          optional; makes progress with halos that were started
-//   facts()                             optional
+//   unavailable(context, pair), facts() optional, as in Transport
 // Both ranks pass the same view of a message: `view.send` is where the sender has it, too.
 // The calls are inlined here: between the clock readings only the call that enters the loop is indirect.
 #pragma once
@@ -24,7 +24,8 @@ class HostDriven : public Transport {
   explicit HostDriven(Arguments&&... arguments) : channel_(std::forward<Arguments>(arguments)...) {}
 
   std::string unavailable(const Context& context, const RankGroup& pair) override {
-    return channel_.unavailable(context, pair);
+    if constexpr (requires { channel_.unavailable(context, pair); }) return channel_.unavailable(context, pair);
+    return {};
   }
   void open(const RankGroup& pair, const Buffers& buffers) override {
     leads_ = pair.leads();

@@ -15,8 +15,6 @@ namespace volley {
 
 class MpiChannel {
  public:
-  [[nodiscard]] std::string unavailable(const Context&, const RankGroup&) { return {}; }
-
   void open(const RankGroup& pair, const Buffers&) {
     comm_ = pair.data.get();
     peer_ = pair.peer();

@@ -6,7 +6,6 @@ namespace volley {
 namespace {
 
 struct NullChannel {
-  std::string unavailable(const Context&, const RankGroup&) { return {}; }
   void open(const RankGroup&, const Buffers&) {}
   void prepare(const View&) {}
   void close() {}

@@ -69,7 +69,6 @@ class RoutedLink : public GpuLink {
  public:
   explicit RoutedLink(LinkParts parts) : parts_(std::move(parts)) {}
 
-  void prepare(const View&) override {}
   void round_trips(const View&, std::uint64_t) override;
   void windows(const View&, std::uint64_t, const Window&) override;
 

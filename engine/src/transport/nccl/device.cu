@@ -195,8 +195,6 @@ class NcclDeviceTransport final : public Transport {
     });
   }
 
-  void prepare(const View&) override {}
-
   void close() override {
     for (auto& window : windows_) {
       if (window.handle != nullptr) nccl_->deregister_window(comm(), window.handle);

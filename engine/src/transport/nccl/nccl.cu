@@ -37,8 +37,6 @@ class NcclTransport final : public Transport {
     communicator_ = nccl::NcclCommunicator(*nccl_, 2, id, pair.self);
   }
 
-  void prepare(const View&) override {}
-
   void close() override {
     signal_ = {};
     stream_ = {};

@@ -30,8 +30,6 @@ class PipelinedChannel : public ChunkedChannel<MpiChunks<gpu::PinnedBuffer>> {
  public:
   PipelinedChannel() : ChunkedChannel(policy) {}
 
-  [[nodiscard]] std::string unavailable(const Context&, const RankGroup&) { return {}; }
-
   void open(const RankGroup& pair, const Buffers& buffers) {
     mpi_.open(pair, buffers);
     pipeline_.transport().open(pair);

@@ -14,8 +14,6 @@ namespace volley {
 template <class Buffer, class Copies>
 class WholeChannel {
  public:
-  [[nodiscard]] std::string unavailable(const Context&, const RankGroup&) { return {}; }
-
   void open(const RankGroup& pair, const Buffers& buffers) {
     leads_ = pair.leads();
     mpi_.open(pair, buffers);
