@@ -148,10 +148,10 @@ std::shared_ptr<std::byte> symmetric(const std::shared_ptr<const Nvshmem>& nvshm
   return {data, [nvshmem](std::byte* block) { nvshmem->free(block); }};
 }
 
-class NvshmemTransport final : public Transport {
+class NvshmemTransport final : public KernelDriven {
  public:
   std::string unavailable(const Context& context, const RankGroup& pair) override {
-    std::string reason = without_concurrent_kernels(context, pair);
+    std::string reason = KernelDriven::unavailable(context, pair);
     if (!reason.empty()) return reason;
     if (!started_with.empty() && started_with != pair.ranks) {
       return "NVSHMEM starts once in a process, and has started with ranks " + std::to_string(started_with[0]) +
@@ -200,12 +200,6 @@ class NvshmemTransport final : public Transport {
     stream_ = {};
   }
 
-  // Exchanges with a place each have a launch each, because the kernels of round trips use one place.
-  void round_trips(const View& view, std::uint64_t exchanges) override {
-    if (view.stride == 0) return run(nvshmem_round_trips, launch_of(view, exchanges));
-    for (std::uint64_t i = 0; i < exchanges; ++i) run(nvshmem_round_trips, launch_of(view.message(i), 1));
-  }
-
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     NvshmemLaunch launch = launch_of(view, count);
     launch.window_messages = window.messages;
@@ -246,6 +240,10 @@ class NvshmemTransport final : public Transport {
       check_nvshmem(nvshmem_->start_module(gpu::module_containing(reinterpret_cast<const void*>(nvshmem_round_trips))),
                     "nvshmemx_cumodule_init");
     });
+  }
+
+  void exchange(const View& view, std::uint64_t exchanges) override {
+    run(nvshmem_round_trips, launch_of(view, exchanges));
   }
 
   [[nodiscard]] NvshmemLaunch launch_of(const View& view, std::uint64_t count) const {

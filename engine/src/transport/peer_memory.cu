@@ -28,7 +28,7 @@ std::string without_peer_access(const Context& context, const RankGroup& pair) {
   return {};
 }
 
-std::string without_concurrent_kernels(const Context& context, const RankGroup& pair) {
+std::string KernelDriven::unavailable(const Context& context, const RankGroup& pair) {
   if (!same_device(context.facts(pair.rank(0)), context.facts(pair.rank(1)))) return without_peer_access(context, pair);
   return "needs two devices: kernels of two processes take turns on one, and cannot answer each other";
 }

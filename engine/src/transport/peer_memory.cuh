@@ -14,8 +14,22 @@ namespace volley {
 // Why this rank's device cannot access the other rank's device memory; empty if it can, or if only open() can find out.
 [[nodiscard]] std::string without_peer_access(const Context& context, const RankGroup& pair);
 
-// The same for kernels on both sides that wait for each other, which need a device each.
-[[nodiscard]] std::string without_concurrent_kernels(const Context& context, const RankGroup& pair);
+// A transport whose messages are exchanged by kernels on both devices, which wait for each other.
+class KernelDriven : public Transport {
+ public:
+  // As without_peer_access(); and the kernels need a device each.
+  std::string unavailable(const Context& context, const RankGroup& pair) override;
+
+  // Exchanges with a place each have a launch each, because the kernels of round trips use one place.
+  void round_trips(const View& view, std::uint64_t exchanges) final {
+    if (view.stride == 0) return exchange(view, exchanges);
+    for (std::uint64_t i = 0; i < exchanges; ++i) exchange(view.message(i), 1);
+  }
+
+ private:
+  // So many round trips by one launch.
+  virtual void exchange(const View& view, std::uint64_t exchanges) = 0;
+};
 
 // Maps the other rank's device memory that `handle` names. Throws a std::runtime_error that says what to do.
 [[nodiscard]] gpu::IpcMapping mapped_from_peer(const gpu::IpcHandle& handle, const RankGroup& pair);

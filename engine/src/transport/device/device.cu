@@ -41,12 +41,8 @@ constexpr Shape short_shape(std::size_t bytes, unsigned max_cluster) {
   return {0, 0};
 }
 
-class DeviceTransport final : public Transport {
+class DeviceTransport final : public KernelDriven {
  public:
-  std::string unavailable(const Context& context, const RankGroup& pair) override {
-    return without_concurrent_kernels(context, pair);
-  }
-
   void open(const RankGroup& pair, const Buffers& buffers) override {
     inboxes_.open(pair);
     Limits mine;
@@ -62,12 +58,6 @@ class DeviceTransport final : public Transport {
   }
 
   void prepare(const View&) override { inboxes_.reset(); }
-
-  // Exchanges with a place each have a launch each, because the kernels of round trips use one place.
-  void round_trips(const View& view, std::uint64_t exchanges) override {
-    if (view.stride == 0) return exchange(view, exchanges);
-    for (std::uint64_t i = 0; i < exchanges; ++i) exchange(view.message(i), 1);
-  }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     launch_long(device::exchange_windows, inboxes_.launch_of(view, count, window), view);
@@ -123,7 +113,7 @@ class DeviceTransport final : public Transport {
     return bytes;
   }
 
-  void exchange(const View& view, std::uint64_t exchanges) {
+  void exchange(const View& view, std::uint64_t exchanges) override {
     const Launch launch = inboxes_.launch_of(view, exchanges);
     const Shape shape = short_shape(view.bytes, limits_.cluster);
     if (shape.blocks == 0) return launch_long(device::long_round_trips, launch, view);

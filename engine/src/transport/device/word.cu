@@ -65,22 +65,13 @@ __global__ void word_windows(const Launch launch) {
   }
 }
 
-class WordTransport final : public Transport {
+class WordTransport final : public KernelDriven {
  public:
-  std::string unavailable(const Context& context, const RankGroup& pair) override {
-    return without_concurrent_kernels(context, pair);
-  }
   [[nodiscard]] std::size_t max_message_bytes() const override { return device::payload_bytes; }
 
   void open(const RankGroup& pair, const Buffers&) override { inboxes_.open(pair); }
   void prepare(const View&) override { inboxes_.reset(); }
   void close() override { inboxes_.close(); }
-
-  // Exchanges with a place each have a launch each, because the kernels use one place.
-  void round_trips(const View& view, std::uint64_t exchanges) override {
-    if (view.stride == 0) return exchange(view, exchanges);
-    for (std::uint64_t i = 0; i < exchanges; ++i) exchange(view.message(i), 1);
-  }
 
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     const Launch launch = inboxes_.launch_of(view, count, window);
@@ -97,7 +88,7 @@ class WordTransport final : public Transport {
   }
 
  private:
-  void exchange(const View& view, std::uint64_t exchanges) {
+  void exchange(const View& view, std::uint64_t exchanges) override {
     const Launch launch = inboxes_.launch_of(view, exchanges);
     auto* const kernel = view.send == view.recv ? word_round_trips<true> : word_round_trips<false>;
     kernel<<<1, 1, 0, inboxes_.stream()>>>(launch);

@@ -142,10 +142,10 @@ struct NcclWithDevice : nccl::Nccl {
   decltype(&ncclLLA2ACreateRequirement) require_lines = library.find("ncclLLA2ACreateRequirement");
 };
 
-class NcclDeviceTransport final : public Transport {
+class NcclDeviceTransport final : public KernelDriven {
  public:
   std::string unavailable(const Context& context, const RankGroup& pair) override {
-    std::string reason = without_concurrent_kernels(context, pair);
+    std::string reason = KernelDriven::unavailable(context, pair);
     std::shared_ptr<const nccl::Nccl> found;
     if (reason.empty()) reason = nccl::load(found);
     if (!reason.empty()) return reason;
@@ -208,12 +208,6 @@ class NcclDeviceTransport final : public Transport {
       nccl_->destroy_on_device(comm(), &device_communicator_);
   }
 
-  // Exchanges with a place each have a launch each, because the kernels of round trips use one place.
-  void round_trips(const View& view, std::uint64_t exchanges) override {
-    if (view.stride == 0) return exchange(view, exchanges);
-    for (std::uint64_t i = 0; i < exchanges; ++i) exchange(view.message(i), 1);
-  }
-
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     NcclLaunch launch = launch_of(view, count);
     launch.message.window_messages = window.messages;
@@ -269,7 +263,7 @@ class NcclDeviceTransport final : public Transport {
     return launch;
   }
 
-  void exchange(const View& view, std::uint64_t exchanges) {
+  void exchange(const View& view, std::uint64_t exchanges) override {
     const NcclLaunch launch = launch_of(view, exchanges);
     if (view.bytes > short_bytes) return launch_long(nccl_long_round_trips, launch);
     const unsigned lines = static_cast<unsigned>(round_up(view.bytes, device::payload_bytes) / device::payload_bytes);
