@@ -64,12 +64,16 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 # -------------------------------------------------------------------------------------------- good requests
 
 
-def test_plain_volley_is_the_overview_within_a_minute(asked: Asked) -> None:
+@pytest.mark.parametrize(("gpus", "budget_s", "sizes"), [(1, 60.0, 8), (0, 20.0, 7)])
+def test_plain_volley_is_the_overview_within_a_minute(
+    gpus: int, budget_s: float, sizes: int, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("volley.benchmarks.gpu_count", lambda: gpus)
     assert cli.main([]) == 0
     ((name, options),) = asked
     assert name == "pingpong"
-    assert options.sampling.budget == 60.0
-    assert len(options.points.sizes) == 8
+    assert options.sampling.budget == budget_s
+    assert len(options.points.sizes) == sizes
 
 
 def test_ping_pong_has_the_tutorials_sizes_and_adaptive_sampling(ask: Ask) -> None:
