@@ -44,10 +44,9 @@ def _write_columns(
     texts: list[Iterable[str]] = []
     same: list[str] = []  # neighbours that are the same in all rows are one text
     for name in header:
-        values = columns.get(name, [origin.get(name)])
-        known = {value: _quoted(text_of(value)) for value in set(values)}
-        if len(known) == 1:
-            same += known.values()
+        values, known = columns.get(name, [origin.get(name)]), _Texts()
+        if values.count(values[0]) == len(values):
+            same.append(known[values[0]])
             continue
         texts += [repeat(",".join(same), rows)] if same else []
         same = []
@@ -56,6 +55,14 @@ def _write_columns(
     lines = map(",".join, zip(*texts, strict=True))
     while piece := list(islice(lines, ROWS_AT_ONCE)):
         out.write("\n".join([*piece, ""]))
+
+
+class _Texts(dict[Any, str]):
+    """The texts of values."""
+
+    def __missing__(self, value: Any) -> str:
+        self[value] = text = _quoted(text_of(value))
+        return text
 
 
 def _quoted(text: str) -> str:
