@@ -50,8 +50,8 @@ def measured(volley: Command, *words: str) -> RunLog:
     "words",
     [
         ("pingpong", "--point-time", "0.02", "--launches", "1"),
-        ("stream", "--point-time", "0.02", "--launches", "1"),
-        ("stream", "--direction", "bi", "--point-time", "0.02", "--launches", "1"),
+        ("stream", "--window", "4", "--point-time", "0.02", "--launches", "1"),
+        ("stream", "--window", "4", "--direction", "bi", "--point-time", "0.02", "--launches", "1"),
         ("pingpong", "--iterations", "3", "--launches", "1"),
     ],
 )
@@ -71,7 +71,18 @@ def test_whatever_can_be_used_delivers(volley: Command, words: tuple[str, ...]) 
 @pytest.mark.parametrize("words", [("pingpong",), ("stream", "--window", "2")])
 def test_messages_that_an_int_cannot_count_arrive_whole(volley: Command, words: tuple[str, ...]) -> None:
     log = measured(
-        volley, *words, "--transport", "all", "--sizes", str(BEYOND_AN_INT), "--warmup", "0", "--iterations", "1"
+        volley,
+        *words,
+        "--transport",
+        "all",
+        "--sizes",
+        str(BEYOND_AN_INT),
+        "--warmup",
+        "0",
+        "--iterations",
+        "1",
+        "--launches",
+        "1",
     )
     assert log.complete
     assert any(point.status == "ok" for point in log.records)

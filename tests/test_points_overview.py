@@ -48,7 +48,7 @@ def two_transports(*, wide: float = 1.0, status: str = "ok") -> list[RunLog]:
 def test_the_screen_of_two_h200s_is_one_screen(monkeypatch: pytest.MonkeyPatch, name: str, columns: int) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = shown(read_runs(RECORDS / f"{name}.jsonl", BENCHMARKS)).splitlines()
-    assert len(lines) <= (45 if columns == 105 else 60)
+    assert len(lines) <= 45
     table = [line for line in lines if re.match(r"  (host|staged|aware|peer|device|nccl|nvshmem)", line)]
     assert len(table) >= 9
     assert max(map(len, table)) <= columns
@@ -94,7 +94,7 @@ def test_transports_of_other_memory_have_no_speedup_and_uncertain_numbers_a_mark
 
 def test_what_a_slow_transport_skipped_is_compared_at_its_largest_size() -> None:
     (one,) = two_transports()
-    reason = "3 round trips would take about 2.9 s; of 5 s for this size each transport has 0.56 s"
+    reason = "3 round trips would take more than the 0.56 s that each transport has of the 5 s for this size"
     skipped = pingpong([], SIZES[-1], "staged/pinned", status="skipped", reason=reason)
     points = [point for point in one.records if (point.transport, point.size_bytes) != ("staged/pinned", SIZES[-1])]
     fast = [pingpong(point.times_s, point.size_bytes, "aware") for point in points[: len(SIZES)]]
@@ -109,6 +109,34 @@ def test_what_a_slow_transport_skipped_is_compared_at_its_largest_size() -> None
     assert len(pinned.group().split()) == len(aware.group().split()) - 1
     assert aware.group().split()[-1] != "1"
     assert f"staged/pinned skipped 512 KiB: {reason}" in shown(logs, notes=True)
+
+
+def test_a_narrow_screen_leaves_out_columns_and_repeats_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = read_runs(RECORDS / "volley.jsonl", BENCHMARKS)
+    headings = {}
+    for columns in (80, 105, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        lines = shown(logs).splitlines()
+        (headings[columns],) = (line.removeprefix("transport") for line in lines if line.startswith("transport"))
+        assert sum(line.startswith("  device ") for line in lines) == 1
+    named = {columns: re.findall(r"\d+ \w+|GB/s|line", heading) for columns, heading in headings.items()}
+    assert len(named[80]) < len(named[105]) < len(named[200])
+    assert named[200][:4] == ["8 B", "4 KiB", "64 KiB", "1 MiB"]
+    assert "16 MiB" in named[200]
+    assert "16 MiB" not in named[105]
+    for found in named.values():
+        assert {"8 B", "1 MiB", "256 MiB", "GB/s", "line"} <= set(found)
+
+
+def test_transports_that_skip_the_same_for_one_reason_share_a_sentence() -> None:
+    skipped = [
+        pingpong([], SIZES[-1], name, status="skipped", reason=reason)
+        for name, reason in (("host", "too long"), ("aware", "too long"), ("peer", "too large"))
+    ]
+    (one,) = two_transports()
+    text = shown([log(*one.records, *skipped)], notes=True)
+    assert "host and aware skipped 512 KiB: too long\n" in text
+    assert "peer skipped 512 KiB: too large\n" in text
 
 
 def test_a_few_sizes_or_one_transport_are_shown_as_they_are() -> None:

@@ -71,8 +71,8 @@ void Sampler::skip_slow(std::vector<Series>& all) {
     const double expected_s = exchange_s * static_cast<double>(min_exchanges());
     if (count_s <= workload_.limits.long_exchange_s || expected_s <= part_s) continue;
     std::ostringstream reason;
-    reason << std::setprecision(2) << min_exchanges() << " " << workload_.name << " would take about " << expected_s
-           << " s; of " << *sampling_.size_time_s << " s for this size each transport has " << part_s << " s";
+    reason << std::setprecision(2) << min_exchanges() << " " << workload_.name << " would take more than the " << part_s
+           << " s that each transport has of the " << *sampling_.size_time_s << " s for this size";
     series.skipped = reason.str();
   }
 }

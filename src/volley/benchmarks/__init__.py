@@ -25,7 +25,6 @@ from volley.machine.nvidia_driver import gpu_count
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import Command, Options, flag, group, option
-from volley.run.launchers.allocation import allocation
 from volley.run.options import FORMATS, BenchmarkOptions, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.text import join_words
 from volley.units import parse_sizes
@@ -135,6 +134,8 @@ def overview_parts(asked: OverviewOptions, gpus: int) -> list[tuple[Benchmark, A
         asked: the options.
         gpus: the number of GPUs that this process sees.
     """
+    from volley.run.launchers.allocation import allocation  # noqa: PLC0415  start-up: --help does not need it
+
     matrix = gpu_matrix.BENCHMARK
     elsewhere = bool(asked.job.hosts) or asked.job.launcher != "auto"
     if gpus <= FEW_GPUS or elsewhere or not matrix.suits() or asked.output.format not in FORMATS:

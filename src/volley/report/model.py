@@ -35,6 +35,8 @@ class Column:
     group: str = ""
     """A header that this column shares with its neighbours.  If a table is wider than the screen, columns continue
     below; the columns of one group stay together."""
+    spare: int = 0
+    """In the table of an overview: columns above 0 are left out if it is wider than the screen, the highest first."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import IO, TextIO, cast
 
@@ -85,7 +86,7 @@ def _print_overview(console: Console, overview: Overview, report: Report, comman
         _print_hanging(console, verdict, finding.text, _VERDICTS[finding.verdict])
         if finding.command:
             _print_hanging(console, " " * _INDENT, finding.command, "bold")
-    _print_table(console, overview.table)
+    _print_table(console, _narrowed(overview.table, console.width))
     _print_notes(console, [note for note in report.notes if note.level == "missing"])
     console.print()
     further = "  ".join(f"{option}: {what}" for option, what in further_details(report))
@@ -172,13 +173,11 @@ class _Strip:
 
 def _print_table(console: Console, table: Table) -> None:
     """Print as many columns as fit side by side and the others below; each block repeats the names of the rows."""
-    cells = list(zip(*(cells_of(row) for row in table.rows), strict=True)) or [() for _ in table.columns]
-    columns = list(zip(table.columns, cells, strict=True))
-    names = _Strip([table.columns[0]], [cells[0]])
+    names, strips = _laid_out(table)
     console.print()
     if table.title:
         _print_line(console, table.title, "bold")
-    for number, block in enumerate(_blocks(_strips(columns[1:]), console.width - names.widths[0])):
+    for number, block in enumerate(_blocks(strips, console.width - names.widths[0])):
         if number:
             console.print()
         if any(strip.title for strip in block):
@@ -187,6 +186,25 @@ def _print_table(console: Console, table: Table) -> None:
         _print_block(console, [names, *block], table)
     for line in (*table.legend, *([table.colors] if table.colors and console.color_system else [])):
         _print_line(console, line, "dim")
+
+
+def _narrowed(table: Table, width: int) -> Table:
+    """Leave out spare columns until the others fit side by side."""
+    while spare := max(column.spare for column in table.columns):
+        names, strips = _laid_out(table)
+        if names.widths[0] + sum(strip.width for strip in strips) <= width:
+            break
+        kept = [place for place, column in enumerate(table.columns) if column.spare != spare]
+        rows = [[row[place] for place in kept] for row in map(cells_of, table.rows)]
+        table = replace(table, columns=[table.columns[place] for place in kept], rows=rows)
+    return table
+
+
+def _laid_out(table: Table) -> tuple[_Strip, list[_Strip]]:
+    """Return the column that names the rows, and the others in their groups."""
+    cells = list(zip(*(cells_of(row) for row in table.rows), strict=True)) or [() for _ in table.columns]
+    names = _Strip([table.columns[0]], [cells[0]])
+    return names, _strips(list(zip(table.columns, cells, strict=True))[1:])
 
 
 def _strips(columns: Sequence[tuple[Column, Sequence[Cell]]]) -> list[_Strip]:

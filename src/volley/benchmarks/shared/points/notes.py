@@ -98,13 +98,18 @@ def place(point: PointResult) -> str:
 
 
 def _skipped(points: Sequence[PointResult]) -> Iterator[str]:
+    """Say which transport skipped which sizes and why: one sentence for all that skipped the same for one reason."""
+    sentences: dict[tuple[str, str], list[str]] = {}
     for name, those in by_name(point for point in points if point.status == "skipped").items():
-        reasons = grouped(those, lambda point: point.reason or "no reason is recorded")
-        for reason, points_ in list(reasons.items())[:_MAX_REASONS]:
-            yield f"{name} skipped {size_range(points_)}: {reason}"
-        rest = [point for points_ in list(reasons.values())[_MAX_REASONS:] for point in points_]
+        reasons = list(grouped(those, lambda point: point.reason or "no reason is recorded").items())
+        rest = [point for _, points_ in reasons[_MAX_REASONS:] for point in points_]
+        told = [(f"skipped {size_range(points_)}", f": {reason}") for reason, points_ in reasons[:_MAX_REASONS]]
         if rest:
-            yield f"{name} also skipped {size_range(rest)}, for other reasons (see --format csv)"
+            told.append((f"also skipped {size_range(rest)}", ", for other reasons (see --format csv)"))
+        for sentence in told:
+            sentences.setdefault(sentence, []).append(name)
+    for (what, why), names in sentences.items():
+        yield f"{join_words(names)} {what}{why}"
 
 
 def size_range(points: Iterable[PointResult]) -> str:

@@ -39,6 +39,10 @@ LATENCIES = (1 << 12, 1 << 16)
 BANDWIDTHS = (1 << 16, 1 << 20, 1 << 24)
 """The bandwidth columns, before the largest size; of latencies only the last two."""
 
+_SPARE_TIMES = (0, 2, 5)
+_SPARE_RATIOS = (3, 1)
+"""Which columns of latencies and speed-ups a narrow screen leaves out, the highest first (``Column.spare``)."""
+
 UNCERTAIN = 0.1
 """A number whose interval is wider than ± this has a question mark: its second digit is not certain."""
 
@@ -223,13 +227,23 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     compared = sorted({point.size_bytes for point in points if point.transport == over}.intersection(sizes))
     compared = [compared[0], compared[-1]] if compared else []
     home = result.transports[over].memory if over in result.transports else None
+    words = ("time", "bus bandwidth") if points[0].operation else ("latency", "bandwidth")
     columns = [
         Column("transport", align="left"),
-        *(Column(format_size(size), group=f"{'time' if points[0].operation else 'latency'}, µs") for size in timed),
-        *(Column(format_size(size), group=f"{'bus ' * bool(points[0].operation)}bandwidth, GB/s") for size in rated),
+        *(
+            Column(format_size(size), group=f"{words[0]}, µs", spare=spare)
+            for size, spare in zip(timed, _SPARE_TIMES, strict=False)
+        ),
+        *(
+            Column(format_size(size), group=f"{words[1]}, GB/s", spare=_spare_rate(size, rated, largest))
+            for size in rated
+        ),
         Column("GB/s", group="peak"),
         Column("line", group="peak"),
-        *(Column(format_size(size), group="speed-up") for size in compared),
+        *(
+            Column(format_size(size), group="speed-up", spare=spare)
+            for size, spare in zip(compared, _SPARE_RATIOS, strict=False)
+        ),
     ]
     rows: list[list[Cell]] = []
     sections: dict[int, str] = {}
@@ -238,8 +252,8 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
         for name, those in transports.items():
             memory = result.transports[name].memory if name in result.transports else None
             here = {point.size_bytes: point for point in those}
-            best = max(those, key=_rate)
-            share = best.of_line_rate
+            best = max(those, key=_rate) if len(those) > 1 else None  # one size, such as a word, has no peak
+            share = best.of_line_rate if best else None
             rows.append(
                 [
                     Cell(f"  {name}"),
@@ -251,6 +265,13 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
                 ]
             )
     return Table(columns, rows, legend=list(_legend(points)), sections=sections)
+
+
+def _spare_rate(size: int, rated: Sequence[int], largest: int) -> int:
+    """Return the ``spare`` of a bandwidth: first go sizes between others, then the one that slow transports skipped."""
+    if size in (rated[0], largest):
+        return 0
+    return 4 if size == rated[-1] else 6
 
 
 def _nearest(sizes: Sequence[int], wanted: Sequence[int]) -> list[int]:
