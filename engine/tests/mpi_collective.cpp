@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -30,20 +31,18 @@ constexpr std::uint64_t seed = 12345;
 // All contributions to a position differ, none is 0, and sums differ by position and are exact.
 void contributions_differ() {
   for (const auto element : {Element::float32, Element::int32}) {
-    for (const int ranks : {2, 3, 64, 1000, most_ranks(element)}) {
+    for (const int ranks : {2, 3, 64, 1000, max_ranks(element)}) {
       const Collective collective{Operation::allreduce, element, ranks, 0};
       const auto of = contributed(collective, 4096, seed).of;
-      EXPECT(of.bits >= Contributions::fewest_bits);
+      EXPECT(of.bits >= Contributions::min_bits);
       std::set<std::uint64_t> sums;
+      std::vector<std::uint32_t> numbers(static_cast<std::size_t>(ranks));
       for (std::uint64_t position = 0; position < 300; ++position) {
-        std::set<std::uint32_t> numbers;
-        std::uint64_t sum = 0;
-        for (int rank = 0; rank < ranks; ++rank) {
-          numbers.insert(of.number(rank, position));
-          sum += of.number(rank, position);
-        }
-        EXPECT(static_cast<int>(numbers.size()) == ranks && *numbers.begin() > 0);
-        EXPECT(*numbers.rbegin() - *numbers.begin() < *numbers.begin());
+        for (int rank = 0; rank < ranks; ++rank) numbers[static_cast<std::size_t>(rank)] = of.number(rank, position);
+        const auto sum = std::accumulate(numbers.begin(), numbers.end(), std::uint64_t{0});
+        std::ranges::sort(numbers);
+        EXPECT(std::ranges::adjacent_find(numbers) == numbers.end() && numbers.front() > 0);
+        EXPECT(numbers.back() - numbers.front() < numbers.front());
         EXPECT(sum == of.number(Contributions::sum, position));
         EXPECT(sum < (element == Element::float32 ? 1U << 24 : 1U << 31));
         sums.insert(sum);
@@ -54,7 +53,7 @@ void contributions_differ() {
       }
     }
   }
-  EXPECT(most_ranks(Element::float32) > 2000 && most_ranks(Element::int32) > most_ranks(Element::float32));
+  EXPECT(max_ranks(Element::float32) > 2000 && max_ranks(Element::int32) > max_ranks(Element::float32));
 }
 
 // One result of each operation: right as it should be, wrong with any bit flipped, any element missing, or shifted.

@@ -75,9 +75,9 @@ class CollectiveBenchmark final : public Benchmark {
     options.sizes("sizes_bytes", sizes_bytes_);
     options.choice("element", element_, {{"float", Element::float32}, {"int", Element::int32}});
     if (plan.world_size < 2) options.complain_of_plan("world_size", "a collective needs at least 2 ranks, found 1");
-    if (plan.world_size > most_ranks(element_)) {
+    if (plan.world_size > max_ranks(element_)) {
       options.complain_of_plan("world_size", std::string("sums of `") + name_of(element_) + "` are exact for up to " +
-                                                 std::to_string(most_ranks(element_)) + " ranks, found " +
+                                                 std::to_string(max_ranks(element_)) + " ranks, found " +
                                                  std::to_string(plan.world_size));
     }
   }

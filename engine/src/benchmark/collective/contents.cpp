@@ -47,9 +47,9 @@ const char* name_of(Operation operation) {
 
 const char* name_of(Element element) { return element == Element::float32 ? "float" : "int"; }
 
-int most_ranks(Element element) {
+int max_ranks(Element element) {
   int most = 1;
-  while (varying_bits(element, static_cast<std::uint64_t>(most) + 1) >= Contributions::fewest_bits) ++most;
+  while (varying_bits(element, static_cast<std::uint64_t>(most) + 1) >= Contributions::min_bits) ++most;
   return most;
 }
 

@@ -29,8 +29,8 @@ struct Contributions {
   std::uint32_t bits = 0;
   std::uint64_t start = 0;
 
-  static constexpr std::uint32_t fewest_bits = 9;  // messages of one fill begin fewer elements apart than 2^9
-  static_assert(last_messages_per_fill * message_step_bytes / element_bytes < std::uint64_t{1} << fewest_bits);
+  static constexpr std::uint32_t min_bits = 9;  // messages of one fill begin fewer elements apart than 2^9
+  static_assert(last_messages_per_fill * message_step_bytes / element_bytes < std::uint64_t{1} << min_bits);
   static constexpr std::uint64_t rank_step = 0xD1B54A32D192ED03ULL;
   static constexpr int sum = -1;  // in place of a rank: of all ranks
 
@@ -57,7 +57,7 @@ struct Contributions {
 };
 
 // The most ranks whose sums are exact with so many varying bits at least.
-[[nodiscard]] int most_ranks(Element element);
+[[nodiscard]] int max_ranks(Element element);
 
 // Elements of a buffer: pieces of one length, which hold the elements of following ranks from the same position on.
 struct Elements {
