@@ -18,7 +18,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
@@ -359,6 +359,13 @@ def _compared(first: Observed, second: Observed, how: Comparing) -> list[Differe
     return differences(*numbered, paired=how.paired)
 
 
+def neighbours_line(runs: Sequence[Observed]) -> str:
+    """How many real runs `volley compare` calls different from the run before them."""
+    pairs = list(pairwise(runs))
+    called = sum(any(each.changed for each in _compared(first, second, Comparing(0, 0))) for first, second in pairs)
+    return f"Of {len(pairs)} runs and the one before each, `volley compare` calls {called} different."
+
+
 def _plant(run: Observed, name: str) -> Observed:
     return {key: [(1 + PLANTED) * time for time in times] if key[0] == name else times for key, times in run.items()}
 
@@ -538,6 +545,7 @@ def page(found: Sequence[Machine]) -> Iterator[str]:
         yield ""
         yield from REAL_HEAD
         yield from real_lines(runs)
+        yield from ("", neighbours_line(runs))
     yield from ("", "## What wider intervals would hold", "")
     yield (
         "Runs whose launches followed each other, every stretch of them once, in each half of a recording by itself: "

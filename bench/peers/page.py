@@ -60,8 +60,8 @@ HOW = """\
   [what fifty exchanges measure](evidence/fifty-exchanges.md), [plain loops](evidence/plain-loops.md).
 - A time of osu_put_latency or osu_get_latency is that of one call and its flush at the origin. volley's is a
   thousandth of a window of 1,000 such calls with one notification and one acknowledgement.
-- nccl-tests queues 20 operations, waits once, and prints the mean over ranks. volley's stream with a window of 20 queues
-  and waits in the same way; volley's time of a collective ends when the last rank has its result.
+- nccl-tests queues 20 operations, waits once, and prints the mean over ranks. volley's stream with a window of 20
+  queues and waits in the same way; volley's time of a collective ends when the last rank has its result.
 - OSU's collectives print the mean over ranks of the time that each rank spends in the operation; volley's time ends
   with the last rank's exit. OSU has a barrier between operations, outside its timing; volley times operations back to
   back, so that at short sizes the two are not the same work. A size of osu_alltoall is what one rank sends to another;
