@@ -381,7 +381,7 @@ def test_records_of_real_gpus_are_whole_and_verified() -> None:
             assert len({device.uuid for device in devices if device}) == (2 if matrix else one.run.plan.world_size)
             assert not [status for status in one.statuses if status not in ("ok", "skipped")], file
             skipped = [point for point in one.of(PointRecord) if point.status == "skipped"]
-            assert {point.transport for point in skipped} <= {"device/word"}, file  # its messages are short
+            assert {point.transport for point in skipped if "would take" not in (point.reason or "")} <= {"device/word"}
             moving = {info.transport for info in one.transports if info.memory != "none"}
             sent = [each for each in one.of(PointRecord) if each.transport in moving and each.status == "ok"]
             assert all(point.messages_verified > 0 for point in sent)
