@@ -697,3 +697,34 @@ def test_a_failure_is_told_also_where_nobody_reads_the_report(bin_folder: Path, 
     assert done.returncode == 1, done.stderr
     assert "FAILED" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_while_modules_load_does_not_wait_for_the_engine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def never() -> About:
+        raise AssertionError("waited for the engine")
+
+    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    monkeypatch.setattr(session, "_load_pages", interrupted)
+    monkeypatch.setattr(session, "ask_about", lambda _: never)
+    with pytest.raises(KeyboardInterrupt):
+        measure_benchmark(read_command(["pingpong"]))
+
+
+def test_an_engine_that_does_not_start_is_told_before_what_it_lacks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    engine_file = install(tmp_path / "bin")
+    engine_file.with_name("build.json").unlink()
+
+    def does_not_start() -> About:
+        raise MachineError("the engine does not start")
+
+    monkeypatch.setenv("VOLLEY_ENGINE", str(engine_file))
+    monkeypatch.setattr(session, "ask_about", lambda _: does_not_start)
+    with pytest.raises(MachineError, match="does not start"):
+        measure_benchmark(read_command(["pingpong"]))

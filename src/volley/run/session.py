@@ -139,8 +139,10 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
         try:
             _load_pages(benchmark, options.output.format)  # while the engine loads its MPI library
             stack = assemble(path, read_facts(path))
-        finally:
-            about = answer()
+        except UserError:
+            answer()  # that the engine does not start explains more
+            raise
+        about = answer()
         site = Site(about, position, granted)
         jobs = benchmark.jobs(options, site)
     session = Session(benchmark, options, jobs, site, path, stack)
