@@ -311,7 +311,7 @@ def two_runs_line(machine: Machine, how: Comparing, *, together: bool) -> str:
     alarms = planted = seen = held = points = 0
     for _ in range(DRAWS):
         first, second = _two(draw, sent, machine.launches, how, together=together)
-        found = _compared(first, second, how)
+        found = _compared(first, second, paired=how.paired)
         alarms += any(each.changed for each in found)
         held += sum(each.ratio.low <= 1 <= each.ratio.high for each in found)
         points += len(found)
@@ -319,7 +319,10 @@ def two_runs_line(machine: Machine, how: Comparing, *, together: bool) -> str:
         if allowed:
             name = draw.choice(allowed)
             planted += 1
-            seen += any(each.changed and each.key[0] == name for each in _compared(first, _plant(second, name), how))
+            seen += any(
+                each.changed and each.key[0] == name
+                for each in _compared(first, _plant(second, name), paired=how.paired)
+            )
     cells = (
         str(how),
         "one after the other" if together else "drawn",
@@ -354,15 +357,15 @@ def _two(
     return one, other
 
 
-def _compared(first: Observed, second: Observed, how: Comparing) -> list[Difference[Key]]:
+def _compared(first: Observed, second: Observed, *, paired: bool = False) -> list[Difference[Key]]:
     numbered = ({key: dict(enumerate(times)) for key, times in run.items()} for run in (first, second))
-    return differences(*numbered, paired=how.paired)
+    return differences(*numbered, paired=paired)
 
 
 def neighbours_line(runs: Sequence[Observed]) -> str:
     """How many real runs `volley compare` calls different from the run before them."""
     pairs = list(pairwise(runs))
-    called = sum(any(each.changed for each in _compared(first, second, Comparing(0, 0))) for first, second in pairs)
+    called = sum(any(each.changed for each in _compared(first, second)) for first, second in pairs)
     return f"Of {len(pairs)} runs and the one before each, `volley compare` calls {called} different."
 
 

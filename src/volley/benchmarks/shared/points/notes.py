@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.results import (
@@ -99,17 +100,14 @@ def place(point: PointResult) -> str:
 
 def _skipped(points: Sequence[PointResult]) -> Iterator[str]:
     """Say which transport skipped which sizes and why: one sentence for all that skipped the same for one reason."""
-    sentences: dict[tuple[str, str], list[str]] = {}
+    told: list[tuple[str, str, str]] = []
     for name, those in by_name(point for point in points if point.status == "skipped").items():
         reasons = list(grouped(those, lambda point: point.reason or "no reason is recorded").items())
-        rest = [point for _, points_ in reasons[_MAX_REASONS:] for point in points_]
-        told = [(f"skipped {size_range(points_)}", f": {reason}") for reason, points_ in reasons[:_MAX_REASONS]]
-        if rest:
-            told.append((f"also skipped {size_range(rest)}", ", for other reasons (see --format csv)"))
-        for sentence in told:
-            sentences.setdefault(sentence, []).append(name)
-    for (what, why), names in sentences.items():
-        yield f"{join_words(names)} {what}{why}"
+        told += [(name, f"skipped {size_range(alike)}", f": {reason}") for reason, alike in reasons[:_MAX_REASONS]]
+        if rest := [point for _, alike in reasons[_MAX_REASONS:] for point in alike]:
+            told.append((name, f"also skipped {size_range(rest)}", ", for other reasons (see --format csv)"))
+    for (what, why), alike in grouped(told, itemgetter(1, 2)).items():
+        yield f"{join_words(name for name, _, _ in alike)} {what}{why}"
 
 
 def size_range(points: Iterable[PointResult]) -> str:
