@@ -9,7 +9,11 @@ from __future__ import annotations
 import base64
 import gzip
 import math
+import multiprocessing
+import signal
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -33,17 +37,40 @@ _LEVELS = {"error": "Error", "missing": "Not measured", "finding": "Conclusion",
 
 
 @dataclass(frozen=True)
-class Attachment:
-    """A file that the page offers for download."""
+class Parts:
+    """What a page has besides its reports."""
 
-    name: str
-    data: bytes
+    vega: Future[Markup]
+    """The JavaScript that draws the charts."""
+    files: Sequence[tuple[str, Future[Markup]]]
+    """The name and the content, as a ``data:`` URL, of each file that the page offers for download."""
 
-    @property
-    def link(self) -> str:
-        """The file as a ``data:`` URL, compressed."""
-        packed = gzip.compress(self.data, compresslevel=3, mtime=0)  # 6: four times as long for 6 % less
-        return f"data:application/gzip;base64,{base64.b64encode(packed).decode('ascii')}"
+
+@contextmanager
+def parts_of(files: Sequence[tuple[str, bytes]]) -> Iterator[Parts]:
+    """Make the parts on other cores while the caller makes the reports: each takes seconds.
+
+    Args:
+        files: name and content of each file to download.
+    """
+    stay = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the caller, which ends the others
+    with (
+        ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), signal.signal, stay) as processes,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        yield Parts(processes.submit(_vega), [(name, threads.submit(_packed, data)) for name, data in files])
+
+
+def _vega() -> Markup:
+    """Return Vega, Vega-Lite and Vega-Embed, which define ``vegaEmbed``; ``vl_convert`` lets no other thread run."""
+    code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+    return Markup(code)  # noqa: S704  no user's text
+
+
+def _packed(data: bytes) -> Markup:
+    packed = gzip.compress(data, compresslevel=3, mtime=0)  # 6: four times as long for 6 % less
+    link = f"data:application/gzip;base64,{base64.b64encode(packed).decode('ascii')}"
+    return Markup(link)  # noqa: S704  letters and digits
 
 
 @dataclass(frozen=True)
@@ -59,15 +86,13 @@ class Picture:
         return f"data:image/svg+xml;base64,{base64.b64encode(self.svg.encode()).decode('ascii')}"
 
 
-def render(
-    reports: Sequence[Report], pictures: Sequence[Sequence[Picture]], attachments: Sequence[Attachment], out: TextIO
-) -> None:
+def render(reports: Sequence[Report], pictures: Sequence[Sequence[Picture]], parts: Parts, out: TextIO) -> None:
     """Write the page.
 
     Args:
         reports: the reports, in order.
         pictures: the drawings of each report.
-        attachments: the files of records.
+        parts: what the page has besides.
         out: the output file.
     """
     environment = jinja2.Environment(
@@ -83,16 +108,11 @@ def render(
         environment.get_template("page.html.jinja").render(
             title=" and ".join(dict.fromkeys(report.heading[0].partition(" · ")[0] for report in reports)),
             sections=sections,
-            attachments=attachments,
-            vega=Markup(_vega()),  # noqa: S704  no user's text
+            files=[(name, link.result()) for name, link in parts.files],
+            vega=parts.vega.result(),
         )
         + "\n"
     )
-
-
-def _vega() -> str:
-    """Return the JavaScript of Vega, Vega-Lite and Vega-Embed, which defines ``vegaEmbed``."""
-    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 
 def _clean(value: Any) -> Any:

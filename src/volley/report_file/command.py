@@ -41,20 +41,21 @@ def run(options: ReportOptions) -> int:
     except ImportError as error:
         raise MachineError(f"volley report needs the package {error.name}: {install_command('report')}") from None
     paths = list(map(find_file, options.records))
-    files = [html.Attachment(_download_name(path), read_bounded(path, MAX_BYTES)) for path in paths]
+    files = [(_download_name(path), read_bounded(path, MAX_BYTES)) for path in paths]
     logs = [
         log
-        for path, file in zip(paths, files, strict=True)
-        for log in parse_runs(file.data, BENCHMARKS, "standard input" if path == "-" else path)
+        for path, (_, data) in zip(paths, files, strict=True)
+        for log in parse_runs(data, BENCHMARKS, "standard input" if path == "-" else path)
     ]
-    reports = reports_of(results_of(logs, BENCHMARKS))
     if form == "html":
-        pictures = [[html.Picture(title, svg) for title, svg in pictures_of(report.runs)] for report in reports]
         out = io.StringIO()
-        html.render(reports, pictures, files, out)
+        with html.parts_of(files) as parts:
+            reports = reports_of(results_of(logs, BENCHMARKS))
+            pictures = [[html.Picture(title, svg) for title, svg in pictures_of(report.runs)] for report in reports]
+            html.render(reports, pictures, parts, out)
         content = out.getvalue().encode()
     else:
-        content = _picture(reports, form)
+        content = _picture(reports_of(results_of(logs, BENCHMARKS)), form)
     try:
         options.output.write_bytes(content)
     except OSError as error:

@@ -160,7 +160,7 @@ def _case(
     known = {rank.rank: rank for log in logs if log.run for rank in log.run.ranks}
     ends = {*known, *(row.rank for row in rows)}
     for row in rows:
-        ends.update(row.seconds)
+        ends.update(row.ranks or range(row.pairs + 1))
     ranks = tuple(sorted(ends))
     kinds = _kinds(ranks, known)
     by_first = grouped(rows, lambda row: row.rank)

@@ -78,11 +78,13 @@ class PairKinds:
         """The column of each second end."""
         return {end: place for place, end in enumerate(self.seconds)}
 
+    @cached_property
+    def _seconds(self) -> Integers:
+        return np.array(self.seconds, np.int64)
+
     def places_of(self, seconds: Sequence[int]) -> Integers:
-        """Return the columns of some second ends."""
-        if self.seconds == tuple(range(len(self.seconds))):
-            return np.array(seconds, np.int64)
-        return np.array([self.columns[end] for end in seconds], np.int64)
+        """Return the columns of some second ends; the matrix has all of them, rising."""
+        return np.searchsorted(self._seconds, seconds)
 
     def place(self, pair: Pair) -> Pair:
         """Return the row and the column of a pair.
