@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -30,7 +31,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     installed = install(tmp_path / "bin")
     monkeypatch.setenv("VOLLEY_ENGINE", str(installed))
     monkeypatch.setattr(script, "_itself", lambda: ("/v/volley",))
-    monkeypatch.setattr(script, "ask_about", lambda _: lambda: msgspec.convert(ABOUT, About))
+    monkeypatch.setattr(script, "ask_about", lambda _: nullcontext(lambda: msgspec.convert(ABOUT, About)))
     return installed
 
 
@@ -472,7 +473,8 @@ def test_what_will_not_be_measured_is_said(
 ) -> None:
     about = msgspec.convert(ABOUT, About)  # the stand-in has no transport that may crash
     risky = [msgspec.structs.replace(each, device_pointers=each.name == "staged/pinned") for each in about.transports]
-    monkeypatch.setattr(script, "ask_about", lambda _: lambda: msgspec.structs.replace(about, transports=tuple(risky)))
+    known = msgspec.structs.replace(about, transports=tuple(risky))
+    monkeypatch.setattr(script, "ask_about", lambda _: nullcontext(lambda: known))
     assert cli.main(["batch", "--scheduler", *asked, "--", "pingpong", *request_]) == 0
     assert capsys.readouterr().err == (f"{note}\n" if note else "")
 

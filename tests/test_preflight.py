@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def with_aware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(session, "has_driver", lambda: True)
-    monkeypatch.setattr(session, "ask_about", lambda _: lambda: ABOUT)
+    monkeypatch.setattr(session, "ask_about", lambda _: nullcontext(lambda: ABOUT))
     return tmp_path
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -452,6 +453,15 @@ def test_talk_on_both_streams_is_not_data_and_is_harmless(
     assert not {"\0", "\x1b", "\x07"} & set(err)
 
 
+def test_what_open_mpi_says_of_every_window_is_explained_once(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fake(monkeypatch, "talks_of_windows") == 0
+    err = capsys.readouterr().err
+    assert err.count("volley: Open MPI sends one-sided messages without UCX") == 1
+    assert "osc_ucx_component" not in err
+
+
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
@@ -699,20 +709,22 @@ def test_a_failure_is_told_also_where_nobody_reads_the_report(bin_folder: Path, 
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c_while_modules_load_does_not_wait_for_the_engine(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_ctrl_c_while_modules_load_ends_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+
     def interrupted(*_: object) -> None:
+        while not started.exists() or not started.read_text():
+            time.sleep(0.01)
         raise KeyboardInterrupt
 
-    def never() -> About:
-        raise AssertionError("waited for the engine")
-
-    monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
+    engine_file = install(tmp_path / "bin")
+    engine_file.write_text(f"#!/bin/sh\necho $$ >{started}\nexec sleep 600\n")
+    monkeypatch.setenv("VOLLEY_ENGINE", str(engine_file))
     monkeypatch.setattr(session, "_load_pages", interrupted)
-    monkeypatch.setattr(session, "ask_about", lambda _: never)
     with pytest.raises(KeyboardInterrupt):
         measure_benchmark(read_command(["pingpong"]))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)
 
 
 def test_an_engine_that_does_not_start_is_told_before_what_it_lacks(
@@ -725,6 +737,6 @@ def test_an_engine_that_does_not_start_is_told_before_what_it_lacks(
         raise MachineError("the engine does not start")
 
     monkeypatch.setenv("VOLLEY_ENGINE", str(engine_file))
-    monkeypatch.setattr(session, "ask_about", lambda _: does_not_start)
+    monkeypatch.setattr(session, "ask_about", lambda _: nullcontext(does_not_start))
     with pytest.raises(MachineError, match="does not start"):
         measure_benchmark(read_command(["pingpong"]))

@@ -85,9 +85,8 @@ def _completion(shell: str) -> str:
 
     references = (*published(), *own())
     names = {"--with": references, "NAME": references}
-    with contextlib.suppress(UserError):
-        known = engine.ask_about(Path(engine_path.engine_path()))().transports
-        names["--transport"] = ("all", *(each.name for each in known if not each.test))
+    with contextlib.suppress(UserError), engine.ask_about(Path(engine_path.engine_path())) as answer:
+        names["--transport"] = ("all", *(each.name for each in answer().transports if not each.test))
     return completion.script((benchmarks.PLAIN, *COMMANDS), shell, names)
 
 

@@ -192,7 +192,8 @@ def _ranks(
         raise UserError(f"--ranks {options.ranks} and, after the --, --ranks {asked.job.ranks}: leave one of them out")
     asked = replace(asked, job=replace(asked.job, ranks=options.ranks or asked.job.ranks))
     path = Path(engine_path.engine_path())
-    about = ask_about(path)()
+    with ask_about(path) as answer:
+        about = answer()
     plans = [job.plan for job in benchmark.jobs(asked, Site(about)).planned]
     ranks = max(plan.world_size for plan in plans)
     if ranks < options.nodes:

@@ -26,6 +26,11 @@ from volley.text import clean
 
 _PREFIX = "volley-engine: "
 _MAX_LINES = 400
+_EXPLAINED = {
+    "OSC UCX component priority set inside component query failed": "volley: Open MPI sends one-sided messages without "
+    "UCX, which has no device for them here",
+}
+"""What MPI says of each window and rank although nothing is wrong, and what it means."""
 _LONGEST_TAG = 20
 """Characters that a launcher may write before a line, such as ``[1,0]<stderr>: ``."""
 _RELEASE_S = 20.0
@@ -65,10 +70,12 @@ class About(msgspec.Struct, frozen=True):
     cuda_architectures: tuple[str, ...] = ()
 
 
-def ask_about(engine: Path) -> Callable[[], About]:
-    """Start ``volley-engine --about`` and return a function that waits for the answer.
+@contextlib.contextmanager
+def ask_about(engine: Path) -> Iterator[Callable[[], About]]:
+    """Start ``volley-engine --about`` and yield a function that waits for the answer.
 
-    The engine loads its MPI library before it answers; the caller can do other work in the meantime.
+    The engine loads its MPI library before it answers; the caller can do other work in the meantime.  An engine that
+    has not answered at the end of the context, for example because of Ctrl-C, is killed.
 
     Raises:
         MachineError: if the engine does not start; the message contains the text of the dynamic loader.
@@ -84,8 +91,6 @@ def ask_about(engine: Path) -> Callable[[], About]:
         try:
             out, err = asked.communicate(timeout=_ABOUT_S)
         except subprocess.TimeoutExpired:
-            asked.kill()
-            asked.communicate()
             raise MachineError(f"the engine {engine} does not start: no answer within {_ABOUT_S:g} s") from None
         try:
             return msgspec.json.decode(out, type=About)
@@ -93,7 +98,11 @@ def ask_about(engine: Path) -> Callable[[], About]:
             text = clean(err) or f"it ended with status {asked.returncode} and no message"
             raise MachineError(f"the engine {engine} does not start: {text}") from None
 
-    return answer
+    with asked:
+        try:
+            yield answer
+        finally:
+            asked.kill()
 
 
 @dataclass(frozen=True)
@@ -280,6 +289,9 @@ class EngineProcess:
         before, prefix, sentence = text.partition(_PREFIX)
         if prefix and len(before) <= _LONGEST_TAG:
             self._sentences[sentence] = None
+        elif known := next((meaning for said, meaning in _EXPLAINED.items() if said in text), None):
+            if known not in self._others:
+                self._others.append(known)
         elif text:
             self._others.append(text)
 

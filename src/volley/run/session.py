@@ -135,14 +135,14 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
         stack = Stack(built, mpiexec=None)  # it starts no MPI
     else:
         path = Path(engine_path.engine_path())
-        answer = ask_about(path)
-        try:
-            _load_pages(benchmark, options.output.format)  # while the engine loads its MPI library
-            stack = assemble(path, read_facts(path))
-        except UserError:
-            answer()  # that the engine does not start explains more
-            raise
-        about = answer()
+        with ask_about(path) as answer:
+            try:
+                _load_pages(benchmark, options.output.format)  # while the engine loads its MPI library
+                stack = assemble(path, read_facts(path))
+            except UserError:
+                answer()  # that the engine does not start explains more
+                raise
+            about = answer()
         site = Site(about, position, granted)
         jobs = benchmark.jobs(options, site)
     session = Session(benchmark, options, jobs, site, path, stack)

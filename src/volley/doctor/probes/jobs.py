@@ -44,7 +44,8 @@ _MAX_LINES = 12
 def stack() -> StackFacts:
     """Ask the engine, its build facts and the ompi_info beside its mpirun."""
     path = Path(engine_path.engine_path())
-    about = ask_about(path)()
+    with ask_about(path) as answer:
+        about = answer()
     assembled = assemble(path, read_facts(path))
     built, mpiexec = assembled.built, assembled.mpiexec
     info, said = _ompi_info(assembled)
@@ -130,8 +131,9 @@ def pairs(gpus: int) -> list[tuple[int, int]]:
 
 def _carried(*names: str) -> tuple[str, ...]:
     """Return those of the transports that this engine has."""
-    about = ask_about(Path(engine_path.engine_path()))()
-    return tuple(name for name in names if name in {transport.name for transport in about.transports})
+    with ask_about(Path(engine_path.engine_path())) as answer:
+        known = {transport.name for transport in answer().transports}
+    return tuple(name for name in names if name in known)
 
 
 def _on_gpus(*names: str) -> tuple[str, ...]:
