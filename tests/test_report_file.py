@@ -175,6 +175,15 @@ def test_the_path_of_each_transport_is_drawn(write: Any) -> None:
     assert "PCIe 5.0 x16, 63.02 GB/s" in by_title["staged/pinned: GPU 0 → CPU memory → CPU memory → GPU 1"]
 
 
+def test_pictures_are_dark_where_the_page_is(write: Any) -> None:
+    for each in Page(write(CURVES).read_text("utf-8")).found("img"):
+        style, body = base64.b64decode(each["src"].partition(",")[2]).decode().split("</style>")
+        assert "@media (prefers-color-scheme: dark)" in style
+        used = set(re.findall(r'(fill|stroke)="(#[0-9a-f]{6})"', body))
+        assert ("fill", "#ffffff") in used
+        assert all(f'[{name}="{light}"]{{{name}:#' in style for name, light in used)
+
+
 def test_a_run_that_was_cut_short_is_shown_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("vl_convert")
     short, out = tmp_path / "short.jsonl", tmp_path / "short.html"

@@ -27,6 +27,7 @@ from markupsafe import Markup
 from volley.report.cells import cells_of, written
 from volley.report.csv import text_of
 from volley.report.model import Cell, Chart, Column, Data, Report, Row, Table
+from volley.report.svg import with_dark_scheme
 from volley.report.vega_lite import specification
 from volley.text import count, escape_controls
 
@@ -75,7 +76,7 @@ def _packed(data: bytes) -> Markup:
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG drawing."""
+    """A drawing of :mod:`volley.report.svg`."""
 
     title: str
     svg: str
@@ -83,7 +84,7 @@ class Picture:
     @property
     def link(self) -> str:
         """The drawing as a ``data:`` URL."""
-        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg.encode()).decode('ascii')}"
+        return f"data:image/svg+xml;base64,{base64.b64encode(with_dark_scheme(self.svg).encode()).decode('ascii')}"
 
 
 def render(reports: Sequence[Report], pictures: Sequence[Sequence[Picture]], parts: Parts, out: TextIO) -> None:

@@ -1,6 +1,7 @@
 """SVG drawings: boxes, arrows and labels.
 
-A drawing has its own background and uses no external font, so that it looks the same on light and dark pages.
+A drawing has its own background and uses no external font, so that it looks the same on light and dark pages;
+:func:`with_dark_scheme` makes it follow the page.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from xml.sax.saxutils import escape
 
 Point = tuple[float, float]
 
-INK, MUTED, LINE, FAINT = "#1f2328", "#57606a", "#c8d1da", "#f3f5f7"
+PAPER, INK, MUTED, LINE, FAINT = "#ffffff", "#1f2328", "#57606a", "#c8d1da", "#f3f5f7"
 WIRE, MPI, COPY = "#15803d", "#c2410c", "#1d4ed8"
 """Colours of arrows: NVLink or a fabric, MPI, a copy between a device and its host."""
+NVLINK, PCIE = "#8fb996", "#a8b3bd"
+"""Colours of links that no arrow uses."""
 FILLS = {
     "gpu": ("#e8f5dc", "#5b8f22"),
     "host": ("#e4edfc", "#3b6fc0"),
@@ -25,6 +28,14 @@ FILLS = {
     "nic": ("#efe9fb", "#7c5cc4"),
     "fabric": ("#e6f4ea", "#15803d"),
 }
+DARK = {
+    PAPER: "#0d1117", INK: "#e6edf3", MUTED: "#9198a1", LINE: "#3d444d", FAINT: "#161b22",
+    WIRE: "#3fb950", MPI: "#f0883e", COPY: "#6ea8fe", NVLINK: "#4d7a56", PCIE: "#6b7681",
+    "#e8f5dc": "#1c2b12", "#5b8f22": "#7fb53f", "#e4edfc": "#13233b", "#3b6fc0": "#5c8fdc", "#fdeadf": "#3a1d0e",
+    "#e6ebf0": "#262c34", "#f6f9ff": "#0f1a2b", "#9db8e3": "#46648f", "#f7f2e4": "#2b2614", "#a68a3a": "#c2a64f",
+    "#efe9fb": "#241d38", "#7c5cc4": "#9d80e0", "#e6f4ea": "#12261a",
+}  # fmt: skip
+"""What each colour is on a dark page."""
 LETTER = 0.56
 """Average width of a letter of Helvetica or Arial in units of the font size, slightly overestimated."""
 _HEAD = (
@@ -42,6 +53,14 @@ def shortened(words: str, size: float, width: float) -> str:
     """Return the words, truncated with an ellipsis if they are wider than ``width``."""
     most = int(width / (size * LETTER))
     return words if len(words) <= most else words[: max(0, most - 1)].rstrip() + "…"
+
+
+def with_dark_scheme(svg: str) -> str:
+    """Return the drawing with its dark colours for browsers that prefer them; a style outranks the attributes."""
+    rules = "".join(
+        f'[{name}="{light}"]{{{name}:{dark}}}' for light, dark in DARK.items() for name in ("fill", "stroke")
+    )
+    return svg.replace("<defs>", f"<style>@media (prefers-color-scheme: dark){{{rules}}}</style><defs>", 1)
 
 
 @dataclass
@@ -103,8 +122,8 @@ class Drawing:
 
     def badge(self, at: Point, words: str, colour: str) -> None:
         """Draw a small filled circle with a number in it."""
-        self.parts.append(f'<circle cx="{at[0]:g}" cy="{at[1]:g}" r="9.5" fill="{colour}" stroke="#ffffff"/>')
-        self.text(at, words, 12, "#ffffff", bold=True)
+        self.parts.append(f'<circle cx="{at[0]:g}" cy="{at[1]:g}" r="9.5" fill="{colour}" stroke="{PAPER}"/>')
+        self.text(at, words, 12, PAPER, bold=True)
 
     def svg(self) -> str:
         """Return the drawing as text."""
@@ -114,6 +133,6 @@ class Drawing:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
             f'height="{self.height}" role="img" font-family="Helvetica, Arial, sans-serif">\n'
             f"<title>{escape(self.title)}</title>\n<defs>{markers}</defs>\n"
-            f'<rect x="0.5" y="0.5" width="{self.width - 1}" height="{self.height - 1}" rx="10" fill="#ffffff" '
+            f'<rect x="0.5" y="0.5" width="{self.width - 1}" height="{self.height - 1}" rx="10" fill="{PAPER}" '
             f'stroke="{LINE}"/>\n{body}\n</svg>\n'
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from volley.report.svg import COPY, INK, MPI, MUTED, WIRE, Drawing, Point, shortened, width_of
+from volley.report.svg import COPY, INK, MPI, MUTED, NVLINK, PCIE, WIRE, Drawing, Point, shortened, width_of
 from volley.text import count, escape_controls
 from volley.topo.labels import nic_labels, node_labels, nvlink_label, pcie_label, peer_label, title
 from volley.topo.layout import LABEL_SIZE, Layout, Rect, layout_of
@@ -12,7 +12,6 @@ from volley.topo.message_path import MessagePath
 from volley.topo.path_lines import lines_of
 from volley.topo.topology import NumaNode, NvLinkBundle, PlacedGpu, Topology
 
-_NVLINK, _PCIE = "#8fb996", "#a8b3bd"
 _COLOURS = {"copy": COPY, "mpi": MPI, "nvlink": WIRE, "pcie": WIRE}
 _LEAST_WIDTH = 860.0
 _BAND = 62.0
@@ -47,8 +46,8 @@ def _between_nodes(drawing: Drawing, topology: Topology, layout: Layout) -> None
     boxes = list(layout.nodes.values())
     if layout.bus is not None:
         for box in boxes:
-            _upright(drawing, box.middle, layout.bus, box.y, _PCIE)
-        drawing.line([(boxes[0].middle, layout.bus), (boxes[-1].middle, layout.bus)], _PCIE, 5, head="")
+            _upright(drawing, box.middle, layout.bus, box.y, PCIE)
+        drawing.line([(boxes[0].middle, layout.bus), (boxes[-1].middle, layout.bus)], PCIE, 5, head="")
     elif len(boxes) == 2:
         (left, right), (one, other) = boxes, topology.nodes
         memory = layout.memory(one.number)
@@ -65,26 +64,26 @@ def _links(drawing: Drawing, topology: Topology, layout: Layout) -> None:
     for gpu in topology.gpus:
         box, links = layout.gpus[gpu.number], topology.to_host(gpu.number)
         above = layout.switches[gpu.switches] if gpu.switches and not links else layout.nodes[gpu.node]
-        _upright(drawing, box.middle, box.y, above.bottom, _NVLINK if links else _PCIE)
+        _upright(drawing, box.middle, box.y, above.bottom, NVLINK if links else PCIE)
         if links:
             _bundle_label(drawing, layout, (box.middle, box.y - 23), links)
     for nic in topology.nics:
         box = layout.nics[nic.address]
         above = layout.switches[nic.switches] if nic.switches else layout.nodes[nic.node]
-        _upright(drawing, box.middle, box.y, above.bottom, _PCIE)
+        _upright(drawing, box.middle, box.y, above.bottom, PCIE)
     for path, box in layout.switches.items():
         holders = [layout.switches[path[:-1]]] if path[:-1] else list(layout.nodes.values())
         above = next(each for each in holders if each.x <= box.middle <= each.right)
-        _upright(drawing, layout.uplink(path), box.y, above.bottom, _PCIE)
+        _upright(drawing, layout.uplink(path), box.y, above.bottom, PCIE)
     for lane in layout.lanes:
-        drawing.line(lane.points, _NVLINK, 3, head="")
+        drawing.line(lane.points, NVLINK, 3, head="")
     for lane in layout.lanes:
         if lane.words:
             drawing.text(lane.at, lane.words, layout.size(LABEL_SIZE), MUTED)
     for links in topology.nvlinks:
         if layout.fabric and links.end in {"switch", "hidden"}:
             box = layout.gpus[links.gpu]
-            _upright(drawing, box.middle, box.bottom, layout.fabric.y, _NVLINK)
+            _upright(drawing, box.middle, box.bottom, layout.fabric.y, NVLINK)
             _bundle_label(drawing, layout, (box.middle, layout.fabric.y - 24), links)
 
 
@@ -168,9 +167,9 @@ def _foot(drawing: Drawing, topology: Topology, layout: Layout, path: MessagePat
         drawing.badge((36, y), str(number), _COLOURS[hop.kind])
         drawing.text((56, y), shortened(hop.words, size, room), size, anchor="start")
         y += row
-    legend = [(_NVLINK, f"{nvlink_label(topology)}; rates are line rates, one direction")] if topology.nvlinks else []
+    legend = [(NVLINK, f"{nvlink_label(topology)}; rates are line rates, one direction")] if topology.nvlinks else []
     if any(not isinstance(each, PlacedGpu) or topology.to_host(each.number) is None for each in topology.devices):
-        legend.append((_PCIE, pcie_label(topology)))
+        legend.append((PCIE, pcie_label(topology)))
     for colour, words in legend:
         drawing.line([(26, y), (46, y)], colour, 4, head="")
         drawing.text((56, y), shortened(words, size, room), size, MUTED, "start")
