@@ -17,12 +17,6 @@ namespace kernels = gpu::kernels;
 // An odd number of words, longer than a line of 128 bytes: all words are visited if their number is a power of two.
 constexpr std::uint64_t chase_stride = 17;
 
-__device__ inline std::uint64_t load_past_caches(const std::uint64_t* from) {
-  std::uint64_t value;
-  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(__cvta_generic_to_global(from)) : "memory");
-  return value;
-}
-
 // Loads all words (a power of two) `passes` times, the last time those that begin at `last`. Each load waits for the
 // one before: its address contains bits of the value before, masked by `none`, a zero that the compiler does not know.
 // The values are stored here; no load waits for these stores.
@@ -31,7 +25,7 @@ __global__ void chase(const std::uint64_t* from, const std::uint64_t* last, std:
   std::uint64_t at = 0;
   for (std::uint64_t i = 0; i < passes * words; ++i) {
     if (i == (passes - 1) * words) from = last;
-    const std::uint64_t value = load_past_caches(from + at);
+    const std::uint64_t value = kernels::load_relaxed(from[at]);  // past the caches
     kernels::store(to + at, value);
     at = ((at + chase_stride) & (words - 1)) + (value & none);
   }

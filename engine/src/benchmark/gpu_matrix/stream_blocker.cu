@@ -1,5 +1,7 @@
 #include "benchmark/gpu_matrix/stream_blocker.cuh"
 
+#include <atomic>
+
 #include "gpu/kernel_launch.cuh"
 #include "gpu/kernels/poll.cuh"
 
@@ -34,8 +36,10 @@ void StreamBlocker::close(const gpu::Stream& cuda_stream, Seconds timeout) {
   gpu::check_launch();
 }
 
-void StreamBlocker::open() { gpu::kernels::raise(latch_in(memory_).open, ticket_); }
+void StreamBlocker::open() { std::atomic_ref(latch_in(memory_).open).store(ticket_, std::memory_order_release); }
 
-bool StreamBlocker::expired() const { return gpu::kernels::is_raised(latch_in(memory_).expired, 1); }
+bool StreamBlocker::expired() const {
+  return std::atomic_ref(latch_in(memory_).expired).load(std::memory_order_acquire) != 0;
+}
 
 }  // namespace volley::gpu_matrix

@@ -2,26 +2,47 @@
 // contain data and number together.
 #pragma once
 
-#include <cuda/atomic>
-
 #include <cstddef>
 #include <cstdint>
 
 namespace volley::gpu::kernels {
 
-// A word that other devices or the host also read or write.
+// Words of 64 bits that other devices or the host also read or write. Each access is one instruction, indivisible, with
+// the scope of the system (PTX ISA: "ld", "st"; "Memory Consistency Model", "Scope"). `volatile` and "memory": the
+// compiler moves no other access past it, and each turn of a loop loads again. cuda::atomic_ref uses the same
+// instructions, but its header takes longer to compile than all else here. On the host std::atomic_ref does the same.
 template <class Word>
-using SystemAtomic = cuda::atomic_ref<Word, cuda::thread_scope_system>;
-
-// Stores a number with release semantics. A thread for which `is_raised` then returns true sees all earlier stores of
-// this thread, and all stores of others that this thread has seen (PTX ISA, "Causality order": a release is
-// cumulative).
-__host__ __device__ inline void raise(std::uint64_t& flag, std::uint64_t number) {
-  SystemAtomic<std::uint64_t>(flag).store(number, cuda::memory_order_release);
+__device__ Word load_relaxed(const Word& word) {
+  static_assert(sizeof(Word) == sizeof(std::uint64_t));
+  std::uint64_t value;
+  asm volatile("ld.relaxed.sys.global.b64 %0, [%1];" : "=l"(value) : "l"(__cvta_generic_to_global(&word)) : "memory");
+  return static_cast<Word>(value);
 }
 
-__host__ __device__ inline bool is_raised(std::uint64_t& flag, std::uint64_t number) {
-  return SystemAtomic<std::uint64_t>(flag).load(cuda::memory_order_acquire) >= number;
+template <class Word>
+__device__ void store_relaxed(Word& word, Word value) {
+  static_assert(sizeof(Word) == sizeof(std::uint64_t));
+  asm volatile("st.relaxed.sys.global.b64 [%0], %1;" ::"l"(__cvta_generic_to_global(&word)),
+               "l"(static_cast<std::uint64_t>(value))
+               : "memory");
+}
+
+template <class Word>
+__device__ void store_release(Word& word, Word value) {
+  static_assert(sizeof(Word) == sizeof(std::uint64_t));
+  asm volatile("st.release.sys.global.b64 [%0], %1;" ::"l"(__cvta_generic_to_global(&word)),
+               "l"(static_cast<std::uint64_t>(value))
+               : "memory");
+}
+
+// A thread for which `is_raised` returns true sees all stores that the thread that raised the flag made before, and all
+// stores of others that this one had seen (PTX ISA, "Causality order": a release is cumulative).
+__device__ inline void raise(std::uint64_t& flag, std::uint64_t number) { store_release(flag, number); }
+
+__device__ inline bool is_raised(const std::uint64_t& flag, std::uint64_t number) {
+  std::uint64_t value;
+  asm volatile("ld.acquire.sys.global.b64 %0, [%1];" : "=l"(value) : "l"(__cvta_generic_to_global(&flag)) : "memory");
+  return value >= number;
 }
 
 // 16 bytes that one store writes, with 8 bytes of a message: each 64-bit word contains 4 bytes of the message (low

@@ -5,7 +5,7 @@
 
 namespace volley::gpu::kernels {
 
-enum class PollStatus : std::uint32_t { ready, timed_out, peer_gave_up };
+enum class PollStatus : std::uint64_t { ready, timed_out, peer_gave_up };
 
 // Nanoseconds from a fixed time, the same on all multiprocessors of a device.
 __device__ inline std::uint64_t now_ns() {
@@ -38,8 +38,8 @@ struct PollReport {
 // How a kernel waits for a kernel of another device. A kernel that gives up tells its host and the other device.
 struct PeerWait {
   PollReport* report;
-  std::uint32_t* peer_gave_up;  // in this device's memory; the other device writes it
-  std::uint32_t* gave_up;       // the same word in the other device's memory
+  std::uint64_t* peer_gave_up;  // in this device's memory; the other device writes it
+  std::uint64_t* gave_up;       // the same word in the other device's memory
   std::uint64_t timeout_ns;
 };
 
@@ -50,13 +50,12 @@ constexpr unsigned polls_per_peer_check = 4096;
 template <class Ready>
 __device__ bool await_peer(const PeerWait& wait, std::uint64_t number, const Ready& ready) {
   return poll<polls_per_peer_check>(wait.timeout_ns, ready, [&](bool expired) {
-    SystemAtomic<PollStatus> status(wait.report->status);
-    if (status.load(cuda::memory_order_relaxed) != PollStatus::ready) return true;
-    const bool peer_gave_up = SystemAtomic<std::uint32_t>(*wait.peer_gave_up).load(cuda::memory_order_relaxed) != 0;
+    if (load_relaxed(wait.report->status) != PollStatus::ready) return true;
+    const bool peer_gave_up = load_relaxed(*wait.peer_gave_up) != 0;
     if (!peer_gave_up && !expired) return false;
-    SystemAtomic<std::uint64_t>(wait.report->number).store(number, cuda::memory_order_relaxed);
-    status.store(peer_gave_up ? PollStatus::peer_gave_up : PollStatus::timed_out, cuda::memory_order_release);
-    SystemAtomic<std::uint32_t>(*wait.gave_up).store(1, cuda::memory_order_relaxed);
+    store_relaxed(wait.report->number, number);
+    store_release(wait.report->status, peer_gave_up ? PollStatus::peer_gave_up : PollStatus::timed_out);
+    store_relaxed(*wait.gave_up, std::uint64_t{1});
     return true;
   });
 }

@@ -21,7 +21,7 @@ struct Inbox {
   alignas(128) std::uint64_t arrived[max_blocks];  // number of the last message that the sender's block stored whole
   alignas(128) std::uint64_t acknowledged;         // number of the last window that the receiver has received
   alignas(128) std::uint64_t halo_arrived;         // number of the last halo that is whole
-  alignas(128) std::uint32_t gave_up;              // the other device has given up waiting
+  alignas(128) std::uint64_t gave_up;              // the other device has given up waiting
   alignas(128) unsigned halo_blocks_stored;        // of this device's own halo: blocks that have stored their part
 };
 
