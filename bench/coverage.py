@@ -24,8 +24,8 @@ from pathlib import Path
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.shared.points.results import BASELINE
+from volley.run.jobs import MAX_LAUNCHES
 from volley.run.records_file import parse_runs
-from volley.run.repeated_launches import MAX_LAUNCHES
 from volley.statistics.estimates import Estimate, estimate, median
 from volley.statistics.group_facts import LEVEL as FACTS_LEVEL
 from volley.statistics.group_facts import telling

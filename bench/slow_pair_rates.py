@@ -20,8 +20,7 @@ from itertools import permutations
 from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.rank_matrix import slow_pairs
-from volley.benchmarks.rank_matrix.options import RankMatrixOptions
+from volley.benchmarks.rank_matrix import RankMatrixOptions, slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixRow
 from volley.benchmarks.shared.matrix.comparable_pairs import Pair, compare, in_turn, matrix_of
 from volley.run.records_file import read_runs

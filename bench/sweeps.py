@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from comparisons import Finding, adaptive, alternate
 from programs import Bench, Launch
 
-from volley.benchmarks.pingpong.options import PingPongOptions
+from volley.benchmarks.pingpong import PingPongOptions
 from volley.benchmarks.pingpong.records import PingPong
 from volley.statistics.estimates import Estimate, estimate, median
 

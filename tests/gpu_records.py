@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from example_records import run
-from volley.benchmarks.gpu_matrix.options import SECTIONS, USUAL
+from volley.benchmarks.gpu_matrix import SECTIONS, USUAL
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
 from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus
 from volley.run.plan import Plan

@@ -24,7 +24,7 @@ from the_command import Command, finish
 from volley import __main__, cli
 from volley.benchmarks import BENCHMARKS
 from volley.machine.isolate import isolated
-from volley.run.launchers.allocation import allocation
+from volley.run.allocation import allocation
 from volley.run.records_file import read_runs
 
 MACHINES = Path(__file__).parent / "machines"

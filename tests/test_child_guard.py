@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from volley.machine.child_guard import ChildGuard
+from volley.machine.signals import ChildGuard
 threading.Thread(target=time.sleep, args=(600,), daemon=True).start()  # the end of a thread is not that of the process
 child = subprocess.Popen(["sleep", "600"], start_new_session=True)
 counter = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=open(sys.argv[2], "wb"), start_new_session=True)

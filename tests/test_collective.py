@@ -13,7 +13,7 @@ from example_records import golden
 from the_command import Command
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.collective.options import OPERATIONS
+from volley.benchmarks.collective import OPERATIONS
 from volley.benchmarks.collective.records import CollectivePoint, bus_factor
 from volley.errors import UserError
 from volley.report.model import Details

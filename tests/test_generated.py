@@ -91,5 +91,5 @@ def test_every_option_is_documented() -> None:
     for command in COMMANDS:
         section = page.partition(f"## {command.title}")[2].partition("\n## ")[0]
         for each in command.declared():
-            for flag in each.option.flags:
+            for flag in each.flags:
                 assert f"`{flag}`" in section, (command.name, flag)

@@ -9,7 +9,7 @@ import pytest
 from the_command import BEYOND_AN_INT, Command
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective.records import CollectivePoint
-from volley.benchmarks.gpu_matrix.options import OF_THE_SAMPLE, SECTIONS
+from volley.benchmarks.gpu_matrix import OF_THE_SAMPLE, SECTIONS
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.jacobi.records import JacobiPoint
 from volley.benchmarks.message_rate.records import MessageRatePoint

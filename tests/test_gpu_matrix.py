@@ -19,13 +19,13 @@ from example_records import golden, pingpong, run
 from fake_engine import install
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS, gpu_matrix
-from volley.benchmarks.gpu_matrix import options
+from volley.benchmarks import gpu_matrix as options
+from volley.benchmarks.gpu_matrix import GpuMatrixOptions
 from volley.benchmarks.gpu_matrix.jobs import jobs
-from volley.benchmarks.gpu_matrix.options import GpuMatrixOptions
 from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
 from volley.benchmarks.gpu_matrix.results import results
 from volley.benchmarks.jacobi.records import JacobiPlan
-from volley.benchmarks.rank_matrix.options import RankMatrixOptions
+from volley.benchmarks.rank_matrix import RankMatrixOptions
 from volley.errors import MachineError, UserError
 from volley.report.model import Details
 from volley.run import engine_path

@@ -10,7 +10,7 @@ import pytest
 from example_records import golden, plan, run
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi import nvidia
-from volley.benchmarks.jacobi.grids import grids, squarest
+from volley.benchmarks.jacobi.jobs import grids, squarest
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint, JacobiResidual
 from volley.benchmarks.jacobi.results import solutions
 from volley.errors import UserError

@@ -10,8 +10,7 @@ import pytest
 from example_records import plan, run
 from test_jacobi_page import point
 from volley.benchmarks import BENCHMARKS, read
-from volley.benchmarks.jacobi.grids import grids_up_to
-from volley.benchmarks.jacobi.jobs import jobs
+from volley.benchmarks.jacobi.jobs import grids_up_to, jobs
 from volley.benchmarks.jacobi.page import slower_parts
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan
 from volley.benchmarks.jacobi.results import Solution, scaling_chains, solutions

@@ -11,12 +11,9 @@ import pytest
 
 from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import BuildFacts, Stack
-from volley.run.launchers import choose as choosing
-from volley.run.launchers import spec as specs
-from volley.run.launchers.allocation import Allocation
-from volley.run.launchers.choose import choose, command
-from volley.run.launchers.launchers import LAUNCHERS
-from volley.run.launchers.spec import LaunchSpec, cores
+from volley.run import launchers
+from volley.run.allocation import Allocation
+from volley.run.launchers import LAUNCHERS, LaunchSpec, choose, command, cores
 
 TWO = LaunchSpec(engine=("volley-engine", "--plan", "-", "--bind"), ranks=2, cores=2, mpiexec=Path("/mpi/bin/mpirun"))
 TWO_NODES = Allocation("slurm", nodes=2, slots=8)
@@ -70,11 +67,11 @@ def test_openmpi_as_root_needs_no_knowledge_of_its_two_variables() -> None:
 
 
 def test_openmpi_is_told_of_a_home_that_the_environment_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert specs.home({"HOME": "/home/me"}) is None
-    assert specs.home({}) == specs.home({"HOME": ""}) == pwd.getpwuid(os.geteuid()).pw_dir
+    assert launchers.home({"HOME": "/home/me"}) is None
+    assert launchers.home({}) == launchers.home({"HOME": ""}) == pwd.getpwuid(os.geteuid()).pw_dir
     assert LAUNCHERS["openmpi"].environment(job(home="/home/me")) == {"HOME": "/home/me"}
     monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 2)
-    assert specs.home({}) == "/"
+    assert launchers.home({}) == "/"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +108,7 @@ COMMON = "--ntasks=2 --cpu-bind=none --input=0 --kill-on-bad-exit=1"
     ],
 )
 def test_srun(the_job: LaunchSpec, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "_on_path", lambda name: f"/slurm/{name}")
+    monkeypatch.setattr(launchers, "_on_path", lambda name: f"/slurm/{name}")
     the_job = dataclasses.replace(the_job, variables={"UCX_TLS": "a,b"})
     assert command(LAUNCHERS["srun"], the_job) == ("/slurm/srun", *words.split(), *the_job.engine)
     assert LAUNCHERS["srun"].environment(the_job) == {"UCX_TLS": "a,b"}
@@ -139,7 +136,7 @@ GPUS_TRAVEL = "--gpu_per_rs=ALL_GPUS --smpiargs=-gpu"
     ],
 )
 def test_jsrun(the_job: LaunchSpec, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "_on_path", lambda name: f"/csm/{name}")
+    monkeypatch.setattr(launchers, "_on_path", lambda name: f"/csm/{name}")
     assert command(LAUNCHERS["jsrun"], the_job) == ("/csm/jsrun", *words.split(), *the_job.engine)
 
 
@@ -188,7 +185,7 @@ def test_choice(
     chosen: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(choosing, "_on_path", lambda name: name if name in on_path.split() else None)
+    monkeypatch.setattr(launchers, "_on_path", lambda name: name if name in on_path.split() else None)
     the_stack = stack(family, "/mpi/bin/mpirun" if mpiexec else None)
     assert choose(asked, the_stack, granted).name == chosen
 
@@ -204,7 +201,7 @@ def test_an_unknown_launcher_is_refused_with_the_list() -> None:
 
 
 def test_without_any_launcher_the_ranks_can_be_started_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "_on_path", lambda _: None)
+    monkeypatch.setattr(launchers, "_on_path", lambda _: None)
     with pytest.raises(MachineError, match="mpirun -n 2 volley"):
         choose("auto", stack("other", None), None)
     with pytest.raises(MachineError, match="srun is not on PATH"):
@@ -219,6 +216,6 @@ def test_threads_of_a_core_are_one_core(tmp_path: Path, monkeypatch: pytest.Monk
         file = tmp_path / f"cpu{cpu}" / "topology" / "thread_siblings_list"
         file.parent.mkdir(parents=True)
         file.write_text(f"{siblings}\n", encoding="ascii")
-    monkeypatch.setattr(specs, "_CPUS", tmp_path)
-    monkeypatch.setattr(specs.os, "sched_getaffinity", lambda _: {0, 4, 1, 9})
+    monkeypatch.setattr(launchers, "_CPUS", tmp_path)
+    monkeypatch.setattr(launchers.os, "sched_getaffinity", lambda _: {0, 4, 1, 9})
     assert cores() == 3  # 0 with 4, 1, and 9 of which nothing is known

@@ -12,7 +12,7 @@ from example_records import golden
 from the_command import Command
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.overlap.options import LIMITS
+from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.records import OverlapPoint
 from volley.benchmarks.overlap.results import result_of, results
 from volley.errors import UserError

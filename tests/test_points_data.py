@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from example_records import golden, log, pingpong, plan, stream, transport
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.pingpong.olcf import line
+from volley.benchmarks.pingpong.page import line
 from volley.errors import UserError
 from volley.run.plan import Sampling
 from volley.run.render import render

@@ -13,10 +13,9 @@ from volley.benchmarks import named
 from volley.benchmarks.jacobi.jobs import JacobiForecast
 from volley.benchmarks.jacobi.records import JacobiProgress
 from volley.benchmarks.shared.points.progress import PointForecast
-from volley.run.forecast import Forecast
 from volley.run.jobs import LaunchCount
 from volley.run.plan import Plan, Sampling
-from volley.run.progress import Progress
+from volley.run.progress import Forecast, Progress
 from volley.run.run_log import RunLog
 
 

@@ -60,7 +60,7 @@ def command_lines(text: str) -> Iterator[list[str]]:
 
 def valued(name: str) -> set[str]:
     """Return the options of a command that have a value."""
-    return {flag for each in COMMANDS[name].declared() if each.option.read for flag in each.option.flags}
+    return {flag for each in COMMANDS[name].declared() if each.read for flag in each.flags}
 
 
 def bare_options(text: str) -> set[str]:
@@ -71,7 +71,7 @@ def bare_options(text: str) -> set[str]:
 
 
 def accepted(command: Command) -> set[str]:
-    flags = {flag for each in command.declared() for flag in each.option.flags}
+    flags = {flag for each in command.declared() for flag in each.flags}
     return flags | {f"--no-{flag.removeprefix('--')}" for flag in flags}
 
 

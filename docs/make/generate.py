@@ -23,7 +23,7 @@ from volley.doctor.registry import CHECKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD
 from volley.machine.hardware import Hardware, Settings
 from volley.references import from_records
-from volley.run.commandline import Command, panels, written
+from volley.run.commandline import Command, panels
 from volley.run.plan import Plan
 from volley.run.preflight import SELF_SEND, SelfSendPlan
 from volley.run.records import End, Run, Transport
@@ -202,7 +202,7 @@ def _references(component: Any) -> Iterator[str]:
 
 def cli_page() -> Iterator[str]:
     """Yield the lines of docs/cli.md."""
-    source = "src/volley/run/options.py and the options.py of each benchmark and tool"
+    source = "src/volley/run/options.py and the Options class of each benchmark and tool"
     yield from (_NOTE.format(source=source), "", "# Command line", "")
     for command in (benchmarks.PLAIN, *COMMANDS):
         yield from _command(command)
@@ -211,7 +211,7 @@ def cli_page() -> Iterator[str]:
 
 def _command(command: Command) -> Iterator[str]:
     """Yield one section: what the command does, its options by panel, its examples."""
-    arguments = "".join(f" {each.option.metavar}" for each in command.declared() if each.option.positional)
+    arguments = "".join(f" {each.metavar}" for each in command.declared() if each.positional)
     yield from (f"## {command.title}{arguments}", "")
     if command.aliases:
         yield from (f"Also: {', '.join(f'`volley {alias}`' for alias in command.aliases)}.", "")
@@ -220,10 +220,10 @@ def _command(command: Command) -> Iterator[str]:
     for panel, known in panels(command).items():
         yield from (f"| {panel or 'Other'} | default | |", "| --- | --- | --- |")
         for each in known:
-            flags = written(each).removesuffix(each.option.metavar if each.option.read else "").strip()
+            flags = each.usage.removesuffix(each.metavar if each.read else "").strip()
             names = ", ".join(f"`{name}`" for name in flags.split(", ") if name)
-            shown = f"{names} `{_escaped(each.option.metavar)}`".strip() if each.option.read else names
-            yield f"| {shown} | {_default(each.default_text, each.option.shown)} | {_escaped(each.option.help)} |"
+            shown = f"{names} `{_escaped(each.metavar)}`".strip() if each.read else names
+            yield f"| {shown} | {_default(each.default_text, each.shown)} | {_escaped(each.help)} |"
         yield ""
     yield from ("```sh", *command.examples, "```", "")
 

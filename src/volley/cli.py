@@ -102,7 +102,7 @@ def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:
         return named[words[0]], words[1:]
     misplaced = next((number for number, word in enumerate(words) if word in named), 0)
     if misplaced:
-        with_value = {flag for each in benchmarks.PLAIN.declared() if each.option.read for flag in each.option.flags}
+        with_value = {flag for each in benchmarks.PLAIN.declared() if each.read for flag in each.flags}
         if words[misplaced - 1] not in with_value:
             raise UserError(f"write {words[0]} after the command: volley {words[misplaced]} {words[0]} …")
     return benchmarks.PLAIN, words

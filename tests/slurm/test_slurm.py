@@ -15,7 +15,7 @@ from pretend_hosts import NAMES, NoHostsError, build_relay
 from installations import Installation
 from the_command import FEW
 from volley.benchmarks import BENCHMARKS
-from volley.run.launchers.hostlist import expand
+from volley.run.allocation import expand
 from volley.run.records import Run
 from volley.run.records_file import read_runs
 

@@ -134,7 +134,7 @@ def overview_parts(asked: OverviewOptions, gpus: int) -> list[tuple[Benchmark, A
         asked: the options.
         gpus: the number of GPUs that this process sees.
     """
-    from volley.run.launchers.allocation import allocation  # noqa: PLC0415  start-up: --help does not need it
+    from volley.run.allocation import allocation  # noqa: PLC0415  start-up: --help does not need it
 
     matrix = gpu_matrix.BENCHMARK
     elsewhere = bool(asked.job.hosts) or asked.job.launcher != "auto"

@@ -106,7 +106,7 @@ def too_few(comparison: Comparison) -> str:
         return f"{count(made, 'pair')} cannot show a change; measure with --pairs {needed} or more"
     benchmark = named(first.benchmarks[0])
     command = f"volley {benchmark.command or benchmark.name}"
-    launches = any(each.option.name == "--launches" for each in declared(benchmark.options))
+    launches = any(each.name == "--launches" for each in declared(benchmark.options))
     again = f"with {command} --launches {needed} or more" if launches else f"{needed} times or more"
     return (
         f"{count(first.launches, 'launch')} of A and {second.launches} of B cannot show a change, since another launch "

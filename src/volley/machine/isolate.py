@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from volley.errors import UserError
-from volley.machine.child_guard import ChildGuard
 from volley.machine.facts import Probe
-from volley.machine.signals import signal_name
+from volley.machine.signals import ChildGuard, signal_name
 from volley.text import clean
 
 T = TypeVar("T")

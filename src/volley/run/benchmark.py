@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from volley.report.model import Report
-    from volley.run.forecast import Forecast
     from volley.run.jobs import Jobs, Site
     from volley.run.options import JobOptions
     from volley.run.plan import Plan
+    from volley.run.progress import Forecast
     from volley.run.run_log import RunLog
 
 

@@ -52,18 +52,37 @@ class Option:
     """The option may be given several times; ``read`` gets all words."""
     positional: str | None = None
     """argparse's ``nargs`` of a positional argument; ``None`` for an option."""
-
-    def declared_in(self, options: type[Options], field_name: str) -> Option:
-        """Return the option with its panel and its flags, where it declares none: those of its class and its field."""
-        if self.positional:
-            return self
-        flags = self.flags or (f"--{field_name.replace('_', '-')}",)
-        return dataclasses.replace(self, flags=flags, panel=self.panel or options.PANEL)
+    place: str = ""
+    """The path of its field in the options of the command: ``sizes``, or ``job.ranks`` in a group."""
+    default: Any = None
 
     @property
     def name(self) -> str:
         """The long form, e.g. ``--sizes``."""
         return self.flags[0] if self.flags else self.metavar
+
+    @property
+    def default_text(self) -> str:
+        """The text of the default in the help."""
+        if self.shown is not None:
+            return self.shown
+        if self.default is True:
+            return self.name
+        if self.default is None or self.default is False or self.default == ():
+            return ""
+        if isinstance(self.default, tuple):
+            return " ".join(map(str, self.default))
+        return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
+
+    @property
+    def usage(self) -> str:
+        """How it is written: ``-s, --sizes SIZES``."""
+        if self.positional:
+            return self.metavar
+        flags = sorted(self.flags, key=len)
+        if self.read is None:
+            return ", ".join([*flags, f"--no-{self.name.removeprefix('--')}"] if self.default else flags)
+        return f"{', '.join(flags)} {self.metavar}"
 
 
 def option(*flags: str, read: Reader, default: Any = None, **about: Any) -> Any:
@@ -113,39 +132,24 @@ def group(
 # ------------------------------------------------------------------------------------------- what is declared
 
 
-@dataclass(frozen=True)
-class Declared:
-    """An option of a command: the path of its field, its declaration and its default."""
+def declared(options: type[Options]) -> Iterator[Option]:
+    """Yield the options of a class and of its groups, in the order of their fields.
 
-    place: str
-    """The path of the field: ``sizes``, or ``job.ranks`` in a group."""
-    option: Option
-    default: Any
-
-    @property
-    def default_text(self) -> str:
-        """The text of the default in the help."""
-        if self.option.shown is not None:
-            return self.option.shown
-        if self.default is True:
-            return self.option.name
-        if self.default is None or self.default is False or self.default == ():
-            return ""
-        if isinstance(self.default, tuple):
-            return " ".join(map(str, self.default))
-        return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
-
-
-def declared(options: type[Options]) -> Iterator[Declared]:
-    """Yield the options of a class and of its groups, in the order of their fields."""
+    Flags and panel that an option does not declare are those of its field and of its class.
+    """
     for each in dataclasses.fields(options):
-        own = each.metadata
-        if "group" in own:
-            whole = own["group"](**own["defaults"])
-            for name, known in own["options"].items():
-                yield Declared(f"{each.name}.{name}", known.declared_in(own["group"], name), getattr(whole, name))
-        elif "option" in own:
-            yield Declared(each.name, own["option"].declared_in(options, each.name), each.default)
+        owner, whole, start = options, None, ""
+        known: Mapping[str, Option] = {}
+        if "group" in each.metadata:
+            owner, known, start = each.metadata["group"], each.metadata["options"], f"{each.name}."
+            whole = owner(**each.metadata["defaults"])
+        elif "option" in each.metadata:
+            known = {each.name: each.metadata["option"]}
+        for name, own in known.items():
+            default = getattr(whole, name) if start else each.default
+            flags = own.flags or (() if own.positional else (f"--{name.replace('_', '-')}",))
+            panel = own.panel if own.positional else own.panel or owner.PANEL
+            yield dataclasses.replace(own, flags=flags, panel=panel, place=start + name, default=default)
 
 
 def _build(options: type[Options], values: Mapping[str, Any]) -> Options:
@@ -165,7 +169,7 @@ def _build(options: type[Options], values: Mapping[str, Any]) -> Options:
 def value_of(options: Any, name: str) -> Any:
     """Return the value of an option by its long form, e.g. ``--gpus``; ``None`` if the command has no such option."""
     for each in declared(type(options)):
-        if each.option.name == name:
+        if each.name == name:
             found: Any = options
             for part in each.place.split("."):
                 found = getattr(found, part)
@@ -204,12 +208,12 @@ class Command:
         """The command as typed: ``volley topo``, or ``volley`` for the command without a name."""
         return f"volley {self.name}".strip()
 
-    def declared(self) -> list[Declared]:
+    def declared(self) -> list[Option]:
         """Return the options of all classes, each once."""
-        found: dict[str, Declared] = {}
+        found: dict[str, Option] = {}
         for options in self.classes:
             for each in declared(options):
-                found.setdefault(each.option.name, each)
+                found.setdefault(each.name, each)
         return list(found.values())
 
     def parse(self, words: Sequence[str], *, pick: bool = True) -> Any:
@@ -247,7 +251,7 @@ class Command:
             add_option(parser, each)
         namespace, others = parser.parse_known_args(list(words))
         if others:
-            parser.error(_unknown(others[0], [flag for each in known for flag in each.option.flags]))
+            parser.error(_unknown(others[0], [flag for each in known for flag in each.flags]))
         return vars(namespace)
 
     def _conflict(self, given: Mapping[str, Any]) -> str:
@@ -270,17 +274,16 @@ def later(name: str) -> Callable[[Any], int]:
 
 
 def _names(options: type[Options]) -> set[str]:
-    return {each.option.name for each in declared(options)}
+    return {each.name for each in declared(options)}
 
 
 def _read(options: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of the given options, by path of the field."""
     values = {}
     for each in declared(options):
-        name = each.option.name
-        if name in given:
-            words = given[name]
-            values[each.place] = each.option.read(name, words) if each.option.read else words
+        if each.name in given:
+            words = given[each.name]
+            values[each.place] = each.read(each.name, words) if each.read else words
     return values
 
 
@@ -305,13 +308,12 @@ class _Parser(argparse.ArgumentParser):
         raise UserError(f"{text}; see {self.prog} --help")
 
 
-def add_option(parser: argparse.ArgumentParser, each: Declared) -> argparse.Action:
+def add_option(parser: argparse.ArgumentParser, own: Option) -> argparse.Action:
     """Add an option to an argparse parser."""
-    own = each.option
     if own.positional:
         return parser.add_argument(own.name, nargs=own.positional, metavar=own.metavar)
     if own.read is None:
-        if each.default:
+        if own.default:
             parser.add_argument(f"--no-{own.name.removeprefix('--')}", dest=own.name, action="store_false")
         return parser.add_argument(*own.flags, dest=own.name, action="store_true")
     action = "extend" if own.repeat else "store"
@@ -335,20 +337,9 @@ _INDENT = 28
 """The column at which the help of an option begins."""
 
 
-def written(each: Declared) -> str:
-    """Return the usage of an option: ``-s, --sizes SIZES``."""
-    own = each.option
-    if own.positional:
-        return own.metavar
-    flags = sorted(own.flags, key=len)
-    if own.read is None:
-        return ", ".join([*flags, f"--no-{own.name.removeprefix('--')}"] if each.default else flags)
-    return f"{', '.join(flags)} {own.metavar}"
-
-
-def panels(command: Command) -> dict[str, list[Declared]]:
+def panels(command: Command) -> dict[str, list[Option]]:
     """Group the options of a command by panel."""
-    return grouped(command.declared(), lambda each: each.option.panel)
+    return grouped(command.declared(), lambda each: each.panel)
 
 
 def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = "") -> str:
@@ -363,7 +354,7 @@ def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = 
         first = [f"  {name:<{_INDENT - 4}}  {lines.pop(0)}"] if len(name) <= _INDENT - 4 else [f"  {name}"]
         return [*first, *(" " * _INDENT + line for line in lines if line)]
 
-    positional = "".join(f" {each.option.metavar}" for each in command.declared() if each.option.positional)
+    positional = "".join(f" {each.metavar}" for each in command.declared() if each.positional)
     lines = [f"Usage: {command.title} [OPTIONS]{' COMMAND …' if commands else positional}", ""]
     for paragraph in command.help.strip().split("\n\n"):
         lines += [*textwrap.wrap(" ".join(paragraph.split()), width), ""]
@@ -375,9 +366,8 @@ def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = 
         lines.append("")
     for panel, known in panels(command).items():
         lines.append(f"{panel or 'Other'}:")
-        for option_ in known:
-            default = option_.default_text
-            lines += row(written(option_), option_.option.help + (f" [default: {default}]" if default else ""))
+        for own in known:
+            lines += row(own.usage, own.help + (f" [default: {own.default_text}]" if own.default_text else ""))
         lines.append("")
     lines += ["Examples:", *(f"  {example}" for example in command.examples), ""]
     for paragraph in epilog.strip().split("\n\n"):

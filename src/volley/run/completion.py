@@ -26,9 +26,9 @@ def script(commands: Sequence[Command], shell: str, names: Mapping[str, Sequence
         for parser in [parsers.add_parser(title, help=summary) for title in titles] or [root]:
             for each in command.declared():
                 action = add_option(parser, each)
-                action.help = each.option.help.replace("%", "%%")  # argparse formats it
-                if found := getattr(each.option.read, "values", ()) or names.get(each.option.name):
+                action.help = each.help.replace("%", "%%")  # argparse formats it
+                if found := getattr(each.read, "values", ()) or names.get(each.name):
                     action.choices = list(found)
-                elif "FILE" in each.option.metavar or "RECORDS" in each.option.metavar:
+                elif "FILE" in each.metavar or "RECORDS" in each.metavar:
                     action.complete = shtab.FILE  # type: ignore[attr-defined]
     return shtab.complete(root, shell)

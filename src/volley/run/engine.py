@@ -17,8 +17,7 @@ from typing import IO, Any
 import msgspec
 
 from volley.errors import MachineError, UserError
-from volley.machine.child_guard import ChildGuard
-from volley.machine.signals import restore_handlers, signal_name
+from volley.machine.signals import ChildGuard, restore_handlers, signal_name
 from volley.run import engine_path
 from volley.run.plan import Plan
 from volley.run.run_log import RecordError

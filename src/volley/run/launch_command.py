@@ -11,12 +11,11 @@ from typing import Any
 from volley.errors import UserError
 from volley.machine.mpi_stack import Stack
 from volley.run import inside_launcher
+from volley.run.allocation import Allocation
 from volley.run.engine import TransportAbout
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import PAIR
-from volley.run.launchers import spec
-from volley.run.launchers.allocation import Allocation
-from volley.run.launchers.choose import choose, command
+from volley.run.launchers import LaunchSpec, choose, command, cores, home
 from volley.run.options import JobOptions
 
 
@@ -105,7 +104,7 @@ def start_launcher(
     """
     launcher = choose(job.launcher, stack, granted)
     environment = inside_launcher.scrubbed(os.environ)
-    wanted = spec.LaunchSpec(
+    wanted = LaunchSpec(
         engine=(
             str(path),
             "--plan",
@@ -118,9 +117,9 @@ def start_launcher(
         mpiexec=stack.mpiexec,
         hosts=job.hosts,
         allocation=granted,
-        cores=spec.cores(),
+        cores=cores(),
         root=os.geteuid() == 0,
-        home=spec.home(environment),
+        home=home(environment),
         gpus=bool(on_gpus),
         device_buffers=any(each.mpi for each in on_gpus),
         mca=stack.mca,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from volley.run import option_values
 from volley.run.commandline import Options, flag, group, option
-from volley.run.launchers.launchers import NAMES
+from volley.run.launchers import NAMES
 from volley.text import join_words
 
 if TYPE_CHECKING:

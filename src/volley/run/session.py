@@ -22,12 +22,12 @@ from volley.machine.hardware import Hardware, Settings
 from volley.machine.mpi_stack import Stack, assemble, read_facts
 from volley.machine.nvidia_driver import has_driver
 from volley.run import engine_path, inside_launcher, preflight
+from volley.run.allocation import allocation
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import value_of
 from volley.run.engine import About, EngineProcess, Stop, ask_about
 from volley.run.jobs import PAIR, Job, Jobs, Site
 from volley.run.launch_command import Start, join_launcher, start_alone, start_launcher
-from volley.run.launchers.allocation import allocation
 from volley.run.options import FORMATS, BenchmarkOptions
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight, Trials

@@ -18,8 +18,7 @@ import msgspec
 from volley.machine.mpi_stack import UCX_MCA
 from volley.machine.signals import fatal_signal
 from volley.run import inside_launcher
-from volley.run.launchers.launchers import LAUNCHERS
-from volley.run.launchers.spec import LaunchSpec, cores
+from volley.run.launchers import LAUNCHERS, LaunchSpec, cores
 from volley.setup.workspace import Folders, StepError, run_logged, tail
 from volley.text import escape_controls
 

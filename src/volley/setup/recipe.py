@@ -7,19 +7,78 @@ built before can be kept.  A script begins with its variables; the rest is below
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import join, quote
+from typing import TextIO
 
-from volley.errors import UserError
+from volley.errors import MachineError, UserError
 from volley.machine.distribution import Distribution
 from volley.machine.reinstall import installer
 from volley.setup import sources
-from volley.setup.cuda import WHEELS, CudaToolkit
-from volley.setup.sources import SPOKEN, Source
-from volley.setup.workspace import SAYS, Folders
+from volley.setup.sources import SPOKEN, Source, download
+from volley.setup.workspace import SAYS, Folders, StepError, progress, run_logged, say, tail
 from volley.text import escape_controls
+
+MINOR = "13.0"
+"""What is built with 13.0 runs on driver 580 and later; the same minor version as volley's own engine from wheels."""
+WHEELS = tuple(f"{name}=={MINOR}.*" for name in ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-nvml-dev"))
+"""Headers and runtime (crt: headers of the runtime's own; NVML: UCX asks for it).  Nothing here is CUDA C++."""
+
+
+@dataclass(frozen=True)
+class CudaToolkit:
+    """A CUDA toolkit, or what there is of one."""
+
+    home: Path
+    wheels: Path | None = None
+    """Where NVIDIA's wheels are to be installed; ``None`` for a toolkit that is there."""
+
+    @property
+    def libdir(self) -> Path:
+        """Where the runtime library is."""
+        return self.home / "lib64" if (self.home / "lib64").is_dir() else self.home / "lib"
+
+    @property
+    def complete(self) -> bool:
+        """True when UCX and Open MPI can be pointed at it as it is."""
+        wanted = ("lib64/libcudart.so", "include/nvml.h", "lib64/stubs/libcuda.so", "lib64/stubs/libnvidia-ml.so")
+        return not self.wheels and all((self.home / path).exists() for path in wanted)
+
+
+def find_cuda(asked: str | None, folders: Folders, environment: Mapping[str, str]) -> CudaToolkit:
+    """Find the CUDA to build with: the one asked for, the machine's, or the wheels.
+
+    Raises:
+        UserError: if what was asked for is no CUDA.
+    """
+    place = folders.prefix / "lib" / "cuda-wheels"  # not among our own folders: the runtime is loaded from there
+    wheels = CudaToolkit(place / "nvidia/cu13", place)
+    if asked == "wheels":
+        return wheels
+    if asked:
+        home = Path(asked)
+        if not _has_headers(home):
+            raise UserError(
+                f"--cuda {home} has no include/cuda.h and include/cuda_runtime.h; give the folder that has include and "
+                "lib64 in it (the wheels': …/site-packages/nvidia/cu13), or --cuda wheels"
+            )
+        if not (home / "include/nvml.h").exists():
+            package = join([*installer(), f"nvidia-nvml-dev=={MINOR}.*"])
+            raise UserError(f"--cuda {home} has no include/nvml.h, which UCX needs: {package}")
+        return CudaToolkit(home)
+    nvcc = shutil.which("nvcc", path=environment.get("PATH"))
+    beside_nvcc = Path(os.path.realpath(nvcc)).parents[1] if nvcc else None
+    named = (environment.get("CUDA_HOME"), environment.get("CUDA_PATH"), beside_nvcc, "/usr/local/cuda")
+    return next((CudaToolkit(Path(home)) for home in named if home and _has_headers(Path(home))), wheels)
+
+
+def _has_headers(home: Path) -> bool:
+    return all((home / "include" / header).is_file() for header in ("cuda.h", "cuda_runtime.h"))
+
 
 BUILD_VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
 """The user's own choices for compilers; a step is repeated when they change."""
@@ -238,3 +297,58 @@ def source_line(distribution: Distribution, suite: str | None) -> str:
     else:
         keyring, archive = "debian", f"http://deb.debian.org/debian {suite} main"
     return f"deb-src [signed-by=/usr/share/keyrings/{keyring}-archive-keyring.gpg] {archive}"
+
+
+def finished(step: BuildStep, folders: Folders) -> bool:
+    """Return whether a step was finished with the same recipe and its files still exist."""
+    try:
+        stamp = (folders.stamps / step.name).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return stamp == step.key and all(path.exists() for path in step.makes)
+
+
+def build(steps: Sequence[BuildStep], folders: Folders, environment: Mapping[str, str], out: TextIO) -> None:
+    """Run the unfinished steps; progress goes to ``out``.
+
+    Raises:
+        UserError: what stopped a step; the end of its log is in a StepError.
+    """
+    for number, step in enumerate(steps, 1):
+        title = f"[{number}/{len(steps)}] {step.title}"
+        if finished(step, folders):
+            say(out, f"{title}: done before")
+            continue
+        stamp, log = folders.stamps / step.name, folders.logs / f"{step.name}.log"
+        stamp.unlink(missing_ok=True)
+        with progress(out, title) as tick:
+            try:
+                _do(step, log, folders, environment, tick)
+            except OSError as error:
+                where = f" ({error.filename})" if error.filename else ""
+                raise MachineError(f"{step.title}: {error.strerror or error}{where}") from None
+        stamp.write_text(f"{step.key}\n", encoding="ascii")
+        if folders.build in step.tree.parents:
+            shutil.rmtree(step.tree, ignore_errors=True)  # a build tree is of no use any more, and large
+
+
+def _do(
+    step: BuildStep, log: Path, folders: Folders, environment: Mapping[str, str], tick: Callable[[str], None]
+) -> None:
+    """Do one step from its beginning."""
+    log.write_text(download(*step.download) if step.download else "", encoding="utf-8")
+    shutil.rmtree(step.tree, ignore_errors=True)
+    step.tree.mkdir(parents=True)
+    script = log.with_suffix(".sh")
+    script.write_text(step.script, encoding="utf-8")
+    run_logged(
+        ["sh", "-x", str(script)],
+        log,
+        title=step.title,
+        environment={**environment, "TMPDIR": str(folders.temporary)},
+        folder=step.tree,
+        tick=tick,
+    )
+    missing = [path for path in step.makes if not path.exists()]
+    if missing:
+        raise StepError(f"{step.title}: everything ran, but there is no {missing[0]}; the whole log: {log}", tail(log))

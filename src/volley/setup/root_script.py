@@ -15,10 +15,11 @@ from shlex import quote
 from volley.errors import MachineError
 from volley.machine.distribution import Distribution, this_distribution
 from volley.machine.nvidia_driver import has_driver
-from volley.setup.cuda import MINOR
-from volley.setup.options import PROPRIETARY, SetupOptions
+from volley.setup.recipe import MINOR
 from volley.setup.sources import RELEASES
 
+PROPRIETARY = "-proprietary"
+"""How a branch of the driver ends whose kernel modules are not open."""
 _REPOSITORIES = "https://developer.download.nvidia.com/compute/cuda/repos"
 _BEGIN = """\
 #!/bin/sh
@@ -115,15 +116,15 @@ class RootScriptFacts:
     """The value of ``--toolkit``: installed even where there is another."""
 
 
-def this_machine(options: SetupOptions) -> RootScriptFacts:
-    """Read these facts from files of this machine, and take what was chosen from the options."""
+def this_machine(driver: str | None, toolkit: str | None) -> RootScriptFacts:
+    """Read these facts from files of this machine; the arguments are what was chosen."""
     return RootScriptFacts(
         this_distribution(),
         architecture={"aarch64": "sbsa"}.get(platform.machine(), "x86_64"),
-        driver=has_driver() and not options.driver,
-        toolkit=Path("/usr/local/cuda/bin/nvcc").exists() and not options.toolkit,
-        chosen_driver=options.driver,
-        chosen_toolkit=options.toolkit,
+        driver=has_driver() and not driver,
+        toolkit=Path("/usr/local/cuda/bin/nvcc").exists() and not toolkit,
+        chosen_driver=driver,
+        chosen_toolkit=toolkit,
         gdrdrv=os.path.exists("/dev/gdrdrv"),  # noqa: PTH110  a device that may not be looked at raises in pathlib
     )
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import join
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from volley.errors import EXIT_FAILED, MachineError, UserError
-from volley.machine.child_guard import ChildGuard
-from volley.machine.signals import restore_handlers
+from volley.machine.signals import ChildGuard, restore_handlers
 from volley.text import escape_controls
+from volley.units import format_duration
 
 TAIL_LINES = 20
 """Lines of a log that are shown when its step fails."""
@@ -170,3 +170,44 @@ def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def shown(tokens: Sequence[str]) -> str:
     """Return a command as one would type it."""
     return escape_controls(join(tokens))
+
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+
+def say(out: TextIO, line: str) -> None:
+    """Write one line that stays."""
+    out.write(f"{line}\n")
+    out.flush()
+
+
+@contextmanager
+def progress(out: TextIO, title: str) -> Iterator[Callable[[str], None]]:
+    """Say that a step begins and how it ended; yield the function that shows the last line of the step's log."""
+    begun, ended = time.monotonic(), "FAILED after"
+    status: Status | None = None
+    if out.isatty():
+        from rich.console import Console  # noqa: PLC0415  start-up: only on a terminal
+        from rich.text import Text  # noqa: PLC0415
+
+        status = Console(file=out, highlight=False, markup=False, emoji=False).status(Text(title))  # a str is markup
+        status.start()
+    else:
+        say(out, f"{title} …")
+
+    def tick(line: str) -> None:
+        if status is None:
+            return
+        elapsed = format_duration(time.monotonic() - begun)
+        said = Text(f"{title} · {elapsed} · {escape_controls(line).strip()}", no_wrap=True, overflow="ellipsis")
+        said.truncate(max(20, status.console.width - 4))
+        status.update(said)
+
+    try:
+        yield tick
+        ended = "done in"
+    finally:
+        if status is not None:
+            status.stop()
+        say(out, f"{title}: {ended} {format_duration(time.monotonic() - begun)}")

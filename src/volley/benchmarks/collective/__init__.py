@@ -2,9 +2,58 @@
 
 from __future__ import annotations
 
-from volley.benchmarks.collective.options import CollectiveOptions
+from dataclasses import dataclass
+from typing import Literal, get_args
+
 from volley.benchmarks.shared.points import MODULES
+from volley.benchmarks.shared.points.options import PointOptions
+from volley.run import option_values
 from volley.run.benchmark import Benchmark
+from volley.run.commandline import Options, group, option
+from volley.run.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.text import join_words
+from volley.units import parse_sizes
+
+Operation = Literal["barrier", "broadcast", "allreduce", "reduce-scatter", "allgather", "all-to-all"]
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+
+SIZES = "8:16Mi:x8"
+"""Six operations at all sizes of a ping-pong would take minutes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectiveOptions(Options):
+    """The options of ``volley collective``."""
+
+    PANEL = WHAT
+
+    operation: tuple[Operation, ...] = option(
+        read=option_values.several("operation", OPERATIONS),
+        repeat=True,
+        default=OPERATIONS,
+        shown="all",
+        help=f"Operations to measure, separated by commas: {join_words(OPERATIONS)}.",
+    )
+    points: PointOptions = group(
+        PointOptions,
+        without=("fresh_buffers",),
+        transport={"shown": "all that carry collectives"},
+        sizes={
+            "default": parse_sizes(SIZES),
+            "shown": SIZES,
+            "help": "Bytes of the larger of the two buffers of a rank, as nccl-tests counts them: sizes and ranges, "
+            "as for pingpong.",
+        },
+    )
+    element: Literal["float", "int"] = option(
+        read=option_values.choice("float", "int"),
+        default="float",
+        help="What is summed: single precision, or integers of 4 bytes.",
+    )
+    sampling: SamplingOptions = group(SamplingOptions)
+    job: JobOptions = group(JobOptions, ranks={"shown": "the allocation's, or 2"})
+    output: OutputOptions = output_group()
+
 
 BENCHMARK = Benchmark(
     name="collective",

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import msgspec
 
-from volley.benchmarks.collective.options import CollectiveOptions
+from volley.benchmarks.collective import CollectiveOptions
 from volley.benchmarks.collective.records import CollectivePlan
 from volley.benchmarks.shared.points.progress import PointForecast
 from volley.benchmarks.shared.points.results import times
 from volley.errors import UserError
-from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, make_plan
+from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, make_plan, repeated
 from volley.run.plan import Plan, Sampling
-from volley.run.repeated_launches import repeated
 
 TRANSPORTS = ("host", "staged/pinned", "aware", "nccl")
 """The transports that carry collectives, without those of tests."""

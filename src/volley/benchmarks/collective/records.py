@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from volley.benchmarks.collective.options import Operation
+from volley.benchmarks.collective import Operation
 from volley.benchmarks.shared.points.records import ClockError, EntrySkew, PointRecord
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from volley.benchmarks.gpu_matrix.options import HINT, WITH_HOST, GpuMatrixOptions
+from volley.benchmarks.gpu_matrix import HINT, WITH_HOST, GpuMatrixOptions
 from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
 from volley.benchmarks.shared.matrix.progress import row_in_short
 from volley.errors import MachineError
 from volley.machine.nvidia_driver import has_driver
-from volley.run.forecast import Forecast, StepForecast
 from volley.run.jobs import Jobs, Site, launches, make_plan
 from volley.run.plan import Plan
+from volley.run.progress import Forecast, StepForecast
 
 QUICK_POINT_TIME_S = 0.002
 """The longest time for a cell with ``--format cuda-samples``: the sample, too, is quick."""

@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from volley.benchmarks.gpu_matrix import cuda_samples
-from volley.benchmarks.gpu_matrix.options import HINT
+from volley.benchmarks.gpu_matrix import HINT, cuda_samples
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell
 from volley.benchmarks.gpu_matrix.results import HOST, WITHIN, GpuMatrixCase, GpuMatrixResults, observables
 from volley.benchmarks.shared.matrix import page as common

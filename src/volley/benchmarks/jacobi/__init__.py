@@ -2,8 +2,94 @@
 
 from __future__ import annotations
 
-from volley.benchmarks.jacobi.options import FORMATS, JacobiOptions
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from volley.benchmarks.shared.points.options import PointOptions
+from volley.errors import UserError
+from volley.run import option_values
 from volley.run.benchmark import Benchmark
+from volley.run.commandline import Options, flag, group, option
+from volley.run.options import HOW, WHAT, JobOptions, OutputOptions, output_group
+from volley.units import LARGEST_COUNT
+
+FORMATS = {"nvidia-jacobi": "the lines of NVIDIA's Jacobi example"}
+
+MIN_POINTS = 3
+"""Along x or y of a domain: a point and its two neighbours."""
+
+
+def _grid(option_name: str, words: Sequence[str]) -> tuple[int, int]:
+    across, along = option_values.pair(option_name, words)
+    if math.prod((across, along)) > LARGEST_COUNT:
+        raise UserError(f"{option_name} {across} {along}: a job has at most {LARGEST_COUNT} processes")
+    return across, along
+
+
+def _domain(option_name: str, words: Sequence[str]) -> tuple[int, int]:
+    across, along = option_values.pair(option_name, words)
+    if min(across, along) < MIN_POINTS:
+        raise UserError(
+            f"{option_name} {across} {along}: a domain has at least {MIN_POINTS} points along x and along y, "
+            f"e.g. {option_name} {max(across, MIN_POINTS)} {max(along, MIN_POINTS)}"
+        )
+    return across, along
+
+
+@dataclass(frozen=True, kw_only=True)
+class JacobiOptions(Options):
+    """What is solved, and how."""
+
+    PANEL = WHAT
+
+    grid: tuple[int, int] | None = option(
+        read=_grid,
+        words=2,
+        shown="as square as the ranks allow",
+        metavar="TX TY",
+        help="Processes along x and along y.",
+    )
+    domain: tuple[int, int] = option(
+        read=_domain, words=2, default=(4096, 4096), metavar="DX DY", help="Points of each process along x and along y."
+    )
+    points: PointOptions = group(
+        PointOptions,
+        only=("transport",),
+        transport={
+            "shown": "host",
+            "help": "Transports of the halos, separated by commas, one solution each. host: the CPU solves, too.",
+        },
+    )
+    precision: Literal["double", "float"] = option(
+        read=option_values.choice("double", "float"), default="double", help="8 or 4 bytes a point."
+    )
+    iterations: int = option(read=option_values.number(), default=1000, help="Maximum iterations.")
+    tolerance: float = option(
+        read=option_values.positive, default=1e-5, help="End when no point changes by more than this."
+    )
+    check_every: int = option(read=option_values.number(), default=1, help="Iterations from one residual to the next.")
+    scaling: str | None = option(
+        read=option_values.choice("strong", "weak"),
+        shown="that grid alone",
+        help="Solve on 1 process, then on grids up to --grid: strong, the same points in all; weak, the same points a "
+        "process.",
+    )
+    overlap: bool = flag(
+        default=True, panel=HOW, help="Compute the points that need no halo while the halos are in transit."
+    )
+    threads: int | None = option(
+        read=option_values.number(), shown="its share of the cores", panel=HOW, help="Threads of each rank."
+    )
+    verify: bool = flag(
+        default=True,
+        panel=HOW,
+        help="Compare the last halos of every batch of iterations with what was sent, byte for byte, untimed.",
+    )
+    job: JobOptions = group(JobOptions, ranks={"shown": "those of --grid, the allocation's, or 2"})
+    output: OutputOptions = output_group(FORMATS)
+
 
 BENCHMARK = Benchmark(
     name="jacobi",

@@ -5,16 +5,44 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from volley.benchmarks.jacobi.grids import Grid, grids, grids_up_to, squarest
-from volley.benchmarks.jacobi.options import JacobiOptions
+from volley.benchmarks.jacobi import JacobiOptions
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiProgress
 from volley.errors import UserError
-from volley.run.forecast import Forecast
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan
 from volley.run.plan import Plan
+from volley.run.progress import Forecast
 from volley.run.records import Transport
 from volley.text import count, join_words
 from volley.units import LARGEST_COUNT
+
+Grid = tuple[int, int]
+"""Processes along x and along y."""
+
+
+def grids(ranks: int) -> list[Grid]:
+    """Return every grid of this number of processes, in the order of their width."""
+    few = [number for number in range(1, math.isqrt(ranks) + 1) if ranks % number == 0]
+    many = [ranks // number for number in reversed(few) if number * number != ranks]
+    return [(across, ranks // across) for across in (*few, *many)]
+
+
+def squarest(ranks: int) -> Grid:
+    """Return the grid whose sides are nearest to each other, the longer one along x."""
+    return min((grid for grid in grids(ranks) if grid[0] >= grid[1]), key=lambda grid: grid[0] - grid[1])
+
+
+def grids_up_to(last: Grid) -> list[Grid]:
+    """Return the grids from 1 × 1 to ``last``; each divides the longer side of the next one by its least prime.
+
+    Every grid divides the last, so that each can share out the same global domain.
+    """
+    chain = [last]
+    while chain[0] != (1, 1):
+        across, along = chain[0]
+        longer = max(across, along)
+        prime = next((number for number in range(2, math.isqrt(longer) + 1) if longer % number == 0), longer)
+        chain.insert(0, (across // prime, along) if across >= along else (across, along // prime))
+    return chain
 
 
 def jobs(options: JacobiOptions, site: Site) -> Jobs:

@@ -37,9 +37,9 @@ from volley.report.model import (
 )
 from volley.run import report_parts
 from volley.run.launch_series import LaunchSeries
-from volley.run.machine_notes import machine_notes
 from volley.run.plan import Plan
 from volley.run.records import Status
+from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
 from volley.text import count, join_words

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from volley.benchmarks.jacobi.options import MIN_POINTS, JacobiOptions
+from volley.benchmarks.jacobi import MIN_POINTS, JacobiOptions
 from volley.document import (
     RECORD_VERSION,
     Count,

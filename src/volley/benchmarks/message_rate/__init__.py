@@ -2,8 +2,56 @@
 
 from __future__ import annotations
 
-from volley.benchmarks.message_rate.options import MessageRateOptions
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from volley.benchmarks.shared.points.options import PointOptions, WindowOptions
+from volley.errors import UserError
+from volley.run import option_values
 from volley.run.benchmark import Benchmark
+from volley.run.commandline import Options, group, option
+from volley.run.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.units import LARGEST_COUNT, parse_sizes, parse_whole
+
+SIZES = "8,512,4Ki,64Ki,1Mi"
+"""Short messages show the rate, long ones what the pairs share; each size is measured for several numbers of pairs."""
+
+
+@option_values.reads("N,…")
+def _pairs(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
+    """Read numbers of pairs; each is measured once, in rising order.
+
+    Raises:
+        UserError: if a word is not a whole number of at least 1.
+    """
+    found = [parse_whole(part.strip()) for part in ",".join(words).split(",")]
+    if any(number is None or not 1 <= number <= LARGEST_COUNT for number in found):
+        raise UserError(
+            f"{option_name}: {words[-1]!r} is not a list of numbers of pairs: write e.g. {option_name} 1,2,4"
+        )
+    return tuple(sorted({number for number in found if number}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageRateOptions(Options):
+    """The options of ``volley message-rate``."""
+
+    PANEL = WHAT
+
+    pairs: tuple[int, ...] = option(
+        read=_pairs,
+        default=(),
+        shown="1, 2, 4 and so on, and half of the ranks",
+        help="Numbers of pairs that send at once.",
+    )
+    points: PointOptions = group(
+        PointOptions, without=("fresh_buffers",), sizes={"default": parse_sizes(SIZES), "shown": SIZES}
+    )
+    windows: WindowOptions = group(WindowOptions, without=("direction",))
+    sampling: SamplingOptions = group(SamplingOptions, without=("tail",))
+    job: JobOptions = group(JobOptions, ranks={"shown": "the allocation's, or a rank for each core, at most 8"})
+    output: OutputOptions = output_group()
+
 
 BENCHMARK = Benchmark(
     name="message_rate",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from volley.benchmarks.message_rate.options import MessageRateOptions
+from volley.benchmarks.message_rate import MessageRateOptions
 from volley.benchmarks.message_rate.records import MessageRatePlan, MessageRatePoint
 from volley.benchmarks.shared.points.progress import PointForecast
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.shared.points.results import times
 from volley.errors import UserError
-from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, make_plan
-from volley.run.launchers.spec import cores
+from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, make_plan, repeated
+from volley.run.launchers import cores
 from volley.run.plan import Plan
-from volley.run.repeated_launches import repeated
 from volley.text import count
 
 MAX_USUAL_RANKS = 8

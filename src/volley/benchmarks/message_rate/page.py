@@ -20,7 +20,7 @@ from volley.grouping import grouped
 from volley.report.cells import percent, plus_minus, ratio_cell, scaled, spread
 from volley.report.model import Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
 from volley.run import report_parts
-from volley.run.machine_notes import machine_notes
+from volley.run.report_parts import machine_notes
 from volley.statistics.launches import FIRST_LOOK
 from volley.text import count, join_words
 from volley.units import format_sig, format_size

@@ -2,8 +2,54 @@
 
 from __future__ import annotations
 
-from volley.benchmarks.overlap.options import OverlapOptions
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from volley.benchmarks.shared.points.options import PointOptions
+from volley.run import option_values
 from volley.run.benchmark import Benchmark
+from volley.run.commandline import Options, group, option
+from volley.run.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.units import parse_sizes
+
+Limit = Literal["memory", "arithmetic"]
+LIMITS: tuple[Limit, ...] = get_args(Limit)
+
+SIZES = "4k:16Mi:x8"
+"""Shorter exchanges end before there is anything to hide."""
+
+MAX_PROGRESS_CALLS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverlapOptions(Options):
+    """The options of ``volley overlap``."""
+
+    PANEL = WHAT
+
+    points: PointOptions = group(
+        PointOptions,
+        without=("fresh_buffers",),
+        transport={"shown": "all whose messages can be started and awaited apart"},
+        sizes={"default": parse_sizes(SIZES), "shown": SIZES},
+    )
+    computation: tuple[Limit, ...] = option(
+        read=option_values.several("computation", LIMITS),
+        repeat=True,
+        default=LIMITS,
+        shown="both",
+        help="What limits the computation, separated by commas: memory (y = a x + y, larger than the caches) or "
+        "arithmetic (multiply-adds in registers).",
+    )
+    progress_calls: int = option(
+        read=option_values.number(0, MAX_PROGRESS_CALLS),
+        default=0,
+        help="How often a rank that computes on its core calls MPI meanwhile, so that MPI can move messages.",
+    )
+    sampling: SamplingOptions = group(SamplingOptions, without=("tail",))
+    job: JobOptions = group(JobOptions)
+    output: OutputOptions = output_group()
+
 
 BENCHMARK = Benchmark(
     name="overlap",

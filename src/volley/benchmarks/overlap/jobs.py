@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from volley.benchmarks.overlap.options import OverlapOptions
+from volley.benchmarks.overlap import OverlapOptions
 from volley.benchmarks.overlap.records import OverlapPlan, OverlapPoint
 from volley.benchmarks.overlap.results import result_of, times
 from volley.benchmarks.shared.points.progress import PointForecast, without_result
 from volley.benchmarks.shared.points.records import PointRecord
-from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan
+from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 from volley.run.plan import Plan
-from volley.run.repeated_launches import repeated
 from volley.units import format_sig, format_size
 
 

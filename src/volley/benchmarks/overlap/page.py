@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from volley.benchmarks.overlap.options import LIMITS, Limit
+from volley.benchmarks.overlap import LIMITS, Limit
 from volley.benchmarks.overlap.results import OverlapResult, OverlapSeries
 from volley.report.cells import scaled
 from volley.report.model import Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
 from volley.run import report_parts
-from volley.run.machine_notes import machine_notes
+from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import Repeated
 from volley.units import format_sig, format_size

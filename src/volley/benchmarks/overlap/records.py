@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from volley.benchmarks.overlap.options import MAX_PROGRESS_CALLS, Limit
+from volley.benchmarks.overlap import MAX_PROGRESS_CALLS, Limit
 from volley.benchmarks.shared.points.records import PointRecord, Sizes
 from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds
 

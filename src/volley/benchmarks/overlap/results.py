@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from volley.benchmarks.overlap.options import Limit
+from volley.benchmarks.overlap import Limit
 from volley.benchmarks.overlap.records import OverlapPoint
 from volley.benchmarks.shared.points.results import sent
 from volley.run.benchmark import Observable

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from volley.benchmarks.pingpong.options import PingPongOptions
+from volley.benchmarks.pingpong import PingPongOptions
 from volley.benchmarks.pingpong.records import PingPongPlan
 from volley.benchmarks.shared.points.progress import PointForecast
 from volley.benchmarks.shared.points.results import times
-from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan
+from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 from volley.run.plan import Plan
-from volley.run.repeated_launches import repeated
 
 
 def jobs(options: PingPongOptions, site: Site) -> Jobs:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TextIO
 
-from volley.benchmarks.pingpong.olcf import render_olcf
 from volley.benchmarks.shared.points.page import (
     BANDWIDTH,
     LATENCY,
@@ -17,9 +17,39 @@ from volley.benchmarks.shared.points.page import (
     report,
     tail,
 )
-from volley.benchmarks.shared.points.results import PointResult, PointSeries
+from volley.benchmarks.shared.points.results import PointResult, PointSeries, by_transport
 from volley.report.model import Report
 from volley.run.plan import Plan
+from volley.text import escape_controls, join_words
+
+BYTES_IN_GB = 1 << 30
+"""The tutorial's ``long int B_in_GB = 1 << 30``."""
+
+
+def line(size_bytes: int, half_round_trip_s: float) -> str:
+    """Format as the tutorial's printf does:
+    ``"Transfer size (B): %10li, Transfer Time (s): %15.9f, Bandwidth (GB/s): %15.9f\\n"``."""
+    bandwidth = size_bytes / BYTES_IN_GB / half_round_trip_s
+    return (
+        f"Transfer size (B): {size_bytes:10d}, Transfer Time (s): {half_round_trip_s:15.9f}, "
+        f"Bandwidth (GB/s): {bandwidth:15.9f}\n"
+    )
+
+
+def render_olcf(results: Sequence[PointSeries], out: TextIO) -> list[str]:
+    """Write one line for each point, transport by transport.
+
+    Returns:
+        Notes that the lines do not contain.
+    """
+    timed = [point for result in results for point in result.points if point.time]
+    for point in timed:
+        if point.time and point.rate:
+            out.write(line(point.size_bytes, point.time.median))
+    shown = [escape_controls(name) for name in by_transport(point for point in timed if point.rate)]
+    silent = [escape_controls(name) for name in by_transport(point for point in timed if not point.rate)]
+    notes = [f"the lines belong to {join_words(shown)}, in this order"] if len(shown) > 1 else []
+    return [*notes, *(f"no lines for {name}: this transport sends nothing" for name in silent)]
 
 
 def _with_tail(plan: Plan | None) -> bool:

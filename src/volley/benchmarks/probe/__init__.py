@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from volley.benchmarks.probe.options import ProbeOptions
+from dataclasses import dataclass
+
 from volley.run.benchmark import Benchmark
+from volley.run.commandline import Options, group
+from volley.run.options import JobOptions, OutputOptions, output_group
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeOptions(Options):
+    """The options of ``volley transports``."""
+
+    job: JobOptions = group(JobOptions, without=("launches",))
+    output: OutputOptions = output_group()
+
 
 BENCHMARK = Benchmark(
     name="probe",

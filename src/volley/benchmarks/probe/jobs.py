@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from volley.benchmarks.probe.options import ProbeOptions
+from volley.benchmarks.probe import ProbeOptions
 from volley.benchmarks.probe.records import ProbePlan
-from volley.run.forecast import Forecast, StepForecast
 from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, launches, make_plan
 from volley.run.plan import Plan
+from volley.run.progress import Forecast, StepForecast
 
 
 def jobs(options: ProbeOptions, site: Site) -> Jobs:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from volley.report.model import Cell, Column, Data, Report, Table
 from volley.run import report_parts
-from volley.run.launch_series import LaunchSeries
+from volley.run.benchmark import Observable
+from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.records import Transport
+from volley.run.run_log import RunLog
 from volley.text import join_words
+
+
+def results(logs: Iterable[RunLog]) -> list[LaunchSeries]:
+    return series_of(logs)
+
+
+def observables(log: RunLog) -> Iterable[Observable]:  # noqa: ARG001  every benchmark has this function
+    """Return nothing: a probe measures nothing."""
+    return ()
+
 
 COLUMNS = ("transport", "available", "mpi", "memory", "summary", "reason")
 

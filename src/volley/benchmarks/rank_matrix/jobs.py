@@ -5,15 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from volley.benchmarks.rank_matrix import remeasure
-from volley.benchmarks.rank_matrix.options import RankMatrixOptions
+from volley.benchmarks.rank_matrix import RankMatrixOptions, remeasure
 from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.shared.matrix.progress import row_in_short
 from volley.errors import UserError
-from volley.run.forecast import Forecast, StepForecast
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, make_plan, nothing_more
-from volley.run.launchers.spec import cores
+from volley.run.launchers import cores
 from volley.run.plan import Plan
+from volley.run.progress import Forecast, StepForecast
 from volley.text import count
 from volley.units import format_duration, format_size
 

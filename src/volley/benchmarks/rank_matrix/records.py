@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from volley.benchmarks.rank_matrix.options import RankMatrixOptions
+from volley.benchmarks.rank_matrix import RankMatrixOptions
 from volley.benchmarks.shared.points.options import WindowOptions
 from volley.document import RECORD_VERSION, Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Version
 from volley.run.records import Mismatch, Status, Work

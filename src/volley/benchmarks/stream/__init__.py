@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from volley.benchmarks.shared.points import MODULES
-from volley.benchmarks.stream.options import StreamOptions
+from volley.benchmarks.shared.points.options import PointOptions, WindowOptions
 from volley.run.benchmark import Benchmark
+from volley.run.commandline import Options, group
+from volley.run.options import JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.units import parse_sizes
+
+SIZES = "8:64Mi"
+"""A window of 64 messages of 64 MiB is 4 GiB: larger messages take long and add no information."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions(Options):
+    """The options of ``volley stream``."""
+
+    points: PointOptions = group(PointOptions, sizes={"default": parse_sizes(SIZES), "shown": SIZES})
+    windows: WindowOptions = group(WindowOptions)
+    sampling: SamplingOptions = group(SamplingOptions, without=("tail",))
+    job: JobOptions = group(JobOptions)
+    output: OutputOptions = output_group()
+
 
 BENCHMARK = Benchmark(
     name="stream",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from volley.benchmarks.shared.points.progress import PointForecast
 from volley.benchmarks.shared.points.results import times
-from volley.benchmarks.stream.options import StreamOptions
+from volley.benchmarks.stream import StreamOptions
 from volley.benchmarks.stream.records import StreamPlan
-from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan
+from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
 from volley.run.plan import Plan
-from volley.run.repeated_launches import repeated
 
 
 def jobs(options: StreamOptions, site: Site) -> Jobs:

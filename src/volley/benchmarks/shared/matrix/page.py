@@ -29,8 +29,8 @@ from volley.report.model import (
 )
 from volley.run import report_parts
 from volley.run.launch_series import LaunchSeries
-from volley.run.machine_notes import machine_notes
 from volley.run.records import Status
+from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import median
 from volley.text import count
 from volley.units import format_sig

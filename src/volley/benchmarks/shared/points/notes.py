@@ -24,8 +24,8 @@ from volley.report.cells import percent
 from volley.report.model import Note
 from volley.run import report_parts
 from volley.run.launch_facts import WORK, LaunchFact, launch_facts
-from volley.run.machine_notes import machine_notes
 from volley.run.plan import Plan
+from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.group_facts import in_stretches, telling
 from volley.statistics.hockney import Fit

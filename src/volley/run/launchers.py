@@ -1,0 +1,288 @@
+"""The launchers and their arguments, as lists (never a shell string).
+
+A new launcher needs a class of a few lines, an entry in ``LAUNCHERS`` and a test of its exact command line.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from volley.errors import MachineError, UserError
+from volley.run.allocation import Allocation
+
+_CPUS = Path("/sys/devices/system/cpu")
+
+
+def home(environment: Mapping[str, str]) -> str | None:
+    """Return the user's home folder if ``HOME`` is not set, e.g. in a cron job; ``/`` if it is unknown."""
+    if environment.get("HOME"):
+        return None
+    import pwd  # noqa: PLC0415  start-up: rarely needed
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
+@dataclass(frozen=True)
+class LaunchSpec:
+    """The ranks of one job, independent of the launcher."""
+
+    engine: tuple[str, ...]
+    """The program of every rank, with its arguments."""
+    ranks: int
+    family: str = "openmpi"
+    """The MPI that the engine was linked to: ``openmpi``, ``mpich`` or ``other``."""
+    mpiexec: Path | None = None
+    """That MPI's own mpirun."""
+    hosts: tuple[str, ...] = ()
+    """The hosts of the ranks; empty: this host, or those of the allocation."""
+    allocation: Allocation | None = None
+    cores: int = 1
+    """Cores of this machine that ranks may use."""
+    root: bool = False
+    home: str | None = None
+    """The user's home folder, if the environment does not name it."""
+    gpus: bool = False
+    """The job uses GPUs."""
+    device_buffers: bool = False
+    """The job passes buffers in GPU memory to MPI."""
+    mca: Mapping[str, str] = field(default_factory=dict)
+    """Open MPI parameters that the software stack needs."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables that the software stack needs in every rank, but not in the launcher."""
+    extra: tuple[str, ...] = ()
+    """Additional arguments of the launcher from the user."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The environment of the launcher."""
+
+    @property
+    def allocated(self) -> tuple[str, ...]:
+        """Hosts of the allocation that get ranks, for launchers that do not ask the batch system; empty if unknown."""
+        return tuple(self.allocation.hosts)[: self.nodes] if self.allocation else ()
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes of the ranks."""
+        if self.hosts:
+            return len(set(self.hosts))
+        return min(self.ranks, self.allocation.nodes) if self.allocation else 1
+
+    @property
+    def ranks_per_node(self) -> int:
+        """The largest number of ranks on a node."""
+        return -(-self.ranks // self.nodes)
+
+    @property
+    def oversubscribed(self) -> bool:
+        """True if there are more ranks than slots, as launchers count them: hosts from ``--hosts`` have enough slots
+        unless a batch system defines their number."""
+        if not self.hosts:
+            return self.ranks > (self.allocation.slots if self.allocation else self.cores)
+        granted = self.allocation.hosts if self.allocation else {}
+        return all(host in granted for host in self.hosts) and self.ranks > sum(
+            granted[host] for host in set(self.hosts)
+        )
+
+
+def cores() -> int:
+    """Count the cores (not hardware threads) on which this process may run, as Open MPI counts its slots.
+
+    Source: Linux, ``/sys/devices/system/cpu/cpuN/topology/thread_siblings_list``, the same for all threads of a core.
+    """
+    allowed = os.sched_getaffinity(0)
+    siblings = set()
+    for cpu in allowed:
+        try:
+            siblings.add((_CPUS / f"cpu{cpu}/topology/thread_siblings_list").read_text(encoding="ascii").strip())
+        except OSError:
+            siblings.add(str(cpu))
+    return max(len(siblings), 1)
+
+
+if TYPE_CHECKING:  # start-up: every command line needs the names of the launchers
+    from volley.machine.mpi_stack import Stack
+
+
+class Launcher(ABC):
+    """A program that starts ranks."""
+
+    name: str
+    program: str
+    """The name of the program on PATH; the path of the engine's own mpirun is known."""
+    title: str
+    """The name in messages."""
+    mpi_family: str | None = None
+    """The MPI to which it belongs; ``None`` if it starts the ranks of any MPI."""
+    batch_system: str | None = None
+    """The only batch system that has it; ``None`` if it works in any."""
+
+    @abstractmethod
+    def arguments(self, spec: LaunchSpec) -> list[str]:
+        """Return the launcher's own arguments, without the program and without the engine."""
+
+    def environment(self, spec: LaunchSpec) -> dict[str, str]:  # noqa: ARG002
+        """Return the variables that the launcher needs in addition to the inherited ones."""
+        return {}
+
+
+class OpenMPI(Launcher):
+    """Open MPI's mpirun, 4.1 and 5 alike.  The engine binds its ranks, so mpirun does not."""
+
+    name, program, title = "openmpi", "mpirun", "Open MPI's mpirun"
+    mpi_family = "openmpi"
+
+    def arguments(self, spec: LaunchSpec) -> list[str]:
+        arguments = ["-n", str(spec.ranks), "--bind-to", "none"]
+        # Every mpirun can query Slurm, but other batch systems only if it was built with their libraries.  Without
+        # --host such an mpirun would start all ranks on this node.
+        unknown = spec.nodes > 1 and spec.allocation and spec.allocation.kind != "slurm"
+        hosts = spec.hosts or (spec.allocated if unknown else ())
+        if hosts:
+            slots = f":{spec.ranks_per_node}" if spec.ranks_per_node > 1 else ""
+            arguments += ["--host", ",".join(host + slots for host in dict.fromkeys(hosts))]
+        mapping = ("node" if spec.nodes > 1 else "") + (":OVERSUBSCRIBE" if spec.oversubscribed else "")
+        arguments += ["--map-by", mapping] if mapping else []
+        for name, value in {**_without_ofi(spec), **spec.mca}.items():
+            arguments += ["--mca", name, value]
+        for name, value in spec.variables.items():
+            arguments += ["-x", f"{name}={value}"]
+        return arguments
+
+    def environment(self, spec: LaunchSpec) -> dict[str, str]:
+        allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if spec.root else {}
+        return allowed | ({"HOME": spec.home} if spec.home else {})  # without it, Open MPI 5 does not start
+
+
+def _without_ofi(spec: LaunchSpec) -> dict[str, str]:
+    """Exclude OFI on a single host, because it probes fabrics for a second; a choice of the user has priority."""
+    if spec.nodes > 1:
+        return {}
+    chosen = {*spec.extra, *(name.removeprefix("OMPI_MCA_") for name in spec.environment)}
+    return {name: "^ofi" for name in ("btl", "mtl") if name not in chosen}
+
+
+class MPICH(Launcher):
+    """MPICH's hydra, which does not bind ranks by default."""
+
+    name, program, title = "mpich", "mpiexec", "MPICH's mpiexec"
+    mpi_family = "mpich"
+
+    def arguments(self, spec: LaunchSpec) -> list[str]:
+        arguments = ["-n", str(spec.ranks)]
+        arguments += ["-ppn", str(spec.ranks_per_node)] if spec.nodes > 1 else []
+        arguments += ["-hosts", ",".join(dict.fromkeys(spec.hosts))] if spec.hosts else []
+        for name, value in spec.variables.items():
+            arguments += ["-genv", name, value]
+        return arguments
+
+
+class Srun(Launcher):
+    """Slurm's srun.  GPUs per task are not requested: each rank would not see the GPU of the other rank."""
+
+    name, program, title = "srun", "srun", "srun"
+    batch_system = "slurm"
+
+    def arguments(self, spec: LaunchSpec) -> list[str]:
+        # The PMI version must fit the MPI: with the wrong one, each rank is a job of one rank.
+        pmi = {"openmpi": ["--mpi=pmix"], "mpich": ["--mpi=pmi2"]}.get(spec.family, [])
+        arguments = [*pmi, f"--ntasks={spec.ranks}", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
+        arguments += [f"--nodes={spec.nodes}"] if spec.hosts or spec.allocation else []
+        arguments += [f"--nodelist={','.join(dict.fromkeys(spec.hosts))}"] if spec.hosts else []
+        return arguments + (["--overcommit"] if spec.oversubscribed and spec.allocation else [])
+
+    def environment(self, spec: LaunchSpec) -> dict[str, str]:
+        return dict(spec.variables)  # srun passes on its environment; --export would split values at commas
+
+
+class Jsrun(Launcher):
+    """jsrun of IBM's CSM: one resource set per node, so that each rank sees all GPUs of its node."""
+
+    name, program, title = "jsrun", "jsrun", "jsrun"
+    batch_system = "lsf"
+
+    def arguments(self, spec: LaunchSpec) -> list[str]:
+        if spec.hosts:
+            raise UserError("jsrun takes the hosts of its allocation: leave out --hosts, or use --launcher openmpi")
+        arguments = [f"--nrs={spec.nodes}", "--rs_per_host=1", f"--tasks_per_rs={spec.ranks_per_node}"]
+        arguments += ["--cpu_per_rs=ALL_CPUS", "--bind=none"]
+        arguments += [f"--env={name}={value}" for name, value in spec.variables.items()]
+        arguments += ["--gpu_per_rs=ALL_GPUS"] if spec.gpus or spec.device_buffers else []
+        return arguments + (["--smpiargs=-gpu"] if spec.device_buffers else [])
+
+
+LAUNCHERS: dict[str, Launcher] = {launcher.name: launcher for launcher in (OpenMPI(), MPICH(), Srun(), Jsrun())}
+"""The launchers by name, in the order of the help."""
+NAMES = ("auto", *LAUNCHERS)
+"""The values of ``--launcher``."""
+
+
+def choose(asked: str, stack: Stack, allocation: Allocation | None) -> Launcher:
+    """Choose a launcher; ``asked`` is a name, or ``auto``.
+
+    ``auto`` means: jsrun in an LSF allocation that has it (there it is the only way to start ranks on the nodes); else
+    the mpirun of the engine's own MPI, which can use an allocation; else srun in a Slurm allocation.
+
+    Raises:
+        UserError: if the named launcher cannot start this engine.
+        MachineError: if there is no launcher.
+    """
+    family = stack.built.mpi_family
+    if asked != "auto":
+        if asked not in LAUNCHERS:
+            raise UserError(f"unknown launcher {asked!r}; the launchers are {', '.join(NAMES)}")
+        launcher = LAUNCHERS[asked]
+        if launcher.mpi_family and family not in (launcher.mpi_family, "other"):
+            raise UserError(
+                f"the engine is linked to {stack.describe()}, and {launcher.title} would start every rank as a "
+                f"separate job of one rank; use --launcher {family}, or leave it out"
+            )
+        return launcher
+    kind = allocation.kind if allocation else None
+    if kind == LAUNCHERS["jsrun"].batch_system and _on_path("jsrun"):
+        return LAUNCHERS["jsrun"]
+    if family in LAUNCHERS and stack.mpiexec:
+        return LAUNCHERS[family]
+    if kind == LAUNCHERS["srun"].batch_system and _on_path("srun"):
+        return LAUNCHERS["srun"]
+    raise MachineError(
+        f"no launcher for {stack.describe()}: its mpirun was not found, and there is no allocation with srun or jsrun; "
+        "start volley inside a launcher, e.g. mpirun -n 2 volley"
+    )
+
+
+def command(launcher: Launcher, spec: LaunchSpec) -> tuple[str, ...]:
+    """Return the command line: the launcher's program, its arguments, the user's arguments, the engine.
+
+    Raises:
+        MachineError: if the launcher's program is not on PATH.
+    """
+    return (program(launcher, spec.mpiexec, spec.family), *launcher.arguments(spec), *spec.extra, *spec.engine)
+
+
+def _on_path(name: str) -> str | None:
+    from shutil import which  # noqa: PLC0415  start-up: most launches know their mpirun by its path
+
+    return which(name)
+
+
+def program(launcher: Launcher, mpiexec: Path | None, family: str) -> str:
+    """Return the launcher's program: the path of the engine's own mpirun, or the program on PATH.
+
+    Raises:
+        MachineError: if the program is not on PATH.
+    """
+    if launcher.name == family and mpiexec:
+        return str(mpiexec)
+    found = _on_path(launcher.program)
+    if found is None:
+        raise MachineError(
+            f"{launcher.program} is not on PATH; leave --launcher out, or load the environment module that provides it"
+        )
+    return str(Path(found).absolute())

@@ -1,1 +1,0 @@
-"""Launchers, allocations of batch systems, and the choice of a launcher."""
