@@ -6,14 +6,13 @@ import contextlib
 import errno
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from volley import batch, benchmarks, compare, doctor, report_file, setup, show, topo
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
 from volley.run.commandline import Command, HelpAsked, help_text, value_of
-from volley.run.inside_launcher import RankInfo, gpu_arguments
+from volley.run.inside_launcher import RankInfo
 from volley.text import escape_controls, join_words
 
 COMMANDS = (
@@ -40,27 +39,8 @@ _LONGEST_LINE = 4000
 """Characters of a line of an error message: a list of all transports fits."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """A parsed command line."""
-
-    command: Command
-    options: Any
-
-    @property
-    def joins(self) -> bool:
-        """True if the ranks that a foreign launcher started must exec the engine."""
-        return self.command.joins(self.options)
-
-    @property
-    def gpu_arguments(self) -> Sequence[str]:
-        """The engine's arguments for the GPU of each rank."""
-        after_init = bool(value_of(self.options, "--gpu-after-init"))
-        return gpu_arguments(value_of(self.options, "--gpus") or (), after_init=after_init)
-
-
-def read(words: Sequence[str]) -> Request | None:
-    """Parse a command line.  If it asks for help, print the help and return ``None``.
+def read(words: Sequence[str]) -> tuple[Command, Any] | None:
+    """Return the command of a command line and its options.  If help is asked for, print it and return ``None``.
 
     Raises:
         UserError: if the command line is invalid; the message is one sentence that points to the valid forms.
@@ -74,7 +54,7 @@ def read(words: Sequence[str]) -> Request | None:
     if shell := value_of(options, "--show-completion"):
         sys.stdout.write(_completion(shell))
         return None
-    return Request(command, options)
+    return command, options
 
 
 def _completion(shell: str) -> str:
@@ -117,10 +97,10 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
     """
     from volley.report.ascii_fallback import discard_output  # noqa: PLC0415  start-up: the other ranks do not need it
 
-    request: Request | None = None
+    request: tuple[Command, Any] | None = None
     try:
         request = read(sys.argv[1:] if words is None else words)
-        code = request.command.run(request.options) if request else EXIT_GOOD
+        code = request[0].run(request[1]) if request else EXIT_GOOD
         sys.stdout.flush()
     except UserError as error:
         code = _print_error(str(error), error.exit_code)
@@ -135,7 +115,8 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
             code = _print_error(f"cannot continue: {about}{error.strerror or error}", EXIT_MACHINE)
     except MemoryError:
         code = _print_error("this machine has no memory left for volley", EXIT_MACHINE)
-    if place and place.size != 1 and request and request.joins:  # after the error message: this ends the job
+    # This ends the job, so it comes after the error message.
+    if place and place.size != 1 and request and request[0].joins(request[1]):
         from volley.run import engine  # noqa: PLC0415  start-up: already loaded, or needed only after an error
 
         engine.release()

@@ -7,7 +7,7 @@ MPI is not used as evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -100,12 +100,9 @@ def between_two(plan: Plan, trials: Trials) -> Preflight:
         watchdog_s=WATCHDOG_S,
         launch=plan.launch,
     )
-
-    def reason(ending: Ending) -> str:
-        return f"in a separate test job, MPI failed on a device pointer: {_cause(ending)}; {_remedy(trials.stack)}"
-
     told_by_ucx = replace(trials, environment={**trials.environment, **ucx_protocols.VARIABLES})
-    excluded, good = _together_or_alone(small, told_by_ucx, reason)
+    failed = "in a separate test job, MPI failed on a device pointer"
+    excluded, good = _together_or_alone(small, told_by_ucx, failed)
     # Where nothing was sent, the records of the measured job give the engine's reason.
     told = [ucx_protocols.parse(tried.ending.others) for tried in good if tried.sent]
     return Preflight(excluded, next((each for each in told if each.sends), told[0] if told else None))
@@ -114,12 +111,8 @@ def between_two(plan: Plan, trials: Trials) -> Preflight:
 def rehearsed(trial: Plan, trials: Trials) -> Preflight:
     """Run a small plan of the benchmark on device memory, with the transports to try, in a job like the measured."""
     small = msgspec.structs.replace(trial, watchdog_s=WATCHDOG_S)
-
-    def reason(ending: Ending) -> str:
-        found = f"in a separate test job, {trial.benchmark} failed on device pointers: {_cause(ending)}"
-        return f"{found}; {_remedy(trials.stack)}"
-
-    excluded, _ = _together_or_alone(small, trials, reason)
+    failed = f"in a separate test job, {trial.benchmark} failed on device pointers"
+    excluded, _ = _together_or_alone(small, trials, failed)
     return Preflight(excluded)  # a wrong result is one of the measured job, too
 
 
@@ -136,23 +129,13 @@ def to_itself(names: Sequence[str], trials: Trials) -> Preflight:
         options=SelfSendPlan(sizes_bytes=SIZES),
         watchdog_s=WATCHDOG_S,
     )
-
-    def reason(ending: Ending) -> str:
-        found = f"in a test where one process sends to itself, MPI failed on a device pointer: {_cause(ending)}"
-        if (
-            trials.stack.mca or trials.stack.environment
-        ):  # the launcher started the ranks without the settings that volley would add
-            return f"{found}; start volley without a launcher: then it uses a CUDA-aware MPI"
-        return f"{found}; {_remedy(trials.stack)}"
-
-    excluded, good = _together_or_alone(small, trials, reason)
+    failed = "in a test where one process sends to itself, MPI failed on a device pointer"
+    excluded, good = _together_or_alone(small, trials, failed)
     return Preflight({**excluded, **{name: text for tried in good for name, text in tried.refused.items()}})
 
 
-def _together_or_alone(
-    plan: Plan, trials: Trials, reason: Callable[[Ending], str]
-) -> tuple[dict[str, str], list[_Tried]]:
-    """Try all transports of a plan in one job; if it fails, each in a job of its own.
+def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[str, str], list[_Tried]]:
+    """Try all transports of a plan in one job; if it fails, each in a job of its own.  ``failed`` begins the reason.
 
     Returns:
         The transports whose job failed, with the reason, and what the jobs that did not fail showed.
@@ -165,11 +148,16 @@ def _together_or_alone(
     excluded: dict[str, str] = {}
     good: list[_Tried] = []
     for name in plan.transports if len(plan.transports) > 1 else ():
-        failed, passed = _together_or_alone(msgspec.structs.replace(plan, transports=[name]), trials, reason)
-        excluded |= failed
+        lost, passed = _together_or_alone(msgspec.structs.replace(plan, transports=[name]), trials, failed)
+        excluded |= lost
         good += passed
-    # Where only all together fail, none of them can be measured with the others.
-    return excluded or dict.fromkeys(plan.transports, reason(together.ending)), good
+    if not excluded:  # where only all together fail, none of them can be measured with the others
+        # The launcher's exit status is not that of the rank: its text names the signal.
+        killed_by = fatal_signal("\n".join(together.ending.others))
+        cause = f"{killed_by} in MPI" if killed_by else together.ending.reason()
+        remedy = _remedy(trials.stack, inside=plan.benchmark == SELF_SEND)
+        excluded = dict.fromkeys(plan.transports, f"{failed}: {cause}; {remedy}")
+    return excluded, good
 
 
 def _try(plan: Plan, trials: Trials) -> _Tried:
@@ -188,19 +176,14 @@ def _try(plan: Plan, trials: Trials) -> _Tried:
     )
 
 
-def _cause(ending: Ending) -> str:
-    """Return the signal named in the launcher's text: the launcher's exit status is not that of the rank."""
-    name = fatal_signal("\n".join(ending.others))
-    return f"{name} in MPI" if name else ending.reason()
-
-
-def _remedy(stack: Stack) -> str:
-    """Return how to get a CUDA-aware MPI."""
+def _remedy(stack: Stack, *, inside: bool) -> str:
+    """Return how to get a CUDA-aware MPI; a foreign launcher starts ranks ``inside`` it without volley's settings."""
     from volley.machine.nvidia_driver import cuda_extra  # noqa: PLC0415  start-up: only after a crash
     from volley.machine.reinstall import ELLIPSIS, install_command  # noqa: PLC0415
 
     if stack.mca or stack.environment:
-        return f"the software was {stack.describe()}"
+        with_settings = "start volley without a launcher: then it uses a CUDA-aware MPI"
+        return with_settings if inside else f"the software was {stack.describe()}"
     if stack.built.mpi_source == "wheel":
         return f"this MPI uses no CUDA-aware UCX: {install_command(cuda_extra())}"
     return (

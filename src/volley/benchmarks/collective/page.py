@@ -14,7 +14,6 @@ from volley.benchmarks.shared.points.page import (
     PLUS_MINUS,
     SAMPLES,
     VERIFIED,
-    PageSpec,
     PointColumn,
     report,
     tail,
@@ -42,16 +41,15 @@ BUS = replace(BANDWIDTH, title="bus")
 ALGORITHM = PointColumn("algorithm", "GB/s", _algorithm_bandwidth)
 
 
-def _alone(point: PointResult, plan: Plan | None) -> Sequence[PointColumn]:
-    tails = [tail(name) for name in ("p90", "p99", "max")] if plan and plan.sampling.tail else []
+def _columns(point: PointResult, plan: Plan | None, alone: bool) -> Sequence[PointColumn]:
     rates = [] if point.operation == "barrier" else [BUS, ALGORITHM]
-    return [TIME, PLUS_MINUS, *tails, *rates, SAMPLES, VERIFIED]
-
-
-def _side_by_side(point: PointResult, plan: Plan | None) -> Sequence[PointColumn]:
-    if plan and plan.sampling.tail:
+    with_tail = plan is not None and plan.sampling.tail
+    if alone:
+        tails = [tail(name) for name in ("p90", "p99", "max")] if with_tail else []
+        return [TIME, PLUS_MINUS, *tails, *rates, SAMPLES, VERIFIED]
+    if with_tail:
         return [replace(TIME, title="median"), tail("p99"), tail("max")]
-    return [replace(TIME, title=""), PLUS_MINUS, *([] if point.operation == "barrier" else [replace(BUS, title="bus")])]
+    return [replace(TIME, title=""), PLUS_MINUS, *rates[:1]]
 
 
 def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
@@ -60,16 +58,13 @@ def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
     return text if point.operation == "barrier" else f"{text}; bus: bus bandwidth, as nccl-tests defines it"
 
 
-SPEC = PageSpec(command="collective", ucx_operation="", alone=_alone, side_by_side=_side_by_side, about=_about)
-
-
 def reports(results: Sequence[PointSeries]) -> list[Report]:
     """Return one report for each series."""
     return [_report(result) for result in results]
 
 
 def _report(result: PointSeries) -> Report:
-    made = report(result, SPEC)
+    made = report(result, _columns, _about)
     what = attrgetter("operation", "transport", "size_bytes")
     records = grouped((record for log in result.series.logs for record in log.of(CollectivePoint)), what)
     rows = [

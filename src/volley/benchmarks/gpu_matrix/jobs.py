@@ -13,7 +13,7 @@ from volley.errors import MachineError
 from volley.machine.nvidia_driver import has_driver
 from volley.run.jobs import Jobs, Site, launches, make_plan
 from volley.run.plan import Plan
-from volley.run.progress import Forecast, StepForecast
+from volley.run.progress import Forecast
 
 QUICK_POINT_TIME_S = 0.002
 """The longest time for a cell with ``--format cuda-samples``: the sample, too, is quick."""
@@ -39,7 +39,7 @@ def jobs(options: GpuMatrixOptions, site: Site) -> Jobs:
     return Jobs(launches(plan, options.job), hardware=not quick)
 
 
-class GpuMatrixForecast(StepForecast):
+class GpuMatrixForecast(Forecast):
     """Counts rows: one for each GPU, but one alone in sections with the host."""
 
     def __init__(self, plan: Plan) -> None:
@@ -58,6 +58,4 @@ class GpuMatrixForecast(StepForecast):
         return row_in_short(record.title, times_s, list(record.statuses).count("failed"), record.moved_bytes)
 
 
-def forecast(plan: Plan) -> Forecast:
-    """Expect a row for each section and GPU."""
-    return GpuMatrixForecast(plan)
+forecast = GpuMatrixForecast

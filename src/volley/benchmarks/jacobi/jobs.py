@@ -11,7 +11,6 @@ from volley.errors import UserError
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, launches, make_plan
 from volley.run.plan import Plan
 from volley.run.progress import Forecast
-from volley.run.records import Transport
 from volley.text import count, join_words
 from volley.units import LARGEST_COUNT
 
@@ -112,15 +111,11 @@ def _domain_on(grid: Grid, last: Grid, options: JacobiOptions) -> tuple[int, int
     return domain
 
 
-class JacobiForecast:
-    """Repeats what the engine expects."""
+class JacobiForecast(Forecast):
+    """Repeats what the engine expects, which knows its transports."""
 
-    def __init__(self) -> None:
-        self._elapsed_s = 0.0
-        self._left_s = 0.0
-
-    def note(self, transport: Transport) -> None:
-        """The engine knows which transports are left out."""
+    _elapsed_s = 0.0
+    _left_s = 0.0
 
     def add(self, record: Any) -> str | None:
         """Take what the engine says: ``host: 350 iterations``."""
@@ -137,6 +132,5 @@ class JacobiForecast:
         return min(self._elapsed_s / whole_s, 0.99) if whole_s > 0 else 0.0
 
 
-def forecast(plan: Plan) -> Forecast:
-    """Return a forecast that waits for the engine's own."""
+def forecast(_: Plan) -> Forecast:
     return JacobiForecast()

@@ -12,7 +12,6 @@ from volley.benchmarks.shared.points.page import (
     PLUS_MINUS,
     SAMPLES,
     VERIFIED,
-    PageSpec,
     PointColumn,
     report,
     tail,
@@ -52,17 +51,12 @@ def render_olcf(results: Sequence[PointSeries], out: TextIO) -> list[str]:
     return [*notes, *(f"no lines for {name}: this transport sends nothing" for name in silent)]
 
 
-def _with_tail(plan: Plan | None) -> bool:
-    return plan is not None and plan.sampling.tail
-
-
-def _alone(_point: PointResult, plan: Plan | None) -> Sequence[PointColumn]:
-    tails = [tail(name) for name in ("p90", "p99", "p99.9", "max")]
-    return [LATENCY, PLUS_MINUS, *(tails if _with_tail(plan) else [BANDWIDTH]), SAMPLES, VERIFIED]
-
-
-def _side_by_side(_point: PointResult, plan: Plan | None) -> Sequence[PointColumn]:
-    if _with_tail(plan):
+def _columns(_point: PointResult, plan: Plan | None, alone: bool) -> Sequence[PointColumn]:
+    with_tail = plan is not None and plan.sampling.tail
+    if alone:
+        tails = [tail(name) for name in ("p90", "p99", "p99.9", "max")]
+        return [LATENCY, PLUS_MINUS, *(tails if with_tail else [BANDWIDTH]), SAMPLES, VERIFIED]
+    if with_tail:
         return [replace(LATENCY, title="median"), tail("p99"), tail("max")]
     return [replace(LATENCY, title=""), PLUS_MINUS, replace(BANDWIDTH, title="")]
 
@@ -72,22 +66,16 @@ def _about(_point: PointResult, plan: Plan | None, kinds: set[str]) -> str:
     if plan and plan.sampling.mode == "fixed" and kinds == {"single"}:
         average = f"mean of one batch of {plan.sampling.iterations}"
     else:
-        average = "median of single exchanges" if _with_tail(plan) else "median of batch means"
+        average = "median of single exchanges" if plan and plan.sampling.tail else "median of batch means"
     return f"latency: half round trip, {average}"
 
 
-SPEC = PageSpec(
-    command="pingpong",
-    ucx_operation="(fast-completion)",  # ucp_tag_send_nbx for MPI_Send (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)
-    alone=_alone,
-    side_by_side=_side_by_side,
-    about=_about,
-)
+UCX_OPERATION = "(fast-completion)"
+"""``ucp_tag_send_nbx`` for MPI_Send (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)."""
 
 
 def reports(results: Sequence[PointSeries]) -> list[Report]:
-    """Return one report for each series."""
-    return [report(result, SPEC) for result in results]
+    return [report(result, _columns, _about, UCX_OPERATION) for result in results]
 
 
 FORMATS = {"olcf": render_olcf}

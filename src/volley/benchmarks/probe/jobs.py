@@ -6,7 +6,7 @@ from volley.benchmarks.probe import ProbeOptions
 from volley.benchmarks.probe.records import ProbePlan
 from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, launches, make_plan
 from volley.run.plan import Plan
-from volley.run.progress import Forecast, StepForecast
+from volley.run.progress import Forecast
 
 
 def jobs(options: ProbeOptions, site: Site) -> Jobs:
@@ -16,5 +16,4 @@ def jobs(options: ProbeOptions, site: Site) -> Jobs:
 
 
 def forecast(plan: Plan) -> Forecast:
-    """Expect one step."""
-    return StepForecast(1)
+    return Forecast()

@@ -12,7 +12,7 @@ from volley.errors import UserError
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, make_plan, nothing_more
 from volley.run.launchers import cores
 from volley.run.plan import Plan
-from volley.run.progress import Forecast, StepForecast
+from volley.run.progress import Forecast
 from volley.text import count
 from volley.units import format_duration, format_size
 
@@ -77,7 +77,7 @@ def _expected_time(plan: Plan, part: RankMatrixPlan) -> str | None:
     return f"{whole} will take about {format_duration(expected_s)}; --point-time and --budget shorten it; {shorter}"
 
 
-class RankMatrixForecast(StepForecast):
+class RankMatrixForecast(Forecast):
     """Counts rows."""
 
     def add(self, record: Any) -> str | None:

@@ -10,7 +10,6 @@ from volley.benchmarks.shared.points.page import (
     PLUS_MINUS,
     SAMPLES,
     VERIFIED,
-    PageSpec,
     PointColumn,
     report,
 )
@@ -24,13 +23,12 @@ FORWARD = PointColumn("forward", "GB/s", lambda point: scaled(point.forward_Bps,
 BACKWARD = PointColumn("backward", "GB/s", lambda point: scaled(point.backward_Bps, 1e-9))
 
 
-def _alone(point: PointResult, _plan: Plan | None) -> Sequence[PointColumn]:
-    rates = [TOTAL, PLUS_MINUS, FORWARD, BACKWARD] if point.direction == "bi" else [BANDWIDTH, PLUS_MINUS]
+def _columns(point: PointResult, _plan: Plan | None, alone: bool) -> Sequence[PointColumn]:
+    both_ways = point.direction == "bi"
+    if not alone:
+        return [TOTAL if both_ways else replace(BANDWIDTH, title=""), PLUS_MINUS]
+    rates = [TOTAL, PLUS_MINUS, FORWARD, BACKWARD] if both_ways else [BANDWIDTH, PLUS_MINUS]
     return [*rates, SAMPLES, VERIFIED]
-
-
-def _side_by_side(point: PointResult, _plan: Plan | None) -> Sequence[PointColumn]:
-    return [TOTAL if point.direction == "bi" else replace(BANDWIDTH, title=""), PLUS_MINUS]
 
 
 def _about(point: PointResult, _plan: Plan | None, _kinds: set[str]) -> str:
@@ -38,15 +36,9 @@ def _about(point: PointResult, _plan: Plan | None, _kinds: set[str]) -> str:
     return f"{flow}, {point.window} messages in flight"
 
 
-SPEC = PageSpec(
-    command="stream",
-    ucx_operation="(multi)",  # ucp_tag_send_nbx for MPI_Isend (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)
-    alone=_alone,
-    side_by_side=_side_by_side,
-    about=_about,
-)
+UCX_OPERATION = "(multi)"
+"""``ucp_tag_send_nbx`` for MPI_Isend (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)."""
 
 
 def reports(results: Sequence[PointSeries]) -> list[Report]:
-    """Return one report for each series."""
-    return [report(result, SPEC) for result in results]
+    return [report(result, _columns, _about, UCX_OPERATION) for result in results]

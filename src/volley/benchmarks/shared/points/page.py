@@ -51,20 +51,11 @@ def tail(name: str) -> PointColumn:
     return PointColumn(name, "µs", lambda point: scaled(point.tail_s.get(name), 1e6))
 
 
-@dataclass(frozen=True)
-class PageSpec:
-    """The differences between the reports of two benchmarks of points."""
+Columns = Callable[[PointResult, Plan | None, bool], Sequence[PointColumn]]
+"""Returns the columns of a transport, from any point and the plan; true: the table has no other transport."""
 
-    command: str
-    """The name of the command."""
-    ucx_operation: str
-    """The name of the benchmark's MPI calls in UCX's tables; empty if there is none."""
-    alone: Callable[[PointResult, Plan | None], Sequence[PointColumn]]
-    """The columns if the table has one transport."""
-    side_by_side: Callable[[PointResult, Plan | None], Sequence[PointColumn]]
-    """The columns of each transport if the table has several."""
-    about: Callable[[PointResult, Plan | None, set[str]], str]
-    """Returns the definition of the numbers for the legend, from any point, the plan and the kinds of bounds."""
+About = Callable[[PointResult, Plan | None, set[str]], str]
+"""Returns the definition of the numbers for the legend, from any point, the plan and the kinds of bounds."""
 
 
 PLUS_MINUS = PointColumn("", "± %", lambda point: plus_minus(point.time))
@@ -77,20 +68,27 @@ VERIFIED = PointColumn("verified", "", lambda point: point.verified if point.rat
 """Empty if the transport sends nothing."""
 
 
-def report(result: PointSeries, spec: PageSpec) -> Report:
-    """Return the report of one series."""
+def report(result: PointSeries, columns_of: Columns, about: About, ucx_operation: str = "") -> Report:
+    """Return the report of one series.
+
+    Args:
+        result: the series.
+        columns_of: the columns of the benchmark.
+        about: what its numbers are.
+        ucx_operation: the name of its MPI calls in UCX's tables; empty if there is none.
+    """
     names = by_transport(result.points)
     alone = tuple(names) if len(names) == 1 else ()  # the table names several transports
     found: list[Table] = []
     for points in tables(result.points):
-        found += [_points(points, result, spec), *_speedups(points, result), *_lines(points, result)]
+        found += [_points(points, result, columns_of, about), *_speedups(points, result), *_lines(points, result)]
     measured = [point for point in result.points if point.time and point.rate]
     return Report(
-        heading=heading(result.series, spec.command, *alone),
+        heading=heading(result.series, result.series.plan.benchmark if result.series.plan else "", *alone),
         tables=found,
-        charts=[chart for points in tables(result.points) for chart in charts(points, result, spec.ucx_operation)],
-        notes=list(notes(result, spec.ucx_operation)),
-        overview=overview(result, list(ucx.inversions(measured, result.series.plan, spec.ucx_operation))),
+        charts=[chart for points in tables(result.points) for chart in charts(points, result, ucx_operation)],
+        notes=list(notes(result, ucx_operation)),
+        overview=overview(result, list(ucx.inversions(measured, result.series.plan, ucx_operation))),
         data=Data(COLUMNS, KEYS, [_row(point) for point in result.points]),
         runs=result.series.describe_runs(),
         extra={
@@ -105,10 +103,10 @@ def report(result: PointSeries, spec: PageSpec) -> Report:
 # ------------------------------------------------------------------------------------------------- points
 
 
-def _points(points: list[PointResult], result: PointSeries, spec: PageSpec) -> Table:
+def _points(points: list[PointResult], result: PointSeries, columns_of: Columns, about: About) -> Table:
     plan, names = result.series.plan, by_transport(points)
     alone = len(names) == 1
-    columns = list((spec.alone if alone else spec.side_by_side)(points[0], plan))
+    columns = list(columns_of(points[0], plan, alone))
     if PLUS_MINUS in columns and one_launch(points):
         columns[columns.index(PLUS_MINUS)] = SPREAD
     sizes = sorted({point.size_bytes for point in points})
@@ -119,7 +117,7 @@ def _points(points: list[PointResult], result: PointSeries, spec: PageSpec) -> T
             row += [cell_of(here.get(size), column, columns) for column in columns]
     titles = ["" if alone else name + not_mpi(result.transports.get(name)) for name in names]
     shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
-    legend = _legend(points, result.series, columns, spec, alone=alone)
+    legend = _legend(points, result.series, columns, about, alone=alone)
     return Table([Column("size"), *shown], rows, title=points[0].operation or "", legend=legend)
 
 
@@ -151,14 +149,14 @@ def cell_of(point: PointResult | None, column: PointColumn, columns: Sequence[Po
 
 
 def _legend(
-    points: list[PointResult], series: LaunchSeries, columns: Sequence[PointColumn], spec: PageSpec, *, alone: bool
+    points: list[PointResult], series: LaunchSeries, columns: Sequence[PointColumn], about: About, *, alone: bool
 ) -> list[str]:
     """Explain the columns of the table."""
     kinds: set[str] = {point.time.kind for point in points if point.time}
     if not kinds:
         return []
     plan, launches = series.plan, max(point.launches for point in points)
-    parts = [spec.about(points[0], plan, kinds)]
+    parts = [about(points[0], plan, kinds)]
     if PLUS_MINUS in columns and "ci" in kinds:
         parts.append(f"±: 95 % confidence interval (CI) of the median over {over_launches(launches, series)}")
     if PLUS_MINUS in columns and kinds & {"range", "within"}:

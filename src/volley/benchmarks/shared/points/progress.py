@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.benchmarks.shared.points.results import results
 from volley.run.plan import Plan
+from volley.run.progress import Forecast
 from volley.run.records import Transport
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
@@ -25,7 +26,7 @@ _GUESSED_POINT_S = 0.3
 """The expected time of a point before the first point is finished."""
 
 
-class PointForecast:
+class PointForecast(Forecast):
     """Counts the finished points of a sweep over message sizes, summarises each, and predicts the time of the others.
 
     A point is expected to take as long as the last point of its transport or, if its messages are long, as long as the
@@ -34,8 +35,8 @@ class PointForecast:
 
     def __init__(self, plan: Plan, sizes_bytes: Sequence[int]) -> None:
         """Prepare for points of these sizes on each transport of the plan."""
+        super().__init__(len(sizes_bytes) * len(plan.transports), plan.budget_s)
         sampling = plan.sampling
-        self._budget_s = plan.budget_s
         self._exchanges = sampling.warmup + sampling.iterations
         if sampling.mode == "adaptive":  # an untimed exchange for each sample
             self._exchanges = 2 * _MIN_SAMPLES_A_VISIT * sampling.min_visits
@@ -43,9 +44,6 @@ class PointForecast:
         self._last: dict[str, PointRecord] = {}
         """The last measured point of each transport."""
         self._transports: list[Transport] = []
-        self.total = sum(len(sizes) for sizes in self._left.values())
-        self.done = 0
-        self._fraction = 0.0
 
     def note(self, transport: Transport) -> None:
         """Keep the record: a transport without buffers has no bandwidth, and an unavailable one no points."""
@@ -75,18 +73,8 @@ class PointForecast:
         return f"{name}: {', '.join(parts)}"
 
     def left_s(self, elapsed_s: float) -> float:
-        """Predict the remaining seconds, ``elapsed_s`` seconds after the start."""
         left = sum(self._point_s(name, size) for name, sizes in self._left.items() for size in sizes)
         return left if self._budget_s is None else max(0.0, min(left, self._budget_s - elapsed_s))
-
-    def fraction(self, elapsed_s: float) -> float:
-        """Return the elapsed fraction of the predicted total time, from 0 to 1; it never decreases."""
-        if self.done >= self.total:
-            self._fraction = 1.0
-        elif self.done:
-            whole = elapsed_s + self.left_s(elapsed_s)
-            self._fraction = max(self._fraction, min(elapsed_s / whole if whole else 0.0, 0.99))
-        return self._fraction
 
     def _point_s(self, transport: str, size: int) -> float:
         last = self._last.get(transport)
