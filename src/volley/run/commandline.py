@@ -230,7 +230,11 @@ class Command:
         given = self._given(words)
         suitable = [options for options in self.classes if given.keys() <= _names(options)]
         if not suitable:
-            raise UserError(self._conflict(given))
+            first, *others = (
+                [name for name in given if name not in _names(each)] or list(given) for each in reversed(self.classes)
+            )
+            pair = f"{join_words(first)} and {join_words(others[0])}"
+            raise UserError(f"{pair} cannot be combined: leave out one or the other")
         found: dict[type[Options], Any] = {}
         errors: list[UserError] = []
         for options in suitable:
@@ -253,13 +257,6 @@ class Command:
         if others:
             parser.error(_unknown(others[0], [flag for each in known for flag in each.flags]))
         return vars(namespace)
-
-    def _conflict(self, given: Mapping[str, Any]) -> str:
-        """Return the error message for options that cannot be combined."""
-        first, *others = (
-            [name for name in given if name not in _names(options)] or list(given) for options in reversed(self.classes)
-        )
-        return f"{join_words(first)} and {join_words(others[0])} cannot be combined: leave out one or the other"
 
 
 def imported(name: str) -> Any:

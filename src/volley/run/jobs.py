@@ -57,11 +57,6 @@ NextJob = Callable[[Sequence["RunLog"], float, Callable[[str], None]], Job | Non
 more job, or ``None``."""
 
 
-def nothing_more(logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None]) -> Job | None:  # noqa: ARG001
-    """Return no further job: the default of ``Jobs.next_job``."""
-    return None
-
-
 @dataclass(frozen=True)
 class LaunchCount:
     """How many launches a session makes."""
@@ -91,7 +86,7 @@ class Jobs:
 
     planned: tuple[Job, ...]
     """The jobs that are known before the first launch, in order; a repeated launch is listed each time."""
-    next_job: NextJob = nothing_more
+    next_job: NextJob | None = None
     """Called repeatedly after the planned jobs, until it returns ``None``."""
     launches: LaunchCount | None = None
     """``None``: as many as there are planned jobs."""
@@ -190,15 +185,13 @@ def choose_transports(asked: Sequence[str], site: Site, *, usual: Sequence[str] 
         if not found and halos and name in [each.name for each in site.about.transports]:
             raise UserError(f"--transport: {name} cannot exchange halos; these can: {join_words(real)}")
         if not found:
-            raise UserError(_unknown(name, real))
+            guess = " ".join(filter(None, (";", did_you_mean(name.lower(), [*real, "all"]))))
+            raise UserError(
+                f"there is no transport {escape_controls(name)!r}{guess} this engine has {join_words(real)} (write all "
+                "for all of them)"
+            )
         chosen.update(dict.fromkeys(found))
     return list(chosen)
-
-
-def _unknown(name: str, valid: Sequence[str]) -> str:
-    guess = " ".join(filter(None, (";", did_you_mean(name.lower(), [*valid, "all"]))))
-    known = f"this engine has {join_words(valid)} (write all for all of them)"
-    return f"there is no transport {escape_controls(name)!r}{guess} {known}"
 
 
 def count_ranks(job: JobOptions, site: Site, *, usual: int) -> int:

@@ -149,7 +149,10 @@ class OpenMPI(Launcher):
             arguments += ["--host", ",".join(host + slots for host in dict.fromkeys(hosts))]
         mapping = ("node" if spec.nodes > 1 else "") + (":OVERSUBSCRIBE" if spec.oversubscribed else "")
         arguments += ["--map-by", mapping] if mapping else []
-        for name, value in {**_without_ofi(spec), **spec.mca}.items():
+        # OFI probes fabrics for a second, which a single host does without; a choice of the user has priority.
+        chosen = {*spec.extra, *(name.removeprefix("OMPI_MCA_") for name in spec.environment)}
+        left_out = {name: "^ofi" for name in ("btl", "mtl") if name not in chosen and spec.nodes == 1}
+        for name, value in {**left_out, **spec.mca}.items():
             arguments += ["--mca", name, value]
         for name, value in spec.variables.items():
             arguments += ["-x", f"{name}={value}"]
@@ -158,14 +161,6 @@ class OpenMPI(Launcher):
     def environment(self, spec: LaunchSpec) -> dict[str, str]:
         allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if spec.root else {}
         return allowed | ({"HOME": spec.home} if spec.home else {})  # without it, Open MPI 5 does not start
-
-
-def _without_ofi(spec: LaunchSpec) -> dict[str, str]:
-    """Exclude OFI on a single host, because it probes fabrics for a second; a choice of the user has priority."""
-    if spec.nodes > 1:
-        return {}
-    chosen = {*spec.extra, *(name.removeprefix("OMPI_MCA_") for name in spec.environment)}
-    return {name: "^ofi" for name in ("btl", "mtl") if name not in chosen}
 
 
 class MPICH(Launcher):

@@ -244,7 +244,8 @@ class Session:
 
     def _each_job(self, progress: Progress, begun: float) -> Iterator[Job]:
         yield from self.jobs.planned
-        while job := self.jobs.next_job(self.logs, time.monotonic() - begun, progress.note):
+        more = self.jobs.next_job
+        while more and (job := more(self.logs, time.monotonic() - begun, progress.note)):
             yield job
 
     def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:

@@ -19,11 +19,6 @@ TRANSPORTS = ("host", "staged/pinned", "aware", "nccl")
 
 
 def jobs(options: CollectiveOptions, site: Site) -> Jobs:
-    """Describe the launches.
-
-    Raises:
-        UserError: if the options do not fit the job or the engine.
-    """
     ranks = count_ranks(options.job, site, usual=max(site.ranks_given or PAIR, PAIR))
     if ranks < PAIR:
         raise UserError(f"a collective needs at least {PAIR} ranks: write --ranks {PAIR} or more")

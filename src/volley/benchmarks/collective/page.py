@@ -59,7 +59,6 @@ def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
 
 
 def reports(results: Sequence[PointSeries]) -> list[Report]:
-    """Return one report for each series."""
     return [_report(result) for result in results]
 
 

@@ -6,6 +6,7 @@ as CUDA numbers them, and a copy within a GPU counts twice, once read and once w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
@@ -68,16 +69,9 @@ def _lines(results: GpuMatrixResults) -> Iterator[str]:
 
 def _pci(device: Device) -> str:
     """The address in the sample's words, hexadecimal without leading zeros."""
-    domain, bus, rest = [*device.pci.split(":"), "0", "0"][:3]
-    numbers = [_plain_hex(part) for part in (bus, rest.partition(".")[0], domain)]
-    return "pciBusID: {}, pciDeviceID: {}, pciDomainID:{}".format(*numbers)
-
-
-def _plain_hex(text: str) -> str:
-    try:
-        return f"{int(text, 16):x}"
-    except ValueError:
-        return "0"
+    parts = re.fullmatch(r"([0-9a-f]+):([0-9a-f]+):([0-9a-f]+).*", device.pci, re.IGNORECASE)
+    domain, bus, number = (int(part, 16) for part in parts.groups()) if parts else (0, 0, 0)
+    return f"pciBusID: {bus:x}, pciDeviceID: {number:x}, pciDomainID:{domain:x}"
 
 
 def _connectivity(results: GpuMatrixResults, numbers: Sequence[int]) -> Iterator[str]:

@@ -20,11 +20,6 @@ QUICK_POINT_TIME_S = 0.002
 
 
 def jobs(options: GpuMatrixOptions, site: Site) -> Jobs:
-    """Describe the launch.
-
-    Raises:
-        MachineError: if there is no driver, and so no GPU.
-    """
     if not has_driver():
         raise MachineError(f"there is no NVIDIA driver here, and so no GPU to measure; {HINT}")
     quick = options.as_the_sample

@@ -62,7 +62,11 @@ def _report(results: GpuMatrixResults) -> Report:
         tables=tables,
         notes=notes,
         overview=common.screen(cases, tables[0], found),
-        charts=[common.heat_map(case, *_axes(case), _end) for case in cases if len(case.cells) > 1],
+        charts=[
+            common.heat_map(case, *(("GPU that drives", "other GPU") if case.row.ends == "gpus" else ("", "GPU")), _end)
+            for case in cases
+            if len(case.cells) > 1
+        ],
         data=Data(_COLUMNS, _COLUMNS[:10], common.data_rows(cases, _columns)),
         runs=results.series.describe_runs(),
         extra={
@@ -121,10 +125,6 @@ def _row(cases: Sequence[GpuMatrixCase], first: int) -> Iterator[Cell]:
             share = best_s / (case.time_s((first, second)) or math.inf)
             style = next(style for least, style in _HEAT if share >= least)
             yield common.shown_cell(case, (first, second), "dim" if first == second else style)
-
-
-def _axes(case: GpuMatrixCase) -> tuple[str, str]:
-    return ("GPU that drives", "other GPU") if case.row.ends == "gpus" else ("", "GPU")
 
 
 def _end(number: int) -> str:

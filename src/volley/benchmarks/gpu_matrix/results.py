@@ -13,7 +13,6 @@ from volley.benchmarks.shared.matrix.case import MatrixCase, Unmeasured
 from volley.benchmarks.shared.matrix.comparable_pairs import (
     FLAG_FROM,
     Pair,
-    PairRatio,
     compare,
     matrix_of,
     suspects,
@@ -140,6 +139,11 @@ def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequen
     times_s, ends = matrix_of({pair: cell.median_s for pair, cell in cells.items() if cell.median_s}, kinds)
     comparison, first = compare(times_s, ends), rows[0]
     good = [cell for cell in cells.values() if cell.status == "ok"]
+    slow = []
+    for each in suspects(comparison, comparison):
+        low_s, median_s = cells[each.pair].low_s, cells[each.pair].median_s
+        if low_s and median_s and each.ratio * low_s / median_s > FLAG_FROM:  # the whole interval of its time is slow
+            slow.append(each)
     return GpuMatrixCase(
         name=first.title,
         row=first,
@@ -154,7 +158,7 @@ def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequen
         },
         line_rates=line_rates,
         comparison=comparison,
-        suspects=tuple(each for each in suspects(comparison, comparison) if _is_slow(each, cells[each.pair])),
+        suspects=tuple(slow),
     )
 
 
@@ -172,10 +176,3 @@ def _kind(pair: Pair, cell: GpuMatrixCell, rate: LineRate | None) -> str:
         return WITHIN
     route = "host" if pair[0] == HOST else "peer access" if cell.peer_access else "through the host"
     return f"{route}, {rate.over} {rate.words}" if rate else route
-
-
-def _is_slow(suspect: PairRatio, cell: GpuMatrixCell) -> bool:
-    """True if the whole interval of its time is slow."""
-    if cell.low_s is None or cell.median_s is None:
-        return False
-    return suspect.ratio * cell.low_s / cell.median_s > FLAG_FROM

@@ -45,11 +45,7 @@ def grids_up_to(last: Grid) -> list[Grid]:
 
 
 def jobs(options: JacobiOptions, site: Site) -> Jobs:
-    """Describe the launches, one grid after another.
-
-    Raises:
-        UserError: if grid, ranks or transports do not fit.
-    """
+    """Describe the launches, one grid after another."""
     grid = _grid(options, site)
     ranks = math.prod(grid)
     if options.scaling and site.position and ranks > 1:
@@ -76,11 +72,7 @@ def jobs(options: JacobiOptions, site: Site) -> Jobs:
 
 
 def _grid(options: JacobiOptions, site: Site) -> Grid:
-    """Return the grid of all ranks.
-
-    Raises:
-        UserError: if the requested grid does not have as many processes as there are ranks.
-    """
+    """Return the grid of all ranks; a UserError says that the requested one has more processes, or fewer."""
     usual = math.prod(options.grid) if options.grid else max(site.ranks_given or PAIR, PAIR)
     ranks = count_ranks(options.job, site, usual=usual)
     across, along = grid = options.grid or squarest(ranks)

@@ -18,11 +18,6 @@ MAX_USUAL_RANKS = 8
 
 
 def jobs(options: MessageRateOptions, site: Site) -> Jobs:
-    """Describe the launches.
-
-    Raises:
-        UserError: if the options do not fit the job or the engine.
-    """
     usual = site.ranks_given or min(cores(), MAX_USUAL_RANKS) // PAIR * PAIR
     ranks = count_ranks(options.job, site, usual=max(usual, PAIR))
     if ranks % PAIR:

@@ -33,10 +33,10 @@ COLUMNS = (
 )  # fmt: skip
 
 KEYS = ("transport", "size_bytes", "pairs", "window")
+ONE_PAIR = Cell(100.0, "dim", "100")
 
 
 def reports(results: Sequence[MessageRates]) -> list[Report]:
-    """Return one report for each series."""
     return [_report(result) for result in results]
 
 
@@ -68,7 +68,8 @@ def _columns(result: MessageRates, *, alone: bool) -> list[PointColumn]:
         PointColumn("all pairs", "M/s", lambda each: scaled(each.rate, 1e-6)),
         width,
         PointColumn("a pair", "M/s", lambda each: scaled(each.pair_rate, 1e-6)),
-        PointColumn("keeps", "%", _kept),
+        # dim where the difference from one pair alone is not significant
+        PointColumn("keeps", "%", lambda each: ratio_cell(each.kept, 100) if each.pairs > 1 else ONE_PAIR),
         PointColumn("all pairs", "GB/s", lambda each: scaled(each.point.bandwidth_Bps, 1e-9)),
     ]
     if alone:
@@ -80,28 +81,21 @@ def _columns(result: MessageRates, *, alone: bool) -> list[PointColumn]:
     return columns
 
 
-def _kept(result: PairsResult) -> Cell:
-    """Return what a pair keeps, dim where the difference from one pair alone is not significant."""
-    return Cell(100.0, "dim", "100") if result.pairs == 1 else ratio_cell(result.kept, 100)
-
-
 def _table(result: MessageRates, names: Sequence[str], size: int) -> Table:
     alone = len(names) == 1
     here = [each for each in result.results if each.point.size_bytes == size]
     found = {(each.point.transport, each.pairs): each for each in here}
     columns = _columns(result, alone=alone)
     numbers = sorted({each.pairs for each in here})
-    rows: list[Row] = [
-        [pairs, *(cell for name in names for cell in _cells(found.get((name, pairs)), columns))] for pairs in numbers
-    ]
+    rows: list[list[Cell]] = []
+    for pairs in numbers:
+        row = [Cell(pairs)]
+        for each in (found.get((name, pairs)) for name in names):
+            row += [cell_of(each.point if each else None, column, columns, of=each) for column in columns]
+        rows.append(row)
     titles = ["" if alone else name + report_parts.not_mpi(result.series.transports.get(name)) for name in names]
     shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
     return Table([Column("pairs"), *shown], rows, title=format_size(size), legend=list(_legend(here, alone=alone)))
-
-
-def _cells(result: PairsResult | None, columns: Sequence[PointColumn]) -> Iterator[Cell]:
-    point = result.point if result else None
-    return (cell_of(point, column, columns, of=result) for column in columns)
 
 
 def _legend(results: Sequence[PairsResult], *, alone: bool) -> Iterator[str]:

@@ -13,11 +13,6 @@ from volley.units import format_sig, format_size
 
 
 def jobs(options: OverlapOptions, site: Site) -> Jobs:
-    """Describe the launches.
-
-    Raises:
-        UserError: if the options do not fit the job or the engine.
-    """
     usual = [each.name for each in site.about.transports if each.halos and each.usual and not each.test]
     part = OverlapPlan(
         sizes_bytes=list(options.points.sizes),

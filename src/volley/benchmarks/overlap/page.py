@@ -46,7 +46,6 @@ CSV = (
 
 
 def reports(results: Sequence[OverlapSeries]) -> list[Report]:
-    """Return one report for each series."""
     return [_report(result) for result in results]
 
 

@@ -11,11 +11,6 @@ from volley.run.plan import Plan
 
 
 def jobs(options: PingPongOptions, site: Site) -> Jobs:
-    """Describe the launches.
-
-    Raises:
-        UserError: if the options do not fit the job or the engine.
-    """
     part = PingPongPlan(sizes_bytes=list(options.points.sizes), fresh_buffers=options.points.fresh_buffers)
     ranks, transports = count_pair(options.job, site, "pingpong"), choose_transports(options.points.transport, site)
     return repeated(make_plan("pingpong", part, options, ranks=ranks, transports=transports), options, site, times)

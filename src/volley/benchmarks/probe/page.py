@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from volley.report.model import Cell, Column, Data, Report, Table
+from volley.report.model import Cell, Column, Data, Report, Row, Table
 from volley.run import report_parts
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
-from volley.run.records import Transport
 from volley.run.run_log import RunLog
 from volley.text import join_words
 
@@ -32,9 +31,16 @@ def reports(results: Sequence[LaunchSeries]) -> list[Report]:
 def _report(series: LaunchSeries) -> Report:
     transports = list(series.transports.values())
     usable = join_words(each.transport for each in transports if each.available) or "none"
+    rows: list[Row] = []
+    for each in transports:
+        # What moves the bytes or, in the same place, why it is unavailable.
+        how = Cell(text=f"✓  {each.summary}{'' if each.memory == 'none' else report_parts.not_mpi(each)}")
+        if not each.available:
+            how = Cell(text=f"no: {each.reason or 'no reason is recorded'}", style="warning")
+        rows.append([each.transport, how])
     table = Table(
         columns=[Column("transport", align="left"), Column("what moves the bytes, or why not", align="left")],
-        rows=[[each.transport, _available(each)] for each in transports],
+        rows=rows,
         legend=[f"available: {usable}"],
     )
     return Report(
@@ -47,10 +53,3 @@ def _report(series: LaunchSeries) -> Report:
         data=Data(COLUMNS, ("transport",), [{name: getattr(each, name) for name in COLUMNS} for each in transports]),
         runs=series.describe_runs(),
     )
-
-
-def _available(transport: Transport) -> Cell:
-    """Say what moves the bytes of a transport or, in the same place, why it is unavailable."""
-    if not transport.available:
-        return Cell(text=f"no: {transport.reason or 'no reason is recorded'}", style="warning")
-    return Cell(text=f"✓  {transport.summary}{'' if transport.memory == 'none' else report_parts.not_mpi(transport)}")

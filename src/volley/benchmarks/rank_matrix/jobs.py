@@ -9,7 +9,7 @@ from volley.benchmarks.rank_matrix import RankMatrixOptions, remeasure
 from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.shared.matrix.progress import row_in_short
 from volley.errors import UserError
-from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, make_plan, nothing_more
+from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, make_plan
 from volley.run.launchers import cores
 from volley.run.plan import Plan
 from volley.run.progress import Forecast
@@ -30,11 +30,7 @@ _BESIDE_S = 0.05
 
 
 def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
-    """Describe the launch of all pairs, and how to find the next launch of suspects.
-
-    Raises:
-        UserError: if ranks, transports or time do not fit.
-    """
+    """Describe the launch of all pairs, and how to find the next launch of suspects."""
     usual = max(site.ranks_given or len(options.job.hosts) or min(cores(), MAX_USUAL_RANKS), PAIR)
     ranks = count_ranks(options.job, site, usual=usual)
     if ranks < PAIR:
@@ -51,7 +47,7 @@ def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
     transports = choose_transports(options.points.transport, site, usual=("host",))
     plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
     again = partial(remeasure.next_job, inside_launcher=site.position is not None)
-    return Jobs((Job(plan),), next_job=again if options.remeasure else nothing_more, note=_expected_time(plan, part))
+    return Jobs((Job(plan),), next_job=again if options.remeasure else None, note=_expected_time(plan, part))
 
 
 def _expected_time(plan: Plan, part: RankMatrixPlan) -> str | None:

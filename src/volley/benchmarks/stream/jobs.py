@@ -11,11 +11,6 @@ from volley.run.plan import Plan
 
 
 def jobs(options: StreamOptions, site: Site) -> Jobs:
-    """Describe the launches.
-
-    Raises:
-        UserError: if the options do not fit the job or the engine.
-    """
     part = StreamPlan(
         sizes_bytes=list(options.points.sizes),
         fresh_buffers=options.points.fresh_buffers,
