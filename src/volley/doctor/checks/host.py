@@ -10,9 +10,9 @@ import re
 from volley.doctor.checks.common import NO_GPU, cuda_devices, gpus_on_bus, open_gpus
 from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
 from volley.doctor.remedies import install, install_driver, install_volley, sudo, system
+from volley.machine.cuda_releases import OLDEST_DRIVERS
 from volley.machine.facts import DriverFacts, Facts
 from volley.machine.hardware import RAISE_CLOCK
-from volley.machine.nvidia_driver import OLDEST_DRIVERS
 from volley.text import count, join_words
 from volley.units import format_sig, format_size
 
