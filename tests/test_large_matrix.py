@@ -9,7 +9,7 @@ import pytest
 
 from large_matrix import Fault, lines, link, node, pair, rank, some_faults, uplinks
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.rank_matrix.remeasure import next_plan
+from volley.benchmarks.rank_matrix.jobs import next_plan
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, results
 from volley.benchmarks.rank_matrix.slow_groups import MAX_AGAIN
 from volley.run.records_file import parse_runs

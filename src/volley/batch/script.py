@@ -131,11 +131,7 @@ class BatchOptions(Options):
     )
 
     def __post_init__(self) -> None:
-        """Refuse options that cannot be combined.
-
-        Raises:
-            UserError: if there is no batch system, or an option of another one.
-        """
+        """Refuse options that cannot be combined."""
         if not self.scheduler:
             raise UserError(f"name the batch system: --scheduler {join_words(SCHEDULERS, 'or')}")
         if self.interactive and self.output:

@@ -61,14 +61,23 @@ def run(options: DoctorOptions) -> int:
         raise UserError("--from and --capture cannot be combined: --from judges facts that --capture saved")
     if options.timeout < _SHORTEST_S:
         raise UserError(f"--timeout {options.timeout:g}: each layer needs at least one second, e.g. --timeout 60")
-    if options.capture:
-        _check_writable(options.capture)
+    if options.capture and str(options.capture) != "-":  # before anything is tried
+        try:
+            options.capture.open("ab").close()
+        except OSError as error:
+            name = escape_controls(str(options.capture))
+            raise UserError(f"cannot write facts to {name}: {error.strerror}; name another file") from None
     facts = read_facts(options.source) if options.source is not None else _capture(options.timeout)
     if options.capture and str(options.capture) == "-":
         sys.stdout.write(ascii_json(encode(facts)))
         return EXIT_GOOD
     if options.capture:
-        _keep(facts, options.capture)
+        name = escape_controls(str(options.capture))
+        try:
+            options.capture.write_bytes(encode(facts))
+        except OSError as error:
+            raise MachineError(f"cannot write facts to {name}: {error.strerror}") from None
+        print(f"facts: {name}", file=sys.stderr)
     if options.device_query:
         return _devices(facts, as_json=options.json)
     diagnosis = diagnose(facts)
@@ -97,25 +106,6 @@ def _capture(limit_s: float) -> Facts:
         if drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-
-
-def _check_writable(path: Path) -> None:
-    """Check this before anything is tried."""
-    if str(path) == "-":
-        return
-    try:
-        path.open("ab").close()
-    except OSError as error:
-        name = escape_controls(str(path))
-        raise UserError(f"cannot write facts to {name}: {error.strerror}; name another file") from None
-
-
-def _keep(facts: Facts, path: Path) -> None:
-    try:
-        path.write_bytes(encode(facts))
-    except OSError as error:
-        raise MachineError(f"cannot write facts to {escape_controls(str(path))}: {error.strerror}") from None
-    print(f"facts: {escape_controls(str(path))}", file=sys.stderr)
 
 
 def _devices(facts: Facts, *, as_json: bool) -> int:

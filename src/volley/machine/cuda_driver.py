@@ -127,9 +127,6 @@ def _describe(driver: CudaDriver, index: int, handle: int) -> CudaDevice:
     )
 
 
-# ------------------------------------------------------------------------------------------- attributes of a device
-
-
 ATTRIBUTES = {
     "COMPUTE_CAPABILITY_MAJOR": 75,
     "COMPUTE_CAPABILITY_MINOR": 76,

@@ -331,9 +331,6 @@ class PairFacts(Fact, frozen=True, kw_only=True):
     job: JobFacts
 
 
-# ---------------------------------------------------------------------------------------------------- the document
-
-
 class Facts(Fact, frozen=True, kw_only=True):
     """Everything that doctor captured."""
 

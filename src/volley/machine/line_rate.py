@@ -105,9 +105,6 @@ def between(route: Route, uuids: tuple[str, str], hardware: Sequence[Hardware]) 
     return _nvlink(first, second, peers) or _pcie(states, together=2)
 
 
-# -------------------------------------------------------------------------------------------------- NVLink
-
-
 def _nvlink(first: Gpu, second: Gpu, peers: Iterable[PeerStatus]) -> LineRate | None:
     """The links that join two GPUs; ``None`` where none do."""
     said = [peer.nvlink for peer in peers if peer.nvlink is not None]
@@ -140,9 +137,6 @@ def _towards(gpu: Gpu, peer: Gpu, *, joined: bool) -> list[NvLink]:
 def nvlink_bytes_per_s(link: NvLink) -> float | None:
     """Return the line rate of a link in one direction: NVML's, else that of its version; ``None``: neither is known."""
     return link.line_rate_bytes_per_s or NOMINAL_BYTES_PER_S.get(link.version or "")
-
-
-# ---------------------------------------------------------------------------------------------------- PCIe
 
 
 def _pcie(states: Sequence[Sequence[Gpu]], *, together: int) -> LineRate | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
 from importlib import import_module
 from itertools import combinations
 from typing import Any, Literal
@@ -74,7 +73,16 @@ def read(when: When, uuids: Collection[str] | None = None, limit_s: float = LIMI
     host = os.uname().nodename
     with contextlib.suppress(ImportError):
         import_module("pynvml")  # here: another thread may hold a module's lock when the process forks
-    probe = isolated("NVML", partial(_hardware, when, host, uuids), Hardware, limit_s, grace_s=0.0)
+
+    def hardware() -> Hardware:
+        try:
+            found = facts(uuids)
+        except Exception as error:
+            return Hardware(when=when, host=host, reason=_error_text(error))
+        lost = None if found.gpus else "NVML lists no GPU that is used here"
+        return Hardware(when=when, host=host, reason=lost, **msgspec.structs.asdict(found))
+
+    probe = isolated("NVML", hardware, Hardware, limit_s, grace_s=0.0)
     return probe.value or Hardware(when=when, host=host, reason=f"NVML: {probe.error}")
 
 
@@ -103,10 +111,6 @@ def _address(info: Any) -> str:
     return pci_address(_text(info.busId))
 
 
-def _hertz(megahertz: int) -> int:
-    return megahertz * 10**6
-
-
 _QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "name": lambda nvml, gpu: _text(nvml.nvmlDeviceGetName(gpu)),
     "pci": lambda nvml, gpu: _address(nvml.nvmlDeviceGetPciInfo(gpu)),
@@ -115,10 +119,10 @@ _QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "pcie_width": lambda nvml, gpu: nvml.nvmlDeviceGetCurrPcieLinkWidth(gpu),
     "pcie_width_max": lambda nvml, gpu: nvml.nvmlDeviceGetMaxPcieLinkWidth(gpu),
     # NVML_CLOCK_SM 1, NVML_CLOCK_MEM 2
-    "sm_clock_hz": lambda nvml, gpu: _hertz(nvml.nvmlDeviceGetClockInfo(gpu, 1)),
-    "sm_clock_max_hz": lambda nvml, gpu: _hertz(nvml.nvmlDeviceGetMaxClockInfo(gpu, 1)),
-    "memory_clock_hz": lambda nvml, gpu: _hertz(nvml.nvmlDeviceGetClockInfo(gpu, 2)),
-    "memory_clock_max_hz": lambda nvml, gpu: _hertz(nvml.nvmlDeviceGetMaxClockInfo(gpu, 2)),
+    "sm_clock_hz": lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, 1) * 10**6,
+    "sm_clock_max_hz": lambda nvml, gpu: nvml.nvmlDeviceGetMaxClockInfo(gpu, 1) * 10**6,
+    "memory_clock_hz": lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, 2) * 10**6,
+    "memory_clock_max_hz": lambda nvml, gpu: nvml.nvmlDeviceGetMaxClockInfo(gpu, 2) * 10**6,
     "ecc": lambda nvml, gpu: bool(nvml.nvmlDeviceGetEccMode(gpu)[0]),
     # NVML_MEMORY_ERROR_TYPE_CORRECTED 0, _UNCORRECTED 1; NVML_VOLATILE_ECC 0
     "ecc_corrected": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, 0, 0),
@@ -258,15 +262,6 @@ def facts(uuids: Collection[str] | None = None) -> NvmlFacts:
         )
     finally:
         nvml.nvmlShutdown()
-
-
-def _hardware(when: When, host: str, uuids: Collection[str] | None) -> Hardware:
-    try:
-        found = facts(uuids)
-    except Exception as error:
-        return Hardware(when=when, host=host, reason=_error_text(error))
-    lost = None if found.gpus else "NVML lists no GPU that is used here"
-    return Hardware(when=when, host=host, reason=lost, **msgspec.structs.asdict(found))
 
 
 def _gpu(device: _Device) -> Gpu:

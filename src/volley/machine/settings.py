@@ -64,9 +64,6 @@ def _switch(path: Path) -> bool | None:
     return None if found is None else found > 0
 
 
-# --------------------------------------------------------------------------------------------- the CPU quota
-
-
 def _quotas(root: Path) -> Iterator[float]:
     """Yield the limits of the control groups of this process, of versions 1 and 2, in CPUs (cgroups(7))."""
     for folder, top in _control_groups(root):

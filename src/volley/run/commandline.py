@@ -129,9 +129,6 @@ def group(
     return field(default_factory=lambda: options(**defaults), metadata=own)
 
 
-# ------------------------------------------------------------------------------------------- what is declared
-
-
 def declared(options: type[Options]) -> Iterator[Option]:
     """Yield the options of a class and of its groups, in the order of their fields.
 
@@ -175,9 +172,6 @@ def value_of(options: Any, name: str) -> Any:
                 found = getattr(found, part)
             return found
     return None
-
-
-# --------------------------------------------------------------------------------------------------- commands
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,8 +318,6 @@ def _unknown(word: str, known: Sequence[str]) -> str:
     flag_ = word.partition("=")[0]
     return "; ".join(filter(None, (f"no such option: {flag_}", did_you_mean(flag_, known))))
 
-
-# ----------------------------------------------------------------------------------------------------- the help
 
 _WIDEST = 100
 """Columns of text that are still easy to read."""

@@ -258,26 +258,17 @@ def command(launcher: Launcher, spec: LaunchSpec) -> tuple[str, ...]:
     Raises:
         MachineError: if the launcher's program is not on PATH.
     """
-    return (program(launcher, spec.mpiexec, spec.family), *launcher.arguments(spec), *spec.extra, *spec.engine)
+    program: str | None = str(spec.mpiexec)
+    if launcher.name != spec.family or not spec.mpiexec:  # else it is the mpirun of the engine's own MPI
+        program = _on_path(launcher.program)
+    if program is None:
+        raise MachineError(
+            f"{launcher.program} is not on PATH; leave --launcher out, or load the environment module that provides it"
+        )
+    return (str(Path(program).absolute()), *launcher.arguments(spec), *spec.extra, *spec.engine)
 
 
 def _on_path(name: str) -> str | None:
     from shutil import which  # noqa: PLC0415  start-up: most launches know their mpirun by its path
 
     return which(name)
-
-
-def program(launcher: Launcher, mpiexec: Path | None, family: str) -> str:
-    """Return the launcher's program: the path of the engine's own mpirun, or the program on PATH.
-
-    Raises:
-        MachineError: if the program is not on PATH.
-    """
-    if launcher.name == family and mpiexec:
-        return str(mpiexec)
-    found = _on_path(launcher.program)
-    if found is None:
-        raise MachineError(
-            f"{launcher.program} is not on PATH; leave --launcher out, or load the environment module that provides it"
-        )
-    return str(Path(found).absolute())

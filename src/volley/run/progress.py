@@ -142,7 +142,13 @@ class Progress:
             if now - self._lined < LINES_EVERY_S:
                 return
             self._lined = now
-        self._draw(f"{self._which()}{escape_controls(text)}", *self._outlook(now))
+        text, (fraction, left_s) = f"{self._which()}{escape_controls(text)}", self._outlook(now)
+        left = f"about {format_duration(left_s)} left" if fraction < 1 else "done"
+        if self._bar is None or self._task is None:
+            self._line(f"{text} ({fraction:.0%}, {left})".replace("%", " %"))
+            return
+        self._bar.update(self._task, description=text, completed=fraction, left=left)
+        self._bar.refresh()
 
     def note(self, text: str) -> None:
         """Show a message, above the bar or as a separate line."""
@@ -152,14 +158,6 @@ class Progress:
             self._bar.console.print(Text(escape_controls(text)), soft_wrap=True)
         else:
             self._line(escape_controls(text))
-
-    def _draw(self, text: str, fraction: float, left_s: float) -> None:
-        left = f"about {format_duration(left_s)} left" if fraction < 1 else "done"
-        if self._bar is None or self._task is None:
-            self._line(f"{text} ({fraction:.0%}, {left})".replace("%", " %"))
-            return
-        self._bar.update(self._task, description=text, completed=fraction, left=left)
-        self._bar.refresh()
 
     def _outlook(self, now: float) -> tuple[float, float]:
         """Return finished fraction and remaining seconds over all launches; each is taken to last as long as others."""

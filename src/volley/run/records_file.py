@@ -209,9 +209,6 @@ def find_file(word: str) -> str:
     return str(kept[number - 1])
 
 
-# ---------------------------------------------------------------------------------------------------- writing
-
-
 class Writer:
     """A records file, opened before the first launch and written line by line.
 

@@ -158,9 +158,6 @@ def machine_notes(series: LaunchSeries) -> Iterator[Note]:
         yield Note("warning", text)
 
 
-# ----------------------------------------------------------------------------------------------------- CPUs
-
-
 def _cpus(log: RunLog) -> Iterator[str]:
     """Judge the settings of this node; those of other nodes are not known."""
     settings, run = log.settings, log.run
@@ -201,9 +198,6 @@ def _stolen(series: LaunchSeries) -> Iterator[str]:
             f"the hypervisor took up to {share * 100:.1f} % of the time of the CPUs of {rank}{launches}: other virtual "
             "machines share them; measure on a machine with CPUs of its own"
         )
-
-
-# ----------------------------------------------------------------------------------------------------- GPUs
 
 
 def _name(gpu: Gpu) -> str:

@@ -166,8 +166,6 @@ class Session:
     logs: list[RunLog] = field(default_factory=list)
     outcomes: list[RunOutcome] = field(default_factory=list)
 
-    # ---------------------------------------------------------------------------------------- how jobs start
-
     def start_for(self, plan: Plan) -> Start:
         """Return how to start a job with this plan.
 
@@ -218,8 +216,6 @@ class Session:
         if self.jobs.note:
             print(f"volley: {self.jobs.note}", file=sys.stderr)
         return EXIT_GOOD
-
-    # -------------------------------------------------------------------------------------------- the session
 
     def run(self, writer: Writer, progress: Progress, stop: Stop) -> None:
         """Run one job after another until none is left or one ends the session."""

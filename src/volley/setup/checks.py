@@ -42,11 +42,7 @@ def writable(prefix: Path, need_bytes: int) -> None:
 
 
 def programs(sources: Iterable[Source], environment: Mapping[str, str], distribution: Distribution) -> None:
-    """Check that the programs that a build from these sources needs are there.
-
-    Raises:
-        MachineError: naming those that are missing, and the packages that they are in.
-    """
+    """Check that the programs that a build from these sources needs are there, as :func:`require` does."""
     wanted = {"cc": environment.get("CC"), "c++": environment.get("CXX"), "make": None, "perl": None}
     for source in sources:
         if source.kind in ("url", "tarball"):

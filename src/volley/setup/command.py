@@ -120,11 +120,7 @@ class SetupOptions(Options):
     dry_run: bool = flag(panel=_OUTPUT, help="Print every step without running it.")
 
     def __post_init__(self) -> None:
-        """Refuse options of the source route and of the root script without these.
-
-        Raises:
-            UserError: if they cannot be combined.
-        """
+        """Refuse options of the source route and of the root script without these."""
         if self.route == "wheels" and (given := self.of_source):
             raise UserError(f"{given[0]} belongs to the source route: leave it out, or use --route source")
         for name, value in (("--driver", self.driver), ("--toolkit", self.toolkit)):
@@ -139,17 +135,12 @@ class SetupOptions(Options):
 
 
 def run(options: SetupOptions, environment: Mapping[str, str] = os.environ, out: TextIO | None = None) -> int:
-    """Run the command; return the exit code.  ``out`` is standard output unless given.
-
-    Raises:
-        UserError: what stopped it, in one sentence.
-    """
+    """Run the command; return the exit code.  ``out`` is standard output unless given."""
     out = out or sys.stdout
     if options.root_script:
         out.write(root_script.root_script(root_script.this_machine(options.driver, options.toolkit)))
         return EXIT_GOOD
-    source = options.route == "source" or options.of_source
-    route = _from_source if source else _from_wheels
+    route = _from_source if options.route == "source" or options.of_source else _from_wheels
     try:
         return route(options, build_environment(environment), out)
     except StepError as error:

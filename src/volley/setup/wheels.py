@@ -75,7 +75,6 @@ class PythonEnvironment:
 
 
 def environment_at(prefix: Path | None) -> PythonEnvironment:
-    """Return the environment to install into: the current one, or one at ``prefix``."""
     return PythonEnvironment(prefix, current=False) if prefix else PythonEnvironment(Path(sys.prefix), current=True)
 
 

@@ -38,7 +38,10 @@ def lines_of(topology: Topology, layout: Layout, path: MessagePath) -> Drawn:
         return [HopLine(points, (x, y + 15))], []
     ends = [gpu for number in path.gpus if (gpu := topology.gpu(number))]
     if kind == "pcie":
-        points = _over_pcie(topology, layout, *ends)
+        first, second = ends
+        shared = _shared(first, second)  # up to the first common switch, else to the processor, and down again
+        up, down = _up(topology, layout, first, shared), _up(topology, layout, second, shared)[::-1]
+        points = (*up, *_across(layout, (first.node, up[-1]), (second.node, down[0])), *down)
         return [HopLine(points, _middle(points))], []
     return _through_host(topology, layout, path, ends)
 
@@ -54,14 +57,6 @@ def _over_nvlink(layout: Layout, one: int, other: int) -> tuple[Point, ...]:
     assert layout.fabric is not None
     y = layout.fabric.y + 15
     return (start.middle, start.bottom), (start.middle, y), (end.middle, y), (end.middle, end.bottom)
-
-
-def _over_pcie(topology: Topology, layout: Layout, first: PlacedGpu, second: PlacedGpu) -> tuple[Point, ...]:
-    """Up to the first common switch, else to the processor, and down again."""
-    shared = _shared(first, second)
-    up = _up(topology, layout, first, shared)
-    down = _up(topology, layout, second, shared)[::-1]
-    return (*up, *_across(layout, (first.node, up[-1]), (second.node, down[0])), *down)
 
 
 def _up(
@@ -111,9 +106,6 @@ def _middle(points: tuple[Point, ...]) -> Point:
     """The middle of the longest part that runs across."""
     (x, y), (end, _) = max(pairwise(points), key=lambda part: abs(part[1][0] - part[0][0]))
     return (x + end) / 2, y
-
-
-# ------------------------------------------------------------------------------------------- through the host
 
 
 def _through_host(topology: Topology, layout: Layout, path: MessagePath, ends: list[PlacedGpu]) -> Drawn:

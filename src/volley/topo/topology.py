@@ -275,9 +275,6 @@ def _nics(places: Sequence[PciPlace]) -> tuple[Nic, ...]:
     )
 
 
-# ------------------------------------------------------------------------------------------------------- GPUs
-
-
 def _gpus(facts: Facts, places: Mapping[str, PciPlace], nowhere: PciPlace) -> list[tuple[PlacedGpu, Sequence[NvLink]]]:
     """Return the GPUs and their NVLinks, under the numbers of CUDA; else of NVML, else in the order of the bus.
 
@@ -313,9 +310,6 @@ def _gpus(facts: Facts, places: Mapping[str, PciPlace], nowhere: PciPlace) -> li
         )
         found.append((gpu, (device.nvlinks if device else None) or ()))
     return found
-
-
-# ----------------------------------------------------------------------------------------------------- NVLinks
 
 
 def nvlinks(

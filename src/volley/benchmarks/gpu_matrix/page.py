@@ -93,9 +93,6 @@ def _heading(results: GpuMatrixResults) -> list[str]:
     return lines
 
 
-# ------------------------------------------------------------------------------------------------------- tables
-
-
 def _tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
     """Put sections with one unit and the same rows side by side, below the summary of all."""
     yield common.summary(cases, without=WITHIN)
@@ -186,9 +183,6 @@ def _names(pairs: Sequence[Pair]) -> str:
         f"GPU {second}" if first == HOST else f"within GPU {first}" if first == second else f"GPU {first} → {second}"
         for first, second in pairs
     )
-
-
-# --------------------------------------------------------------------------------------------------------- data
 
 
 _LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "gpu")

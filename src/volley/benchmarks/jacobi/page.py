@@ -114,9 +114,6 @@ def _processors(solution: Solution) -> str:
     return count(solution.point.threads, "thread") if solution.point.threads else ""
 
 
-# -------------------------------------------------------------------------------------------------------- table
-
-
 def _table(solutions: Sequence[Solution], plan: Plan | None) -> Table:
     """One row a solution; the heading names the processors of the first."""
     launches = max(len(solution.points) for solution in solutions)
@@ -249,9 +246,6 @@ def _scaling_table(chain: Sequence[ScalingStep]) -> Table:
     )
 
 
-# ------------------------------------------------------------------------------------------------------ charts
-
-
 def _parts_chart(solutions: Sequence[Solution]) -> Chart:
     """Show the time of each part of an iteration, one bar for each transport."""
     marks = [
@@ -293,9 +287,6 @@ def _size(chain: Sequence[ScalingStep]) -> str:
     one = chain[0]
     columns, rows = one.solution.whole if one.kind == "strong" else one.solution.point.domain
     return f"{columns} × {rows}"
-
-
-# --------------------------------------------------------------------------------------------------------- data
 
 
 _CSV = (

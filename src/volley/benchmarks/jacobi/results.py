@@ -240,8 +240,6 @@ def _share(whole_s: float | None, iterations: int) -> float | None:
     return whole_s / iterations if whole_s and iterations else None
 
 
-# ----------------------------------------------------------------------------------------------------- scaling
-
 ScalingKind = Literal["strong", "weak"]
 
 
@@ -269,7 +267,12 @@ def scaling_chains(found: Iterable[Solution]) -> list[list[ScalingStep]]:
     for kind, one in product(kinds, (each for each in measured if each.ranks == 1)):
         others = [each for each in measured if each.ranks > 1 and _comparable(each, kind) == _comparable(one, kind)]
         if others:
-            chains.append([_step(each, kind, one) for each in (one, *others)])
+            chain = []
+            for each in (one, *others):
+                iteration_s, one_s = each.iteration_s or 0.0, one.iteration_s or 0.0
+                ideal_s = one_s / each.ranks if kind == "strong" else one_s
+                chain.append(ScalingStep(each, kind, iteration_s - ideal_s, ideal_s / iteration_s))
+            chains.append(chain)
     return chains
 
 
@@ -277,9 +280,3 @@ def _comparable(solution: Solution, kind: ScalingKind) -> tuple[object, ...]:
     """Return the properties that two solutions must share to be comparable."""
     point, size = solution.point, solution.whole if kind == "strong" else tuple(solution.point.domain)
     return point.transport, point.precision, point.overlap, solution.check_every, point.memory, size
-
-
-def _step(solution: Solution, kind: ScalingKind, one: Solution) -> ScalingStep:
-    iteration_s, one_s = solution.iteration_s or 0.0, one.iteration_s or 0.0
-    ideal_s = one_s / solution.ranks if kind == "strong" else one_s
-    return ScalingStep(solution, kind, iteration_s - ideal_s, ideal_s / iteration_s)

@@ -143,9 +143,6 @@ def _limit(found: Saturation | None) -> Cell:
     return Cell(found.at_most, text=str(found.at_most) if exact else f"{found.at_least} to {found.at_most}")
 
 
-# ------------------------------------------------------------------------------------------------- notes
-
-
 def _notes(result: MessageRates) -> Iterator[Note]:
     series = result.series
     yield from report_parts.incomplete(series)
@@ -205,9 +202,6 @@ def _wide(result: MessageRates) -> Iterator[str]:
         f"(worst: {sign}{percent(worst.point.time.half_width, 1)}, {_place(worst)}): reduce other load on the machine "
         f"or repeat with {again}"
     )
-
-
-# ------------------------------------------------------------------------------------------ charts and data
 
 
 def _charts(result: MessageRates, sizes: Sequence[int]) -> Iterator[Chart]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from volley.benchmarks.rank_matrix import RankMatrixOptions, remeasure
+import msgspec
+
+from volley.benchmarks.rank_matrix import RankMatrixOptions, slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
+from volley.benchmarks.rank_matrix.results import RankMatrixCase, cases_of, is_remeasurement
+from volley.benchmarks.shared.matrix.comparable_pairs import Pair, in_turn
 from volley.benchmarks.shared.matrix.progress import row_in_short
 from volley.errors import UserError
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, make_plan
 from volley.run.launchers import cores
 from volley.run.plan import Plan
 from volley.run.progress import Forecast
+from volley.run.run_log import RunLog
 from volley.text import count
 from volley.units import format_duration, format_size
 
@@ -46,7 +52,7 @@ def jobs(options: RankMatrixOptions, site: Site) -> Jobs:
     )
     transports = choose_transports(options.points.transport, site, usual=("host",))
     plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
-    again = partial(remeasure.next_job, inside_launcher=site.position is not None)
+    again = partial(next_job, inside_launcher=site.position is not None)
     return Jobs((Job(plan),), next_job=again if options.remeasure else None, note=_expected_time(plan, part))
 
 
@@ -91,3 +97,98 @@ def forecast(plan: Plan) -> Forecast:
     firsts = plan.world_size if part.mode == "loaded" else len({pair[0] for pair in part.pairs})
     cases = (len(part.latency_sizes_bytes) + len(part.bandwidth_sizes_bytes)) * len(plan.transports)
     return RankMatrixForecast((firsts or plan.world_size) * cases * part.repeats, plan.budget_s)
+
+
+# --------------------------------------------------------------------------------------------- pairs measured again
+
+
+def next_job(
+    logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None], *, inside_launcher: bool
+) -> Job | None:
+    """Return the job that measures undecided suspects again; ``None`` if there is none, or no time.
+
+    Args:
+        logs: of all launches so far.
+        elapsed_s: seconds since the session began.
+        say: shows a sentence.
+        inside_launcher: a launcher started this process, so that no second launch is possible.
+    """
+    first = logs[0].run if logs else None
+    if first is None or not all(log.complete for log in logs):
+        return None
+    plan = next_plan(first.plan, logs)
+    if plan is None:
+        return None
+    if first.plan.budget_s is not None:
+        left_s = first.plan.budget_s - elapsed_s
+        if left_s <= 0:
+            say("the time budget leaves no time to measure slow pairs again")
+            return None
+        plan = msgspec.structs.replace(plan, budget_s=left_s)
+    if inside_launcher:
+        say("slow pairs cannot be measured again: a launcher started this job, and allows no second one")
+        return None
+    part: RankMatrixPlan = plan.options
+    what = "undecided ones" if any(map(is_remeasurement, logs)) else "those slower than comparable pairs"
+    pairs, times = count(len(part.pairs), "pair"), count(part.repeats, "time")
+    return Job(plan, note=f"measuring {pairs} again, {times}: {what}, and others to compare with")
+
+
+def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
+    """Return the plan of the next round; ``None`` if all is decided or the time is up.
+
+    Args:
+        plan: that of the whole matrix.
+        logs: all launches so far, the rounds among them.
+    """
+    rounds = [log for log in logs if is_remeasurement(log)]
+    cases = [case for case in cases_of(logs) if case.undecided]
+    if len(rounds) == len(slow_pairs.ROUNDS) or not cases:
+        return None
+    suspects = in_turn(*(case.undecided for case in cases))
+    controls = _controls(cases, suspects)
+    spent_s = _elapsed_s(rounds)
+    most, repeats = slow_pairs.affordable(
+        len(suspects),
+        len(controls),
+        slow_pairs.ROUNDS[len(rounds)],
+        _pair_s(plan, logs[-1]),
+        max(slow_pairs.LONGEST_S, _elapsed_s(logs) - spent_s) - spent_s,
+    )
+    if repeats < 1:
+        return None
+    part = msgspec.structs.replace(
+        plan.options,
+        latency_sizes_bytes=sorted({case.row.size_bytes for case in cases if case.row.window is None}),
+        bandwidth_sizes_bytes=sorted({case.row.size_bytes for case in cases if case.row.window is not None}),
+        pairs=[list(pair) for pair in in_turn(suspects[:most], controls)],
+        repeats=repeats,
+        samples=False,
+    )
+    names = {case.row.transport for case in cases}
+    return msgspec.structs.replace(plan, options=part, transports=[name for name in plan.transports if name in names])
+
+
+def _controls(cases: Sequence[RankMatrixCase], suspects: Sequence[Pair]) -> list[Pair]:
+    """Return the controls of the kinds that have undecided pairs, without those that are suspects in another case."""
+    found: dict[Pair, None] = {}
+    for case in cases:
+        kinds = {case.kinds.kind(pair) for pair in case.undecided}
+        chosen = [each.pair for each in slow_pairs.controls(case.comparison, case.suspects) if each.kind in kinds]
+        found.update(dict.fromkeys(pair for pair in chosen if pair not in suspects))
+    return list(found)
+
+
+def _pair_s(plan: Plan, log: RunLog) -> float:
+    """Return how long one visit of a pair took in a launch.
+
+    Loaded, many pairs are visited at once, and one round of the round robin runs for each chosen pair, at most.
+    """
+    together = plan.world_size // 2 if plan.options.mode == "loaded" else 1
+    rows = {(row.rank, row.repeat): row.pairs for row in log.of(RankMatrixRow)}
+    visits = sum(rows.values())
+    return _elapsed_s([log]) * together / visits if visits else 0.0
+
+
+def _elapsed_s(logs: Sequence[RunLog]) -> float:
+    return sum(log.end.elapsed_s for log in logs if log.end)

@@ -53,9 +53,6 @@ def _report(results: RankMatrixResults) -> Report:
     )
 
 
-# ------------------------------------------------------------------------------------------------------- tables
-
-
 def _table(case: RankMatrixCase) -> Table:
     """The first rank of a pair (it sends) gives the row, the second one the column."""
     slow, red = (f"{(limit - 1) * 100:.0f}" for limit in (SUSPECT_FROM, _RED_FROM))
@@ -170,9 +167,6 @@ def _names(pairs: Sequence[Pair]) -> str:
     more = len(pairs) - common.MAX_NAMED
     named = ", ".join(f"{first} → {second}" for first, second in pairs[: common.MAX_NAMED])
     return f"rank {named}{f' and {more} more' if more > 0 else ''}"
-
-
-# --------------------------------------------------------------------------------------------------------- data
 
 
 def _columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:

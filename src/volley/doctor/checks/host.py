@@ -70,9 +70,6 @@ def _version(text: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-# ------------------------------------------------------------------------------------------------ driver
-
-
 def driver(facts: Facts) -> Finding:
     """Reads /proc/driver/nvidia/version, opens every /dev/nvidia*, loads libcuda.so.1."""
     found, on_bus = found_by(facts.driver, "the driver", install_driver(facts)), gpus_on_bus(facts)

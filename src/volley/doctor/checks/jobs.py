@@ -7,13 +7,15 @@ import statistics
 from volley.doctor.checks.common import command, cuda_devices, gpus_on_bus, job_failed, last_words, peer_table
 from volley.doctor.findings import Finding, broken, found_by, good, not_applicable, not_tested, warning
 from volley.doctor.remedies import SEND, boot_with, system
-from volley.machine.facts import Facts, JobFacts, PairFacts, RankFacts
+from volley.machine.facts import Facts, JobFacts, RankFacts
 from volley.text import count, join_words
 from volley.units import format_cpulist
 
 _NO_RANKS = "no ranks were started"
 _HIDING = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_GPUS_ON_NODE")
 """Variables that explain why a rank sees one GPU only."""
+_COPIES = ("copies between GPUs", f"{SEND} --transport peer,device")
+"""What failed where no pair was tried, and the remedy."""
 
 
 def launcher(facts: Facts) -> Finding:
@@ -116,7 +118,7 @@ def binding(facts: Facts) -> Finding:
 
 def cuda_ipc(facts: Facts) -> Finding:
     """Two processes map each other's GPU memory (volley's `peer`)."""
-    table, pairs = _copies(facts)
+    table, pairs = peer_table(facts), found_by(facts.peers, *_COPIES)
     reachable = [pair for pair in pairs if max(pair.gpus) < len(table) and table[pair.gpus[0]][pair.gpus[1]]]
     if not reachable:
         return not_applicable("no pair of GPUs has peer access")
@@ -136,7 +138,8 @@ def cuda_ipc(facts: Facts) -> Finding:
 
 def integrity(facts: Facts) -> Finding:
     """Copies between pairs of GPUs; the receiving GPU compares every byte."""
-    _, pairs = _copies(facts)
+    peer_table(facts)  # not judged where CUDA shows fewer than two GPUs
+    pairs = found_by(facts.peers, *_COPIES)
     for pair in pairs:
         one, other = pair.gpus
         send = f"{SEND} --gpus {one},{other} --transport"
@@ -155,8 +158,3 @@ def integrity(facts: Facts) -> Finding:
         return not_tested("no pair of GPUs can copy without the host")
     tried = len([pair for pair in pairs if pair.job.points])
     return good(f"{count(tried, 'pair')} of GPUs, {verified} messages compared byte for byte by the receiving GPU")
-
-
-def _copies(facts: Facts) -> tuple[list[list[bool]], list[PairFacts]]:
-    """Return which GPU reaches which, as CUDA says, and the pairs that were tried."""
-    return peer_table(facts), found_by(facts.peers, "copies between GPUs", f"{SEND} --transport peer,device")

@@ -58,9 +58,6 @@ def system() -> SystemFacts:
     )
 
 
-# ----------------------------------------------------------------------------------------------- toolchain
-
-
 def toolchain() -> ToolchainFacts:
     """Compile and run a C++20 program; compile a kernel if there is an nvcc; ask CMake for its version."""
     with tempfile.TemporaryDirectory(prefix="volley-doctor-") as name:
@@ -111,9 +108,6 @@ def output_of(command: list[str]) -> tuple[str, str | None]:
     return clean(done.stdout), failure if done.returncode else None
 
 
-# -------------------------------------------------------------------------------------------------- driver
-
-
 def driver() -> DriverFacts:
     """Read the version of the NVIDIA driver from the kernel, open its device nodes, load its library."""
     version = word(Path("/proc/driver/nvidia/version"))
@@ -139,34 +133,27 @@ def open_node(node: str) -> str:
     return "ok"
 
 
-# -------------------------------------------------------------------------------------------------- limits
-
-
 def limits() -> LimitsFacts:
     """Write to /dev/shm, read another process's memory, and read the limits."""
     lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
     status = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}  # proc(5)
-    shm = os.statvfs(_SHM) if _SHM.exists() else None
+    shm, shm_error = os.statvfs(_SHM) if _SHM.exists() else None, None
+    try:
+        with tempfile.TemporaryFile(dir=_SHM) as file:
+            file.write(bytes(_SHM_BYTES))
+    except OSError as error:
+        shm_error = error.strerror or str(error)
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     return LimitsFacts(
         shm_bytes=shm.f_frsize * shm.f_blocks if shm else 0,
         shm_free_bytes=shm.f_frsize * shm.f_bavail if shm else 0,
-        shm_error=_shm_error(),
+        shm_error=shm_error,
         ptrace_scope=number(Path("/proc/sys/kernel/yama/ptrace_scope")),
         cap_sys_ptrace=bool(int(status.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1),
         seccomp=int(status.get("Seccomp", "0")),
         memlock_bytes=None if soft == resource.RLIM_INFINITY else soft,
         cma_error=cma_error(),
     )
-
-
-def _shm_error() -> str | None:
-    try:
-        with tempfile.TemporaryFile(dir=_SHM) as file:
-            file.write(bytes(_SHM_BYTES))
-    except OSError as error:
-        return error.strerror or str(error)
-    return None
 
 
 class _IoVector(ctypes.Structure):

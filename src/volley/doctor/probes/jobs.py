@@ -20,7 +20,7 @@ from volley.machine import ucx_protocols
 from volley.machine.cuda_driver import cuda_gpu_count
 from volley.machine.facts import JobFacts, PairFacts, PointFacts, RankFacts, StackFacts, TransportFacts
 from volley.machine.isolate import Skip
-from volley.machine.mpi_stack import Stack, assemble, read_facts
+from volley.machine.mpi_stack import assemble, read_facts
 from volley.machine.nvidia_driver import has_driver
 from volley.run import engine_path
 from volley.run.benchmark import Benchmark
@@ -48,7 +48,11 @@ def stack() -> StackFacts:
         about = answer()
     assembled = assemble(path, read_facts(path))
     built, mpiexec = assembled.built, assembled.mpiexec
-    info, said = _ompi_info(assembled)
+    info, said = None, ""
+    if built.mpi_family == "openmpi" and mpiexec:
+        program = str(mpiexec.with_name("ompi_info"))
+        said, error = output_of([program, "--parsable", "--all"])
+        info = program if said or not error else None
     aware = re.search(r"mpi_built_with_cuda_support:value:\"?(true|false)", said)
     other = shutil.which("mpirun") if mpiexec else None
     if other and mpiexec and Path(other).resolve() == mpiexec.resolve():
@@ -69,18 +73,6 @@ def stack() -> StackFacts:
         ompi_pml=sorted(set(re.findall(r"^mca:pml:(\w+):version", said, re.MULTILINE))),
         other_mpirun=other,
     )
-
-
-def _ompi_info(assembled: Stack) -> tuple[str | None, str]:
-    """Run the ompi_info that belongs to the engine's MPI; return its path and what it said."""
-    if assembled.built.mpi_family != "openmpi" or assembled.mpiexec is None:
-        return None, ""
-    program = str(assembled.mpiexec.with_name("ompi_info"))
-    said, error = output_of([program, "--parsable", "--all"])
-    return program if said or not error else None, said
-
-
-# ------------------------------------------------------------------------------------------------- the jobs
 
 
 def mpi_host(watchdog_s: float) -> JobFacts:

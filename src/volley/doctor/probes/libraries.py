@@ -121,23 +121,17 @@ def ucx() -> UcxFacts:
         if library is None:
             raise Skip(f"there is no UCX: {error}")
         loaded[name] = library
+    mapped = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    paths = (f"/{line.partition('/')[2]}" for line in mapped if "/" in line)
+    library_path = next((path for path in paths if Path(path).name.startswith("libucp.so.0")), folder)
     version = [ctypes.c_uint() for _ in range(3)]
     loaded["libucp.so.0"].ucp_get_version(*(ctypes.byref(part) for part in version))
     return UcxFacts(
-        library=_loaded_path("libucp.so.0") or folder,
+        library=library_path,
         source=source,
         version=".".join(str(part.value) for part in version),
         components=_components(loaded["libuct.so.0"]),
     )
-
-
-def _loaded_path(name: str) -> str | None:
-    """Return the file of a library that this process has loaded."""
-    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
-        path = line.partition("/")[2]
-        if Path(path).name.startswith(name):
-            return f"/{path}"
-    return None
 
 
 def _components(library: ctypes.CDLL) -> list[UcxComponent]:

@@ -129,9 +129,6 @@ def screen(cases: Sequence[CaseT], table: Table, found: Sequence[Conclusion]) ->
     return Overview(line, found[:MAX_FINDINGS] or [Conclusion("OK", "no pair is slower than comparable pairs")], table)
 
 
-# ------------------------------------------------------------------------------------------------------ charts
-
-
 def heat_map(case: MatrixCase, rows: str, columns: str, name: Callable[[int], str], nodes: Sequence[int] = ()) -> Chart:
     """Return the heat map of a matrix, without the pairs of an end with itself.
 
@@ -173,9 +170,6 @@ def heat_map(case: MatrixCase, rows: str, columns: str, name: Callable[[int], st
         for column, number in zip(column_names, those, strict=True)
     ]
     return Chart("heat map", case.name, Axis(columns), Axis(rows), marks, Axis(case.name, case.unit), (), caption)
-
-
-# ------------------------------------------------------------------------------------------------------- notes
 
 
 def notes_of(
@@ -250,9 +244,6 @@ def few_or_count(pairs: Sequence[Pair], names: Naming) -> str:
 def percent(fraction: float) -> str:
     """Return a fraction with two digits: ``61 %``."""
     return f"{format_sig(100 * fraction, 2)} %"
-
-
-# -------------------------------------------------------------------------------------------------------- data
 
 
 def data_rows(cases: Sequence[CaseT], columns: Callable[[CaseT], Mapping[str, Sequence[Any]]]) -> ColumnRows:

@@ -118,9 +118,6 @@ def size_range(points: Iterable[PointResult]) -> str:
     return f"{len(sizes)} sizes from {format_size(min(sizes))} to {format_size(max(sizes))}"
 
 
-# ----------------------------------------------------------------------------------------------- findings
-
-
 def _findings(result: PointSeries, measured: Sequence[PointResult]) -> Iterator[str]:
     for name, points in by_name(point for point in result.points if point.time).items():
         if points[0].latency or any(point.rate for point in points):  # else windows without data

@@ -100,9 +100,6 @@ def report(result: PointSeries, columns_of: Columns, about: About, ucx_operation
     )
 
 
-# ------------------------------------------------------------------------------------------------- points
-
-
 def _points(points: list[PointResult], result: PointSeries, columns_of: Columns, about: About) -> Table:
     plan, names = result.series.plan, by_transport(points)
     alone = len(names) == 1
@@ -244,8 +241,6 @@ def _line(curve: TransportCurve, mark: str) -> Row:
     )
     return [curve.transport + mark, *(Cell(value, "dim" if fit.poor else "") for value in values)]
 
-
-# ------------------------------------------------------------------------------------------------------ data
 
 _PERCENTILES = {f"{name.replace('.', '_')}_us": name for name in (*TAIL_FRACTIONS, "max")}
 

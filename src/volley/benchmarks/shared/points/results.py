@@ -301,6 +301,11 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
         rate = Estimate(moved / time.median, moved / time.high, moved / time.low, time.count, time.kind)
         if both_ways:
             forward, backward = (one_way / over_launches(times).median for times in zip(*both_ways, strict=True))
+    tail_s: dict[str, float] = {}
+    if sampling and sampling.tail:  # the percentiles of all samples, and the maximum
+        samples = [sample for point in measured for sample in point.times_s]
+        known = {name: percentile(samples, fraction) for name, fraction in TAIL_FRACTIONS.items()}
+        tail_s = {**{name: value for name, value in known.items() if value is not None}, "max": max(samples)}
     partly = len(series.logs) - len(measured)
     warnings = [PointWarning("partly", partly)] if partly else []
     if sampling and sampling.mode == "adaptive":
@@ -313,17 +318,10 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
         forward_Bps=forward,
         backward_Bps=backward,
         cold_s=median(colds) if colds else None,
-        tail_s=_tail(measured) if sampling and sampling.tail else {},
+        tail_s=tail_s,
         warnings=tuple(warnings),
         line_rate=None if facts.operation else _line_rate(facts, series),
     )
-
-
-def _tail(measured: list[PointRecord]) -> dict[str, float]:
-    """Return the percentiles of all samples, and the maximum."""
-    samples = [sample for point in measured for sample in point.times_s]
-    found = {name: percentile(samples, fraction) for name, fraction in TAIL_FRACTIONS.items()}
-    return {**{name: value for name, value in found.items() if value is not None}, "max": max(samples)}
 
 
 def _warnings_of(measured: list[PointRecord], time: Estimate, ci: float) -> Iterator[PointWarning]:
@@ -378,17 +376,16 @@ class TransportCurve:
 
 def curves(points: Sequence[PointResult]) -> list[TransportCurve]:
     """Return the curve of each transport of one table; a transport that sends nothing has no curve."""
-    return [_curve(name, those) for name, those in _with_rates(points).items()]
-
-
-def _curve(name: str, points: Sequence[PointResult]) -> TransportCurve:
-    line: Fit | str = "a stream has no latency"
-    sizes = [point.size_bytes for point in points]
-    if all(point.latency for point in points):
-        line = fit(sizes, [point.time.median for point in points if point.time])
-    half = half_bandwidth(sizes, [point.rate.median for point in points if point.rate])
-    found = line if isinstance(line, Fit) else None
-    return TransportCurve(name, found, None if isinstance(line, Fit) else line, half)
+    found = []
+    for name, those in _with_rates(points).items():
+        line: Fit | str = "a stream has no latency"
+        sizes = [point.size_bytes for point in those]
+        if all(point.latency for point in those):
+            line = fit(sizes, [point.time.median for point in those if point.time])
+        half = half_bandwidth(sizes, [point.rate.median for point in those if point.rate])
+        fitted, reason = (line, None) if isinstance(line, Fit) else (None, line)
+        found.append(TransportCurve(name, fitted, reason, half))
+    return found
 
 
 def overtakes(points: Sequence[PointResult]) -> list[Crossover]:

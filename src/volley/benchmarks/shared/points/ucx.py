@@ -28,7 +28,9 @@ def sentences(measured: Sequence[PointResult], plan: Plan | None, operation: str
     points, ranges = _ranges(measured, plan, operation)
     protocols = of_plan(plan.launch) if plan and ranges else None
     if protocols:
-        lanes = _rendezvous_lanes(protocols)
+        # The side that moves the data reports the lanes of a rendezvous; the sender only estimates them.
+        known = {each.lanes for table in protocols.rendezvous for each in table.ranges if each.lanes}
+        lanes = known.pop() if len(known) == 1 else None
         yield f"{_AWARE}: UCX sends {'; '.join(_range(each, ranges, lanes) for each in ranges)}"
         yield from inversions(points, plan, operation)
 
@@ -78,12 +80,6 @@ def _merged(ranges: Sequence[SizeRange]) -> list[SizeRange]:
 def _within(each: SizeRange, points: Sequence[PointResult]) -> list[PointResult]:
     last = float("inf") if each.last_bytes is None else each.last_bytes
     return [point for point in points if each.first_bytes <= point.size_bytes <= last]
-
-
-def _rendezvous_lanes(protocols: Protocols) -> str | None:
-    """Return the lanes of a rendezvous as the side that moves the data reports them; the sender only estimates them."""
-    lanes = {each.lanes for table in protocols.rendezvous for each in table.ranges if each.lanes}
-    return lanes.pop() if len(lanes) == 1 else None
 
 
 def _range(each: SizeRange, ranges: Sequence[SizeRange], rendezvous: str | None) -> str:
