@@ -73,7 +73,7 @@ def test_a_user_s_settings_of_prrte_are_kept_outside_of_a_job() -> None:
 def test_commands_that_start_the_engine_make_engines_of_all_ranks(words: tuple[str, ...]) -> None:
     request = cli.read(words)
     assert request
-    assert request.joins
+    assert request[0].joins(request[1])
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_commands_that_start_the_engine_make_engines_of_all_ranks(words: tuple[s
 def test_other_commands_leave_the_ranks_alone(words: tuple[str, ...]) -> None:
     request = cli.read(words)
     assert request
-    assert not request.joins
+    assert not request[0].joins(request[1])
 
 
 # ------------------------------------------------------------------------------------------ becoming the ranks

@@ -152,11 +152,8 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
         excluded |= lost
         good += passed
     if not excluded:  # where only all together fail, none of them can be measured with the others
-        # The launcher's exit status is not that of the rank: its text names the signal.
-        killed_by = fatal_signal("\n".join(together.ending.others))
-        cause = f"{killed_by} in MPI" if killed_by else together.ending.reason()
         remedy = _remedy(trials.stack, inside=plan.benchmark == SELF_SEND)
-        excluded = dict.fromkeys(plan.transports, f"{failed}: {cause}; {remedy}")
+        excluded = dict.fromkeys(plan.transports, f"{failed}: {_cause(together.ending)}; {remedy}")
     return excluded, good
 
 
@@ -174,6 +171,12 @@ def _try(plan: Plan, trials: Trials) -> _Tried:
         refused={each["transport"]: each.get("reason") or "" for each in refused},
         ending=process.ending,
     )
+
+
+def _cause(ending: Ending) -> str:
+    """Return the signal named in the launcher's text: the launcher's exit status is not that of the rank."""
+    name = fatal_signal("\n".join(ending.others))
+    return f"{name} in MPI" if name else ending.reason()
 
 
 def _remedy(stack: Stack, *, inside: bool) -> str:
