@@ -18,7 +18,7 @@ import msgspec
 
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
-from volley.cli import COMMANDS, EPILOG
+from volley.cli import COMMANDS, EXIT_CODES, UNITS
 from volley.doctor.registry import CHECKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD
 from volley.machine.hardware import Hardware, Settings
@@ -206,7 +206,7 @@ def cli_page() -> Iterator[str]:
     yield from (_NOTE.format(source=source), "", "# Command line", "")
     for command in (benchmarks.PLAIN, *COMMANDS):
         yield from _command(command)
-    yield from EPILOG.strip().split("\n")
+    yield from f"{UNITS}{EXIT_CODES}".strip().split("\n")
 
 
 def _command(command: Command) -> Iterator[str]:
@@ -218,7 +218,7 @@ def _command(command: Command) -> Iterator[str]:
     for paragraph in command.help.strip().split("\n\n"):
         yield from (" ".join(paragraph.split()), "")
     for panel, known in panels(command).items():
-        yield from (f"| {panel or 'Other'} | default | |", "| --- | --- | --- |")
+        yield from (f"| {panel} | default | |", "| --- | --- | --- |")
         for each in known:
             flags = each.usage.removesuffix(each.metavar if each.read else "").strip()
             names = ", ".join(f"`{name}`" for name in flags.split(", ") if name)

@@ -13,7 +13,7 @@ from volley import batch, benchmarks, compare, doctor, report_file, setup, show,
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
 from volley.run.commandline import Command, HelpAsked, help_text, value_of
 from volley.run.inside_launcher import RankInfo
-from volley.text import escape_controls, join_words
+from volley.text import did_you_mean, escape_controls, join_words
 
 COMMANDS = (
     *benchmarks.commands(),
@@ -24,11 +24,12 @@ COMMANDS = (
 )
 """In the order of ``volley --help``."""
 
-EPILOG = """
+UNITS = """
 Units: a latency is the half round trip in µs; GB/s are 10^9 bytes a second; sizes are powers of 1024 (64k = 64 KiB =
 65536 bytes). ± is the 95 % confidence interval of the median over launches.
-
-Exit codes: 0 success; 1 a point failed, or the run was aborted; 2 usage error; 3 this machine cannot run the request;
+"""
+EXIT_CODES = """
+Exit codes: 0 success; 1 a point, a step or the run failed; 2 usage error; 3 this machine cannot run the request;
 130 stopped by Ctrl-C.
 """
 
@@ -49,7 +50,9 @@ def read(words: Sequence[str]) -> tuple[Command, Any] | None:
     try:
         options = command.parse(rest)
     except HelpAsked:
-        sys.stdout.write(help_text(command, () if command.name else COMMANDS, EPILOG))
+        shows_numbers = any(each.name == "--format" for each in command.declared())
+        epilog = f"{UNITS}\n{EXIT_CODES}" if shows_numbers else EXIT_CODES
+        sys.stdout.write(help_text(command, () if command.name else COMMANDS, epilog))
         return None
     if shell := value_of(options, "--show-completion"):
         sys.stdout.write(_completion(shell))
@@ -64,7 +67,7 @@ def _completion(shell: str) -> str:
     from volley.run import completion, engine, engine_path  # noqa: PLC0415
 
     references = (*published(), *own())
-    names = {"--with": references, "NAME": references}
+    names = {"--with": references, "[NAME]": references}
     with contextlib.suppress(UserError), engine.ask_about(Path(engine_path.engine_path())) as answer:
         names["--transport"] = ("all", *(each.name for each in answer().transports if not each.test))
     return completion.script((benchmarks.PLAIN, *COMMANDS), shell, names)
@@ -75,10 +78,8 @@ def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:
     named = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
     if words and not words[0].startswith("-"):
         if words[0] not in named:
-            names = join_words(command.name for command in COMMANDS)
-            raise UserError(
-                f"no such command: {escape_controls(words[0])!r}; the commands are {names}; see volley --help"
-            )
+            near = did_you_mean(words[0], named) or f"the commands are {join_words(each.name for each in COMMANDS)};"
+            raise UserError(f"no such command: {escape_controls(words[0])!r}; {near} see volley --help")
         return named[words[0]], words[1:]
     misplaced = next((number for number, word in enumerate(words) if word in named), 0)
     if misplaced:

@@ -127,7 +127,7 @@ class BatchOptions(Options):
         help="Write the script here.",
     )
     command: tuple[str, ...] = argument(
-        "COMMAND …", positional="...", help="The command line of volley in the job, after --."
+        "[-- COMMAND …]", positional="...", help="The command line of volley in the job, after --."
     )
 
     def __post_init__(self) -> None:

@@ -104,7 +104,7 @@ class ReferencesOptions(Options):
     """What ``volley references`` takes."""
 
     name: tuple[str, ...] = argument(
-        "NAME", positional="*", help="Show this reference with all its figures; with --add, the file of records."
+        "[NAME]", positional="*", help="Show this reference with all its figures; with --add, the file of records."
     )
     add: str | None = option(
         read=option_values.text, metavar="NAME", panel=WHAT, help="Keep a file of records as a reference of this name."

@@ -24,7 +24,7 @@ from volley.run.launch_series import observables_of
 from volley.run.records_file import find_file, read_runs, state_folder
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
-from volley.text import count, escape_controls, join_words, mpi_name
+from volley.text import count, did_you_mean, escape_controls, join_words, mpi_name
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -122,8 +122,8 @@ def named(name: str, benchmarks: Sequence[Benchmark]) -> Reference:
     if path and os.path.lexists(path):
         return from_records(read_runs(path, benchmarks), benchmarks, path)
     if name not in known:
-        names = join_words([*known, *mine])
-        raise UserError(f"there is no reference {escape_controls(name)!r}: volley has {names}; see volley references")
+        near = did_you_mean(name, [*known, *mine]) or f"volley has {join_words([*known, *mine])};"
+        raise UserError(f"there is no reference {escape_controls(name)!r}: {near} see volley references")
     return known[name]
 
 

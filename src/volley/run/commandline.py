@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,9 @@ from typing import Any, ClassVar, NoReturn
 from volley.errors import UserError
 from volley.grouping import grouped
 from volley.text import did_you_mean, escape_controls, join_words
+
+_ARGUMENTS = "Arguments"
+"""The panel of what is no option."""
 
 Reader = Callable[[str, Sequence[str]], Any]
 """Takes the name of an option and its words, returns the value; raises UserError."""
@@ -101,7 +105,9 @@ def flag(*flags: str, default: bool = False, **about: Any) -> Any:
 
 def argument(metavar: str, *, positional: str = "+", help: str = "", default: Any = ()) -> Any:  # noqa: A002
     """Declare the positional arguments; ``positional`` is argparse's ``nargs``."""
-    own = Option(metavar=metavar, positional=positional, help=help, read=lambda _, words: tuple(words))
+    own = Option(
+        metavar=metavar, positional=positional, help=help, panel=_ARGUMENTS, read=lambda _, words: tuple(words)
+    )
     return field(default=default, metadata={"option": own})
 
 
@@ -295,8 +301,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         text = escape_controls(message).removeprefix("argument ").rstrip(".")
-        text = text.replace("expected 1 argument", "a value is missing; write -X as --option=-X")
-        raise UserError(f"{text}; see {self.prog} --help")
+        text = text.replace("expected 1 argument", "a value is missing (one that begins with - is written --option=-X)")
+        text = re.sub(r"expected (\d+) arguments", r"\1 values are needed", text)
+        text = re.sub(r"the following arguments are required: (.*)", r"\1 is missing", text)
+        raise UserError(f"{text}{'' if text.endswith('?') else ';'} see {self.prog} --help")
 
 
 def add_option(parser: argparse.ArgumentParser, own: Option) -> argparse.Action:
@@ -327,26 +335,31 @@ _INDENT = 28
 
 
 def panels(command: Command) -> dict[str, list[Option]]:
-    """Group the options of a command by panel."""
-    return grouped(command.declared(), lambda each: each.panel)
+    """Group the options of a command by panel, in the same order for every command."""
+    places = {_ARGUMENTS: -1, "Output": 1, "Other": 2}
+    found = grouped(command.declared(), lambda each: each.panel or "Other")
+    return dict(sorted(found.items(), key=lambda panel: places.get(panel[0], 0)))
 
 
 def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = "") -> str:
     """Return the help of a command as plain text; ``commands`` are listed in the help of ``volley`` itself."""
     import shutil  # noqa: PLC0415  start-up: only for the help
-    import textwrap  # noqa: PLC0415
+    from textwrap import TextWrapper  # noqa: PLC0415
 
     width = max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST))
 
     def row(name: str, text: str) -> list[str]:
-        lines = textwrap.wrap(text, width - _INDENT) or [""]
+        lines = TextWrapper(width - _INDENT, break_on_hyphens=False).wrap(text) or [""]
         first = [f"  {name:<{_INDENT - 4}}  {lines.pop(0)}"] if len(name) <= _INDENT - 4 else [f"  {name}"]
         return [*first, *(" " * _INDENT + line for line in lines if line)]
 
+    def paragraphs(text: str) -> list[str]:
+        wrapper = TextWrapper(width, break_on_hyphens=False)
+        return [line for each in text.strip().split("\n\n") for line in (*wrapper.wrap(" ".join(each.split())), "")]
+
     positional = "".join(f" {each.metavar}" for each in command.declared() if each.positional)
     lines = [f"Usage: {command.title} [OPTIONS]{' COMMAND …' if commands else positional}", ""]
-    for paragraph in command.help.strip().split("\n\n"):
-        lines += [*textwrap.wrap(" ".join(paragraph.split()), width), ""]
+    lines += paragraphs(command.help)
     if commands:
         lines.append("Commands:")
         for each in commands:
@@ -354,11 +367,10 @@ def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = 
             lines += row(names, " ".join(each.help.strip().split("\n\n")[0].split()))
         lines.append("")
     for panel, known in panels(command).items():
-        lines.append(f"{panel or 'Other'}:")
+        lines.append(f"{panel}:")
         for own in known:
             lines += row(own.usage, own.help + (f" [default: {own.default_text}]" if own.default_text else ""))
         lines.append("")
     lines += ["Examples:", *(f"  {example}" for example in command.examples), ""]
-    for paragraph in epilog.strip().split("\n\n"):
-        lines += [*textwrap.wrap(" ".join(paragraph.split()), width), ""]
+    lines += paragraphs(epilog)
     return "\n".join(lines).rstrip() + "\n"

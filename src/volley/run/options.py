@@ -91,7 +91,7 @@ class JobOptions(Options):
         help="GPUs of the ranks, in the order of the ranks.",
     )
     gpu_after_init: bool = flag(
-        help="Choose the GPUs after MPI_Init, as the OLCF tutorial's programs do; usually before."
+        help="Choose the GPUs after MPI_Init, as the OLCF tutorial's programs do, not before it."
     )
     share_gpu: bool = flag(help="Allow two ranks on one GPU; the records say so.")
     launcher: str = option(

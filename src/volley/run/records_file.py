@@ -29,7 +29,7 @@ from volley.text import count, escape_controls
 from volley.units import parse_whole
 
 _ENCODER = msgspec.json.Encoder()
-_MAX_SHOWN = 20
+_MAX_SHOWN = 5
 MAX_BYTES = 1 << 30
 """A file of records is smaller."""
 
@@ -204,8 +204,8 @@ def find_file(word: str) -> str:
     if number is None:
         return next((str(path) for path in kept if word in (path.name, path.stem)), word)
     if not 1 <= number <= len(kept):
-        have = count(len(kept), "run") if kept else "no run"
-        raise UserError(f"there is no file {word}, and {have} kept on this machine: see volley list")
+        have = f"{count(len(kept), 'run')} are kept, see volley list" if kept else "none is kept"
+        raise UserError(f"there is no file {word}, and no run {word}: {have}")
     return str(kept[number - 1])
 
 

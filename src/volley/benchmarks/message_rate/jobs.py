@@ -24,7 +24,7 @@ def jobs(options: MessageRateOptions, site: Site) -> Jobs:
         remedy = f"start it with {ranks + 1}" if site.position else f"write --ranks {ranks + 1}"
         raise UserError(f"message-rate is between pairs of ranks, and {ranks} is odd: {remedy}")
     if max(options.pairs, default=1) > ranks // PAIR:
-        raise UserError(f"--pairs {max(options.pairs)}: {ranks} ranks have {ranks // PAIR} pairs")
+        raise UserError(f"--pairs {max(options.pairs)}: {ranks} ranks have {count(ranks // PAIR, 'pair')}")
     part = MessageRatePlan(
         sizes_bytes=list(options.points.sizes),
         pairs=list(options.pairs or usual_pairs(ranks // PAIR)),
