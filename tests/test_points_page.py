@@ -348,7 +348,7 @@ def test_an_interval_not_reached_says_what_to_do_with_the_options_in_use() -> No
     text = shown([log(pingpong(wide, ended_by="time"), the_plan=slow)])
     assert "host: the samples of one launch spread by more than 1 % after 2 s at 8 B (worst: 9.1 % at 8 B)" in text
     assert "±" not in text
-    assert "--point-time 10" in text
+    assert "volley pingpong -t host --launches 1 --point-time 10" in text
 
 
 def test_few_samples_that_missed_the_interval_are_one_sentence_for_all_transports() -> None:
@@ -375,6 +375,7 @@ def test_drift_interruptions_and_missing_launches_are_warned_of() -> None:
     interrupted = [1e-6 + 1e-9 * (number % 7) for number in range(40)] + [1e-4] * 6
     text = shown([log(pingpong(drifting)), log(pingpong(drifting), pingpong(interrupted, 64))])
     assert "the samples drifted at 8 B" in text
+    assert "repeat with volley pingpong -t host --launches 6 for a CI" in text
     assert "many samples were interrupted at 64 B" in text
     assert "not every launch measured 64 B" in text
 

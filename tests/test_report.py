@@ -94,6 +94,21 @@ def test_title_legend_and_notes_frame_a_table() -> None:
     assert [line for line in lines if line in order] == order
 
 
+def test_a_long_text_wraps_below_itself_on_a_terminal_only() -> None:
+    columns = [Column("name", align="left"), Column("why", align="left")]
+    page = Report(["x"], [Table(columns, [["one", Cell(text="word " * 20)], ["two", "short"]])])
+    screen = re.sub(r"\x1b\[[0-9;]*m", "", shown(page, color=True)).splitlines()
+    assert max(map(len, screen)) <= 80
+    assert [line.split()[0] for line in screen[-3:]] == ["one", "word", "two"]
+    assert screen[-3].index("word") == screen[-2].index("word")
+    assert len(shown(page).splitlines()) == len(screen) - 1
+
+
+def test_what_the_next_legend_repeats_is_said_once() -> None:
+    tables = [Table([Column("a"), Column("b")], [[1, 2]], legend=legend) for legend in (["one", "both"], ["both"])]
+    assert shown(Report(["x"], tables)).split().count("both") == 1
+
+
 def test_a_table_without_rows_is_its_header() -> None:
     assert table([Column("a"), Column("b")]).splitlines()[0].split() == ["a", "b"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import IO, TextIO, cast
 
 from rich.console import Console
@@ -61,8 +61,9 @@ def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> 
         if overview := details.overview_of(report):
             _print_overview(console, overview, report, details.command)
             continue
-        for table in details.tables_of(report):
-            _print_table(console, table)
+        tables = details.tables_of(report)
+        for table, following in zip_longest(tables, tables[1:]):
+            _print_table(console, table, following)
         _print_notes(console, details.notes_of(report))
 
 
@@ -82,10 +83,10 @@ def _print_overview(console: Console, overview: Overview, report: Report, comman
     _print_notes(console, [note for note in report.notes if note.level == "error"])
     console.print()
     for finding in overview.findings:
-        verdict = f"  {finding.verdict}".ljust(_INDENT)
-        _print_hanging(console, verdict, finding.text, _VERDICTS[finding.verdict])
+        verdict = Text(f"  {finding.verdict}".ljust(_INDENT), style=_VERDICTS[finding.verdict])
+        _print_hanging(console, verdict, Text(escape_controls(finding.text)))
         if finding.command:
-            _print_hanging(console, " " * _INDENT, finding.command, "bold")
+            _print_hanging(console, Text(" " * _INDENT), Text(escape_controls(finding.command)))
     _print_table(console, _narrowed(overview.table, console.width))
     _print_notes(console, [note for note in report.notes if note.level == "missing"])
     console.print()
@@ -93,13 +94,11 @@ def _print_overview(console: Console, overview: Overview, report: Report, comman
     _print_line(console, f"{command} {further}", "dim")
 
 
-def _print_hanging(console: Console, first: str, text: str, style: str) -> None:
-    """Print text behind a first word; a terminal wraps it below itself."""
-    shown = Text(escape_controls(text))
-    lines = shown.wrap(console, console.width - len(first)) if console.is_terminal else [shown]
+def _print_hanging(console: Console, first: Text, text: Text) -> None:
+    """Print text behind a first one; a terminal wraps it below itself."""
+    lines = text.wrap(console, max(console.width - len(first), NARROWEST)) if console.is_terminal else [text]
     for number, line in enumerate(lines):
-        start = Text(first if number == 0 else " " * len(first), style=style)
-        console.print(start + line, soft_wrap=True)
+        console.print((Text(" " * len(first)) if number else first) + line, soft_wrap=True)
 
 
 def _print_notes(console: Console, notes: Sequence[Note]) -> None:
@@ -171,8 +170,14 @@ class _Strip:
         return sum(width + GAP for width in self.widths)
 
 
-def _print_table(console: Console, table: Table) -> None:
-    """Print as many columns as fit side by side and the others below; each block repeats the names of the rows."""
+def _print_table(console: Console, table: Table, following: Table | None = None) -> None:
+    """Print as many columns as fit side by side and the others below; each block repeats the names of the rows.
+
+    Args:
+        console: where to.
+        table: the table.
+        following: the next one; what its legend repeats is said there.
+    """
     names, strips = _laid_out(table)
     console.print()
     if table.title:
@@ -184,8 +189,13 @@ def _print_table(console: Console, table: Table) -> None:
             titles = "".join(strip.title.center(strip.width) for strip in block)
             console.print(Text(" " * names.widths[0] + titles.rstrip(), style="bold"), soft_wrap=True)
         _print_block(console, [names, *block], table)
-    for line in (*table.legend, *([table.colors] if table.colors and console.color_system else [])):
-        _print_line(console, line, "dim")
+    for line in _legend(console, table):
+        if not following or line not in _legend(console, following):
+            _print_line(console, line, "dim")
+
+
+def _legend(console: Console, table: Table) -> list[str]:
+    return [*table.legend, *([table.colors] if table.colors and console.color_system else [])]
 
 
 def _narrowed(table: Table, width: int) -> Table:
@@ -226,7 +236,7 @@ def _blocks(strips: Iterable[_Strip], room: int) -> list[list[_Strip]]:
 
 
 def _print_block(console: Console, strips: Sequence[_Strip], table: Table) -> None:
-    """Print columns without shrinking them: a terminal that is too narrow wraps lines, but shows all numbers."""
+    """Print columns without shrinking them: a terminal that is too narrow wraps the last text, but shows all."""
     gap = Text(" " * GAP)
     headers = [header.split("\n") for strip in strips for header in strip.headers]
     height = max(map(len, headers))
@@ -238,11 +248,18 @@ def _print_block(console: Console, strips: Sequence[_Strip], table: Table) -> No
         ]
         console.print((" " * GAP).join(texts).rstrip(), style="bold", soft_wrap=True)
     rule = "─" if console.encoding.startswith("utf") else "-"
-    console.print(rule * (sum(widths) + GAP * (len(widths) - 1)), soft_wrap=True)
+    whole = sum(widths) + GAP * (len(widths) - 1)
+    hanging = len(widths) > 1 and strips[-1].columns[-1].align == "left" and whole > console.width
+    console.print(rule * (min(whole, console.width) if hanging and console.is_terminal else whole), soft_wrap=True)
     for number in range(len(table.rows)):
         if number in table.sections:
             _print_line(console, table.sections[number], "dim")
-        line = gap.join(cells[number] for strip in strips for cells in strip.cells)
+        *cells, last = (cells[number] for strip in strips for cells in strip.cells)
+        last.rstrip()
+        if hanging:
+            _print_hanging(console, Text("").join(part for cell in cells for part in (cell, gap)), last)
+            continue
+        line = gap.join([*cells, last])
         line.rstrip()
         console.print(line, soft_wrap=True)
 

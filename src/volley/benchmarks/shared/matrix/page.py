@@ -101,8 +101,11 @@ def summary(cases: Sequence[CaseT], without: str = "") -> Table:
             rates |= dict.fromkeys(names)
             middle, low, high = (float(reduce(shown)) for reduce in (np.median, np.min, np.max))
             rows.append([title, shown.size, middle, low, high, case.unit, line])
-    legend = [f"line: part of the line rate of {' or '.join(rates)}; of twice that for both ways"] if rates else []
-    return Table(_SUMMARY, rows, legend=legend)
+    if not rates:
+        return Table(_SUMMARY[:-1], [row[:-1] for row in rows])
+    return Table(
+        _SUMMARY, rows, legend=[f"line: part of the line rate of {' or '.join(rates)}; of twice that for both ways"]
+    )
 
 
 def _of_line_rate(case: MatrixCase, kind: int) -> tuple[Cell, list[str]]:

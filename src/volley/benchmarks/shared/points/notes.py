@@ -277,7 +277,7 @@ def _sizes(hits: Hits) -> str:
 def _wide(hits: Hits, plan: Plan) -> str:
     aim, time_s = plan.sampling.ci * 100, plan.sampling.point_time_s
     launches = max(point.launches for point, _ in hits)
-    command = f"volley {plan.benchmark}"
+    command = f"volley {plan.benchmark} -t {hits[0][0].transport}"
     ways = ["reduce other load on the machine"]
     if launches > 1:
         found = f"CI of ±{aim:g} % not reached with {launches} launches at {_sizes(hits)} (worst: ±{_worst(hits)}): "
@@ -307,9 +307,10 @@ def _few(hits: Hits, plan: Plan) -> Iterator[str]:
 
 
 def _drift(hits: Hits, plan: Plan) -> str:
+    command = f"{plan.benchmark} -t {hits[0][0].transport}"
     return (
         f"the samples drifted at {_sizes(hits)} (worst: {_worst(hits)}): clock frequencies or other load changed; "
-        f"repeat with {report_parts.launch_again(plan.benchmark, FIRST_LOOK, plan)} for a CI that includes this"
+        f"repeat with {report_parts.launch_again(command, FIRST_LOOK, plan)} for a CI that includes this"
     )
 
 
