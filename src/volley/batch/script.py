@@ -350,7 +350,6 @@ def _check_words(options: BatchOptions) -> None:
 
 
 def _check_asked(options: BatchOptions, asked: Any) -> None:
-    """Refuse options of the measurement that do not suit a job."""
     job = asked.job
     if job.hosts:
         raise UserError(
@@ -394,7 +393,6 @@ def _no_gpus(needed: int | str) -> str:
 
 
 def _no_resources(options: BatchOptions) -> list[str]:
-    """Return a note if a job requests only time."""
     if options.scheduler != "age" or options.node_resource or options.directive:
         return []
     return ["the job requests only time: Grid Engine's names are the site's; add e.g. --node-resource rt_AF"]

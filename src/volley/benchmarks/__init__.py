@@ -113,12 +113,7 @@ class OverviewOptions(Options):
 
 
 def overview_options(asked: OverviewOptions, *, host_only: bool = False) -> Any:
-    """Return the options of the benchmark that ``volley`` without a command runs.
-
-    Args:
-        asked: the options.
-        host_only: there is no GPU where the ranks run.
-    """
+    """Return the options of the benchmark of plain ``volley``; ``host_only``: there is no GPU where the ranks run."""
     points = PointOptions(sizes=parse_sizes(HOST_OVERVIEW_SIZES if host_only else OVERVIEW_SIZES))
     budget_s = asked.sampling.budget or OVERVIEW_BUDGET_S
     if host_only and "budget" not in asked.sampling.given:
@@ -128,12 +123,7 @@ def overview_options(asked: OverviewOptions, *, host_only: bool = False) -> Any:
 
 
 def overview_parts(asked: OverviewOptions, gpus: int) -> list[tuple[Benchmark, Any]]:
-    """Return what ``volley`` without a command runs: on a machine of more than two GPUs all pairs of them, then a pair.
-
-    Args:
-        asked: the options.
-        gpus: the number of GPUs that this process sees.
-    """
+    """Return what plain ``volley`` runs: on a machine of more than two GPUs all pairs of them, then a pair."""
     from volley.run.allocation import allocation  # noqa: PLC0415  start-up: --help does not need it
 
     matrix = gpu_matrix.BENCHMARK
@@ -213,10 +203,7 @@ def _command(name: str, benchmarks: Sequence[Benchmark]) -> Command:
 
 
 def read(words: Sequence[str]) -> tuple[Benchmark, Any]:
-    """Parse the command line of a benchmark without running it.
-
-    Args:
-        words: the command line without ``volley``.
+    """Parse the command line of a benchmark, which does not begin with ``volley``, without running it.
 
     Raises:
         UserError: if the command line is invalid, or its command is not a benchmark.

@@ -44,12 +44,7 @@ def attempts(limit_s: float) -> tuple[Attempt, ...]:
 
 
 def capture(limit_s: float = machine.LIMIT_S, watch: Callable[[str], None] = lambda _: None) -> Facts:
-    """Try everything; return what happened.
-
-    Args:
-        limit_s: seconds that a probe may take before it is ended.
-        watch: receives the call of each probe before it begins.
-    """
+    """Try everything; return what happened.  Arguments like those of ``machine.capture``."""
     inside = rank_info(os.environ) is not None
     facts = machine.capture(attempts(limit_s), limit_s, watch, own_session=not inside)
     if inside and facts.launcher.value is not None:

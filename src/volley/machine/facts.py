@@ -368,11 +368,7 @@ def encode(facts: Facts) -> bytes:
 
 
 def decode(document: bytes, name: str) -> Facts:
-    """Read a document.
-
-    Args:
-        document: JSON.
-        name: what to call it when it is refused.
+    """Read a document; messages call it ``name``.
 
     Raises:
         UserError: if it holds no facts, or those of another version.

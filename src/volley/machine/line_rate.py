@@ -69,13 +69,7 @@ class LineRate:
 
 
 def line_rate(transport: str, ranks: Sequence[Placed], hardware: Sequence[Hardware]) -> LineRate | None:
-    """Return the line rate of a transport between two ranks; ``None`` where it is not known.
-
-    Args:
-        transport: its name.
-        ranks: the two ranks, as the run record places them.
-        hardware: what was read around that run.
-    """
+    """Return the line rate of a transport between two ranks; ``None`` where it is not known."""
     route = ROUTES.get(transport.partition("/")[0])
     devices = [rank.device for rank in ranks if rank.device]
     if route is None or len(devices) != 2 or len({rank.host for rank in ranks}) != 1:

@@ -140,8 +140,6 @@ _QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class _Device:
-    """One GPU."""
-
     def __init__(self, nvml: Any, index: int) -> None:
         self.nvml, self.index = nvml, index
         self.handle = nvml.nvmlDeviceGetHandleByIndex(index)

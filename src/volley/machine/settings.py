@@ -16,11 +16,7 @@ from volley.units import format_cpulist, parse_cpulist
 
 
 def read(root: Path = Path("/")) -> Settings:
-    """Read the settings of all CPUs; nothing is raised, what cannot be read is left out.
-
-    Args:
-        root: the folder that holds ``proc`` and ``sys``.
-    """
+    """Read the settings of all CPUs from ``proc`` and ``sys`` in a folder; what cannot be read is left out."""
     cpus = root / "sys/devices/system/cpu"
     governors: dict[str, list[int]] = defaultdict(list)
     cores: dict[str, None] = {}

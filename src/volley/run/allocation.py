@@ -123,7 +123,6 @@ def _age(environment: Mapping[str, str]) -> Allocation | None:
 
 
 def _counted(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, int]]:
-    """Yield the hosts whose slot count is a number."""
     for host, slots in pairs:
         number = parse_whole(slots)
         if number is not None:

@@ -220,7 +220,6 @@ class Command:
         """Parse the words after the command's name.
 
         Args:
-            words: the words of the command line.
             pick: call ``pick`` if several classes accept the words; otherwise the last class is used.
 
         Raises:
@@ -320,7 +319,6 @@ def add_option(parser: argparse.ArgumentParser, own: Option) -> argparse.Action:
 
 
 def _unknown(word: str, known: Sequence[str]) -> str:
-    """Return the error message for an unknown word, with the closest option."""
     if not word.startswith("-"):
         return f"unexpected argument {word!r}"
     flag_ = word.partition("=")[0]

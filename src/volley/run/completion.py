@@ -11,11 +11,10 @@ from volley.run.commandline import Command, add_option
 
 
 def script(commands: Sequence[Command], shell: str, names: Mapping[str, Sequence[str]]) -> str:
-    """Return the script for one shell.
+    """Return the script for one shell: ``bash``, ``zsh``, ``fish`` or ``tcsh``.
 
     Args:
-        commands: the commands of ``volley --help``, and ``volley`` itself, whose name is empty.
-        shell: ``bash``, ``zsh``, ``fish`` or ``tcsh``.
+        commands: those of ``volley --help``, and ``volley`` itself, whose name is empty.
         names: the values that are known only now, by the names of options and arguments.
     """
     root = argparse.ArgumentParser(prog="volley")

@@ -90,10 +90,6 @@ def exec_engine(place: RankInfo, arguments: Sequence[str]) -> None:
     """Replace this process, a rank other than 0, by the engine.
 
     The function returns only if the launcher does not fit the engine; rank 0 reports that.
-
-    Args:
-        place: the rank of this process.
-        arguments: those of the engine for the GPU of each rank (:func:`gpu_arguments`).
     """
     engine = engine_path()
     if mismatch(place.launcher, str(_build_facts(engine).get("mpi_family"))):

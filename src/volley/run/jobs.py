@@ -121,15 +121,9 @@ def make_plan(
     transports: Sequence[str] = (),
     verify: bool | None = None,
 ) -> Plan:
-    """Return a plan.
+    """Return the plan of a benchmark; ``part`` is a struct of its own type.
 
-    Args:
-        benchmark: the name of the benchmark.
-        part: ``plan.options``, a struct of the benchmark's own type.
-        options: those of the benchmark; without options of sampling, the plan's defaults are used.
-        ranks: the number of ranks.
-        transports: the names of the transports.
-        verify: overrides ``sampling.verify`` unless ``None``.
+    Options without sampling have that of the plan; ``verify`` overrides theirs unless ``None``.
     """
     asked: SamplingOptions = getattr(options, "sampling", SamplingOptions())
     return Plan(

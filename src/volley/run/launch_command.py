@@ -87,16 +87,7 @@ def start_launcher(
     on_gpus: Sequence[TransportAbout],
     share_cores: bool,
 ) -> Start:
-    """Return how to start the ranks with a launcher.
-
-    Args:
-        job: the options.
-        path: the path of the engine.
-        stack: the software stack of the engine.
-        ranks: the number of ranks.
-        granted: the allocation of a batch system.
-        on_gpus: the job's transports on GPU memory.
-        share_cores: give each rank its share of the cores instead of one core.
+    """Return how to start the ranks with a launcher; ``on_gpus`` are the job's transports on GPU memory.
 
     Raises:
         UserError: if the chosen launcher cannot start the job.

@@ -69,7 +69,6 @@ def _of_launch(log: RunLog) -> Iterator[tuple[LaunchFact, float]]:
 
 
 def _states(log: RunLog) -> Iterator[str]:
-    """Yield what was so in this launch."""
     if log.run:
         yield join_words(f"rank {rank.rank} on core {format_cpulist(rank.cores)}" for rank in log.run.ranks)
     if settings := log.settings:

@@ -106,9 +106,7 @@ def observables_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> d
 def series_of(logs: Iterable[RunLog], belongs: Callable[[RunLog, RunLog], bool] = same_request) -> list[LaunchSeries]:
     """Group launches of the same request on the same machine, in order of appearance.
 
-    Args:
-        logs: the launches.
-        belongs: returns true if the first launch belongs to the series that began with the second one.
+    ``belongs`` returns true if the first launch belongs to the series that began with the second one.
     """
     groups: list[list[RunLog]] = []
     for log in logs:

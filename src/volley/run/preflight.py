@@ -158,7 +158,6 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
 
 
 def _try(plan: Plan, trials: Trials) -> _Tried:
-    """Run a small job and return what its records show."""
     found: list[dict[str, Any]] = []
     with EngineProcess(trials.command, trials.environment, trials.stop, max_lines=_MAX_LINES) as process:
         for line in process.lines(plan):

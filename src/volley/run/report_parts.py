@@ -28,13 +28,7 @@ _BINDERS = {"engine": "bound by volley", "launcher": "bound by the launcher", "n
 
 
 def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
-    """Return the heading of a series: first what was measured, then one line for each node.
-
-    Args:
-        series: the runs.
-        command: the name of the command.
-        more: text after it in the first line, e.g. the only transport.
-    """
+    """Return the heading of a series: what was measured (``more``: what else of it), then one line for each node."""
     run = series.run
     if run is None:
         return ["The record that describes the run is missing: machine and MPI are unknown."]
@@ -119,12 +113,7 @@ def unavailable(series: LaunchSeries) -> Iterator[Note]:
 
 
 def weakly_tested(series: LaunchSeries, measured: set[str]) -> Iterator[Note]:
-    """Report transports that were tried only by a message of a process to itself, and not measured.
-
-    Args:
-        series: the runs.
-        measured: transports with a successful measurement.
-    """
+    """Report transports that were tried only by a message of a process to itself, and not ``measured``."""
     tried = series.plan.launch.get("tried_alone") if series.plan else None
     for name, transport in series.transports.items():
         if isinstance(tried, list) and name in tried and transport.available and name not in measured:

@@ -46,12 +46,7 @@ def stopped(number: int) -> RunOutcome:
 def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Collection[str], hint: str | None) -> RunOutcome:
     """Return the outcome of a launch, from its records or, without records, from its exit status and stderr.
 
-    Args:
-        log: the records of the launch.
-        ending: its exit status and text.
-        benchmark: the benchmark.
-        named: transports that the user named.
-        hint: another way to start such a job; ``None`` if there is no better one.
+    ``named`` are the transports that the user named, ``hint`` another way to start such a job.
     """
     if log.end is None:
         return _aborted(log, ending, benchmark, hint)

@@ -338,7 +338,6 @@ def _load_pages(benchmark: Benchmark, format_name: str) -> None:
 
 
 def _uuids(run: Run) -> set[str]:
-    """Return the UUIDs of the GPUs that the ranks use."""
     return {rank.device.uuid for rank in run.ranks if rank.device}
 
 

@@ -203,7 +203,6 @@ def _from_source(options: SetupOptions, environment: Mapping[str, str], out: Tex
 
 
 def _extra(configure: Sequence[str]) -> dict[str, list[str]]:
-    """Read each ``--configure NAME=ARGUMENT``."""
     extra: dict[str, list[str]] = {}
     for text in configure:
         name, _, argument = text.partition("=")
@@ -216,7 +215,6 @@ def _extra(configure: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _show(steps: Sequence[BuildStep], folders: Folders, out: TextIO) -> None:
-    """Print the script of every step, and whether it was done before."""
     for number, step in enumerate(steps, 1):
         state = " (done before)" if finished(step, folders) else ""
         out.write(f"# [{number}/{len(steps)}] {step.title}{state}\n")
@@ -228,7 +226,6 @@ def _show(steps: Sequence[BuildStep], folders: Folders, out: TextIO) -> None:
 
 
 def _proof_ahead(options: SetupOptions) -> str:
-    """Say what follows the steps."""
     if not options.prove:
         return "no proof, as asked: no transfer will be made"
     return "then the proof: a program compiled with this MPI sends messages between two ranks, of GPU memory if it can"

@@ -53,10 +53,7 @@ class TransferProof(msgspec.Struct, frozen=True, kw_only=True):
 def prove(mpi: MpiInstallation, environment: Mapping[str, str], folders: Folders) -> TransferProof:
     """Send a message there and back between two ranks, on GPU memory where there is a GPU, and compare every byte.
 
-    Args:
-        mpi: the MPI to prove.
-        environment: the environment to start from; a launcher's variables in it are left out.
-        folders: where the little program and the log go.
+    A launcher's variables in the environment are left out; the little program and the log go into the folders.
 
     Raises:
         MachineError: if there is no such MPI.

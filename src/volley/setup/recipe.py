@@ -335,7 +335,6 @@ def build(steps: Sequence[BuildStep], folders: Folders, environment: Mapping[str
 def _do(
     step: BuildStep, log: Path, folders: Folders, environment: Mapping[str, str], tick: Callable[[str], None]
 ) -> None:
-    """Do one step from its beginning."""
     log.write_text(download(*step.download) if step.download else "", encoding="utf-8")
     shutil.rmtree(step.tree, ignore_errors=True)
     step.tree.mkdir(parents=True)

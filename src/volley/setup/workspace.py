@@ -100,16 +100,9 @@ def run_logged(
     tick: Callable[[str], None] = lambda _: None,
     limit_s: float = float("inf"),
 ) -> None:
-    """Run one command; its output goes to the log.
+    """Run one command in a folder with this environment alone; its output goes to the log.
 
-    Args:
-        tokens: the program and its arguments.
-        log: the file that its output is added to.
-        title: what fails if it fails, for the message.
-        environment: its whole environment.
-        folder: where to run it.
-        tick: called twice a second with the last line of the log.
-        limit_s: after this time it is ended.
+    Messages call it ``title``.  ``tick`` gets the last line of the log twice a second; after ``limit_s`` it is ended.
 
     Raises:
         StepError: if it fails or takes too long, with the end of the log.

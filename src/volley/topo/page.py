@@ -77,7 +77,6 @@ def _row(name: str, cells: Sequence[str], first: int, widths: Sequence[int]) -> 
 
 
 def _cell(topology: Topology, one: PlacedGpu | Nic, other: PlacedGpu | Nic) -> str:
-    """Return the best link between two devices."""
     if one is other:
         return "-"
     star = ""

@@ -95,7 +95,6 @@ def _across(layout: Layout, start: tuple[int | None, Point], end: tuple[int | No
 
 
 def _shared(one: PlacedGpu, other: PlacedGpu) -> tuple[str, ...]:
-    """Return the switches that are above both."""
     if one.node != other.node:
         return ()
     pairs = zip(one.switches, other.switches, strict=False)

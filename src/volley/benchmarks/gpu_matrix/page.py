@@ -129,7 +129,6 @@ def _end(number: int) -> str:
 
 
 def _legend(cases: Sequence[GpuMatrixCase]) -> str:
-    """Explain rows, columns and numbers."""
     parts = []
     if cases[0].row.ends == "gpus":
         parts.append("rows: the GPU that drives, columns: the other one; diagonal: within one GPU")
@@ -151,7 +150,6 @@ def _legend(cases: Sequence[GpuMatrixCase]) -> str:
 
 
 def _missing(results: GpuMatrixResults) -> Iterator[Note]:
-    """Report missing GPUs, pairs and facts."""
     for reason in results.reasons:
         yield Note("missing", f"no GPU can be used: {reason}; {HINT}")
     if len(results.devices) == 1:
@@ -171,7 +169,6 @@ def _missing(results: GpuMatrixResults) -> Iterator[Note]:
 
 
 def _findings(case: GpuMatrixCase) -> Iterator[Conclusion]:
-    """Name the pairs that are slower than comparable pairs."""
     yield from common.uneven_kinds(case)
     for each in case.suspects:
         others = f"{each.comparable} comparable {'GPU' if each.kind == WITHIN else 'link'}s"

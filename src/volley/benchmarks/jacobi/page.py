@@ -259,7 +259,6 @@ def _parts_chart(solutions: Sequence[Solution]) -> Chart:
 
 
 def _scaling_charts(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Chart]:
-    """Yield one chart for each kind of scaling."""
     for kind in dict.fromkeys(chain[0].kind for chain in chains):
         marks = [
             Mark(
@@ -303,7 +302,6 @@ _LEFT_OUT = ("version", "transport", "grid", "domain", "batch_iterations", "batc
 
 
 def _data(solution: Solution) -> dict[str, Any]:
-    """Return a row: the fields of the record, and the numbers over all launches."""
     time, updates = solution.time, solution.updates_per_s
     point = {name: value for name, value in asdict(solution.point).items() if name not in _LEFT_OUT}
     return {

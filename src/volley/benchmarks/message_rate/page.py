@@ -219,7 +219,6 @@ def _charts(result: MessageRates, sizes: Sequence[int]) -> Iterator[Chart]:
 
 
 def _row(result: PairsResult) -> dict[str, Any]:
-    """Return the data row of one result; missing numbers are ``None``."""
     point, time, kept, rate = result.point, result.point.time, result.kept, result.point.rate
     as_they_are = (
         "transport", "size_bytes", "window", "samples", "verified", "status", "reason", "mismatch", "launches", "ranks",

@@ -107,11 +107,7 @@ def next_job(
 ) -> Job | None:
     """Return the job that measures undecided suspects again; ``None`` if there is none, or no time.
 
-    Args:
-        logs: of all launches so far.
-        elapsed_s: seconds since the session began.
-        say: shows a sentence.
-        inside_launcher: a launcher started this process, so that no second launch is possible.
+    ``inside_launcher``: a launcher started this process, so that no second launch is possible.
     """
     first = logs[0].run if logs else None
     if first is None or not all(log.complete for log in logs):
@@ -135,12 +131,7 @@ def next_job(
 
 
 def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
-    """Return the plan of the next round; ``None`` if all is decided or the time is up.
-
-    Args:
-        plan: that of the whole matrix.
-        logs: all launches so far, the rounds among them.
-    """
+    """Return the plan of the next round of a matrix; ``None`` if all is decided or the time is up."""
     rounds = [log for log in logs if is_remeasurement(log)]
     cases = [case for case in cases_of(logs) if case.undecided]
     if len(rounds) == len(slow_pairs.ROUNDS) or not cases:

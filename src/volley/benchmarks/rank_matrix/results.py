@@ -259,7 +259,6 @@ def _kinds(ranks: Sequence[int], known: Mapping[int, Rank]) -> PairKinds:
 
 
 def _line_rates(transport: str, ranks: Sequence[Rank], logs: Sequence[RunLog]) -> dict[Pair, LineRate]:
-    """Return the line rates that are known: those between GPUs of one host."""
     hosts = grouped((rank for rank in ranks if rank.device), lambda rank: rank.host)
     found: dict[Pair, LineRate] = {}
     for log in (log for log in reversed(logs) if log.hardware):  # the first launch decides

@@ -140,7 +140,6 @@ def _skip_inside_launcher() -> None:
 
 
 def _send(transports: tuple[str, ...], sizes: tuple[int, ...], **job: Any) -> JobFacts:
-    """Run a short job that sends verified messages between two ranks."""
     benchmark = named(MESSAGES)
     usual: Any = benchmark.options()
     options = replace(
@@ -153,12 +152,7 @@ def _send(transports: tuple[str, ...], sizes: tuple[int, ...], **job: Any) -> Jo
 
 
 def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) -> JobFacts:
-    """Run a job to its end and keep what matters of its records.
-
-    Args:
-        benchmark: what it runs.
-        options: as its command would have them.
-        transports: in place of those that the options ask for.
+    """Run a job to its end and keep what matters of its records; ``transports`` replace those of the options.
 
     Raises:
         UserError: if the job cannot even be put together.

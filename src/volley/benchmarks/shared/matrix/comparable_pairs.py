@@ -158,12 +158,7 @@ class Comparison:
 
 
 def matrix_of(times: Mapping[Pair, float], kinds: Mapping[Pair, str]) -> tuple[Floats, PairKinds]:
-    """Return the matrix of a few pairs.
-
-    Args:
-        times: seconds of each measured pair.
-        kinds: the kind of each pair, measured or not.
-    """
+    """Return the matrix of a few pairs, from the seconds of each measured pair and the kind of every pair."""
     ends = [sorted({pair[side] for pair in kinds}) for side in (0, 1)]
     if set(ends[0]) & set(ends[1]):  # else between one sort of ends and another
         ends = [sorted({*ends[0], *ends[1]})] * 2
@@ -180,12 +175,7 @@ def matrix_of(times: Mapping[Pair, float], kinds: Mapping[Pair, str]) -> tuple[F
 
 
 def compare(times: Floats, kinds: PairKinds) -> Comparison:
-    """Compare every pair with the other pairs of its kind.
-
-    Args:
-        times: seconds of each pair; NaN where it was not measured.
-        kinds: pairs of one kind are compared.
-    """
+    """Compare every pair with the other pairs of its kind, by seconds; NaN where it was not measured."""
     ratios, comparable = np.full(times.shape, np.nan), np.zeros(times.shape, np.int64)
     for number in range(len(kinds.names)):
         where = ~np.isnan(times) & (kinds.numbers == number)

@@ -81,12 +81,7 @@ _SUMMARY = [
 
 
 def summary(cases: Sequence[CaseT], without: str = "") -> Table:
-    """Return the table with one row for each kind of pairs of each matrix that was measured.
-
-    Args:
-        cases: the matrices.
-        without: the kind that has no row.
-    """
+    """Return the table with a row for each kind of pairs of each matrix that was measured, except for one kind."""
     rows: list[list[Cell | Value]] = []
     rates: dict[str, None] = {}
     for case in cases:
@@ -182,15 +177,7 @@ def notes_of(
     missing: Iterable[Note],
     found: Iterable[Conclusion],
 ) -> list[Note]:
-    """Return the notes of a report.
-
-    Args:
-        series: the launches.
-        cases: their matrices.
-        names: names pairs in a sentence.
-        missing: what no matrix can hold.
-        found: which pairs of the matrices are slow.
-    """
+    """Return the notes of a report; ``missing`` is what no matrix can hold."""
     return [
         *report_parts.incomplete(series),
         *(note for case in cases for note in _failed(case, names)),
@@ -209,7 +196,6 @@ def _unmeasured(case: MatrixCase, status: Status) -> list[tuple[Pair, str]]:
 
 
 def _failed(case: MatrixCase, names: Naming) -> Iterator[Note]:
-    """Report the cells whose data was wrong, or that made no progress."""
     wrong = _unmeasured(case, "failed")
     for pair, reason in wrong[:MAX_NAMED]:
         yield Note("error", f"FAILED: {case.name}, {names([pair])}: {reason}")
@@ -219,7 +205,6 @@ def _failed(case: MatrixCase, names: Naming) -> Iterator[Note]:
 
 
 def _skipped(case: MatrixCase, names: Naming) -> Iterator[Note]:
-    """Report the cells that were not measured, with the reason."""
     for reason, those in grouped(_unmeasured(case, "skipped"), itemgetter(1)).items():
         yield Note("missing", f"{case.name} skipped {few_or_count([pair for pair, _ in those], names)}: {reason}")
 

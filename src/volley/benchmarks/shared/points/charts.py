@@ -14,13 +14,7 @@ _SIZE = Axis("message size", "B", log=True)
 
 
 def charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: str) -> Iterator[Chart]:
-    """Yield the charts of one table, without transports that send nothing.
-
-    Args:
-        points: the points of the table.
-        result: the series.
-        ucx_operation: the name of the benchmark's MPI calls in UCX's tables.
-    """
+    """Yield the charts of one table, without transports that send nothing."""
     sent = [point for point in points if point.time and point.rate]
     if not sent:
         return

@@ -55,12 +55,7 @@ _MEMORY = {"host": "host", "device": "GPU"}
 
 
 def notes(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
-    """Return all notes about one series, the most important ones first.
-
-    Args:
-        result: the series.
-        ucx_operation: the name of the benchmark's MPI calls in UCX's tables.
-    """
+    """Return all notes about one series, the most important ones first; ``ucx_operation`` as in ``page.report``."""
     series, points = result.series, result.points
     measured = [point for point in points if point.time and point.rate]
     yield from report_parts.incomplete(series)
@@ -153,7 +148,6 @@ def _summary(points: Sequence[PointResult]) -> str:
 
 
 def _line(fit: Fit) -> str:
-    """Describe the fitted line of a curve and its deviations."""
     line = f"{format_sig(fit.latency_s * 1e6, 3)} µs + n / ({format_sig(fit.bandwidth_Bps / 1e9, 3)} GB/s)"
     median, worst = (format_sig(abs(off) * 100, 2) for off in (fit.median_deviation, fit.worst_deviation))
     return (
@@ -163,7 +157,6 @@ def _line(fit: Fit) -> str:
 
 
 def _line_rates(points: Sequence[PointResult]) -> Iterator[str]:
-    """Name the line rates and their sources."""
     found: dict[str, dict[str, None]] = {}
     for point in points:
         if point.line_rate:

@@ -148,7 +148,6 @@ def cell_of(point: PointResult | None, column: PointColumn, columns: Sequence[Po
 def _legend(
     points: list[PointResult], series: LaunchSeries, columns: Sequence[PointColumn], about: About, *, alone: bool
 ) -> list[str]:
-    """Explain the columns of the table."""
     kinds: set[str] = {point.time.kind for point in points if point.time}
     if not kinds:
         return []
@@ -267,7 +266,6 @@ _AS_THEY_ARE = (
 
 
 def _row(point: PointResult) -> dict[str, Any]:
-    """Return the data row of one point; missing numbers are ``None``."""
     time, latency, rate, speedup = point.time, point.latency, point.rate, point.speedup
     return {
         **{name: getattr(point, name) for name in _AS_THEY_ARE},
@@ -297,7 +295,6 @@ def _row(point: PointResult) -> dict[str, Any]:
 
 
 def _identity(point: PointResult) -> dict[str, Any]:
-    """Return the common fields of the points of one table."""
     return {name: getattr(point, name) for name in ("benchmark", "operation", "ranks", "direction", "window")}
 
 

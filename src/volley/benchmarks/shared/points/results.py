@@ -287,7 +287,6 @@ def _summary(by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> Poin
 
 
 def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], series: LaunchSeries) -> PointResult:
-    """Add times, rates and warnings."""
     sampling = series.plan.sampling if series.plan else None
     repeated = Repeated.of({launch: point.times_s for launch, point in by_launch.items()})
     time, measured = repeated.estimate, list(by_launch.values())

@@ -66,7 +66,6 @@ def _table_of(protocols: Protocols, operation: str) -> ProtocolTable | None:
 
 
 def _merged(ranges: Sequence[SizeRange]) -> list[SizeRange]:
-    """Merge adjacent ranges with the same protocol and lanes."""
     merged: list[SizeRange] = []
     for each in ranges:
         last = merged[-1] if merged else None
