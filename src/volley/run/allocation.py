@@ -180,16 +180,13 @@ def expand(text: str) -> tuple[str, ...]:
     items = _ITEM.findall(text)
     if ",".join(items) != text or not items:
         raise HostListError(f"{text!r} is not a host list")
-    found = tuple(itertools.islice((host for item in items for host in _hosts(item)), MAX_HOSTS + 1))
+    # Each item consists of plain text and brackets.
+    parts = ([_numbers(inside) if not fixed else [fixed] for inside, fixed in _PART.findall(item)] for item in items)
+    hosts = ("".join(words) for item in parts for words in itertools.product(*item))
+    found = tuple(itertools.islice(hosts, MAX_HOSTS + 1))
     if len(found) > MAX_HOSTS:
         raise HostListError(f"more than {MAX_HOSTS} hosts")
     return found
-
-
-def _hosts(item: str) -> Iterator[str]:
-    """Yield the hosts of one item, which consists of plain text and brackets."""
-    parts = [_numbers(inside) if fixed == "" else [fixed] for inside, fixed in _PART.findall(item)]
-    return map("".join, itertools.product(*parts))
 
 
 def _numbers(inside: str) -> list[str]:

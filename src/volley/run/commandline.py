@@ -155,8 +155,13 @@ def declared(options: type[Options]) -> Iterator[Option]:
             yield dataclasses.replace(own, flags=flags, panel=panel, place=start + name, default=default)
 
 
-def _build(options: type[Options], values: Mapping[str, Any]) -> Options:
-    """Make an instance from the given values, by path of the field."""
+def _build(options: type[Options], given: Mapping[str, Any]) -> Options:
+    """Make an instance from the given options: by name, a truth value for a flag, else a list of words."""
+    values = {
+        each.place: each.read(each.name, given[each.name]) if each.read else given[each.name]
+        for each in declared(options)
+        if each.name in given
+    }
     plain = {place: value for place, value in values.items() if "." not in place}
     for each in dataclasses.fields(options):
         if "group" not in each.metadata:
@@ -165,8 +170,7 @@ def _build(options: type[Options], values: Mapping[str, Any]) -> Options:
         inner = {place.removeprefix(start): value for place, value in values.items() if place.startswith(start)}
         mine = {**each.metadata["defaults"], **inner}
         plain[each.name] = each.metadata["group"](**mine, given=frozenset(inner))
-    given = frozenset(place for place in values if "." not in place)
-    return options(**plain, given=given)
+    return options(**plain, given=frozenset(place for place in values if "." not in place))
 
 
 def value_of(options: Any, name: str) -> Any:
@@ -238,7 +242,7 @@ class Command:
         errors: list[UserError] = []
         for options in suitable:
             try:
-                found[options] = _build(options, _read(options, given))
+                found[options] = _build(options, given)
             except UserError as error:
                 errors.append(error)
         if not found:
@@ -271,16 +275,6 @@ def later(name: str) -> Callable[[Any], int]:
 
 def _names(options: type[Options]) -> set[str]:
     return {each.name for each in declared(options)}
-
-
-def _read(options: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the given options, by path of the field."""
-    values = {}
-    for each in declared(options):
-        if each.name in given:
-            words = given[each.name]
-            values[each.place] = each.read(each.name, words) if each.read else words
-    return values
 
 
 class HelpAsked(Exception):  # noqa: N818  it is no error

@@ -32,7 +32,14 @@ def picture(topology: Topology, path: MessagePath | None = None) -> str:
     _links(drawing, topology, layout)
     _boxes(drawing, topology, layout)
     if path:
-        _path(drawing, topology, layout, path)
+        lines, buffers = lines_of(topology, layout, path)
+        for buffer in buffers:
+            drawing.box((buffer.x, buffer.y), (buffer.width, buffer.height), "plain")
+        hops = list(zip(path.hops, lines, strict=True))
+        for hop, line in hops:
+            drawing.line(line.points, _COLOURS[hop.kind], 4.5)
+        for number, (hop, line) in enumerate(hops, 1):
+            drawing.badge(line.number, str(number), _COLOURS[hop.kind])
     drawing.height = round(_foot(drawing, topology, layout, path))
     return drawing.svg()
 
@@ -145,17 +152,6 @@ def _node(drawing: Drawing, node: NumaNode, layout: Layout) -> None:
     drawing.text((box.x + 12, box.y + 37), shortened(cpus, small, box.width - 24), small, MUTED, "start")
     drawing.box((memory.x, memory.y), (memory.width, memory.height), "memory")
     drawing.text((memory.x + 8, memory.y + 13), f"CPU memory{f', {size}' if size else ''}", small, INK, "start")
-
-
-def _path(drawing: Drawing, topology: Topology, layout: Layout, path: MessagePath) -> None:
-    lines, buffers = lines_of(topology, layout, path)
-    for buffer in buffers:
-        drawing.box((buffer.x, buffer.y), (buffer.width, buffer.height), "plain")
-    hops = list(zip(path.hops, lines, strict=True))
-    for hop, line in hops:
-        drawing.line(line.points, _COLOURS[hop.kind], 4.5)
-    for number, (hop, line) in enumerate(hops, 1):
-        drawing.badge(line.number, str(number), _COLOURS[hop.kind])
 
 
 def _foot(drawing: Drawing, topology: Topology, layout: Layout, path: MessagePath | None) -> float:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any
 
 from volley.benchmarks.collective.records import CollectivePoint, bus_factor
 from volley.benchmarks.shared.points.page import (
@@ -66,20 +65,16 @@ def _report(result: PointSeries) -> Report:
     made = report(result, _columns, _about)
     what = attrgetter("operation", "transport", "size_bytes")
     records = grouped((record for log in result.series.logs for record in log.of(CollectivePoint)), what)
-    rows = [
-        {**row, **_more(point, records.get(what(point), []))}
-        for point, row in zip(result.points, made.data.rows, strict=True)
-    ]
+    rows = []
+    for point, row in zip(result.points, made.data.rows, strict=True):
+        own = records.get(what(point), [])  # of all launches
+        skews = [skew for record in own for skew in record.entry_skew_s]
+        more = {
+            "operation": point.operation,
+            "algorithm_bandwidth_GBps": _algorithm_bandwidth(point),
+            "entry_skew_us": median(skews) * 1e6 if skews else None,
+            "clock_error_us": max((record.clock_error_s for record in own), default=0.0) * 1e6,
+        }
+        rows.append({**row, **more})
     data = Data((*made.data.columns, *COLUMNS), ("operation", *made.data.keys), rows)
     return replace(made, data=data)
-
-
-def _more(point: PointResult, records: Sequence[CollectivePoint]) -> Mapping[str, Any]:
-    """Return the fields of a row that only collectives have; skew and error are of all launches."""
-    skews = [skew for record in records for skew in record.entry_skew_s]
-    return {
-        "operation": point.operation,
-        "algorithm_bandwidth_GBps": _algorithm_bandwidth(point),
-        "entry_skew_us": median(skews) * 1e6 if skews else None,
-        "clock_error_us": max((record.clock_error_s for record in records), default=0.0) * 1e6,
-    }

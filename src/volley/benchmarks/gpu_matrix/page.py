@@ -187,15 +187,15 @@ _LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "gpu")
 
 
 def _columns(case: GpuMatrixCase) -> dict[str, list[Any]]:
+    """Return the fields of each cell, and the numbers that follow from it.
+
+    ``ratio`` is the time over the median of comparable pairs, ``of_line_rate`` the bandwidth over the line rate.
+    """
     rows = [_data(case, pair, cell) for pair, cell in case.cells.items()]
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
 def _data(case: GpuMatrixCase, pair: Pair, cell: GpuMatrixCell) -> dict[str, Any]:
-    """Return a row: the fields of the cell, and the numbers that follow from it.
-
-    ``ratio`` is the time over the median of comparable pairs, ``of_line_rate`` the bandwidth over the line rate.
-    """
     row, compared = case.row, case.comparison.at(pair)
     return {
         **{name: value for name, value in asdict(cell).items() if name not in _LEFT_OUT},

@@ -128,16 +128,23 @@ def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequen
         gpus.setdefault(uuid, len(gpus))  # of a run whose record of GPUs is missing
     cells: dict[Pair, GpuMatrixCell] = {}
     line_rates: dict[Pair, LineRate] = {}
-    for row in rows:
-        for cell in row.cells:
-            pair = (HOST if row.gpu is None else gpus[row.gpu], gpus[cell.gpu])
-            cells[pair] = cell
-            if rate := _line_rate(row, cell, logs):
-                line_rates[pair] = rate
-    kinds = {pair: _kind(pair, cell, line_rates.get(pair)) for pair, cell in cells.items()}
+    kinds: dict[Pair, str] = {}
+    for row, cell in ((each, cell) for each in rows for cell in each.cells):
+        pair = (HOST if row.gpu is None else gpus[row.gpu], gpus[cell.gpu])
+        cells[pair] = cell
+        if row.gpu == cell.gpu:
+            kinds[pair] = WITHIN
+            continue
+        route: Route = "direct" if cell.peer_access else "staged"  # without peer access, CUDA copies through the host
+        ends = (row.gpu or cell.gpu, cell.gpu)
+        rate = next((found for log in logs if (found := between(route, ends, log.hardware))), None)
+        kinds[pair] = "host" if pair[0] == HOST else "peer access" if cell.peer_access else "through the host"
+        if rate:
+            line_rates[pair] = rate
+            kinds[pair] += f", {rate.over} {rate.words}"
     cells = {pair: cells[pair] for pair in sorted(cells)}
-    times_s, ends = matrix_of({pair: cell.median_s for pair, cell in cells.items() if cell.median_s}, kinds)
-    comparison, first = compare(times_s, ends), rows[0]
+    times_s, kinds_of = matrix_of({pair: cell.median_s for pair, cell in cells.items() if cell.median_s}, kinds)
+    comparison, first = compare(times_s, kinds_of), rows[0]
     good = [cell for cell in cells.values() if cell.status == "ok"]
     slow = []
     for each in suspects(comparison, comparison):
@@ -160,19 +167,3 @@ def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequen
         comparison=comparison,
         suspects=tuple(slow),
     )
-
-
-def _line_rate(row: GpuMatrixRow, cell: GpuMatrixCell, logs: Sequence[RunLog]) -> LineRate | None:
-    """Return the line rate of a cell.  Without peer access, CUDA copies through the host."""
-    if row.gpu == cell.gpu:
-        return None
-    route: Route = "direct" if cell.peer_access else "staged"
-    ends = (row.gpu or cell.gpu, cell.gpu)
-    return next((rate for log in logs if (rate := between(route, ends, log.hardware))), None)
-
-
-def _kind(pair: Pair, cell: GpuMatrixCell, rate: LineRate | None) -> str:
-    if pair[0] == pair[1]:
-        return WITHIN
-    route = "host" if pair[0] == HOST else "peer access" if cell.peer_access else "through the host"
-    return f"{route}, {rate.over} {rate.words}" if rate else route

@@ -32,16 +32,15 @@ def render(results: Sequence[JacobiResults], out: TextIO) -> list[str]:
     for log, solution in solved:
         for line in _lines(log, solution):
             out.write(line + "\n")
-    return [note for number, (_, solution) in enumerate(solved, start=1) for note in _notes(number, solution)]
-
-
-def _notes(number: int, solved: Solution) -> Iterator[str]:
-    """Say which exchange a block of lines is of, and how its device bandwidth is counted."""
-    total = (solved.overall_updates_per_s or 0.0) * solved.compulsory_bytes
-    yield (
-        f"block {number}: {escape_controls(solved.transport)}; device bandwidth: {solved.algorithmic_bytes} B an "
-        f"update, as the example counts; {solved.compulsory_bytes} B must move: {_number(total, 'B/s')}"
-    )
+    notes = []
+    for number, (_, solution) in enumerate(solved, start=1):
+        total = (solution.overall_updates_per_s or 0.0) * solution.compulsory_bytes
+        counted = f"{solution.algorithmic_bytes} B an update, as the example counts"
+        notes.append(
+            f"block {number}: {escape_controls(solution.transport)}; device bandwidth: {counted}; "
+            f"{solution.compulsory_bytes} B must move: {_number(total, 'B/s')}"
+        )
+    return notes
 
 
 def _lines(log: RunLog, solved: Solution) -> Iterator[str]:

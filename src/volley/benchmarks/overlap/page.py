@@ -73,21 +73,21 @@ def _table(limit: Limit, points: Sequence[OverlapResult]) -> Table | None:
     """Return the table of one computation: a row for each size, in sections of a transport."""
     those = [point for point in points if point.computation == limit]
     sections: dict[int, str] = {}
-    for number, point in enumerate(those):
-        if number == 0 or those[number - 1].transport != point.transport:
-            sections[number] = point.transport
-    return Table(COLUMNS, [_row(point) for point in those], TITLES[limit], LEGEND, sections=sections) if those else None
-
-
-def _row(point: OverlapResult) -> Row:
-    return [
-        format_size(point.size_bytes),
-        *(_microseconds(time) for time in (point.exchange, point.alone, point.both)),
-        *(scaled(each, 100) for each in _numbers(point.hidden)),
-        _numbers(point.computation_slowdown)[0],
-        _numbers(point.exchange_slowdown)[0],
-        Cell(point.messages_verified > 0),
-    ]
+    rows: list[Row] = []
+    for point in those:
+        if not rows or those[len(rows) - 1].transport != point.transport:
+            sections[len(rows)] = point.transport
+        rows.append(
+            [
+                format_size(point.size_bytes),
+                *(_microseconds(time) for time in (point.exchange, point.alone, point.both)),
+                *(scaled(each, 100) for each in _numbers(point.hidden)),
+                _numbers(point.computation_slowdown)[0],
+                _numbers(point.exchange_slowdown)[0],
+                Cell(point.messages_verified > 0),
+            ]
+        )
+    return Table(COLUMNS, rows, TITLES[limit], LEGEND, sections=sections) if rows else None
 
 
 def _chart(limit: Limit, points: Sequence[OverlapResult]) -> Chart | None:

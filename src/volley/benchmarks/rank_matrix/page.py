@@ -59,11 +59,15 @@ def _table(case: RankMatrixCase) -> Table:
     what = "latency" if case.row.window is None else "bandwidth" if case.shows_rate else "time of a window"
     both = " of both directions together" if case.row.direction == "bi" else ""
     how = "one pair at a time" if case.row.mode == "isolated" else "all ranks busy"
+    legend = ["rows: first rank, columns: second"]
+    legend += ["latency: half round trip"] if case.row.window is None else []
+    legend += ["GB/s: 10^9 B/s"] if case.shows_rate else []
+    legend += ["all verified"] if case.moved_bytes and case.verified else []
     return Table(
         columns=[Column("rank"), *(Column(str(second), digits=3) for second in case.seconds)],
         rows=[[str(first), *(_cell(case, (first, second)) for second in case.seconds)] for first in case.firsts],
         title=f"{case.row.transport}, {format_size(case.row.size_bytes)}: {what}{both} in {case.unit}, {how}",
-        legend=[_legend(case)],
+        legend=["; ".join(legend)],
         colors=f"yellow and red: over {slow} and {red} % slower than comparable pairs; green: faster",
     )
 
@@ -82,17 +86,6 @@ def _style(case: RankMatrixCase, pair: Pair) -> Style:
     if compared.ratio > _RED_FROM:
         return "bad"
     return "warning" if compared.ratio > SUSPECT_FROM else "good" if compared.ratio < 1 / SUSPECT_FROM else ""
-
-
-def _legend(case: RankMatrixCase) -> str:
-    parts = ["rows: first rank, columns: second"]
-    if case.row.window is None:
-        parts.append("latency: half round trip")
-    if case.shows_rate:
-        parts.append("GB/s: 10^9 B/s")
-    if case.moved_bytes and case.verified:
-        parts.append("all verified")
-    return "; ".join(parts)
 
 
 # -------------------------------------------------------------------------------------------------------- notes

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from volley.benchmarks.shared.points.results import PointResult, shown_faster
-from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange, of_plan
+from volley.machine.ucx_protocols import SizeRange, of_plan
 from volley.run.plan import Plan
 from volley.units import format_sig, format_size
 
@@ -54,15 +54,11 @@ def _ranges(
     """Return the points of MPI on device memory, and the ranges of sizes with one protocol each that they touch."""
     points = [point for point in measured if point.transport == _AWARE]
     protocols = of_plan(plan.launch) if plan and points and operation else None
-    table = _table_of(protocols, operation) if protocols else None
-    return points, [each for each in _merged(table.ranges) if _within(each, points)] if table else []
-
-
-def _table_of(protocols: Protocols, operation: str) -> ProtocolTable | None:
-    """Return the table of an operation to the other rank; ``None`` if it is ambiguous."""
-    others = [table for table in protocols.sends if " self " not in f" {table.connection} "]
+    # The table of the operation to the other rank, where only one can be meant.
+    others = [table for table in protocols.sends if " self " not in f" {table.connection} "] if protocols else []
     called = [table for table in others if operation in table.operation]
-    return called[0] if len(called) == 1 else others[0] if len(others) == 1 else None
+    table = called[0] if len(called) == 1 else others[0] if len(others) == 1 else None
+    return points, [each for each in _merged(table.ranges) if _within(each, points)] if table else []
 
 
 def _merged(ranges: Sequence[SizeRange]) -> list[SizeRange]:
