@@ -7,7 +7,7 @@ its ``options``.  Only this file imports its other modules:
 - ``jobs``: ``jobs(options, site) -> Jobs``; ``forecast(plan) -> Forecast``, how far one of its launches is;
 - ``results``: ``results(logs) -> list``, one result object for each series of launches;
   ``observables(log)``, the times of one launch, to compare runs;
-- ``page``: ``reports(results) -> list[Report]``; ``FORMATS``, the renderers of its special formats, if any, by name.
+- ``page``: ``report(result) -> Report``; ``FORMATS``, the renderers of its special formats, if any, by name.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ class Benchmark:
 
     def reports(self, results: Sequence[Any]) -> list[Report]:
         """Return one report for each result object."""
-        found: list[Report] = self._module("page").reports(results)
-        return found
+        page = self._module("page")
+        return [page.report(result) for result in results]
 
     def render(self, format_name: str, results: Sequence[Any], out: TextIO) -> list[str]:
         """Write the results of several series in a special format; return notes for standard error."""

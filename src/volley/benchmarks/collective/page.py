@@ -14,7 +14,7 @@ from volley.benchmarks.shared.points.page import (
     SAMPLES,
     VERIFIED,
     PointColumn,
-    report,
+    report_of,
     tail,
 )
 from volley.benchmarks.shared.points.results import PointResult, PointSeries
@@ -57,12 +57,8 @@ def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
     return text if point.operation == "barrier" else f"{text}; bus: bus bandwidth, as nccl-tests defines it"
 
 
-def reports(results: Sequence[PointSeries]) -> list[Report]:
-    return [_report(result) for result in results]
-
-
-def _report(result: PointSeries) -> Report:
-    made = report(result, _columns, _about)
+def report(result: PointSeries) -> Report:
+    made = report_of(result, _columns, _about)
     what = attrgetter("operation", "transport", "size_bytes")
     records = grouped((record for log in result.series.logs for record in log.of(CollectivePoint)), what)
     rows = []

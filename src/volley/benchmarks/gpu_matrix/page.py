@@ -46,11 +46,7 @@ _METRICS = {
 FORMATS = {"cuda-samples": cuda_samples.render}
 
 
-def reports(results: Sequence[GpuMatrixResults]) -> list[Report]:
-    return [_report(each) for each in results]
-
-
-def _report(results: GpuMatrixResults) -> Report:
+def report(results: GpuMatrixResults) -> Report:
     cases, tables = results.cases, list(_tables(results.cases))
     found = common.conclusions(cases, _findings)
     notes = common.notes_of(results.series, cases, _names, _missing(results), found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from msgspec.structs import asdict
@@ -16,7 +15,6 @@ from volley.benchmarks.jacobi.results import (
     ScalingStep,
     Solution,
     observables,
-    scaling_chains,
 )
 from volley.grouping import grouped
 from volley.references import beside_equal
@@ -36,7 +34,6 @@ from volley.report.model import (
     Table,
 )
 from volley.run import report_parts
-from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
 from volley.run.records import Status
 from volley.run.report_parts import machine_notes
@@ -51,42 +48,32 @@ _SIMILAR = 1.02
 FORMATS = {"nvidia-jacobi": nvidia.render}
 
 
-def reports(results: Sequence[JacobiResults]) -> list[Report]:
-    """Return one report a series; scaling, which compares all of them, follows the last."""
-    found = [_report(each.series, each.solutions) for each in results]
-    chains = scaling_chains(solution for each in results for solution in each.solutions)
-    if chains:
-        last = found[-1]
-        charts = [*last.charts, *_scaling_charts(chains)]
-        found[-1] = replace(last, tables=[*last.tables, *map(_scaling_table, chains)], charts=charts)
-    return found
-
-
-def _report(series: LaunchSeries, solutions: Sequence[Solution]) -> Report:
+def report(result: JacobiResults) -> Report:
+    series, solutions = result.series, result.solutions
     measured = [solution for solution in solutions if solution.time]
+    tables = [_table(measured, series.plan), *_parts_table(measured)] if measured else []
+    charts = [_parts_chart(measured)] if any(solution.parts_s for solution in measured) else []
+    equal = beside_equal(
+        (rank.device.name for rank in (series.run.ranks if series.run else []) if rank.device),
+        "jacobi",
+        observables(series.logs[-1]),
+    )
     return Report(
         heading=[*report_parts.heading(series, "jacobi"), *map(_problem, solutions[:1])],
-        tables=[_table(measured, series.plan), *_parts_table(measured)] if measured else [],
-        charts=[_parts_chart(measured)] if any(solution.parts_s for solution in measured) else [],
+        tables=[*tables, *map(_scaling_table, result.chains)],
+        charts=[*charts, *_scaling_charts(result.chains)],
         notes=[
             *report_parts.incomplete(series),
             *_lost(solutions, "failed", "error", "FAILED"),
             *report_parts.unavailable(series),
             *_lost(solutions, "skipped", "missing", "skipped"),
-            *_beside_equal(series),
+            *([Note("finding", equal)] if equal else []),
             *machine_notes(series),
             *(report_parts.unverified(series) if measured else ()),
         ],
         data=Data(_CSV, _CSV[:9], [_data(solution) for solution in solutions]),
         runs=series.describe_runs(),
     )
-
-
-def _beside_equal(series: LaunchSeries) -> Iterator[Note]:
-    ranks = series.run.ranks if series.run else []
-    names = [rank.device.name for rank in ranks if rank.device]
-    if equal := beside_equal(names, "jacobi", observables(series.logs[-1])):
-        yield Note("finding", equal)
 
 
 def _lost(solutions: Sequence[Solution], status: Status, level: Level, word: str) -> Iterator[Note]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from operator import attrgetter
@@ -201,10 +201,14 @@ class JacobiResults:
 
     series: LaunchSeries
     solutions: list[Solution]
+    chains: Sequence[Sequence[ScalingStep]] = ()
+    """How all series together scale; the last one has it."""
 
 
 def results(logs: Sequence[RunLog]) -> list[JacobiResults]:
-    return [JacobiResults(each, solutions(each.logs)) for each in series_of(logs)]
+    found = [JacobiResults(each, solutions(each.logs)) for each in series_of(logs)]
+    chains = scaling_chains(solution for each in found for solution in each.solutions)
+    return [*found[:-1], *(replace(last, chains=chains) for last in found[-1:])]
 
 
 def check_every(log: RunLog) -> int:

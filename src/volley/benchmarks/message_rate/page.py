@@ -36,11 +36,7 @@ KEYS = ("transport", "size_bytes", "pairs", "window")
 ONE_PAIR = Cell(100.0, "dim", "100")
 
 
-def reports(results: Sequence[MessageRates]) -> list[Report]:
-    return [_report(result) for result in results]
-
-
-def _report(result: MessageRates) -> Report:
+def report(result: MessageRates) -> Report:
     names = list(dict.fromkeys(each.point.transport for each in result.results))
     alone = names if len(names) == 1 else []  # the tables name several transports
     sizes = sorted({each.point.size_bytes for each in result.results})

@@ -45,11 +45,7 @@ CSV = (
 )
 
 
-def reports(results: Sequence[OverlapSeries]) -> list[Report]:
-    return [_report(result) for result in results]
-
-
-def _report(result: OverlapSeries) -> Report:
+def report(result: OverlapSeries) -> Report:
     series = result.series
     measured = [point for point in result.points if point.exchange]
     return Report(

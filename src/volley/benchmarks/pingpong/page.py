@@ -13,7 +13,7 @@ from volley.benchmarks.shared.points.page import (
     SAMPLES,
     VERIFIED,
     PointColumn,
-    report,
+    report_of,
     tail,
 )
 from volley.benchmarks.shared.points.results import PointResult, PointSeries, by_transport
@@ -74,8 +74,8 @@ UCX_OPERATION = "(fast-completion)"
 """``ucp_tag_send_nbx`` for MPI_Send (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)."""
 
 
-def reports(results: Sequence[PointSeries]) -> list[Report]:
-    return [report(result, _columns, _about, UCX_OPERATION) for result in results]
+def report(result: PointSeries) -> Report:
+    return report_of(result, _columns, _about, UCX_OPERATION)
 
 
 FORMATS = {"olcf": render_olcf}

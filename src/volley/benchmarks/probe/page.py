@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from volley.report.model import Cell, Column, Data, Report, Row, Table
 from volley.run import report_parts
@@ -24,11 +24,7 @@ def observables(log: RunLog) -> Iterable[Observable]:  # noqa: ARG001  every ben
 COLUMNS = ("transport", "available", "mpi", "memory", "summary", "reason")
 
 
-def reports(results: Sequence[LaunchSeries]) -> list[Report]:
-    return [_report(series) for series in results]
-
-
-def _report(series: LaunchSeries) -> Report:
+def report(series: LaunchSeries) -> Report:
     transports = list(series.transports.values())
     usable = join_words(each.transport for each in transports if each.available) or "none"
     rows: list[Row] = []

@@ -30,11 +30,7 @@ the visits; its bounds are their range, those of a single visit its 95 % interva
 controls where the pair was measured again, ``flagged`` says whether that flagged it."""
 
 
-def reports(results: Sequence[RankMatrixResults]) -> list[Report]:
-    return [_report(each) for each in results]
-
-
-def _report(results: RankMatrixResults) -> Report:
+def report(results: RankMatrixResults) -> Report:
     cases, summary = results.cases, common.summary(results.cases)
     found = common.conclusions(cases, _findings)
     notes = common.notes_of(results.series, cases, _names, report_parts.unavailable(results.series), found)

@@ -11,7 +11,7 @@ from volley.benchmarks.shared.points.page import (
     SAMPLES,
     VERIFIED,
     PointColumn,
-    report,
+    report_of,
 )
 from volley.benchmarks.shared.points.results import PointResult, PointSeries
 from volley.report.cells import scaled
@@ -40,5 +40,5 @@ UCX_OPERATION = "(multi)"
 """``ucp_tag_send_nbx`` for MPI_Isend (Open MPI, ompi/mca/pml/ucx/pml_ucx.c)."""
 
 
-def reports(results: Sequence[PointSeries]) -> list[Report]:
-    return [report(result, _columns, _about, UCX_OPERATION) for result in results]
+def report(result: PointSeries) -> Report:
+    return report_of(result, _columns, _about, UCX_OPERATION)

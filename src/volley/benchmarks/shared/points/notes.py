@@ -55,7 +55,7 @@ _MEMORY = {"host": "host", "device": "GPU"}
 
 
 def notes(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
-    """Return all notes about one series, the most important ones first; ``ucx_operation`` as in ``page.report``."""
+    """Return all notes about one series, the most important ones first; ``ucx_operation`` as in ``page.report_of``."""
     series, points = result.series, result.points
     measured = [point for point in points if point.time and point.rate]
     yield from report_parts.incomplete(series)

@@ -68,7 +68,7 @@ VERIFIED = PointColumn("verified", "", lambda point: point.verified if point.rat
 """Empty if the transport sends nothing."""
 
 
-def report(result: PointSeries, columns_of: Columns, about: About, ucx_operation: str = "") -> Report:
+def report_of(result: PointSeries, columns_of: Columns, about: About, ucx_operation: str = "") -> Report:
     """Return the report of one series.
 
     Args:
