@@ -106,8 +106,7 @@ def _domain_on(grid: Grid, last: Grid, options: JacobiOptions) -> tuple[int, int
 class JacobiForecast(Forecast):
     """Repeats what the engine expects, which knows its transports."""
 
-    _elapsed_s = 0.0
-    _left_s = 0.0
+    _elapsed_s = _left_s = 0.0
 
     def add(self, record: Any) -> str | None:
         """Take what the engine says: ``host: 350 iterations``."""

@@ -7,7 +7,6 @@ from volley.benchmarks.pingpong.records import PingPongPlan
 from volley.benchmarks.shared.points.progress import PointForecast
 from volley.benchmarks.shared.points.results import times
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
-from volley.run.plan import Plan
 
 
 def jobs(options: PingPongOptions, site: Site) -> Jobs:
@@ -16,6 +15,4 @@ def jobs(options: PingPongOptions, site: Site) -> Jobs:
     return repeated(make_plan("pingpong", part, options, ranks=ranks, transports=transports), options, site, times)
 
 
-def forecast(plan: Plan) -> PointForecast:
-    """Expect a point for each size and transport."""
-    return PointForecast(plan, plan.options.sizes_bytes)
+forecast = PointForecast

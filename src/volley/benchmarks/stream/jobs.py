@@ -7,7 +7,6 @@ from volley.benchmarks.shared.points.results import times
 from volley.benchmarks.stream import StreamOptions
 from volley.benchmarks.stream.records import StreamPlan
 from volley.run.jobs import Jobs, Site, choose_transports, count_pair, make_plan, repeated
-from volley.run.plan import Plan
 
 
 def jobs(options: StreamOptions, site: Site) -> Jobs:
@@ -21,6 +20,4 @@ def jobs(options: StreamOptions, site: Site) -> Jobs:
     return repeated(make_plan("stream", part, options, ranks=ranks, transports=transports), options, site, times)
 
 
-def forecast(plan: Plan) -> PointForecast:
-    """Expect a point for each size and transport."""
-    return PointForecast(plan, plan.options.sizes_bytes)
+forecast = PointForecast

@@ -33,8 +33,9 @@ class PointForecast(Forecast):
     minimum number of exchanges.  Bandwidth and overhead are taken from that last point.
     """
 
-    def __init__(self, plan: Plan, sizes_bytes: Sequence[int]) -> None:
-        """Prepare for points of these sizes on each transport of the plan."""
+    def __init__(self, plan: Plan, sizes_bytes: Sequence[int] = ()) -> None:
+        """Prepare for points of these sizes on each transport of the plan; usually its sizes, each once."""
+        sizes_bytes = sizes_bytes or plan.options.sizes_bytes
         super().__init__(len(sizes_bytes) * len(plan.transports), plan.budget_s)
         sampling = plan.sampling
         self._exchanges = sampling.warmup + sampling.iterations
