@@ -1,4 +1,4 @@
-"""The signals that end processes, by name: from an exit status, and in the text of a launcher."""
+"""The signals that end processes: their names, their handlers, and a guard that sends one to a child."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class HostListError(ValueError):
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Return the hosts of a list in order.
+    """Return the hosts of a list in Slurm's format, ``n[1-3,07-09],login1``, in order.
 
     Numbers keep the width of the first number of their range: ``n[08-10]`` is n08, n09, n10.  With several brackets in
     one name, the last one varies fastest.

@@ -1,4 +1,8 @@
-"""Jobs: an immutable description of each launch, and functions with which a benchmark describes its jobs."""
+"""Jobs: an immutable description of each launch, and functions with which a benchmark describes its jobs.
+
+The launch is the unit of the interval (``volley.statistics.launches``): time is better spent on further launches than
+on more samples in one.
+"""
 
 from __future__ import annotations
 
@@ -245,8 +249,9 @@ def repeated(
 ) -> Jobs:
     """Return the launches of a plan.
 
-    There is one launch, with as many samples as its interval needs, inside a foreign launcher, with fixed sampling, and
-    with ``--launches 1``.
+    A run goes on launching until every interval over launches is as narrow as asked, until its time is up, or until
+    ``MAX_LAUNCHES``.  There is one launch, with as many samples as its interval needs, inside a foreign launcher, with
+    fixed sampling, and with ``--launches 1``.
 
     Args:
         plan: the plan of one launch.

@@ -1,4 +1,4 @@
-"""The launchers and their arguments, as lists (never a shell string).
+"""The launchers: the ranks that one must start, its arguments as a list (never a shell string), and which one is used.
 
 A new launcher needs a class of a few lines, an entry in ``LAUNCHERS`` and a test of its exact command line.
 """

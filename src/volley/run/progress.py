@@ -1,4 +1,4 @@
-"""The progress display of a run: a bar that is updated when a record arrives, or plain lines.
+"""How far a run is, for the display only: a bar that is updated when a record arrives, or plain lines.
 
 Nothing is drawn between records: a refresh thread would compete with rank 0 for its core and disturb the measurement.
 """

@@ -1,4 +1,4 @@
-"""The parts of a report that all benchmarks share: the heading, and notes on errors and missing parts."""
+"""The parts of a report that all benchmarks share: the heading, and notes on errors, missing parts and the machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How the source route builds GDRCopy, UCX with CUDA and GDRCopy, and Open MPI with CUDA and UCX.
+"""How the source route builds GDRCopy, UCX with CUDA and GDRCopy, and Open MPI with CUDA and UCX, and with which CUDA.
 
 Every step is a shell script: ``--dry-run`` prints it, the step's log traces it, and its text decides whether what was
-built before can be kept.  A script begins with its variables; the rest is below.
+built before can be kept: finished steps are, all others start again.  A script begins with its variables.
 """
 
 from __future__ import annotations

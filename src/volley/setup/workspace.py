@@ -1,4 +1,4 @@
-"""The folders of a set-up inside its prefix, a log for each step, a lock, and a function that runs commands."""
+"""The folders of a set-up inside its prefix, a log for each step, a lock, the progress, and what runs commands."""
 
 from __future__ import annotations
 
