@@ -109,6 +109,11 @@ def test_what_the_next_legend_repeats_is_said_once() -> None:
     assert shown(Report(["x"], tables)).split().count("both") == 1
 
 
+def test_a_header_of_two_lines_is_one_where_lines_are_long() -> None:
+    assert Column("same within\n5 %").flat_title == "same within 5 %"
+    assert Column("staged/\npinned").flat_title == "staged/pinned"
+
+
 def test_a_table_without_rows_is_its_header() -> None:
     assert table([Column("a"), Column("b")]).splitlines()[0].split() == ["a", "b"]
 

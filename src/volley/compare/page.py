@@ -202,7 +202,7 @@ def _counts(comparison: Comparison) -> Table:
         Column("points"),
         Column("slower"),
         Column("faster"),
-        Column(f"same within {comparison.within * 100:g} %"),
+        Column(f"same within\n{comparison.within * 100:g} %"),
         Column("undecided"),
         Column("ratio", "median", digits=4),
         Column("lowest", "", digits=4),
@@ -242,12 +242,12 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
             names = _names(keys)
             yield Note("missing", f"only {letter} has {count(len(keys), 'point')}: {names}")
     undecided = comparison.of("undecided")
-    if undecided and comparison.possible:
-        text = f"undecided: {count(len(undecided), 'point')}"
-        known = sorted(each for point in undecided if (each := point.launches_needed))
-        if known:
-            whole = "all" if len(known) == len(undecided) else f"{len(known)} of them"
-            text += f"; about {known[-1]} launches of each run would decide {whole}"
+    known = sorted(each for point in undecided if (each := point.launches_needed))
+    if known and comparison.possible:
+        whole = "all" if len(known) == len(undecided) else f"{len(known)} of them"
+        text = (
+            f"undecided: {count(len(undecided), 'point')}; about {known[-1]} launches of each run would decide {whole}"
+        )
         if (half := (len(undecided) - 1) // 2) < len(known) - 1:
             text += f", about {known[half]} half of them"
         yield Note("finding", text)

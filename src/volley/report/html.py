@@ -161,7 +161,7 @@ def _table(table: Table) -> dict[str, Any]:
     return {
         "title": table.title,
         "groups": groups if any(name for name, _ in groups) else [],
-        "columns": [(column.title.replace("\n", ""), column.unit, column.align) for column in table.columns],
+        "columns": [(column.flat_title, column.unit, column.align) for column in table.columns],
         "sections": list(_sections([list(_cells(row, table.columns)) for row in rows], table.sections)),
         "legend": legend,
     }

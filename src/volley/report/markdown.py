@@ -67,7 +67,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _header(column: Column) -> str:
-    lines = [column.group, *column.title.split("\n"), column.unit]
+    lines = [column.group, column.flat_title, column.unit]
     return "<br>".join(_inline(line) for line in lines if line)
 
 

@@ -38,6 +38,11 @@ class Column:
     spare: int = 0
     """In the table of an overview: columns above 0 are left out if it is wider than the screen, the highest first."""
 
+    @property
+    def flat_title(self) -> str:
+        """The header in one line; a line that ends with a slash is a part of a name."""
+        return self.title.replace("/\n", "/").replace("\n", " ")
+
 
 @dataclass(frozen=True)
 class Cell:
