@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import math
 import random
+from itertools import combinations
+from statistics import NormalDist
 
 import pytest
 
-from volley.statistics.two_runs import LEVEL, can_decide, differences, min_to_decide, ratio_of, ratio_of_pairs
+from volley.statistics.launches import NOMINAL
+from volley.statistics.two_runs import (
+    LEVEL,
+    can_decide,
+    differences,
+    mann_whitney_rank,
+    min_to_decide,
+    ratio_of,
+    ratio_of_pairs,
+)
 
 SIZES = range(28)
 Run = dict[int, dict[int, float]]
@@ -140,27 +151,39 @@ def test_pairs_without_a_partner_are_left_out() -> None:
     # Critical values of Mann and Whitney's U, two-sided 5 %, plus one: Hollander, Wolfe and Chicken, table A.6.
     [(6, 6, 6), (5, 5, 3), (4, 4, 1), (8, 8, 14), (10, 10, 24), (6, 10, 12), (20, 20, 128)],
 )
-def test_the_interval_of_a_ratio_has_the_published_ranks(first: int, second: int, rank: int) -> None:
-    ones = [1.0] * first
-    others = [math.exp(number) for number in range(second)]
-    found = ratio_of(ones, others)
-    ratios = sorted(math.log(other) for other in others for _ in ones)
-    assert found.kind == "ci"
-    assert math.log(found.low) == pytest.approx(ratios[rank - 1])
-    assert math.log(found.high) == pytest.approx(ratios[-rank])
+def test_ranks_are_the_published_ones(first: int, second: int, rank: int) -> None:
+    assert mann_whitney_rank(first, second, 0.95) == rank
+
+
+@pytest.mark.parametrize(("first", "second"), [(5, 5), (5, 6), (6, 6), (4, 8)])
+def test_the_interval_of_a_ratio_holds_as_often_as_its_level_says(first: int, second: int) -> None:
+    """In every order that launches of the same thing can have: one rank further in, it would hold too seldom."""
+    whole = first + second
+    rank = mann_whitney_rank(first, second)
+    held = held_further_in = 0
+    for places in combinations(range(whole), first):
+        ones = [math.exp(place) for place in places]
+        others = [math.exp(place) for place in range(whole) if place not in places]
+        ratios = sorted(other / one for one in ones for other in others)
+        found = ratio_of(ones, others)
+        assert (found.kind, found.low, found.high) == ("ci", ratios[rank - 1], ratios[-rank])
+        held += found.low < 1 < found.high
+        held_further_in += ratios[rank] < 1 < ratios[-rank - 1]
+    assert held_further_in / math.comb(whole, first) < NOMINAL <= held / math.comb(whole, first)
 
 
 def test_large_runs_have_nearly_exact_ranks() -> None:
     draw = random.Random(10)
     first, second = ([math.exp(draw.gauss(0, 0.01)) for _ in range(40)] for _ in range(2))
     found = ratio_of(first, second)
-    # Of two normal samples of 40, the shift is known to ± 1.96 · σ · sqrt(2 / 40), but for a few per cent.
-    assert math.log(found.high / found.low) == pytest.approx(2 * 1.96 * 0.01 * math.sqrt(2 / 40), rel=0.3)
+    # Of two normal samples of 40, the shift is known to ± z · σ · sqrt(2 / 40), but for a few per cent.
+    z = NormalDist().inv_cdf((1 + NOMINAL) / 2)
+    assert math.log(found.high / found.low) == pytest.approx(2 * z * 0.01 * math.sqrt(2 / 40), rel=0.3)
 
 
 def test_too_few_launches_have_no_interval() -> None:
     assert ratio_of([1.0], [2.0]).kind == "single"
-    assert ratio_of([1.0, 1.1, 1.2], [2.0, 2.1, 2.2]).kind == "range"
+    assert ratio_of([1.0, 1.1, 1.2, 1.3], [2.0, 2.1, 2.2, 2.3]).kind == "range"
     assert ratio_of_pairs([1.0, 1.0], [2.0, 2.0]).kind == "range"
 
 

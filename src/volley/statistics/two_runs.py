@@ -3,8 +3,9 @@
 **The interval of a ratio** is over launches.  The launches of two runs have nothing to do with each other, so every
 launch of one is compared with every launch of the other: the median of these ratios is the estimate of Hodges and
 Lehmann, and two of them bound it (M. Hollander, D. A. Wolfe and E. Chicken, Nonparametric Statistical Methods, 3rd ed.,
-4.2 and 4.3; the interval is due to L. E. Moses).  Where launches were measured in pairs, the ratio is formed within
-each pair and has the interval of any other quantity (``statistics.launches``).
+4.2 and 4.3; the interval is due to L. E. Moses).  Its level is ``NOMINAL``, that of all intervals over launches.  Where
+launches were measured in pairs, the ratio is formed within each pair and has the interval of any other quantity
+(``statistics.launches``).
 
 **Whether a result changed** is decided for the whole sweep at once.  It is a permutation test: the launches of both
 runs are put together and assigned to the runs again in every way; launches in pairs change places within their pairs.
@@ -28,8 +29,8 @@ from operator import itemgetter
 from statistics import NormalDist
 from typing import Generic, TypeVar
 
-from volley.statistics.estimates import CONFIDENCE, Estimate, Kind, median
-from volley.statistics.launches import of_ratios
+from volley.statistics.estimates import Estimate, Kind, median
+from volley.statistics.launches import NOMINAL, of_ratios
 
 Key = TypeVar("Key", bound=Hashable)
 Picker = Callable[[Sequence[float]], Sequence[float]]
@@ -145,7 +146,7 @@ def ratio_of(first: Sequence[float], second: Sequence[float]) -> Estimate:
     others = sorted(second)  # sorting sorted parts is fast
     ratios = sorted([other / one for one in first for other in others])
     middle = math.sqrt(ratios[(len(ratios) - 1) // 2] * ratios[len(ratios) // 2])  # the middle of the logarithms
-    rank = _bound(len(first), len(second))
+    rank = mann_whitney_rank(len(first), len(second))
     low, high = (ratios[rank - 1], ratios[-rank]) if rank else (ratios[0], ratios[-1])
     kind: Kind = "ci" if rank else "range" if len(ratios) > 1 else "single"
     return Estimate(middle, low, high, min(len(first), len(second)), kind)
@@ -157,12 +158,13 @@ def ratio_of_pairs(first: Sequence[float], second: Sequence[float]) -> Estimate:
 
 
 @lru_cache(maxsize=256)
-def _bound(first: int, second: int) -> int:
-    """Return which of the sorted ratios, counted from either end, bounds their median with 95 %; 0 if none does.
+def mann_whitney_rank(first: int, second: int, level: float = NOMINAL) -> int:
+    """Return which of the sorted ratios of so many launches, counted from either end, bounds their median; 0 if none.
 
-    It is the largest r with P(U < r) <= 2.5 % of the statistic of Mann and Whitney.
+    It is the largest r for which the statistic U of Mann and Whitney is less than r in at most (1 - level) / 2 of all
+    cases.
     """
-    tail = (1 - CONFIDENCE) / 2
+    tail = (1 - level) / 2
     pairs = first * second
     if pairs > EXACT_UNTIL:
         spread = math.sqrt(pairs * (first + second + 1) / 12)
