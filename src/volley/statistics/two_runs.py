@@ -34,6 +34,10 @@ from volley.statistics.launches import NOMINAL, of_ratios
 
 Key = TypeVar("Key", bound=Hashable)
 Picker = Callable[[Sequence[float]], Sequence[float]]
+Times = Sequence[float | None]
+"""Of one result in the launches of a run; ``None`` where a launch did not measure it."""
+Column = tuple[Times, Times]
+"""Of one result in both runs."""
 
 LEVEL = 0.005
 """The significance level of one sweep: the largest probability that counts as a change.  Runs that follow each other
@@ -111,31 +115,31 @@ def differences(
 ) -> list[Difference[Key]]:
     """Compare what both runs have, result by result.
 
-    Results that were measured in different launches are separate sweeps: each has its part of the false alarms.
+    A launch need not have every result.  A result of so few launches that they cannot show a change takes no part in
+    the verdict over the others.
 
     Args:
         first: positive medians by result and number of the launch.
         second: the same of the other run.
         paired: launches of the same number were measured together; others are left out.
     """
-    sweeps: dict[tuple[tuple[int, ...], ...], list[Key]] = {}
-    for key in (key for key in first if key in second):
-        here, there = (tuple(sorted(run[key])) for run in (first, second))
-        if paired:
-            here = there = tuple(launch for launch in here if launch in there)
-        if here:
-            sweeps.setdefault((here, there), []).append(key)
-    found: dict[Key, Difference[Key]] = {}
-    for (here, there), keys in sweeps.items():
-        columns = {
-            key: ([first[key][launch] for launch in here], [second[key][launch] for launch in there]) for key in keys
-        }
-        level = (PAIRED_LEVEL if paired else LEVEL) / len(sweeps)
-        probabilities = _probabilities(list(columns.values()), paired=paired)
-        for (key, (one, other)), probability in zip(columns.items(), probabilities, strict=True):
-            ratio = ratio_of_pairs(one, other) if paired else ratio_of(one, other)
-            found[key] = Difference(key, ratio, probability, level)
-    return [found[key] for key in first if key in found]
+    keys = [key for key in first if key in second and (not paired or first[key].keys() & second[key].keys())]
+    here, there = ({launch for key in keys for launch in run[key]} for run in (first, second))
+    launches = [sorted(here & there)] * 2 if paired else [sorted(here), sorted(there)]
+    columns: list[Column] = []
+    for key in keys:
+        both = first[key].keys() & second[key].keys()
+        one, other = (
+            [run[key][launch] if launch in (both if paired else run[key]) else None for launch in those]
+            for run, those in zip((first, second), launches, strict=True)
+        )
+        columns.append((one, other))
+    found = []
+    for key, column, probability in zip(keys, columns, _probabilities(columns, paired=paired), strict=True):
+        measured = [[time for time in times if time is not None] for times in column]
+        ratio = (ratio_of_pairs if paired else ratio_of)(*measured)
+        found.append(Difference(key, ratio, probability, PAIRED_LEVEL if paired else LEVEL))
+    return found
 
 
 # ----------------------------------------------------------------------------------------------------- the ratio
@@ -188,38 +192,54 @@ def mann_whitney_rank(first: int, second: int, level: float = NOMINAL) -> int:
 # --------------------------------------------------------------------------------------------------- the verdict
 
 
-def _probabilities(columns: Sequence[tuple[Sequence[float], Sequence[float]]], *, paired: bool) -> list[float]:
-    """Return for each result the share of the permutations whose largest statistic is at least that of the result."""
-    statistics = [
-        _of_pairs([math.log(other / one) for one, other in zip(first, second, strict=True)])
-        if paired
-        else _of_runs([math.log(time) for time in (*first, *second)], len(first))
-        for first, second in columns
-    ]
-    largest = sorted(map(max, zip(*statistics, strict=True)))
-    # Permutations that are equal but for rounding count as equal.
-    return [1 - bisect_left(largest, each[0] * (1 - 1e-9)) / len(largest) for each in statistics]
+def _probabilities(columns: Sequence[Column], *, paired: bool) -> list[float]:
+    """Return for each result the share of the permutations whose largest statistic is at least that of the result.
 
-
-def _of_runs(times: Sequence[float], part: int) -> list[float]:
-    """Return for each permutation the share of the spread between the runs; ``part`` times are of the first run.
-
-    For a fixed number of launches it rises with the square of Student's t.  The sum of all squares is the same in every
-    permutation, so the sum over the first run suffices.
+    The statistic is the square of the difference between the runs over its variance in all permutations.  So results of
+    few launches and of many can be compared, and for a fixed number of launches it rises with Student's t.
     """
-    ordered, side = sorted(times), min(part, len(times) - part) // 2
+    statistics = [(_of_pairs if paired else _of_runs)(*column) for column in columns]
+    largest = sorted(map(max, zip(*filter(None, statistics), strict=True)))
+    # Permutations that are equal but for rounding count as equal.
+    return [1 - bisect_left(largest, each[0] * (1 - 1e-9)) / len(largest) if each else 1.0 for each in statistics]
+
+
+def _of_runs(first: Times, second: Times) -> list[float]:
+    """Return the statistic of each permutation; none where the launches cannot show a change.
+
+    The sum of all squares is the same in every permutation, so the sum over the first run suffices.
+    """
+    part, whole = len(first), len(first) + len(second)
+    measured = [time is not None for time in (*first, *second)]
+    times = [math.log(time) for time in (*first, *second) if time is not None]
+    count, of_first = len(times), sum(measured[:part])
+    if not can_decide(of_first, count - of_first):
+        return []
+    ordered, side = sorted(times), min(of_first, count - of_first) // 2
     low, high = ordered[side], ordered[-1 - side]
     values = _clipped([time - (low + high) / 2 for time in times], (high - low) / 2)
-    middle = sum(values) / len(values)
+    middle = sum(values) / count
     values = [value - middle for value in values]
-    scale = _sum_of_squares(values) * part * (len(values) - part) / len(values)
-    return [sum(chosen(values)) ** 2 / scale for chosen in permutations_of_runs(part, len(values))]
+    scale = _sum_of_squares(values) / count / (count - 1)
+    each = iter(values)
+    values = [next(each) if there else 0.0 for there in measured]
+    ways = permutations_of_runs(part, whole)
+    counts = [of_first] * len(ways) if count == whole else [sum(chosen(measured)) for chosen in ways]
+    return [
+        sum(chosen(values)) ** 2 / (scale * taken * (count - taken)) if 0 < taken < count else 0.0
+        for chosen, taken in zip(ways, counts, strict=True)
+    ]
 
 
-def _of_pairs(ratios: Sequence[float]) -> list[float]:
-    """Return the same for logarithms of ratios within pairs: a permutation changes the signs of some."""
-    values = _clipped(ratios, median([abs(ratio) for ratio in ratios]))
-    scale, total = _sum_of_squares(values) * len(values), sum(values)
+def _of_pairs(first: Times, second: Times) -> list[float]:
+    """Return the same for pairs of launches: a permutation changes the signs of some logarithms of their ratios."""
+    pairs = [(one, other) for one, other in zip(first, second, strict=True) if one is not None and other is not None]
+    if not can_decide(len(pairs), len(pairs), paired=True):
+        return []
+    ratios = [math.log(other / one) for one, other in pairs]
+    clipped = iter(_clipped(ratios, median([abs(ratio) for ratio in ratios])))
+    values = [0.0 if time is None else next(clipped) for time in first]
+    scale, total = _sum_of_squares(values), sum(values)
     return [(total - 2 * sum(flip(values))) ** 2 / scale for flip in _sign_permutations(len(values))]
 
 
