@@ -58,9 +58,21 @@ def test_a_quota_below_what_the_ranks_use_is_named() -> None:
 
 def test_ranks_on_two_hardware_threads_of_one_core_are_named() -> None:
     shared = Settings(host="", siblings=[[0, 1]])
-    assert "rank 0 and rank 1 share a core of example-node (hardware threads 0 and 1)" in on(shared)
+    assert "ranks 0-1 share a core of example-node (hardware threads 0-1)" in on(shared)
     assert "share a core" not in on(replace(shared, siblings=[[0, 64], [1, 65]]))
     assert "share a core" not in on(shared, cores=[0, 1, 2, 3])
+    assert "share a core" not in on(shared, cores=[])
+
+
+def test_many_shared_cores_are_one_note() -> None:
+    one = log(pingpong(SAMPLES))
+    assert one.run
+    first = one.run.ranks[0]
+    one.run = replace(one.run, ranks=[replace(first, rank=rank, local_rank=rank, cores=[rank]) for rank in range(6)])
+    one.settings = Settings(host=first.host, siblings=[[0, 3], [1, 4], [2, 5]])
+    text = shown([one])
+    assert "ranks 0,3 share a core of example-node (hardware threads 0,3), and so do the ranks on 2 more cores:" in text
+    assert text.count("share a core") == 1
 
 
 def test_stolen_time_is_told_once_with_its_worst_launch() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import combinations
 
 from volley.grouping import grouped
 from volley.machine.hardware import RAISE_CLOCK, SLOWDOWNS, Gpu
@@ -160,13 +159,15 @@ def _cpus(log: RunLog) -> Iterator[str]:
     needed += sum(rank.bound_by != "engine" for rank in here)
     if small := settings.small_quota(needed):
         yield f"{small}; raise the quota (docker run --cpus, systemd CPUQuota)"
-    for one, other in combinations(here, 2):
-        for core in settings.siblings:
-            if set(one.cores) <= set(core) and set(other.cores) <= set(core):
-                yield (
-                    f"rank {one.rank} and rank {other.rank} share a core of {settings.host} (hardware threads "
-                    f"{join_words(map(str, core))}): bind each rank to a core of its own"
-                )
+    core_of = {cpu: tuple(core) for core in settings.siblings for cpu in core}
+    cores = grouped(here, lambda rank: frozenset(core_of.get(cpu) for cpu in rank.cores))
+    shared = {core: ranks for each, ranks in cores.items() if len(each) == 1 < len(ranks) for core in each if core}
+    for core, ranks in list(shared.items())[:1]:
+        more = f", and so do the ranks on {count(len(shared) - 1, 'more core')}" if len(shared) > 1 else ""
+        yield (
+            f"ranks {format_cpulist([rank.rank for rank in ranks])} share a core of {settings.host} (hardware threads "
+            f"{format_cpulist(core)}){more}: bind each rank to a core of its own"
+        )
 
 
 def _stolen(series: LaunchSeries) -> Iterator[str]:
