@@ -257,7 +257,25 @@ def test_a_large_matrix_is_its_summary_and_its_slow_pairs() -> None:
     assert re.search(r"^host at 8 B +380 +1.00 +1.00 +2.00 +µs$", out, re.MULTILINE)
     assert re.search(r"^  SLOW\? +host at 8 B: rank 3 → 5 took 2.00 times as long", out, re.MULTILINE)
     fine, _ = shown([matrix_log(20, rows(20))])
-    assert "  OK      no pair is slower than comparable pairs" in fine
+    assert "  OK      all 380 pairs were compared: none is slower than comparable pairs" in fine
+
+
+def lost(row: RankMatrixRow, status: str, *, kept: int) -> RankMatrixRow:
+    """The row with all but its last cells lost."""
+    cells, reason = cells_of(row), "wrong bytes" if status == "failed" else "the time budget is used up"
+    gone = [RankMatrixCell(rank=cell.rank, status=status, reason=reason) for cell in cells[: len(cells) - kept]]
+    return with_cells(row, [*gone, *cells[len(gone) :]])
+
+
+def test_a_large_matrix_is_called_fine_only_where_pairs_were_compared_and_none_failed() -> None:
+    one_each = rows(20)
+    failed, _ = shown([matrix_log(20, [lost(row, "failed", kept=1) for row in one_each])])
+    assert "  BROKEN  360 pairs failed" in failed
+    assert "  OK " not in failed
+    some, _ = shown([matrix_log(20, [lost(row, "skipped", kept=1) for row in one_each])])
+    assert "  OK      20 of 380 pairs were compared: none is slower than comparable pairs" in some
+    none, _ = shown([matrix_log(20, [lost(row, "skipped", kept=0) for row in one_each])])
+    assert "  OK " not in none
 
 
 def test_csv_has_a_row_a_pair() -> None:

@@ -122,9 +122,17 @@ def screen(cases: Sequence[CaseT], table: Table, found: Sequence[Conclusion]) ->
     """Return the one screen of large matrices: their summary; ``None`` if the cells fit too."""
     if max((len(case.seconds) for case in cases), default=0) <= MAX_ENDS:
         return None
-    pairs = sum(int(np.count_nonzero(~np.isnan(case.times_s))) for case in cases)
-    line = f"{count(pairs, 'pair')} in {count(len(cases), 'table')}"
-    return Overview(line, found[:MAX_FINDINGS] or [Conclusion("OK", "no pair is slower than comparable pairs")], table)
+    measured, compared = (
+        sum(int(np.count_nonzero(~np.isnan(numbers))) for numbers in matrices)
+        for matrices in ([case.times_s for case in cases], [case.comparison.ratios for case in cases])
+    )
+    pairs, failed = sum(case.pairs for case in cases), sum(len(_unmeasured(case, "failed")) for case in cases)
+    shown = [Conclusion("BROKEN", f"{count(failed, 'pair')} failed")] if failed else []
+    shown += found[:MAX_FINDINGS]
+    if compared and not shown:
+        which = "all" if compared == pairs else f"{compared} of"
+        shown = [Conclusion("OK", f"{which} {pairs} pairs were compared: none is slower than comparable pairs")]
+    return Overview(f"{count(measured, 'pair')} in {count(len(cases), 'table')}", shown, table)
 
 
 def heat_map(case: MatrixCase, rows: str, columns: str, name: Callable[[int], str], nodes: Sequence[int] = ()) -> Chart:
