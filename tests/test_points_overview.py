@@ -67,6 +67,18 @@ def test_the_findings_of_two_h200s() -> None:
     assert "38 notes" in text
 
 
+def test_messages_too_short_for_the_line_rate_are_not_judged_by_it() -> None:
+    def verdicts(max_size: int) -> set[str]:
+        logs = read_runs(RECORDS / "pingpong-all.jsonl", BENCHMARKS)
+        for one in logs:
+            one.records = [record for record in one.records if getattr(record, "size_bytes", 0) <= max_size]
+        return set(re.findall(r"^  (OK|SLOW) +.*% of line rate", shown(logs), re.MULTILINE))
+
+    for short in (1 << 20, 16 << 20, 64 << 20):
+        assert verdicts(short) == set()
+    assert verdicts(128 << 20) == verdicts(1 << 30) == {"OK"}
+
+
 def test_every_command_of_a_finding_can_be_typed() -> None:
     logs = read_runs(RECORDS / "pingpong-all.jsonl", BENCHMARKS) + two_transports(status="failed")
     commands = re.findall(r"^ {10}(?:\w+=\S+ )?volley (.*)$", shown(logs), re.MULTILINE)

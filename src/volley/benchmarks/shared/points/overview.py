@@ -52,8 +52,10 @@ GOOD_SHARE = 0.7
 """The part of the line rate from which a transport between GPUs is called OK.  Packet headers take 5 to 20 %, and of
 the transports of this program on two H200s the slowest reaches 74 % (docs/peers.md)."""
 
-JUDGED_FROM = 1 << 20
-"""Smaller messages do not reach the line rate, however good the link is: they are not judged by it."""
+JUDGED_FROM_S = 0.25e-3
+"""A transport none of whose messages takes as long as this at the line rate is not judged by it: the start of each
+message takes a part of its time, however good the link is.  Between two H200s nccl, the slowest to rise, reaches 70 %
+at 128 MiB, which take 0.28 ms (docs/method/comparing.md)."""
 
 _PLACES = {"host": "host memory", "device": "GPU memory", "none": "nothing is sent"}
 
@@ -136,15 +138,18 @@ def _findings(result: PointSeries, points: Sequence[PointResult], slow: Sequence
 
 def _shares(result: PointSeries, points: Sequence[PointResult]) -> Iterator[Conclusion]:
     """Judge by the line rate the transport of MPI, or else the fastest; one that is far below the rate is slow."""
-    best = [max(those, key=_rate) for those in by_transport(point for point in points if point.rate).values()]
-    large = [point for point in best if point.size_bytes >= JUDGED_FROM and point.of_line_rate is not None]
-    judged = [point for point in large if not point.transport.startswith("staged/")]
+    direct = by_transport(point for point in points if point.rate and not point.transport.startswith("staged/"))
+    judged = [max(those, key=_rate) for those in direct.values() if any(map(_long, those))]
     leading = next((point for point in judged if point.transport == "aware"), max(judged, key=_rate, default=None))
     if leading and (leading.of_line_rate or 0) >= GOOD_SHARE:
         yield Conclusion("OK", _share(leading, points) + _beside_equal(leading, result))
     for point in judged:
         if (point.of_line_rate or 0) < GOOD_SHARE:
             yield Conclusion("SLOW", _share(point, points), "volley doctor")
+
+
+def _long(point: PointResult) -> bool:
+    return point.line_rate is not None and point.size_bytes / point.line_rate.one_way_Bps >= JUDGED_FROM_S
 
 
 def _beside_equal(point: PointResult, result: PointSeries) -> str:
