@@ -289,17 +289,19 @@ def test_the_heading_has_a_line_for_each_node_and_names_gpus() -> None:
         assert f"node{host} (Example CPU): rank {host} on cores 0-2,8 with GPU 3 (GPU X), not bound" in text
 
 
-def test_the_fastest_transport_is_told_by_size_and_changes_only_where_intervals_are_apart() -> None:
+def test_the_fastest_transport_is_told_by_size_together_with_those_that_it_is_not_shown_to_beat() -> None:
     def points(name: str, *microseconds: float) -> list:
         sizes = (8, 64, 512)
         return [pingpong([m * s for s in SAMPLES], size, name) for size, m in zip(sizes, microseconds, strict=True)]
 
-    assert "fastest, within one launch: a from 8 B, b from 512 B" in shown(
+    fastest = "fastest, within one launch:"
+    assert f"{fastest} a from 8 B, a or b from 64 B, b from 512 B" in shown(
         [log(*points("a", 1, 1.001, 9), *points("b", 2, 1, 3))]
     )
-    assert "fastest, within one launch: a at every size" in shown(
-        [log(*points("a", 1, 1, 3), *points("b", 2, 1.001, 3.001))]
+    assert f"{fastest} a or b from 8 B, b from 512 B (or:" in shown(
+        [log(*points("a", 1, 1, 9), *points("b", 1.001, 1, 3))]
     )
+    assert f"{fastest} a at every size\n" in shown([log(*points("a", 1, 1, 3), *points("b", 2, 2, 4))])
     assert "fastest" not in shown([log(*points("a", 1, 1, 1))])
 
 

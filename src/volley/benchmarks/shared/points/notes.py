@@ -193,10 +193,7 @@ def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
         here = [point for point in points if point.size_bytes == size]
         best = max(here, key=lambda point: point.bandwidth_Bps or 0)
         ahead = [point.transport for point in here if not shown_faster(best, point)]
-        still = [name for name in leads[-1][0] if name in ahead] if leads else []
-        if still:
-            leads[-1] = (still, leads[-1][1])
-        else:
+        if not leads or leads[-1][0] != ahead:
             leads.append((ahead, size))
     names = [" or ".join(names) for names, _ in leads]
     unsure = " (or: the difference is not significant)" if any(len(names) > 1 for names, _ in leads) else ""
