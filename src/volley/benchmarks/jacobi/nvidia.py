@@ -23,7 +23,7 @@ SHOWN_EVERY = 100
 def render(results: Sequence[JacobiResults], out: TextIO) -> list[str]:
     """Write the lines of each good solution of each launch; return what the example has no line for."""
     solved = [
-        (log, Solution([point], check_every(log)))
+        (log, Solution({1: point}, check_every(log)))
         for each in results
         for log in each.series.logs
         for point in log.of(JacobiPoint)

@@ -38,12 +38,9 @@ from volley.run.plan import Plan
 from volley.run.records import Status
 from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import MIN_SAMPLES
-from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
+from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES, ratio, shown_above_one
 from volley.text import count, join_words
 from volley.units import format_sig
-
-_SIMILAR = 1.02
-"""Times that differ by less than this factor are similar: launches differ by about as much."""
 
 FORMATS = {"nvidia-jacobi": nvidia.render}
 
@@ -189,7 +186,10 @@ def _endings(solutions: Sequence[Solution]) -> Iterator[str]:
 
 
 def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
-    """Name the slower part if MPI on device memory is not faster than the copy through host memory."""
+    """Name the slower part where MPI on device memory takes longer than the copy through host memory for certain.
+
+    Both are compared within each launch, as everywhere.
+    """
     by_name = {solution.transport: solution for solution in solutions if solution.parts_s}
     aware, staged = by_name.get("aware"), by_name.get("staged/pinned")
     if aware is None or staged is None or aware.ranks == 1:
@@ -197,13 +197,12 @@ def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
     more = {part: spent_s - staged.parts_s[part] for part, spent_s in aware.parts_s.items()}
     part = max(more, key=lambda name: more[name])
     cause = f"{part} takes {format_sig(more[part] * 1e6)} µs an iteration more"
-    ratio = (aware.iteration_s or 0) / (staged.iteration_s or 1)
-    aware_halos_s, staged_halos_s = (each.parts_s["pack"] + each.parts_s["exchange"] for each in (aware, staged))
-    halos = aware_halos_s / staged_halos_s if staged_halos_s else 0.0
-    if ratio > _SIMILAR and more[part] > 0:
-        yield f"aware takes {ratio:.2f} times as long as staged/pinned: {cause}"
-    elif halos > _SIMILAR:
-        yield f"aware's halos take {halos:.2f} times as long as staged/pinned's: {cause}; overlap hides it"
+    whole, halos = ratio(aware.repeated, staged.repeated), ratio(aware.halos, staged.halos)
+    if whole and shown_above_one(whole) and more[part] > 0:
+        yield f"aware takes {format_sig(whole.median, 3)} times as long as staged/pinned: {cause}"
+    elif halos and shown_above_one(halos):
+        times = format_sig(halos.median, 3)
+        yield f"aware's halos take {times} times as long as staged/pinned's: {cause}; overlap hides it"
 
 
 def _scaling_table(chain: Sequence[ScalingStep]) -> Table:

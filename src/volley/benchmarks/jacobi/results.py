@@ -9,20 +9,18 @@ All quantities are in SI units.  docs/method derives them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from operator import attrgetter
 from typing import Literal
 
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
-from volley.grouping import grouped
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import over_launches
+from volley.statistics.launches import Repeated
 
 FLOPS = 5
 """Floating-point operations an update, as NVIDIA's example counts them: three additions, a multiplication and the
@@ -44,15 +42,26 @@ PARTS = ("interior", "edges", "pack", "exchange", "reduction")
 class Solution:
     """One problem on one transport, over all launches of the same request.  One failure fails it."""
 
-    points: Sequence[JacobiPoint]
-    """Of all launches, one at least."""
+    by_launch: Mapping[int, JacobiPoint]
+    """By number of the launch, one at least."""
     check_every: int
     """Number of iterations between two residuals."""
 
+    @property
+    def points(self) -> Sequence[JacobiPoint]:
+        """Those of all launches."""
+        return list(self.by_launch.values())
+
     @cached_property
-    def measured(self) -> list[JacobiPoint]:
+    def _measured(self) -> dict[int, JacobiPoint]:
         """The launches that have numbers; none if one failed or was skipped."""
-        return [point for point in self.points if point.batch_s] if self._worst.status == "ok" else []
+        good = self._worst.status == "ok"
+        return {launch: point for launch, point in self.by_launch.items() if good and point.batch_s}
+
+    @property
+    def measured(self) -> Sequence[JacobiPoint]:
+        """The points that have numbers."""
+        return list(self._measured.values())
 
     @cached_property
     def _worst(self) -> JacobiPoint:
@@ -82,16 +91,31 @@ class Solution:
         return self.point.residuals[-1].residual if self.point.residuals else None
 
     @cached_property
-    def time(self) -> Estimate | None:
+    def repeated(self) -> Repeated | None:
         """Seconds of an iteration in the steady state, of the mean of each batch.
 
         The first batch also wakes up memory and connections.  It is left out where there are others.
         """
-        means = [
-            [elapsed_s / many for elapsed_s, many in zip(point.batch_s, point.batch_iterations, strict=True)]
-            for point in self.measured
-        ]
-        return over_launches([each[1:] or each for each in means]) if means else None
+        means = {
+            launch: [elapsed_s / many for elapsed_s, many in zip(point.batch_s, point.batch_iterations, strict=True)]
+            for launch, point in self._measured.items()
+        }
+        return Repeated.of({launch: each[1:] or each for launch, each in means.items()}) if means else None
+
+    @property
+    def time(self) -> Estimate | None:
+        """The estimate of ``repeated``."""
+        return self.repeated.estimate if self.repeated else None
+
+    @property
+    def halos(self) -> Repeated | None:
+        """Seconds of packing, sending and awaiting halos in all iterations, the mean over ranks."""
+        spent_s = {launch: _halos_s(point) for launch, point in self._measured.items()}
+        return (
+            Repeated.of({launch: [each] for launch, each in spent_s.items()})
+            if all(spent_s.values()) and spent_s
+            else None
+        )
 
     @property
     def iteration_s(self) -> float | None:
@@ -109,11 +133,8 @@ class Solution:
 
     @property
     def communication_s(self) -> float | None:
-        """Seconds of packing, sending and awaiting halos in all iterations, the mean over ranks."""
-        return _median(
-            sum(parts.pack_s + parts.exchange_s for parts in point.parts) / max(1, len(point.parts))
-            for point in self.measured
-        )
+        """The median of ``halos`` over the launches; of a single process 0."""
+        return _median(map(_halos_s, self.measured))
 
     @property
     def copy_Bps(self) -> float | None:
@@ -190,6 +211,10 @@ class Solution:
         return self.point.status == "ok" and self.messages_verified > 0
 
 
+def _halos_s(point: JacobiPoint) -> float:
+    return sum(parts.pack_s + parts.exchange_s for parts in point.parts) / max(1, len(point.parts))
+
+
 def _median(values: Iterable[float]) -> float | None:
     found = list(values)
     return median(found) if found else None
@@ -219,7 +244,10 @@ def check_every(log: RunLog) -> int:
 
 def solutions(logs: Sequence[RunLog]) -> list[Solution]:
     """Group the points by transport, in order of appearance."""
-    found = grouped((point for log in logs for point in log.of(JacobiPoint)), attrgetter("transport"))
+    found: dict[str, dict[int, JacobiPoint]] = {}
+    for launch, log in enumerate(logs, start=1):
+        for point in log.of(JacobiPoint):
+            found.setdefault(point.transport, {})[launch] = point
     every = max(map(check_every, logs), default=1)
     return [Solution(points, every) for points in found.values()]
 
