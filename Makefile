@@ -76,8 +76,11 @@ $(TOOLS)/.ready: build/choices pyproject.toml build_backend/machine.py build_bac
 	  { echo "volley needs Python 3.10 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { echo "$(PYTHON) cannot make environments: install its venv package (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
-	@[ -x $(TOOLS)/bin/python ] || $(PYTHON) -m venv $(TOOLS)
-	@$(IN_TOOLS) 'pip>=23.1' 'scikit-build-core>=1.0,<2'
+	@[ -x $(TOOLS)/bin/python ] || $(PYTHON) -m venv --without-pip $(TOOLS)   # the newest pip is installed sooner than Python's own
+	@if $(PYTHON) -m pip --python $(TOOLS)/bin/python --version >/dev/null 2>&1; then pip="$(PYTHON) -m pip"; \
+	  else $(TOOLS)/bin/python -m ensurepip >/dev/null; pip="$(TOOLS)/bin/python -m pip"; fi; \
+	  $$pip --disable-pip-version-check --quiet --python $(TOOLS)/bin/python install --no-compile \
+	  'pip>=23.1' 'scikit-build-core>=1.0,<2'
 	@requirements=$$($(TOOLS)/bin/python build_backend/volley_build.py); \
 	  $(IN_TOOLS) $$requirements
 	@touch $@
@@ -106,7 +109,7 @@ endif
 
 $(INSTALLED): build/wheel/.built
 	@echo "volley: installing into $(VENV)"
-	@[ -x $(VENV)/bin/python ] || $(PYTHON) -m venv --without-pip $(VENV)   # the newest pip is installed sooner than Python's own
+	@[ -x $(VENV)/bin/python ] || $(PYTHON) -m venv --without-pip $(VENV)
 	@[ ! -e $(VENV)/bin/volley ] || $(IN_VENV) --force-reinstall --no-deps build/dist/*.whl
 	@$(IN_VENV) pip "$$(ls build/dist/*.whl)$(call with_extras)"
 	@touch $@

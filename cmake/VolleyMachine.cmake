@@ -5,7 +5,9 @@
 # none), VOLLEY_NO_NVCC_BECAUSE (in words), VOLLEY_GPUS_HERE (the architectures of this machine's GPUs, if known), VOLLEY_NCCL_INCLUDE and
 # VOLLEY_NVSHMEM_INCLUDE (headers for kernels; empty: none), VOLLEY_JSON_INCLUDE.
 if(NOT DEFINED VOLLEY_MPI_SOURCE)
-  find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
+  if(NOT Python_EXECUTABLE)   # scikit-build-core and the presets say which
+    find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
+  endif()
 
   # What was said with -D counts as if it had been said in the environment.
   foreach(pair "MPI_C_COMPILER=MPICC" "MPI_HOME=MPI_HOME" "CMAKE_CUDA_COMPILER=CUDACXX"

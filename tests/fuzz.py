@@ -130,7 +130,7 @@ def answer(words: list[str]) -> None:
         raise WrongAnswerError(f"exit code {code}")
     if code in (2, 3) and not err.getvalue().strip():
         raise WrongAnswerError(f"exit code {code} without a sentence")
-    odd = {c for c in said if not c.isprintable()} - {"\n", "\t"}
+    odd = {c for c in set(said) if not c.isprintable()} - {"\n", "\t"}
     if odd:
         raise WrongAnswerError(f"control characters on the terminal: {odd}")
 

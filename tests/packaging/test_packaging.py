@@ -9,7 +9,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tarfile
 import zipfile
 from email import message_from_string
@@ -103,9 +102,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """That wheel in a fresh environment, installed by pip, which finds no compiler."""
-    made = Installation(tmp_path_factory.mktemp("installed") / "env")
-    run([sys.executable, "-m", "venv", made.prefix])
-    pip = [made.python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--only-binary", ":all:"]
+    made = new_environment(tmp_path_factory.mktemp("installed") / "env")
+    pip = [*PIP, "--python", made.python, "install", "--quiet", "--only-binary", ":all:"]
     run([*pip, wheel], cwd="/", env=scrubbed(PATH=str(made.prefix / "bin")))
     return made
 
