@@ -27,6 +27,7 @@ from volley.benchmarks.gpu_matrix.results import results
 from volley.benchmarks.jacobi.records import JacobiPlan
 from volley.benchmarks.rank_matrix import RankMatrixOptions
 from volley.errors import MachineError, UserError
+from volley.machine.mpi_stack import read_facts
 from volley.report.model import Details
 from volley.run import engine_path
 from volley.run.engine import About
@@ -390,7 +391,10 @@ def performed(program: Path, plan: Plan) -> subprocess.CompletedProcess[bytes]:
 @pytest.fixture
 def local_engine(engine: Path) -> Path:
     """The engine's program for the GPUs of this machine."""
-    return engine.with_name("volley-engine-local")
+    path = engine.with_name("volley-engine-local")
+    if not path.exists() and read_facts(engine).cuda_version is None:
+        pytest.skip("this engine was built without CUDA")
+    return path
 
 
 def test_the_local_engine_needs_no_mpi(local_engine: Path) -> None:

@@ -398,7 +398,7 @@ def test_the_page_is_dark_where_that_is_preferred(opened: Any) -> None:
 @pytest.mark.parametrize("records", [(CURVES,), (MATRIX,), (SCALING,), (RANKS, CURVES)], ids=str)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_barrier(opened: Any, records: tuple[Path, ...], scheme: str) -> None:
-    """axe-core (https://github.com/dequelabs/axe-core): names, roles, contrast, keyboard; contrast alone in the dark."""
+    """axe-core (https://github.com/dequelabs/axe-core): names, roles, keyboard; contrast in the dark, too."""
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     page = opened(*records, scheme=scheme)
     page.evaluate("(source) => void (0, eval)(source)", (Path(axe.__file__).parent / "axe.min.js").read_text("utf-8"))

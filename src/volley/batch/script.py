@@ -378,8 +378,9 @@ def _check_one_process(benchmark: Benchmark, options: BatchOptions, asked: Any, 
         raise UserError(f"--launcher {options.launcher}: {nothing}{instead}")
     if options.start == "launcher" and not jsrun:
         raise UserError(f"--start launcher: {nothing}")
-    if read_facts(Path(engine_path.local_engine_path())).cuda_version is None:
+    if read_facts(Path(engine_path.engine_path())).cuda_version is None:
         raise MachineError(f"this engine was built without CUDA and sees no GPU; {benchmark.hint}")
+    engine_path.local_engine_path()  # raises if it is missing
     there, gpus = options.gpus_per_node, asked.job.gpus
     if there and gpus and max(gpus) >= there:
         raise UserError(f"--gpus names GPU {max(gpus)}, counted from 0: write --gpus-per-node {max(gpus) + 1}")

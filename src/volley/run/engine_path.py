@@ -18,7 +18,7 @@ VARIABLE = "VOLLEY_ENGINE"
 DISTRIBUTION = "volley-bench"
 NAME = "volley-engine"
 LOCAL_NAME = "volley-engine-local"
-"""The engine program for the GPUs of one machine, without MPI; it is in the same folder as ``NAME``."""
+"""The engine program for the GPUs of one machine, without MPI; in builds with CUDA, in the same folder as ``NAME``."""
 
 
 def engine_path() -> str:

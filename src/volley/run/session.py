@@ -127,11 +127,11 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
     if benchmark.local:
         site = Site(About(), None, granted)
         jobs = benchmark.jobs(options, site)
-        path = Path(engine_path.local_engine_path())
-        built = read_facts(path)
+        built = read_facts(Path(engine_path.engine_path()))
         if built.cuda_version is None:
             hint = f"; {benchmark.hint}" if benchmark.hint else ""
             raise MachineError(f"this engine was built without CUDA and sees no GPU{hint}")
+        path = Path(engine_path.local_engine_path())
         stack = Stack(built, mpiexec=None)  # it starts no MPI
     else:
         path = Path(engine_path.engine_path())
