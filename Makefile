@@ -126,9 +126,9 @@ $(VENV)/.lint: $(INSTALLED)
 	@$(IN_VENV) "$$(ls build/dist/*.whl)$(call with_extras,lint)"
 	@touch $@
 
-# pytest ends with 5 where PYTEST leaves no test of a kind.
+# pytest ends with 5 where PYTEST leaves no test of a kind. Files with few tests are not the last ones: these build volley.
 test: ctest $(VENV)/.test
-	$(VENV)/bin/python -m pytest -n 2 --dist loadfile $(PYTEST) -m 'not alone and not gpu' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'not alone and not gpu' || [ $$? = 5 ]
 	$(VENV)/bin/python -m pytest $(PYTEST) -m 'alone or gpu' || [ $$? = 5 ]
 
 define build_preset
