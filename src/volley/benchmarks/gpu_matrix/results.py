@@ -10,13 +10,7 @@ from dataclasses import dataclass
 
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.shared.matrix.case import MatrixCase, Unmeasured
-from volley.benchmarks.shared.matrix.comparable_pairs import (
-    FLAG_FROM,
-    Pair,
-    compare,
-    matrix_of,
-    suspects,
-)
+from volley.benchmarks.shared.matrix.comparable_pairs import FLAG_FROM, Pair, compare, matrix_of, suspects
 from volley.machine.hardware import Device
 from volley.machine.line_rate import LineRate, Route, between
 from volley.run.benchmark import Observable

@@ -8,31 +8,11 @@ from typing import Any
 from msgspec.structs import asdict
 
 from volley.benchmarks.jacobi import nvidia
-from volley.benchmarks.jacobi.results import (
-    FLOPS,
-    PARTS,
-    JacobiResults,
-    ScalingStep,
-    Solution,
-    observables,
-)
+from volley.benchmarks.jacobi.results import FLOPS, PARTS, JacobiResults, ScalingStep, Solution, observables
 from volley.grouping import grouped
 from volley.references import beside_equal
 from volley.report.cells import plus_minus, scaled, spread
-from volley.report.model import (
-    EMPTY,
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Data,
-    Level,
-    Mark,
-    Note,
-    ReferenceLine,
-    Report,
-    Table,
-)
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Data, Level, Mark, Note, ReferenceLine, Report, Table
 from volley.run import report_parts
 from volley.run.plan import Plan
 from volley.run.records import Status

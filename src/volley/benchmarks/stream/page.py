@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from volley.benchmarks.shared.points.page import (
-    BANDWIDTH,
-    PLUS_MINUS,
-    SAMPLES,
-    VERIFIED,
-    PointColumn,
-    report_of,
-)
+from volley.benchmarks.shared.points.page import BANDWIDTH, PLUS_MINUS, SAMPLES, VERIFIED, PointColumn, report_of
 from volley.benchmarks.shared.points.results import PointResult, PointSeries
 from volley.report.cells import scaled
 from volley.report.model import Report
