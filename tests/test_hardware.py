@@ -21,12 +21,13 @@ from volley.benchmarks import measure as measure_benchmark
 from volley.benchmarks import read as read_command
 from volley.machine import nvml
 from volley.machine.hardware import Device, Gpu, Hardware
-from volley.machine.line_rate import LineRate, line_rate, pcie_bytes_per_s
+from volley.machine.line_rate import LineRate, pcie_bytes_per_s
 from volley.run import session
 from volley.run.engine import EngineProcess
 from volley.run.plan import Plan
 from volley.run.records import Rank
 from volley.run.records_file import read_runs
+from volley.run.run_log import RunLog
 
 MACHINES = Path(__file__).parent / "machines"
 H200, T4, MIXED = "composed-2xh200-nv18", "composed-4xt4-pcie", "composed-4xv100-mixed"
@@ -134,6 +135,10 @@ def test_a_driver_that_crashes_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setitem(sys.modules, "pynvml", Crashing(machine(H200)[0]))
     assert nvml.read("before").reason == "NVML: it crashed: SIGBUS"
+
+
+def line_rate(transport_name: str, pair: list[Rank], hardware: list[Hardware]) -> LineRate | None:
+    return RunLog(hardware=hardware).line_rate(transport_name, pair)
 
 
 def test_links_that_cannot_be_read_are_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
-from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus
+from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
 from volley.text import escape_controls
 from volley.units import format_sig
 
@@ -39,15 +39,6 @@ GIGATRANSFERS = {1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64}
 6.0."""
 
 
-class Placed(Protocol):
-    """What a run record says about a rank: its host and its GPU."""
-
-    @property
-    def host(self) -> str: ...
-    @property
-    def device(self) -> Device | None: ...
-
-
 @dataclass(frozen=True)
 class LineRate:
     """The line rate between two endpoints."""
@@ -66,15 +57,6 @@ class LineRate:
     def of(self, direction: str | None) -> float:
         """Return the line rate of what is shown; ``bi`` shows both directions together."""
         return self.both_ways_Bps if direction == "bi" else self.one_way_Bps
-
-
-def line_rate(transport: str, ranks: Sequence[Placed], hardware: Sequence[Hardware]) -> LineRate | None:
-    """Return the line rate of a transport between two ranks; ``None`` where it is not known."""
-    route = ROUTES.get(transport.partition("/")[0])
-    devices = [rank.device for rank in ranks if rank.device]
-    if route is None or len(devices) != 2 or len({rank.host for rank in ranks}) != 1:
-        return None
-    return between(route, (devices[0].uuid, devices[1].uuid), hardware)
 
 
 def between(route: Route, uuids: tuple[str, str], hardware: Sequence[Hardware]) -> LineRate | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from volley.errors import UserError
 from volley.machine.hardware import Gpu, Hardware, Settings
-from volley.run.records import End, Run, Status, Transport
+from volley.machine.line_rate import ROUTES, LineRate, between
+from volley.run.records import End, Rank, Run, Status, Transport
 
 Of = TypeVar("Of")
 
@@ -49,6 +51,14 @@ class RunLog:
     def of(self, kind: type[Of]) -> list[Of]:
         """Return the benchmark's records of one type."""
         return [record for record in self.records if isinstance(record, kind)]
+
+    def line_rate(self, transport: str, ranks: Sequence[Rank]) -> LineRate | None:
+        """Return the line rate of a transport between two ranks; ``None`` where it is not known."""
+        route = ROUTES.get(transport.partition("/")[0])
+        devices = [rank.device for rank in ranks if rank.device]
+        if route is None or len(devices) != 2 or len({rank.host for rank in ranks}) != 1:
+            return None
+        return between(route, (devices[0].uuid, devices[1].uuid), self.hardware)
 
     @property
     def statuses(self) -> list[Status]:

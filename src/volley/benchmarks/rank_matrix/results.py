@@ -19,7 +19,7 @@ from volley.benchmarks.rank_matrix.slow_pairs import Remeasurement
 from volley.benchmarks.shared.matrix.case import MatrixCase, Unmeasured
 from volley.benchmarks.shared.matrix.comparable_pairs import Booleans, Floats, Integers, Pair, PairKinds, compare
 from volley.grouping import grouped
-from volley.machine.line_rate import LineRate, line_rate
+from volley.machine.line_rate import LineRate
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.plan import Plan
@@ -263,6 +263,6 @@ def _line_rates(transport: str, ranks: Sequence[Rank], logs: Sequence[RunLog]) -
     found: dict[Pair, LineRate] = {}
     for log in (log for log in reversed(logs) if log.hardware):  # the first launch decides
         for one, other in (pair for here in hosts.values() for pair in permutations(here, 2)):
-            if rate := line_rate(transport, (one, other), log.hardware):
+            if rate := log.line_rate(transport, (one, other)):
                 found[one.rank, other.rank] = rate
     return found

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 from volley.benchmarks.shared.points.options import Direction
 from volley.benchmarks.shared.points.records import PointRecord
 from volley.grouping import grouped
-from volley.machine.line_rate import LineRate, line_rate
+from volley.machine.line_rate import LineRate
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.records import Mismatch, Transport
@@ -230,16 +230,6 @@ def shown_faster(fast: PointResult, slow: PointResult) -> bool:
     return shown_above_one(ratio(slow.repeated, fast.repeated))
 
 
-def _line_rate(point: PointResult, series: LaunchSeries) -> LineRate | None:
-    """Return the line rate of a point from the first launch with sufficient records."""
-    found = (
-        line_rate(point.transport, [rank for rank in log.run.ranks if rank.rank in point.ranks], log.hardware)
-        for log in series.logs
-        if log.run and log.hardware
-    )
-    return next((each for each in found if each), None)
-
-
 # ------------------------------------------------------------------------------------------ from samples to numbers
 
 
@@ -305,6 +295,11 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
         samples = [sample for point in measured for sample in point.times_s]
         known = {name: percentile(samples, fraction) for name, fraction in TAIL_FRACTIONS.items()}
         tail_s = {**{name: value for name, value in known.items() if value is not None}, "max": max(samples)}
+    line_rates = (
+        log.line_rate(facts.transport, [rank for rank in log.run.ranks if rank.rank in facts.ranks])
+        for log in series.logs
+        if log.run
+    )
     partly = len(series.logs) - len(measured)
     warnings = [PointWarning("partly", partly)] if partly else []
     if sampling and sampling.mode == "adaptive":
@@ -319,7 +314,7 @@ def _with_numbers(facts: PointResult, by_launch: Mapping[int, PointRecord], seri
         cold_s=median(colds) if colds else None,
         tail_s=tail_s,
         warnings=tuple(warnings),
-        line_rate=None if facts.operation else _line_rate(facts, series),
+        line_rate=None if facts.operation else next(filter(None, line_rates), None),
     )
 
 
