@@ -1,4 +1,4 @@
-"""How to start a job: as rank 0 of a foreign job, with a launcher, or as a single process."""
+"""How to start a job: as rank 0 of a foreign job, or with a launcher."""
 
 from __future__ import annotations
 
@@ -121,8 +121,3 @@ def start_launcher(
     tokens, added = command(launcher, wanted), launcher.environment(wanted)
     hint = None if tokens[0] == str(stack.mpiexec) else _hint(stack, ranks)
     return Start(launcher.name, tokens, added, {**environment, **added}, hint=hint)
-
-
-def start_alone(path: Path) -> Start:
-    """Return how to start a job of one process, without a launcher and without MPI."""
-    return Start("none", (str(path), "--plan", "-"), {}, inside_launcher.scrubbed(os.environ))

@@ -71,7 +71,8 @@ class LineReader:
         try:
             record = self._decoder.decode(line)
         except msgspec.MsgspecError as error:
-            _refuse_versions(_loosely(line))
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                _refuse_versions(msgspec.json.decode(line))
             raise RecordError(escape_controls(str(error))) from None
         except UnicodeDecodeError:
             raise RecordError("its text is not UTF-8") from None
@@ -93,14 +94,6 @@ class LineReader:
             what, _, where = str(error).partition(" - at `$")
             raise RecordError(escape_controls(f"{what} - at `$.plan.options{where or '`'}")) from None
         return msgspec.structs.replace(run, plan=msgspec.structs.replace(run.plan, options=options))
-
-
-def _loosely(line: bytes) -> Any:
-    """Decode any JSON, to look for its version; ``None`` if the line is not JSON."""
-    try:
-        return msgspec.json.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def _refuse_versions(document: Any) -> None:

@@ -27,7 +27,7 @@ from volley.run.benchmark import Benchmark
 from volley.run.commandline import value_of
 from volley.run.engine import About, EngineProcess, Stop, ask_about
 from volley.run.jobs import PAIR, Job, Jobs, Site
-from volley.run.launch_command import Start, join_launcher, start_alone, start_launcher
+from volley.run.launch_command import Start, join_launcher, start_launcher
 from volley.run.options import FORMATS, BenchmarkOptions
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight, Trials
@@ -174,7 +174,7 @@ class Session:
         """
         job = self.options.job
         if self.benchmark.local:
-            return start_alone(self.path)
+            return Start("none", (str(self.path), "--plan", "-"), {}, inside_launcher.scrubbed(os.environ))
         if self.site.position:
             return join_launcher(job, self.path, self.stack, self.site.position)
         return start_launcher(

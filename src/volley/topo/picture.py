@@ -10,7 +10,7 @@ from volley.topo.labels import nic_labels, node_labels, nvlink_label, pcie_label
 from volley.topo.layout import LABEL_SIZE, Layout, Rect, layout_of
 from volley.topo.message_path import MessagePath
 from volley.topo.path_lines import lines_of
-from volley.topo.topology import NumaNode, NvLinkBundle, PlacedGpu, Topology
+from volley.topo.topology import NvLinkBundle, PlacedGpu, Topology
 
 _COLOURS = {"copy": COPY, "mpi": MPI, "nvlink": WIRE, "pcie": WIRE}
 _LEAST_WIDTH = 860.0
@@ -102,8 +102,16 @@ def _bundle_label(drawing: Drawing, layout: Layout, at: Point, links: NvLinkBund
 
 
 def _boxes(drawing: Drawing, topology: Topology, layout: Layout) -> None:
+    usual, small = layout.size(13), layout.size(12)
     for node in topology.nodes:
-        _node(drawing, node, layout)
+        box, memory = layout.nodes[node.number], layout.memory(node.number)
+        name, cpus, capacity = node_labels(node)
+        drawing.box((box.x, box.y), (box.width, box.height), "host")
+        drawing.text((box.x + 12, box.y + 17), name, usual, INK, "start", bold=True)
+        drawing.text((box.x + 12, box.y + 37), shortened(cpus, small, box.width - 24), small, MUTED, "start")
+        drawing.box((memory.x, memory.y), (memory.width, memory.height), "memory")
+        words = f"CPU memory{f', {capacity}' if capacity else ''}"
+        drawing.text((memory.x + 8, memory.y + 13), words, small, INK, "start")
     for path, box in layout.switches.items():
         drawing.box((box.x, box.y), (box.width, box.height), "switch")
         size = layout.size(11)
@@ -141,17 +149,6 @@ def _wrapped(words: str, size: int, room: float) -> list[str]:
     )
     parts = [words[: cut + 1].rstrip(", "), words[cut + 1 :]] if cut and width_of(words, size) > room else [words]
     return [shortened(part, size, room) for part in parts]
-
-
-def _node(drawing: Drawing, node: NumaNode, layout: Layout) -> None:
-    box, memory = layout.nodes[node.number], layout.memory(node.number)
-    name, cpus, size = node_labels(node)
-    usual, small = layout.size(13), layout.size(12)
-    drawing.box((box.x, box.y), (box.width, box.height), "host")
-    drawing.text((box.x + 12, box.y + 17), name, usual, INK, "start", bold=True)
-    drawing.text((box.x + 12, box.y + 37), shortened(cpus, small, box.width - 24), small, MUTED, "start")
-    drawing.box((memory.x, memory.y), (memory.width, memory.height), "memory")
-    drawing.text((memory.x + 8, memory.y + 13), f"CPU memory{f', {size}' if size else ''}", small, INK, "start")
 
 
 def _foot(drawing: Drawing, topology: Topology, layout: Layout, path: MessagePath | None) -> float:
