@@ -8,7 +8,7 @@ import msgspec
 
 from volley.benchmarks.gpu_matrix import HINT, WITH_HOST, GpuMatrixOptions
 from volley.benchmarks.gpu_matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
-from volley.benchmarks.shared.matrix.progress import row_in_short
+from volley.benchmarks.shared.matrix import row_in_short
 from volley.errors import MachineError
 from volley.machine.nvidia_driver import has_driver
 from volley.run.jobs import Jobs, Site, launches, make_plan

@@ -11,8 +11,8 @@ import msgspec
 from volley.benchmarks.rank_matrix import RankMatrixOptions, slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, cases_of, is_remeasurement
+from volley.benchmarks.shared.matrix import row_in_short
 from volley.benchmarks.shared.matrix.comparable_pairs import Pair, in_turn
-from volley.benchmarks.shared.matrix.progress import row_in_short
 from volley.errors import UserError
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports, count_ranks, make_plan
 from volley.run.launchers import cores
