@@ -102,6 +102,11 @@ class Jobs:
     hardware: bool = True
     """Record the settings of this node with each launch, and its GPUs before and after each launch that uses them."""
 
+    @property
+    def count(self) -> LaunchCount:
+        """How many launches there will be, as far as that is known."""
+        return self.launches or LaunchCount(len(self.planned), len(self.planned))
+
 
 def launches(plan: Plan, job: JobOptions) -> tuple[Job, ...]:
     """Return the job, repeated ``--launches`` times."""

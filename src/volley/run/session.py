@@ -26,7 +26,7 @@ from volley.run.allocation import allocation
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import value_of
 from volley.run.engine import About, EngineProcess, Stop, ask_about
-from volley.run.jobs import PAIR, Job, Jobs, LaunchCount, Site
+from volley.run.jobs import PAIR, Job, Jobs, Site
 from volley.run.launch_command import Start, join_launcher, start_launcher
 from volley.run.options import FORMATS, BenchmarkOptions
 from volley.run.plan import Plan
@@ -73,9 +73,7 @@ def _run(sessions: Sequence[Session], problems: Sequence[RunOutcome]) -> int:
     try:
         with Stop() as stop:
             for session in sessions:
-                planned = len(session.jobs.planned)
-                launches = session.jobs.launches or LaunchCount(planned, planned)
-                with Progress(asked.format, launches, quiet=asked.quiet) as progress:
+                with Progress(asked.format, session.jobs.count, quiet=asked.quiet) as progress:
                     session.run(writer, progress, stop)
                 logs += session.logs
                 outcomes += session.outcomes

@@ -57,6 +57,11 @@ class MatrixCase:
         return self.comparison.kinds
 
     @property
+    def pairs(self) -> int:
+        """How many pairs the records have."""
+        return int(np.count_nonzero(~np.isnan(self.times_s))) + len(self.unmeasured)
+
+    @property
     def firsts(self) -> tuple[int, ...]:
         """The ends that have a row."""
         return self.kinds.firsts

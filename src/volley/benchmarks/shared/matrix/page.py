@@ -244,5 +244,4 @@ def percent(fraction: float) -> str:
 
 def data_rows(cases: Sequence[CaseT], columns: Callable[[CaseT], Mapping[str, Sequence[Any]]]) -> ColumnRows:
     """Return the rows for programs: one for each pair, from the columns of each matrix."""
-    pairs = sum(int(np.count_nonzero(~np.isnan(case.times_s))) + len(case.unmeasured) for case in cases)
-    return ColumnRows(pairs, lambda: (columns(case) for case in cases))
+    return ColumnRows(sum(case.pairs for case in cases), lambda: (columns(case) for case in cases))
