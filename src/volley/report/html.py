@@ -21,13 +21,13 @@ from typing import Any, TextIO
 
 import jinja2
 import msgspec
-import vl_convert
 from markupsafe import Markup
 
 from volley.report.cells import cells_of, written
 from volley.report.csv import text_of
 from volley.report.model import Cell, Chart, Column, Data, Report, Row, Table
 from volley.report.svg import with_dark_scheme
+from volley.report.vega_javascript import vega_bundle
 from volley.report.vega_lite import specification
 from volley.text import count, escape_controls
 
@@ -41,7 +41,7 @@ _LEVELS = {"error": "Error", "missing": "Not measured", "finding": "Conclusion",
 class Parts:
     """What a page has besides its reports."""
 
-    vega: Future[Markup]
+    vega: Future[str]
     """The JavaScript that draws the charts."""
     files: Sequence[tuple[str, Future[Markup]]]
     """The name and the content, as a ``data:`` URL, of each file that the page offers for download."""
@@ -59,13 +59,7 @@ def parts_of(files: Sequence[tuple[str, bytes]]) -> Iterator[Parts]:
         ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), signal.signal, stay) as processes,
         ThreadPoolExecutor(1) as threads,
     ):
-        yield Parts(processes.submit(_vega), [(name, threads.submit(_packed, data)) for name, data in files])
-
-
-def _vega() -> Markup:
-    """Return Vega, Vega-Lite and Vega-Embed, which define ``vegaEmbed``; ``vl_convert`` lets no other thread run."""
-    code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
-    return Markup(code)  # noqa: S704  no user's text
+        yield Parts(processes.submit(vega_bundle), [(name, threads.submit(_packed, data)) for name, data in files])
 
 
 def _packed(data: bytes) -> Markup:
@@ -110,7 +104,7 @@ def render(reports: Sequence[Report], pictures: Sequence[Sequence[Picture]], par
             title=" and ".join(dict.fromkeys(report.heading[0].partition(" · ")[0] for report in reports)),
             sections=sections,
             files=[(name, link.result()) for name, link in parts.files],
-            vega=parts.vega.result(),
+            vega=Markup(parts.vega.result()),  # noqa: S704  no user's text
         )
         + "\n"
     )

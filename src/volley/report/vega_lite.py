@@ -202,7 +202,7 @@ def _heat_map(chart: Chart, _ink: str, _alike: Sequence[Chart]) -> list[dict[str
     ]
     if max(len(rows), len(columns)) <= MAX_LABELLED:
         dark = {"test": f"datum.value < {(lowest + highest) / 2!r}", "value": "#ffffff"}
-        text = {"field": "value", "type": "quantitative", "format": ",.3~r"}
+        text = {"field": "value", "type": "quantitative", "format": ",.3r"}
         encoding = {**ends, "text": text, "color": {"condition": dark, "value": "#111111"}}
         known = [{"filter": "isValid(datum.value)"}]
         layers.append({"transform": known, "mark": {"type": "text", "fontSize": 11}, "encoding": encoding})
