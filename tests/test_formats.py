@@ -196,6 +196,13 @@ def test_numbers_are_in_si_units_and_texts_are_labels() -> None:
     ]
 
 
+def test_text_of_a_machine_adds_no_sample() -> None:
+    origin = {"benchmark": "b", "host": 'a"} 1\nvolley_errors{host="good"} 0\n#\x1b[2J', "run": "r", "date": "x"}
+    report = Report(["x"], data=Data(("n",), (), [{"n": 1}]), origin=origin)
+    own = 'benchmark="b",host="a\\"} 1 volley_errors{host=\\"good\\"} 0 #\\\\x1b[2J"'
+    assert as_prometheus(report) == [f"volley_errors{{{own}}} 0", f"volley_n{{{own}}} 1"]
+
+
 # --------------------------------------------------------------------------------------------------- markdown
 
 

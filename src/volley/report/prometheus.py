@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from volley.report.csv import text_of
 from volley.report.model import USUAL, Details, Report
+from volley.text import escape_controls
 
 _UNITS = {
     "_us": ("_seconds", 1e-6),
@@ -92,4 +93,5 @@ def _number(value: float) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    """Return a text on one line, as the value of a label: host names and file names come from machines."""
+    return escape_controls(text).replace("\\", "\\\\").replace('"', '\\"')
