@@ -89,7 +89,8 @@ def test_the_lines_of_the_h200s_and_how_well_they_fit() -> None:
 
 
 FINDINGS = """\
-fastest between buffers in GPU memory, within one launch: device from 8 B, peer from 32 MiB
+fastest between buffers in GPU memory, within one launch: device from 8 B, peer from 32 MiB, aware or peer \
+from 512 MiB, peer from 1 GiB (or: the difference is not significant)
 staged/shared overtakes staged/pinned again from 32 B on, within one launch
 aware overtakes staged/pinned, staged/pipelined and staged/shared from 4 KiB, nccl from 512 KiB, device from 32 MiB \
 on, within one launch
