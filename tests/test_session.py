@@ -103,6 +103,8 @@ def test_the_plan_says_how_the_job_was_started(bin_folder: Path, tmp_path: Path)
     assert started[-6:] == [str(bin_folder / "volley-engine"), "--plan", "-", "--bind", "--gpus", "1,0"]
     assert "--mca pml ob1" in " ".join(started)
     assert launch["stack"]["mpi_version"] == "5.0.11"
+    arguments = [["--launcher-arg", word] for word in ("--mca", "pml", "ob1")]
+    assert sorted(launch["asked"]) == sorted([["--sizes", "8,64"], ["--launches", "1"], *arguments, ["--gpus", "1,0"]])
 
 
 def test_ctrl_c_between_launches_shows_and_names_what_was_measured(

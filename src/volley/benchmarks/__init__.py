@@ -114,12 +114,16 @@ class OverviewOptions(Options):
 
 def overview_options(asked: OverviewOptions, *, host_only: bool = False) -> Any:
     """Return the options of the benchmark of plain ``volley``; ``host_only``: there is no GPU where the ranks run."""
-    points = PointOptions(sizes=parse_sizes(HOST_OVERVIEW_SIZES if host_only else OVERVIEW_SIZES))
+    sizes = HOST_OVERVIEW_SIZES if host_only else OVERVIEW_SIZES
     budget_s = asked.sampling.budget or OVERVIEW_BUDGET_S
     if host_only and "budget" not in asked.sampling.given:
         budget_s = HOST_OVERVIEW_BUDGET_S
-    sampling = replace(asked.sampling, budget=budget_s, size_time=OVERVIEW_SIZE_SHARE * budget_s)
-    return OVERVIEW.options(points=points, sampling=sampling, job=asked.job, output=asked.output)
+    size_time_s = f"{OVERVIEW_SIZE_SHARE * budget_s:.2g}"
+    sampling = replace(asked.sampling, budget=budget_s, size_time=float(size_time_s))
+    times = ("--budget", f"{budget_s:g}"), ("--size-time", size_time_s)
+    typed = (*(each for each in asked.typed if each[0] != "--budget"), ("--sizes", sizes), *times)
+    points = PointOptions(sizes=parse_sizes(sizes))
+    return OVERVIEW.options(points=points, sampling=sampling, job=asked.job, output=asked.output, typed=typed)
 
 
 def overview_parts(asked: OverviewOptions, gpus: int) -> list[tuple[Benchmark, Any]]:

@@ -12,6 +12,7 @@ from volley.compare.runs import Side
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Style, Table
 from volley.run.commandline import declared
 from volley.run.launch_series import Key
+from volley.run.repeat import command_again
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import min_to_decide
 from volley.text import count, join_words, mpi_name
@@ -105,9 +106,11 @@ def too_few(comparison: Comparison) -> str:
         made = min(first.launches, second.launches)
         return f"{count(made, 'pair')} cannot show a change; measure with --pairs {needed} or more"
     benchmark = named(first.benchmarks[0])
-    command = f"volley {benchmark.command or benchmark.name}"
     launches = any(each.name == "--launches" for each in declared(benchmark.options))
-    again = f"with {command} --launches {needed} or more" if launches else f"{needed} times or more"
+    again = f"{needed} times or more"
+    if launches:
+        plan = next(run.plan for run in first.runs if run.plan.benchmark == benchmark.name)
+        again = f"with {command_again(benchmark.command or benchmark.name, plan, launches=needed)} or more"
     return (
         f"{count(first.launches, 'launch')} of A and {second.launches} of B cannot show a change, since another launch "
         f"may differ as much; measure both again {again}, or use --live"

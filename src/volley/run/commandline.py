@@ -36,6 +36,8 @@ class Options:
     """The panel of the help for options that name no other."""
     given: frozenset[str] = frozenset()
     """Names of the fields that the command line set."""
+    typed: tuple[tuple[str, ...], ...] = ()
+    """The given options of a command, each with its words; empty in a group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +79,15 @@ class Option:
         if isinstance(self.default, tuple):
             return " ".join(map(str, self.default))
         return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
+
+    def typed(self, given: Any) -> Iterator[tuple[str, ...]]:
+        """Yield the option as it was given: a truth value for a flag, else a list of words."""
+        if self.read is None:
+            yield (self.name if given else f"--no-{self.name.removeprefix('--')}",)
+        elif self.repeat:
+            yield from ((self.name, word) for word in given)
+        elif not self.positional:
+            yield (self.name, *given)
 
     @property
     def usage(self) -> str:
@@ -170,7 +181,8 @@ def _build(options: type[Options], given: Mapping[str, Any]) -> Options:
         inner = {place.removeprefix(start): value for place, value in values.items() if place.startswith(start)}
         mine = {**each.metadata["defaults"], **inner}
         plain[each.name] = each.metadata["group"](**mine, given=frozenset(inner))
-    return options(**plain, given=frozenset(place for place in values if "." not in place))
+    typed = (words for own in declared(options) if own.name in given for words in own.typed(given[own.name]))
+    return options(**plain, given=frozenset(place for place in values if "." not in place), typed=tuple(typed))
 
 
 def value_of(options: Any, name: str) -> Any:

@@ -166,6 +166,10 @@ class BenchmarkOptions(Protocol):
     """The fields that the options of every benchmark have."""
 
     @property
+    def typed(self) -> tuple[tuple[str, ...], ...]:
+        """The given options, each with its words."""
+
+    @property
     def job(self) -> JobOptions:
         """Where the ranks run."""
 

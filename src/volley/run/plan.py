@@ -80,5 +80,8 @@ class Plan(Frozen, frozen=True, kw_only=True):
     ] = JobOptions.watchdog
     launch: Annotated[
         dict[str, Any],
-        Meta(description="what the front knows of the launch (launcher, command, software stack); copied, never read."),
+        Meta(
+            description="what the front knows of the launch (launcher, command, software stack, given options); "
+            "copied, never read."
+        ),
     ] = {}

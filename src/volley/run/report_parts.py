@@ -9,7 +9,6 @@ from volley.grouping import grouped
 from volley.machine.hardware import RAISE_CLOCK, SLOWDOWNS, Gpu
 from volley.report.model import Note
 from volley.run.launch_series import LaunchSeries
-from volley.run.plan import Plan
 from volley.run.records import Rank, Transport
 from volley.run.run_log import RunLog
 from volley.text import count, join_words, mpi_name
@@ -59,12 +58,6 @@ def _place(rank: Rank) -> str:
     cores = f"core{'' if len(rank.cores) == 1 else 's'} {format_cpulist(rank.cores) or 'unknown'}"
     gpu = f" with GPU {rank.device.index} ({rank.device.name})" if rank.device else ""
     return f"rank {rank.rank} on {cores}{gpu}"
-
-
-def launch_again(command: str, launches: int, plan: Plan | None) -> str:
-    """Return what to type for more launches: ``volley pingpong --launches 6``; another launcher starts only one."""
-    outside = " without a launcher around it" if plan and plan.launch.get("inside") else ""
-    return f"volley {command} --launches {launches}{outside}"
 
 
 def over_launches(launches: int, series: LaunchSeries) -> str:

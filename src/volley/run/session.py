@@ -34,6 +34,7 @@ from volley.run.preflight import Preflight, Trials
 from volley.run.progress import Progress
 from volley.run.records import End, Run
 from volley.run.records_file import LineReader, Writer, encode_line, open_writer
+from volley.run.repeat import asked
 from volley.run.run_log import RunLog
 from volley.run.run_outcome import RunOutcome, judge, stopped, worst
 from volley.text import ascii_json, escape_controls, utf8
@@ -194,6 +195,7 @@ class Session:
         start = self.starts[plan.world_size]
         granted = self.site.allocation
         launch: dict[str, Any] = {**start.facts(self.stack), "allocation": granted.facts() if granted else None}
+        launch["asked"] = asked(self.options.typed)
         risky = preflight.risky(plan, self.site.about)
         if tried and risky:
             plan = msgspec.structs.replace(plan, excluded=tried.excluded)

@@ -16,6 +16,7 @@ from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Data, Level, M
 from volley.run import report_parts
 from volley.run.plan import Plan
 from volley.run.records import Status
+from volley.run.repeat import launch_again
 from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES, ratio, shown_above_one
@@ -108,7 +109,7 @@ def _meaning(solutions: Sequence[Solution], plan: Plan | None) -> str:
     if "within" in kinds:
         parts.append(
             "spread: 95 % confidence interval (CI) of the median of batch means within one launch; other launches may "
-            f"differ by more, {report_parts.launch_again('jacobi', FIRST_LOOK, plan)} shows by how much"
+            f"differ by more, {launch_again('jacobi', FIRST_LOOK, plan)} shows by how much"
         )
     if "range" in kinds:
         sign, fewer = ("±", f"{MIN_LAUNCHES} launches") if launches > 1 else ("spread", f"{MIN_SAMPLES} batches")

@@ -20,6 +20,7 @@ from volley.grouping import grouped
 from volley.report.cells import percent, plus_minus, ratio_cell, scaled, spread
 from volley.report.model import Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
 from volley.run import report_parts
+from volley.run.repeat import launch_again
 from volley.run.report_parts import machine_notes
 from volley.statistics.launches import FIRST_LOOK
 from volley.text import count, join_words
@@ -191,7 +192,7 @@ def _wide(result: MessageRates) -> Iterator[str]:
         return
     worst = max(missed, key=lambda each: each.point.time.half_width if each.point.time else 0)
     assert worst.point.time
-    again = report_parts.launch_again("message-rate", 2 * max(FIRST_LOOK, worst.point.launches), result.series.plan)
+    again = launch_again("message-rate", 2 * max(FIRST_LOOK, worst.point.launches), result.series.plan)
     sign, within = ("", " within one launch") if one_launch(each.point for each in missed) else ("±", "")
     yield (
         f"{count(len(missed), 'point')} vary by more than {sign}{result.series.plan.sampling.ci * 100:g} %{within} "

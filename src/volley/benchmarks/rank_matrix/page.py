@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from volley.benchmarks.rank_matrix import POINT_TIME_S
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, RankMatrixResults
 from volley.benchmarks.rank_matrix.slow_groups import SlowGroup
 from volley.benchmarks.shared.matrix import page as common
 from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Booleans, Floats, Integers, Pair
 from volley.report.model import Cell, Column, Conclusion, Data, Report, Style, Table, Verdict
 from volley.run import report_parts
+from volley.run.plan import Plan
+from volley.run.repeat import command_again
 from volley.statistics.estimates import median
 from volley.units import format_sig, format_size
 
@@ -32,7 +36,7 @@ controls where the pair was measured again, ``flagged`` says whether that flagge
 
 def report(results: RankMatrixResults) -> Report:
     cases, summary = results.cases, common.summary(results.cases)
-    found = common.conclusions(cases, _findings)
+    found = common.conclusions(cases, partial(_findings, plan=results.series.plan))
     notes = common.notes_of(results.series, cases, _names, report_parts.unavailable(results.series), found)
     tables = [_table(case) for case in cases if len(case.firsts) <= common.MAX_IN_TABLES]
     if len(tables) < len(cases):
@@ -87,7 +91,7 @@ def _style(case: RankMatrixCase, pair: Pair) -> Style:
 # -------------------------------------------------------------------------------------------------------- notes
 
 
-def _findings(case: RankMatrixCase) -> Iterator[Conclusion]:
+def _findings(case: RankMatrixCase, plan: Plan | None = None) -> Iterator[Conclusion]:
     """Name what is slow, first what many pairs share, and the result of measuring suspects again."""
     yield from common.uneven_kinds(case, "; only pairs that are slower than all of it are measured again")
     for group in case.groups:
@@ -105,6 +109,8 @@ def _findings(case: RankMatrixCase) -> Iterator[Conclusion]:
         text = f"{_names(cleared)} took longer than comparable pairs at first; measuring again did not confirm it"
         yield Conclusion("OK", text)
     if undecided := [each for each in remeasured if each.undecided]:
+        time_s = 10 * (plan.sampling.point_time_s if plan else POINT_TIME_S)
+        longer = command_again("matrix", plan, ranks=len(case.firsts), point_time=f"{time_s:g}")
         low = format_sig(min(each.again.low for each in undecided), 3)
         high = format_sig(max(each.again.high for each in undecided), 3)
         yield Conclusion(
@@ -112,7 +118,7 @@ def _findings(case: RankMatrixCase) -> Iterator[Conclusion]:
             f"{_names([each.first.pair for each in undecided])} may or may not be slow: {low} to {high} times as long "
             f"as comparable pairs, measured again up to {max(each.again.count for each in undecided)} times; a machine "
             "without other work, or a longer time for each pair "
-            f"(volley matrix --ranks {len(case.firsts)} --point-time 0.3), tells more",
+            f"({longer}), tells more",
         )
     left = [each for each in case.suspects if each.pair not in case.remeasured and each.pair not in grouped]
     left = [each for each in left if each.ratio > SUSPECT_FROM]

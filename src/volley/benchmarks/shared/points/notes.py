@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
+from typing import Any
 
 from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.results import (
@@ -25,6 +26,7 @@ from volley.report.model import Note
 from volley.run import report_parts
 from volley.run.launch_facts import WORK, LaunchFact, launch_facts
 from volley.run.plan import Plan
+from volley.run.repeat import command_again, launch_again
 from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.group_facts import in_stretches, telling
@@ -91,6 +93,16 @@ def failure(point: PointResult) -> str:
 def place(point: PointResult) -> str:
     """Name a point: ``host at 64 KiB``."""
     return f"{point.name} at {format_size(point.size_bytes)}" if point.size_bytes else point.name
+
+
+def _only(point: PointResult) -> dict[str, str]:
+    """Return the options that leave only the transport, and of collectives the operation, of a point."""
+    return {"transport": point.transport, **({"operation": point.operation} if point.operation else {})}
+
+
+def again(point: PointResult, plan: Plan | None, **changes: Any) -> str:
+    """Return the command that measures the transport of a point again, with the options of the run but for changes."""
+    return command_again(point.benchmark, plan, **_only(point), **changes)
 
 
 def _skipped(points: Sequence[PointResult]) -> Iterator[str]:
@@ -186,7 +198,7 @@ def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
 def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
     """Name the fastest transport by size, together with those whose difference from it is not significant."""
     if all(point.time is None or point.time.kind in ("single", "range") for point in points):
-        again = report_parts.launch_again(points[0].benchmark, FIRST_LOOK, plan)
+        again = launch_again(points[0].benchmark, FIRST_LOOK, plan)
         return f"not shown: there is no 95 % CI, repeat with {again}"
     leads: list[tuple[list[str], int]] = []
     for size in sorted({point.size_bytes for point in points}):
@@ -267,19 +279,19 @@ def _sizes(hits: Hits) -> str:
 def _wide(hits: Hits, plan: Plan) -> str:
     aim, time_s = plan.sampling.ci * 100, plan.sampling.point_time_s
     launches = max(point.launches for point, _ in hits)
-    command = f"volley {plan.benchmark} -t {hits[0][0].transport}"
+    point = hits[0][0]
     ways = ["reduce other load on the machine"]
     if launches > 1:
         found = f"CI of ±{aim:g} % not reached with {launches} launches at {_sizes(hits)} (worst: ±{_worst(hits)}): "
         found += "launches differ by more; "
-        ways.append(f"allow more with {command} --launches {2 * launches}")
+        ways.append(f"allow more with {again(point, plan, launches=2 * launches)}")
     else:
         found = f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s at {_sizes(hits)} "
         found += f"(worst: {_worst(hits)}): "
-        ways.append(f"allow more time with {command} --launches 1 --point-time {5 * time_s:g}")
+        ways.append(f"allow more time with {again(point, plan, launches=1, point_time=f'{5 * time_s:g}')}")
     widest = max(abs(warning.value) for _, warning in hits)
     if widest <= _WIDEST:
-        ways.append(f"accept {command} --ci {math.ceil(widest * 100)}%")
+        ways.append(f"accept {again(point, plan, ci=f'{math.ceil(widest * 100)}%')}")
     return found + join_words(ways, "or")
 
 
@@ -292,20 +304,21 @@ def _few(hits: Hits, plan: Plan) -> Iterator[str]:
     yield (
         f"only {MIN_SAMPLES} samples (exchange > 50 ms), which spread by more than {plan.sampling.ci * 100:g} %: "
         f"{where} (worst: {warning.value * 100:.1f} %, {place(worst)}): repeat with "
-        f"{report_parts.launch_again(plan.benchmark, FIRST_LOOK, plan)} for a CI over launches"
+        f"{launch_again(plan.benchmark, FIRST_LOOK, plan)} for a CI over launches"
     )
 
 
 def _drift(hits: Hits, plan: Plan) -> str:
-    command = f"{plan.benchmark} -t {hits[0][0].transport}"
+    more = launch_again(plan.benchmark, FIRST_LOOK, plan, **_only(hits[0][0]))
     return (
         f"the samples drifted at {_sizes(hits)} (worst: {_worst(hits)}): clock frequencies or other load changed; "
-        f"repeat with {report_parts.launch_again(command, FIRST_LOOK, plan)} for a CI that includes this"
+        f"repeat with {more} for a CI that includes this"
     )
 
 
 def _outliers(hits: Hits, plan: Plan) -> str:
-    shown = f"; volley {plan.benchmark} --tail shows the length of the interruptions" if hits[0][0].latency else ""
+    point = hits[0][0]
+    shown = f"; {again(point, plan, tail=True)} shows the length of the interruptions" if point.latency else ""
     return (
         f"many samples were interrupted at {_sizes(hits)} (worst: {_worst(hits)}): other work shares these cores; "
         f"the median is robust to this{shown}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+from volley.benchmarks.shared.points.notes import again
 from volley.benchmarks.shared.points.results import (
     PointResult,
     PointSeries,
@@ -19,6 +21,7 @@ from volley.references import share_of_equal
 from volley.report.cells import percent
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.benchmark import Observable
+from volley.run.repeat import command_again
 from volley.run.report_parts import machine_notes, over_launches
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import FIRST_LOOK
@@ -124,16 +127,16 @@ def _findings(result: PointSeries, points: Sequence[PointResult], slow: Sequence
     for name, those in list(by_name(failed).items())[:1]:
         others = len(failed) - len(those)
         more = f", and {count(others, 'point')} of others" if others else ""
-        yield Conclusion("BROKEN", f"{name} failed at {count(len(those), 'size')}{more}", _again(those[0]))
+        yield Conclusion("BROKEN", f"{name} failed at {count(len(those), 'size')}{more}", _again(those[0], result))
     yield from _shares(result, points)
     for sentence in slow[:1]:
         text, _, advice = sentence.partition("; ")
         variable = advice.partition(" ")[0]
-        again = f"{variable} volley {command} -t {text.partition(':')[0]} -s 8:64k" if "=" in variable else ""
-        yield Conclusion("SLOW", text, again)
+        more = command_again(command, result.series.plan, transport=text.partition(":")[0], sizes="8:64k")
+        yield Conclusion("SLOW", text, f"{variable} {more}" if "=" in variable else "")
     for note in list(machine_notes(result.series))[:1]:
         yield Conclusion("NOISY", note.text)
-    yield from _noise(points)
+    yield from _noise(points, result)
 
 
 def _shares(result: PointSeries, points: Sequence[PointResult]) -> Iterator[Conclusion]:
@@ -180,7 +183,7 @@ def _share(point: PointResult, points: Sequence[PointResult]) -> str:
     return text
 
 
-def _noise(points: Sequence[PointResult]) -> Iterator[Conclusion]:
+def _noise(points: Sequence[PointResult], result: PointSeries) -> Iterator[Conclusion]:
     """Name the points whose interval is wider than asked."""
     noisy = [point for point in points if point.missed and point.rate]
     if not noisy:
@@ -193,19 +196,14 @@ def _noise(points: Sequence[PointResult]) -> Iterator[Conclusion]:
         "NOISY",
         f"{count(len(noisy), 'point')}{of} vary by more than was asked for, up to {worst_width} "
         f"({worst.name} at {format_size(worst.size_bytes)})",
-        f"{_again(worst)} --launches {max(FIRST_LOOK, 2 * _launches(noisy))}",
+        _again(worst, result, launches=max(FIRST_LOOK, 2 * _launches(noisy))),
     )
 
 
-def _again(point: PointResult) -> str:
+def _again(point: PointResult, result: PointSeries, **changes: Any) -> str:
     """Return the command that measures this point again."""
-    words = ["volley", point.benchmark]
-    if point.operation:
-        words += ["-n", str(len(point.ranks)), "--operation", point.operation]
-    words += ["-t", point.transport]
-    if point.size_bytes:
-        words += ["-s", format_size(point.size_bytes).replace(" ", "")]  # as an option accepts it: 1GiB
-    return " ".join(words)
+    size = {"sizes": format_size(point.size_bytes).replace(" ", "")} if point.size_bytes else {}  # as it is typed: 1GiB
+    return again(point, result.series.plan, **size, **changes)
 
 
 def _half_width(point: PointResult) -> float:

@@ -26,7 +26,8 @@ from volley.report.cells import plus_minus, ratio_cell, scaled, spread
 from volley.report.model import EMPTY, Cell, Column, Data, Report, Row, Table
 from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
-from volley.run.report_parts import heading, launch_again, not_mpi, over_launches
+from volley.run.repeat import launch_again
+from volley.run.report_parts import heading, not_mpi, over_launches
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.hockney import POOR
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES, shows_change

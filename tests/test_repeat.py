@@ -1,0 +1,104 @@
+"""Commands that reports recommend: typed, they measure the same as the run but for what they change."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import msgspec
+import pytest
+
+from volley.benchmarks import BENCHMARKS, OVERVIEW, PLAIN, overview_options, read
+from volley.run.benchmark import Benchmark
+from volley.run.engine import About, TransportAbout
+from volley.run.jobs import Site
+from volley.run.plan import Plan
+from volley.run.repeat import asked, command_again, launch_again
+
+TRANSPORTS = tuple(
+    TransportAbout(name=name, summary="example", mpi=True, memory=memory, halos=True)
+    for name, memory in (("host", "host"), ("aware", "device"), ("staged/pinned", "device"), ("nccl", "device"))
+)
+SITE = Site(About(transports=TRANSPORTS))
+
+GIVEN = {
+    "pingpong": "-t host -t aware -s 8:64k --fresh-buffers --ci 2% --no-verify --hosts a,b --gpus 1,0 --watchdog 9",
+    "stream": "--direction bi --window 16 --size-time 2 --share-gpu --launcher-arg x --launcher-arg=--mca",
+    "message_rate": "--pairs 1,2 --window 16 -n 4 --point-time 0.5",
+    "gpu_matrix": "--section uni --gpus 1,0 --point-time 0.2",
+    "rank_matrix": "--ranks 8 --mode loaded --repeats 2 --latency 8 --bandwidth none --no-remeasure",
+    "jacobi": "--grid 2 2 --domain 64 32 --precision float -t aware --check-every 10",
+    "collective": "--operation allreduce,barrier --element int -n 6 -s 1k:1M",
+    "overlap": "--computation memory --progress-calls 3 -s 1M",
+    "probe": "--watchdog 30 --hosts a,b",
+}
+"""Options that are not the defaults."""
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "gpu_matrix": {"point_time": 0.3},
+    "rank_matrix": {"point_time": 0.3},
+    "probe": {"watchdog": 9},
+}
+"""What the repetition changes; for others the number of launches and the transport."""
+
+
+def planned(words: list[str]) -> tuple[Benchmark, Plan]:
+    """The benchmark of a command line, and the plan of its first launch as the engine gets it."""
+    benchmark, options = read(words)
+    plan = benchmark.jobs(options, SITE).planned[0].plan
+    return benchmark, msgspec.structs.replace(plan, launch={"asked": asked(options.typed)})
+
+
+def same(plan: Plan) -> Plan:
+    return msgspec.structs.replace(plan, launch={})
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda each: each.name)
+def test_a_command_repeats_the_plan_but_for_its_changes(benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("volley.benchmarks.gpu_matrix.jobs.has_driver", lambda: True)
+    command = benchmark.command or benchmark.name
+    words = [command, *GIVEN[benchmark.name].split(), "--dry-run", "--quiet", "--format", "csv", "-o", "x.jsonl"]
+    found, plan = planned(words)
+    assert found is benchmark
+    _, again, *typed = shlex.split(command_again(command, plan))
+    assert again == command
+    assert not {"--dry-run", "--quiet", "--format", "--output"} & {*typed}
+    assert planned([again, *typed]) == (benchmark, plan)
+
+    changes = CHANGES.get(benchmark.name, {"launches": 1, "transport": "host"})
+    _, *typed = shlex.split(command_again(command, plan, **changes))
+    _, other = planned(typed)
+    _, by_hand = planned([*words, *(f"--{name.replace('_', '-')}={value}" for name, value in changes.items())])
+    if "transport" in changes:  # of several --transport all count
+        by_hand = msgspec.structs.replace(by_hand, transports=["host"])
+    assert same(other) == same(by_hand)
+    assert same(other) != same(plan)
+
+
+def test_more_launches_replace_the_budget_and_leave_a_launcher() -> None:
+    _, plan = planned(["message-rate", "--budget", "9", "--window", "4"])
+    assert launch_again("message-rate", 12, plan) == "volley message-rate --window 4 --launches 12"
+    inside = msgspec.structs.replace(plan, world_size=16, launch={**plan.launch, "inside": True})
+    assert (
+        launch_again("message-rate", 12, inside)
+        == "volley message-rate --window 4 -n 16 --launches 12 without a launcher around it"
+    )
+
+
+def test_plain_volley_is_repeated_as_a_ping_pong() -> None:
+    options = overview_options(PLAIN.parse(["--budget", "20", "--hosts", "a,b"]))
+    plan = OVERVIEW.jobs(options, SITE).planned[0].plan
+    plan = msgspec.structs.replace(plan, launch={"asked": asked(options.typed)})
+    _, *words = shlex.split(command_again("pingpong", plan))
+    assert same(planned(words)[1]) == same(plan)
+    assert "--hosts a,b" in command_again("pingpong", plan)
+
+
+@pytest.mark.parametrize("found", [None, 7, "x", {"--sizes": 8}, [], [[]], [7], [["--sizes", 8]]])
+def test_a_plan_that_volley_did_not_write_is_repeated_as_far_as_it_can(found: object) -> None:
+    plan = Plan(benchmark="pingpong", transports=["host"], launch={"asked": found})
+    assert command_again("pingpong", plan, transport="a b") in (
+        "volley pingpong -t 'a b'",
+        "volley pingpong -s 8 -t 'a b'",
+    )
+    assert command_again("pingpong", None, tail=True) == "volley pingpong --tail"
