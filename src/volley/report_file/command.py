@@ -34,6 +34,8 @@ def run(options: ReportOptions) -> int:
     name = escape_controls(str(options.output))
     if form is None:
         raise UserError(f"-o {name}: the name does not end with .html, .svg or .png: add one, or give --format")
+    if not options.output.parent.is_dir():  # told now, not after a large report is made
+        raise UserError(f"cannot write {name}: {escape_controls(str(options.output.parent))} is no folder")
     if options.records.count("-") > 1:
         raise UserError("standard input can be read once: write - once")
     try:
