@@ -76,7 +76,9 @@ def test_a_file_comes_before_a_kept_run(kept: Path, tmp_path: Path, capsys: Capt
     assert ",2,example-node," in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("word", "message"), [("5", "4 runs kept"), ("0", "4 runs kept"), ("fifth", "cannot read")])
+@pytest.mark.parametrize(
+    ("word", "message"), [("5", "4 runs are kept"), ("0", "4 runs are kept"), ("fifth", "cannot read")]
+)
 def test_what_is_not_kept_is_an_error(kept: Path, word: str, message: str, capsys: Capture) -> None:
     assert cli.main(["show", word]) == 2
     assert message in capsys.readouterr().err
