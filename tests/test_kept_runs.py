@@ -44,6 +44,17 @@ def test_the_list_has_the_newest_first(kept: Path, capsys: Capture) -> None:
     assert capsys.readouterr().out.splitlines()[0] == f"4 runs kept in {kept}"
 
 
+def test_a_link_to_nothing_and_a_file_that_cannot_be_read_hide_no_run(kept: Path, capsys: Capture) -> None:
+    (kept / "moved.jsonl").symlink_to("nowhere")
+    (kept / "folder.jsonl").mkdir()
+    os.utime(kept / "folder.jsonl", (0, 0))
+    assert cli.main(["list", "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [Path(row["path"]).stem for row in rows] == ["third", "second", "first", "fourth", "folder"]
+    assert rows[-1]["status"] == "unreadable"
+    assert cli.main(["show", "2", "--format", "csv"]) == 0
+
+
 def test_a_long_list_is_cut(kept: Path, capsys: Capture) -> None:
     for number in range(20):
         (kept / f"more-{number}.jsonl").write_bytes((kept / "first.jsonl").read_bytes())

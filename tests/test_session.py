@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import resource
@@ -29,6 +30,7 @@ from volley.run.engine import About, EngineProcess, Stop, TransportAbout, clean
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import Site, choose_transports, count_pair, count_ranks
 from volley.run.options import JobOptions
+from volley.run.records_file import Writer, open_writer
 from volley.run.run_log import RunLog
 from volley.statistics.launches import FIRST_LOOK
 
@@ -556,6 +558,8 @@ def test_the_reason_in_the_last_record_is_said(
         (("-t", "all"), 0),
         (("-t", "host,staged/pinned"), 3),
         (("-t", "staged"), 3),
+        (("-t", "host,staged"), 3),  # nothing that this stands for is there
+        (("-t", "host,null,all"), 0),
     ],
 )
 def test_what_was_asked_for_by_name_must_be_there(
@@ -662,6 +666,58 @@ def test_a_disk_that_fills_up_keeps_whole_lines(
     (log,) = read_runs(records)
     assert log.run is not None
     assert log.end is None
+
+
+def test_a_disk_that_is_found_to_be_full_at_the_end_loses_no_report(
+    bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """NFS reports a full quota when a file is closed."""
+    really_close, really_end = os.close, Writer.close
+
+    def fails(descriptor: int) -> None:
+        really_close(descriptor)
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    def end(writer: Writer) -> None:
+        with monkeypatch.context() as full:
+            full.setattr(os, "close", fails)
+            really_end(writer)
+
+    monkeypatch.setattr(Writer, "close", end)
+    records = tmp_path / "out.jsonl"
+    assert measure("-o", str(records)) == 3
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + len(SIZES)
+    assert f"cannot write all records to {records}: Disk quota exceeded" in err
+    assert err.splitlines()[-1] == f"records: {records}"
+
+
+def test_a_file_that_was_there_is_not_deleted_where_nothing_is_measured(tmp_path: Path) -> None:
+    empty, link, new = (tmp_path / name for name in ("empty", "link", "new"))
+    empty.touch()
+    link.symlink_to(empty)
+    for path in (empty, link, new):
+        open_writer(path, "pingpong").close()
+    assert sorted(tmp_path.iterdir()) == [empty, link]
+
+
+def test_the_command_below_a_screen_shows_this_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    first, second, named = (open_writer(path, "pingpong") for path in (None, None, tmp_path / "a b.jsonl"))
+    for writer in (named, first, second):
+        writer.write(b"{}\n")
+    for number, writer in enumerate((first, second)):
+        assert writer.path
+        os.utime(writer.path, (number, number))
+    assert first.command() == f"volley show {first.path}"
+    assert second.command() == "volley show"
+    assert named.command() == f"volley show '{named.path}'"
+    monkeypatch.setattr(records_file, "_state_folders", list)
+    other = open_writer(None, "pingpong")
+    assert other.command() == f"volley show {other.path}"
+    for writer in (first, second, named, other):
+        writer.close()
 
 
 def test_records_find_another_place_where_there_is_no_state_folder(

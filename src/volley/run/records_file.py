@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import fcntl
 import os
+import shlex
 import stat
 import time
 from collections.abc import Iterator, Sequence
@@ -181,8 +182,11 @@ def read_runs(path: Path | str, benchmarks: Sequence[Benchmark]) -> list[RunLog]
 
 def kept_files() -> list[Path]:
     """Return the files of the runs that were kept without ``-o``, the newest first."""
-    found = dict.fromkeys(path for folder in _state_folders() for path in folder.glob("*.jsonl"))
-    return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
+    found: dict[Path, tuple[int, str]] = {}
+    for path in (path for folder in _state_folders() for path in folder.glob("*.jsonl")):
+        with contextlib.suppress(OSError):  # a link to nothing, or a file that was deleted meanwhile
+            found[path] = (path.stat().st_mtime_ns, path.name)
+    return sorted(found, key=found.__getitem__, reverse=True)
 
 
 def find_file(word: str) -> str:
@@ -208,7 +212,7 @@ class Writer:
     After a failed write nothing more is written.  The run continues, because its records are also in memory.
     """
 
-    def __init__(self, path: Path | None, descriptor: int, note: str | None = None) -> None:
+    def __init__(self, path: Path | None, descriptor: int, note: str | None = None, *, created: bool = False) -> None:
         self.path = path
         """The path of the file; ``None`` if no file could be opened."""
         self.note = note
@@ -218,6 +222,7 @@ class Writer:
         self.launches = 0
         """How many launches have been written to it."""
         self._descriptor = descriptor
+        self._created = created
         self._written = 0
 
     def write(self, line: bytes) -> None:
@@ -237,14 +242,24 @@ class Writer:
             _cut(self._descriptor, self._written)  # drop the last line, which may be a part
 
     def close(self) -> None:
-        """Close the file; delete it if nothing was written."""
+        """Close the file; delete it if this process created it and wrote nothing."""
         if self.path is None:
             return
-        unused = not self._written and os.fstat(self._descriptor).st_size == 0
-        os.close(self._descriptor)
-        if unused and self.path.is_file():
+        try:
+            os.close(self._descriptor)
+        except OSError as error:  # NFS says only now that the disk or the quota is full (close(2))
+            reason = f"cannot write all records to {escape_controls(str(self.path))}: {error.strerror}"
+            self.trouble = self.trouble or reason
+        if self._created and not self._written:
             with contextlib.suppress(OSError):
                 self.path.unlink()
+
+    def command(self) -> str:
+        """Return the command line that shows these records again; the short one if they are the last that were kept."""
+        if self.path is None:
+            return "volley show FILE"
+        shown = () if kept_files()[:1] == [self.path] else (str(self.path),)
+        return shlex.join(("volley", "show", *shown))
 
     def last_line(self) -> str | None:
         """Return the line that names the records file; ``None`` if there were no records."""
@@ -267,10 +282,11 @@ def open_writer(output: Path | None, benchmark: str) -> Writer:
     """
     if output is not None:
         try:
+            created = not os.path.lexists(output)
             descriptor = os.open(output, os.O_WRONLY | os.O_CREAT, 0o666)
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
                 _lock(descriptor, output)
-            return Writer(output, descriptor)
+            return Writer(output, descriptor, created=created)
         except OSError as error:
             raise UserError(
                 f"cannot write records to {escape_controls(str(output))}: {error.strerror}; name another file with -o, "
@@ -285,7 +301,7 @@ def open_writer(output: Path | None, benchmark: str) -> Writer:
             refusals.append(f"{escape_controls(str(folder))}: {error.strerror}")
             continue
         moved = f"records go to another folder, because of an error: {'; '.join(refusals)}" if refusals else None
-        return Writer(path, descriptor, moved)
+        return Writer(path, descriptor, moved, created=True)
     return Writer(None, -1, f"no folder for records is writable ({'; '.join(refusals)}); name a file with -o")
 
 

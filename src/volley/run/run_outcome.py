@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_USAGE
@@ -43,10 +43,11 @@ def stopped(number: int) -> RunOutcome:
     return RunOutcome(128 + number, (line,), ends_session=True)
 
 
-def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Collection[str], hint: str | None) -> RunOutcome:
+def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Iterable[Set[str]], hint: str | None) -> RunOutcome:
     """Return the outcome of a launch, from its records or, without records, from its exit status and stderr.
 
-    ``named`` are the transports that the user named, ``hint`` another way to start such a job.
+    ``named`` are the transports that each name in ``--transport`` stands for: one of them must be available.  ``hint``
+    is another way to start such a job.
     """
     if log.end is None:
         return _aborted(log, ending, benchmark, hint)
@@ -59,7 +60,8 @@ def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Collection[s
         return RunOutcome(EXIT_FAILED, _with_launcher_text(f"all points were measured, but {ending.reason()}", ending))
     if benchmark.record_types and "ok" not in log.statuses:
         return RunOutcome(EXIT_MACHINE, ("volley: no measurement was possible on this machine",), ends_session=True)
-    if ending.status == EXIT_MACHINE or any(not each.available and each.transport in named for each in log.transports):
+    missing = {each.transport for each in log.transports if not each.available}
+    if ending.status == EXIT_MACHINE or any(each and each <= missing for each in named):
         return RunOutcome(EXIT_MACHINE)  # the report says why a transport cannot be used
     return RunOutcome(EXIT_GOOD, ending.others)
 

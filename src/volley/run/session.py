@@ -6,7 +6,6 @@ A session is a loop over immutable jobs; one flag stops it.
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ from volley.run.allocation import allocation
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import value_of
 from volley.run.engine import About, EngineProcess, Stop, ask_about
-from volley.run.jobs import PAIR, Job, Jobs, Site
+from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports
 from volley.run.launch_command import Start, join_launcher, start_launcher
 from volley.run.options import FORMATS, BenchmarkOptions
 from volley.run.plan import Plan
@@ -92,7 +91,7 @@ def _run(sessions: Sequence[Session], problems: Sequence[RunOutcome]) -> int:
                 [session.benchmark for session in sessions],
                 asked.format,
                 sys.stdout,
-                details=asked.details(shlex.join(("volley", "show", *([str(asked.output)] if asked.output else [])))),
+                details=asked.details(writer.command()),
                 quiet=asked.quiet,
             )
             sys.stdout.flush()
@@ -232,7 +231,8 @@ class Session:
             if job.note:
                 progress.note(job.note)
             try:
-                self.starts.setdefault(job.plan.world_size, self.start_for(job.plan))
+                if job.plan.world_size not in self.starts:
+                    self.starts[job.plan.world_size] = self.start_for(job.plan)
                 outcome = self._launch(self._complete(job.plan, tried), writer, progress, stop)
             except UserError as error:  # earlier results are still shown
                 outcome = RunOutcome(error.exit_code, (f"volley: {error}",), ends_session=True)
@@ -304,7 +304,8 @@ class Session:
             return stopped(stop.signal)
         if log.end is None:  # aborted: the state of the GPUs may explain why
             _keep(self._hardware(plan, "after", log.run), log, writer)
-        named = value_of(self.options, "--transport") or ()
+        words = value_of(self.options, "--transport") or ()
+        named = [set(choose_transports((word,), self.site)).intersection(plan.transports) for word in words]
         return judge(log, process.ending, self.benchmark, named, start.hint)
 
     def _hardware(self, plan: Plan, when: Literal["before", "after"], run: Run | None = None) -> Hardware | None:

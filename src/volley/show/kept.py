@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,10 @@ def _read(path: Path, number: int) -> dict[str, Any]:
     runs: list[Run] = []
     ends: list[End] = []
     kind = msgspec.json.Decoder(_Kind)
-    for line in path.read_bytes().splitlines():
+    data = b""
+    with suppress(OSError):
+        data = path.read_bytes()
+    for line in data.splitlines():
         try:
             record = kind.decode(line).record
             if record == "run":
