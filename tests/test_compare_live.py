@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -98,6 +103,34 @@ def test_an_interrupted_comparison_shows_its_whole_pairs(
     captured = capsys.readouterr()
     assert "stopped after 7 pairs" in captured.err
     assert captured.out.startswith("CHANGED: aware")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_command_does_not_outlive_the_comparison(number: signal.Signals, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    pid = tmp_path / "pid"
+    command = shlex.join(["sh", "-c", f"echo $$ >{pid}; exec sleep 600"])
+    parent = subprocess.Popen(
+        [sys.executable, "-m", "volley", "compare", "--live", command, command],
+        env={**os.environ, "TMPDIR": str(temporary), "XDG_STATE_HOME": str(tmp_path)},
+        stderr=subprocess.PIPE,
+    )
+    _until(lambda: pid.exists() and pid.read_text() != "", "the command does not start")
+    parent.send_signal(number)
+    parent.communicate(timeout=60)
+    child = Path("/proc", pid.read_text().strip())
+    _until(lambda: not child.exists(), "the command lives on")
+    if number != signal.SIGKILL:
+        assert parent.returncode == 128 + number
+        assert list(temporary.iterdir()) == []
+
+
+def _until(true: Callable[[], bool], otherwise: str) -> None:
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(

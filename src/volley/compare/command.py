@@ -11,9 +11,10 @@ from volley.compare.comparison import Comparison
 from volley.compare.comparison import compare as compare_sides
 from volley.compare.options import CompareOptions, ReferencesOptions
 from volley.compare.runs import read_side
-from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, UserError
+from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.references import add, named, own, published
 from volley.run.render import render_reports
+from volley.run.run_outcome import worst
 from volley.text import join_words
 
 _ONLY_FOR_FILES = {"--fail-on": "fail_on", "--paired": "paired", "--within": "within"}
@@ -37,11 +38,10 @@ def compare(options: CompareOptions) -> int:
         failed = options.tolerance is not None and any("failed" in log.statuses for log in side.logs)
         return EXIT_FAILED if slow or failed else EXIT_GOOD
     if options.live:
-        first, second, whole = live.measure(
+        first, second, code = live.measure(
             live.parse(options.records, options.pairs), options.keep, quiet=options.output.quiet
         )
-        code = _show(compare_sides(first, second, options.within, paired=True), options)
-        return code if whole else EXIT_INTERRUPTED
+        return worst((code, _show(compare_sides(first, second, options.within, paired=True), options)))
     first, second = (read_side(path) for path in options.records)
     return _show(compare_sides(first, second, options.within, paired=options.paired), options)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,7 +16,9 @@ from tempfile import TemporaryDirectory
 
 from volley.benchmarks import BENCHMARKS
 from volley.compare.runs import Side
-from volley.errors import EXIT_INTERRUPTED, MachineError, UserError
+from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, MachineError, UserError
+from volley.machine.signals import ChildGuard
+from volley.run.engine import Stop
 from volley.run.records_file import open_writer, parse_runs
 from volley.run.run_log import RunLog
 from volley.text import clean, count, escape_controls
@@ -54,8 +59,10 @@ def _words(command: str) -> Sequence[str]:
     return ["env", *words] if "=" in words[0] else words
 
 
-def measure(commands: Commands, keep: tuple[Path, Path] | None, *, quiet: bool) -> tuple[Side, Side, bool]:
-    """Run the command lines in turn, keep their records, and return those of whole pairs, and whether all were run.
+def measure(commands: Commands, keep: tuple[Path, Path] | None, *, quiet: bool) -> tuple[Side, Side, int]:
+    """Run the command lines in turn, keep their records, and return those of whole pairs, and the exit code.
+
+    Ctrl-C, SIGTERM and SIGHUP stop the running command and with it the comparison.
 
     The order within each pair is drawn: then all orders that could have been are equally likely, whatever the machine
     does meanwhile, and that is what the verdict compares with.
@@ -65,51 +72,86 @@ def measure(commands: Commands, keep: tuple[Path, Path] | None, *, quiet: bool) 
     """
     writers = [open_writer(path, f"compare-{letter}") for path, letter in zip(keep or (None, None), "ab", strict=True)]
     logs: tuple[list[RunLog], list[RunLog]] = ([], [])
-    pair, whole = 0, False
+    pair, code, stop = 0, EXIT_GOOD, Stop()
     try:
-        with TemporaryDirectory(prefix="volley-") as folder:
+        with stop, TemporaryDirectory(prefix="volley-") as folder:
             for pair in range(commands.pairs):
                 pair_logs = {}
                 for which in random.sample((0, 1), 2):
                     if not quiet:
                         _say(f"pair {pair + 1} of {commands.pairs}: {'AB'[which]}")
-                    data = _launch(commands.words[which], Path(folder, "records.jsonl"))
+                    data = _launch(commands.words[which], Path(folder, "records.jsonl"), stop)
                     writers[which].write(data)
                     pair_logs[which] = parse_runs(data, BENCHMARKS, shlex.join(commands.words[which]))
                 for which, found in pair_logs.items():
                     logs[which].extend(found)
-            whole = True
     except KeyboardInterrupt:
+        code = 128 + (stop.signal or signal.SIGINT)
         if not pair:
-            raise
+            _say("stopped")
+            raise SystemExit(code) from None
         _say(f"stopped after {count(pair, 'pair')}")
     finally:
         for writer in writers:
             writer.close()
-            for line in (writer.trouble, None if quiet else writer.last_line()):
+            for line in (writer.trouble and f"volley: {writer.trouble}", None if quiet else writer.last_line()):
                 if line:
                     print(line, file=sys.stderr)
+    if code == EXIT_GOOD and any(writer.trouble for writer in writers):
+        code = EXIT_MACHINE
     first, second = (Side(shlex.join(words), those) for words, those in zip(commands.words, logs, strict=True))
-    return first, second, whole
+    return first, second, code
 
 
-def _launch(words: Sequence[str], records: Path) -> bytes:
+class _Command:
+    """A running command, in a session of its own: a signal reaches it once, through this process."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.process = subprocess.Popen(
+            words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+        )
+        self._guard = ChildGuard(self.process.pid)
+
+    def stop(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def wait(self) -> bytes:
+        """Wait for its end and return its messages."""
+        _, said = self.process.communicate()
+        self._guard.close()
+        return said
+
+    def _send(self, number: signal.Signals) -> None:
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+
+
+def _launch(words: Sequence[str], records: Path, stop: Stop) -> bytes:
     """Run one launch and return its records.
 
     Raises:
+        KeyboardInterrupt: if it was stopped.
         UserError: if the command fails or writes no records.
     """
     records.unlink(missing_ok=True)
     try:
-        done = subprocess.run([*words, "--launches", "1", "-o", str(records)], check=False, capture_output=True)
+        command = _Command([*words, "--launches", "1", "-o", str(records)])
     except OSError as error:
         raise UserError(f"cannot run {escape_controls(words[0])}: {error.strerror}") from None
-    if done.returncode in (EXIT_INTERRUPTED, -2):
+    stop.watch(command)
+    said = command.wait()
+    stop.watch(None)
+    status = command.process.returncode
+    if stop.signal is not None or status in (EXIT_INTERRUPTED, -2):
         raise KeyboardInterrupt
-    if done.returncode or not records.is_file():
-        last = "\n  ".join(clean(done.stderr).splitlines()[-_MAX_LINES:]) or "it said nothing"
-        failure = UserError if done.returncode == UserError.exit_code else MachineError
-        raise failure(f"{escape_controls(shlex.join(words))} failed with exit code {done.returncode}:\n  {last}")
+    if status or not records.is_file():
+        last = "\n  ".join(clean(said).splitlines()[-_MAX_LINES:]) or "it said nothing"
+        failure = UserError if status == UserError.exit_code else MachineError
+        raise failure(f"{escape_controls(shlex.join(words))} failed with exit code {status}:\n  {last}")
     return records.read_bytes()
 
 

@@ -58,7 +58,7 @@ class ChildGuard:
     """
 
     def __init__(self, child: int) -> None:
-        """Watch over the process with this number.  Where no further process can be started, nothing watches."""
+        """Watch over the process with this number.  Without a further process, the child is not guarded."""
         self._shell: subprocess.Popen[bytes] | None = None
         with contextlib.suppress(OSError):
             self._shell = subprocess.Popen(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import msgspec
 
@@ -130,6 +130,16 @@ class Ending:
 # ------------------------------------------------------------------------------------------------------- signals
 
 
+class Stoppable(Protocol):
+    """A child process that signals end."""
+
+    def stop(self) -> None:
+        """Ask it to end."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
 class Stop:
     """The flag that stops a session: Ctrl-C, SIGTERM or SIGHUP sets it, in every phase.
 
@@ -140,7 +150,7 @@ class Stop:
     def __init__(self) -> None:
         self.signal: int | None = None
         """The signal that asked volley to stop; ``None`` if there was none."""
-        self._process: EngineProcess | None = None
+        self._process: Stoppable | None = None
         self._handlers: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Stop:
@@ -154,8 +164,8 @@ class Stop:
     def __exit__(self, *_: object) -> None:
         restore_handlers(self._handlers)
 
-    def watch(self, process: EngineProcess | None) -> None:
-        """Forward the signals to this job from now on."""
+    def watch(self, process: Stoppable | None) -> None:
+        """Forward the signals to this process from now on."""
         self._process = process
         if process and self.signal is not None:
             process.stop()
