@@ -10,6 +10,7 @@
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
+#include <exception>
 #include <memory>
 
 #include "gpu/copy.cuh"
@@ -141,11 +142,14 @@ void check_nvshmem(int status, const char* call) {
   throw std::runtime_error(std::string(call) + " failed with status " + std::to_string(status));
 }
 
-// Collective over the pair, as is the release.
+// Collective over the pair, as is the release. While an exception unwinds this rank the other does not release, so this
+// rank does not either.
 std::shared_ptr<std::byte> symmetric(const std::shared_ptr<const Nvshmem>& nvshmem, std::size_t bytes) {
   auto* const data = static_cast<std::byte*>(nvshmem->allocate(bytes));
   if (data == nullptr) throw std::runtime_error("nvshmem_malloc has no " + in_gib(bytes));
-  return {data, [nvshmem](std::byte* block) { nvshmem->free(block); }};
+  return {data, [nvshmem](std::byte* block) {
+            if (std::uncaught_exceptions() == 0) nvshmem->free(block);
+          }};
 }
 
 class NvshmemTransport final : public KernelDriven {
@@ -212,7 +216,7 @@ class NvshmemTransport final : public KernelDriven {
     Facts all{{"nvshmem_headers", std::to_string(NVSHMEM_VENDOR_MAJOR_VERSION) + "." +
                                       std::to_string(NVSHMEM_VENDOR_MINOR_VERSION) + "." +
                                       std::to_string(NVSHMEM_VENDOR_PATCH_VERSION)},
-              {"max_blocks", max_blocks},
+              {"max_blocks", max_blocks_},
               {"max_threads_per_block", device::max_threads}};
     add_settings(all, settings);
     return all;
@@ -232,7 +236,6 @@ class NvshmemTransport final : public KernelDriven {
       if (pair.leads()) check_nvshmem(nvshmem_->get_unique_id(&id), "nvshmemx_get_uniqueid");
     });
     id = mpi::broadcast_value(id, 0, pair.control.get());
-    started_with = pair.ranks;
     agreed_step(pair, [&] {
       nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
       check_nvshmem(nvshmem_->set_unique_id(pair.self, 2, &id, &attributes), "nvshmemx_set_attr_uniqueid_args");
@@ -240,6 +243,7 @@ class NvshmemTransport final : public KernelDriven {
       check_nvshmem(nvshmem_->start_module(gpu::module_containing(reinterpret_cast<const void*>(nvshmem_round_trips))),
                     "nvshmemx_cumodule_init");
     });
+    started_with = pair.ranks;
   }
 
   void exchange(const View& view, std::uint64_t exchanges) override {

@@ -10,6 +10,7 @@
 #include "benchmark/gpu_matrix/gpu_set.hpp"
 #include "benchmark/series_record.hpp"
 #include "group/run_record.hpp"
+#include "host/placement.hpp"
 #include "measure/sampler.hpp"
 
 namespace volley::gpu_matrix {
@@ -192,7 +193,12 @@ class Measurement {
       static_cast<void>(link.release());  // its memory is still in use: freeing it would never return
       hung_pairs_[first].insert(second);
       hung_pairs_[second].insert(first);
-      gpus_->renew(first, second);
+      bind_to_cpus(cpus_);  // a link to host memory had bound this thread near its GPU
+      try {
+        gpus_->renew(first, second);
+      } catch (const std::runtime_error& error) {
+        lost_ = std::string("buffers in place of those of a cell that hung cannot be allocated: ") + error.what();
+      }
       return CellOutcome{"failed", stuck.what()};
     } catch (const std::runtime_error& error) {
       lost_ = gpus_->lost();
@@ -227,6 +233,7 @@ class Measurement {
   std::unique_ptr<GpuSet> gpus_;
   LocalControl control_{0, 0};
   bool access_given_ = false;
+  const std::vector<int> cpus_ = allowed_cpus();
   std::string lost_;
   std::map<int, std::set<int>> hung_pairs_;  // for each GPU: those that it hung with
 };

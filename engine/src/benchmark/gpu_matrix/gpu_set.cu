@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <set>
 
 #include "base/errors.hpp"
 #include "benchmark/gpu_matrix/routes.cuh"
@@ -113,7 +114,7 @@ class CudaGpuSet final : public GpuSet {
 
   void renew(int first, int second) override {
     hung_ = true;
-    for (const int end : {first, second}) {
+    for (const int end : std::set{first, second}) {
       auto& mine = gpus_[index(end)];
       const int device = mine->device;
       static_cast<void>(mine.release());

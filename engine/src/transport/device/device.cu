@@ -92,7 +92,7 @@ class DeviceTransport final : public KernelDriven {
     return {{"flag_in_word_up_to_bytes", short_up_to_bytes()},
             {"flag_in_word_max_threads", device::max_threads},
             {"flag_in_word_max_blocks", limits_.cluster},
-            {"direct_stores_max_blocks", device::max_blocks},
+            {"direct_stores_max_blocks", limits_.blocks},
             {"direct_stores_max_threads_per_block", device::max_threads},
             {"windows", "direct stores at every size"},
             {"timeout_s", static_cast<double>(device::Inboxes::timeout_ns) * 1e-9}};

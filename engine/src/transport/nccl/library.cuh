@@ -74,8 +74,7 @@ struct Nccl {
   }
 };
 
-// While an exception unwinds this rank, the other rank does not destroy its own communicator: this one is then aborted,
-// which also ends kernels that wait for the other rank.
+// While an exception unwinds this rank, the other rank does not destroy its own communicator: this one is then aborted.
 struct EndCommunicator {
   const Nccl* nccl = nullptr;
   void operator()(Comm handle) const noexcept {
@@ -96,17 +95,19 @@ class NcclCommunicator {
 
   [[nodiscard]] Comm get() const noexcept { return handle_.get(); }
 
-  // Throws if an error has occurred that no call has returned.
-  void check_async() const {
+  // Throws if an error has occurred that no call has returned. The communicator is aborted before: that ends kernels
+  // that wait for the other rank, and memory that is freed while the exception unwinds would wait for these.
+  void check_async() {
     const Nccl& nccl = *handle_.get_deleter().nccl;
     Result pending = success;
     nccl.check(nccl.async_error(get(), &pending), "ncclCommGetAsyncError");
+    if (pending != success) nccl.abort(handle_.release());
     nccl.check(pending, "NCCL, while messages were under way,");
   }
 
   // Waits until everything enqueued is complete. Polls, because a synchronizing call would never return if the other
   // side of a kernel has failed. The watchdog ends a hang without an error.
-  void wait_for(const gpu::Stream& stream) const {
+  void wait_for(const gpu::Stream& stream) {
     for (unsigned polls = 1; stream.busy(); ++polls) {
       if (polls % polls_between_checks == 0) check_async();
     }

@@ -13,13 +13,13 @@ namespace volley::one_sided {
 template <class Make>
 [[nodiscard]] RmaWindow agreed_window(const RankGroup& pair, const Make& make) {
   RmaWindow window;
-  agreed_step(pair, [&] {
-    window = make();  // collective, but a rank may be told of an error that the other one does not have
-    if (!window.unified()) {
-      throw std::runtime_error("the windows of this MPI have separate memory: a rank does not see what it was sent");
-    }
-  });
-  return window;
+  // Collective, but a rank may be told of an error that the other one does not have.
+  agreed_step(pair, [&] { window = make(); });
+  const char* const separate = "the windows of this MPI have separate memory: a rank does not see what it was sent";
+  const std::string reason = agreed_reason(pair, window.unified() ? "" : separate);
+  if (reason.empty()) return window;
+  window = RmaWindow();  // frees it on both ranks, which is not possible while an exception unwinds them
+  throw std::runtime_error(reason);
 }
 
 // How calls on the windows are synchronised.
