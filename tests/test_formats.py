@@ -17,7 +17,7 @@ from comparison_records import launches, write
 from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.report import markdown, prometheus
-from volley.report.model import Cell, Column, Conclusion, Data, Details, Note, Overview, Report, Table
+from volley.report.model import Cell, Column, ColumnRows, Conclusion, Data, Details, Note, Overview, Report, Table
 from volley.run.options import FORMATS
 from volley.run.records_file import read_runs
 from volley.run.render import render, reports_of, results_of
@@ -194,6 +194,32 @@ def test_numbers_are_in_si_units_and_texts_are_labels() -> None:
         f"volley_ok{{{own}}} 1",
         f'volley_status{{{own},status="failed"}} 1',
     ]
+
+
+def test_columns_are_written_as_the_same_rows_are() -> None:
+    columns = {
+        "benchmark": ["b", "b", "b"],
+        "kind": ["near", "near", None],
+        "messages_per_s": [2.0, None, 3.0],
+        "messages_low_per_s": [1, 2, 3],
+        "note": [None, "x", None],
+    }
+    names, origin = tuple(columns), {"benchmark": "b", "run": "r"}
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    by_row, by_column = (
+        as_prometheus(Report(["x"], data=Data(names, names[:2], given), origin=origin))
+        for given in (rows[1:], ColumnRows(2, lambda: [{name: values[1:] for name, values in columns.items()}]))
+    )
+    assert by_row == by_column
+    assert by_column == [
+        'volley_errors{benchmark="b"} 0',
+        'volley_messages_per_second{benchmark="b"} 3',
+        'volley_messages_low_per_second{benchmark="b",kind="near"} 2',
+        'volley_messages_low_per_second{benchmark="b"} 3',
+        'volley_note{benchmark="b",kind="near",note="x"} 1',
+    ]
+    repeated = Report(["x"], data=Data(names, names[:2], rows), origin=origin)
+    assert 'volley_messages_low_per_second{benchmark="b",run="r",kind="near"} 2' in as_prometheus(repeated)
 
 
 def test_text_of_a_machine_adds_no_sample() -> None:

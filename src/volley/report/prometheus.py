@@ -8,16 +8,18 @@ tell rows apart, the benchmark and the host are labels.  Samples have no timesta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any, TextIO
 
-from volley.report.csv import text_of
-from volley.report.model import USUAL, Details, Report
+from volley.report.csv import ROWS_AT_ONCE, text_of
+from volley.report.model import USUAL, ColumnRows, Data, Details, Report
 from volley.text import escape_controls
 
 _UNITS = {
     "_us": ("_seconds", 1e-6),
+    "_per_s": ("_per_second", 1.0),
     "_s": ("_seconds", 1.0),
     "GBps": ("bytes_per_second", 1e9),
     "GLUps": ("updates_per_second", 1e9),
@@ -29,58 +31,95 @@ _PLACE = ("benchmark", "host")
 _RUN = ("run", "launch")
 """Further labels if without them two samples would have the same labels."""
 
-Labels = tuple[tuple[str, str], ...]
-
 
 def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) -> None:
     """Write the results of all reports, the samples of each metric together."""
-    short = [_labels(report, row, _PLACE) for report in reports for row in report.data.rows]
-    place = _PLACE if len(set(short)) == len(short) else _PLACE + _RUN
-    metrics: dict[tuple[str, str], dict[Labels, str]] = {}
+    tables = [(report, columns) for report in reports for columns in _parts(report.data)]
+    labels = [_labels(report, columns, _PLACE) for report, columns in tables]
+    place: Sequence[str] = _PLACE
+    if len({text for own in labels for text in own}) < sum(map(len, labels)):
+        place = _PLACE + _RUN
+        labels = [_labels(report, columns, place) for report, columns in tables]
+    about_run: dict[str, tuple[str, dict[str, str]]] = {}
     for report in reports:
-        for name, about, labels, value in (*_about_run(report, place), *_results(report, place)):
-            metrics.setdefault((name, about), {})[labels] = value
-    for (name, about), samples in metrics.items():
+        for name, about, value in _about_run(report):
+            about_run.setdefault(name, (about, {}))[1][_origin(report, place)] = value
+    for name, (about, samples) in about_run.items():
+        _write(name, about, samples, out)
+    for column in dict.fromkeys(column for report in reports for column in report.data.columns):
+        numbers: dict[str, str] = {}
+        texts: dict[str, str] = {}
+        suffix = next((each for each in _UNITS if column.endswith(each)), "")
+        ending, factor = _UNITS.get(suffix, ("", 1))
+        for own, (report, columns) in zip(labels, tables, strict=True):
+            if column in report.data.columns and column not in report.data.keys:
+                known = _LabelTexts(column)
+                for label, value in zip(own, columns[column], strict=True):
+                    if isinstance(value, float | int):
+                        numbers[label] = _number(value * factor)
+                    elif value is not None:
+                        texts[f"{label}{known[value]}".removeprefix(",")] = "1"
+        _write(f"volley_{_word(column.removesuffix(suffix) + ending)}", f"Column {column} of CSV.", numbers, out)
+        _write(f"volley_{_word(column)}", f"Column {column} of CSV, as a label.", texts, out)
+
+
+def _write(name: str, about: str, samples: Mapping[str, str], out: TextIO) -> None:
+    if samples:
         out.write(f"# HELP {name} {about}\n# TYPE {name} gauge\n")
-        for labels, value in samples.items():
-            shown = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
-            out.write(f"{name}{{{shown}}} {value}\n")
+        lines = (f"{name}{{{labels}}} {value}\n" for labels, value in samples.items())
+        while piece := list(islice(lines, ROWS_AT_ONCE)):
+            out.write("".join(piece))
 
 
-def _labels(report: Report, row: Mapping[str, Any], place: Sequence[str]) -> Labels:
-    values = {name: report.origin[name] for name in place if name in report.origin}
-    values |= {name: text_of(row[name]) for name in report.data.keys if row[name] is not None}
-    return tuple(values.items())
+def _parts(data: Data) -> Iterable[Mapping[str, Sequence[Any]]]:
+    """Return the rows as columns, in one or more parts."""
+    if isinstance(data.rows, ColumnRows):
+        return data.rows.parts()
+    names = dict.fromkeys((*data.keys, *data.columns))
+    return [{name: [_hashable(row[name]) for row in data.rows] for name in names}]
 
 
-def _about_run(report: Report, place: Sequence[str]) -> Iterator[tuple[str, str, Labels, str]]:
-    labels = tuple((name, report.origin[name]) for name in place if name in report.origin)
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+class _LabelTexts(dict[Any, str]):
+    """The texts of a label by its value: ``,kind="same node"``, or nothing; many rows have few values."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__({None: ""})
+        self._start = f",{_word(name)}="
+
+    def __missing__(self, value: Any) -> str:
+        self[value] = text = f'{self._start}"{_escaped(text_of(value))}"'
+        return text
+
+
+def _origin(report: Report, place: Sequence[str]) -> str:
+    """Return the labels that all samples of a report have."""
+    return "".join(_LabelTexts(name)[report.origin[name]] for name in place if name in report.origin).removeprefix(",")
+
+
+def _labels(report: Report, columns: Mapping[str, Sequence[Any]], place: Sequence[str]) -> list[str]:
+    """Return the labels of each row."""
+    origin, known = _origin(report, place), {name for name in place if name in report.origin}
+    keys = [name for name in report.data.keys if name not in known]
+    if not keys:
+        return [origin] * max(map(len, columns.values()), default=0)
+    texts = [map(_LabelTexts(name).__getitem__, columns[name]) for name in keys]
+    return [(origin + "".join(row)).removeprefix(",") for row in zip(*texts, strict=True)]
+
+
+def _about_run(report: Report) -> Iterator[tuple[str, str, str]]:
+    """Yield name, description and value of what is known of a report as a whole."""
     try:
         began = datetime.fromisoformat(report.origin.get("date", "").replace("Z", "+00:00"))
     except ValueError:  # there is no run, or its date comes from a file that somebody wrote
         pass
     else:
-        yield "volley_start_time_seconds", "Start of the run since the epoch.", labels, repr(began.timestamp())
+        yield "volley_start_time_seconds", "Start of the run since the epoch.", repr(began.timestamp())
     errors = sum(note.level == "error" for note in report.notes)
-    yield "volley_errors", "Failed points and incomplete launches.", labels, str(errors)
-
-
-def _results(report: Report, place: Sequence[str]) -> Iterator[tuple[str, str, Labels, str]]:
-    """Yield name, description, labels and value of each number; a text becomes a label of a sample of 1."""
-    for row in report.data.rows:
-        labels = _labels(report, row, place)
-        for column in report.data.columns:
-            value = row[column]
-            if column in report.data.keys or value is None:
-                continue
-            if isinstance(value, float | int):
-                suffix = next((each for each in _UNITS if column.endswith(each)), "")
-                ending, factor = _UNITS.get(suffix, ("", 1))
-                name = column.removesuffix(suffix) + ending
-                yield f"volley_{_word(name)}", f"Column {column} of CSV.", labels, _number(value * factor)
-            else:
-                own = (*labels, (_word(column), text_of(value)))
-                yield f"volley_{_word(column)}", f"Column {column} of CSV, as a label.", own, "1"
+    yield "volley_errors", "Failed points and incomplete launches.", str(errors)
 
 
 def _word(name: str) -> str:

@@ -27,8 +27,8 @@ from volley.text import count, join_words
 from volley.units import format_sig, format_size
 
 COLUMNS = (
-    "transport", "size_bytes", "pairs", "window", "samples", "messages_per_s", "messages_per_s_low",
-    "messages_per_s_high", "messages_per_s_of_a_pair", "bandwidth_GBps", "bandwidth_of_a_pair_GBps", "kept", "kept_low",
+    "transport", "size_bytes", "pairs", "window", "samples", "messages_per_s", "messages_low_per_s",
+    "messages_high_per_s", "messages_of_a_pair_per_s", "bandwidth_GBps", "bandwidth_of_a_pair_GBps", "kept", "kept_low",
     "kept_high", "interval", "verified", "status", "launches", "ranks", "messages_timed", "messages_verified",
     "ended_by", "cold_us", "reason",
 )  # fmt: skip
@@ -226,9 +226,9 @@ def _row(result: PairsResult) -> dict[str, Any]:
         **{name: getattr(point, name) for name in as_they_are},
         "pairs": result.pairs,
         "messages_per_s": middle,
-        "messages_per_s_low": low,
-        "messages_per_s_high": high,
-        "messages_per_s_of_a_pair": result.pair_rate,
+        "messages_low_per_s": low,
+        "messages_high_per_s": high,
+        "messages_of_a_pair_per_s": result.pair_rate,
         "bandwidth_GBps": rate and rate.median / 1e9,
         "bandwidth_of_a_pair_GBps": rate and rate.median / 1e9 / result.pairs,
         "kept": kept and kept.median,
