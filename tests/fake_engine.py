@@ -104,6 +104,13 @@ def good(plan: Plan) -> int:
     return 0
 
 
+def braces(plan: Plan) -> int:
+    """The launcher says something in braces that is no record."""
+    print("{1 more process has sent help message help-mpi-btl.txt}", flush=True)
+    print('{"a": [}\n[1]\n{}', flush=True)
+    return good(plan)
+
+
 def gpus(plan: Plan) -> int:
     """Each rank has a GPU of the composed machine with two."""
     begin(plan, ranks=with_devices())
@@ -315,6 +322,7 @@ BEHAVIOURS: dict[str, Callable[[Plan], int]] = {
             put_crashes,
             two_crash,
             chatty,
+            braces,
             lossy,
             headless,
             cut,

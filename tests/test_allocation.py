@@ -57,6 +57,7 @@ LONG = "9" * 5000
         ({**SLURM, "SLURM_JOB_GPUS": "0,3"}, Allocation("slurm", 1, 1, gpus_per_node=2)),
         ({**SLURM, "CUDA_VISIBLE_DEVICES": "0"}, Allocation("slurm", 1, 1, gpus_per_node=1)),
         ({**SLURM, "CUDA_VISIBLE_DEVICES": "NoDevFiles"}, Allocation("slurm", 1, 1, gpus_per_node=0)),
+        ({**SLURM, "CUDA_VISIBLE_DEVICES": "2,-1,0"}, Allocation("slurm", 1, 1, gpus_per_node=1)),
         # what cannot be understood counts as not said
         ({**SLURM, "SLURM_JOB_NODELIST": "n[1-", "SLURM_NTASKS": "x"}, Allocation("slurm", 1, 1)),
         ({**SLURM, "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "1"}, Allocation("slurm", 1, 1)),

@@ -14,7 +14,7 @@ from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.records import OverlapPoint
-from volley.benchmarks.overlap.results import result_of, results
+from volley.benchmarks.overlap.results import observables, result_of, results
 from volley.errors import UserError
 from volley.report.model import Details
 from volley.run.render import render
@@ -129,6 +129,11 @@ def test_slowdowns_are_times_beside_over_times_alone() -> None:
     assert found.computation_slowdown
     assert found.exchange_slowdown
     assert (found.computation_slowdown.median, found.exchange_slowdown.median) == pytest.approx((1.25, 1.5))
+
+
+def test_a_launch_without_times_of_the_exchange_alone_has_no_such_observable() -> None:
+    damaged = point(1e-3, 1e-3, 1e-3, exchange_s=[])
+    assert [each.series for each in observables(RunLog(records=[damaged]))] == ["host beside memory"]
 
 
 def test_the_interval_is_over_launches_and_a_ratio_is_formed_within_one() -> None:

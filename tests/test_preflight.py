@@ -225,7 +225,9 @@ def test_an_engine_alone_sends_to_itself(engine: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(("behaviour", "crashes"), [("good", False), ("cut", True), ("watchdog", True)])
+@pytest.mark.parametrize(
+    ("behaviour", "crashes"), [("good", False), ("braces", False), ("cut", True), ("watchdog", True)]
+)
 def test_a_job_without_a_last_record_is_a_crash(
     behaviour: str, crashes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

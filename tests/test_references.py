@@ -8,6 +8,7 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import example_records
@@ -141,6 +142,21 @@ def test_a_user_adds_his_own_machine(home: Path, capsys: Capture) -> None:
     assert "speed beside our-cluster: host 100 %, aware 50.1 %" in capsys.readouterr().out
     assert cli.main(["references"]) == 0
     assert "our-cluster" in capsys.readouterr().out
+
+
+def test_a_reference_is_read_from_standard_input(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    """And records without ranks can be one."""
+    records = launches(1)
+    for log in records:
+        assert log.run
+        log.run = msgspec.structs.replace(log.run, ranks=[])
+    data = write(home / "records.jsonl", records).read_bytes()
+    monkeypatch.chdir(home)
+    (home / "-").write_bytes(b"not this one")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert cli.main(["references", "--add", "mine", "-"]) == 0
+    assert cli.main(["references", "mine"]) == 0
+    assert "aware" in capsys.readouterr().out
 
 
 def test_a_baseline_and_a_tolerance_set_the_exit_code(home: Path, capsys: Capture) -> None:

@@ -291,15 +291,21 @@ def test_the_name_of_the_file_chooses_a_picture(tmp_path: Path) -> None:
         ([str(RANKS), "-o", "report.pdf"], 2, "add one, or give --format"),
         ([str(RANKS), "-o", "-"], 2, "the name does not end with .html"),
         (["-", "-", "-o", "a.html"], 2, "standard input can be read once"),
+        (["{copy}", "-o", "{copy}", "--format", "html"], 2, "would overwrite"),
+        (["{copy}", "-o", "{link}"], 2, "which is read: name another file"),
         (["absent.jsonl"], 2, "cannot read absent.jsonl"),
-        ([str(RANKS), "-o", "no/such/folder.html"], 2, "name another file"),
+        ([str(RANKS), "-o", "no/such/folder.html"], 2, "is no folder"),
     ],
 )
 def test_mistakes_are_one_sentence(
-    words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("vl_convert")
-    assert main(["report", *words]) == code
+    copy, link = tmp_path / "copy.jsonl", tmp_path / "link.svg"
+    copy.write_bytes(RANKS.read_bytes())
+    link.symlink_to(copy)
+    assert main(["report", *(word.format(copy=copy, link=link) for word in words)]) == code
+    assert copy.read_bytes() == RANKS.read_bytes()
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1

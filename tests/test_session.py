@@ -238,7 +238,7 @@ def test_gpus_are_counted_from_their_nodes(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Path, "glob", lambda *_: iter(nodes))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert gpu_count() == 3
-    for chosen, count in (("0,1", 2), ("", 0), ("0,1,2,3,4", 3)):
+    for chosen, count in (("0,1", 2), ("", 0), ("-1", 0), ("1,-1,0", 1), ("NoDevFiles", 0), ("0,1,2,3,4", 3)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
         assert gpu_count() == count
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterable
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from volley.errors import UserError
@@ -32,3 +33,16 @@ def read_bounded(source: str, max_bytes: int) -> bytes:
     if left < 0:
         raise UserError(f"cannot read {name}: it holds more than {max_bytes >> 20} MiB")
     return b"".join(pieces)
+
+
+def refuse_input(output: Path, inputs: Iterable[str]) -> None:
+    """Refuse to write to a file that is read, also by another path or name of it.
+
+    Raises:
+        UserError: if ``output`` is one of the ``inputs``.
+    """
+    for each in inputs:
+        with suppress(OSError, ValueError):  # one of them does not exist
+            if output.samefile(each):
+                name = escape_controls(str(output))
+                raise UserError(f"-o {name} would overwrite {escape_controls(each)}, which is read: name another file")

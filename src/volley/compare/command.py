@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
 from volley.compare import against, live, page
@@ -86,7 +85,7 @@ def references(options: ReferencesOptions) -> int:
     if options.add is not None:
         if len(options.name) != 1:
             raise UserError("--add takes a name and one file of records: volley references --add our-cluster run.jsonl")
-        path = add(options.add, Path(options.name[0]), BENCHMARKS)
+        path = add(options.add, options.name[0], BENCHMARKS)
         print(f"volley: {path} is the reference {options.add}: volley compare RECORDS --with {options.add}")
         return EXIT_GOOD
     if len(options.name) > 1:

@@ -1,6 +1,6 @@
 """The files that Python distributions installed.
 
-Nothing but ``os`` is imported here at the top: a rank that only makes way for the engine passes through this module,
+Nothing but ``os`` is imported here at the top: every rank imports this module before the engine replaces it,
 and every millisecond of it is start-up time of the job.
 """
 

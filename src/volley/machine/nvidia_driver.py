@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 
 from volley.machine.cuda_releases import extra_for
@@ -18,8 +20,21 @@ def has_driver() -> bool:
 def gpu_count() -> int:
     """Return how many GPUs this process may use, from their device nodes and CUDA_VISIBLE_DEVICES."""
     nodes = sum(node.name.removeprefix("nvidia").isdecimal() for node in Path("/dev").glob("nvidia*"))
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return nodes if chosen is None else min(nodes, len(list(filter(None, chosen.split(",")))))
+    visible = visible_gpus(os.environ)
+    return nodes if visible is None else min(nodes, visible)
+
+
+def visible_gpus(environment: Mapping[str, str]) -> int | None:
+    """Count the GPUs in CUDA_VISIBLE_DEVICES; ``None`` if it is not set.
+
+    CUDA ignores what follows the first invalid entry, such as -1 (CUDA C++ Programming Guide, "CUDA Environment
+    Variables").  Slurm writes NoDevFiles for none.
+    """
+    text = environment.get("CUDA_VISIBLE_DEVICES")
+    if text is None:
+        return None
+    entries = (entry.strip() for entry in text.split(","))
+    return len(list(takewhile(lambda entry: entry not in ("", "NoDevFiles") and entry[0] != "-", entries)))
 
 
 def cuda_extra() -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -19,9 +18,10 @@ from msgspec import Meta
 
 from volley.document import Frozen, PositiveNumber
 from volley.errors import UserError
+from volley.files import read_bounded
 from volley.run.benchmark import Benchmark, Observable
 from volley.run.launch_series import observables_of
-from volley.run.records_file import find_file, read_runs, state_folder
+from volley.run.records_file import MAX_BYTES, find_file, parse_runs, read_runs, state_folder
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
 from volley.text import count, did_you_mean, escape_controls, join_words, mpi_name
@@ -127,7 +127,7 @@ def named(name: str, benchmarks: Sequence[Benchmark]) -> Reference:
     return known[name]
 
 
-def add(name: str, records: Path, benchmarks: Sequence[Benchmark]) -> Path:
+def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
     """Keep a copy of a records file as a reference, and return its path.
 
     Raises:
@@ -137,15 +137,17 @@ def add(name: str, records: Path, benchmarks: Sequence[Benchmark]) -> Path:
         raise UserError(f"--add {escape_controls(name)!r}: a name has letters, digits, dots, dashes and underscores")
     if name in published():
         raise UserError(f"--add {name}: volley brings a reference of this name: choose another name")
-    records = Path(find_file(str(records)))
+    source = find_file(records)
+    shown = "standard input" if source == "-" else source
     path = _folder() / f"{name}.jsonl"
     if path.exists():
         raise UserError(f"--add {name}: there is one already; remove {path} first, or choose another name")
-    if not from_records(read_runs(records, benchmarks), benchmarks, str(records)).tables:
-        raise UserError(f"{records} holds no measured point: nothing can be compared with it")
+    data = read_bounded(source, MAX_BYTES)
+    if not from_records(parse_runs(data, benchmarks, shown), benchmarks, shown).tables:
+        raise UserError(f"{escape_controls(shown)} holds no measured point: nothing can be compared with it")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(records, path)
+        path.write_bytes(data)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
     return path
@@ -178,7 +180,7 @@ def _machine(logs: Sequence[RunLog]) -> str:
     gpus = gpus or [rank.device.name for rank in run.ranks if rank.device]
     processors = [f"{len(gpus)} × {gpus[0]}"] if gpus else []
     library = next((log.run.mpi.library for log in logs if log.run and log.run.mpi), None)
-    return ", ".join([*processors, run.ranks[0].cpu, *([mpi_name(library)] if library else [])])
+    return ", ".join([*processors, *(rank.cpu for rank in run.ranks[:1]), *([mpi_name(library)] if library else [])])
 
 
 def _folder() -> Path:

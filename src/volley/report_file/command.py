@@ -10,7 +10,7 @@ from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD, MachineError, UserError
-from volley.files import read_bounded
+from volley.files import read_bounded, refuse_input
 from volley.machine.reinstall import install_command
 from volley.report.model import Report
 from volley.report_file.message_paths import pictures_of
@@ -43,6 +43,7 @@ def run(options: ReportOptions) -> int:
     except ImportError as error:
         raise MachineError(f"volley report needs the package {error.name}: {install_command('report')}") from None
     paths = list(map(find_file, options.records))
+    refuse_input(options.output, paths)
     files = [(_download_name(path), read_bounded(path, MAX_BYTES)) for path in paths]
     logs = [
         log

@@ -13,6 +13,7 @@ from typing import Any
 
 from volley.errors import UserError
 from volley.files import read_bounded
+from volley.machine.nvidia_driver import visible_gpus
 from volley.units import parse_whole
 
 _MAX_BYTES = 1 << 25
@@ -68,7 +69,7 @@ def _slurm(environment: Mapping[str, str]) -> Allocation | None:
     return Allocation(
         *("slurm", nodes, slots, _slurm_hosts(environment, tasks)),
         ranks=parse_whole(environment.get("SLURM_NTASKS")),
-        gpus_per_node=gpus or _visible(environment),
+        gpus_per_node=gpus or visible_gpus(environment),
     )
 
 
@@ -94,7 +95,7 @@ def _lsf(environment: Mapping[str, str]) -> Allocation | None:
     pairs = list(_counted(zip(words[::2], words[1::2], strict=False)))
     if len(pairs) > 1 and "CSM_ALLOCATION_ID" in environment:
         pairs = pairs[1:]
-    return _from_hosts("lsf", pairs, _visible(environment))
+    return _from_hosts("lsf", pairs, visible_gpus(environment))
 
 
 def _pbs(environment: Mapping[str, str]) -> Allocation | None:
@@ -103,7 +104,7 @@ def _pbs(environment: Mapping[str, str]) -> Allocation | None:
         return None
     pairs = [(host, 1) for host in _lines(environment.get("PBS_NODEFILE"))]
     gpus = len(_lines(environment.get("PBS_GPUFILE"))) // max(len(dict(pairs)), 1)
-    return _from_hosts("pbs", pairs, gpus or _visible(environment))
+    return _from_hosts("pbs", pairs, gpus or visible_gpus(environment))
 
 
 def _age(environment: Mapping[str, str]) -> Allocation | None:
@@ -116,7 +117,7 @@ def _age(environment: Mapping[str, str]) -> Allocation | None:
         return None
     rows = [line.split() for line in _lines(environment.get("PE_HOSTFILE"))]
     pairs = list(_counted((row[0], row[1]) for row in rows if len(row) > 1))
-    gpus = len(environment.get("SGE_HGR_gpu", "").split()) or _visible(environment)
+    gpus = len(environment.get("SGE_HGR_gpu", "").split()) or visible_gpus(environment)
     if pairs:
         return _from_hosts("age", pairs, gpus)
     return Allocation("age", 1, parse_whole(environment.get("NSLOTS")) or 1, gpus_per_node=gpus)
@@ -136,15 +137,6 @@ def _from_hosts(kind: str, pairs: Iterable[tuple[str, int]], gpus: int | None) -
         if host.isprintable() and not host.startswith("-") and "," not in host:
             hosts[host] = hosts.get(host, 0) + slots
     return Allocation(kind, max(len(hosts), 1), max(sum(hosts.values()), 1), hosts, gpus_per_node=gpus)
-
-
-def _visible(environment: Mapping[str, str]) -> int | None:
-    """Count the GPUs in CUDA_VISIBLE_DEVICES; ``None`` if it is not set."""
-    text = environment.get("CUDA_VISIBLE_DEVICES")
-    if text is None:
-        return None
-    named = (item.strip() for item in text.split(","))
-    return sum(1 for item in named if item and not item.startswith("-") and item != "NoDevFiles")
 
 
 def _lines(path: str | None) -> list[str]:

@@ -207,6 +207,6 @@ def absolute(option: str, word: str) -> Path:
     try:
         return Path(word).expanduser().absolute()
     except RuntimeError:
-        raise UserError(f"{option}: {word!r} begins with the home folder of nobody; write the whole path") from None
+        raise UserError(f"{option}: {word!r}: there is no user of this name: write the whole path") from None
     except FileNotFoundError:
         raise UserError(f"{option}: {word!r} is relative to the working folder, which was deleted; cd first") from None

@@ -8,6 +8,7 @@ MPI is not used as evidence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -161,8 +162,8 @@ def _try(plan: Plan, trials: Trials) -> _Tried:
     found: list[dict[str, Any]] = []
     with EngineProcess(trials.command, trials.environment, trials.stop, max_lines=_MAX_LINES) as process:
         for line in process.lines(plan):
-            record = msgspec.json.decode(line) if line.endswith(b"}\n") else {}
-            found.append(record)
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a launcher prints lines, a crash may cut one
+                found.append(msgspec.json.decode(line, type=dict[str, Any]))
     refused = [each for each in found if each.get("record") == "transport" and not each.get("available")]
     return _Tried(
         ended=any(each.get("record") == "end" for each in found),

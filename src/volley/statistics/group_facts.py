@@ -28,7 +28,7 @@ are, the more launches that takes: of 6 facts that vary, groups of 4 and 8 launc
 have one."""
 
 STRETCHES = 0.05
-"""The largest share of orders of the launches with so few stretches that counts as chance no more."""
+"""Launches are called ordered in time if at most this share of all their orders has so few stretches."""
 
 NEARLY = 0.8
 """The least separation: in nine pairs of ten the launch of one group has more than the launch of the other."""

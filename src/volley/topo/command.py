@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from volley.errors import EXIT_GOOD, UserError
+from volley.files import refuse_input
 from volley.machine.facts import read_facts
 from volley.report.ascii_fallback import AsciiFallback
 from volley.run import option_values
@@ -101,6 +102,8 @@ def _check(options: TopoOptions) -> None:
             )
     elif options.output.suffix.lower() != ".svg":
         raise UserError(f"-o: the picture is SVG: name it {escape_controls(options.output.stem)}.svg")
+    elif options.source:
+        refuse_input(options.output, [options.source])
 
 
 def _draw(output: Path, topology: Topology, path: MessagePath | None) -> None:

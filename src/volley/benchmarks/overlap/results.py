@@ -149,4 +149,5 @@ def observables(log: RunLog) -> Iterator[Observable]:
     for point in sent(log, OverlapPoint):
         at = format_size(point.size_bytes)
         yield Observable(f"{point.transport} beside {point.computation}", at, median(point.both_s))
-        yield Observable(f"{point.transport} without {point.computation}", at, median(point.exchange_s))
+        if point.exchange_s:
+            yield Observable(f"{point.transport} without {point.computation}", at, median(point.exchange_s))

@@ -211,9 +211,9 @@ def in_turn(*orders: Sequence[Pair]) -> list[Pair]:
 def suspects(usual: Comparison, at_best: Comparison, apart: Booleans | None = None) -> list[PairRatio]:
     """Return the suspects, the most likely ones first.
 
-    By the median of its visits, a pair becomes a suspect if a disturbance met two visits out of three.  By the best
-    visit, many pairs become suspects if one pair had a visit that was luckier than all others.  So the slowest pairs
-    of both orders are taken in turn.
+    Either order alone can be misled.  The order by the median of the visits puts a good pair among the slowest if
+    something disturbed two of its three visits.  The order by the best visit does so with many good pairs if a single
+    visit of another pair was unusually fast.  So the slowest pairs of both orders are taken in turn.
 
     Args:
         usual: the ratios by the median of the visits of each pair.

@@ -186,15 +186,16 @@ def _share(point: PointResult, points: Sequence[PointResult]) -> str:
 def _noise(points: Sequence[PointResult], result: PointSeries) -> Iterator[Conclusion]:
     """Name the points whose interval is wider than asked."""
     noisy = [point for point in points if point.missed and point.rate]
-    if not noisy:
+    if not noisy or result.series.plan is None:
         return
     worst = max(noisy, key=_half_width)
     names = by_name(noisy)
     of = f" of {join_words(names)}" if len(names) <= MAX_NAMED else f" of {count(len(names), 'transport')}"
-    worst_width = f"{'' if one_launch(noisy) else '±'}{percent(_half_width(worst), 0)}"
+    sign = "" if one_launch(noisy) else "±"
+    asked = f"{sign}{result.series.plan.sampling.ci * 100:g} % (--ci)"
     yield Conclusion(
         "NOISY",
-        f"{count(len(noisy), 'point')}{of} vary by more than was asked for, up to {worst_width} "
+        f"{count(len(noisy), 'point')}{of} vary by more than {asked}, up to {sign}{percent(_half_width(worst), 0)} "
         f"({worst.name} at {format_size(worst.size_bytes)})",
         _again(worst, result, launches=max(FIRST_LOOK, 2 * _launches(noisy))),
     )
