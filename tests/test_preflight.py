@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fake_engine import install
+from installations import Installation
 from the_command import finish_with
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import measure as measure_benchmark
@@ -207,11 +208,21 @@ def test_the_weaker_evidence_is_called_that_until_messages_were_measured(
 
 
 def test_an_engine_alone_sends_to_itself(engine: Path) -> None:
+    check_sending_to_itself(engine)
+
+
+@pytest.mark.slow
+def test_an_engine_of_mpich_alone_sends_to_itself(mpich_installation: Installation) -> None:
+    """MPICH sends no message to the rank itself, however short, before its receive is posted."""
+    check_sending_to_itself(mpich_installation.engine)
+
+
+def check_sending_to_itself(engine: Path) -> None:
     plan = {
         "plan": 2,
         "benchmark": "self_send",
         "world_size": 1,
-        "transports": ["host", "corrupt", "null"],
+        "transports": ["host", "host/put", "host/get", "corrupt", "null"],
         "options": {"sizes_bytes": [8, 1 << 20]},
     }
     done = finish_with([str(engine), "--plan", "-"], json.dumps(plan))
@@ -220,6 +231,8 @@ def test_an_engine_alone_sends_to_itself(engine: Path) -> None:
     assert done.code == 0
     assert reasons == {
         "host": None,
+        "host/put": None,
+        "host/get": None,
         "corrupt": "a message of 8 bytes that a rank sent to itself did not arrive as it was sent",
         "null": "needs two ranks; this job has one",
     }

@@ -24,7 +24,6 @@ std::optional<RankGroup> make_group(const Context& context, const std::vector<in
   group.control = Communicator::duplicate(all);
   group.ranks = ranks;
   group.self = static_cast<int>(self - ranks.begin());
-  group.one_process = ranks.size() == 1;
   return group;
 }
 

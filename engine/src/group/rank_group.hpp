@@ -10,18 +10,17 @@ namespace volley {
 
 // Ranks that communicate with each other, in an order of their own.
 struct RankGroup {
-  std::vector<int> ranks;    // their numbers in the world
-  int self = 0;              // the index of this rank in `ranks`
-  bool one_process = false;  // this rank is alone, and its own peer
-  Communicator data;         // for measured messages
-  Communicator control;      // for everything outside the timed region
+  std::vector<int> ranks;  // their numbers in the world
+  int self = 0;            // the index of this rank in `ranks`
+  Communicator data;       // for measured messages
+  Communicator control;    // for everything outside the timed region
 
   [[nodiscard]] int size() const { return static_cast<int>(ranks.size()); }
   // The first rank leads, and times.
   [[nodiscard]] bool leads() const { return self == 0; }
   [[nodiscard]] int rank(int index) const { return ranks[static_cast<std::size_t>(index)]; }
-  // The index of the other rank in a group of two.
-  [[nodiscard]] int peer() const { return one_process ? self : 1 - self; }
+  // The index of the other rank in a group of two; a rank alone is its own peer.
+  [[nodiscard]] int peer() const { return size() == 1 ? self : 1 - self; }
 };
 
 // All ranks of the job. Collective.

@@ -18,6 +18,7 @@ class MpiChannel {
   void open(const RankGroup& pair, const Buffers&) {
     comm_ = pair.data.get();
     peer_ = pair.peer();
+    alone_ = pair.size() == 1;
   }
 
   void prepare(const View& view) {
@@ -58,9 +59,14 @@ class MpiChannel {
     if (done != 0) requests_.clear();
   }
 
-  void acknowledge() { VOLLEY_MPI(MPI_Send(&acknowledgement_, 1, MPI_INT, peer_, acknowledgement_tag, comm_)); }
+  // A rank that sends to itself needs no acknowledgement, and MPI_Send would wait for a receive that comes only later.
+  void acknowledge() {
+    if (alone_) return;
+    VOLLEY_MPI(MPI_Send(&acknowledgement_, 1, MPI_INT, peer_, acknowledgement_tag, comm_));
+  }
 
   void await_acknowledgement() {
+    if (alone_) return;
     VOLLEY_MPI(MPI_Recv(&acknowledgement_, 1, MPI_INT, peer_, acknowledgement_tag, comm_, MPI_STATUS_IGNORE));
   }
 
@@ -70,6 +76,7 @@ class MpiChannel {
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int peer_ = 0;
+  bool alone_ = false;  // this rank is its own peer
   int count_ = 0;
   MPI_Datatype type_ = MPI_BYTE;
   LargeDatatype large_;
