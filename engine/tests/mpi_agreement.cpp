@@ -1,15 +1,20 @@
 // At 1, 2 and 4 ranks: what one rank cannot do is known to all ranks of its group, and nobody waits.
+#include "benchmark/transport_set.hpp"
 #include "expect.hpp"
 #include "transport/agreement.hpp"
 #include "transport/availability.hpp"
+#include "transport/host_driven.hpp"
+#include "transport/mpi_channel.hpp"
 #include "transport/pair_segment.hpp"
 #include "transport/registry.hpp"
 
 #include <mpi.h>
 
+#include <array>
 #include <csignal>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <sys/resource.h>
 
@@ -77,17 +82,21 @@ void a_failed_open_can_be_closed(const RankGroup& pair) {
 }
 
 struct FixedMemory : Memory {
+  explicit FixedMemory(std::uint64_t bytes) : bytes_(bytes) {}
   Buffers reserve(std::size_t) override { return {}; }
   void release() override {}
-  std::uint64_t available() const override { return 12000; }
+  std::uint64_t available() const override { return bytes_; }
   void read(std::byte*, const std::byte*, std::size_t) override {}
   void fill(std::byte*, std::size_t, const Contents&) override {}
   void poison(std::byte*, std::size_t, const Contents&) override {}
   std::optional<Mismatch> check(const std::byte*, std::size_t, const Contents&) override { return std::nullopt; }
+
+ private:
+  std::uint64_t bytes_;
 };
 
 void memory_is_shared_out(const Context& context) {
-  const FixedMemory memory;
+  const FixedMemory memory(12000);
   const auto share = [&](MemoryKind kind, const Memory* of) {
     return memory_share(context, kind, of, context.world.get());
   };
@@ -95,6 +104,31 @@ void memory_is_shared_out(const Context& context) {
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   EXPECT(share(MemoryKind::none, nullptr) == most);
   EXPECT(bytes_of_buffers(1) > 2 && bytes_of_buffers(most / 2) == most);
+}
+
+std::uint64_t bytes_of_own_memory = 0;
+struct OwnMemoryTransport : HostDriven<MpiChannel> {
+  std::unique_ptr<Memory> own_memory(const RankGroup&) override {
+    return std::make_unique<FixedMemory>(bytes_of_own_memory);
+  }
+};
+std::unique_ptr<Transport> make_with_own_memory() { return std::make_unique<OwnMemoryTransport>(); }
+
+// Two arenas of one kind: the buffers of a message that fit into the memory once do not fit twice.
+void arenas_share_memory(const Context& context, const RankGroup& pair) {
+  constexpr std::uint64_t message_bytes = megabyte;
+  bytes_of_own_memory = static_cast<std::uint64_t>(context.size) * bytes_of_buffers(message_bytes) * 3 / 2;
+  std::array<TransportEntry, 2> entries{};
+  entries.fill({"one", "", ThroughMpi::yes, MemoryKind::host, Part::test, false, make_with_own_memory});
+  entries[1].name = "two";
+  const auto too_large = [&](const std::vector<std::string>& names) {
+    Plan plan;
+    plan.transports = names;
+    TransportSet transports(context, pair, plan, entries);
+    return transports.too_large(transports.candidates().back(), message_bytes);
+  };
+  EXPECT(too_large({"one"}).empty());
+  EXPECT(too_large({"one", "two"}).find("needs ") == 0);
 }
 
 void some_transports_are_ruled_out(const Context& context) {
@@ -125,6 +159,7 @@ int main() {
         a_pair_shares_a_segment(*pair);
         no_room_is_known_to_both(*pair);
         a_failed_open_can_be_closed(*pair);
+        arenas_share_memory(context, *pair);
       }
       MPI_Barrier(context.world.get());
     }

@@ -33,7 +33,12 @@ TransportSet::TransportSet(const Context& context, const RankGroup& group, const
     Arena& arena = arenas_[key];
     if (!reason.empty() || arena.memory) continue;  // an arena is made for the first transport that can use it
     arena.memory = own ? std::move(own) : make_memory(entry->memory);
-    arena.share_bytes = memory_share(context, entry->memory, arena.memory.get(), group.control.get());
+  }
+  for (auto& [key, arena] : arenas_) {
+    if (!arena.memory) continue;
+    const auto of_this_kind = [&](const auto& other) { return other.second.memory && other.first.first == key.first; };
+    const auto arenas = static_cast<std::uint64_t>(std::ranges::count_if(arenas_, of_this_kind));
+    arena.share_bytes = memory_share(context, key.first, arena.memory.get(), group.control.get()) / arenas;
   }
 }
 
@@ -43,7 +48,7 @@ std::string TransportSet::too_large(const Candidate& candidate, std::uint64_t by
   const Arena& arena = arenas_.at(candidate.arena);
   if (!arena.memory || bytes_of_buffers(bytes) <= arena.share_bytes) return {};
   return "needs " + in_gib(bytes_of_buffers(bytes)) + " of " + name_of(candidate.entry->memory) +
-         " memory on each rank, " + in_gib(arena.share_bytes) + " is free";
+         " memory on each rank, " + in_gib(arena.share_bytes) + " is free for it";
 }
 
 Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, bool verify) const {

@@ -36,7 +36,7 @@ struct Candidate {
 // The buffers of a kind of memory.
 struct Arena {
   std::unique_ptr<Memory> memory;  // null for MemoryKind::none
-  std::uint64_t share_bytes = 0;   // that each rank may allocate; the same on all ranks
+  std::uint64_t share_bytes = 0;   // that each rank may allocate here; the same on all ranks
   Buffers buffers;
 };
 
