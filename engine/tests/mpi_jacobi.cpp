@@ -1,6 +1,8 @@
 // At 1, 2 and 4 ranks: every grid, thread count and kind of overlap gives the same field bit for bit; a NaN stops it.
 #include "expect.hpp"
 #include "jacobi/host_solver.hpp"
+#include "transport/host_driven.hpp"
+#include "transport/mpi_channel.hpp"
 #include "transport/registry.hpp"
 
 #include <mpi.h>
@@ -130,6 +132,21 @@ void on_every_grid(const Context& context) {
   }
 }
 
+struct NeverOpened : HostDriven<MpiChannel> {
+  void open(const RankGroup&, const Buffers&) override { EXPECT(!"opened without buffers"); }
+  void close() override { EXPECT(!"closed although it was never opened"); }
+};
+std::unique_ptr<Transport> make_never_opened() { return std::make_unique<NeverOpened>(); }
+
+// Halos that no memory has room for: there is a reason, and their transport is neither opened nor closed.
+void without_memory_there_is_a_reason(const Context& context) {
+  const TransportEntry entry{"never", "", ThroughMpi::yes, MemoryKind::host, Part::test, true, make_never_opened};
+  const Grid grid({context.size, 1}, {8, std::int64_t{1} << 50}, context.rank);
+  Halos halos(context, grid, entry, sizeof(double));
+  EXPECT(halos.open().empty() == halos.none());
+  halos.close();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -139,6 +156,7 @@ int main(int argc, char** argv) {
   {
     const Context context = make_context(options, placement);
     on_every_grid(context);
+    without_memory_there_is_a_reason(context);
   }
   MPI_Finalize();
   return test::finish();

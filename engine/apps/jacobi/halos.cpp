@@ -90,6 +90,7 @@ std::string Halos::open() {
     neighbour.memory = make_memory(entry_.memory);
     try {
       agreed_step(neighbour.pair, [&] { neighbour.buffers = neighbour.memory->reserve(capacity); });
+      neighbour.opened = true;
       neighbour.transport->open(neighbour.pair, neighbour.buffers);
       neighbour.transport->open_halo(neighbour.view(place_));
     } catch (const std::exception& failure) {
@@ -100,7 +101,9 @@ std::string Halos::open() {
 }
 
 void Halos::close() {
-  for (auto& neighbour : neighbours_) neighbour.transport->close();
+  for (auto& neighbour : neighbours_) {
+    if (neighbour.opened) neighbour.transport->close();
+  }
   VOLLEY_MPI(MPI_Barrier(context_.world.get()));
 }
 

@@ -85,6 +85,7 @@ class Halos {
     std::unique_ptr<Transport> transport;
     std::unique_ptr<Memory> memory;
     Buffers buffers;
+    bool opened = false;  // or it was tried: must be closed
     std::size_t points = 0;
     std::size_t bytes = 0;
     std::size_t stride = 0;  // bytes from place to place
