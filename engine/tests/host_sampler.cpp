@@ -1,4 +1,4 @@
-// Which series of a message size the sampler skips because they would take too long.
+// Which series of a message size the sampler skips because they would take too long, and how long the first one may be.
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -66,9 +66,24 @@ void without_a_limit_nothing_is_skipped(Sampling sampling) {
   for (const std::size_t bytes : {1, 1 << 20}) EXPECT(measured(sampler, {&slow}, bytes)[0].skipped.empty());
 }
 
+// The first exchange of a large message takes longer than the watchdog waits. If it ended it, so would this program.
+void a_long_first_batch_is_not_ended() {
+  Sampling sampling;
+  sampling.fixed = true;
+  sampling.warmup = 0;
+  sampling.iterations = 1;
+  PausingDriver slow(std::chrono::milliseconds(1200));
+  LocalControl control(0, 1);
+  Watchdog watchdog("test", 0.3);
+  const Workload workload = round_trip_workload();
+  Sampler sampler(control, sampling, workload, watchdog);
+  EXPECT(measured(sampler, {&slow}, std::size_t{1} << 30)[0].rank0_samples.size() == 1);
+}
+
 }  // namespace
 
 int main() {
+  a_long_first_batch_is_not_ended();
   Sampling adaptive;
   adaptive.point_time_s = 1e-3;
   adaptive.min_visits = 1;

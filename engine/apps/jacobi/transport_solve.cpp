@@ -25,8 +25,6 @@ constexpr std::uint64_t min_batches = 20;
 // Copies: the number of samples before and after the iterations, and the shortest length of one.
 constexpr int copy_samples = 5;
 constexpr double copy_sample_s = 2e-3;
-// Bytes a second: on every machine the first touch of pages is faster. The watchdog waits longer for more bytes.
-constexpr double slowest_pass = 2e8;
 
 double largest_of_all(double value, MPI_Comm world) {
   VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, world));
@@ -151,7 +149,7 @@ double TransportSolve::left_s() const {
 // Tells the watchdog that a pass over the whole field follows.
 void TransportSolve::expect_pass() {
   const auto bytes = field_bytes(entry_.memory, grid_.columns(), grid_.rows(), options_.point_bytes());
-  run_.watchdog.progress(static_cast<double>(bytes) / slowest_pass);
+  run_.watchdog.progress(static_cast<double>(bytes) / slowest_bytes_per_s);
 }
 
 // All ranks copy their whole fields at once; measures the seconds of a copy on the slowest rank.

@@ -162,6 +162,12 @@ double Sampler::shortest_batch_s(Series& series, std::uint64_t count) {
   return shortest_s;
 }
 
+// The longest that one count can take before any was timed.
+double Sampler::slowest_count_s(const Series& series) const {
+  const auto messages = static_cast<double>(workload_.messages[0] + workload_.messages[1]);
+  return messages * static_cast<double>(series.view.bytes) / slowest_bytes_per_s;
+}
+
 bool Sampler::is_long(const Series& series) const { return series.count_s > workload_.limits.long_exchange_s; }
 
 // Samples of one visit: in three visits as many as an interval of the median needs.
@@ -282,7 +288,8 @@ double Sampler::timed_batch(Series& series, const View& view, std::uint64_t coun
 }
 
 double Sampler::batch(Series& series, const View& view, std::uint64_t count) {
-  watchdog_.progress(10 * series.count_s * static_cast<double>(count));
+  const double count_s = series.count_s > 0 ? 10 * series.count_s : slowest_count_s(series);
+  watchdog_.progress(count_s * static_cast<double>(count));
   latest_ = &series;
   series.driver->arm(view, count);
   const Span mine = timed_span([&](std::uint64_t n) { workload_.run(*series.driver, view, n); }, count);

@@ -59,6 +59,7 @@ class Sampler {
 
   void collect(Series& series);
   [[nodiscard]] double shortest_count_s(const Series& series) const;
+  [[nodiscard]] double slowest_count_s(const Series& series) const;
   [[nodiscard]] EndedBy stop_reason(Series& series, int rounds) const;
   [[nodiscard]] std::uint64_t seed(const Series& series, int direction) const;
   [[nodiscard]] bool is_long(const Series& series) const;

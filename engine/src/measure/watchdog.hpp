@@ -14,6 +14,10 @@
 
 namespace volley {
 
+// Bytes a second: on every machine pages are first touched faster, and a link of 1 Gbit/s carries more. The watchdog
+// waits longer for more bytes whose time is not known yet.
+inline constexpr double slowest_bytes_per_s = 1e8;
+
 class Watchdog {
  public:
   // `who` begins the sentence, e.g. "rank 1 of 2". `launched`: the parent process is a launcher.
