@@ -1,14 +1,12 @@
 // The benchmark `overlap`: an exchange between two ranks, a computation that takes about as long, and both at once.
 #include <algorithm>
-#include <cmath>
 #include <map>
 
-#include "benchmark/overlap/overlap_driver.hpp"
+#include "benchmark/overlap/computation_length.hpp"
 #include "benchmark/pair_benchmark.hpp"
 #include "benchmark/series_record.hpp"
 #include "group/mpi_control.hpp"
 #include "measure/sampler.hpp"
-#include "measure/timing_loop.hpp"
 #include "transport/agreement.hpp"
 
 namespace volley::overlap {
@@ -17,9 +15,6 @@ namespace {
 
 // The shortest computation: much longer than the clock readings around it.
 constexpr double min_computation_s = 2e-6;
-// How far the length of a computation may be from what is wanted. 12 attempts find it: each may grow sixteenfold.
-constexpr double length_tolerance = 0.05;
-constexpr int max_attempts = 12;
 // The length of an exchange is first estimated from so much time.
 constexpr double estimate_s = 0.02;
 
@@ -126,42 +121,11 @@ class Overlap final : public PairBenchmark {
       const double exchange_s = control.shared(control.leads() ? std::ranges::min(samples) : 0.0);
       for (auto& each : subjects[i].cases) {
         run.watchdog.enter("finding the length of the computation beside " + exchanges[i].name);
-        each.steps = steps_for(control, *each.alone, std::max(exchange_s, min_computation_s));
+        each.steps = steps_for(control, run.watchdog, *each.alone, std::max(exchange_s, min_computation_s));
         each.alone->set_steps(each.steps);
         each.both->set_steps(each.steps);
       }
     }
-  }
-
-  // The steps of a computation that take this long on the first rank, while the other one computes, too.
-  static std::uint64_t steps_for(MpiControl& control, OverlapDriver& alone, double wanted_s) {
-    std::uint64_t steps = 1;
-    double once_s = 0;
-    for (int attempt = 0; attempt < max_attempts; ++attempt) {
-      alone.set_steps(steps);
-      // One call is too short for the clock; a computation of another length than the last one needs a first call.
-      const auto repeats = static_cast<std::uint64_t>(std::clamp(1e-4 / std::max(once_s, 1e-9), 1.0, 1000.0));
-      control.ready();
-      once_s = control.shared(shortest_s(alone, repeats));
-      const double change = std::clamp(wanted_s / std::max(once_s, 1e-9), 1.0 / 16, 16.0);
-      if (std::abs(change - 1) <= length_tolerance) break;
-      const auto next = static_cast<std::uint64_t>(std::max(1.0, std::round(static_cast<double>(steps) * change)));
-      if (next == steps) break;
-      steps = next;
-    }
-    return steps;
-  }
-
-  // Seconds of one computation, the shortest of four batches.
-  static double shortest_s(OverlapDriver& driver, std::uint64_t repeats) {
-    double shortest = std::numeric_limits<double>::infinity();
-    for (int batch = 0; batch < 4; ++batch) {
-      driver.arm({}, repeats);
-      const double batch_s = timed([&](std::uint64_t count) { driver.windows({}, count, {}); }, repeats);
-      driver.disarm();
-      shortest = std::min(shortest, batch_s / static_cast<double>(repeats));
-    }
-    return shortest;
   }
 
   // For each transport its exchange, and for each of its computations that alone, and both at once.
