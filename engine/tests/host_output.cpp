@@ -1,10 +1,11 @@
-// Records go out whole; descriptor 1 is nobody's; a full disk is told.
+// Records go out whole; descriptor 1 is nobody's; a full disk and a reader that has gone are told.
 #include "base/command_line.hpp"
 #include "base/errors.hpp"
 #include "expect.hpp"
 #include "record/output.hpp"
 #include "record/records.hpp"
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -69,8 +70,21 @@ void a_full_disk_is_told() {
   records.end_with_error("the disk is full");  // must not throw
 }
 
+void a_reader_that_has_gone_is_told() {
+  const int out = dup(STDOUT_FILENO);
+  std::array<int, 2> ends{};
+  EXPECT(pipe(ends.data()) == 0);
+  dup2(ends[1], STDOUT_FILENO);
+  for (const int end : ends) close(end);
+  Output gone = Output::claim("-");
+  EXPECT(test::throws<std::runtime_error>([&] { gone.line("{}"); }));
+  dup2(out, STDOUT_FILENO);
+  close(out);
+}
+
 void an_unwritable_path_is_the_machine_s_fault() {
-  EXPECT(test::throws<UnsupportedError>([] { static_cast<void>(Output::claim("/nowhere/at/all")); }));
+  Output nowhere = Output::claim("/nowhere/at/all");  // another rank's path: it is never opened there
+  EXPECT(test::throws<UnsupportedError>([&] { nowhere.line("{}"); }));
 }
 
 Options parsed(std::initializer_list<const char*> words, Program program = Program::ranks) {
@@ -100,6 +114,7 @@ int main() {
   what_a_file_held_is_there_until_the_first_record();
   a_file_takes_no_standard_stream_s_place();
   a_full_disk_is_told();
+  a_reader_that_has_gone_is_told();
   prints_do_not_reach_the_records();
   return test::finish();
 }

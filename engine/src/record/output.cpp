@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -25,28 +26,30 @@ void open_closed_descriptors() {
 }  // namespace
 
 Output Output::claim(const std::string& path) {
-  const auto checked = [&](int kept) {
-    if (kept < 0)
-      throw UnsupportedError("records cannot be written to " + path + ": " + std::string(std::strerror(errno)));
-    return kept;
-  };
-  int kept = path == "-" ? checked(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) : -1;
+  std::signal(SIGPIPE, SIG_IGN);  // line() throws, and the whole job ends, not this process alone
+  Output output(path);
+  if (path == "-") output.keep(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
   open_closed_descriptors();
-  if (path != "-") kept = checked(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   check_system(dup2(STDERR_FILENO, STDOUT_FILENO) >= 0, "dup2");
-  return {kept, path != "-"};
+  return output;
+}
+
+void Output::keep(int descriptor) {
+  if (descriptor < 0) {
+    throw UnsupportedError("records cannot be written to " + path_ + ": " + std::string(std::strerror(errno)));
+  }
+  descriptor_ = descriptor;
 }
 
 Output::Output(Output&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), replaces_(other.replaces_) {}
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 Output::~Output() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
 void Output::line(const std::string& text) {
-  // Truncate only before the first record: a rejected plan must not delete the records of another run.
-  if (std::exchange(replaces_, false)) static_cast<void>(ftruncate(descriptor_, 0));  // a pipe has nothing to cut
+  if (descriptor_ < 0) keep(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   const std::string whole = text + "\n";
   for (std::string_view rest = whole; !rest.empty();) {
     const auto written = write(descriptor_, rest.data(), rest.size());
