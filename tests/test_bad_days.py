@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from the_command import FEW, Command, check_plan, finish
+from the_command import FEW, Command, Finished, check_plan, finish, finish_with
 from volley.benchmarks import BENCHMARKS
 from volley.run.records_file import read_runs
 
@@ -134,6 +135,43 @@ def test_a_rank_that_stops_is_named(volley: Command) -> None:
     reason = done.err.split(said)[1]
     for part in ("of 2 made no progress for 1 s", "transport hang", "pair 0-1", "8 B", "pingpong"):
         assert part in reason
+
+
+def as_ranks(volley: Command, first: Sequence[str], second: Sequence[str], text: str) -> Finished:
+    """A job of two engines with command lines of their own; the first reads ``text``."""
+    launcher = volley.mpirun(2)
+    launcher[launcher.index("2")] = "1"
+    return finish_with([*launcher, *first, ":", "-n", "1", *second], text)
+
+
+def test_only_the_first_rank_opens_the_file_of_the_records(volley: Command, tmp_path: Path) -> None:
+    records = tmp_path / "records"
+    first, second = ([str(volley.engine), "--plan", "-", "--records", str(path)] for path in (records, "/proc/no/file"))
+    done = as_ranks(volley, first, second, json.dumps(plan()))
+    assert done.code == 0, done.err
+    assert records.read_text().splitlines()[-1].startswith('{"record":"end"')
+    done = as_ranks(volley, second, first, json.dumps(plan()))
+    assert done.code != 0
+    assert "volley-engine: rank 0: records cannot be written to /proc/no/file: No such file" in done.err
+
+
+def test_an_error_before_the_ranks_know_each_other_names_its_rank(volley: Command) -> None:
+    bound = [str(volley.engine), "--plan", "-", "--bind"]
+    done = as_ranks(volley, bound, ["env", "OMPI_COMM_WORLD_LOCAL_RANK=0", *bound], json.dumps(plan()))
+    assert done.code != 0
+    assert "volley-engine: rank 1: the launcher's variables call this process local rank 0, MPI says 1" in done.err
+
+
+def test_a_rank_that_hangs_at_the_end_of_mpi_is_ended(engine: Path, tmp_path: Path) -> None:
+    source, library = tmp_path / "hang.c", tmp_path / "hang.so"
+    source.write_text("int pause(void);\nint MPI_Finalize(void) { return pause(); }\n")
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, source], check=True)
+    alone = {"plan": 2, "benchmark": "self_send", "transports": ["host"], "world_size": 1, "watchdog_s": 1}
+    command = ["env", f"LD_PRELOAD={library}", str(engine), "--plan", "-"]
+    done = finish_with(command, json.dumps({**alone, "options": {"sizes_bytes": []}}))
+    assert done.code == 4
+    assert "watchdog: rank 0 of 1 made no progress for 1 s in MPI_Finalize" in done.err
+    assert '{"record":"end"' in done.out
 
 
 def test_a_transport_that_one_rank_cannot_open_is_left_out_and_the_others_go_on(volley: Command) -> None:

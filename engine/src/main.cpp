@@ -74,25 +74,28 @@ int measure(const Options& options, Session& session) {
   const Placement placement = place(options);
   int provided = 0;
   VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));  // the watchdog makes no MPI call
+  VOLLEY_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &session.rank));
   Exit code = Exit::good;
+  std::optional<Watchdog> watchdog;  // until the end of MPI, which may hang, too
   {
     const Context context = make_context(options, placement);
-    session.rank = context.rank;
     check_cores(context.ranks);
     if (options.follower) check_world(options, context, context.size);
     const auto [plan, benchmark, errors] = shared_plan(options, context);
     check_world(options, context, plan.world_size);
     benchmark->check(context);
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
-    Watchdog watchdog("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s,
-                      launch_environment().local_rank.has_value());
+    watchdog.emplace("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s,
+                     launch_environment().local_rank.has_value());
     session.records->write(run_record(context, plan, clock_read_s(), mpi_built(), mpi_facts()));
     const auto& cpus = context.facts(context.rank).cores;
     const Usage before = usage_now(cpus);
-    code = benchmark->run({context, &context, plan, *session.records, watchdog});
+    code = benchmark->run({context, &context, plan, *session.records, *watchdog});
     if (mpi::broadcast_value(session.records->failed(), 0, context.world.get())) code = Exit::failed;
     session.records->end("", shared_usage(context, usage_now(cpus) - before));
+    watchdog->enter("MPI_Comm_free, after the last record");
   }
+  watchdog->enter("MPI_Finalize, after the last record");
   VOLLEY_MPI(MPI_Finalize());
   return static_cast<int>(code);
 }
