@@ -22,7 +22,7 @@ struct Series {
   View view;
   std::size_t buffer_bytes =
       0;               // of each buffer, for messages at distinct addresses; 0: only last messages are checked
-  bool fresh = false;  // its buffers have never been used: the first exchange is cold
+  bool fresh = false;  // its driver has not used the buffers yet: the first exchange is cold
 
   // Results. Times are seconds of one count divided by the workload's divisor.
   std::string skipped;                     // the reason if it was skipped

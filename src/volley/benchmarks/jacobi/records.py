@@ -116,7 +116,7 @@ class JacobiPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="ja
     ] = []
     batch_s: Annotated[list[PositiveSeconds], Meta(description="seconds of each batch on the slowest rank.")] = []
     cold_exchange_s: Annotated[
-        Seconds | None, Meta(description="the first halos, on fresh buffers and before any iteration; slowest rank.")
+        Seconds | None, Meta(description="the first halos, before any iteration; slowest rank.")
     ] = None
     parts: Annotated[list[JacobiParts], Meta(description="of every rank.")] = []
     copy_s: Annotated[

@@ -27,7 +27,7 @@ class PingPong(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="
     ] = field(name="half_round_trip_s", default_factory=list)
     exchanges_per_sample: Annotated[NonNegative, Meta(description="k: round trips in one timed batch.")] = 0
     cold_s: Annotated[
-        Seconds | None, Meta(description="half of the first round trip on fresh buffers; null if used before.")
+        Seconds | None, Meta(description="half of the first round trip on these buffers; null if it is not the first.")
     ] = field(name="cold_half_round_trip_s", default=None)
 
 

@@ -41,7 +41,7 @@ class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", ta
     ] = []
     windows_per_sample: Annotated[NonNegative, Meta(description="k: windows in one timed batch.")] = 0
     cold_s: Annotated[
-        Seconds | None, Meta(description="the first window on fresh buffers; null if the buffers were used before.")
+        Seconds | None, Meta(description="the first window on these buffers; null if it is not the first.")
     ] = field(name="cold_window_s", default=None)
 
     @property

@@ -251,8 +251,8 @@ COLUMNS = (
     "cold_us", *_PERCENTILES, "reason", "speedup", "speedup_low", "speedup_high", "speedup_over",
     "speedup_interval",
 )  # fmt: skip
-"""The first nine columns and their order are a stable interface.  ``cold_us`` is half of the first round trip on fresh
-buffers, or the first window.  ``interval`` is the kind of the bounds: a 95 % confidence interval over launches
+"""The first nine columns and their order are a stable interface.  ``cold_us`` is half of the first round trip with
+a transport, or the first window.  ``interval`` is the kind of the bounds: a 95 % confidence interval over launches
 (``ci``), one that holds only ``within`` the single launch, the ``range`` of too few observations, or a ``single``
 observation."""
 
