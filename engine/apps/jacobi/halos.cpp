@@ -15,7 +15,7 @@ namespace volley::jacobi {
 namespace {
 
 constexpr std::size_t compared_at_once = std::size_t{1} << 20;
-// Of places of messages in a buffer.
+// The messages in a buffer begin at multiples of so many bytes.
 constexpr std::size_t place_alignment = 4096;
 
 bool is_column(Side side) { return side == Side::left || side == Side::right; }

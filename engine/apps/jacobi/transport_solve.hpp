@@ -63,8 +63,8 @@ class TransportSolve {
   Halos halos_;
   std::unique_ptr<Solver> solver_;
 
-  std::string not_opened_;  // why
-  std::string failure_;     // why
+  std::string not_opened_;  // why the transport was not opened; empty if it was
+  std::string failure_;     // why the solve failed; empty if it did not
   int threads_ = 0;         // of the rank with the fewest
   std::vector<double> copy_s_;
   double cold_exchange_s_ = 0;

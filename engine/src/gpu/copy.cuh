@@ -8,7 +8,7 @@
 
 namespace volley::gpu {
 
-// --- blocking, on the default Stream ---
+// --- blocking, on the default stream ---
 
 inline void copy_to_host(void* host, const void* device, std::size_t bytes) {
   VOLLEY_CUDA_CHECK(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
@@ -34,7 +34,7 @@ inline void copy(void* to, const void* from, std::size_t bytes) {
 
 inline void zero(void* device, std::size_t bytes) { VOLLEY_CUDA_CHECK(cudaMemset(device, 0, bytes)); }
 
-// --- enqueued on a Stream ---
+// --- enqueued on a stream ---
 
 inline void copy_to_host_async(void* host, const void* device, std::size_t bytes, StreamHandle cuda_stream) {
   VOLLEY_CUDA_CHECK(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda_stream));

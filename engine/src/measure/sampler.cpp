@@ -77,7 +77,7 @@ void Sampler::skip_slow(std::vector<Series>& all) {
   }
 }
 
-// Of a point with long exchanges: two samples a visit, and one untimed exchange before them.
+// How many exchanges a point with long ones has: in each visit two samples, and one untimed before them.
 std::uint64_t Sampler::min_exchanges() const {
   if (sampling_.fixed) return sampling_.warmup + sampling_.iterations;
   return static_cast<std::uint64_t>(sampling_.min_visits) * (min_samples_a_visit + 1);

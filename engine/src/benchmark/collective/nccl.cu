@@ -1,4 +1,4 @@
-// `nccl`: NCCL's collectives on a Stream, and for an all-to-all one group of ncclSend and ncclRecv, as nccl-tests does
+// `nccl`: NCCL's collectives on a stream, and for an all-to-all one group of ncclSend and ncclRecv, as nccl-tests does
 // it.
 #include <memory>
 

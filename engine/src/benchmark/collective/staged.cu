@@ -10,7 +10,7 @@ namespace volley {
 
 namespace {
 
-// Page-locked memory that grows, and keeps nothing when it does.
+// Page-locked memory. When it grows, its contents are lost.
 class PinnedRoom {
  public:
   void reserve(std::size_t bytes) {

@@ -8,7 +8,7 @@ namespace volley {
 
 namespace {
 
-// The whole number that an element of a sum is; none where it is not one.
+// The value of an element of a sum; none if it is not a whole number.
 std::optional<std::int64_t> number_of(std::uint32_t element, bool floats) {
   if (!floats) return static_cast<std::int32_t>(element);
   float value = 0;

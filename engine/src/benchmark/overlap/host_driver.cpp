@@ -11,7 +11,7 @@ class HostOverlapDriver final : public OverlapDriver {
   HostOverlapDriver(Transport& transport, Work work, Computation& computation, int progress_calls)
       : OverlapDriver(transport, work, computation), progress_calls_(progress_calls) {}
 
-  // When the exchange is complete a rank learns only when it has computed: the exchange takes the whole time.
+  // A rank learns only after its computation that the exchange is complete: the exchange takes the whole time.
   void windows(const View& view, std::uint64_t count, const Window&) override {
     count_ = count;
     computation_s_ = 0;

@@ -110,7 +110,7 @@ void follow(Work& work) {
 
 // ----------------------------------------------------------------------------------------- all ranks at once
 
-// HalfRound of a round of the round robin: in one half the lower rank of each pair is the first, in the other the
+// Half of a round of the round robin: in one half the lower rank of each pair is the first, in the other the
 // higher one.
 struct HalfRound {
   int round;

@@ -36,8 +36,8 @@ class Inboxes {
     agreed_step(pair, [&] { theirs_ = mapped_from_peer(theirs, pair); });
   }
 
-  // Numbers start again with an empty inbox. Every message of one size writes the same lines of the inbox, so that the
-  // numbers, which have 32 bits in a line, may overflow. Collective over the pair.
+  // Numbers start again with an empty inbox. In a line they have 32 bits; that they overflow is harmless: every message
+  // of one size writes the same lines, so that no line still has the number of 2^32 messages ago. Collective.
   void reset() {
     last_ = 0;
     *report() = {PollStatus::ready, 0};
