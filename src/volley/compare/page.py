@@ -39,7 +39,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
     return Report(
         heading=[finding(comparison), *_sides(comparison)],
         tables=[
-            *([_points_table(comparison, full=full)] if full or comparison.of("changed") else []),
+            *([_numbertable(comparison, full=full)] if full or comparison.of("changed") else []),
             _counts(comparison),
         ],
         notes=[*_notes(comparison), *_environment_notes(environments, full=full)],
@@ -137,7 +137,7 @@ def _about(side: Side) -> Iterator[str]:
 # -------------------------------------------------------------------------------------------------------- tables
 
 
-def _points_table(comparison: Comparison, *, full: bool) -> Table:
+def _numbertable(comparison: Comparison, *, full: bool) -> Table:
     """All points, or those that changed, the largest change first."""
     points = list(comparison.points)
     if not full:
@@ -178,13 +178,13 @@ def _interval(point: Compared) -> str:
 
 
 def verdict_words(point: Compared) -> str:
-    """Return the verdict in words: ``5.1 % slower``, ``same within 2 %``, ``undecided: about 14 launches``."""
+    """Return the verdict in words: ``5.1 % slower``, ``same within 2 %``, ``undecided: needs ~14 launches``."""
     if point.verdict == "changed":
         return f"{_change(point.ratio)} {'slower' if point.ratio > 1 else 'faster'}"
     if point.verdict == "same":
         return f"same within {point.same_within} %"
     needed = point.launches_needed
-    return f"undecided: about {needed} launches" if needed else "undecided"
+    return f"undecided: needs ~{needed} launches" if needed else "undecided"
 
 
 def _change(ratio: float) -> str:
@@ -248,11 +248,10 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
     known = sorted(each for point in undecided if (each := point.launches_needed))
     if known and comparison.possible:
         whole = "all" if len(known) == len(undecided) else f"{len(known)} of them"
-        text = (
-            f"undecided: {count(len(undecided), 'point')}; about {known[-1]} launches of each run would decide {whole}"
-        )
+        number = count(len(undecided), "point")
+        text = f"undecided: {number}; to decide {whole} needs about {known[-1]} launches of each run"
         if (half := (len(undecided) - 1) // 2) < len(known) - 1:
-            text += f", about {known[half]} half of them"
+            text += f", half of them about {known[half]}"
         yield Note("finding", text)
 
 

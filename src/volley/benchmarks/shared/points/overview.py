@@ -192,7 +192,7 @@ def _noise(points: Sequence[PointResult], result: PointSeries) -> Iterator[Concl
     names = by_name(noisy)
     of = f" of {join_words(names)}" if len(names) <= MAX_NAMED else f" of {count(len(names), 'transport')}"
     sign = "" if one_launch(noisy) else "±"
-    asked = f"{sign}{result.series.plan.sampling.ci * 100:g} % (--ci)"
+    asked = f"{sign}{result.series.plan.sampling.ci * 100:g} %"
     yield Conclusion(
         "NOISY",
         f"{count(len(noisy), 'point')}{of} vary by more than {asked}, up to {sign}{percent(_half_width(worst), 0)} "
