@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +131,9 @@ class RankMatrixCell(msgspec.Struct, frozen=True, kw_only=True):
     low_s: float | None = None
     high_s: float | None = None
     samples: int = 0
-    count_per_sample: int = 0
-    elapsed_s: float = 0.0
+
+
+UNIT_S = 1e-12
 
 
 def cells_of(row: RankMatrixRow) -> list[RankMatrixCell]:
@@ -158,10 +159,17 @@ def row_of(cells: Sequence[RankMatrixCell], **facts: Any) -> RankMatrixRow:
     """A row of a matrix with these cells."""
     failed = [FailedPair(rank=cell.rank, reason=cell.reason or "") for cell in cells if cell.status == "failed"]
     skipped = [SkippedPairs(ranks=[cell.rank], reason=cell.reason or "") for cell in cells if cell.status == "skipped"]
-    names = ("median_s", "low_s", "high_s", "samples", "count_per_sample", "elapsed_s")
+
+    def in_units(times: Iterable[float | None]) -> list[int | None]:
+        return [time_s and round(time_s / UNIT_S) for time_s in times]
+
     return RankMatrixRow(
         ranks=[cell.rank for cell in cells],
-        **{name: [getattr(cell, name) for cell in cells] for name in names},
+        unit_s=UNIT_S,
+        medians=in_units(cell.median_s for cell in cells),
+        lows=in_units(cell.low_s for cell in cells),
+        highs=in_units(cell.high_s for cell in cells),
+        samples=[cell.samples for cell in cells],
         messages_verified=sum(cell.samples for cell in cells),
         failed=failed,
         skipped=skipped,

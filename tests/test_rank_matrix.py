@@ -47,7 +47,7 @@ def again(logs: list[RunLog], slow: dict[tuple[int, int], float]) -> RunLog:
             *(rows(4, "stream", slow=slow) if part.bandwidth_sizes_bytes else ()),
         ]
     ]
-    log = matrix_log(4, [row for row in found if row.median_s])
+    log = matrix_log(4, [row for row in found if row.medians])
     assert log.run is not None
     log.run = msgspec.structs.replace(log.run, plan=asked)
     return log

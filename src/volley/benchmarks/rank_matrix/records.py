@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from volley.benchmarks.rank_matrix import RankMatrixOptions
 from volley.benchmarks.shared.points.options import WindowOptions
-from volley.document import RECORD_VERSION, Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Version
+from volley.document import RECORD_VERSION, Count, Frozen, NonNegative, Positive, PositiveSeconds, Version
 from volley.run.records import Mismatch, Status, Work
 from volley.units import LONGEST_S
 
@@ -64,7 +64,6 @@ class SkippedPairs(Frozen, frozen=True, kw_only=True):
 Times = list[PositiveSeconds | None]
 Units = list[Positive | None]
 PerPair = "one number for each pair, in the order of `ranks`"
-Before = "the same in seconds, in records of before 2026-11-23"
 
 
 class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="rank_matrix"):
@@ -100,17 +99,7 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         Units,
         Meta(description="its upper end; empty where the plan repeats: a pair then has the range of its visits."),
     ] = []
-    median_s: Annotated[Times, Meta(description=Before)] = []
-    low_s: Annotated[Times, Meta(description=Before)] = []
-    high_s: Annotated[Times, Meta(description=Before)] = []
     samples: Annotated[list[NonNegative], Meta(description="how many samples.")]
-    count_per_sample: Annotated[
-        list[NonNegative],
-        Meta(description="k: round trips or windows in one timed batch; in records of before 2026-11-23."),
-    ] = []
-    elapsed_s: Annotated[
-        list[Seconds], Meta(description="how long the visit took; in records of before 2026-11-23.")
-    ] = []
     messages_timed: Annotated[NonNegative, Meta(description="of all pairs of the row.")] = 0
     messages_verified: Annotated[NonNegative, Meta(description="of all pairs of the row.")] = 0
     failed: list[FailedPair] = []
@@ -128,13 +117,10 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
             ValueError: if one has another length, or a pair is named that the row does not have.
         """
         pairs = self.pairs
-        if self.medians and self.median_s:
-            raise ValueError("a row has either medians or median_s")
-        needed = ("lows", "samples") if self.medians else ("low_s", "high_s", "samples")
-        for name in needed:
+        for name in ("lows", "samples"):
             if len(getattr(self, name)) != pairs:
                 raise ValueError(f"{name} has {len(getattr(self, name))} numbers, there are {pairs} medians")
-        for name in ("ranks", "highs", "count_per_sample", "elapsed_s", "samples_s", "visits", "work_s"):
+        for name in ("ranks", "highs", "samples_s", "visits", "work_s"):
             if len(getattr(self, name)) not in (0, pairs):
                 raise ValueError(f"{name} has {len(getattr(self, name))} items, there are {pairs} medians")
         longest = max(max(filter(None, numbers), default=0) for numbers in (self.medians, self.lows, self.highs))
@@ -151,22 +137,22 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
     @property
     def pairs(self) -> int:
         """The number of pairs."""
-        return len(self.medians) or len(self.median_s)
+        return len(self.medians)
 
     @property
     def times_s(self) -> Times:
         """The median of each pair in seconds."""
-        return self._in_seconds(self.medians or self.median_s)
+        return self._in_seconds(self.medians)
 
     @property
     def lows_s(self) -> Times:
         """The lower end of each interval in seconds."""
-        return self._in_seconds(self.lows or self.low_s)
+        return self._in_seconds(self.lows)
 
     @property
     def highs_s(self) -> Times:
         """The upper end of each interval in seconds; ``None`` for each pair where the plan repeats."""
-        return self._in_seconds(self.highs or self.high_s or [None] * self.pairs)
+        return self._in_seconds(self.highs or [None] * self.pairs)
 
     def _in_seconds(self, numbers: Sequence[float | None]) -> Times:
         return [number and number * self.unit_s for number in numbers]

@@ -172,9 +172,9 @@ def _case(
         place = kinds.rows[rank]
         for visit, row in enumerate(visits):
             columns = kinds.places_of(row.seconds)
-            medians[visit, place, columns] = _seconds(row, row.medians or row.median_s)
-            lows[visit, place, columns] = _seconds(row, row.lows or row.low_s)
-            highs[visit, place, columns] = _seconds(row, row.highs or row.high_s or [None])
+            medians[visit, place, columns] = _seconds(row, row.medians)
+            lows[visit, place, columns] = _seconds(row, row.lows)
+            highs[visit, place, columns] = _seconds(row, row.highs or [None])
             samples[visit, place, columns] = row.samples
             there[place, columns] = True
             failed[place, [kinds.columns[each.rank] for each in row.failed]] = True
