@@ -46,7 +46,7 @@ class Compared:
         """The time of the second / that of the first: above 1 is slower."""
         return self.difference.ratio.median
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict:
         if self.difference.changed:
             return "changed"
@@ -57,12 +57,12 @@ class Compared:
         """The percentage within which both are the same, rounded up."""
         return max(1, math.ceil(100 * self.difference.shown_within - 1e-9))
 
-    @property
+    @cached_property
     def seconds(self) -> tuple[float, float]:
         """The medians over launches."""
         return median([each.seconds for each in self.first]), median([each.seconds for each in self.second])
 
-    @property
+    @cached_property
     def launches_needed(self) -> int | None:
         """About how many launches of each side would decide; ``None`` if decided, or with more than ``MAX_LAUNCHES``.
 

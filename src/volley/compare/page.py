@@ -9,7 +9,7 @@ from volley.benchmarks import named
 from volley.compare.comparison import Compared, Comparison
 from volley.compare.environment import EnvironmentDifference, environment_differences
 from volley.compare.runs import Side
-from volley.report.model import Cell, Column, Data, Note, Report, Row, Style, Table
+from volley.report.model import Cell, Column, ColumnRows, Data, Note, Report, Row, Style, Table
 from volley.run.commandline import declared
 from volley.run.launch_series import Key
 from volley.run.repeat import command_again
@@ -43,7 +43,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
             _counts(comparison),
         ],
         notes=[*_notes(comparison), *_environment_notes(environments, full=full)],
-        data=Data(COLUMNS, COLUMNS[:3], [_row(point) for point in comparison.points]),
+        data=Data(COLUMNS, COLUMNS[:3], ColumnRows(len(comparison.points), lambda: [_columns(comparison.points)])),
         extra={
             "sides": [{"name": side.name, "launches": side.launches} for side in (comparison.first, comparison.second)],
             "within": comparison.within,
@@ -279,23 +279,24 @@ def _cut(value: str) -> str:
 # ---------------------------------------------------------------------------------------------------------- data
 
 
-def _row(point: Compared) -> dict[str, Any]:
-    ratio = point.difference.ratio
-    benchmark, series, at = point.key
+def _columns(points: Sequence[Compared]) -> dict[str, Sequence[Any]]:
+    """Return the results for programs: a thousand ranks have a million pairs, which most reports do without."""
+    ratios = [point.difference.ratio for point in points]
+    benchmark, series, at = (list(names) for names in zip(*(point.key for point in points), strict=True))
     return {
         "benchmark": benchmark,
         "series": series,
         "at": at,
-        "verdict": point.verdict,
-        "ratio": ratio.median,
-        "ratio_low": ratio.low,
-        "ratio_high": ratio.high,
-        "interval": ratio.kind,
-        "same_within_percent": point.same_within if ratio.kind == "ci" else None,
-        "launches_needed": point.launches_needed,
-        "first_s": point.seconds[0],
-        "second_s": point.seconds[1],
-        "first_launches": len(point.first),
-        "second_launches": len(point.second),
-        "probability": point.difference.probability,
+        "verdict": [point.verdict for point in points],
+        "ratio": [ratio.median for ratio in ratios],
+        "ratio_low": [ratio.low for ratio in ratios],
+        "ratio_high": [ratio.high for ratio in ratios],
+        "interval": [ratio.kind for ratio in ratios],
+        "same_within_percent": [point.same_within if point.difference.ratio.kind == "ci" else None for point in points],
+        "launches_needed": [point.launches_needed for point in points],
+        "first_s": [point.seconds[0] for point in points],
+        "second_s": [point.seconds[1] for point in points],
+        "first_launches": [len(point.first) for point in points],
+        "second_launches": [len(point.second) for point in points],
+        "probability": [point.difference.probability for point in points],
     }

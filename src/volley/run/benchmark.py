@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from volley.run.run_log import RunLog
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Observable:
     """A time that one launch measured, with a label under which every other launch has the same quantity."""
 

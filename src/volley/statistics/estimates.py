@@ -30,7 +30,7 @@ src/outlier_detection.rs), after Iglewicz and Hoaglin, How to Detect and Handle 
 Kind = Literal["ci", "within", "range", "single"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """The median of some observations and its bounds, all in the unit of the observations."""
 

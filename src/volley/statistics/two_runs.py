@@ -68,7 +68,7 @@ SEED = 1
 """The draws are the same each time, and so is the verdict on the same records."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Difference(Generic[Key]):
     """How one result of the second run compares with that of the first."""
 
@@ -97,6 +97,7 @@ class Difference(Generic[Key]):
         return max(self.ratio.high, 1 / self.ratio.low) - 1
 
 
+@lru_cache(maxsize=256)
 def can_decide(first: int, second: int, *, paired: bool = False) -> bool:
     """Return whether so many launches can show a change: 6 and 6 can, 5 and 5 cannot; 7 pairs can, 6 cannot."""
     if paired:
@@ -105,6 +106,7 @@ def can_decide(first: int, second: int, *, paired: bool = False) -> bool:
     return alike / math.comb(first + second, first) <= LEVEL
 
 
+@lru_cache(maxsize=2)
 def min_to_decide(*, paired: bool = False) -> int:
     """Return the fewest launches of each run, or pairs, that can show a change."""
     return next(count for count in range(2, 100) if can_decide(count, count, paired=paired))
@@ -198,10 +200,16 @@ def _probabilities(columns: Sequence[Column], *, paired: bool) -> list[float]:
     The statistic is the square of the difference between the runs over its variance in all permutations.  So results of
     few launches and of many can be compared, and for a fixed number of launches it rises with Student's t.
     """
-    statistics = [(_of_pairs if paired else _of_runs)(*column) for column in columns]
-    largest = sorted(map(max, zip(*filter(None, statistics), strict=True)))
+    largest: list[float] = []
+    own: list[float | None] = []
+    for column in columns:  # the statistics of all results together would fill the memory
+        statistics = (_of_pairs if paired else _of_runs)(*column)
+        own.append(statistics[0] if statistics else None)
+        if statistics:
+            largest = list(map(max, largest, statistics)) if largest else statistics
+    largest.sort()
     # Permutations that are equal but for rounding count as equal.
-    return [1 - bisect_left(largest, each[0] * (1 - 1e-9)) / len(largest) if each else 1.0 for each in statistics]
+    return [1.0 if each is None else 1 - bisect_left(largest, each * (1 - 1e-9)) / len(largest) for each in own]
 
 
 def _of_runs(first: Times, second: Times) -> list[float]:
