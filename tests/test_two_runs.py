@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import tracemalloc
 from itertools import combinations
 from statistics import NormalDist
 
@@ -16,6 +17,7 @@ from volley.statistics.two_runs import (
     differences,
     mann_whitney_rank,
     min_to_decide,
+    permutations_of_runs,
     ratio_of,
     ratio_of_pairs,
 )
@@ -218,3 +220,17 @@ def test_the_ratio_the_other_way_round_is_the_reciprocal() -> None:
     for compare in (ratio_of, ratio_of_pairs):
         there, back = compare(first, second), compare(second, first)
         assert (there.median, there.low, there.high) == pytest.approx((1 / back.median, 1 / back.high, 1 / back.low))
+
+
+def test_the_permutations_of_many_results_are_not_all_held_in_memory() -> None:
+    one, other = ({result: {launch: 1 + launch / 100 for launch in range(6)} for result in range(2000)} for _ in "ab")
+    differences({0: one[0]}, {0: other[0]})  # the ways to permute six and six launches are kept
+    tracemalloc.start()
+    try:
+        found = differences(one, other)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(found) == 2000
+    statistics = len(permutations_of_runs(6, 12)) * len(found)
+    assert peak_bytes < 8 * statistics

@@ -70,17 +70,17 @@ def observables(log: RunLog) -> Iterator[Observable]:
     """Yield the time of each pair; of several visits their median.  Launches that measure suspects again have none."""
     if is_remeasurement(log):
         return
-    visits: dict[tuple[tuple[object, ...], Pair], list[float]] = {}
-    rows = {_identity(row): row for row in log.of(RankMatrixRow)}
-    for row in log.of(RankMatrixRow):
-        for second, median_s in zip(row.seconds, row.times_s, strict=True):
-            if median_s is not None:
-                visits.setdefault((_identity(row), (row.rank, second)), []).append(median_s)
-    for (identity, (first, second)), times in visits.items():
-        row = rows[identity]
+    for rows in grouped(log.of(RankMatrixRow), _identity).values():
+        row = rows[0]
         parts = (row.transport, row.pattern, row.mode, *(["both ways"] if row.direction == "bi" else []))
-        series = f"{', '.join(parts)} at {format_size(row.size_bytes)}"
-        yield Observable(series, f"{first} → {second}", median(times), row.moved_bytes, "GB/s")
+        series, moved_bytes = f"{', '.join(parts)} at {format_size(row.size_bytes)}", row.moved_bytes
+        visits: dict[Pair, list[float]] = {}
+        for each in rows:
+            for second, median_s in zip(each.seconds, each.times_s, strict=True):
+                if median_s is not None:
+                    visits.setdefault((each.rank, second), []).append(median_s)
+        for (first, second), times in visits.items():
+            yield Observable(series, f"{first} → {second}", median(times), moved_bytes, "GB/s")
 
 
 @dataclass(frozen=True)
