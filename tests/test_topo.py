@@ -388,6 +388,14 @@ def test_the_picture_is_written_and_the_page_is_not(tmp_path: Path, capsys: pyte
     assert topo(capsys, *words, "-o", "-") == (0, expected, "")
 
 
+def test_the_facts_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = tmp_path / "facts.svg"
+    facts.write_bytes(Path(kept("summit")).read_bytes())
+    code, _, err = topo(capsys, "--from", str(facts), "-o", str(facts))
+    assert (code, facts.read_bytes()) == (2, Path(kept("summit")).read_bytes())
+    assert "name another file" in err
+
+
 def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = topo(capsys, "--from", kept("t4x4"), "--json", "--transport", "aware", "--gpus", "0,2")
     assert (code, err) == (0, "")
