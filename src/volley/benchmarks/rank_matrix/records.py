@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from volley.benchmarks.rank_matrix import RankMatrixOptions
 from volley.benchmarks.shared.points.options import WindowOptions
-from volley.document import RECORD_VERSION, Count, Frozen, NonNegative, Positive, PositiveSeconds, Version
+from volley.document import RECORD_VERSION, Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Version
 from volley.run.records import Mismatch, Status, Work
 from volley.units import LONGEST_S
 
@@ -100,6 +100,9 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         Meta(description="its upper end; empty where the plan repeats: a pair then has the range of its visits."),
     ] = []
     samples: Annotated[list[NonNegative], Meta(description="how many samples.")]
+    elapsed_s: Annotated[
+        list[Seconds], Meta(description="how long the visit took; in records of before 2026-11-23.")
+    ] = []
     messages_timed: Annotated[NonNegative, Meta(description="of all pairs of the row.")] = 0
     messages_verified: Annotated[NonNegative, Meta(description="of all pairs of the row.")] = 0
     failed: list[FailedPair] = []
@@ -120,7 +123,7 @@ class RankMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="
         for name in ("lows", "samples"):
             if len(getattr(self, name)) != pairs:
                 raise ValueError(f"{name} has {len(getattr(self, name))} numbers, there are {pairs} medians")
-        for name in ("ranks", "highs", "samples_s", "visits", "work_s"):
+        for name in ("ranks", "highs", "elapsed_s", "samples_s", "visits", "work_s"):
             if len(getattr(self, name)) not in (0, pairs):
                 raise ValueError(f"{name} has {len(getattr(self, name))} items, there are {pairs} medians")
         longest = max(max(filter(None, numbers), default=0) for numbers in (self.medians, self.lows, self.highs))
