@@ -64,7 +64,7 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
 
 OVERVIEW_BUDGET_S = 60.0
 
-HOST_OVERVIEW_BUDGET_S = 20.0
+HOST_OVERVIEW_BUDGET_S = 10.0
 """The same for a machine without a GPU, which has one or two transports instead of a dozen."""
 
 FEW_GPUS = 2
@@ -80,9 +80,9 @@ OVERVIEW_SIZES = "8,16M,256M,1G,64k,1M,4k,512"
 """What the one screen shows.  The ends of the curves come first: if the budget is too short for a launch, points
 between them are skipped."""
 
-HOST_OVERVIEW_SIZES = "8,16M,256M,64k,1M,4k,512"
-"""The same without 1 GiB: through the memory of the host such a message takes as long as all the others, and tells no
-more than 256 MiB does."""
+HOST_OVERVIEW_SIZES = "8,16M,64M,64k,1M,4k,512"
+"""The same up to 64 MiB: through the memory of the host a longer message takes as long as all the others, and tells no
+more."""
 
 OVERVIEW_SIZE_SHARE = 1 / 12
 """The part of the budget for one message size in a launch: half a launch of six, the fewest after which a run looks at
@@ -163,7 +163,7 @@ PLAIN = Command(
     name="",
     help="""Measure how fast processors and GPUs communicate.
 
-    Without a command, volley measures every available transport of this machine in one minute (without a GPU in 20 s),
+    Without a command, volley measures every available transport of this machine in one minute (without a GPU in 10 s),
     names the unavailable ones with the reason, and prints a summary. With more than two GPUs, it measures all of them
     first: from and to the host, and every pair. Inside a launcher (mpirun -n 2 volley …) volley runs as the ranks of
     that job.""",
