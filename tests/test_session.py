@@ -227,7 +227,7 @@ def test_overview_of_the_host_alone_is_short(bin_folder: Path, monkeypatch: pyte
         return options
 
     assert overview().sampling.budget == benchmarks.HOST_OVERVIEW_BUDGET_S
-    assert max(overview().points.sizes) == 256 << 20
+    assert max(overview().points.sizes) == 64 << 20
     assert overview("--budget", "40").sampling.budget == 40
     monkeypatch.setenv("SLURM_JOB_ID", "1")  # other nodes may have GPUs
     assert overview().sampling.budget == benchmarks.OVERVIEW_BUDGET_S
