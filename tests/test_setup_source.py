@@ -221,6 +221,19 @@ def test_only_one_set_up_at_a_time_works_in_a_prefix(place: Place) -> None:
     place()
 
 
+@pytest.mark.parametrize("before", [signal.SIG_IGN, signal.SIG_DFL])
+def test_a_closed_terminal_ends_a_set_up_unless_it_is_ignored(before: signal.Handlers, tmp_path: Path) -> None:
+    folders = Folders(tmp_path)
+    folders.make()
+    usual = signal.signal(signal.SIGHUP, before)
+    try:
+        with folders.lock():
+            assert (signal.getsignal(signal.SIGHUP) == signal.SIG_IGN) == (before == signal.SIG_IGN)
+        assert signal.getsignal(signal.SIGHUP) == before
+    finally:
+        signal.signal(signal.SIGHUP, usual)
+
+
 def test_a_dry_run_shows_every_step_and_does_nothing(place: Place) -> None:
     said = place(dry_run=True)
     assert not place.prefix.exists()

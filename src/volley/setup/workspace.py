@@ -67,7 +67,8 @@ class Folders:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other set-ups out of the prefix.  SIGTERM and a closed terminal end the running step, as Ctrl-C does.
+        """Keep other set-ups out of the prefix.  SIGTERM and a closed terminal end the running step, as Ctrl-C does; a
+        signal that is ignored (``nohup``) stays ignored.
 
         Raises:
             UserError: if another set-up works there.
@@ -83,7 +84,8 @@ class Folders:
                 raise UserError(
                     f"another volley setup is working in {self.prefix}; wait until it ends, or choose another --prefix"
                 ) from None
-            before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+            heard = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) != signal.SIG_IGN]
+            before = {number: signal.signal(number, stop) for number in heard}
             try:
                 yield
             finally:
