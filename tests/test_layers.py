@@ -1,9 +1,12 @@
-"""What may import what: the contracts of import-linter in pyproject.toml."""
+"""What may import what: the contracts of import-linter in pyproject.toml.  And one name has one meaning."""
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -27,3 +30,20 @@ def test_imports_within_functions_say_why() -> None:
             if "PLC0415" in line:
                 near = "\n".join(file.read_text("utf-8").splitlines()[max(0, number - 4) : number])
                 assert "start-up" in near, f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
+
+
+def test_no_class_of_the_front_has_the_name_of_another() -> None:
+    files = (ROOT / "src" / "volley").rglob("*.py")
+    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8"))))
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_class_of_the_engine_has_the_name_of_another() -> None:
+    defined = re.compile(
+        r"^ *(?:struct|class|enum class) (?:alignas\(\w+\) )?(\w+)(?: final)?(?: : .*)?\s*\{", re.MULTILINE
+    )
+    files = [file for folder in ("src", "apps") for file in (ROOT / "engine" / folder).rglob("*") if file.is_file()]
+    names = Counter(name for file in files for name in defined.findall(file.read_text("utf-8")))
+    assert len(names) > 100
+    assert [name for name, count in names.items() if count > 1] == []

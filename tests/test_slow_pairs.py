@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.shared.matrix import comparable_pairs
-from volley.benchmarks.shared.matrix.comparable_pairs import Comparison, Pair, PairRatio
+from volley.benchmarks.shared.matrix.comparable_pairs import Pair, PairComparison, PairRatio
 from volley.statistics import estimates
 
 
@@ -24,7 +24,7 @@ def one_kind(times: dict[Pair, float]) -> dict[Pair, str]:
     return dict.fromkeys(times, "same node")
 
 
-def compared(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> Comparison:
+def compared(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> PairComparison:
     return comparable_pairs.compare(*comparable_pairs.matrix_of(times, kinds or one_kind(times)))
 
 

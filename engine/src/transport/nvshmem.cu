@@ -7,6 +7,10 @@
 #define NVSHMEM_ENABLE_ALL_DEVICE_INLINING
 #include <non_abi/nvshmem_build_options.h>
 #undef NVSHMEM_IBGDA_SUPPORT  // its headers need those of InfiniBand
+#include <device_host/nvshmem_common.cuh>
+#if NVSHMEM_VENDOR_MAJOR_VERSION == 3 && NVSHMEM_VENDOR_MINOR_VERSION == 6
+__constant__ nvshmemi_device_host_state_t nvshmemi_device_state_d;  // the other headers define it here themselves
+#endif
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
@@ -25,10 +29,13 @@
 #include "transport/peer_memory.cuh"
 #include "transport/safe_settings.hpp"
 
-// What nvshmemx_cumodule_init looks for in a module, besides the state itself: the version of the headers, and the
-// state for InfiniBand, which is not used here but must be there, and must be large enough.
+// What nvshmemx_cumodule_init looks for in a module, besides the state itself: the version of the headers, which these
+// define themselves from 3.7 on, and the state for InfiniBand, which is not used here but must be there, and must be
+// large enough.
+#if NVSHMEM_VENDOR_MAJOR_VERSION == 3 && NVSHMEM_VENDOR_MINOR_VERSION < 7
 __device__ nvshmemi_version_t nvshmemi_device_lib_version_d = {
     NVSHMEM_VENDOR_MAJOR_VERSION, NVSHMEM_VENDOR_MINOR_VERSION, NVSHMEM_VENDOR_PATCH_VERSION};
+#endif
 __constant__ unsigned char nvshmemi_ibgda_device_state_d[32768];
 
 namespace volley {

@@ -31,8 +31,8 @@ class PeerSignals {
 
   // Collective over the pair.
   explicit PeerSignals(const RankGroup& pair)
-      : segment_(make_pair_segment(pair, sizeof(Counts), [](std::byte* at) { new (at) Counts; })) {
-    auto* counts = std::launder(reinterpret_cast<Counts*>(segment_.data()));
+      : segment_(make_pair_segment(pair, sizeof(SentCounts), [](std::byte* at) { new (at) SentCounts; })) {
+    auto* counts = std::launder(reinterpret_cast<SentCounts*>(segment_.data()));
     mine_ = &counts->of_rank[pair.self].sent;
     theirs_ = &counts->of_rank[pair.peer()].sent;
   }
@@ -52,7 +52,7 @@ class PeerSignals {
   static constexpr unsigned polls_between_yields = 10'000;
   static constexpr std::size_t line_bytes = 128;  // processors fetch lines of 64 bytes in pairs
 
-  struct Counts {
+  struct SentCounts {
     struct Count {
       alignas(line_bytes) std::atomic<std::uint64_t> sent{0};
     } of_rank[2];

@@ -132,7 +132,7 @@ class Corrupting final : public Broken {
   std::uint64_t flipped_ = 0;
 };
 
-class Early final : public MpiCollectives {
+class EarlyCollectives final : public MpiCollectives {
  public:
   void perform(const Collective& collective, const View& view, std::uint64_t count) override {
     const View first{view.send, view.recv, view.bytes};
@@ -146,6 +146,6 @@ std::unique_ptr<Transport> make_losing_collectives() { return std::make_unique<L
 std::unique_ptr<Transport> make_doubling_collectives() { return std::make_unique<Doubling>(); }
 std::unique_ptr<Transport> make_swapping_collectives() { return std::make_unique<Swapping>(); }
 std::unique_ptr<Transport> make_corrupting_collectives() { return std::make_unique<Corrupting>(); }
-std::unique_ptr<Transport> make_early_collectives() { return std::make_unique<Early>(); }
+std::unique_ptr<Transport> make_early_collectives() { return std::make_unique<EarlyCollectives>(); }
 
 }  // namespace volley

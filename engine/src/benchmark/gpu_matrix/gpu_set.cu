@@ -129,8 +129,8 @@ class CudaGpuSet final : public GpuSet {
   // The first GPU moves the data: it writes to the second one, or reads from it.
   [[nodiscard]] Route route(const Section& section, int first, int second, std::size_t number, bool peers) const {
     const GpuEndpoint& driver = at(first);
-    const GpuEndpoint& from = section.operation == Operation::write ? driver : at(second);
-    const GpuEndpoint& to = section.operation == Operation::write ? at(second) : driver;
+    const GpuEndpoint& from = section.operation == AccessOperation::write ? driver : at(second);
+    const GpuEndpoint& to = section.operation == AccessOperation::write ? at(second) : driver;
     const Location arrival{to.memories[number].get(), to.buffers[number].recv, to.device};
     Route made{.from = {from.memories[number].get(), from.buffers[number].send, from.device},
                .to = arrival,

@@ -30,7 +30,7 @@ constexpr std::uint64_t chased = 16 << 10;
 using enum Metric;
 using enum Direction;
 using enum Engine;
-using enum Operation;
+using enum AccessOperation;
 using enum Ends;
 constexpr bool off = false;
 constexpr bool on = true;
@@ -90,7 +90,7 @@ const char* name_of(Metric metric) {
 
 const char* name_of(Engine engine) { return engine == Engine::copy_engine ? "copy engine" : "SM"; }
 
-const char* name_of(Operation operation) { return operation == Operation::write ? "write" : "read"; }
+const char* name_of(AccessOperation operation) { return operation == AccessOperation::write ? "write" : "read"; }
 
 const char* name_of(Ends ends) {
   switch (ends) {

@@ -21,7 +21,7 @@ enum class Metric {
 enum class Engine { copy_engine, sm };
 
 // The GPU of the row writes to the memory of the column's GPU, or reads from it.
-enum class Operation { write, read };
+enum class AccessOperation { write, read };
 
 // If one end of every pair is the host, there is one row instead of a matrix.
 enum class Ends { gpus, host_to_gpu, gpu_to_host };
@@ -30,7 +30,7 @@ struct Section {
   const char* name;  // in plans and records
   Metric metric;
   Engine engine;
-  Operation operation;
+  AccessOperation operation;
   Direction direction;
   Ends ends;
   bool peer_access;             // enabled for all pairs that support it
@@ -50,7 +50,7 @@ struct Section {
 
 [[nodiscard]] const char* name_of(Metric metric);
 [[nodiscard]] const char* name_of(Engine engine);
-[[nodiscard]] const char* name_of(Operation operation);
+[[nodiscard]] const char* name_of(AccessOperation operation);
 [[nodiscard]] const char* name_of(Ends ends);
 
 }  // namespace volley::gpu_matrix

@@ -17,7 +17,7 @@ struct Streams {
 
 class DeviceOverlapDriver final : public OverlapDriver {
  public:
-  DeviceOverlapDriver(Transport& transport, Work work, Computation& computation, const Streams& streams)
+  DeviceOverlapDriver(Transport& transport, OverlapWork work, Computation& computation, const Streams& streams)
       : OverlapDriver(transport, work, computation), streams_(streams) {}
 
   // Events are made before the batch and read behind it.
@@ -65,7 +65,7 @@ class DeviceOverlapDriver final : public OverlapDriver {
 
 class DeviceComputations final : public Computations {
  public:
-  std::unique_ptr<OverlapDriver> driver(Transport& transport, Work work, Limit limit, int) override {
+  std::unique_ptr<OverlapDriver> driver(Transport& transport, OverlapWork work, Limit limit, int) override {
     return std::make_unique<DeviceOverlapDriver>(transport, work, computation(limit), streams_);
   }
 

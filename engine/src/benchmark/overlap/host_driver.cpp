@@ -8,7 +8,7 @@ namespace {
 
 class HostOverlapDriver final : public OverlapDriver {
  public:
-  HostOverlapDriver(Transport& transport, Work work, Computation& computation, int progress_calls)
+  HostOverlapDriver(Transport& transport, OverlapWork work, Computation& computation, int progress_calls)
       : OverlapDriver(transport, work, computation), progress_calls_(progress_calls) {}
 
   // A rank learns only after its computation that the exchange is complete: the exchange takes the whole time.
@@ -46,7 +46,8 @@ class HostOverlapDriver final : public OverlapDriver {
 
 class HostComputations final : public Computations {
  public:
-  std::unique_ptr<OverlapDriver> driver(Transport& transport, Work work, Limit limit, int progress_calls) override {
+  std::unique_ptr<OverlapDriver> driver(Transport& transport, OverlapWork work, Limit limit,
+                                        int progress_calls) override {
     return std::make_unique<HostOverlapDriver>(transport, work, computation(limit), progress_calls);
   }
 

@@ -84,7 +84,7 @@ class Overlap final : public PairBenchmark {
       const bool on_device = candidate.entry->memory == MemoryKind::device;
       auto& computations = by_memory[on_device ? MemoryKind::device : MemoryKind::host];
       if (!computations) computations = on_device ? make_device_computations() : make_host_computations();
-      const auto driver = [&](Work work, Limit limit) {
+      const auto driver = [&](OverlapWork work, Limit limit) {
         return computations->driver(*candidate.transport, work, limit, progress_calls_);
       };
       Subject& subject = subjects.emplace_back();

@@ -11,7 +11,7 @@
 namespace volley::overlap {
 
 // What happens in one count of a batch.
-struct Work {
+struct OverlapWork {
   bool exchanges = false;  // both ranks send a message and receive one
   bool computes = false;
 };
@@ -19,7 +19,7 @@ struct Work {
 // A batch of the sampler's is a number of windows here; each is an exchange, a computation, or both at once.
 class OverlapDriver : public Driver {
  public:
-  OverlapDriver(Transport& transport, Work work, Computation& computation)
+  OverlapDriver(Transport& transport, OverlapWork work, Computation& computation)
       : transport_(transport), work_(work), computation_(computation) {}
 
   // Of each computation of a batch from now on.
@@ -38,7 +38,7 @@ class OverlapDriver : public Driver {
 
  protected:
   Transport& transport_;
-  const Work work_;
+  const OverlapWork work_;
   Computation& computation_;
   std::uint64_t steps_ = 1;
   std::uint64_t count_ = 1;  // of the latest batch, as the sums below
@@ -62,7 +62,7 @@ class Computations {
   }
   // The transport stays the caller's. `progress_calls`: how often a rank that computes on the host calls the transport
   // meanwhile.
-  [[nodiscard]] virtual std::unique_ptr<OverlapDriver> driver(Transport& transport, Work work, Limit limit,
+  [[nodiscard]] virtual std::unique_ptr<OverlapDriver> driver(Transport& transport, OverlapWork work, Limit limit,
                                                               int progress_calls) = 0;
 
  private:

@@ -48,7 +48,7 @@ struct Launch {
 
 // The places of the data that one thread moves with each message. They are computed once for each launch, because every
 // instruction between a message and its answer increases the latency.
-struct Part {
+struct LinePart {
   const std::byte* from;
   std::byte* to;
   unsigned bytes;  // of the message: 8, or what is left of it, or 0, where the message has no such line
@@ -60,7 +60,7 @@ __device__ inline bool whole_word(const std::byte* at, unsigned bytes) {
   return bytes == payload_bytes && reinterpret_cast<std::uintptr_t>(at) % payload_bytes == 0;
 }
 
-__device__ inline Part part_of(const Launch& launch, unsigned line) {
+__device__ inline LinePart part_of(const Launch& launch, unsigned line) {
   const std::uint64_t offset = std::uint64_t{line} * payload_bytes;
   const std::uint64_t left = offset < launch.bytes ? launch.bytes - offset : 0;
   const unsigned bytes = left < payload_bytes ? static_cast<unsigned>(left) : payload_bytes;
@@ -70,7 +70,7 @@ __device__ inline Part part_of(const Launch& launch, unsigned line) {
 }
 
 // The line's data, `offset` bytes behind its usual place: a multiple of 8.
-__device__ inline std::uint64_t gather(const Part& part, std::uint64_t offset) {
+__device__ inline std::uint64_t gather(const LinePart& part, std::uint64_t offset) {
   const std::byte* const from = part.from + offset;
   if (part.word_from) return load(reinterpret_cast<const std::uint64_t*>(from));
   std::uint64_t data = 0;
@@ -80,7 +80,7 @@ __device__ inline std::uint64_t gather(const Part& part, std::uint64_t offset) {
   return data;
 }
 
-__device__ inline void scatter(const Part& part, std::uint64_t data) {
+__device__ inline void scatter(const LinePart& part, std::uint64_t data) {
   if (part.word_to) {
     store(reinterpret_cast<std::uint64_t*>(part.to), data);
     return;
@@ -91,7 +91,7 @@ __device__ inline void scatter(const Part& part, std::uint64_t data) {
 }
 
 // Copies the data of a line to their place. Returns false if the line did not arrive.
-__device__ inline bool receive_line(const PeerWait& wait, const FlaggedLine* line, const Part& part,
+__device__ inline bool receive_line(const PeerWait& wait, const FlaggedLine* line, const LinePart& part,
                                     std::uint32_t number) {
   FlaggedLine found;
   const bool good = await_peer(wait, number, [&] {

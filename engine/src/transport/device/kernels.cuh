@@ -40,7 +40,7 @@ constexpr std::size_t short_bytes = std::size_t{max_lines} * payload_bytes;  // 
 template <class Join>
 __global__ void __launch_bounds__(max_threads, 1) short_round_trips(const Launch launch) {
   const unsigned line = blockIdx.x * blockDim.x + threadIdx.x;
-  const Part part = part_of(launch, line);
+  const LinePart part = part_of(launch, line);
   const FlaggedLine* const here = &launch.inbox->lines[line];
   FlaggedLine* const there = &launch.inbox_there->lines[line];
   if (launch.leads && launch.count > 0 && part.bytes > 0) {

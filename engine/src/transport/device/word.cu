@@ -16,7 +16,7 @@ using device::Launch;
 // The message is loaded before the wait for the one before it, unless both have `one_place`.
 template <bool one_place>
 __global__ void word_round_trips(const Launch launch) {
-  const device::Part part = device::part_of(launch, 0);
+  const device::LinePart part = device::part_of(launch, 0);
   const device::FlaggedLine* const here = launch.inbox->lines;
   device::FlaggedLine* const there = launch.inbox_there->lines;
   const auto line_of = [&](std::uint64_t exchange) {
@@ -47,7 +47,7 @@ __global__ void word_windows(const Launch launch) {
     const std::uint64_t together = min(messages - in_window, std::uint64_t{messages_in_flight});
     const std::uint64_t window_offset = done / messages + 1 == launch.count ? launch.last_offset : 0;
     const std::uint64_t place = (in_window + lane) * launch.stride;
-    device::Part part = device::part_of(launch, 0);
+    device::LinePart part = device::part_of(launch, 0);
     part.from += place + window_offset;
     part.to += place;
     const auto number = static_cast<std::uint32_t>(launch.last + done + lane + 1);

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(device::max_threads, 1) nccl_short_round_trips
   const int peer = 1 - team.rank;
   const auto line = static_cast<int>(threadIdx.x);
   const device::Launch& message = launch.message;
-  const device::Part part = device::part_of(message, threadIdx.x);
+  const device::LinePart part = device::part_of(message, threadIdx.x);
   ncclLLA2ASession<ncclCoopCta> session(ncclCoopCta(), launch.comm, team, launch.lines, /*block*/ 0, max_lines);
   const auto send = [&](std::uint64_t exchange) {
     if (part.bytes == 0) return;

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from volley.benchmarks.shared.matrix.comparable_pairs import Booleans, Comparison, Floats, Integers, Pair
+from volley.benchmarks.shared.matrix.comparable_pairs import Booleans, Floats, Integers, Pair, PairComparison
 from volley.grouping import grouped
 from volley.units import format_cpulist
 
@@ -53,7 +53,7 @@ class SlowGroup:
         return int(np.count_nonzero(self.places))
 
 
-def slow_groups(comparison: Comparison, nodes: Sequence[int], hosts: Sequence[str]) -> list[SlowGroup]:
+def slow_groups(comparison: PairComparison, nodes: Sequence[int], hosts: Sequence[str]) -> list[SlowGroup]:
     """Return the groups of slow pairs, the largest first.
 
     Args:
@@ -104,7 +104,7 @@ def slow_groups(comparison: Comparison, nodes: Sequence[int], hosts: Sequence[st
 _SHARED = "pairs among these nodes are not slow: look at what the nodes share, such as a switch"
 
 
-def _group(comparison: Comparison, name: str, places: Booleans, hint: str) -> SlowGroup:
+def _group(comparison: PairComparison, name: str, places: Booleans, hint: str) -> SlowGroup:
     ratios = comparison.ratios[places]
     ratio = float(np.median(ratios))
     nearest = np.argwhere(places)[np.argsort(np.abs(ratios - ratio), kind="stable")]

@@ -23,7 +23,7 @@ import numpy as np
 
 from volley.benchmarks.rank_matrix.slow_groups import SlowGroup, slow_groups
 from volley.benchmarks.shared.matrix import comparable_pairs
-from volley.benchmarks.shared.matrix.comparable_pairs import FLAG_FROM, Comparison, Pair, PairRatio, in_turn
+from volley.benchmarks.shared.matrix.comparable_pairs import FLAG_FROM, Pair, PairComparison, PairRatio, in_turn
 from volley.statistics import estimates
 
 CONTROLS = 5
@@ -78,7 +78,7 @@ class Remeasurement:
 
 
 def suspects(
-    usual: Comparison, at_best: Comparison, nodes: Sequence[int], hosts: Sequence[str]
+    usual: PairComparison, at_best: PairComparison, nodes: Sequence[int], hosts: Sequence[str]
 ) -> tuple[list[SlowGroup], list[PairRatio]]:
     """Return the groups of slow pairs, and the suspects: some of each group, then slow pairs of no group.
 
@@ -97,7 +97,7 @@ def suspects(
     return groups, standing + comparable_pairs.suspects(usual, at_best, explained)
 
 
-def controls(comparison: Comparison, suspects: Sequence[PairRatio]) -> list[PairRatio]:
+def controls(comparison: PairComparison, suspects: Sequence[PairRatio]) -> list[PairRatio]:
     """Return comparable pairs to measure beside the suspects: of each kind those nearest to its median."""
     kinds = comparison.kinds
     free = ~np.isnan(comparison.ratios)

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from volley.benchmarks.shared.matrix.comparable_pairs import Comparison, Floats, Pair, PairKinds, PairRatio
+from volley.benchmarks.shared.matrix.comparable_pairs import Floats, Pair, PairComparison, PairKinds, PairRatio
 from volley.machine.line_rate import LineRate
 from volley.run.records import Mismatch, Status
 
@@ -47,7 +47,7 @@ class MatrixCase:
     unmeasured: Mapping[Pair, Unmeasured]
     """The pairs that the records have without a number, in order."""
     line_rates: Mapping[Pair, LineRate]
-    comparison: Comparison
+    comparison: PairComparison
     suspects: tuple[PairRatio, ...]
     """The pairs that took longer than comparable pairs."""
 

@@ -103,7 +103,7 @@ class PairKinds:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairComparison:
     """How the time of every pair compares with that of comparable pairs."""
 
     kinds: PairKinds
@@ -174,7 +174,7 @@ def matrix_of(times: Mapping[Pair, float], kinds: Mapping[Pair, str]) -> tuple[F
     return matrix, found
 
 
-def compare(times: Floats, kinds: PairKinds) -> Comparison:
+def compare(times: Floats, kinds: PairKinds) -> PairComparison:
     """Compare every pair with the other pairs of its kind, by seconds; NaN where it was not measured."""
     ratios, comparable = np.full(times.shape, np.nan), np.zeros(times.shape, np.int64)
     for number in range(len(kinds.names)):
@@ -194,7 +194,7 @@ def compare(times: Floats, kinds: PairKinds) -> Comparison:
         usual = (sorted_times[middle[0]] + sorted_times[middle[1]]) / 2
         ratios[where] = np.where(others >= MIN_COMPARABLE, members / usual, np.nan)
         comparable[where] = others
-    return Comparison(kinds, ratios, comparable)
+    return PairComparison(kinds, ratios, comparable)
 
 
 def _without(one: Integers, other: Integers, places: Integers) -> Integers:
@@ -208,7 +208,7 @@ def in_turn(*orders: Sequence[Pair]) -> list[Pair]:
     return list(dict.fromkeys(pair for each in zip_longest(*orders) for pair in each if pair is not None))
 
 
-def suspects(usual: Comparison, at_best: Comparison, apart: Booleans | None = None) -> list[PairRatio]:
+def suspects(usual: PairComparison, at_best: PairComparison, apart: Booleans | None = None) -> list[PairRatio]:
     """Return the suspects, the most likely ones first.
 
     Either order alone can be misled.  The order by the median of the visits puts a good pair among the slowest if
