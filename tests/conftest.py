@@ -6,6 +6,7 @@ import fcntl
 import os
 import signal
 import sysconfig
+import tempfile
 from importlib import metadata
 from pathlib import Path
 
@@ -30,6 +31,10 @@ def pytest_sessionstart() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.environ.pop("COLUMNS", None)
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        # Of Open MPI's launchers that start at the same time with one folder for their files, one in a thousand fails
+        # ("The PMIx server's listener thread failed to start").
+        os.environ["TMPDIR"] = tempfile.mkdtemp(prefix=f"volley-{worker}-")
 
 
 @pytest.fixture(scope="session")
