@@ -244,6 +244,14 @@ def unable(_plan: Plan) -> int:
     return 3
 
 
+def lingers(plan: Plan) -> int:
+    """All is measured, and the job does not end."""
+    good(plan)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(600)
+    return 0
+
+
 def failing(plan: Plan) -> int:
     begin(plan)
     emit(point(8, status="failed", reason="one bit differs", ended_by="failure"))
@@ -330,7 +338,7 @@ BEHAVIOURS: dict[str, Callable[[Plan], int]] = {
             unable,
             failing,
         ),
-        *(threw, lacking, skipping, endless, silent, stubborn, mislinked),
+        *(lingers, threw, lacking, skipping, endless, silent, stubborn, mislinked),
     )
 }
 

@@ -638,6 +638,18 @@ def test_a_job_that_ignores_a_stop_is_killed_after_a_while(
     assert fake(monkeypatch, "stubborn") == 130
 
 
+def test_a_launcher_that_does_not_end_after_the_last_record_is_killed(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for limit in ("_END_S", "_CLEANUP_S"):
+        monkeypatch.setattr(engine, limit, 0.1)
+    assert fake(monkeypatch, "lingers", "--launches", "2", "--watchdog", "0.1") == 1
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + len(SIZES)
+    said = "volley: all points were measured, but the launcher had not ended 0.2 s after the last record; killed it"
+    assert said in err.splitlines()
+
+
 # ----------------------------------------------------------------------------------------- keeping records
 
 

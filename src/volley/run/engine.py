@@ -42,6 +42,9 @@ between these signals."""
 _CLEANUP_S = 2.0
 """A launcher whose ranks were killed may take this time to remove its temporary files."""
 
+_END_S = 20.0
+"""A launcher may take this time to end after the watchdog of its ranks would have ended them."""
+
 
 class TransportAbout(msgspec.Struct, frozen=True):
     """A transport of the engine, from ``--about``."""
@@ -215,6 +218,7 @@ class EngineProcess:
         self._sentences: dict[str, None] = {}
         self._others: deque[str] = deque(maxlen=max_lines)
         self._own_session = own_session
+        self._overdue: threading.Timer | None = None
         engines = (engine_path.NAME, engine_path.LOCAL_NAME)
         self._program = "the engine" if Path(command[0]).name in engines else "the launcher"
         self._stop = stop
@@ -253,6 +257,8 @@ class EngineProcess:
         with contextlib.suppress(BrokenPipeError):
             self._stdin.close()  # a job without a plan waits for one
         self._process.wait()
+        if self._overdue:
+            self._overdue.cancel()
         self._guard.close()
         self._listener.join(timeout=_GRACE_S)
         self._stop.watch(None)
@@ -286,6 +292,20 @@ class EngineProcess:
                     self.losses.append(f"a line from the engine is not a record: {error}")
             else:
                 yield line, record
+
+    def expect_end(self, watchdog_s: float) -> None:
+        """Kill the job if it still runs ``_END_S`` after the time that its ranks may take to end, in s.
+
+        Call this after the last record.  The watchdog of a rank ends MPI_Finalize; a launcher has no watchdog.
+        """
+        within_s = watchdog_s + _END_S
+
+        def kill() -> None:
+            if self._process.poll() is None:
+                self._sentences[f"{self._program} had not ended {within_s:g} s after the last record; killed it"] = None
+                self.kill()
+
+        self._overdue = _later(within_s, kill)
 
     def _listen(self, stderr: IO[bytes]) -> None:
         with stderr:
@@ -328,13 +348,14 @@ class EngineProcess:
         _later(_CLEANUP_S, self._process.kill)
 
 
-def _later(after_s: float, act: Callable[[], None]) -> None:
+def _later(after_s: float, act: Callable[[], None]) -> threading.Timer:
     timer = threading.Timer(after_s, act)
     timer.daemon = True
     try:
         timer.start()
     except RuntimeError:  # no further thread
         act()
+    return timer
 
 
 def _session(leader: int) -> list[int]:

@@ -289,6 +289,7 @@ class Session:
             progress.begin(self.benchmark.forecast(plan), plan.world_size)
             for line, record in process.records(plan, read):
                 if isinstance(record, End):
+                    process.expect_end(plan.watchdog_s)
                     _keep(self._hardware(plan, "after", log.run), log, writer)
                 writer.write(line)
                 log.add(record)
