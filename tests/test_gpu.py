@@ -22,6 +22,8 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not has_driver(), reason="ther
 
 ODD_SIZES = "1,8,100,8193,65535,1000003,16M"
 """Words and no words; below, at and beyond what kernels, protocols and chunks take at once."""
+SHARED = "--share-gpu"
+"""Also where there are fewer GPUs than processes."""
 WORD_BYTES = 8
 """The longest message of device/word."""
 
@@ -56,7 +58,7 @@ def measured(volley: Command, *words: str) -> RunLog:
     ],
 )
 def test_whatever_can_be_used_delivers(volley: Command, words: tuple[str, ...]) -> None:
-    log = measured(volley, *words, "--transport", "all", "--sizes", ODD_SIZES)
+    log = measured(volley, *words, "--transport", "all", "--sizes", ODD_SIZES, SHARED)
     assert log.complete
     assert any(info.available and info.memory == "device" for info in log.transports)
     assert [
@@ -83,6 +85,7 @@ def test_messages_that_an_int_cannot_count_arrive_whole(volley: Command, words: 
         "1",
         "--launches",
         "1",
+        SHARED,
     )
     assert log.complete
     assert any(point.status == "ok" for point in log.records)
@@ -90,7 +93,7 @@ def test_messages_that_an_int_cannot_count_arrive_whole(volley: Command, words: 
 
 
 def test_a_flipped_bit_is_found(volley: Command) -> None:
-    log = measured(volley, "pingpong", "--transport", "corrupt-device", "--sizes", ODD_SIZES)
+    log = measured(volley, "pingpong", "--transport", "corrupt-device", "--sizes", ODD_SIZES, SHARED)
     assert {point.status for point in log.records} == {"failed"}
 
 
@@ -193,8 +196,6 @@ def test_multicast_of_nvlink_is_off(volley: Command, gpus: set[str]) -> None:
 # ----------------------------------------------------------------------------------------------- jacobi
 
 TRANSPORTS = "staged,aware,peer,device,nccl"
-SHARED = "--share-gpu"
-"""Also where there are fewer GPUs than processes."""
 
 
 @pytest.mark.parametrize("precision", ["double", "float"])
