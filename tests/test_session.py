@@ -211,6 +211,15 @@ def test_overview_of_many_gpus_begins_with_all_pairs(bin_folder: Path, driver: N
     assert benchmarks.overview_parts(benchmarks.PLAIN.parse(["--dry-run"]), 4)[0][1].job.dry_run
 
 
+def test_overview_of_one_gpu_measures_it_and_the_host(bin_folder: Path, driver: None) -> None:
+    for words, budget_s in (([], benchmarks.HOST_OVERVIEW_BUDGET_S), (["--budget", "40"], 40)):
+        (matrix, gpu), (pingpong, pair) = benchmarks.overview_parts(benchmarks.PLAIN.parse(words), 1)
+        assert (matrix.name, pingpong.name) == ("gpu_matrix", "pingpong")
+        assert gpu.sections == benchmarks.ONE_GPU_SECTIONS
+        assert gpu.sampling.budget + pair.sampling.budget == pytest.approx(budget_s)
+        assert max(pair.points.sizes) == 64 << 20
+
+
 @pytest.mark.parametrize(
     ("words", "gpus"), [([], 2), (["--hosts", "a,b"], 0), (["--launcher", "srun"], 4), (["-f", "olcf"], 4)]
 )

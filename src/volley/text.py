@@ -78,8 +78,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a question about the most similar known word, ``did you mean host?``; empty if none is similar."""
     import difflib  # noqa: PLC0415  start-up: only needed after an error
 
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"did you mean {near[0]}?" if near else ""
+    names = {name.lstrip("-"): name for name in known}  # dashes are alike in all options
+    near = difflib.get_close_matches(word.lstrip("-"), list(names), n=1)
+    return f"did you mean {names[near[0]]}?" if near else ""
 
 
 def count(number: int, word: str) -> str:

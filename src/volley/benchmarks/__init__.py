@@ -65,13 +65,16 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
 OVERVIEW_BUDGET_S = 60.0
 
 HOST_OVERVIEW_BUDGET_S = 10.0
-"""The same for a machine without a GPU, which has one or two transports instead of a dozen."""
+"""The same for a machine with fewer than two GPUs, which has one or two transports instead of a dozen."""
 
-FEW_GPUS = 2
-"""More GPUs than a ping-pong uses: ``volley`` without a command looks at all of them."""
+PAIR_OF_GPUS = 2
+"""The GPUs that a ping-pong uses.  Of one GPU or of more, ``volley`` without a command measures the matrix as well."""
 
 OVERVIEW_SECTIONS = ("host-to-gpu", "gpu-to-host", "uni", "store")
 """Between host and GPUs, and bandwidth and latency of all pairs: a pair takes 0.1 s (four H200s: 3 s in all)."""
+
+ONE_GPU_SECTIONS = ("host-to-gpu", "gpu-to-host", "uni")
+"""Between host and GPU, and within the memory of the GPU."""
 
 MATRIX_SHARE = 1 / 3
 """The part of the budget for all pairs."""
@@ -98,7 +101,7 @@ class OverviewOptions(Options):
         only=("budget",),
         budget={
             "default": OVERVIEW_BUDGET_S,
-            "shown": f"{OVERVIEW_BUDGET_S:.0f}; {HOST_OVERVIEW_BUDGET_S:.0f} without a GPU",
+            "shown": f"{OVERVIEW_BUDGET_S:.0f}; {HOST_OVERVIEW_BUDGET_S:.0f} with fewer than two GPUs",
         },
     )
     job: JobOptions = group(JobOptions, only=("hosts", "launcher", "dry_run"))
@@ -113,11 +116,9 @@ class OverviewOptions(Options):
 
 
 def overview_options(asked: OverviewOptions, *, host_only: bool = False) -> Any:
-    """Return the options of the benchmark of plain ``volley``; ``host_only``: there is no GPU where the ranks run."""
+    """Return the options of the benchmark of plain ``volley``; ``host_only``: where the ranks run are no two GPUs."""
     sizes = HOST_OVERVIEW_SIZES if host_only else OVERVIEW_SIZES
-    budget_s = asked.sampling.budget or OVERVIEW_BUDGET_S
-    if host_only and "budget" not in asked.sampling.given:
-        budget_s = HOST_OVERVIEW_BUDGET_S
+    budget_s = _budget_s(asked, host_only)
     size_time_s = f"{OVERVIEW_SIZE_SHARE * budget_s:.2g}"
     sampling = replace(asked.sampling, budget=budget_s, size_time=float(size_time_s))
     times = ("--budget", f"{budget_s:g}"), ("--size-time", size_time_s)
@@ -126,24 +127,36 @@ def overview_options(asked: OverviewOptions, *, host_only: bool = False) -> Any:
     return OVERVIEW.options(points=points, sampling=sampling, job=asked.job, output=asked.output, typed=typed)
 
 
+def _budget_s(asked: OverviewOptions, host_only: bool) -> float:
+    if host_only and "budget" not in asked.sampling.given:
+        return HOST_OVERVIEW_BUDGET_S
+    return asked.sampling.budget or OVERVIEW_BUDGET_S
+
+
 def overview_parts(asked: OverviewOptions, gpus: int) -> list[tuple[Benchmark, Any]]:
-    """Return what plain ``volley`` runs: on a machine of more than two GPUs all pairs of them, then a pair."""
+    """Return what plain ``volley`` runs: a ping-pong between two ranks, and the matrix of GPUs if they are not two.
+
+    With one GPU, the ping-pong is between host memory, because two ranks on one GPU do not communicate between GPUs.
+    """
     from volley.run.allocation import allocation  # noqa: PLC0415  start-up: --help does not need it
 
     matrix = gpu_matrix.BENCHMARK
     elsewhere = bool(asked.job.hosts) or asked.job.launcher != "auto"
-    if gpus <= FEW_GPUS or elsewhere or not matrix.suits() or asked.output.format not in FORMATS:
-        return [(OVERVIEW, overview_options(asked, host_only=not (gpus or elsewhere or allocation(os.environ))))]
-    budget_s = asked.sampling.budget or OVERVIEW_BUDGET_S
-    first, second = (replace(asked.sampling, budget=share * budget_s) for share in (MATRIX_SHARE, 1 - MATRIX_SHARE))
+    host_only = gpus < PAIR_OF_GPUS and not (elsewhere or allocation(os.environ))
+    if gpus in (0, PAIR_OF_GPUS) or elsewhere or not matrix.suits() or asked.output.format not in FORMATS:
+        return [(OVERVIEW, overview_options(asked, host_only=host_only))]
+    budget_s = _budget_s(asked, host_only)
+    given = asked.sampling.given | {"budget"}
+    first, second = MATRIX_SHARE * budget_s, (1 - MATRIX_SHARE) * budget_s
     defaults = matrix.options()
-    all_pairs = matrix.options(
-        section=OVERVIEW_SECTIONS,
-        sampling=replace(defaults.sampling, budget=first.budget),
+    of_gpus = matrix.options(
+        section=ONE_GPU_SECTIONS if gpus == 1 else OVERVIEW_SECTIONS,
+        sampling=replace(defaults.sampling, budget=first),
         job=replace(defaults.job, dry_run=asked.job.dry_run),
         output=asked.output,
     )
-    return [(matrix, all_pairs), (OVERVIEW, overview_options(replace(asked, sampling=second)))]
+    of_ranks = replace(asked, sampling=replace(asked.sampling, budget=second, given=given))
+    return [(matrix, of_gpus), (OVERVIEW, overview_options(of_ranks, host_only=host_only))]
 
 
 def _overview(asked: OverviewOptions) -> int:
@@ -163,10 +176,10 @@ PLAIN = Command(
     name="",
     help="""Measure how fast processors and GPUs communicate.
 
-    Without a command, volley measures every available transport of this machine in one minute (without a GPU in 10 s),
-    names the unavailable ones with the reason, and prints a summary. With more than two GPUs, it measures all of them
-    first: from and to the host, and every pair. Inside a launcher (mpirun -n 2 volley …) volley runs as the ranks of
-    that job.""",
+    Without a command, volley measures every available transport of this machine in one minute (with fewer than two
+    GPUs in 10 s), names the unavailable ones with the reason, and prints a summary. With one GPU or more than two, it
+    measures all of them first: from and to the host, and every pair. Inside a launcher (mpirun -n 2 volley …) volley
+    runs as the ranks of that job.""",
     options=(OverviewOptions,),
     run=_overview,
     examples=(

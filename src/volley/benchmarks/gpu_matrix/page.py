@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from msgspec.structs import asdict
@@ -90,8 +91,15 @@ def _heading(results: GpuMatrixResults) -> list[str]:
 
 
 def _tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
-    """Put sections with one unit and the same rows side by side, below the summary of all."""
-    yield common.summary(cases, without=WITHIN)
+    """Put sections with one unit and the same rows side by side, below the summary of all.
+
+    Matrices of one GPU have one cell each: the summary shows them.
+    """
+    summary = common.summary(cases, without=WITHIN)
+    if all(len(case.cells) == 1 for case in cases):
+        yield replace(summary, legend=[*summary.legend, *filter(None, [_legend(cases)])])
+        return
+    yield summary
     for title, with_host, unit in (
         ("bandwidth in GB/s", False, "GB/s"),
         ("latency in µs", False, "µs"),
@@ -126,18 +134,18 @@ def _end(number: int) -> str:
 
 def _legend(cases: Sequence[GpuMatrixCase]) -> str:
     parts = []
-    if cases[0].row.ends == "gpus":
+    if cases and cases[0].row.ends == "gpus" and len(cases[0].cells) > 1:
         parts.append("rows: the GPU that drives, columns: the other one; diagonal: within one GPU")
-    if cases[0].unit == "GB/s":
-        sizes = sorted({case.row.size_bytes for case in cases})
-        parts.append(f"messages of {' and '.join(map(format_size, sizes))}, each byte counted once; GB/s: 10^9 B/s")
-    else:
-        parts += [_METRICS[metric] for metric in dict.fromkeys(case.row.metric for case in cases)]
+    sizes = sorted({case.row.size_bytes for case in cases if case.unit == "GB/s"})
+    if sizes:
+        parts.append(f"messages of {join_words(map(format_size, sizes))}, each byte counted once; GB/s: 10^9 B/s")
+    metrics = dict.fromkeys(case.row.metric for case in cases)
+    parts += [_METRICS[metric] for metric in metrics if metric in _METRICS]
     if any(case.row.engine == "copy engine" for case in cases):
         parts.append("CE: copy engine")
     if any(case.row.engine == "SM" for case in cases):
         parts.append("SM: a kernel's loads and stores")
-    if all(case.verified for case in cases):
+    if cases and all(case.verified for case in cases):
         parts.append("all verified")
     return "; ".join(parts)
 
@@ -152,7 +160,7 @@ def _missing(results: GpuMatrixResults) -> Iterator[Note]:
         if "MIG" in results.devices[0].name.split():
             what = "one slice of a GPU (MIG): CUDA gives a process one slice and no peer access, so there are no pairs"
         else:
-            what = "one GPU: there are no pairs, and all matrices are 1 × 1"
+            what = "one GPU: there are no pairs"
         yield Note("missing", what)
     if None in results.access.values():
         yield Note("missing", "the record does not say for every pair of GPUs whether peer access is possible")

@@ -81,17 +81,21 @@ _SUMMARY = [
 
 
 def summary(cases: Sequence[CaseT], without: str = "") -> Table:
-    """Return the table with a row for each kind of pairs of each matrix that was measured, except for one kind."""
+    """Return the table with a row for each kind of pairs of each matrix that was measured.
+
+    The kind ``without`` has a row only in a matrix that has no other kind.
+    """
     rows: list[list[Cell | Value]] = []
     rates: dict[str, None] = {}
     for case in cases:
         measured = ~np.isnan(case.numbers)
         numbers, places = np.unique(case.kinds.numbers[measured], return_index=True)
         kinds = [number for _, number in sorted(zip(places.tolist(), numbers.tolist(), strict=True))]
-        kinds = [number for number in kinds if case.kinds.names[number] != without]
-        for number in kinds:
+        others = [number for number in kinds if case.kinds.names[number] != without]
+        for number in others or kinds:
             shown = case.numbers[measured & (case.kinds.numbers == number)]
-            title = f"{case.name} ({case.kinds.names[number]})" if len(kinds) > 1 else case.name
+            several = len(others) > 1 or not others
+            title = f"{case.name} ({case.kinds.names[number]})" if several else case.name
             line, names = _of_line_rate(case, number)
             rates |= dict.fromkeys(names)
             middle, low, high = (float(reduce(shown)) for reduce in (np.median, np.min, np.max))
