@@ -28,9 +28,9 @@ def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
     return Command(volley_command, engine, tmp_path)
 
 
-def shown(logs: list[RunLog], name: str = "table") -> str:
+def shown(logs: list[RunLog], name: str = "table", *, full: bool = True) -> str:
     out = io.StringIO()
-    render(logs, BENCHMARKS, name, out, details=Details(full=True, command="volley show x.jsonl"))
+    render(logs, BENCHMARKS, name, out, details=Details(full=full, command="volley show x.jsonl"))
     return out.getvalue()
 
 
@@ -173,6 +173,32 @@ def test_the_examples_make_a_report() -> None:
         assert title in text
     assert "hidden" in shown(logs, "markdown")
     assert "volley_hidden" in shown(logs, "prometheus")
+
+
+def test_many_points_have_one_screen() -> None:
+    log = golden("overlap")[0]
+    points = [
+        point(4.0, 4.0, both, transport=name, size_bytes=size, computation=limit)
+        for name, both in (("aware", 5.0), ("peer", 4.5), ("host", 9.0))
+        for size in (1 << 10, 1 << 20, 1 << 26)
+        for limit in LIMITS
+    ]
+    screen = shown([RunLog(records=[log.run, *points])], full=False)
+    assert "18 points in 1 launch, all verified byte for byte" in screen
+    assert "peer hides 87.5 % of 64 MiB beside memory, the most" in screen
+    assert "host hides nothing of 64 MiB\n" in screen
+    assert [line.split()[1:4] for line in screen.splitlines() if line.startswith("aware ")] == [["75.0"] * 3]
+    assert "Beside a computation" not in screen
+
+
+def test_sizes_that_were_skipped_for_one_reason_are_one_line() -> None:
+    points = [
+        point(4.0, 4.0, 4.0, transport=name, size_bytes=size, status="skipped", reason="no time", computation=limit)
+        for name in ("aware", "peer")
+        for size in (1 << 10, 1 << 20)
+        for limit in LIMITS
+    ]
+    assert "\naware and peer skipped 1 KiB and 1 MiB: no time\n" in shown([RunLog(records=points)])
 
 
 @pytest.mark.parametrize(

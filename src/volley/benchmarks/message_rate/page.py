@@ -13,7 +13,7 @@ from volley.benchmarks.message_rate.results import (
     by_transport_and_size,
     saturation,
 )
-from volley.benchmarks.shared.points.notes import failure
+from volley.benchmarks.shared.points.notes import failure, skipped
 from volley.benchmarks.shared.points.page import PointColumn, cell_of
 from volley.benchmarks.shared.points.results import one_launch
 from volley.grouping import grouped
@@ -23,7 +23,7 @@ from volley.run import report_parts
 from volley.run.repeat import launch_again
 from volley.run.report_parts import machine_notes
 from volley.statistics.launches import FIRST_LOOK
-from volley.text import count, join_words
+from volley.text import count
 from volley.units import format_sig, format_size
 
 COLUMNS = (
@@ -39,13 +39,12 @@ ONE_PAIR = Cell(100.0, "dim", "100")
 
 def report(result: MessageRates) -> Report:
     names = list(dict.fromkeys(each.point.transport for each in result.results))
-    alone = names if len(names) == 1 else []  # the tables name several transports
+    alone = names if len(names) == 1 else []  # the table names several transports
     sizes = sorted({each.point.size_bytes for each in result.results})
-    tables = [_table(result, names, size) for size in sizes]
-    limits = _saturations(result, names, sizes)
+    tables = [_table(result, names, sizes), _saturations(result, names, sizes)]
     return Report(
         heading=report_parts.heading(result.series, "message-rate", *alone),
-        tables=[*tables, limits] if limits else tables,
+        tables=[table for table in tables if table],
         charts=list(_charts(result, sizes)),
         notes=list(_notes(result)),
         data=Data(COLUMNS, KEYS, [_row(each) for each in result.results]),
@@ -56,54 +55,62 @@ def report(result: MessageRates) -> Report:
 # ------------------------------------------------------------------------------------------------- tables
 
 
-def _columns(result: MessageRates, *, alone: bool) -> list[PointColumn]:
+def _columns(result: MessageRates, *, alone: bool, several: bool) -> list[PointColumn]:
+    """Return the columns of a transport: more if it is ``alone``, and if there are ``several`` numbers of pairs."""
     one = one_launch(each.point for each in result.results)
     width = PointColumn("spread", "%", lambda each: spread(each.point.time))
     if not one:
         width = PointColumn("", "± %", lambda each: plus_minus(each.point.time))
-    columns = [
-        PointColumn("all pairs", "M/s", lambda each: scaled(each.rate, 1e-6)),
-        width,
-        PointColumn("a pair", "M/s", lambda each: scaled(each.pair_rate, 1e-6)),
-        # dim where the difference from one pair alone is not significant
-        PointColumn("keeps", "%", lambda each: ratio_cell(each.kept, 100) if each.pairs > 1 else ONE_PAIR),
-        PointColumn("all pairs", "GB/s", lambda each: scaled(each.point.bandwidth_Bps, 1e-9)),
-    ]
+    columns = [PointColumn("all pairs", "M/s", lambda each: scaled(each.rate, 1e-6)), width]
+    if several:
+        columns += [
+            PointColumn("a pair", "M/s", lambda each: scaled(each.pair_rate, 1e-6)),
+            # dim where the difference from one pair alone is not significant
+            PointColumn("keeps", "%", lambda each: ratio_cell(each.kept, 100) if each.pairs > 1 else ONE_PAIR),
+        ]
+    columns.append(PointColumn("all pairs", "GB/s", lambda each: scaled(each.point.bandwidth_Bps, 1e-9)))
+    if alone and several:
+        columns.append(PointColumn("a pair", "GB/s", lambda each: scaled(each.point.bandwidth_Bps, 1e-9 / each.pairs)))
     if alone:
         columns += [
-            PointColumn("a pair", "GB/s", lambda each: scaled(each.point.bandwidth_Bps, 1e-9 / each.pairs)),
             PointColumn("samples", "", lambda each: each.point.samples),
             PointColumn("verified", "", lambda each: each.point.verified if each.point.rate else None),
         ]
     return columns
 
 
-def _table(result: MessageRates, names: Sequence[str], size: int) -> Table:
+def _table(result: MessageRates, names: Sequence[str], sizes: Sequence[int]) -> Table:
+    """Return a table with a row for each number of pairs, in sections of a size; or, of one number, for each size."""
     alone = len(names) == 1
-    here = [each for each in result.results if each.point.size_bytes == size]
-    found = {(each.point.transport, each.pairs): each for each in here}
-    columns = _columns(result, alone=alone)
-    numbers = sorted({each.pairs for each in here})
+    found = {(each.point.transport, each.point.size_bytes, each.pairs): each for each in result.results}
+    numbers = sorted({each.pairs for each in result.results})
+    several = len(numbers) > 1
+    columns = _columns(result, alone=alone, several=several)
     rows: list[list[Cell]] = []
-    for pairs in numbers:
-        row = [Cell(pairs)]
-        for each in (found.get((name, pairs)) for name in names):
-            row += [cell_of(each.point if each else None, column, columns, of=each) for column in columns]
-        rows.append(row)
+    sections: dict[int, str] = {}
+    for size in sizes:
+        if several:
+            sections[len(rows)] = format_size(size)
+        for pairs in sorted({each.pairs for each in result.results if each.point.size_bytes == size}):
+            row = [Cell(pairs) if several else Cell(size, text=format_size(size))]
+            for each in (found.get((name, size, pairs)) for name in names):
+                row += [cell_of(each.point if each else None, column, columns, of=each) for column in columns]
+            rows.append(row)
     titles = ["" if alone else name + report_parts.not_mpi(result.series.transports.get(name)) for name in names]
     shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
-    return Table([Column("pairs"), *shown], rows, title=format_size(size), legend=list(_legend(here, alone=alone)))
+    title = "" if several or not numbers else count(numbers[0], "pair")
+    legend = list(_legend(result.results, alone=alone, several=several))
+    return Table([Column("pairs" if several else "size"), *shown], rows, title, legend, sections=sections)
 
 
-def _legend(results: Sequence[PairsResult], *, alone: bool) -> Iterator[str]:
+def _legend(results: Sequence[PairsResult], *, alone: bool, several: bool) -> Iterator[str]:
     times = [each.point.time for each in results if each.point.time]
     if not times:
         return
-    parts = [
-        f"M/s: 10^6 messages per second, {results[0].point.window} of each pair in flight",
-        "keeps: part of the rate of one pair alone; ~: the difference is not significant",
-        "GB/s: 10^9 B/s",
-    ]
+    parts = [f"M/s: 10^6 messages per second, {results[0].point.window} of each pair in flight"]
+    if several:
+        parts.append("keeps: part of the rate of one pair alone; ~: the difference is not significant")
+    parts.append("GB/s: 10^9 B/s")
     if any(time.kind == "ci" for time in times):
         launches = max(each.point.launches for each in results)
         parts.append(f"±: 95 % confidence interval (CI) of the median over {launches} launches")
@@ -149,7 +156,8 @@ def _notes(result: MessageRates) -> Iterator[Note]:
     yield from report_parts.unavailable(series)
     measured = {each.point.transport for each in result.results if each.point.status == "ok"}
     yield from report_parts.weakly_tested(series, measured)
-    yield from (Note("missing", text) for text in _skipped(result))
+    by_transport = grouped((each.point for each in result.results), lambda point: point.transport)
+    yield from (Note("missing", text) for text in skipped(by_transport))
     yield from (Note("finding", text) for text in _findings(result))
     yield from machine_notes(series)
     yield from (Note("warning", text) for text in _wide(result))
@@ -159,14 +167,6 @@ def _notes(result: MessageRates) -> Iterator[Note]:
 
 def _place(result: PairsResult) -> str:
     return f"{result.point.transport} at {format_size(result.point.size_bytes)} with {count(result.pairs, 'pair')}"
-
-
-def _skipped(result: MessageRates) -> Iterator[str]:
-    skipped = (each.point for each in result.results if each.point.status == "skipped")
-    why = grouped(skipped, lambda point: (point.transport, point.reason or "no reason is recorded"))
-    for (name, reason), points in why.items():
-        sizes = dict.fromkeys(format_size(point.size_bytes) for point in points)
-        yield f"{name} skipped {join_words(sizes)}: {reason}"
 
 
 def _findings(result: MessageRates) -> Iterator[str]:

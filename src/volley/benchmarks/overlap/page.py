@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from volley.benchmarks.overlap import LIMITS, Limit
+from volley.benchmarks.overlap.overview import overview, percent
 from volley.benchmarks.overlap.results import OverlapResult, OverlapSeries
+from volley.benchmarks.shared.points.notes import skipped
+from volley.grouping import grouped
 from volley.report.cells import scaled
 from volley.report.model import Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
 from volley.run import report_parts
 from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import Repeated
+from volley.text import join_words
 from volley.units import format_sig, format_size
 
 TITLES = {"memory": "Beside a computation bound by memory", "arithmetic": "Beside a computation bound by arithmetic"}
@@ -54,12 +59,14 @@ def report(result: OverlapSeries) -> Report:
         charts=[chart for limit in LIMITS if (chart := _chart(limit, measured))],
         notes=[
             *report_parts.incomplete(series),
-            *_lost(result.points),
+            *_failed(result.points),
             *report_parts.unavailable(series),
+            *(Note("missing", text) for text in skipped(grouped(result.points, attrgetter("transport")))),
             *_findings(result),
             *machine_notes(series),
             *(report_parts.unverified(series) if measured else ()),
         ],
+        overview=overview(result),
         data=Data(CSV, CSV[:4], [_data(point) for point in result.points]),
         runs=series.describe_runs(),
     )
@@ -104,33 +111,26 @@ def _chart(limit: Limit, points: Sequence[OverlapResult]) -> Chart | None:
     return Chart("curves", title, Axis("message size", "B", log=True), Axis("of the exchange", "%"), marks)
 
 
-def _lost(points: Sequence[OverlapResult]) -> Iterator[Note]:
+def _failed(points: Sequence[OverlapResult]) -> Iterator[Note]:
     for point in points:
-        where = f"{point.transport}, {format_size(point.size_bytes)}, beside {point.computation}"
         if point.status == "failed":
+            where = f"{point.transport}, {format_size(point.size_bytes)}, beside {point.computation}"
             yield Note("error", f"FAILED: {where}: {point.reason or 'no reason is recorded'}")
-        elif point.status == "skipped":
-            yield Note("missing", f"skipped: {where}: {point.reason or 'no reason is recorded'}")
 
 
 def _findings(result: OverlapSeries) -> Iterator[Note]:
-    """Say for each transport how much is hidden at its largest size, and what each pays."""
-    largest: dict[tuple[str, Limit], OverlapResult] = {}
-    for point in result.points:
-        transport = result.series.transports.get(point.transport)
-        if point.hidden and (transport is None or transport.memory != "none"):
-            known = largest.get((point.transport, point.computation))
-            if known is None or known.size_bytes < point.size_bytes:
-                largest[point.transport, point.computation] = point
-    for (name, limit), point in largest.items():
-        hidden = format_sig(point.hidden.median * 100, 3) if point.hidden else "?"
-        slowed = [
-            f"the {what} takes {format_sig(estimate.median, 3)} × as long"
-            for what, estimate in (("computation", point.computation_slowdown), ("exchange", point.exchange_slowdown))
-            if estimate
-        ]
-        text = f"{name}, {format_size(point.size_bytes)}: {hidden} % hidden behind a computation bound by {limit}"
-        yield Note("finding", "; ".join([text, *slowed]))
+    """Say for each transport how much of its largest exchange is hidden, and what the computation and it pay."""
+    for name, points in grouped((point for point in result.points if point.hidden), attrgetter("transport")).items():
+        size = max(point.size_bytes for point in points)
+        largest = [point for point in points if point.size_bytes == size]
+        hidden = join_words(f"{percent(point)} % beside {point.computation}" for point in largest)
+        text = f"{name}, {format_size(size)}: {hidden} is hidden"
+        for what in ("computation", "exchange"):
+            slowdowns = [each for point in largest if (each := getattr(point, f"{what}_slowdown"))]
+            if slowdowns:
+                times = join_words(f"{format_sig(each.median, 3)} ×" for each in slowdowns)
+                text += f"; the {what} takes {times} as long"
+        yield Note("finding", text)
 
 
 def _data(point: OverlapResult) -> dict[str, Any]:

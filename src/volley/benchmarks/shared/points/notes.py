@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol
 
 from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.results import (
@@ -26,6 +26,7 @@ from volley.report.model import Note
 from volley.run import report_parts
 from volley.run.launch_facts import WORK, LaunchFact, launch_facts
 from volley.run.plan import Plan
+from volley.run.records import Status
 from volley.run.repeat import command_again, launch_again
 from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import MIN_SAMPLES
@@ -66,7 +67,7 @@ def notes(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
             yield Note("error", f"FAILED: {place(point)}: {failure(point)}")
     yield from report_parts.unavailable(series)
     yield from report_parts.weakly_tested(series, {point.transport for point in points if point.status == "ok"})
-    yield from (Note("missing", text) for text in _skipped(points))
+    yield from (Note("missing", text) for text in skipped(by_name(points)))
     for text in (*_findings(result, measured), *ucx.sentences(measured, series.plan, ucx_operation)):
         yield Note("finding", text)
     yield from (Note("warning", text) for text in _groups(result))
@@ -105,10 +106,22 @@ def again(point: PointResult, plan: Plan | None, **changes: Any) -> str:
     return command_again(point.benchmark, plan, **_only(point), **changes)
 
 
-def _skipped(points: Sequence[PointResult]) -> Iterator[str]:
-    """Say which transport skipped which sizes and why: one sentence for all that skipped the same for one reason."""
+class Sized(Protocol):
+    """What a point of any benchmark has."""
+
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def reason(self) -> str | None: ...
+
+
+def skipped(by_name: Mapping[str, Iterable[Sized]]) -> Iterator[str]:
+    """Say who skipped which sizes and why: one sentence for all that skipped the same for one reason."""
     told: list[tuple[str, str, str]] = []
-    for name, those in by_name(point for point in points if point.status == "skipped").items():
+    for name, points in by_name.items():
+        those = (point for point in points if point.status == "skipped")
         reasons = list(grouped(those, lambda point: point.reason or "no reason is recorded").items())
         told += [(name, f"skipped {size_range(alike)}", f": {reason}") for reason, alike in reasons[:_MAX_REASONS]]
         if rest := [point for _, alike in reasons[_MAX_REASONS:] for point in alike]:
@@ -117,9 +130,9 @@ def _skipped(points: Sequence[PointResult]) -> Iterator[str]:
         yield f"{join_words(name for name, _, _ in alike)} {what}{why}"
 
 
-def size_range(points: Iterable[PointResult]) -> str:
+def size_range(points: Iterable[Sized]) -> str:
     """List up to three sizes; describe more by their range: ``5 sizes from 64 MiB to 1 GiB``."""
-    sizes = [point.size_bytes for point in points]
+    sizes = list(dict.fromkeys(point.size_bytes for point in points))
     if len(sizes) <= 3:
         return join_words(format_size(size) for size in sizes)
     return f"{len(sizes)} sizes from {format_size(min(sizes))} to {format_size(max(sizes))}"
