@@ -330,6 +330,31 @@ def test_an_output_that_takes_nothing_more(words: tuple[str, ...]) -> None:
     assert err == "volley: cannot write: No space left on device; the output is incomplete\n"
 
 
+@pytest.mark.parametrize("before", [None, b"former"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", str(EXAMPLES / "rank-matrix.jsonl"), "-o", "out.html"),
+        ("topo", *FROM, "-o", "out.svg"),
+        ("batch", "--scheduler", "slurm", "--start", "volley", "-o", "out.sh", "--", "pingpong", *["-s8"] * 400),
+        ("references", "--add", "x", str(EXAMPLES / "rank-matrix.jsonl")),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_file_without_room_is_not_left_in_part(words: Sequence[str], before: bytes | None, tmp_path: Path) -> None:
+    file = tmp_path / (words[words.index("-o") + 1] if "-o" in words else "volley/references/x.jsonl")
+    if before and words[0] != "references":  # which replaces nothing
+        file.write_bytes(before)
+    limited = ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-m", "volley", *words]
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    done = subprocess.run(limited, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].endswith(f"{file.name}: File too large; make room, or name a file elsewhere"), (
+        done.stderr
+    )
+    assert not file.exists()
+
+
 def test_what_was_measured_is_kept_where_the_report_finds_no_room(volley: Command, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
     words = (

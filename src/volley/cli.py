@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from volley import batch, benchmarks, compare, doctor, report_file, setup, show, topo
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
+from volley.files import NO_ROOM
 from volley.run.commandline import Command, HelpAsked, help_text, value_of
 from volley.run.inside_launcher import RankInfo
 from volley.text import did_you_mean, escape_controls, join_words
@@ -32,9 +32,6 @@ EXIT_CODES = """
 Exit codes: 0 success; 1 a point, a step or the run failed; 2 usage error; 3 this machine cannot run the request;
 130 stopped by Ctrl-C.
 """
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Errors of a standard output that has no room."""
 
 _LONGEST_LINE = 4000
 """Characters of a line of an error message: a list of all transports fits."""
@@ -108,7 +105,7 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
     except KeyboardInterrupt:
         code = _print_error("stopped", EXIT_INTERRUPTED)
     except OSError as error:
-        if error.filename is None and error.errno in _NO_ROOM:
+        if error.filename is None and error.errno in NO_ROOM:
             discard_output()
             code = _print_error(f"cannot write: {error.strerror}; the output is incomplete", EXIT_MACHINE)
         else:

@@ -1,16 +1,20 @@
-"""Reading files that somebody named: bounded, because some never end."""
+"""Files that somebody named: read up to a bound, because some never end, and written whole or not at all."""
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from volley.errors import UserError
+from volley.errors import MachineError, UserError
 from volley.text import escape_controls
 
 _PIECE = 1 << 20
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of a file that has no room for more."""
 
 
 def read_bounded(source: str, max_bytes: int) -> bytes:
@@ -46,3 +50,33 @@ def refuse_input(output: Path, inputs: Iterable[str]) -> None:
             if output.samefile(each):
                 name = escape_controls(str(output))
                 raise UserError(f"-o {name} would overwrite {escape_controls(each)}, which is read: name another file")
+
+
+def write_file(output: Path, content: bytes, what: str = "") -> None:
+    """Write a file.  If it has no room for all of the content, remove what was written.
+
+    Args:
+        output: the file, which may exist, or a device.
+        content: all of its bytes.
+        what: what they are, for the message.
+
+    Raises:
+        UserError: if the file cannot be written.
+        MachineError: if there is no room.
+    """
+    problem = f"cannot write {what}{' to ' if what else ''}{escape_controls(str(output))}"
+    try:
+        file = output.open("wb")
+        try:
+            with file:
+                file.write(content)
+        except OSError:
+            with suppress(OSError):
+                whole = output.resolve()  # not the link /dev/stdout
+                if whole.is_file():
+                    whole.unlink()
+            raise
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise MachineError(f"{problem}: {error.strerror}; make room, or name a file elsewhere") from None
+        raise UserError(f"{problem}: {error.strerror}; name another file") from None

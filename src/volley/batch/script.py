@@ -18,6 +18,7 @@ from typing import Any
 from volley import benchmarks
 from volley.batch.schedulers import SCHEDULERS
 from volley.errors import EXIT_GOOD, MachineError, UserError
+from volley.files import write_file
 from volley.machine.mpi_stack import assemble, read_facts
 from volley.run import engine_path, option_values
 from volley.run.allocation import Allocation
@@ -206,18 +207,14 @@ def run(options: BatchOptions) -> int:
     """Write the script to its file, or print it; notes go to standard error.  Return the exit code.
 
     Raises:
-        MachineError: if the file cannot be written.
+        UserError: if the file cannot be written.
     """
     script, submit, notes = write(options)
     if options.output is None:
         sys.stdout.write(script)
         sys.stdout.flush()
     else:
-        try:
-            options.output.write_text(script, encoding="utf-8")
-        except OSError as error:
-            name = escape_controls(str(options.output))
-            raise MachineError(f"--output: cannot write {name}: {error.strerror}") from None
+        write_file(options.output, script.encode())
         print(f"submit with: {submit}", file=sys.stderr)
     for note in notes:
         print(f"volley: {note}", file=sys.stderr)

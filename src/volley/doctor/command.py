@@ -12,6 +12,7 @@ import msgspec
 from volley.doctor.device_query import device_query
 from volley.doctor.registry import diagnose
 from volley.errors import EXIT_GOOD, MachineError, UserError
+from volley.files import write_file
 from volley.machine.facts import Facts, encode, read_facts
 from volley.run import option_values
 from volley.run.commandline import Options, flag, option
@@ -72,12 +73,8 @@ def run(options: DoctorOptions) -> int:
         sys.stdout.write(ascii_json(encode(facts)))
         return EXIT_GOOD
     if options.capture:
-        name = escape_controls(str(options.capture))
-        try:
-            options.capture.write_bytes(encode(facts))
-        except OSError as error:
-            raise MachineError(f"cannot write facts to {name}: {error.strerror}") from None
-        print(f"facts: {name}", file=sys.stderr)
+        write_file(options.capture, encode(facts), "facts")
+        print(f"facts: {escape_controls(str(options.capture))}", file=sys.stderr)
     if options.device_query:
         return _devices(facts, as_json=options.json)
     diagnosis = diagnose(facts)

@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from volley.document import Frozen, PositiveNumber
 from volley.errors import UserError
-from volley.files import read_bounded
+from volley.files import read_bounded, write_file
 from volley.run.benchmark import Benchmark, Observable
 from volley.run.launch_series import observables_of
 from volley.run.records_file import MAX_BYTES, find_file, parse_runs, read_runs, state_folder
@@ -147,9 +147,9 @@ def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
         raise UserError(f"{escape_controls(shown)} holds no measured point: nothing can be compared with it")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
+    write_file(path, data)
     return path
 
 

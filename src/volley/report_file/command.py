@@ -10,7 +10,7 @@ from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD, MachineError, UserError
-from volley.files import read_bounded, refuse_input
+from volley.files import read_bounded, refuse_input, write_file
 from volley.machine.reinstall import install_command
 from volley.report.model import Report
 from volley.report_file.message_paths import pictures_of
@@ -59,10 +59,7 @@ def run(options: ReportOptions) -> int:
         content = out.getvalue().encode()
     else:
         content = _picture(reports_of(results_of(logs, BENCHMARKS)), form)
-    try:
-        options.output.write_bytes(content)
-    except OSError as error:
-        raise UserError(f"cannot write {name}: {error.strerror}; name another file") from None
+    write_file(options.output, content)
     if not options.quiet:
         print(f"report: {name}", file=sys.stderr)
     return EXIT_GOOD if all(log.good for log in logs) else EXIT_FAILED

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from volley.errors import EXIT_GOOD, UserError
-from volley.files import refuse_input
+from volley.files import refuse_input, write_file
 from volley.machine.facts import read_facts
 from volley.report.ascii_fallback import AsciiFallback
 from volley.run import option_values
@@ -114,9 +114,5 @@ def _draw(output: Path, topology: Topology, path: MessagePath | None) -> None:
         encoding = sys.stdout.encoding or "utf-8"
         sys.stdout.write(drawn.encode(encoding, "xmlcharrefreplace").decode(encoding))
         return
-    name = escape_controls(str(output))
-    try:
-        output.write_text(drawn, "utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write {name}: {error.strerror}; name another file") from None
-    print(f"picture: {name}", file=sys.stderr)
+    write_file(output, drawn.encode())
+    print(f"picture: {escape_controls(str(output))}", file=sys.stderr)
