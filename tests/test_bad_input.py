@@ -23,6 +23,8 @@ from example_records import EXAMPLES
 from the_command import Command, finish
 from volley import __main__, cli
 from volley.benchmarks import BENCHMARKS
+from volley.errors import MachineError, UserError
+from volley.files import write_file
 from volley.machine.isolate import isolated
 from volley.run.allocation import allocation
 from volley.run.records_file import read_runs
@@ -343,7 +345,9 @@ def test_an_output_that_takes_nothing_more(words: tuple[str, ...]) -> None:
 )
 def test_a_file_without_room_is_not_left_in_part(words: Sequence[str], before: bytes | None, tmp_path: Path) -> None:
     file = tmp_path / (words[words.index("-o") + 1] if "-o" in words else "volley/references/x.jsonl")
-    if before and words[0] != "references":  # which replaces nothing
+    if words[0] == "references":  # which replaces nothing
+        before = None
+    if before:
         file.write_bytes(before)
     limited = ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-m", "volley", *words]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
@@ -352,7 +356,39 @@ def test_a_file_without_room_is_not_left_in_part(words: Sequence[str], before: b
     assert done.stderr.splitlines()[-1].endswith(f"{file.name}: File too large; make room, or name a file elsewhere"), (
         done.stderr
     )
-    assert not file.exists()
+    assert [each.read_bytes() for each in file.parent.iterdir()] == ([before] if before else [])
+
+
+def test_a_file_is_replaced_where_a_link_leads_and_devices_and_pipes_get_the_bytes(tmp_path: Path) -> None:
+    file, link, pipe = tmp_path / "file", tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(file)
+    write_file(link, b"first")
+    file.chmod(0o640)
+    write_file(link, b"second")
+    assert (link.is_symlink(), file.read_bytes(), file.stat().st_mode & 0o777) == (True, b"second", 0o640)
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+    write_file(pipe, b"third")
+    assert reader.communicate() == (b"third", None)
+    write_file(Path("/dev/null"), b"fourth")
+    assert Path("/dev/null").is_char_device()
+    with pytest.raises(MachineError, match="cannot write /dev/full: No space left on device; make room"):
+        write_file(Path("/dev/full"), b"fifth")
+    assert sorted(tmp_path.iterdir()) == [file, link, pipe]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_protected_file_is_not_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"former")
+    file.chmod(0o440)
+    with pytest.raises(UserError, match="Permission denied; name another file"):
+        write_file(file, b"new")
+    file.chmod(0o640)
+    tmp_path.chmod(0o500)  # no file can stand beside it
+    write_file(file, b"new")
+    assert file.read_bytes() == b"new"
+    tmp_path.chmod(0o700)
 
 
 def test_what_was_measured_is_kept_where_the_report_finds_no_room(volley: Command, tmp_path: Path) -> None:

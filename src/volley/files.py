@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import shutil
 import sys
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
@@ -53,10 +55,10 @@ def refuse_input(output: Path, inputs: Iterable[str]) -> None:
 
 
 def write_file(output: Path, content: bytes, what: str = "") -> None:
-    """Write a file.  If it has no room for all of the content, remove what was written.
+    """Write a file: all of it or nothing, so that a former file stays where there is no room for its successor.
 
     Args:
-        output: the file, which may exist, or a device.
+        output: the file, which may exist; what a link leads to is replaced. A device or a pipe gets the bytes directly.
         content: all of its bytes.
         what: what they are, for the message.
 
@@ -64,19 +66,33 @@ def write_file(output: Path, content: bytes, what: str = "") -> None:
         UserError: if the file cannot be written.
         MachineError: if there is no room.
     """
-    problem = f"cannot write {what}{' to ' if what else ''}{escape_controls(str(output))}"
+    target = Path(os.path.realpath(output))
     try:
-        file = output.open("wb")
-        try:
-            with file:
-                file.write(content)
-        except OSError:
-            with suppress(OSError):
-                whole = output.resolve()  # not the link /dev/stdout
-                if whole.is_file():
-                    whole.unlink()
-            raise
+        if _replaceable(output, target):
+            _replace(target, content)
+        else:
+            output.write_bytes(content)
     except OSError as error:
+        problem = f"cannot write {what}{' to ' if what else ''}{escape_controls(str(output))}: {error.strerror}"
         if error.errno in NO_ROOM:
-            raise MachineError(f"{problem}: {error.strerror}; make room, or name a file elsewhere") from None
-        raise UserError(f"{problem}: {error.strerror}; name another file") from None
+            raise MachineError(f"{problem}; make room, or name a file elsewhere") from None
+        raise UserError(f"{problem}; name another file") from None
+
+
+def _replaceable(output: Path, target: Path) -> bool:
+    if not os.access(target.parent, os.W_OK):
+        return False
+    return (target.is_file() and os.access(target, os.W_OK)) if output.exists() else True
+
+
+def _replace(target: Path, content: bytes) -> None:
+    """Write a file beside the target, then rename it over the target, whose permissions it takes."""
+    part = target.with_name(f".volley-{os.urandom(8).hex()}")
+    try:
+        with part.open("xb") as file:
+            file.write(content)
+        if target.exists():
+            shutil.copymode(target, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
