@@ -446,3 +446,15 @@ def test_a_probe_lists_the_transports() -> None:
 def test_an_unknown_format_names_the_valid_ones() -> None:
     with pytest.raises(UserError, match="choose table, markdown, csv, json, prometheus, olcf"):
         render(golden("fixed"), BENCHMARKS, "xml", io.StringIO())
+
+
+def test_volley_transports_shows_a_common_reason_once() -> None:
+    reason = "ranks 0 and 1 are on one GPU: --share-gpu allows that"
+    lost = [transport(name, available=False, reason=reason, memory="device") for name in ("aware", "peer", "nccl")]
+    the_plan = plan("probe", options={})
+    text = shown([log(the_plan=the_plan, transports=[transport(), *lost])])
+    assert re.search(r"^available +what moves the bytes$", text, re.MULTILINE)
+    assert re.search(r"^host +example of host", text, re.MULTILINE)
+    assert text.count(reason) == 1
+    assert f"aware, peer and nccl are unavailable: {reason}" in " ".join(text.split())
+    assert "what moves" not in shown([log(the_plan=the_plan, transports=lost)])

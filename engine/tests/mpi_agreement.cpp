@@ -140,6 +140,21 @@ void some_transports_are_ruled_out(const Context& context) {
   if (context.gpus.devices == 0) EXPECT(ruled_out(context, {0}, plan, *find_transport("peer")) == context.gpus.reason);
 }
 
+void a_shared_gpu_has_a_remedy() {
+  Context context;
+  context.ranks.resize(2);
+  for (RankFacts& facts : context.ranks) facts.device.emplace();
+  Plan plan;
+  const auto reason = [&](int devices) {
+    context.gpus.devices = devices;
+    return ruled_out(context, {0, 1}, plan, *find_transport("peer"));
+  };
+  EXPECT(reason(1) == "ranks 0 and 1 are on one GPU: --share-gpu allows that");
+  EXPECT(reason(2) == "ranks 0 and 1 are on one GPU: --share-gpu allows that, and --gpus chooses others");
+  plan.share_device = true;
+  EXPECT(reason(1) == find_transport("peer")->missing);
+}
+
 }  // namespace
 
 int main() {
@@ -152,6 +167,7 @@ int main() {
     reasons_are_agreed(*everybody);
     memory_is_shared_out(context);
     some_transports_are_ruled_out(context);
+    a_shared_gpu_has_a_remedy();
     if (context.size > 1) {
       const auto pair = make_group(context, {0, context.size - 1});
       if (pair) {

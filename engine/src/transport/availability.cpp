@@ -28,8 +28,9 @@ std::string without_devices(const Context& context, const std::vector<int>& rank
     const auto other =
         std::find_if(ranks.begin(), one, [&](int rank) { return same_device(context.facts(rank), facts); });
     if (share_device || other == one) continue;
-    return "ranks " + std::to_string(*other) + " and " + std::to_string(*one) + " are on one device, " +
-           facts.device->name + " " + facts.device->uuid + "; --share-gpu allows that, --gpus chooses others";
+    const std::string others = context.gpus.devices > 1 ? ", and --gpus chooses others" : "";
+    return "ranks " + std::to_string(*other) + " and " + std::to_string(*one) +
+           " are on one GPU: --share-gpu allows that" + others;
   }
   return {};
 }

@@ -15,8 +15,8 @@
 namespace volley {
 
 // Why these world ranks cannot use a transport: they lack devices for its messages, the plan excludes it, or there is
-// none. Empty if nothing of that is the case; then the transport itself is asked. The same on all these ranks, except
-// for CUDA's reason on a rank that sees no device.
+// none. Empty if nothing of that is the case; then the transport itself is asked. Empty on all these ranks or on none;
+// the words differ where they do not see the same devices.
 [[nodiscard]] std::string ruled_out(const Context& context, const std::vector<int>& ranks, const Plan& plan,
                                     const TransportEntry& entry);
 

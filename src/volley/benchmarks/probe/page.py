@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from volley.report.model import Cell, Column, Data, Report, Row, Table
+from volley.report.model import Column, Data, Report, Row, Table
 from volley.run import report_parts
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.run_log import RunLog
-from volley.text import join_words
 
 
 def results(logs: Iterable[RunLog]) -> list[LaunchSeries]:
@@ -26,24 +25,18 @@ COLUMNS = ("transport", "available", "mpi", "memory", "summary", "reason")
 
 def report(series: LaunchSeries) -> Report:
     transports = list(series.transports.values())
-    usable = join_words(each.transport for each in transports if each.available) or "none"
-    rows: list[Row] = []
-    for each in transports:
-        # What moves the bytes or, in the same place, why it is unavailable.
-        how = Cell(text=f"✓  {each.summary}{'' if each.memory == 'none' else report_parts.not_mpi(each)}")
-        if not each.available:
-            how = Cell(text=f"no: {each.reason or 'no reason is recorded'}", style="warning")
-        rows.append([each.transport, how])
-    table = Table(
-        columns=[Column("transport", align="left"), Column("what moves the bytes, or why not", align="left")],
-        rows=rows,
-        legend=[f"available: {usable}"],
-    )
+    rows: list[Row] = [
+        [each.transport, f"{each.summary}{'' if each.memory == 'none' else report_parts.not_mpi(each)}"]
+        for each in transports
+        if each.available
+    ]
+    table = Table(columns=[Column("available", align="left"), Column("what moves the bytes", align="left")], rows=rows)
     return Report(
         heading=report_parts.heading(series, "transports"),
-        tables=[table],
+        tables=[table] if rows else [],
         notes=[
             *report_parts.incomplete(series),
+            *report_parts.unavailable(series),
             *report_parts.weakly_tested(series, set()),
         ],
         data=Data(COLUMNS, ("transport",), [{name: getattr(each, name) for name in COLUMNS} for each in transports]),
