@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from example_records import golden, log, pingpong
+from example_records import golden, log, pingpong, transport
 from fake_engine import with_devices
 from test_hardware import H200, changed, machine
 from test_points_page import shown
-from volley.machine.hardware import Settings
+from volley.machine.hardware import Device, Settings
 from volley.run.records import Usage
 from volley.run.run_log import RunLog
 
@@ -73,6 +73,25 @@ def test_many_shared_cores_are_one_note() -> None:
     text = shown([one])
     assert "ranks 0,3 share a core of example-node (hardware threads 0,3), and so do the ranks on 2 more cores:" in text
     assert text.count("share a core") == 1
+
+
+def test_ranks_that_share_a_gpu_are_named() -> None:
+    one = log(pingpong(SAMPLES, name="aware"), transports=[transport("aware", memory="device")])
+    assert one.run
+    gpu = Device(index=0, name="H200", uuid="GPU-1", pci="0", compute_capability="9.0", memory_bytes=1)
+    ranks = [replace(one.run.ranks[0], rank=rank, local_rank=rank, device=gpu) for rank in range(4)]
+    one.run = replace(one.run, ranks=ranks)
+    assert "\nranks 0-3 share a GPU: processes take turns on it" in shown([one])
+    one.run = replace(
+        one.run, ranks=[replace(each, device=replace(gpu, uuid=f"GPU-{each.rank // 2}")) for each in ranks]
+    )
+    assert "\n2 GPUs are shared, one by ranks 0-1: processes take turns on it" in shown([one])
+    one.run = replace(one.run, ranks=[replace(each, device=replace(gpu, uuid=f"GPU-{each.rank}")) for each in ranks])
+    assert "take turns" not in shown([one])
+    host = log(pingpong(SAMPLES))  # whose messages stay in host memory
+    assert host.run
+    host.run = replace(host.run, ranks=ranks)
+    assert "take turns" not in shown([host])
 
 
 def test_stolen_time_is_told_once_with_its_worst_launch() -> None:

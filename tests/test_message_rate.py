@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from example_records import golden, log, plan
+from example_records import golden, log, plan, transport
 from the_command import Command
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
@@ -198,6 +198,22 @@ def test_the_screen_has_a_table_for_each_size_and_what_pairs_keep() -> None:
     assert "keeps" in text
     assert "pairs that saturate" in text
     assert "of 4 pairs each keeps 50.0 % of the rate of one pair alone" in text
+
+
+def test_many_transports_have_one_screen() -> None:
+    points = [
+        point(pairs, [time * pairs] * 6, size, transport=name)
+        for name, time in (("host", 1e-4), ("aware", 2e-4), ("peer", 1e-3), ("nccl", 2e-3))
+        for size in (8, 512, 1 << 20)
+        for pairs in (1, 2, 4)
+    ]
+    known = [transport("host"), *(transport(name, memory="device") for name in ("aware", "peer", "nccl"))]
+    screen = shown([log(*points, the_plan=PLAN, transports=known)])
+    assert "36 points in 1 launch, all verified byte for byte" in screen
+    assert "host memory: host sends most, 1.00 million messages/s of 8 B with 1 pair" in screen
+    assert "GPU memory: aware sends most, 0.500 million messages/s of 8 B with 1 pair" in screen
+    assert [line.split()[1:5] for line in screen.splitlines() if line.startswith("nccl ")] == [["0.0500"] * 4]
+    assert "0.0500" in shown([log(*points, the_plan=PLAN, transports=known)], full=True)
 
 
 def test_a_failed_point_has_no_number_and_is_named() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from example_records import log, pingpong, plan, transport
 from volley.benchmarks import BENCHMARKS
@@ -45,6 +46,15 @@ def test_a_small_message_that_takes_longer_is_explained() -> None:
         f"UCX sends up to 2304 B by {EAGER} through host memory (sysv/memory); larger sizes by {READ} (cuda_ipc/cuda)"
     ) in text
     assert "8 B in 15.6 µs but 4 KiB in 7.70 µs; UCX_RNDV_THRESH=8 makes" in text
+
+
+def test_ranks_that_share_a_gpu_wait_for_each_other_whatever_the_protocol() -> None:
+    run = measured(composed(), INVERTED)
+    assert run.run
+    run.run = replace(run.run, plan=replace(run.run.plan, share_device=True))
+    text = shown(run)
+    assert "UCX sends up to 2304 B" in text
+    assert "UCX_RNDV_THRESH" not in text
 
 
 def test_without_an_inversion_nothing_is_explained() -> None:

@@ -134,9 +134,21 @@ _MUCH = 0.01
 
 def machine_notes(series: LaunchSeries) -> Iterator[Note]:
     """Report CPUs that were slow or shared, GPUs that were slow, and errors of memory and links."""
-    texts = dict.fromkeys(text for log in series.logs for text in (*_cpus(log), *_throttled(log)))
+    texts = dict.fromkeys(text for log in series.logs for text in (*_shared_gpus(log), *_cpus(log), *_throttled(log)))
     for text in (*texts, *_stolen(series), *_grown(series)):
         yield Note("warning", text)
+
+
+def _shared_gpus(log: RunLog) -> Iterator[str]:
+    """Report ranks that share a GPU, if transports use its memory."""
+    if log.run is None or not any(each.available and each.memory == "device" for each in log.transports):
+        return
+    gpus = grouped((rank for rank in log.run.ranks if rank.device), lambda rank: rank.device and rank.device.uuid)
+    shared = [ranks for ranks in gpus.values() if len(ranks) > 1]
+    if shared:
+        ranks = format_cpulist([rank.rank for rank in shared[0]])
+        which = f"{len(shared)} GPUs are shared, one by ranks {ranks}" if shared[1:] else f"ranks {ranks} share a GPU"
+        yield f"{which}: processes take turns on it, and times of GPU memory contain the wait; use a GPU for each rank"
 
 
 def _cpus(log: RunLog) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from volley.benchmarks.message_rate.overview import overview, place, too_wide
 from volley.benchmarks.message_rate.results import (
     WORTHWHILE,
     MessageRates,
@@ -17,12 +18,10 @@ from volley.benchmarks.shared.points.notes import failure, skipped
 from volley.benchmarks.shared.points.page import PointColumn, cell_of
 from volley.benchmarks.shared.points.results import one_launch
 from volley.grouping import grouped
-from volley.report.cells import percent, plus_minus, ratio_cell, scaled, spread
+from volley.report.cells import plus_minus, ratio_cell, scaled, spread
 from volley.report.model import Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
 from volley.run import report_parts
-from volley.run.repeat import launch_again
 from volley.run.report_parts import machine_notes
-from volley.statistics.launches import FIRST_LOOK
 from volley.text import count
 from volley.units import format_sig, format_size
 
@@ -45,6 +44,7 @@ def report(result: MessageRates) -> Report:
     return Report(
         heading=report_parts.heading(result.series, "message-rate", *alone),
         tables=[table for table in tables if table],
+        overview=overview(result),
         charts=list(_charts(result, sizes)),
         notes=list(_notes(result)),
         data=Data(COLUMNS, KEYS, [_row(each) for each in result.results]),
@@ -152,7 +152,7 @@ def _notes(result: MessageRates) -> Iterator[Note]:
     yield from report_parts.incomplete(series)
     for each in result.results:
         if each.point.status == "failed":
-            yield Note("error", f"FAILED: {_place(each)}: {failure(each.point)}")
+            yield Note("error", f"FAILED: {place(each)}: {failure(each.point)}")
     yield from report_parts.unavailable(series)
     measured = {each.point.transport for each in result.results if each.point.status == "ok"}
     yield from report_parts.weakly_tested(series, measured)
@@ -160,13 +160,11 @@ def _notes(result: MessageRates) -> Iterator[Note]:
     yield from (Note("missing", text) for text in skipped(by_transport))
     yield from (Note("finding", text) for text in _findings(result))
     yield from machine_notes(series)
-    yield from (Note("warning", text) for text in _wide(result))
+    if wide := too_wide(result):
+        text, again = wide
+        yield Note("warning", f"{text}: reduce other load on the machine or repeat with {again}")
     if any(each.point.time for each in result.results):
         yield from report_parts.unverified(series)
-
-
-def _place(result: PairsResult) -> str:
-    return f"{result.point.transport} at {format_size(result.point.size_bytes)} with {count(result.pairs, 'pair')}"
 
 
 def _findings(result: MessageRates) -> Iterator[str]:
@@ -184,21 +182,6 @@ def _findings(result: MessageRates) -> Iterator[str]:
             kept = format_sig(most.kept.median * 100, 3)
             text += f"; of {most.pairs} pairs each keeps {kept} % of the rate of one pair alone"
         yield text
-
-
-def _wide(result: MessageRates) -> Iterator[str]:
-    missed = [each for each in result.results if each.point.missed and each.point.time]
-    if not missed or result.series.plan is None:
-        return
-    worst = max(missed, key=lambda each: each.point.time.half_width if each.point.time else 0)
-    assert worst.point.time
-    again = launch_again("message-rate", 2 * max(FIRST_LOOK, worst.point.launches), result.series.plan)
-    sign, within = ("", " within one launch") if one_launch(each.point for each in missed) else ("±", "")
-    yield (
-        f"{count(len(missed), 'point')} vary by more than {sign}{result.series.plan.sampling.ci * 100:g} %{within} "
-        f"(worst: {sign}{percent(worst.point.time.half_width, 1)}, {_place(worst)}): reduce other load on the machine "
-        f"or repeat with {again}"
-    )
 
 
 def _charts(result: MessageRates, sizes: Sequence[int]) -> Iterator[Chart]:

@@ -15,6 +15,9 @@ from volley.units import format_sig, format_size
 MAX_ROWS = 12
 """So many points fit a screen as they are."""
 
+_SPARES = (1, 3, 0)
+"""Which of the smallest, the middle and the largest size a narrow screen leaves out, the highest first."""
+
 
 def overview(result: OverlapSeries) -> Overview | None:
     """Return the overview of one series; ``None`` if its tables fit a screen."""
@@ -27,8 +30,16 @@ def overview(result: OverlapSeries) -> Overview | None:
     shown = list(dict.fromkeys((sizes[0], sizes[len(sizes) // 2], sizes[-1])))
     columns = [
         Column("transport", align="left"),
-        *(Column(format_size(size), group=f"hidden beside {limit}, %") for limit in limits for size in shown),
-        *(Column(what, group=f"beside {limit}, ×") for limit in limits for what in ("computation", "exchange")),
+        *(
+            Column(format_size(size), "%", group=f"hidden, {limit}", spare=spare)
+            for limit in limits
+            for size, spare in zip(shown, _SPARES[-len(shown) :], strict=True)
+        ),
+        *(
+            Column(what, "×", group=limit, spare=spare)
+            for limit in limits
+            for what, spare in (("compute", 0), ("exchange", 2))
+        ),
     ]
     rows: list[list[Cell]] = []
     for name in dict.fromkeys(point.transport for point in points):
@@ -39,7 +50,7 @@ def overview(result: OverlapSeries) -> Overview | None:
             row += [ratio_cell(each) for each in slowdowns]
         rows.append(row)
     legend = (
-        "hidden: of an exchange, beside a computation that memory or arithmetic limits and that takes about as long",
+        "hidden: of an exchange, beside a computation that is bound by memory or by arithmetic and takes about as long",
         f"×: time of the computation and of the exchange of {format_size(sizes[-1])}, both at once / alone",
         "~: the difference from 1 is not significant",
     )

@@ -36,7 +36,12 @@ def sentences(measured: Sequence[PointResult], plan: Plan | None, operation: str
 
 
 def inversions(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> Iterator[str]:
-    """Describe the changes of protocol where a smaller message takes longer; arguments like those of ``sentences``."""
+    """Describe the changes of protocol where a smaller message takes longer; arguments like those of ``sentences``.
+
+    Not of ranks that share a GPU: what they wait for is each other's turn, whatever the protocol.
+    """
+    if plan and plan.share_device:
+        return
     points, ranges = _ranges(measured, plan, operation)
     for lower, upper in pairwise(ranges):
         yield from _inverted(lower, upper, points)
