@@ -39,7 +39,7 @@ def gdrcopy(facts: Facts) -> Finding:
     elif "module" in missing and found.library:
         remedy = f"{sudo(facts)}modprobe gdrdrv"
     return warning(
-        f"no {join_words(missing)}: small messages of GPU memory take longer",
+        f"{join_words(f'no {name}' for name in missing)}: small messages of GPU memory take longer",
         f"{call}: /dev/gdrdrv {found.node}, module {module}, libgdrapi.so.2 {library}",
         remedy,
     )
