@@ -121,6 +121,15 @@ void ranks_take_devices_in_turn() {
   chosen.gpus = {3, 2};
   EXPECT(device_of(0, chosen, four) == 3 && device_of(3, chosen, four) == 2);
   EXPECT(!device_of(0, chosen, gpu::Presence{}));
+  Placement without;
+  without.gpus.reason = "no NVIDIA driver";
+  std::string refused;
+  try {
+    choose_device(without, chosen, 0);
+  } catch (const UsageError& error) {
+    refused = error.what();
+  }
+  EXPECT(refused == "--gpus asks for device " + std::to_string(chosen.gpus.front()) + ", but no NVIDIA driver");
 }
 
 void cpus_without_siblings_are_cores() {

@@ -71,6 +71,10 @@ std::optional<int> device_of(int local_rank, const Options& options, const gpu::
 }
 
 void choose_device(Placement& placement, const Options& options, int local_rank) {
+  if (placement.gpus.devices == 0 && !options.gpus.empty()) {
+    throw UsageError("--gpus asks for device " + std::to_string(options.gpus.front()) + ", but " +
+                     placement.gpus.reason);
+  }
   placement.device = device_of(local_rank, options, placement.gpus);
   if (!placement.device) return;
   if (*placement.device >= placement.gpus.devices) {
