@@ -342,7 +342,13 @@ LATER = (
 """What is needed by those who go on: to start a job, to draw, to report."""
 
 
-@pytest.mark.parametrize("script", ["code = 2", "code = cli.main(['pingpong', '--sizes', 'x'])"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "code = 2",
+        *(f"code = cli.main(['{name}', '--no-such-option'])" for name in ("pingpong", "doctor", "setup")),
+    ],
+)
 def test_reading_a_command_line_loads_nothing_heavy(script: str) -> None:
     """Rich, NumPy, the launchers and what reports are made of load where they are used: a job's start stays quick."""
     check = f"sys.exit(f'loaded {{found}}' if (found := set({LATER}) & set(sys.modules)) or code != 2 else 0)"

@@ -12,7 +12,8 @@ from volley import cli
 from volley.errors import MachineError
 from volley.machine.distribution import Distribution, distribution
 from volley.setup import root_script as scripts
-from volley.setup.command import SetupOptions, run
+from volley.setup.command import run
+from volley.setup.options import SetupOptions
 from volley.setup.root_script import RootScriptFacts, root_script
 
 DEBIAN = {"ID": "debian", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"}

@@ -21,7 +21,8 @@ import fake_sources as fake
 from volley.errors import MachineError, UserError
 from volley.machine.distribution import Distribution, distribution
 from volley.setup import checks, recipe, sources
-from volley.setup.command import SetupOptions, run
+from volley.setup.command import run
+from volley.setup.options import SetupOptions
 from volley.setup.recipe import find_cuda
 from volley.setup.sources import ChecksumError, Source, parse
 from volley.setup.workspace import Folders, StepError, progress

@@ -17,7 +17,8 @@ from volley.errors import MachineError, UserError
 from volley.machine.mpi_stack import UCX_LIBRARIES
 from volley.machine.reinstall import install_command
 from volley.setup import COMMAND, checks, wheels
-from volley.setup.command import SetupOptions, run
+from volley.setup.command import run
+from volley.setup.options import SetupOptions
 from volley.setup.workspace import StepError
 
 PIP = """#!{python}

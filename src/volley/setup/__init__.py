@@ -12,7 +12,7 @@ COMMAND = Command(
     No root is needed. What was finished before is not done again; an interrupted step starts again. Each step has
     a log in PREFIX/.volley-setup/logs; the end of it is shown when the step fails.
     """,
-    options=("volley.setup.command.SetupOptions",),
+    options=("volley.setup.options.SetupOptions",),
     run=later("volley.setup.command.run"),
     examples=(
         "volley setup",

@@ -15,11 +15,10 @@ from shlex import quote
 from volley.errors import MachineError
 from volley.machine.distribution import Distribution, this_distribution
 from volley.machine.nvidia_driver import has_driver
+from volley.setup.options import PROPRIETARY
 from volley.setup.recipe import MINOR
 from volley.setup.sources import RELEASES
 
-PROPRIETARY = "-proprietary"
-"""How a branch of the driver ends whose kernel modules are not open."""
 _REPOSITORIES = "https://developer.download.nvidia.com/compute/cuda/repos"
 _BEGIN = """\
 #!/bin/sh

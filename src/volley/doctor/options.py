@@ -1,0 +1,38 @@
+"""The options of ``volley doctor``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from volley.run import option_values
+from volley.run.commandline import Options, flag, option
+from volley.run.options import HOW, OUTPUT, WHAT
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions(Options):
+    """What ``volley doctor`` takes."""
+
+    PANEL = OUTPUT
+
+    source: str | None = option(
+        "--from",
+        read=option_values.text,
+        metavar="FILE",
+        panel=WHAT,
+        help="Judge facts that --capture saved, instead of this machine.",
+    )
+    timeout: float = option(
+        read=option_values.seconds,
+        default=60.0,
+        panel=HOW,
+        help="Stop trying a layer after this time, and go on with the next.",
+    )
+    capture: Path | None = option(
+        read=option_values.file,
+        help="Save the facts in this file, for --from on any machine; - prints them instead of the findings.",
+    )
+    device_query: bool = flag(help="Print the CUDA properties of each GPU instead, in the layout of deviceQuery.")
+    verbose: bool = flag("--verbose", "-v", help="Show every finding, in the order of the layers.")
+    json: bool = flag(help="Print the findings as one JSON document.")
