@@ -15,6 +15,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <initializer_list>
 #include <limits>
 
 using namespace volley;
@@ -50,14 +51,9 @@ void the_field_is_the_same(const Context& context, const JacobiOptions& options)
 
 void on_domains_of_all_kinds(const Context& context) {
   for (const bool single : {false, true}) {
-    for (const std::array<std::int64_t, 2> domain : {std::array<std::int64_t, 2>{3, 3},
-                                                     {3, 300},
-                                                     {300, 3},
-                                                     {64, 34},
-                                                     {65, 33},
-                                                     {127, 66},
-                                                     {513, 200},
-                                                     {1023, 97}}) {
+    // nvcc 12.4 needs the type of such a list.
+    for (const auto domain : std::initializer_list<std::array<std::int64_t, 2>>{
+             {3, 3}, {3, 300}, {300, 3}, {64, 34}, {65, 33}, {127, 66}, {513, 200}, {1023, 97}}) {
       for (const std::uint64_t every : {1, 7}) {
         JacobiOptions options;
         options.domain = domain;
@@ -77,7 +73,8 @@ void a_nan_anywhere_is_seen() {
   const Grid grid({1, 1}, {130, 40}, 0);
   const gpu::DeviceBuffer memory(sizeof(ResidualMax));
   auto* residual = reinterpret_cast<ResidualMax*>(memory.data());
-  for (const auto [x, y] : {std::array<std::int64_t, 2>{0, 5}, {1, 1}, {64, 39}, {63, 20}, {128, 38}, {129, 7}}) {
+  for (const auto [x, y] :
+       std::initializer_list<std::array<std::int64_t, 2>>{{0, 5}, {1, 1}, {64, 39}, {63, 20}, {128, 38}, {129, 7}}) {
     const DeviceField<Real> field(grid);
     const Real nan = std::numeric_limits<Real>::quiet_NaN();
     gpu::copy_to_device(field.before(0).row(y) + x, &nan, sizeof nan);

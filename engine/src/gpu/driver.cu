@@ -16,7 +16,12 @@ template <class Function>
 Function driver_function(const char* name, unsigned since_cuda) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
   VOLLEY_CUDA_CHECK(cudaGetDriverEntryPointByVersion(name, &function, since_cuda, cudaEnableDefault, &found));
+#else  // the signature is the one of the toolkit, which is the same for these functions
+  static_cast<void>(since_cuda);
+  VOLLEY_CUDA_CHECK(cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found));
+#endif
   if (found != cudaDriverEntryPointSuccess) throw std::runtime_error(std::string("the NVIDIA driver has no ") + name);
   return reinterpret_cast<Function>(function);
 }
