@@ -35,6 +35,12 @@ def test_drift_is_found_and_mended(tmp_path: Path) -> None:
     assert generate.drifted(tmp_path) == ["docs/cli.md"]
 
 
+def test_a_list_says_whether_its_length_is_fixed() -> None:
+    page = generate.generate()["docs/records.md"]
+    assert "| `ranks` | list of at least 2 integer ≥ 0, ≤ 2⁶³ − 1 |" in page
+    assert "| `grid` | list of 2 integer ≥ 1, ≤ 2³¹ − 1 |" in page
+
+
 def test_check_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert generate.main(["--check"], tmp_path) == 1
     assert not (tmp_path / "docs").exists()

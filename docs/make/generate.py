@@ -28,6 +28,7 @@ from volley.run.plan import Plan
 from volley.run.preflight import SELF_SEND, SelfSendPlan
 from volley.run.records import End, Run, Transport
 from volley.run.records_file import read_runs
+from volley.units import LARGEST_COUNT, LARGEST_WHOLE
 
 ROOT = Path(__file__).resolve().parents[2]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -178,11 +179,17 @@ def _type(value: dict[str, Any]) -> str:
         return ", ".join(f"`{choice}`" for choice in value["enum"])
     kind = value.get("type", "anything")
     if kind == "array":
-        counts = {value.get("minItems"), value.get("maxItems")} - {None}
-        return f"list of {f'{counts.pop()} ' if len(counts) == 1 else ''}{_type(value['items'])}"
+        least, most = value.get("minItems"), value.get("maxItems")
+        number = "" if least is None else f"{least} " if least == most else f"at least {least} "
+        return f"list of {number}{_type(value['items'])}"
     limits = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤"}
-    bounds = ", ".join(f"{sign} {value[limit]:g}" for limit, sign in limits.items() if limit in value)
+    bounds = ", ".join(f"{sign} {_limit(value[limit])}" for limit, sign in limits.items() if limit in value)
     return f"{kind} {bounds}".strip()
+
+
+def _limit(number: float) -> str:
+    """Return a limit: the largest numbers of 32 and 64 bits as powers of two."""
+    return {LARGEST_COUNT: "2³¹ − 1", LARGEST_WHOLE: "2⁶³ − 1"}.get(number, f"{number:g}")
 
 
 def _references(component: Any) -> Iterator[str]:

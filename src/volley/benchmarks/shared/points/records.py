@@ -48,14 +48,17 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
     ended_by: Annotated[
         EndedBy | None,
         Meta(
-            description="`ci`: CI reached; `time`: time limit; `few`: six samples of an exchange over 50 ms; "
+            description="`ci`: CI reached; `time`: time limit; `few`: the fewest samples, of an exchange over 50 ms; "
             "`fixed`: fixed sampling; `failure`: wrong data."
         ),
     ] = None
     messages_timed: Annotated[NonNegative, Meta(description="messages inside timed batches, both directions.")] = 0
     messages_verified: Annotated[
         NonNegative,
-        Meta(description="messages compared byte for byte: the last of every sample, and all of a batch at the end."),
+        Meta(
+            description="messages compared byte for byte: the last of every sample, and all of a batch at the end if "
+            "the benchmark checks one."
+        ),
     ] = 0
     mismatch: Mismatch | None = None
     elapsed_s: Annotated[Seconds, Meta(description="wall time of the whole point, untimed parts included.")] = 0.0
