@@ -42,7 +42,8 @@ Column = tuple[Times, Times]
 LEVEL = 0.005
 """The significance level of one sweep: the largest probability that counts as a change.  Runs that follow each other
 are minutes apart and the machine drifts between them: at 0.05, one sweep in seven was called different on recorded
-launches, at 0.005 fewer than one in twenty (docs/method/coverage.md)."""
+launches of the same thing; at 0.005, 0 to 6 % on two machines and 12 to 16 % on one that drifts
+(docs/method/coverage.md)."""
 
 PAIRED_LEVEL = 0.02
 """The same for launches in pairs: drift changes both of a pair, and which of them came first was drawn, so the level
