@@ -40,7 +40,7 @@ class OverlapResult:
     """Seconds of both at once."""
     hidden: Estimate | None = None
     """The share of the exchange that is hidden behind the computation, OSU's overlap / 100: 1 − (both − alone) /
-    exchange, not clipped at 0.  (OSU Micro-Benchmarks 7, c/util/osu_util_mpi.c, calculate_and_print_stats.)"""
+    exchange, not clipped at 0.  (OSU Micro-Benchmarks 7.4, c/util/osu_util_mpi.c, print_stats_nbc.)"""
     computation_slowdown: Estimate | None = None
     """Time of the computation beside the exchange / alone, from its own start to its own end."""
     exchange_slowdown: Estimate | None = None
