@@ -446,6 +446,15 @@ def test_a_locale_without_utf8_loses_nothing(words: tuple[str, ...]) -> None:
         assert json.loads(out) == json.loads(alone(*words, *FROM, PYTHONIOENCODING="utf-8")[1])
 
 
+@pytest.mark.parametrize("format_name", ["table", "csv", "olcf"])
+def test_results_and_notes_are_shown_where_only_ascii_is_known(format_name: str) -> None:
+    words = ("show", str(EXAMPLES / "failed.jsonl"), "--format", format_name)
+    code, out, err = alone(*words, PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+    assert code == 1
+    assert "FAILED" in out + err
+    assert (out + err).isascii()
+
+
 @pytest.mark.parametrize("words", [("--help",), ("jacobi", "--help"), ("batch", "--help")])
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_help_is_shown_in_any_encoding(words: tuple[str, ...], encoding: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from example_records import log, pingpong, plan, transport
+from example_records import log, pingpong, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong
 from volley.report.model import Details
@@ -171,19 +171,3 @@ def test_one_transport_of_each_kind_of_memory_are_compared_all_the_same() -> Non
     records = [*points("host", 1e-7, 1e9), *points("aware", 1e-6, 1e10)]
     text = shown(log(*records, transports=[transport("host"), gpu]))
     assert "fastest, within one launch: host from 8 B, aware from 4 KiB" in text
-
-
-def test_a_stream_that_knows_ascii_only_gets_ascii() -> None:
-    raw = io.BytesIO()
-    out = io.TextIOWrapper(raw, encoding="ascii")
-    render(
-        [log(*points("staged/pageable", 1e-6, 1e9), *points("aware", 1e-6, 1e10), the_plan=plan())],
-        BENCHMARKS,
-        "table",
-        out,
-        details=Details(fit=True),
-    )
-    out.flush()
-    text = raw.getvalue().decode("ascii")
-    assert "t(n) = a + n/b" in text
-    assert "\\x" not in text

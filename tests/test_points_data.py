@@ -231,20 +231,3 @@ def test_data_obeys_no_terminal(format_name: str) -> None:
     bad = pingpong(status="skipped", reason="\x1b[2Jx")
     text, said = rendered([log(pingpong(SAMPLES, name="a\x1b[31m"), bad)], format_name)
     assert "\x1b" not in text + "".join(said)
-
-
-@pytest.mark.parametrize("format_name", ["csv", "json", "olcf"])
-def test_data_can_be_written_where_only_ascii_is_known(format_name: str) -> None:
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="ascii") for _ in range(2))
-    render(
-        [log(pingpong(SAMPLES, name="naïve"), pingpong(status="skipped", reason="3 µs"))],
-        BENCHMARKS,
-        format_name,
-        out,
-        err=err,
-    )
-    out.flush()
-    text = out.buffer.getvalue().decode("ascii")  # type: ignore[attr-defined]
-    if format_name == "json":
-        assert json.loads(text)["series"][0]["data"][0]["transport"] in ("naïve", "host")
-    assert text

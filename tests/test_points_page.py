@@ -423,16 +423,6 @@ def test_a_pipe_gets_no_colour_and_120_columns(monkeypatch: pytest.MonkeyPatch) 
     assert len(RULE.findall(text.partition("latency:")[0])) == 1
 
 
-def test_a_stream_that_knows_ascii_only_gets_ascii() -> None:
-    raw = io.BytesIO()
-    out = io.TextIOWrapper(raw, encoding="ascii")
-    render(golden("pingpong-host"), BENCHMARKS, "table", out)
-    out.flush()
-    text = raw.getvalue().decode("ascii")
-    assert " us " in text
-    assert "--------" in text
-
-
 # ---------------------------------------------------------------------------------------------- transports
 
 

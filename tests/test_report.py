@@ -14,6 +14,7 @@ import pytest
 from volley.report import csv as as_csv
 from volley.report import json as as_json
 from volley.report import terminal
+from volley.report.ascii_fallback import never_fail
 from volley.report.model import EMPTY, Cell, Column, ColumnRows, Data, Details, Note, Report, Row, Table
 from volley.run.render import print_notes
 
@@ -139,15 +140,23 @@ def test_text_is_neither_obeyed_nor_marked_up_wherever_it_stands() -> None:
     assert "😄" not in text
 
 
-def test_a_file_that_knows_ascii_only_gets_ascii() -> None:
-    raw = io.BytesIO()
-    out = io.TextIOWrapper(raw, encoding="ascii")
-    terminal.render([Report(["a → b"], [Table([Column("a"), Column("t", "µs")], [["x", True]])])], out)
+@pytest.mark.parametrize(
+    ("encoding", "heading", "unit", "rule"),
+    [("ascii", "a -> b", "us", "----"), ("latin-1", "a -> b", "µs", "----"), ("utf-8", "a → b", "µs", "────")],
+)
+def test_a_file_gets_what_it_can_encode(encoding: str, heading: str, unit: str, rule: str) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    never_fail(out)
+    data = Data(("name", "reason"), (), [{"name": "naïve", "reason": "3 µs"}])
+    report = Report(["a → b"], [Table([Column("a"), Column("t", "µs")], [["x", True]])], data=data)
+    terminal.render([report], out)
+    as_csv.render([report], out)
+    as_json.render([report], out)
     out.flush()
-    text = raw.getvalue().decode("ascii")
-    assert "a -> b" in text
-    assert " us" in text
-    assert "----" in text
+    text = out.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+    assert heading in text
+    assert f" {unit}" in text
+    assert rule in text
 
 
 # ----------------------------------------------------------------------------------------------- csv and json

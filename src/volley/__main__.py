@@ -85,6 +85,7 @@ def _front(place: RankInfo | None) -> int:
     from volley.report.ascii_fallback import never_fail  # noqa: PLC0415  start-up: the other ranks do not need it
 
     never_fail(sys.stdout)
+    never_fail(sys.stderr)
     if place:
         # Open MPI gives every rank its own terminal, so stdout looks like a terminal even if it is a pipe or a file.
         sys.stdout.isatty = lambda: False  # type: ignore[method-assign]

@@ -169,10 +169,14 @@ class Chart:
     """A sentence below, e.g. the meaning of the intervals."""
 
 
+Part = Mapping[str, Sequence[Any]]
+"""Some rows, by column."""
+
+
 class ColumnRows(Sequence[Mapping[str, Any]]):
     """Rows that are made from columns when they are asked for: most reports of a million results do without."""
 
-    def __init__(self, number: int, parts: Callable[[], Iterable[Mapping[str, Sequence[Any]]]]) -> None:
+    def __init__(self, number: int, parts: Callable[[], Iterable[Part]]) -> None:
         """Keep the number of rows, and the function that returns their columns in one or more parts."""
         self._number = number
         self.parts = parts
@@ -199,6 +203,16 @@ class Data:
     rows: Sequence[Mapping[str, Any]] = ()
     """JSON contains the complete rows.  Values other than :data:`Value` (dictionaries, structs) are for JSON only; CSV
     joins lists of numbers with dashes (``ranks``: ``0-1``)."""
+
+    def parts(self) -> Iterable[Part]:
+        """Return the columns of CSV, in one or more parts; a list of numbers is a tuple, which can be looked up."""
+        if isinstance(self.rows, ColumnRows):
+            return self.rows.parts()
+        return [{name: [_hashable(row[name]) for row in self.rows] for name in self.columns}]
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)

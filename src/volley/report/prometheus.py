@@ -8,13 +8,12 @@ tell rows apart, the benchmark and the host are labels.  Samples have no timesta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any, TextIO
 
-from volley.report.csv import ROWS_AT_ONCE, text_of
-from volley.report.model import USUAL, ColumnRows, Data, Details, Report
+from volley.report.csv import text_of
+from volley.report.model import USUAL, Details, Report
 from volley.text import escape_controls
 
 _UNITS = {
@@ -34,7 +33,7 @@ _RUN = ("run", "launch")
 
 def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) -> None:
     """Write the results of all reports, the samples of each metric together."""
-    tables = [(report, columns) for report in reports for columns in _parts(report.data)]
+    tables = [(report, columns) for report in reports for columns in report.data.parts()]
     labels = [_labels(report, columns, _PLACE) for report, columns in tables]
     place: Sequence[str] = _PLACE
     if len({text for own in labels for text in own}) < sum(map(len, labels)):
@@ -66,21 +65,7 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
 def _write(name: str, about: str, samples: Mapping[str, str], out: TextIO) -> None:
     if samples:
         out.write(f"# HELP {name} {about}\n# TYPE {name} gauge\n")
-        lines = (f"{name}{{{labels}}} {value}\n" for labels, value in samples.items())
-        while piece := list(islice(lines, ROWS_AT_ONCE)):
-            out.write("".join(piece))
-
-
-def _parts(data: Data) -> Iterable[Mapping[str, Sequence[Any]]]:
-    """Return the rows as columns, in one or more parts."""
-    if isinstance(data.rows, ColumnRows):
-        return data.rows.parts()
-    names = dict.fromkeys((*data.keys, *data.columns))
-    return [{name: [_hashable(row[name]) for row in data.rows] for name in names}]
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+        out.writelines(f"{name}{{{labels}}} {value}\n" for labels, value in samples.items())
 
 
 class _LabelTexts(dict[Any, str]):

@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby, zip_longest
-from typing import IO, TextIO, cast
+from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
 
-from volley.report.ascii_fallback import AsciiFallback
 from volley.report.cells import cells_of, written
 from volley.report.model import (
     USUAL,
@@ -116,7 +115,7 @@ def console_on(out: TextIO, color: bool | None = None) -> Console:
         color: whether it writes colours; ``None``: only on a terminal.
     """
     console = Console(
-        file=cast(IO[str], AsciiFallback(out)),
+        file=out,
         force_terminal=color,
         color_system=None if color is False else "auto",
         markup=False,

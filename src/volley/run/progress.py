@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO
 
-from volley.report.ascii_fallback import AsciiFallback
 from volley.run.jobs import LaunchCount
 from volley.run.records import COMMON, Transport
 from volley.text import count, escape_controls
@@ -175,7 +174,7 @@ class Progress:
 
     def _line(self, text: str) -> None:
         if not self._quiet:
-            print(f"volley: {text}", file=cast(TextIO, AsciiFallback(self._err)), flush=True)
+            print(f"volley: {text}", file=self._err, flush=True)
 
 
 def _bar(screen: TextIO) -> Bar | None:

@@ -8,11 +8,10 @@ from dataclasses import replace
 from importlib import import_module
 from operator import itemgetter
 from types import ModuleType
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
 from volley.errors import UserError
 from volley.grouping import grouped
-from volley.report.ascii_fallback import AsciiFallback
 from volley.report.model import USUAL, Details, Note, Report
 from volley.run.benchmark import Benchmark
 from volley.run.options import FORMATS
@@ -55,15 +54,14 @@ def render(
     if format_name in FORMATS:
         render_reports(reports, format_name, out, details)
     else:
-        safe = cast(TextIO, AsciiFallback(out))
-        special = [line for benchmark, results in found for line in benchmark.render(format_name, results, safe)]
+        special = [line for benchmark, results in found for line in benchmark.render(format_name, results, out)]
     if format_name not in ("table", "markdown"):
         print_notes([note for report in reports for note in report.notes], special, err or sys.stderr, quiet=quiet)
 
 
 def render_reports(reports: Sequence[Report], format_name: str, out: TextIO, details: Details = USUAL) -> None:
     """Show any reports in one of ``FORMATS``; arguments like those of :func:`render`."""
-    renderer(format_name).render(reports, cast(TextIO, AsciiFallback(out)), details)
+    renderer(format_name).render(reports, out, details)
 
 
 def renderer(format_name: str) -> ModuleType:
@@ -79,7 +77,7 @@ def print_notes(notes: Iterable[Note], special: Iterable[str], err: TextIO, *, q
     errors = [note.text for note in notes if note.level == "error"]
     others = [] if quiet else [*special, *(note.text for note in notes if note.level in ("missing", "warning"))]
     for line in (*errors, *others):
-        print(f"volley: {escape_controls(line)}", file=cast(TextIO, AsciiFallback(err)))
+        print(f"volley: {escape_controls(line)}", file=err)
 
 
 MAX_HOSTS = 8

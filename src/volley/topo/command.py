@@ -11,7 +11,6 @@ import msgspec
 from volley.errors import EXIT_GOOD, UserError
 from volley.files import refuse_input, write_file
 from volley.machine.facts import read_facts
-from volley.report.ascii_fallback import AsciiFallback
 from volley.run import option_values
 from volley.run.commandline import Options, flag, option
 from volley.run.options import OUTPUT, WHAT
@@ -85,7 +84,7 @@ def run(options: TopoOptions) -> int:
     elif not options.output:
         from volley.topo.page import page  # noqa: PLC0415  start-up: a picture does without
 
-        AsciiFallback(sys.stdout).write(page(topology, path))
+        sys.stdout.write(page(topology, path))
     return EXIT_GOOD
 
 
