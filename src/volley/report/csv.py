@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from itertools import repeat
 from typing import Any, TextIO
@@ -15,25 +14,29 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
     """Write the results of all reports as one table; a column that a report does not have is empty there."""
     columns = [name for report in reports for name in report.data.columns]
     header = list(dict.fromkeys([*columns, *(name for report in reports for name in report.origin)]))
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
+    out.write(f"{','.join(header)}\n")
     for report in reports:
-        origin = {name: text_of(report.origin.get(name)) for name in header if name not in report.data.columns}
+        origin = {name: _quoted(text_of(report.origin.get(name))) for name in header if name not in report.data.columns}
         for part in report.data.parts():
             rows = max(map(len, part.values()), default=0)
             texts = [
                 repeat(origin[name], rows) if name in origin else map(_Texts().__getitem__, part[name])
                 for name in header
             ]
-            writer.writerows(zip(*texts, strict=True))
+            out.writelines(f"{','.join(row)}\n" for row in zip(*texts, strict=True))
 
 
 class _Texts(dict[Any, str]):
     """The texts of values: each is formatted once, because a million rows have few values."""
 
     def __missing__(self, value: Any) -> str:
-        self[value] = text = text_of(value)
+        self[value] = text = _quoted(text_of(value))
         return text
+
+
+def _quoted(text: str) -> str:
+    """Quote a text that contains what separates values."""
+    return '"{}"'.format(text.replace('"', '""')) if any(special in text for special in ',"\r\n') else text
 
 
 def text_of(value: Any) -> str:
