@@ -146,6 +146,5 @@ def test_the_page_of_a_thousand_ranks_is_small(thousand: list[RunLog]) -> None:
     (found,) = (each for each in BENCHMARKS if each.name == "rank_matrix")
     reports = found.reports(found.results(thousand))
     out = io.StringIO()
-    with html.parts_of([]) as parts:
-        html.render(reports, [[] for _ in reports], parts, out)
+    html.render(reports, [[] for _ in reports], [], out)
     assert len(out.getvalue()) < 3e6

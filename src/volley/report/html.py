@@ -9,11 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import math
-import multiprocessing
-import signal
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -21,13 +17,13 @@ from typing import Any, TextIO
 
 import jinja2
 import msgspec
+import vl_convert
 from markupsafe import Markup
 
 from volley.report.cells import cells_of, written
 from volley.report.csv import text_of
 from volley.report.model import Cell, Chart, Column, Data, Report, Row, Table
 from volley.report.svg import with_dark_scheme
-from volley.report.vega_javascript import vega_bundle
 from volley.report.vega_lite import specification
 from volley.text import count, escape_controls
 
@@ -35,37 +31,6 @@ MAX_CELLS = 20_000
 """Larger tables would make the page slow; CSV has them."""
 
 _LEVELS = {"error": "Error", "missing": "Not measured", "finding": "Conclusion", "warning": "Warning"}
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What a page has besides its reports."""
-
-    vega: Future[str]
-    """The JavaScript that draws the charts."""
-    files: Sequence[tuple[str, Future[Markup]]]
-    """The name and the content, as a ``data:`` URL, of each file that the page offers for download."""
-
-
-@contextmanager
-def parts_of(files: Sequence[tuple[str, bytes]]) -> Iterator[Parts]:
-    """Make the parts on other cores while the caller makes the reports: each takes seconds.
-
-    Args:
-        files: name and content of each file to download.
-    """
-    stay = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the caller, which ends the others
-    with (
-        ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), signal.signal, stay) as processes,
-        ThreadPoolExecutor(1) as threads,
-    ):
-        yield Parts(processes.submit(vega_bundle), [(name, threads.submit(_packed, data)) for name, data in files])
-
-
-def _packed(data: bytes) -> Markup:
-    packed = gzip.compress(data, compresslevel=3, mtime=0)  # 6: four times as long for 6 % less
-    link = f"data:application/gzip;base64,{base64.b64encode(packed).decode('ascii')}"
-    return Markup(link)  # noqa: S704  letters and digits
 
 
 @dataclass(frozen=True)
@@ -81,13 +46,15 @@ class Picture:
         return f"data:image/svg+xml;base64,{base64.b64encode(with_dark_scheme(self.svg).encode()).decode('ascii')}"
 
 
-def render(reports: Sequence[Report], pictures: Sequence[Sequence[Picture]], parts: Parts, out: TextIO) -> None:
+def render(
+    reports: Sequence[Report], pictures: Sequence[Sequence[Picture]], files: Sequence[tuple[str, bytes]], out: TextIO
+) -> None:
     """Write the page.
 
     Args:
         reports: the reports, in order.
         pictures: the drawings of each report.
-        parts: what the page has besides.
+        files: name and content of each file to download.
         out: the output file.
     """
     environment = jinja2.Environment(
@@ -98,16 +65,24 @@ def render(reports: Sequence[Report], pictures: Sequence[Sequence[Picture]], par
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    vega = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")  # Vega, Vega-Lite and Vega-Embed: 1.5 s
     sections = [_section(report, reports, drawn) for report, drawn in zip(reports, pictures, strict=True)]
     out.write(
         environment.get_template("page.html.jinja").render(
             title=" and ".join(dict.fromkeys(report.heading[0].partition(" · ")[0] for report in reports)),
             sections=sections,
-            files=[(name, link.result()) for name, link in parts.files],
-            vega=Markup(parts.vega.result()),  # noqa: S704  no user's text
+            files=[(name, _packed(data)) for name, data in files],
+            vega=Markup(vega.replace("</script", "<\\/script")),  # noqa: S704  no user's text
         )
         + "\n"
     )
+
+
+def _packed(data: bytes) -> Markup:
+    """Return the content of a file as a ``data:`` URL."""
+    packed = gzip.compress(data, compresslevel=3, mtime=0)  # 6: four times as long for 6 % less
+    link = f"data:application/gzip;base64,{base64.b64encode(packed).decode('ascii')}"
+    return Markup(link)  # noqa: S704  letters and digits
 
 
 def _clean(value: Any) -> Any:

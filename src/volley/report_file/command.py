@@ -52,10 +52,9 @@ def run(options: ReportOptions) -> int:
     ]
     if form == "html":
         out = io.StringIO()
-        with html.parts_of(files) as parts:
-            reports = reports_of(results_of(logs, BENCHMARKS))
-            pictures = [[html.Picture(title, svg) for title, svg in pictures_of(report.runs)] for report in reports]
-            html.render(reports, pictures, parts, out)
+        reports = reports_of(results_of(logs, BENCHMARKS))
+        pictures = [[html.Picture(title, svg) for title, svg in pictures_of(report.runs)] for report in reports]
+        html.render(reports, pictures, files, out)
         content = out.getvalue().encode()
     else:
         content = _picture(reports_of(results_of(logs, BENCHMARKS)), form)
