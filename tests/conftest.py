@@ -14,7 +14,6 @@ import pytest
 from hypothesis import settings
 
 from installations import CHECKOUT, QUICK, Installation, new_environment, pip_wheel, scrubbed, uv_install
-from volley import interrupts
 
 # A machine at work is slow.
 settings.register_profile("volley", deadline=None)
@@ -24,10 +23,9 @@ settings.load_profile("volley")
 def pytest_sessionstart() -> None:
     """Signals and the width of the terminal are as for a command in a pipe, whatever started the tests.
 
-    A shell that starts them in the background, or nohup, makes them ignore signals; volley.interrupts has a handler
-    from its import on; a shell may export COLUMNS, and so do workers of pytest-xdist.
+    A shell that starts them in the background, or nohup, makes them ignore signals; a shell may export
+    COLUMNS, and so do workers of pytest-xdist.
     """
-    interrupts.hand_over()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.environ.pop("COLUMNS", None)

@@ -531,8 +531,18 @@ def test_ctrl_c_before_the_command_line_is_read(
 
 
 def test_ctrl_c_while_modules_load_is_a_sentence() -> None:
-    """Whenever it comes after the interpreter itself has started."""
-    program = "import os, signal, volley.__main__; os.kill(os.getpid(), signal.SIGINT)"
+    program = """
+import builtins, os, signal, sys, volley.__main__
+load = builtins.__import__
+
+def interrupted(name, *rest):
+    if name.startswith("volley.run"):
+        os.kill(os.getpid(), signal.SIGINT)
+    return load(name, *rest)
+
+builtins.__import__ = interrupted
+sys.exit(volley.__main__.main())
+"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (130, "volley: stopped\n")
 

@@ -11,9 +11,7 @@ import io
 import os
 import sys
 
-from volley import interrupts
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, UserError
-from volley.run import inside_launcher
 
 TYPE_CHECKING = False  # start-up: to import typing takes longer than all of this
 if TYPE_CHECKING:
@@ -54,10 +52,11 @@ def _standard_files() -> None:
 
 def main() -> int:
     """Run the command line and return the exit code."""
-    interrupts.hand_over()
-    _standard_files()
-    place = inside_launcher.rank_info(os.environ)
     try:
+        from volley.run.inside_launcher import rank_info  # noqa: PLC0415  start-up: Ctrl-C is caught
+
+        _standard_files()
+        place = rank_info(os.environ)
         return _follow(place) if place and place.rank > 0 else _front(place)
     except KeyboardInterrupt:  # before the command line was read
         print("volley: stopped", file=sys.stderr)
@@ -67,14 +66,15 @@ def main() -> int:
 def _follow(place: RankInfo) -> int:
     """Exec the engine if rank 0 starts one; rank 0 alone reports errors."""
     from volley import cli  # noqa: PLC0415  start-up: see above
-    from volley.run.commandline import value_of  # noqa: PLC0415  start-up: see above
+    from volley.run.commandline import value_of  # noqa: PLC0415
+    from volley.run.inside_launcher import exec_engine, gpu_arguments  # noqa: PLC0415
 
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  as long as the process
     try:
         request = cli.read(sys.argv[1:])
         if request and request[0].joins(request[1]):
             gpus, late = (value_of(request[1], name) for name in ("--gpus", "--gpu-after-init"))
-            inside_launcher.exec_engine(place, inside_launcher.gpu_arguments(gpus or (), after_init=bool(late)))
+            exec_engine(place, gpu_arguments(gpus or (), after_init=bool(late)))
     except (UserError, OSError):  # the first rank meets the same error
         pass
     return EXIT_GOOD
