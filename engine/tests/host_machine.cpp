@@ -43,6 +43,15 @@ class Root {
   std::filesystem::path path_;
 };
 
+// Of a processor with several third-level caches a core uses one; so the sum is of no interest.
+void the_last_cache_is_the_largest_of_a_core() {
+  const Root root;
+  EXPECT(last_cache_bytes(root.path()) == 0);
+  root.write("sys/devices/system/cpu/cpu0/cache/index0/size", "32K\n");
+  root.write("sys/devices/system/cpu/cpu0/cache/index3/size", "32768K\n");
+  EXPECT(last_cache_bytes(root.path()) == std::uint64_t{32} << 20);
+}
+
 void memory_without_limits_is_mem_available() {
   const Root root;
   EXPECT(root.available() == 1000 * 1024);
@@ -250,6 +259,7 @@ void ranks_on_one_device_are_told_by_host_and_uuid() {
 }  // namespace
 
 int main() {
+  the_last_cache_is_the_largest_of_a_core();
   memory_without_limits_is_mem_available();
   the_tightest_group_counts();
   version_1_groups_count_too();

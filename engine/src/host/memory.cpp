@@ -125,6 +125,17 @@ const char* name_of(MemoryKind kind) {
 
 std::unique_ptr<Memory> make_host_memory() { return std::make_unique<HostMemory>(); }
 
+std::uint64_t last_cache_bytes(const std::string& root) {
+  constexpr int most_levels = 10;
+  std::uint64_t largest = 0;
+  for (int index = 0; index < most_levels; ++index) {
+    // "32768K"
+    const auto path = root + "sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size";
+    largest = std::max(largest, 1024 * read_number(path, 0));
+  }
+  return largest;
+}
+
 std::uint64_t available_memory_bytes(const std::string& root) {
   return std::min(mem_available(root), control_group_room(root));
 }

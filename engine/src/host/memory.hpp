@@ -15,6 +15,10 @@ namespace volley {
 // 2) leave. `root` is "/" outside tests.
 [[nodiscard]] std::uint64_t available_memory_bytes(const std::string& root = "/");
 
+// Bytes of the largest cache that CPU 0 can use, by sysfs; 0 where Linux does not say. sysconf adds up the third-level
+// caches of a processor of AMD, of which a core uses one.
+[[nodiscard]] std::uint64_t last_cache_bytes(const std::string& root = "/");
+
 // For messages: three digits, "1.25 GiB".
 [[nodiscard]] std::string in_gib(std::uint64_t bytes);
 

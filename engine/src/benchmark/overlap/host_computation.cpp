@@ -1,11 +1,10 @@
 // Computations on one core of the host.
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "benchmark/overlap/computation.hpp"
+#include "host/memory.hpp"
 
 namespace volley::overlap {
 
@@ -51,8 +50,7 @@ class MemoryBound final : public Computation {
 
   // Both arrays together are four times as large as the last cache.
   static std::size_t elements() {
-    const auto cache = static_cast<std::size_t>(std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), 0L));
-    return std::clamp(4 * cache, min_bytes, max_bytes) / (2 * sizeof(double));
+    return std::clamp<std::size_t>(4 * last_cache_bytes(), min_bytes, max_bytes) / (2 * sizeof(double));
   }
 
   static void add(const double* __restrict x, double* __restrict y, std::uint64_t count) {
