@@ -95,6 +95,13 @@ def test_failed_and_skipped_points_say_why() -> None:
 
 
 @pytest.mark.usefixtures("every_record")
+def test_a_per_cent_sign_has_one_space_before_it() -> None:
+    err = io.StringIO()
+    follow(golden("overlap"), "table", io.StringIO(), err)
+    assert re.search(r"beside arithmetic: -?[\d.]+ % hidden \(\d+ %, ", err.getvalue())
+
+
+@pytest.mark.usefixtures("every_record")
 def test_a_stream_shows_its_bandwidth() -> None:
     err = io.StringIO()
     follow(golden("stream-bi"), "table", io.StringIO(), err)

@@ -144,7 +144,7 @@ class Progress:
         text, (fraction, left_s) = f"{self._which()}{escape_controls(text)}", self._outlook(now)
         left = f"about {format_duration(left_s)} left" if fraction < 1 else "done"
         if self._bar is None or self._task is None:
-            self._line(f"{text} ({fraction:.0%}, {left})".replace("%", " %"))
+            self._line(f"{text} ({fraction * 100:.0f} %, {left})")
             return
         self._bar.update(self._task, description=text, completed=fraction, left=left)
         self._bar.refresh()
