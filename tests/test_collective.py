@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,8 @@ def test_the_screen_has_a_section_for_each_operation() -> None:
     for operation in SENDING:
         assert f"\n{operation}\n  host " in text
     assert "bus bandwidth, GB/s" in text
+    assert not re.search(r"\bline\b", text)  # a collective has no line rate
+    assert "  NOISY   12 points of 5 operations vary by more than 1 %" in text
 
 
 def test_every_table_has_the_name_of_its_operation() -> None:

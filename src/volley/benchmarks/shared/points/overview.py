@@ -189,16 +189,24 @@ def _noise(points: Sequence[PointResult], result: PointSeries) -> Iterator[Concl
     if not noisy or result.series.plan is None:
         return
     worst = max(noisy, key=_half_width)
-    names = by_name(noisy)
-    of = f" of {join_words(names)}" if len(names) <= MAX_NAMED else f" of {count(len(names), 'transport')}"
     sign = "" if one_launch(noisy) else "±"
     asked = f"{sign}{result.series.plan.sampling.ci * 100:g} %"
     yield Conclusion(
         "NOISY",
-        f"{count(len(noisy), 'point')}{of} vary by more than {asked}, up to {sign}{percent(_half_width(worst), 0)} "
-        f"({worst.name} at {format_size(worst.size_bytes)})",
+        f"{count(len(noisy), 'point')} of {_names(noisy)} vary by more than {asked}, "
+        f"up to {sign}{percent(_half_width(worst), 0)} ({worst.name} at {format_size(worst.size_bytes)})",
         _again(worst, result, launches=max(FIRST_LOOK, 2 * _launches(noisy))),
     )
+
+
+def _names(points: Sequence[PointResult]) -> str:
+    """Name a few transports, of collectives with their operation; count many: whichever there are more of."""
+    names = by_name(points)
+    if len(names) <= MAX_NAMED:
+        return join_words(names)
+    operations = len({point.operation for point in points if point.operation})
+    transports = len(by_transport(points))
+    return count(operations, "operation") if operations > transports else count(transports, "transport")
 
 
 def _again(point: PointResult, result: PointSeries, **changes: Any) -> str:
@@ -231,6 +239,7 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     compared = [compared[0], compared[-1]] if compared else []
     home = result.transports[over].memory if over in result.transports else None
     words = ("time", "bus bandwidth") if points[0].operation else ("latency", "bandwidth")
+    shares = any(point.line_rate for point in points)
     columns = [
         Column("transport", align="left"),
         *(
@@ -242,7 +251,7 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
             for size in rated
         ),
         Column("GB/s", group="peak"),
-        Column("line", group="peak"),
+        *([Column("line", group="peak")] if shares else []),
         *(
             Column(format_size(size), group="speed-up", spare=spare)
             for size, spare in zip(compared, _SPARE_RATIOS, strict=False)
@@ -263,7 +272,7 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
                     *(_number(here.get(size), 1e6) for size in timed),
                     *(_number(here.get(size), 1e-9) for size in rated),
                     _number(best, 1e-9),
-                    EMPTY if share is None else Cell(share * 100, text=f"{share * 100:.0f} %"),
+                    *([EMPTY if share is None else Cell(share * 100, text=f"{share * 100:.0f} %")] if shares else []),
                     *(_speedup(here.get(size), over, same=memory == home) for size in compared),
                 ]
             )
