@@ -65,7 +65,12 @@ def test_every_number_of_pairs_is_measured_and_verified(volley: Command, ranks: 
         assert (each.status, each.mismatch, each.window) == ("ok", None, 4)
         half = ranks // 2
         assert each.ranks == [*range(each.pairs), *range(half, half + each.pairs)]
-        assert len(each.times_s) == len(each.entry_skew_s) == sum(each.visits) > 0
+        assert len(each.times_s) == len(each.entry_skew_s) == len(each.sender_window_s) == sum(each.visits) > 0
+        # No sender takes longer than all of them; one alone takes as long as all.
+        shares = [mean / whole for mean, whole in zip(each.sender_window_s, each.times_s, strict=True)]
+        assert all(0 < share < 1 + 1e-9 for share in shares)
+        assert each.pairs > 1 or shares == pytest.approx([1] * len(shares))
+        assert each.pairs == 1 or min(shares) < 1
         assert each.messages_timed == 4 * each.windows_per_sample * len(each.times_s) * each.pairs
         # The last message of each sample, and every message of one window, of each pair.
         assert each.messages_verified == (len(each.times_s) + 4) * each.pairs + (each.cold_s is not None) * each.pairs

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from volley.benchmarks.gpu_matrix import results as gpu_matrix
 from volley.benchmarks.jacobi.results import scaling_chains, solutions
 from volley.benchmarks.message_rate import results as message_rate
+from volley.benchmarks.message_rate.records import MessageRatePoint
 from volley.benchmarks.rank_matrix import results as rank_matrix
 from volley.benchmarks.shared.points.results import PointResult, results
 from volley.run.run_log import RunLog
+from volley.statistics.estimates import median
 
 
 def figures(logs: Sequence[RunLog]) -> dict[str, float]:
@@ -17,16 +19,18 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
 
     ``TRANSPORT SIZE`` is a half round trip, or of a stream bytes per second (both ways: the total); ``TRANSPORT SIZE
     FIRST SECOND`` the same of a pair of ranks; ``OPERATION TRANSPORT SIZE`` the seconds of a collective;
-    ``N pairs TRANSPORT SIZE`` the messages per second of so many pairs; ``SECTION
-    FIRST SECOND`` that of a pair of GPUs; ``TRANSPORT updates`` the lattice updates per second of a solution, that of
-    the largest grid where there are several; ``TRANSPORT beyond`` the seconds that its iteration took beyond an equal
-    share of one process's.  ``work s`` is the time from the start of measuring to the end of the last run.
+    ``N pairs TRANSPORT SIZE`` the messages per second of so many pairs, with ``senders`` behind it as osu_mbw_mr
+    defines them; ``SECTION FIRST SECOND`` that of a pair of GPUs; ``TRANSPORT updates`` the lattice updates per second
+    of a solution, that of the largest grid where there are several; ``TRANSPORT beyond`` the seconds that its iteration
+    took beyond an equal share of one process's.
+    ``work s`` is the time from the start of measuring to the end of the last run.
     ``settled`` is the share of points whose interval came to what was asked for.  What is not ``ok`` has no figure.
     """
     points = [point for series in results(logs) for point in series.points]
     found = {_name(point): value for point in points for value in _value(point)}
     rates = [each for series in message_rate.results(logs) for each in series.results if each.rate]
     found.update({f"{each.pairs} pairs {each.point.transport} {each.point.size_bytes}": each.rate for each in rates})
+    found.update(each for log in logs for record in log.of(MessageRatePoint) for each in _of_senders(record))
     found.update(each for case in rank_matrix.cases_of(logs) for each in _ranks(case))
     found.update(each for series in gpu_matrix.results(logs) for case in series.cases for each in _gpus(case))
     # a grid has a log of its own
@@ -41,6 +45,12 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     if points:
         found["settled"] = sum(point.status == "ok" and point.ended_by == "ci" for point in points) / len(points)
     return found
+
+
+def _of_senders(record: MessageRatePoint) -> Iterator[tuple[str, float]]:
+    if record.status == "ok" and record.sender_window_s:
+        rate = record.pairs * record.window / median(record.sender_window_s)
+        yield f"{record.pairs} pairs {record.transport} {record.size_bytes} senders", rate
 
 
 def _name(point: PointResult) -> str:

@@ -15,7 +15,8 @@ namespace volley {
 namespace {
 
 // The agreements of all ranks. A sample lasts from the first sender's entry into the batch to the last sender's exit,
-// when its last window is acknowledged: all that was sent was sent in this time.
+// when its last window is acknowledged: all that was sent was sent in this time. The mean of the senders' own times is
+// what osu_mbw_mr divides by.
 class PairsControl final : public GroupControl {
  public:
   PairsControl(const Context& context, const RankGroup& all) : GroupControl(context, all), half_(all.size() / 2) {
@@ -30,7 +31,9 @@ class PairsControl final : public GroupControl {
   [[nodiscard]] Elapsed elapsed(const Span& mine) override {
     const auto [first_entry_ns, last_entry_ns, last_exit_ns] = entries(mine, active_ && sender_);
     const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
-    return {seconds(std::max<std::int64_t>(last_exit_ns - first_entry_ns, 1)), seconds(last_entry_ns - first_entry_ns)};
+    return {.seconds = seconds(std::max<std::int64_t>(last_exit_ns - first_entry_ns, 1)),
+            .entry_skew_s = seconds(last_entry_ns - first_entry_ns),
+            .mean_s = mean_s(mine, active_ && sender_)};
   }
 
   // Whether this rank's pair takes part in the batches from now on.
@@ -186,6 +189,7 @@ class MessageRateBenchmark final : public Benchmark {
                          {"pairs", point.pairs},
                          {"window", window_.messages},
                          {"window_s", series.rank0_samples},
+                         {"sender_window_s", series.mean_samples},
                          {"windows_per_sample", series.count},
                          {"cold_window_s", or_null(series.cold_s)},
                          {"entry_skew_s", series.entry_skew_s},

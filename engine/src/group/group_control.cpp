@@ -99,11 +99,18 @@ GroupControl::Entries GroupControl::entries(const Span& mine, bool counts) {
   return {-ns[0], ns[1], ns[2]};
 }
 
+double GroupControl::mean_s(const Span& mine, bool counts) {
+  std::array<double, 2> sum_and_number{counts ? seconds_of(mine) : 0, counts ? 1.0 : 0};
+  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, sum_and_number.data(), 2, MPI_DOUBLE, MPI_SUM, comm_));
+  return sum_and_number[0] / sum_and_number[1];
+}
+
 Elapsed GroupControl::elapsed(const Span& mine) {
   const auto [first_entry_ns, last_entry_ns, last_exit_ns] = entries(mine, true);
   const auto seconds = [](std::int64_t count) { return static_cast<double>(count) * 1e-9; };
   // Clocks that are off by more than a batch takes must not make it end before it begins.
-  return {seconds(std::max<std::int64_t>(last_exit_ns - last_entry_ns, 1)), seconds(last_entry_ns - first_entry_ns)};
+  return {.seconds = seconds(std::max<std::int64_t>(last_exit_ns - last_entry_ns, 1)),
+          .entry_skew_s = seconds(last_entry_ns - first_entry_ns)};
 }
 
 double GroupControl::take_clock_error_s() { return static_cast<double>(std::exchange(error_ns_, 0)) * 1e-9; }

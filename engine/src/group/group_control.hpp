@@ -45,6 +45,8 @@ class GroupControl : public Control {
   };
   // Collective over the group, whether this rank counts or not.
   [[nodiscard]] Entries entries(const Span& mine, bool counts);
+  // The mean of the seconds of the ranks that count. Collective as above; at least one rank counts.
+  [[nodiscard]] double mean_s(const Span& mine, bool counts);
 
  private:
   static constexpr int batches_between = 64;

@@ -11,10 +11,12 @@
 
 namespace volley {
 
-// The time of a batch for all ends together and, if it was measured, how far apart they entered it.
+// The time of a batch for all ends together and, if they were measured, how far apart the ends entered it and the mean
+// of the ends' own times.
 struct Elapsed {
   double seconds = 0;
-  std::optional<double> entry_skew_s;
+  std::optional<double> entry_skew_s = {};
+  std::optional<double> mean_s = {};
 };
 
 class Control {
@@ -49,7 +51,7 @@ class Control {
   [[nodiscard]] virtual int first_of(bool mine) = 0;
 
   // The time of a batch; `mine` is when this end began and ended it.
-  [[nodiscard]] virtual Elapsed elapsed(const Span& mine) { return {seconds_of(mine), std::nullopt}; }
+  [[nodiscard]] virtual Elapsed elapsed(const Span& mine) { return {.seconds = seconds_of(mine)}; }
 };
 
 // Two ends. Each times for itself.

@@ -295,9 +295,8 @@ double Sampler::batch(Series& series, const View& view, std::uint64_t count) {
   const Span mine = timed_span([&](std::uint64_t n) { workload_.run(*series.driver, view, n); }, count);
   series.driver->disarm();
   if (count == 0) return seconds_of(mine);  // the clock alone; the ends do not meet
-  const Elapsed all = control_.elapsed(mine);
-  entry_skew_s_ = all.entry_skew_s;
-  return all.seconds;
+  elapsed_ = control_.elapsed(mine);
+  return elapsed_.seconds;
 }
 
 // A batch whose duration cannot be estimated. Its first exchange is timed alone, so that the watchdog knows how long
@@ -314,8 +313,10 @@ double Sampler::first_batch(Series& series, const View& view, std::uint64_t coun
 }
 
 void Sampler::record(Series& series, double elapsed_s, std::uint64_t count) {
-  const double value = elapsed_s / static_cast<double>(count) / workload_.divisor;
-  if (control_.leads() && entry_skew_s_) series.entry_skew_s.push_back(*entry_skew_s_);
+  const double counts = static_cast<double>(count) * workload_.divisor;
+  const double value = elapsed_s / counts;
+  if (control_.leads() && elapsed_.entry_skew_s) series.entry_skew_s.push_back(*elapsed_.entry_skew_s);
+  if (control_.leads() && elapsed_.mean_s) series.mean_samples.push_back(*elapsed_.mean_s / counts);
   if (control_.leads()) record_parts(series);
   if (control_.leads()) series.rank0_samples.push_back(value);
   else if (workload_.second_times) series.rank1_samples.push_back(value);

@@ -72,8 +72,8 @@ class Sampler {
   const Workload& workload_;
   Watchdog& watchdog_;
 
-  std::optional<double> entry_skew_s_;  // of the latest batch
-  const Series* latest_ = nullptr;      // whose message was exchanged last
+  Elapsed elapsed_;                 // of the latest batch
+  const Series* latest_ = nullptr;  // whose message was exchanged last
 
   // The results of the previous message size of a series.
   struct Calibration {

@@ -28,6 +28,7 @@ struct Series {
   std::string skipped;                     // the reason if it was skipped
   std::vector<double> rank0_samples;       // timed by the first rank
   std::vector<double> rank1_samples;       // timed by the second rank, where it times
+  std::vector<double> mean_samples;        // the mean of the ends' own times, where Control::elapsed() gives it
   std::vector<double> entry_skew_s;        // of each sample: from the first end's entry to the last one's; may be empty
   std::vector<std::vector<double>> parts;  // of Driver::parts_s(), each of every sample, on the first rank
   std::vector<std::uint64_t> visits;       // samples of each visit, in order

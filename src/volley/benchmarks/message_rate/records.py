@@ -32,6 +32,13 @@ class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record
             "window is acknowledged, / windows_per_sample."
         ),
     ] = field(name="window_s", default_factory=list)
+    sender_window_s: Annotated[
+        list[PositiveSeconds],
+        Meta(
+            description="one entry per sample: the mean of the senders' own times, each from its entry to its exit, "
+            "/ windows_per_sample: what osu_mbw_mr divides by."
+        ),
+    ] = []
     windows_per_sample: Annotated[NonNegative, Meta(description="k: windows of each pair in one timed batch.")] = 0
     cold_s: Annotated[
         Seconds | None, Meta(description="the first window of so many pairs; null at all sizes but the first.")
