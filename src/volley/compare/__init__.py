@@ -9,9 +9,9 @@ COMMANDS = (
         name="compare",
         help="""Compare two runs: what changed, what is the same, and what cannot be decided yet.
 
-        The ratio of every point has its 95 % interval over launches. CHANGED holds for the whole sweep: two runs of the
-        same thing are called different in at most one sweep in twenty. SAME is shown by the interval, not assumed. Six
-        launches of each run are the fewest that can show a change.
+        The ratio of every point has its 95 % interval over launches. CHANGED is tested for the whole sweep at once; a
+        machine that drifts between the runs may be its cause. SAME is shown by the interval, not assumed. Six launches
+        of each run are the fewest that can show a change.
 
         With --live, two command lines take turns, so that a drift of the machine affects both. With --with, one run is
         compared with published results.
