@@ -88,8 +88,30 @@ def test_a_file_comes_before_a_kept_run(kept: Path, tmp_path: Path, capsys: Capt
 
 
 @pytest.mark.parametrize(
-    ("word", "message"), [("5", "4 runs are kept"), ("0", "4 runs are kept"), ("fifth", "cannot read")]
-)
+    ("word", "message"),
+    [("5", "4 runs are kept"), ("0", "4 runs are kept"), ("fifth", "no kept run has this name; see volley list"),
+     ("none/fifth", "cannot read none/fifth: No such file")],
+)  # fmt: skip
 def test_what_is_not_kept_is_an_error(kept: Path, word: str, message: str, capsys: Capture) -> None:
     assert cli.main(["show", word]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_one_kept_run_is_told_in_the_singular(tmp_path: Path, kept: Path, capsys: Capture) -> None:
+    for path in list(kept.glob("*.jsonl"))[1:]:
+        path.unlink()
+    assert cli.main(["show", "7"]) == 2
+    assert "1 run is kept, see volley list" in capsys.readouterr().err
+
+
+def test_the_list_names_every_folder_that_holds_a_run(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    home = tmp_path / "home" / ".local" / "state" / "volley"
+    home.mkdir(parents=True)
+    (home / "older.jsonl").write_bytes((kept / "first.jsonl").read_bytes())
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cli.main(["list"]) == 0
+    heading = capsys.readouterr().out.splitlines()[0]
+    assert str(kept) in heading
+    assert str(home) in heading

@@ -48,7 +48,7 @@ def command_lines(text: str) -> Iterator[list[str]]:
         words: list[str] = []
         for word in rest.split(" "):
             named = not words and word.strip(",;.)") in COMMANDS
-            value = words and words[-1] in valued(words[0])
+            value = any(valued(words[0]).get(before, 0) >= far for far, before in enumerate(words[:0:-1], start=1))
             if not (named or word.startswith("-") or value):
                 break
             words.append(word.rstrip(",;.)"))
@@ -58,9 +58,9 @@ def command_lines(text: str) -> Iterator[list[str]]:
             yield words
 
 
-def valued(name: str) -> set[str]:
-    """Return the options of a command that have a value."""
-    return {flag for each in COMMANDS[name].declared() if each.read for flag in each.flags}
+def valued(name: str) -> dict[str, int]:
+    """Return the options of a command that have a value, each with the number of its words."""
+    return {flag: each.words for each in COMMANDS[name].declared() if each.read for flag in each.flags}
 
 
 def bare_options(text: str) -> set[str]:
@@ -140,6 +140,7 @@ def test_a_recommendation_is_found_and_refused() -> None:
         ["show"],
         ["list"],
     ]
+    assert list(command_lines("volley jacobi --grid 2 1 -n 2 shows")) == [["jacobi", "--grid", "2", "1", "-n", "2"]]
     assert bare_options("repeat with --launches 6 or volley pingpong --ci 1%") == {"--launches"}
     with pytest.raises(AssertionError, match="--launches"):
         check([Report(["repeat with --launches 6"])], [PLAIN])

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from volley.benchmarks import BENCHMARKS, OVERVIEW, PLAIN, overview_options, read
+from volley.benchmarks import BENCHMARKS, OVERVIEW, PLAIN, overview_options, overview_parts, read
 from volley.run.benchmark import Benchmark
 from volley.run.engine import About, TransportAbout
 from volley.run.jobs import Site
 from volley.run.plan import Plan
-from volley.run.repeat import asked, command_again, launch_again
+from volley.run.records_file import read_runs
+from volley.run.repeat import asked, command_again, launch_again, options_of
+
+ROOT = Path(__file__).parents[1]
 
 TRANSPORTS = tuple(
     TransportAbout(name=name, summary="example", mpi=True, memory=memory, halos=True)
@@ -33,6 +37,12 @@ GIVEN = {
     "probe": "--watchdog 30 --hosts a,b",
 }
 """Options that are not the defaults."""
+
+MORE = {
+    "pingpong": ("--warmup 2 --iterations 7 -s 8:1Mi:x4", "--tail -s 64k,8"),
+    "jacobi": ("--no-overlap --tolerance 1e-3 --threads 2",),
+}
+"""Further options, which cannot be combined with these."""
 
 CHANGES: dict[str, dict[str, Any]] = {
     "gpu_matrix": {"point_time": 0.3},
@@ -75,6 +85,42 @@ def test_a_command_repeats_the_plan_but_for_its_changes(benchmark: Benchmark, mo
     assert same(other) != same(plan)
 
 
+def what(plan: Plan) -> Plan:
+    """A plan without where and how long it measured."""
+    sampling = msgspec.structs.replace(plan.sampling, point_time_s=1.0)
+    return msgspec.structs.replace(plan, launch={}, sampling=sampling, watchdog_s=60.0)
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda each: each.name)
+def test_a_plan_without_typed_options_is_repeated_by_options_that_follow_from_it(
+    benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("volley.benchmarks.gpu_matrix.jobs.has_driver", lambda: True)
+    command = benchmark.command or benchmark.name
+    for given in (GIVEN[benchmark.name], *MORE.get(benchmark.name, ())):
+        _, plan = planned([command, *given.split()])
+        launch = {"asked": options_of(plan, benchmark.options)}
+        _, *typed = shlex.split(command_again(command, msgspec.structs.replace(plan, launch=launch)))
+        found, again = planned(typed)
+        assert (found, what(again)) == (benchmark, what(plan))
+
+
+def test_default_options_are_not_repeated() -> None:
+    benchmark, plan = planned(["stream", "--transport", "aware", "--direction", "bi", "--sizes", "8,64k"])
+    assert options_of(plan, benchmark.options) == [
+        ["--transport", "aware"],
+        ["--sizes", "8,64Ki"],
+        ["--direction", "bi"],
+    ]
+
+
+def test_records_of_an_earlier_volley_are_repeated_with_the_options_of_their_plan() -> None:
+    log = read_runs(ROOT / "results/h200-x2/stream-bi.jsonl", BENCHMARKS)[0]
+    assert log.run
+    found = command_again("stream", log.run.plan, transport="aware", sizes="8")
+    assert found == "volley stream --direction bi -t aware -s 8"
+
+
 def test_more_launches_replace_the_budget_and_leave_a_launcher() -> None:
     _, plan = planned(["message-rate", "--budget", "9", "--window", "4"])
     assert launch_again("message-rate", 12, plan) == "volley message-rate --window 4 --launches 12"
@@ -92,6 +138,12 @@ def test_plain_volley_is_repeated_as_a_ping_pong() -> None:
     _, *words = shlex.split(command_again("pingpong", plan))
     assert same(planned(words)[1]) == same(plan)
     assert "--hosts a,b" in command_again("pingpong", plan)
+
+
+def test_a_part_of_a_budget_is_repeated_as_one_would_type_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("volley.benchmarks.gpu_matrix.has_driver", lambda: True)
+    _, (_, of_ranks) = overview_parts(PLAIN.parse(["--budget", "10"]), gpus=1)
+    assert of_ranks.typed[1:] == (("--budget", "7"), ("--size-time", "0.56"))
 
 
 @pytest.mark.parametrize("found", [None, 7, "x", {"--sizes": 8}, [], [[]], [7], [["--sizes", 8]]])

@@ -12,8 +12,10 @@ from volley.units import (
     format_duration,
     format_sig,
     format_size,
+    format_sizes,
     parse_size,
     parse_sizes,
+    round_up,
 )
 
 SIZES = st.integers(1, LARGEST)
@@ -193,3 +195,24 @@ def test_digits_keep_the_value(value: float, significant: int) -> None:
 def test_lists_of_cpus_and_lengths_of_time() -> None:
     assert format_cpulist([8, 0, 1, 2, 3, 3]) == "0-3,8"
     assert [format_duration(each) for each in (7.6, 200, 7500)] == ["8 s", "3 min 20 s", "2 h 5 min"]
+
+
+@pytest.mark.parametrize(
+    "text", ["8", "8:1Gi", "8:1Gi:x4", "4Ki:16Mi:x8", "64Ki,8", "8,64Ki", "1,3,5", "8,16,48", "3Ki,8"]
+)
+def test_sizes_are_written_as_they_are_typed(text: str) -> None:
+    assert format_sizes(parse_sizes(text)) == text
+
+
+@given(st.lists(SIZES, min_size=1, max_size=9, unique=True))
+def test_written_sizes_are_read_again(sizes: list[int]) -> None:
+    assert list(parse_sizes(format_sizes(sizes))) == sizes
+
+
+@pytest.mark.parametrize(
+    ("value", "typed"),
+    [(6.66667, "7"), (0.5555, "0.6"), (13.4, "14"), (666.7, "670"), (40, "40"), (1, "1"), (60, "60"), (100, "100"),
+     (0.07, "0.07"), (2.0000000001, "2"), (999, "1000")],
+)  # fmt: skip
+def test_a_number_to_type_is_short_and_not_smaller(value: float, typed: str) -> None:
+    assert round_up(value) == typed

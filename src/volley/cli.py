@@ -11,7 +11,7 @@ from typing import Any
 from volley import batch, benchmarks, compare, doctor, report_file, setup, show, topo
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
 from volley.files import NO_ROOM
-from volley.run.commandline import Command, HelpAsked, help_text, value_of
+from volley.run.commandline import Command, HelpAsked, UnknownOptionError, help_text, value_of
 from volley.run.inside_launcher import RankInfo
 from volley.text import did_you_mean, escape_controls, join_words
 
@@ -51,6 +51,15 @@ def read(words: Sequence[str]) -> tuple[Command, Any] | None:
         epilog = f"{UNITS}\n{EXIT_CODES}" if shows_numbers else EXIT_CODES
         sys.stdout.write(help_text(command, () if command.name else COMMANDS, epilog))
         return None
+    except UnknownOptionError as error:
+        # Of the tools the options are not loaded: a usage error is quick too.
+        owners = [
+            each.name for each in benchmarks.commands() if any(error.flag in own.flags for own in each.declared())
+        ]
+        if error.hint or not owners:
+            raise
+        hint = f"it is an option of volley {join_words(owners, 'or')};"
+        raise UnknownOptionError(error.flag, error.title, hint) from None
     if shell := value_of(options, "--show-completion"):
         sys.stdout.write(_completion(shell))
         return None

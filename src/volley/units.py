@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 LARGEST_COUNT = (1 << 31) - 1
 """The engine counts ranks, visits and iterations with 32 bits."""
@@ -112,6 +112,17 @@ def format_size(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def format_sizes(sizes_bytes: Sequence[int]) -> str:
+    """Format sizes as they are typed, shortly: ``8:1Gi``, ``8:1Gi:x4``, or a list ``8,64Ki``."""
+    words = [format_size(size).replace(" ", "").removesuffix("B") for size in sizes_bytes]
+    if len(words) > 2 and sizes_bytes[0] < sizes_bytes[-1]:
+        for step in ("", ":x4", ":x8"):
+            text = f"{words[0]}:{words[-1]}{step}"
+            if parse_sizes(text) == tuple(sizes_bytes):
+                return text
+    return ",".join(words)
+
+
 def approximate_size(size_bytes: float) -> str:
     """Format a computed size with three significant digits in the largest unit up to the size: ``85.4 KiB``."""
     power = next((power for power in range(len(_UNITS), 0, -1) if size_bytes >= 1 << 10 * power), 0)
@@ -139,6 +150,12 @@ def format_duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def round_up(value: float) -> str:
+    """Round a computed number up to one that a person would type: 0.56 to ``0.6``, 6.67 to ``7``, 666.7 to ``670``."""
+    step = 10.0 ** (math.floor(math.log10(value)) - (value >= 10))
+    return f"{math.ceil(round(value / step, 6)) * step:g}"
 
 
 def format_cpulist(numbers: Iterable[int]) -> str:

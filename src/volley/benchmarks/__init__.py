@@ -27,7 +27,7 @@ from volley.run.benchmark import Benchmark
 from volley.run.commandline import Command, Options, flag, group, option
 from volley.run.options import FORMATS, BenchmarkOptions, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.text import join_words
-from volley.units import parse_sizes
+from volley.units import parse_sizes, round_up
 
 BENCHMARKS: tuple[Benchmark, ...] = (
     pingpong.BENCHMARK,
@@ -121,7 +121,7 @@ def overview_options(asked: OverviewOptions, *, host_only: bool = False) -> Any:
     budget_s = _budget_s(asked, host_only)
     size_time_s = f"{OVERVIEW_SIZE_SHARE * budget_s:.2g}"
     sampling = replace(asked.sampling, budget=budget_s, size_time=float(size_time_s))
-    times = ("--budget", f"{budget_s:g}"), ("--size-time", size_time_s)
+    times = ("--budget", round_up(budget_s)), ("--size-time", size_time_s)
     typed = (*(each for each in asked.typed if each[0] != "--budget"), ("--sizes", sizes), *times)
     points = PointOptions(sizes=parse_sizes(sizes))
     return OVERVIEW.options(points=points, sampling=sampling, job=asked.job, output=asked.output, typed=typed)

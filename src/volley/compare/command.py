@@ -65,7 +65,8 @@ def _check(options: CompareOptions) -> None:
     if len(options.records) != 2:
         raise UserError(
             f"volley compare takes two files of records, not {len(options.records)}: write volley compare "
-            "monday.jsonl tuesday.jsonl, or compare one with a reference: volley compare monday.jsonl --with summit"
+            "monday.jsonl tuesday.jsonl, or volley compare 2 1 for the last two runs of volley list, or compare one "
+            "with a reference: volley compare monday.jsonl --with summit"
         )
     if options.records.count("-") > 1:
         raise UserError("standard input can be read once: write - once")

@@ -43,7 +43,10 @@ class CompareOptions(Options):
     """What ``volley compare`` takes."""
 
     records: tuple[str, ...] = argument(
-        "RECORDS…", help="Two files of records, the baseline first; one with --with; two command lines with --live."
+        "RECORDS…",
+        positional="*",
+        help="Two files of records, or numbers or names of kept runs (volley list), the baseline first; one with "
+        "--with; two command lines with --live.",
     )
     live: bool = flag(panel=WHAT, help="Run two command lines of volley in turn, and compare them pair by pair.")
     reference: str | None = option(

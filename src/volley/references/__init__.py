@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -118,7 +119,10 @@ def named(name: str, benchmarks: Sequence[Benchmark]) -> Reference:
         UserError: if there is none of that name, or if its file cannot be read.
     """
     known, mine = published(), own()
-    path = str(mine[name]) if name in mine else None if name in known else find_file(name)
+    path = str(mine[name]) if name in mine else None
+    if path is None and name not in known:
+        with suppress(UserError):
+            path = find_file(name)
     if path and os.path.lexists(path):
         return from_records(read_runs(path, benchmarks), benchmarks, path)
     if name not in known:

@@ -30,6 +30,11 @@ def run(options: ReportOptions) -> int:
         UserError: if a file cannot be read or written, or there is nothing to draw.
         MachineError: if the packages that draw are not installed.
     """
+    if not options.records:
+        raise UserError(
+            "volley report takes files of records: write volley report link.jsonl, or volley report 1 for the last run "
+            "of volley list"
+        )
     form = options.format or _FORMATS.get(options.output.suffix.lower())
     name = escape_controls(str(options.output))
     if form is None:

@@ -15,7 +15,11 @@ from volley.run.options import OUTPUT
 class ReportOptions(Options):
     """The options of ``volley report``."""
 
-    records: tuple[str, ...] = argument("RECORDS…", help="Files of records; - is standard input.")
+    records: tuple[str, ...] = argument(
+        "RECORDS…",
+        positional="*",
+        help="Files of records, or numbers or names of kept runs (volley list); - is standard input.",
+    )
     output: Path = option(
         "--output",
         "-o",

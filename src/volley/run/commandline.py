@@ -269,8 +269,12 @@ class Command:
         for each in known:
             add_option(parser, each)
         namespace, others = parser.parse_known_args(list(words))
+        if others and others[0].startswith("-"):
+            flag_ = others[0].partition("=")[0]
+            guess = did_you_mean(flag_, ["--help", *(flag for each in known for flag in each.flags)])
+            raise UnknownOptionError(flag_, self.title, guess)
         if others:
-            parser.error(_unknown(others[0], [flag for each in known for flag in each.flags]))
+            parser.error(f"unexpected argument {others[0]!r}{_split_list(others[0], words, known)}")
         return vars(namespace)
 
 
@@ -291,6 +295,17 @@ def _names(options: type[Options]) -> set[str]:
 
 class HelpAsked(Exception):  # noqa: N818  it is no error
     """The command line contains ``--help``."""
+
+
+class UnknownOptionError(UserError):
+    """An option that the command does not have."""
+
+    def __init__(self, flag: str, title: str, hint: str) -> None:
+        """Make the message: the option, what may be meant instead, and the command whose help lists the valid ones."""
+        super().__init__(" ".join(filter(None, (f"no such option: {flag};", hint, f"see {title} --help"))))
+        self.flag = flag
+        self.title = title
+        self.hint = hint
 
 
 class _Help(argparse.Action):
@@ -324,11 +339,12 @@ def add_option(parser: argparse.ArgumentParser, own: Option) -> argparse.Action:
     return parser.add_argument(*own.flags, dest=own.name, action=action, nargs=own.words, metavar=own.metavar or "X")
 
 
-def _unknown(word: str, known: Sequence[str]) -> str:
-    if not word.startswith("-"):
-        return f"unexpected argument {word!r}"
-    flag_ = word.partition("=")[0]
-    return "; ".join(filter(None, (f"no such option: {flag_}", did_you_mean(flag_, known))))
+def _split_list(word: str, words: Sequence[str], known: Sequence[Option]) -> str:
+    """Return what to type if an unexpected word is a value of a list: ``separate values by commas, -s 8,64k``."""
+    place = list(words).index(word)
+    before, value = words[max(0, place - 2) : place] if place > 1 else ("", "")
+    lists = {flag for each in known if each.metavar == "SIZES" or each.metavar.endswith(",…") for flag in each.flags}
+    return f": separate values by commas, {before} {value},{word}" if before in lists else ""
 
 
 _WIDEST = 100

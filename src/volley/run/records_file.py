@@ -25,6 +25,7 @@ from volley.errors import UserError
 from volley.files import read_bounded
 from volley.run.benchmark import Benchmark
 from volley.run.records import COMMON, Run
+from volley.run.repeat import options_of
 from volley.run.run_log import RecordError, RunLog
 from volley.text import count, escape_controls
 from volley.units import parse_whole
@@ -144,11 +145,21 @@ def parse_runs(data: bytes, benchmarks: Sequence[Benchmark], name: str = "record
             continue
         records += 1
         if isinstance(record, Run):
+            record = _with_asked(record, benchmarks)
             logs.append(RunLog(file=name, number=len(logs) + 1))
         _current(logs, name).add(record, f"line {number}: ")
     if refused or not records:
         raise UserError(_refusal(name, refused, [problem for log in logs for problem in log.problems], data))
     return logs
+
+
+def _with_asked(run: Run, benchmarks: Sequence[Benchmark]) -> Run:
+    """Add the options from which the plan follows, if another program or an earlier volley wrote the plan without."""
+    if "asked" in run.plan.launch:
+        return run
+    options = next(each.options for each in benchmarks if each.name == run.plan.benchmark)
+    launch = {**run.plan.launch, "asked": options_of(run.plan, options)}
+    return msgspec.structs.replace(run, plan=msgspec.structs.replace(run.plan, launch=launch))
 
 
 def _current(logs: list[RunLog], name: str) -> RunLog:
@@ -193,15 +204,20 @@ def find_file(word: str) -> str:
     """Return the path of a file of records; a word that is no path is the number or the name of a kept run.
 
     Raises:
-        UserError: if no run is kept under this number.
+        UserError: if there is no such file, and no run is kept under this number or name.
     """
-    if word == "-" or os.path.lexists(word):
+    if word in ("", "-") or os.path.lexists(word):
         return word
     kept, number = kept_files(), parse_whole(word)
     if number is None:
-        return next((str(path) for path in kept if word in (path.name, path.stem)), word)
+        found = next((str(path) for path in kept if word in (path.name, path.stem)), word)
+        if found == word and "/" not in word:
+            shown = escape_controls(word)
+            raise UserError(f"cannot read {shown}: no file and no kept run has this name; see volley list")
+        return found
     if not 1 <= number <= len(kept):
-        have = f"{count(len(kept), 'run')} are kept, see volley list" if kept else "none is kept"
+        are = "is" if len(kept) == 1 else "are"
+        have = f"{count(len(kept), 'run')} {are} kept, see volley list" if kept else "none is kept"
         raise UserError(f"there is no file {word}, and no run {word}: {have}")
     return str(kept[number - 1])
 

@@ -6,9 +6,12 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from volley.run.commandline import declared
+import msgspec
+
+from volley.run.commandline import Option, Options, declared
 from volley.run.options import OutputOptions
 from volley.run.plan import Plan
+from volley.units import format_sizes
 
 _NOT_OF_THE_PLAN = {"--dry-run", *(each.name for each in declared(OutputOptions))}
 _SHORT = {"--transport": "-t", "--sizes": "-s", "--ranks": "-n"}
@@ -17,6 +20,51 @@ _SHORT = {"--transport": "-t", "--sizes": "-s", "--ranks": "-n"}
 def asked(typed: Iterable[Sequence[str]]) -> list[list[str]]:
     """Return those of the given options from which the plan follows: ``plan.launch`` keeps them under this name."""
     return [list(words) for words in typed if words[0] not in _NOT_OF_THE_PLAN]
+
+
+def options_of(plan: Plan, options: type[Options]) -> list[list[str]]:
+    """Return options of a command from which the plan follows, for records that do not hold what was typed.
+
+    They are what to measure: where it ran (hosts, GPUs, launcher) and the times of points and of the run are left out.
+    """
+    sampling = plan.sampling
+    fixed = {"warmup": sampling.warmup, "iterations": sampling.iterations}
+    adaptive = {"ci": f"{sampling.ci * 100:g}%", "tail": sampling.tail}
+    common = {
+        "transports": plan.transports,
+        "ranks": plan.world_size,
+        "size_time": sampling.size_time_s,
+        "verify": plan.verify,
+        "share_gpu": plan.share_device,
+        **(fixed if sampling.mode == "fixed" else adaptive),
+    }
+    own = {name.removesuffix("_bytes").removesuffix("_sizes"): value for name, value in _parts(plan.options)}
+    values = {**common, **own}
+    found: list[list[str]] = []
+    for each in declared(options):
+        name = each.name.removeprefix("--").replace("-", "_")
+        value = values.get(name, values.get(f"{name}s"))
+        if value is None or value == each.default:
+            continue
+        words = _words(each, value) if each.read else value
+        if not each.read or " ".join(words) not in ("", each.default_text):
+            found += [list(typed) for typed in each.typed(words)]
+    return found
+
+
+def _parts(part: Any) -> Iterable[tuple[str, Any]]:
+    """Return the fields of a benchmark's own part of a plan."""
+    return (part if isinstance(part, dict) else msgspec.structs.asdict(part)).items()
+
+
+def _words(option: Option, value: Any) -> list[str]:
+    """Return a value as the words of an option."""
+    if getattr(option.read, "metavar", "") == "SIZES":
+        return [format_sizes(value) or "none"]
+    if isinstance(value, list):
+        words = [str(each) for each in value]
+        return words if option.words > 1 else [",".join(words)]
+    return [f"{value:g}" if isinstance(value, float) else str(value)]
 
 
 def command_again(command: str, plan: Plan | None, **changes: Any) -> str:

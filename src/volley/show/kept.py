@@ -12,7 +12,7 @@ import msgspec
 from volley.report.model import Cell, Column, Data, Report, Row, Table
 from volley.run.records import End, Run
 from volley.run.records_file import kept_files, state_folder
-from volley.text import count
+from volley.text import count, join_words
 from volley.units import format_duration
 
 _MAX_RUNS = 20
@@ -41,11 +41,12 @@ def report(*, full: bool) -> Report:
         Column("measured"),
         Column("", align="left"),
     ]
+    folders = dict.fromkeys(str(path.parent) for path in files) or [str(state_folder())]
     hidden = len(files) - len(shown)
     legend = ["points: of all launches together"] if files else []
     legend += [f"and {count(hidden, 'older run')}: --full lists all"] if hidden else []
     return Report(
-        heading=[f"{count(len(files), 'run')} kept in {state_folder()}"],
+        heading=[f"{count(len(files), 'run')} kept in {join_words(folders)}"],
         tables=[Table(columns, list(map(_cells, rows)), legend=legend)] if rows else [],
         data=Data(_COLUMNS, ("path",), rows),
     )
