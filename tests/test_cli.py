@@ -355,7 +355,7 @@ LATER = (
     "script",
     [
         "code = 2",
-        *(f"code = cli.main(['{name}', '--no-such-option'])" for name in ("pingpong", "doctor", "setup")),
+        *(f"code = cli.main(['{name}', '--no-such-option'])" for name in ("pingpong", "doctor", "setup", "topo")),
     ],
 )
 def test_reading_a_command_line_loads_nothing_heavy(script: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -11,48 +10,10 @@ import msgspec
 from volley.errors import EXIT_GOOD, UserError
 from volley.files import refuse_input, write_file
 from volley.machine.facts import read_facts
-from volley.run import option_values
-from volley.run.commandline import Options, flag, option
-from volley.run.options import OUTPUT, WHAT
 from volley.text import ascii_json, escape_controls
 from volley.topo.message_path import MessagePath, path_of
+from volley.topo.options import TopoOptions
 from volley.topo.topology import Topology, topology_of
-
-
-@dataclass(frozen=True, kw_only=True)
-class TopoOptions(Options):
-    """What ``volley topo`` takes."""
-
-    PANEL = WHAT
-
-    transport: str | None = option(
-        "--transport",
-        "-t",
-        read=option_values.text,
-        metavar="NAME",
-        help="Draw the path of a message in this transport, e.g. staged/pageable, aware or peer.",
-    )
-    gpus: tuple[int, ...] | None = option(
-        read=option_values.numbers,
-        shown="the first two",
-        metavar="N,N",
-        help="The two GPUs by CUDA's numbers, the sender first.",
-    )
-    source: str | None = option(
-        "--from",
-        read=option_values.text,
-        metavar="FILE",
-        help="Draw the machine whose facts volley doctor --capture saved; - is standard input.",
-    )
-    output: Path | None = option(
-        "--output",
-        "-o",
-        read=option_values.file,
-        panel=OUTPUT,
-        help="Write the picture to this SVG file; - prints it.",
-    )
-    json: bool = flag(panel=OUTPUT, help="Print the topology as one JSON document.")
-
 
 DOCUMENT_VERSION = 2
 
