@@ -206,6 +206,23 @@ def test_files_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "cannot be combined" in err
 
 
+@pytest.mark.parametrize("before", [None, "older facts"])
+def test_a_capture_that_is_stopped_leaves_the_file_as_it_was(
+    before: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "facts.json"
+    if before is not None:
+        file.write_text(before, "utf-8")
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("volley.doctor.capture.capture", stop)
+    code, _, err = doctor(capsys, "--capture", str(file))
+    assert (code, err) == (130, "volley: stopped\n")
+    assert [path.read_text("utf-8") for path in tmp_path.iterdir()] == ([] if before is None else [before])
+
+
 # --------------------------------------------------------------------------------------------- this machine
 
 

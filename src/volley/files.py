@@ -73,10 +73,30 @@ def write_file(output: Path, content: bytes, what: str = "") -> None:
         else:
             output.write_bytes(content)
     except OSError as error:
-        problem = f"cannot write {what}{' to ' if what else ''}{escape_controls(str(output))}: {error.strerror}"
-        if error.errno in NO_ROOM:
-            raise MachineError(f"{problem}; make room, or name a file elsewhere") from None
-        raise UserError(f"{problem}; name another file") from None
+        raise _cannot_write(output, what, error) from None
+
+
+def refuse_unwritable(output: Path, what: str = "") -> None:
+    """Refuse a file that ``write_file`` could not write, before the work whose result it will hold.
+
+    An existing file is not changed, and no new file stays.  Arguments and errors are those of ``write_file``.
+    """
+    target = Path(os.path.realpath(output))
+    try:
+        is_new = not target.exists()
+        if is_new or target.is_file() or target.is_dir():  # to open a pipe would wait for its reader
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT, 0o666))
+        if is_new:
+            target.unlink()
+    except OSError as error:
+        raise _cannot_write(output, what, error) from None
+
+
+def _cannot_write(output: Path, what: str, error: OSError) -> UserError:
+    problem = f"cannot write {what}{' to ' if what else ''}{escape_controls(str(output))}: {error.strerror}"
+    if error.errno in NO_ROOM:
+        return MachineError(f"{problem}; make room, or name a file elsewhere")
+    return UserError(f"{problem}; name another file")
 
 
 def _replaceable(output: Path, target: Path) -> bool:

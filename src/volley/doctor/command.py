@@ -11,7 +11,7 @@ from volley.doctor.device_query import device_query
 from volley.doctor.options import DoctorOptions
 from volley.doctor.registry import diagnose
 from volley.errors import EXIT_GOOD, MachineError, UserError
-from volley.files import write_file
+from volley.files import refuse_unwritable, write_file
 from volley.machine.facts import Facts, encode, read_facts
 from volley.text import ascii_json, escape_controls
 
@@ -30,11 +30,7 @@ def run(options: DoctorOptions) -> int:
     if options.timeout < _SHORTEST_S:
         raise UserError(f"--timeout {options.timeout:g}: each layer needs at least one second, e.g. --timeout 60")
     if options.capture and str(options.capture) != "-":  # before anything is tried
-        try:
-            options.capture.open("ab").close()
-        except OSError as error:
-            name = escape_controls(str(options.capture))
-            raise UserError(f"cannot write facts to {name}: {error.strerror}; name another file") from None
+        refuse_unwritable(options.capture, "facts")
     facts = read_facts(options.source) if options.source is not None else _capture(options.timeout)
     if options.capture and str(options.capture) == "-":
         sys.stdout.write(ascii_json(encode(facts)))
