@@ -10,6 +10,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from volley.machine import isolate
+from volley.machine.signals import ChildGuard
+from volley.setup import workspace
+
 _COUNTER = """
 import signal
 import time
@@ -43,6 +49,32 @@ def test_a_killed_parent_takes_its_child_along_with_one_signal(tmp_path: Path) -
     _until(lambda: not _runs(child), "the child lives on")
     _until(lambda: not _runs(counter), "the counter lives on")
     assert said.read_text(encoding="utf-8") == "ready\nSIGTERM\n"
+
+
+def _run_a_step(folder: Path) -> None:
+    workspace.run_logged(["sleep", "600"], folder / "log", title="a step", environment=os.environ, folder=folder)
+
+
+def _run_a_probe(_folder: Path) -> None:
+    isolate.isolated("a probe", lambda: time.sleep(600), float, 600)
+
+
+@pytest.mark.parametrize(("place", "start"), [(workspace, _run_a_step), (isolate, _run_a_probe)])
+def test_ctrl_c_between_the_start_of_a_child_and_that_of_its_guard_ends_the_child(
+    place: object, start: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    children: list[int] = []
+
+    class LateGuard(ChildGuard):
+        def __init__(self, child: int) -> None:
+            children.append(child)
+            signal.raise_signal(signal.SIGINT)
+            super().__init__(child)
+
+    monkeypatch.setattr(place, "ChildGuard", LateGuard)
+    with pytest.raises(KeyboardInterrupt):
+        start(tmp_path)
+    _until(lambda: not _runs(children[0]), "the child lives on")
 
 
 def _until(true: Callable[[], bool], otherwise: str) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from volley.errors import UserError
 from volley.machine.facts import Probe
-from volley.machine.signals import ChildGuard, signal_name
+from volley.machine.signals import ChildGuard, deferred, signal_name
 from volley.text import clean
 
 T = TypeVar("T")
@@ -53,15 +53,16 @@ def isolated(
     began = time.monotonic()
     answers, ours = os.pipe()
     with tempfile.TemporaryFile() as printed:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: the child takes no lock
-            pid = os.fork()  # nothing is imported again
-        if pid == 0:
-            _run(work, ours, printed.fileno(), own_session)
-        os.close(ours)
-        status = None
-        guard = ChildGuard(pid)
+        pid = 0
+        status: int | None = None
+        guard: ChildGuard | None = None
         try:
+            with deferred():
+                pid = _fork()
+                if pid == 0:
+                    _run(work, ours, printed.fileno(), own_session)
+                os.close(ours)
+                guard = ChildGuard(pid)
             line = _read_line(answers, limit_s)
             late = line is None
             if late:
@@ -69,14 +70,17 @@ def isolated(
                 line = _read_line(answers, grace_s)
             status = _wait(pid, _EXIT_S)
         except BaseException:  # Ctrl-C: a probe that started a job ends it first
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-                status = _wait(pid, grace_s)
+            if pid:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+                    status = _wait(pid, grace_s)
             raise
         finally:
             os.close(answers)
-            status = _kill(pid, status)
-            guard.close()
+            if pid:
+                status = _kill(pid, status)
+            if guard:
+                guard.close()
         printed.seek(0)
         answer: dict[str, Any] = msgspec.json.decode(line) if line else {}
         value = None if answer.get("value") is None else msgspec.convert(answer["value"], type=kind)
@@ -93,6 +97,12 @@ def isolated(
             said=clean(printed.read())[-_LONGEST_TEXT:] if error else "",
             elapsed_s=round(time.monotonic() - began, 3),
         )
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: the child takes no lock
+        return os.fork()  # nothing is imported again
 
 
 def _run(work: Callable[[], Any], answers: int, printed: int, own_session: bool) -> None:

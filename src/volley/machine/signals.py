@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from types import FrameType
 from typing import Any
 
 FATAL = ("SIGSEGV", "SIGBUS", "SIGABRT")
@@ -20,6 +22,31 @@ def restore_handlers(before: Mapping[signal.Signals, Any]) -> None:
     """
     for number, handler in before.items():
         signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[None]:
+    """Handle signals that ask this process to end only when the context ends.
+
+    A handler may raise an exception at any moment; within the start of a child, that would leave a child of which
+    nobody knows.  Signals are not blocked, because the child would inherit that.
+    """
+    arrived: list[int] = []
+    before: dict[signal.Signals, Any] = {}
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        arrived.append(number)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, note)
+    try:
+        yield
+    finally:
+        restore_handlers(before)
+        if arrived:
+            signal.raise_signal(arrived[0])
 
 
 def signal_name(number: int) -> str | None:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from typing import IO, TYPE_CHECKING, NoReturn, TextIO
 
 from volley.errors import EXIT_FAILED, MachineError, UserError
-from volley.machine.signals import ChildGuard, restore_handlers
+from volley.machine.signals import ChildGuard, deferred, restore_handlers
 from volley.text import escape_controls
 from volley.units import format_duration
 
@@ -22,6 +22,8 @@ TAIL_LINES = 20
 """Lines of a log that are shown when its step fails."""
 TICK_S = 0.5
 """How often progress looks at a running process."""
+_GRACE_S = 5.0
+"""The time between SIGTERM and SIGKILL for a step: mpirun gives its ranks up to 1 s between these signals."""
 SAYS = "volley: "
 """How a script's own complaint begins; at the end of a log it is the reason of the failure."""
 
@@ -110,41 +112,67 @@ def run_logged(
         StepError: if it fails or takes too long, with the end of the log.
         MachineError: if there is no such program.
     """
-    with log.open("ab") as output:
-        try:
-            process = subprocess.Popen(
-                tokens,
-                cwd=folder,
-                env=dict(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # so that all of its processes can be ended together
-            )
-        except OSError as error:
-            raise MachineError(f"cannot run {escape_controls(tokens[0])}: {error.strerror}") from None
+    with log.open("ab") as output, _child(tokens, environment, folder, output) as process:
         begun = time.monotonic()
-        guard = ChildGuard(process.pid)
-        try:
-            while process.poll() is None:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(min(TICK_S, limit_s))
-                tick(next(iter(tail(log, 1)), ""))
-                if time.monotonic() - begun > limit_s:
-                    raise StepError(
-                        f"{title} had not ended after {limit_s:g} s: it hangs; the whole log: {log}", tail(log)
-                    )
-        except BaseException:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
-            raise
-        finally:
-            guard.close()
+        while process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(min(TICK_S, limit_s))
+            tick(next(iter(tail(log, 1)), ""))
+            if time.monotonic() - begun > limit_s:
+                raise StepError(f"{title} had not ended after {limit_s:g} s: it hangs; the whole log: {log}", tail(log))
     if process.returncode:
         said = [line for line in tail(log, 3) if line.startswith(SAYS)]  # the shell's trace of "exit 1" follows it
         reason = f": {said[-1].removeprefix(SAYS)}" if said else f" with exit code {process.returncode}"
         raise StepError(f"{title} failed{escape_controls(reason)}; the whole log: {log}", tail(log))
+
+
+@contextmanager
+def _child(
+    tokens: Sequence[str], environment: Mapping[str, str], folder: Path, output: IO[bytes]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a command and yield it; an exception, also that of a signal, ends it with all of its processes."""
+    process: subprocess.Popen[bytes] | None = None
+    guard: ChildGuard | None = None
+    try:
+        with deferred():
+            process = _start(tokens, environment, folder, output)
+            guard = ChildGuard(process.pid)
+        yield process
+    except BaseException:
+        if process:
+            _end(process)
+        raise
+    finally:
+        if guard:
+            guard.close()
+
+
+def _start(
+    tokens: Sequence[str], environment: Mapping[str, str], folder: Path, output: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            tokens,
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # so that all of its processes can be ended together
+        )
+    except OSError as error:
+        raise MachineError(f"cannot run {escape_controls(tokens[0])}: {error.strerror}") from None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a command and its processes; kill those that do not end within ``_GRACE_S``."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
