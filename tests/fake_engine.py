@@ -190,6 +190,7 @@ def crashes_alone(plan: Plan) -> int:
 def put_crashes(plan: Plan) -> int:
     """Good without one-sided MPI on device pointers."""
     if "aware/put" in plan.transports:
+        begin(plan)
         os.kill(os.getpid(), signal.SIGSEGV)
     return good(plan)
 
@@ -197,6 +198,7 @@ def put_crashes(plan: Plan) -> int:
 def two_crash(plan: Plan) -> int:
     """Good with one transport, and not with two."""
     if len(plan.transports) > 1:
+        begin(plan)
         os.kill(os.getpid(), signal.SIGSEGV)
     return good(plan)
 

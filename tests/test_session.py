@@ -30,6 +30,7 @@ from volley.run.engine import About, EngineProcess, Stop, TransportAbout, clean
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import Site, choose_transports, count_pair, count_ranks
 from volley.run.options import JobOptions
+from volley.run.plan import Plan
 from volley.run.records_file import Writer, open_writer
 from volley.run.run_log import RunLog
 from volley.statistics.launches import FIRST_LOOK
@@ -657,6 +658,34 @@ def test_a_launcher_that_does_not_end_after_the_last_record_is_killed(
     assert len(out.splitlines()) == 1 + len(SIZES)
     said = "volley: all points were measured, but the launcher had not ended 0.2 s after the last record; killed it"
     assert said in err.splitlines()
+
+
+HANGING = """#!/bin/sh
+trap '' TERM
+sleep 30 &
+echo $$ $! >"$(dirname "$0")/processes"
+wait
+"""
+
+
+def test_a_launcher_that_starts_no_rank_is_killed(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for limit in ("_START_S", "_CLEANUP_S"):
+        monkeypatch.setattr(engine, limit, 0.5)
+    (bin_folder / "mpirun").write_text(HANGING, encoding="utf-8")
+    assert measure("--launches", "2", "--watchdog", "0.5") == 1
+    said = "no measurement had begun 1 s after the start of the launcher; killed it; a larger --watchdog waits longer"
+    assert f"volley: the run was aborted: {said}" in capsys.readouterr().err.splitlines()
+    for process in (bin_folder / "processes").read_text(encoding="utf-8").split():
+        assert not Path(f"/proc/{process}").exists()
+
+
+def test_the_first_record_ends_the_time_limit_of_the_start() -> None:
+    with Stop() as stop, EngineProcess(["echo", "{}"], os.environ, stop) as process:
+        assert next(process.lines(Plan(benchmark="probe", transports=[], options={}))) == b"{}\n"
+        assert process._time_limit
+        assert process._time_limit.finished.is_set()
 
 
 # ----------------------------------------------------------------------------------------- keeping records

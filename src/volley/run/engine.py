@@ -42,6 +42,11 @@ between these signals."""
 _CLEANUP_S = 2.0
 """A launcher whose ranks were killed may take this time to remove its temporary files."""
 
+_START_S = 240.0
+"""A launcher may take this time, and that of the watchdog, until a rank writes the first record.  On one node this
+takes a second; thousands of ranks that load their libraries from one file system take minutes, and srun repeats its
+request where another step still has the resources."""
+
 _END_S = 20.0
 """A launcher may take this time to end after the watchdog of its ranks would have ended them."""
 
@@ -218,7 +223,7 @@ class EngineProcess:
         self._sentences: dict[str, None] = {}
         self._others: deque[str] = deque(maxlen=max_lines)
         self._own_session = own_session
-        self._overdue: threading.Timer | None = None
+        self._time_limit: threading.Timer | None = None
         engines = (engine_path.NAME, engine_path.LOCAL_NAME)
         self._program = "the engine" if Path(command[0]).name in engines else "the launcher"
         self._stop = stop
@@ -257,8 +262,7 @@ class EngineProcess:
         with contextlib.suppress(BrokenPipeError):
             self._stdin.close()  # a job without a plan waits for one
         self._process.wait()
-        if self._overdue:
-            self._overdue.cancel()
+        self._lift_limit()
         self._guard.close()
         self._listener.join(timeout=_GRACE_S)
         self._stop.watch(None)
@@ -271,13 +275,24 @@ class EngineProcess:
 
     # -------------------------------------------------------------------------------------------- output
 
-    def lines(self, plan: Plan) -> Iterator[bytes]:
-        """Send the plan and yield each line of standard output that begins like a record."""
+    def lines(self, plan: Plan, watchdog_s: float | None = None) -> Iterator[bytes]:
+        """Send the plan and yield each line of standard output that begins like a record.
+
+        The job is killed if there is no such line within ``_START_S`` and the time of the watchdog, which begins with
+        the first record; ``watchdog_s`` is this time if it is not that of the plan.
+        """
+        within_s = (plan.watchdog_s if watchdog_s is None else watchdog_s) + _START_S
+        sentence = f"no measurement had begun {within_s:g} s after the start of {self._program}"
+        self._limit(within_s, f"{sentence}; killed it; a larger --watchdog waits longer")
+        begun = False
         # A job that ends before it reads the plan explains itself by its exit status and on stderr.
         with contextlib.suppress(BrokenPipeError), self._stdin:
             self._stdin.write(msgspec.json.encode(plan) + b"\n")
         while line := self._stdout.readline():
             if line.startswith(b"{"):
+                if not begun:
+                    self._lift_limit()
+                begun = True
                 yield line
             else:  # a message of another program: hydra prints to stdout
                 self._keep_text(line)
@@ -299,13 +314,23 @@ class EngineProcess:
         Call this after the last record.  The watchdog of a rank ends MPI_Finalize; a launcher has no watchdog.
         """
         within_s = watchdog_s + _END_S
+        self._limit(within_s, f"{self._program} had not ended {within_s:g} s after the last record; killed it")
+
+    def _limit(self, within_s: float, sentence: str) -> None:
+        """Kill the job if it still runs after this time, for the reason in the sentence."""
 
         def kill() -> None:
             if self._process.poll() is None:
-                self._sentences[f"{self._program} had not ended {within_s:g} s after the last record; killed it"] = None
+                self._sentences[sentence] = None
                 self.kill()
 
-        self._overdue = _later(within_s, kill)
+        self._time_limit = _timer(within_s, kill)
+        with contextlib.suppress(RuntimeError):  # no further thread: no limit
+            self._time_limit.start()
+
+    def _lift_limit(self) -> None:
+        if self._time_limit:
+            self._time_limit.cancel()
 
     def _listen(self, stderr: IO[bytes]) -> None:
         with stderr:
@@ -348,14 +373,17 @@ class EngineProcess:
         _later(_CLEANUP_S, self._process.kill)
 
 
-def _later(after_s: float, act: Callable[[], None]) -> threading.Timer:
+def _timer(after_s: float, act: Callable[[], None]) -> threading.Timer:
     timer = threading.Timer(after_s, act)
     timer.daemon = True
+    return timer
+
+
+def _later(after_s: float, act: Callable[[], None]) -> None:
     try:
-        timer.start()
+        _timer(after_s, act).start()
     except RuntimeError:  # no further thread
         act()
-    return timer
 
 
 def _session(leader: int) -> list[int]:

@@ -63,12 +63,16 @@ class Trials:
     """The software stack of the job, for the reason."""
     stop: Stop
     """The flag that stops the session."""
+    watchdog_s: float = WATCHDOG_S
+    """The watchdog of the measured job: a small job may take as long to start."""
 
 
 @dataclass(frozen=True)
 class _Tried:
     """The result of the small job, from its records."""
 
+    began: bool
+    """A rank wrote a record."""
     ended: bool
     """The job wrote its last record."""
     sent: bool
@@ -148,7 +152,8 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
         return {}, [together]
     excluded: dict[str, str] = {}
     good: list[_Tried] = []
-    for name in plan.transports if len(plan.transports) > 1 else ():
+    # A job that fails before its first record has opened no transport: without some of them, it would fail as well.
+    for name in plan.transports if together.began and len(plan.transports) > 1 else ():
         lost, passed = _together_or_alone(msgspec.structs.replace(plan, transports=[name]), trials, failed)
         excluded |= lost
         good += passed
@@ -161,11 +166,12 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
 def _try(plan: Plan, trials: Trials) -> _Tried:
     found: list[dict[str, Any]] = []
     with EngineProcess(trials.command, trials.environment, trials.stop, max_lines=_MAX_LINES) as process:
-        for line in process.lines(plan):
+        for line in process.lines(plan, trials.watchdog_s):
             with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a launcher prints lines, a crash may cut one
                 found.append(msgspec.json.decode(line, type=dict[str, Any]))
     refused = [each for each in found if each.get("record") == "transport" and not each.get("available")]
     return _Tried(
+        began=bool(found),
         ended=any(each.get("record") == "end" for each in found),
         sent=any(time_s is not None for each in found for time_s in each.get("medians", ())),
         refused={each["transport"]: each.get("reason") or "" for each in refused},
