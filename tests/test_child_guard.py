@@ -77,6 +77,16 @@ def test_ctrl_c_between_the_start_of_a_child_and_that_of_its_guard_ends_the_chil
     _until(lambda: not _runs(children[0]), "the child lives on")
 
 
+def test_a_step_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace, "_GRACE_S", 0.2)
+    tokens = ["sh", "-c", "trap '' TERM; sleep 20; touch survived"]
+    with pytest.raises(workspace.StepError, match="it hangs"):
+        workspace.run_logged(
+            tokens, tmp_path / "log", title="a step", environment=os.environ, folder=tmp_path, limit_s=0.2
+        )
+    assert not (tmp_path / "survived").exists()
+
+
 def _until(true: Callable[[], bool], otherwise: str) -> None:
     deadline = time.monotonic() + 10
     while not true():
