@@ -99,7 +99,8 @@ def test_a_dry_run_s_plan_is_one_that_the_engine_takes(volley: Command, engine: 
 def test_gpus_are_refused_where_there_are_none(volley: Command) -> None:
     done = volley("pingpong", *FEW, "--gpus", "1,0", CUDA_VISIBLE_DEVICES="")
     assert (done.code, done.out) == (2, "")
-    assert "--gpus asks for device 1, but " in done.err
+    (line,) = done.err.splitlines()
+    assert line.startswith("volley: rank 0: --gpus asks for device 1, but ")
 
 
 # ---------------------------------------------------------------------------------------------- bad days

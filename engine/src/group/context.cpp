@@ -22,10 +22,29 @@ int node_number(const Context& context, int node_leader) {
   return static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), node_leader) - leaders.begin());
 }
 
+// Checks the placement and, where that waits for MPI, chooses the device. Returns the usage error that it finds, or an
+// empty text.
+std::string finish_placement(const Options& options, const Context& context, Placement& placement) {
+  try {
+    if (placement.problem) std::rethrow_exception(placement.problem);
+    if (placement.local_rank && options.bind && context.local_rank != *placement.local_rank) {
+      throw UsageError("the launcher's variables call this process local rank " +
+                       std::to_string(*placement.local_rank) + ", MPI says " + std::to_string(context.local_rank) +
+                       ": start it without --bind");
+    }
+    if (!placement.local_rank || options.gpu_after_init) {
+      choose_device(placement, options, context.local_rank);
+      placement.device_chosen_late = placement.device.has_value();
+    }
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return {};
+}
+
 }  // namespace
 
 Context make_context(const Options& options, Placement placement) {
-  if (placement.problem) std::rethrow_exception(placement.problem);
   Context context;
   context.world = Communicator::duplicate(MPI_COMM_WORLD);
   context.rank = context.world.rank();
@@ -34,13 +53,10 @@ Context make_context(const Options& options, Placement placement) {
   const Communicator node = Communicator::node_of(context.world.get());
   context.local_rank = node.rank();
   context.local_size = node.size();
-  if (placement.local_rank && options.bind && context.local_rank != *placement.local_rank) {
-    throw UsageError("the launcher's variables call this process local rank " + std::to_string(*placement.local_rank) +
-                     ", MPI says " + std::to_string(context.local_rank) + ": start it without --bind");
-  }
-  if (!placement.local_rank || options.gpu_after_init) {
-    choose_device(placement, options, context.local_rank);
-    placement.device_chosen_late = placement.device.has_value();
+  const auto errors = mpi::all_gather(finish_placement(options, context, placement), context.world.get());
+  const auto error = std::ranges::find_if_not(errors, &std::string::empty);
+  if (error != errors.end()) {
+    throw AgreedUsageError("rank " + std::to_string(error - errors.begin()) + ": " + *error);
   }
 
   const int number = node_number(context, mpi::broadcast_value(context.rank, 0, node.get()));
