@@ -185,6 +185,13 @@ def test_a_corrupt_collective_is_found_on_the_device(volley: Command) -> None:
     assert {point.status for point in sent} == {"failed"}
 
 
+def test_the_variables_of_nccl_are_set_before_mpi_starts(volley: Command) -> None:
+    """Also where NCCL is not used: at that time no rank knows its transports."""
+    log = measured(volley, "pingpong", "--sizes", "8", "--iterations", "5", "-t", "host")
+    assert log.run is not None
+    assert log.run.environment["NCCL_NVLS_ENABLE"] == "0"
+
+
 def test_multicast_of_nvlink_is_off(volley: Command, gpus: set[str]) -> None:
     if len(gpus) < 2:
         pytest.skip("NCCL needs two GPUs")

@@ -14,6 +14,7 @@
 #include "base/command_line.hpp"
 #include "benchmark/about.hpp"
 #include "benchmark/benchmark.hpp"
+#include "gpu/gpu.hpp"
 #include "group/context.hpp"
 #include "group/run_record.hpp"
 #include "host/launch_environment.hpp"
@@ -23,6 +24,7 @@
 #include "mpi/version.hpp"
 #include "record/output.hpp"
 #include "transport/registry.hpp"
+#include "transport/safe_settings.hpp"
 
 namespace volley {
 
@@ -71,6 +73,7 @@ Json shared_usage(const Context& context, const Usage& mine) {
 
 int measure(const Options& options, Session& session) {
   session.output.emplace(Output::claim(options.records));
+  if (gpu::presence().devices > 0) apply_safe_settings();
   const Placement placement = place(options);
   int provided = 0;
   VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));  // the watchdog makes no MPI call

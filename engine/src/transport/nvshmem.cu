@@ -225,19 +225,14 @@ class NvshmemTransport final : public KernelDriven {
                                       std::to_string(NVSHMEM_VENDOR_PATCH_VERSION)},
               {"max_blocks", max_blocks_},
               {"max_threads_per_block", device::max_threads}};
-    add_settings(all, settings);
+    add_settings(all, nvshmem_settings);
     return all;
   }
 
  private:
-  // NVLink multicast stays off, no network is looked for, and no thread of NVSHMEM polls on the core of this rank,
-  // which would disturb all other transports.
-  static constexpr SafeSetting settings[] = {
-      {"NVSHMEM_DISABLE_NVLS", "1"}, {"NVSHMEM_REMOTE_TRANSPORT", "none"}, {"NVSHMEM_DISABLE_LOCAL_ONLY_PROXY", "1"}};
   inline static std::vector<int> started_with;  // world ranks; NVSHMEM stays until the process ends
 
   void start_nvshmem(const RankGroup& pair) const {
-    apply(settings);
     nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
     agreed_step(pair, [&] {
       if (pair.leads()) check_nvshmem(nvshmem_->get_unique_id(&id), "nvshmemx_get_uniqueid");

@@ -1,4 +1,4 @@
-// Variables of a library that this engine sets before it opens the library, unless the user has set them.
+// Variables of libraries that this engine sets before MPI starts, unless the user has set them.
 #pragma once
 
 #include <cstdlib>
@@ -14,8 +14,22 @@ struct SafeSetting {
   const char* value;
 };
 
-inline void apply(std::span<const SafeSetting> settings) {
-  for (const auto& [name, value] : settings) setenv(name, value, /*overwrite*/ 0);
+// NVLink multicast stays off. NCCL reads this once in a process, when it makes the first communicator.
+inline constexpr SafeSetting nccl_settings[] = {{"NCCL_NVLS_ENABLE", "0"}};
+
+// NVLink multicast stays off, no network is looked for, and no thread of NVSHMEM polls on the core of this rank, which
+// would disturb all other transports.
+inline constexpr SafeSetting nvshmem_settings[] = {
+    {"NVSHMEM_DISABLE_NVLS", "1"}, {"NVSHMEM_REMOTE_TRANSPORT", "none"}, {"NVSHMEM_DISABLE_LOCAL_ONLY_PROXY", "1"}};
+
+// Sets all of them. Before MPI_Init and before the first context on a device: both start threads, and setenv may move
+// what getenv of another thread is reading.
+inline void apply_safe_settings() {
+  const auto apply = [](std::span<const SafeSetting> settings) {
+    for (const auto& [name, value] : settings) setenv(name, value, /*overwrite*/ 0);
+  };
+  apply(nccl_settings);
+  apply(nvshmem_settings);
 }
 
 // Adds what is set to the facts of a transport.

@@ -120,13 +120,9 @@ class NcclCommunicator {
   std::unique_ptr<std::remove_pointer_t<Comm>, EndCommunicator> handle_;
 };
 
-// NVLink multicast stays off. NCCL reads this once in a process, when it makes the first communicator.
-inline constexpr SafeSetting settings[] = {{"NCCL_NVLS_ENABLE", "0"}};
-
 // Loads the library. Returns why this rank cannot; empty if it can.
 template <class Functions>
 [[nodiscard]] std::string load(std::shared_ptr<const Functions>& nccl) {
-  apply(settings);
   try {
     nccl = std::make_shared<const Functions>();
     return {};
@@ -150,7 +146,7 @@ template <class Functions>
 [[nodiscard]] inline Facts facts_of(const Nccl* nccl) {
   if (nccl == nullptr) return {};
   Facts facts{{"nccl_version", nccl->version()}};
-  add_settings(facts, settings);
+  add_settings(facts, nccl_settings);
   return facts;
 }
 
