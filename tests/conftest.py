@@ -30,8 +30,8 @@ def pytest_sessionstart() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.environ.pop("COLUMNS", None)
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-        # Of Open MPI's launchers that start at the same time with one folder for their files, one in a thousand fails
-        # ("The PMIx server's listener thread failed to start").
+        # An Open MPI launcher does not start where a killed one with the same process number has left its files ("The
+        # PMIx server's listener thread failed to start"). Tests start and kill some of them without volley.
         os.environ["TMPDIR"] = tempfile.mkdtemp(prefix=f"volley-{worker}-")
 
 

@@ -2,7 +2,7 @@
 
 ``python tests/killings.py --cases 200`` does that with the installed ``volley`` (``make fuzz``); tests/test_killings.py
 does a few.  All processes of a run inherit a variable, by which they are found.  Only a launcher that was killed itself
-leaves its temporary files.
+leaves temporary files: those in which its ranks shared memory.
 """
 
 from __future__ import annotations

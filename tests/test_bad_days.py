@@ -310,10 +310,13 @@ def test_ranks_do_not_outlive_their_launcher(volley: Command, tmp_path: Path) ->
         launcher = Path(f"/proc/{ranks_of(records)[0]}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]
         os.kill(int(launcher), signal.SIGKILL)
 
-    done = when_measured(volley, records, kill)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    done = when_measured(volley, records, kill, TMPDIR=str(scratch))
     assert done.code == 1
     assert "INCOMPLETE" in done.err
     assert all_gone(ranks_of(records))
+    assert list(scratch.iterdir()) == []
 
 
 def test_a_second_ctrl_c_ends_a_rank_that_hangs_and_leaves_nothing(

@@ -32,15 +32,19 @@ from volley.machine.signals import ChildGuard
 threading.Thread(target=time.sleep, args=(600,), daemon=True).start()  # the end of a thread is not that of the process
 child = subprocess.Popen(["sleep", "600"], start_new_session=True)
 counter = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=open(sys.argv[2], "wb"), start_new_session=True)
-guards = [ChildGuard(process.pid) for process in (child, counter)]
+guards = [ChildGuard(), ChildGuard(sys.argv[3])]
+for guard, process in zip(guards, (child, counter)):
+    guard.watch(process.pid)
 print(child.pid, counter.pid, flush=True)
 child.wait()
 """
 
 
 def test_a_killed_parent_takes_its_child_along_with_one_signal(tmp_path: Path) -> None:
-    said = tmp_path / "said"
-    parent = subprocess.Popen([sys.executable, "-c", _PARENT, _COUNTER, str(said)], stdout=subprocess.PIPE, text=True)
+    said, scratch = tmp_path / "said", tmp_path / "scratch"
+    (scratch / "left by a killed launcher").mkdir(parents=True)
+    words = [sys.executable, "-c", _PARENT, _COUNTER, str(said), str(scratch)]
+    parent = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     assert parent.stdout
     child, counter = map(int, parent.stdout.readline().split())
     _until(lambda: said.read_text(encoding="utf-8") == "ready\n", "the counter does not start")
@@ -49,6 +53,7 @@ def test_a_killed_parent_takes_its_child_along_with_one_signal(tmp_path: Path) -
     _until(lambda: not _runs(child), "the child lives on")
     _until(lambda: not _runs(counter), "the counter lives on")
     assert said.read_text(encoding="utf-8") == "ready\nSIGTERM\n"
+    _until(lambda: not scratch.exists(), "the temporary files stay")
 
 
 def _run_a_step(folder: Path) -> None:
@@ -66,10 +71,10 @@ def test_ctrl_c_between_the_start_of_a_child_and_that_of_its_guard_ends_the_chil
     children: list[int] = []
 
     class LateGuard(ChildGuard):
-        def __init__(self, child: int) -> None:
+        def watch(self, child: int) -> None:
             children.append(child)
             signal.raise_signal(signal.SIGINT)
-            super().__init__(child)
+            super().watch(child)
 
     monkeypatch.setattr(place, "ChildGuard", LateGuard)
     with pytest.raises(KeyboardInterrupt):

@@ -660,6 +660,25 @@ def test_a_launcher_that_does_not_end_after_the_last_record_is_killed(
     assert said in err.splitlines()
 
 
+@pytest.mark.parametrize("words", [(), ("--launcher-arg=--hostfile", "--launcher-arg=hosts")])
+def test_a_launch_on_this_host_has_a_folder_of_its_own_for_temporary_files(
+    words: tuple[str, ...], bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two launchers with the same process number, in two containers or one after the other, use no common folder."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    used = []
+    for _ in range(2):
+        assert measure(*words) == 0
+        lines = (bin_folder / "environment").read_text(encoding="utf-8").splitlines()
+        used += [Path(line.removeprefix("TMPDIR=")) for line in lines if line.startswith("TMPDIR=")]
+    if words:  # the ranks may be on other hosts, where no such folder exists
+        assert used == [tmp_path, tmp_path]
+        return
+    assert [folder.parent for folder in used] == [tmp_path, tmp_path]
+    assert len(set(used)) == 2
+    assert not any(folder.exists() for folder in used)
+
+
 HANGING = """#!/bin/sh
 trap '' TERM
 sleep 30 &

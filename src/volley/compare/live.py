@@ -107,10 +107,15 @@ class _Command:
     """A running command, in a session of its own: a signal reaches it once, through this process."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        self.process = subprocess.Popen(
-            words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-        )
-        self._guard = ChildGuard(self.process.pid)
+        self._guard = ChildGuard()
+        try:
+            self.process = subprocess.Popen(
+                words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+            )
+        except OSError:
+            self._guard.close()
+            raise
+        self._guard.watch(self.process.pid)
 
     def stop(self) -> None:
         self._send(signal.SIGTERM)

@@ -62,7 +62,8 @@ def isolated(
                 if pid == 0:
                     _run(work, ours, printed.fileno(), own_session)
                 os.close(ours)
-                guard = ChildGuard(pid)
+                guard = ChildGuard()  # not before: the other process would hold its pipe open
+                guard.watch(pid)
             line = _read_line(answers, limit_s)
             late = line is None
             if late:

@@ -71,7 +71,14 @@ def fatal_signal(text: str) -> str | None:
     return "SIGSEGV" if "Segmentation fault" in text else None
 
 
-_WHEN_INPUT_ENDS = 'read -r _; kill -TERM "$1"'
+_WHEN_INPUT_ENDS = """
+read -r child
+read -r _
+[ -z "$child" ] || kill -TERM "$child"
+[ -n "$1" ] || exit
+until [ $((tenths += 1)) -gt 100 ] || ! kill -0 "$child"; do sleep 0.1; done
+rm -rf "$1"
+"""
 
 
 class ChildGuard:
@@ -84,17 +91,28 @@ class ChildGuard:
     The shell waits for the end of a pipe that only this process can write to.  Close it once the child has ended.
     """
 
-    def __init__(self, child: int) -> None:
-        """Watch over the process with this number.  Without a further process, the child is not guarded."""
+    def __init__(self, scratch: str = "") -> None:
+        """Start the shell, if possible before the child.  Without a further process, the child is not guarded.
+
+        ``scratch`` is a folder for the child's temporary files.  It is removed once the child has ended, or ten seconds
+        after SIGTERM.
+        """
         self._shell: subprocess.Popen[bytes] | None = None
         with contextlib.suppress(OSError):
             self._shell = subprocess.Popen(
-                ["/bin/sh", "-c", _WHEN_INPUT_ENDS, "sh", str(child)],
+                ["/bin/sh", "-c", _WHEN_INPUT_ENDS, "sh", scratch],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C in a terminal does not reach it
+                bufsize=0,
             )
+
+    def watch(self, child: int) -> None:
+        """Watch over the process with this number."""
+        if self._shell and self._shell.stdin:
+            with contextlib.suppress(OSError):  # somebody has ended the shell
+                self._shell.stdin.write(b"%d\n" % child)
 
     def close(self) -> None:
         """Watch no longer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -203,6 +204,7 @@ class EngineProcess:
         stop: Stop,
         *,
         own_session: bool = True,
+        own_scratch: bool = False,
         max_lines: int = _MAX_LINES,
     ) -> None:
         """Start the job.
@@ -213,6 +215,9 @@ class EngineProcess:
             stop: the flag that stops the job.
             own_session: start the job in its own session, so that Ctrl-C reaches it only through volley.  False inside
                 a foreign launcher, which ends its ranks as a process group.
+            own_scratch: give the job a folder of its own for temporary files, ``TMPDIR``, for ranks on this host only.
+                Open MPI names its folder there by the process number of mpirun: one that a killed mpirun left, or that
+                of a container with the same ``/tmp``, would keep an mpirun with the same number from starting.
             max_lines: how many of the last lines of MPI's and the launcher's text are kept.
 
         Raises:
@@ -227,19 +232,22 @@ class EngineProcess:
         engines = (engine_path.NAME, engine_path.LOCAL_NAME)
         self._program = "the engine" if Path(command[0]).name in engines else "the launcher"
         self._stop = stop
+        self._scratch = _scratch_path(environment) if own_scratch else ""
+        self._guard = ChildGuard(self._scratch)
         try:
             self._process = subprocess.Popen(
                 list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=dict(environment),
+                env={**environment, **_make_scratch(self._scratch)},
                 close_fds=own_session,  # inside a launcher, PMI works through a descriptor inherited from it
                 start_new_session=own_session,
             )
         except (OSError, subprocess.SubprocessError) as error:
+            self._end_guard()
             raise MachineError(f"cannot start {command[0]}: {getattr(error, 'strerror', error)}") from None
-        self._guard = ChildGuard(self._process.pid)
+        self._guard.watch(self._process.pid)
         stop.watch(self)
         pipes = self._process.stdin, self._process.stdout, self._process.stderr
         self._stdin, self._stdout, stderr = (pipe for pipe in pipes if pipe is not None)
@@ -248,7 +256,7 @@ class EngineProcess:
             self._listener.start()
         except RuntimeError:
             self._process.kill()
-            self._guard.close()
+            self._end_guard()
             raise MachineError("this user may start no further thread: the limit is that of ulimit -u") from None
         if not own_session:
             note_joined()
@@ -263,10 +271,15 @@ class EngineProcess:
             self._stdin.close()  # a job without a plan waits for one
         self._process.wait()
         self._lift_limit()
-        self._guard.close()
+        self._end_guard()
         self._listener.join(timeout=_GRACE_S)
         self._stop.watch(None)
         self._stdout.close()
+
+    def _end_guard(self) -> None:
+        self._guard.close()
+        if self._scratch:  # the launcher has removed what is in it, unless it was killed
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     @property
     def ending(self) -> Ending:
@@ -371,6 +384,23 @@ class EngineProcess:
                 os.kill(pid, signal.SIGKILL)
         self._process.terminate()
         _later(_CLEANUP_S, self._process.kill)
+
+
+def _scratch_path(environment: Mapping[str, str]) -> str:
+    """Return a new name for a folder of temporary files, where Open MPI would make its own."""
+    places = (environment.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    return str(Path(next(filter(None, places), "/tmp")).absolute() / f"volley-{os.urandom(8).hex()}")  # noqa: S108
+
+
+def _make_scratch(path: str) -> dict[str, str]:
+    """Make this folder and return the variable that names it; none if there shall be no folder, or can be none."""
+    if not path:
+        return {}
+    try:
+        Path(path).mkdir(0o700)
+    except OSError:
+        return {}
+    return {"TMPDIR": path}
 
 
 def _timer(after_s: float, act: Callable[[], None]) -> threading.Timer:

@@ -65,6 +65,8 @@ class Trials:
     """The flag that stops the session."""
     watchdog_s: float = WATCHDOG_S
     """The watchdog of the measured job: a small job may take as long to start."""
+    own_scratch: bool = False
+    """Each job has a folder of its own for temporary files."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,9 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
 
 def _try(plan: Plan, trials: Trials) -> _Tried:
     found: list[dict[str, Any]] = []
-    with EngineProcess(trials.command, trials.environment, trials.stop, max_lines=_MAX_LINES) as process:
+    with EngineProcess(
+        trials.command, trials.environment, trials.stop, own_scratch=trials.own_scratch, max_lines=_MAX_LINES
+    ) as process:
         for line in process.lines(plan, trials.watchdog_s):
             with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a launcher prints lines, a crash may cut one
                 found.append(msgspec.json.decode(line, type=dict[str, Any]))

@@ -266,7 +266,7 @@ class Session:
             )
             return Preflight({name: found.excluded.get(name, reason) for name in risky})
         progress.note("testing MPI on device memory in a separate job")
-        trials = Trials(start.tokens, start.environment, self.stack, stop, plan.watchdog_s)
+        trials = Trials(start.tokens, start.environment, self.stack, stop, plan.watchdog_s, start.own_scratch)
         found = preflight.between_two(msgspec.structs.replace(plan, transports=risky), trials)
         left = [name for name in risky if name not in found.excluded]
         if self.jobs.trial is None or not left or stop.signal is not None:
@@ -280,7 +280,13 @@ class Session:
         start = self.starts[plan.world_size]
         writer.launches += 1
         log = RunLog(file=str(writer.path or ""), number=writer.launches)
-        with EngineProcess(start.tokens, start.environment, stop, own_session=not start.inside_launcher) as process:
+        with EngineProcess(
+            start.tokens,
+            start.environment,
+            stop,
+            own_session=not start.inside_launcher,
+            own_scratch=start.own_scratch,
+        ) as process:
             self.logs.append(log)
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
             read = LineReader((self.benchmark,))

@@ -135,8 +135,9 @@ def _child(
     guard: ChildGuard | None = None
     try:
         with deferred():
+            guard = ChildGuard()
             process = _start(tokens, environment, folder, output)
-            guard = ChildGuard(process.pid)
+            guard.watch(process.pid)
         yield process
     except BaseException:
         if process:

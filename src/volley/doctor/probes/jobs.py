@@ -162,10 +162,12 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
     if transports:
         plan = msgspec.structs.replace(plan, transports=list(transports))
     start, log = session.starts[plan.world_size], RunLog()
-    own_session = not start.inside_launcher
+    own_session, own_scratch = not start.inside_launcher, start.own_scratch
     with (
         Stop() as stop,
-        EngineProcess(start.tokens, start.environment, stop, own_session=own_session) as process,
+        EngineProcess(
+            start.tokens, start.environment, stop, own_session=own_session, own_scratch=own_scratch
+        ) as process,
     ):
         for _, record in process.records(plan, LineReader((benchmark,))):
             log.add(record)
