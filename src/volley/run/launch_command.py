@@ -31,8 +31,8 @@ class Start:
     """The complete environment."""
     inside_launcher: bool = False
     """A foreign launcher started this process as a rank: the engine joins that job."""
-    own_scratch: bool = False
-    """Each job has a folder of its own for temporary files: all ranks are on this host."""
+    on_this_host: bool = False
+    """All ranks are on this host: each job has a folder of its own for temporary files."""
     hint: str | None = None
     """Another way to start the job if this one fails; ``None`` if this is already the engine's own mpirun."""
 
@@ -123,4 +123,4 @@ def start_launcher(
     tokens, added = command(launcher, wanted), launcher.environment(wanted)
     hint = None if tokens[0] == str(stack.mpiexec) else _hint(stack, ranks)
     here = not (granted or job.hosts or job.launcher_arg)  # the user's words may name a file of hosts
-    return Start(launcher.name, tokens, added, {**environment, **added}, own_scratch=here, hint=hint)
+    return Start(launcher.name, tokens, added, {**environment, **added}, on_this_host=here, hint=hint)

@@ -19,7 +19,7 @@ from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.machine import settings
 from volley.machine.hardware import Hardware, Settings
 from volley.machine.mpi_stack import Stack, assemble, read_facts
-from volley.machine.nvidia_driver import has_driver
+from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.run import engine_path, inside_launcher, preflight
 from volley.run.allocation import allocation
 from volley.run.benchmark import Benchmark
@@ -254,6 +254,8 @@ class Session:
             return None
         risky = preflight.risky(plan, self.site.about)
         start = self.starts[plan.world_size]
+        if start.on_this_host and gpu_count() <= 1 and not plan.share_device:
+            return None  # the ranks have one GPU: the engine opens no transport on it without --share-gpu
         if start.inside_launcher:
             progress.note("testing MPI on device memory: a separate process sends to itself")
             environment = inside_launcher.scrubbed(start.environment)
@@ -266,7 +268,7 @@ class Session:
             )
             return Preflight({name: found.excluded.get(name, reason) for name in risky})
         progress.note("testing MPI on device memory in a separate job")
-        trials = Trials(start.tokens, start.environment, self.stack, stop, plan.watchdog_s, start.own_scratch)
+        trials = Trials(start.tokens, start.environment, self.stack, stop, plan.watchdog_s, start.on_this_host)
         found = preflight.between_two(msgspec.structs.replace(plan, transports=risky), trials)
         left = [name for name in risky if name not in found.excluded]
         if self.jobs.trial is None or not left or stop.signal is not None:
@@ -285,7 +287,7 @@ class Session:
             start.environment,
             stop,
             own_session=not start.inside_launcher,
-            own_scratch=start.own_scratch,
+            own_scratch=start.on_this_host,
         ) as process:
             self.logs.append(log)
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.

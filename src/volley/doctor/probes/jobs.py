@@ -162,7 +162,7 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
     if transports:
         plan = msgspec.structs.replace(plan, transports=list(transports))
     start, log = session.starts[plan.world_size], RunLog()
-    own_session, own_scratch = not start.inside_launcher, start.own_scratch
+    own_session, own_scratch = not start.inside_launcher, start.on_this_host
     with (
         Stop() as stop,
         EngineProcess(
