@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from volley.run import option_values
 from volley.run.commandline import Options, flag, group, option
@@ -162,25 +162,14 @@ def output_group(special: Mapping[str, str] | None = None) -> Any:
     return group(OutputOptions, format=format_change(special)) if special else group(OutputOptions)
 
 
-class BenchmarkOptions(Protocol):
-    """The fields that the options of every benchmark have."""
+class BenchmarkOptions(Options):
+    """The base of the options of every benchmark, which declares both groups after what is its own."""
 
-    @property
-    def typed(self) -> tuple[tuple[str, ...], ...]:
-        """The given options, each with its words."""
-
-    @property
-    def job(self) -> JobOptions:
-        """Where the ranks run."""
-
-    @property
-    def output(self) -> OutputOptions:
-        """Where records and report go."""
+    job: JobOptions
+    output: OutputOptions
 
 
-class SampledOptions(BenchmarkOptions, Protocol):
-    """The options of a benchmark that takes samples."""
+class SampledOptions(BenchmarkOptions):
+    """The base of the options of a benchmark that takes samples."""
 
-    @property
-    def sampling(self) -> SamplingOptions:
-        """How many samples to take."""
+    sampling: SamplingOptions

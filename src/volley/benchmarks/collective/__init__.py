@@ -9,8 +9,8 @@ from volley.benchmarks.shared.points import MODULES
 from volley.benchmarks.shared.points.options import PointOptions
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Options, group, option
-from volley.run.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.run.commandline import group, option
+from volley.run.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.text import join_words
 from volley.units import parse_sizes
 
@@ -22,7 +22,7 @@ SIZES = "8:16Mi:x8"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectiveOptions(Options):
+class CollectiveOptions(SampledOptions):
     """The options of ``volley collective``."""
 
     PANEL = WHAT

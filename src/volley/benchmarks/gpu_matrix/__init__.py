@@ -10,9 +10,9 @@ from volley.errors import UserError
 from volley.machine.nvidia_driver import has_driver
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Options, flag, group, option
+from volley.run.commandline import flag, group, option
 from volley.run.inside_launcher import rank_info
-from volley.run.options import OUTPUT, WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.run.options import OUTPUT, WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.text import join_words
 
 CUDA_SAMPLES = "cuda-samples"
@@ -53,7 +53,7 @@ def _sections(option_name: str, words: Sequence[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GpuMatrixOptions(Options):
+class GpuMatrixOptions(SampledOptions):
     """The measurement between GPUs."""
 
     PANEL = WHAT

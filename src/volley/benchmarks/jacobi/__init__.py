@@ -11,8 +11,8 @@ from volley.benchmarks.shared.points.options import PointOptions
 from volley.errors import UserError
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Options, flag, group, option
-from volley.run.options import HOW, WHAT, JobOptions, OutputOptions, output_group
+from volley.run.commandline import flag, group, option
+from volley.run.options import HOW, WHAT, BenchmarkOptions, JobOptions, OutputOptions, output_group
 from volley.units import LARGEST_COUNT
 
 FORMATS = {"nvidia-jacobi": "the lines of NVIDIA's Jacobi example"}
@@ -39,7 +39,7 @@ def _domain(option_name: str, words: Sequence[str]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JacobiOptions(Options):
+class JacobiOptions(BenchmarkOptions):
     """What is solved, and how."""
 
     PANEL = WHAT

@@ -9,8 +9,8 @@ from volley.benchmarks.shared.points.options import PointOptions, WindowOptions
 from volley.errors import UserError
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Options, group, option
-from volley.run.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.run.commandline import group, option
+from volley.run.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.units import LARGEST_COUNT, parse_sizes, parse_whole
 
 SIZES = "8,512,4Ki,64Ki,1Mi"
@@ -33,7 +33,7 @@ def _pairs(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MessageRateOptions(Options):
+class MessageRateOptions(SampledOptions):
     """The options of ``volley message-rate``."""
 
     PANEL = WHAT

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 from volley.benchmarks.shared.points.options import PointOptions
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Options, group, option
-from volley.run.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.run.commandline import group, option
+from volley.run.options import WHAT, JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.units import parse_sizes
 
 Limit = Literal["memory", "arithmetic"]
@@ -22,7 +22,7 @@ MAX_PROGRESS_CALLS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class OverlapOptions(Options):
+class OverlapOptions(SampledOptions):
     """The options of ``volley overlap``."""
 
     PANEL = WHAT

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from volley.benchmarks.shared.points import MODULES
 from volley.benchmarks.shared.points.options import PointOptions
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Options, group
-from volley.run.options import JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.run.commandline import group
+from volley.run.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 
 FORMATS = {"olcf": "the output line of the OLCF ping-pong tutorial, with a GB of 2^30 bytes"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class PingPongOptions(Options):
+class PingPongOptions(SampledOptions):
     """The options of ``volley pingpong``."""
 
     points: PointOptions = group(PointOptions)

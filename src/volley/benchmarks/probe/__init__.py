@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Options, group
-from volley.run.options import JobOptions, OutputOptions, output_group
+from volley.run.commandline import group
+from volley.run.options import BenchmarkOptions, JobOptions, OutputOptions, output_group
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbeOptions(Options):
+class ProbeOptions(BenchmarkOptions):
     """The options of ``volley transports``."""
 
     job: JobOptions = group(JobOptions, without=("launches",))

@@ -10,8 +10,17 @@ from volley.benchmarks.shared.points.options import PointOptions, WindowOptions
 from volley.errors import UserError
 from volley.run import option_values
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Options, flag, group, option
-from volley.run.options import HOW, OUTPUT, WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.run.commandline import flag, group, option
+from volley.run.options import (
+    HOW,
+    OUTPUT,
+    WHAT,
+    JobOptions,
+    OutputOptions,
+    SampledOptions,
+    SamplingOptions,
+    output_group,
+)
 
 POINT_TIME_S = 0.03
 """A matrix has many pairs: all visits of a cell together take a tenth of the time that a point of a curve may take."""
@@ -23,7 +32,7 @@ def _sizes_or_none(option_name: str, words: Sequence[str]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankMatrixOptions(Options):
+class RankMatrixOptions(SampledOptions):
     """The measurement between ranks."""
 
     PANEL = WHAT

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from volley.benchmarks.shared.points import MODULES
 from volley.benchmarks.shared.points.options import PointOptions, WindowOptions
 from volley.run.benchmark import Benchmark
-from volley.run.commandline import Options, group
-from volley.run.options import JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.run.commandline import group
+from volley.run.options import JobOptions, OutputOptions, SampledOptions, SamplingOptions, output_group
 from volley.units import parse_sizes
 
 SIZES = "8:64Mi"
@@ -16,7 +16,7 @@ SIZES = "8:64Mi"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamOptions(Options):
+class StreamOptions(SampledOptions):
     """The options of ``volley stream``."""
 
     points: PointOptions = group(PointOptions, sizes={"default": parse_sizes(SIZES), "shown": SIZES})
