@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from volley.grouping import grouped
 from volley.machine.hardware import RAISE_CLOCK, SLOWDOWNS, Gpu
@@ -75,6 +75,38 @@ def not_mpi(transport: Transport | None) -> str:
     return " (sends nothing)" if transport.memory == "none" else " (not MPI)"
 
 
+def notes_of(
+    series: LaunchSeries,
+    measured: Collection[str],
+    *,
+    failed: Iterable[str] = (),
+    missing: Iterable[str] = (),
+    found: Iterable[Note] = (),
+    doubts: Iterable[Note] = (),
+) -> list[Note]:
+    """Return the notes of a report, the most important ones first.
+
+    Args:
+        series: the launches.
+        measured: the transports, or whatever else, of which there are numbers.
+        failed: what delivered wrong data.
+        missing: what was not measured, and why.
+        found: conclusions from the numbers.
+        doubts: reasons to doubt a number, besides those of the machine.
+    """
+    return [
+        *incomplete(series),
+        *(Note("error", f"FAILED: {text}") for text in failed),
+        *_unavailable(series),
+        *_weakly_tested(series, measured),
+        *(Note("missing", text) for text in missing),
+        *found,
+        *machine_notes(series),
+        *doubts,
+        *(_unverified(series) if measured else ()),
+    ]
+
+
 def incomplete(series: LaunchSeries) -> Iterator[Note]:
     """Report launches with unreadable lines, and launches that were aborted or ended early."""
     for number, log in enumerate(series.logs, start=1):
@@ -92,7 +124,7 @@ def incomplete(series: LaunchSeries) -> Iterator[Note]:
             yield Note("error", f"INCOMPLETE: {which} ended early{why}")
 
 
-def unavailable(series: LaunchSeries) -> Iterator[Note]:
+def _unavailable(series: LaunchSeries) -> Iterator[Note]:
     """Report the unavailable transports; transports with the same reason share a note."""
     lost = (transport for transport in series.transports.values() if not transport.available)
     by_reason = grouped(lost, lambda transport: transport.reason or "no reason is recorded")
@@ -104,7 +136,7 @@ def unavailable(series: LaunchSeries) -> Iterator[Note]:
             yield Note("missing", f"{names} are unavailable: {reason}")
 
 
-def weakly_tested(series: LaunchSeries, measured: set[str]) -> Iterator[Note]:
+def _weakly_tested(series: LaunchSeries, measured: Collection[str]) -> Iterator[Note]:
     """Report transports that were tried only by a message of a process to itself, and not ``measured``."""
     tried = series.plan.launch.get("tried_alone") if series.plan else None
     for name, transport in series.transports.items():
@@ -116,13 +148,9 @@ def weakly_tested(series: LaunchSeries, measured: set[str]) -> Iterator[Note]:
             )
 
 
-def unverified(series: LaunchSeries) -> Iterator[Note]:
-    """Report that nothing was verified; call it only if something was measured."""
+def _unverified(series: LaunchSeries) -> Iterator[Note]:
     if series.plan and not series.plan.verify:
-        yield Note(
-            "warning",
-            "nothing was verified, because --no-verify was given",
-        )
+        yield Note("warning", "nothing was verified, because --no-verify was given")
 
 
 _MIN_TICKS = 5

@@ -50,7 +50,7 @@ FORMATS = {"cuda-samples": cuda_samples.render}
 def report(results: GpuMatrixResults) -> Report:
     cases, tables = results.cases, list(_tables(results.cases))
     found = common.conclusions(cases, _findings)
-    notes = common.notes_of(results.series, cases, _names, _missing(results), found)
+    notes = common.notes_of(results.series, cases, _names, found, _missing(results))
     observed = observables(results.series.logs[-1])
     if equal := beside_equal((device.name for device in results.devices), "gpu_matrix", observed):
         notes.append(Note("finding", equal))
@@ -153,23 +153,20 @@ def _legend(cases: Sequence[GpuMatrixCase]) -> str:
 # -------------------------------------------------------------------------------------------------------- notes
 
 
-def _missing(results: GpuMatrixResults) -> Iterator[Note]:
+def _missing(results: GpuMatrixResults) -> Iterator[str]:
     for reason in results.reasons:
-        yield Note("missing", f"no GPU can be used: {reason}; {HINT}")
+        yield f"no GPU can be used: {reason}; {HINT}"
     if len(results.devices) == 1:
         if "MIG" in results.devices[0].name.split():
             what = "one slice of a GPU (MIG): CUDA gives a process one slice and no peer access, so there are no pairs"
         else:
             what = "one GPU: there are no pairs"
-        yield Note("missing", what)
+        yield what
     if None in results.access.values():
-        yield Note("missing", "the record does not say for every pair of GPUs whether peer access is possible")
+        yield "the record does not say for every pair of GPUs whether peer access is possible"
     if results.unreachable:
         pairs = common.few_or_count(results.unreachable, _names)
-        yield Note(
-            "missing",
-            f"no peer access is possible: {pairs}; CUDA's copies between them go through the host in any section",
-        )
+        yield f"no peer access is possible: {pairs}; CUDA's copies between them go through the host in any section"
 
 
 def _findings(case: GpuMatrixCase) -> Iterator[Conclusion]:

@@ -12,12 +12,11 @@ from volley.benchmarks.jacobi.results import FLOPS, PARTS, JacobiResults, Scalin
 from volley.grouping import grouped
 from volley.references import beside_equal
 from volley.report.cells import plus_minus, scaled, spread
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Data, Level, Mark, Note, ReferenceLine, Report, Table
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Data, Mark, Note, ReferenceLine, Report, Table
 from volley.run import report_parts
 from volley.run.plan import Plan
 from volley.run.records import Status
 from volley.run.repeat import launch_again
-from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES, ratio, shown_above_one
 from volley.text import count, join_words
@@ -40,23 +39,21 @@ def report(result: JacobiResults) -> Report:
         heading=[*report_parts.heading(series, "jacobi"), *map(_problem, solutions[:1])],
         tables=[*tables, *map(_scaling_table, result.chains)],
         charts=[*charts, *_scaling_charts(result.chains)],
-        notes=[
-            *report_parts.incomplete(series),
-            *_lost(solutions, "failed", "error", "FAILED"),
-            *report_parts.unavailable(series),
-            *_lost(solutions, "skipped", "missing", "skipped"),
-            *([Note("finding", equal)] if equal else []),
-            *machine_notes(series),
-            *(report_parts.unverified(series) if measured else ()),
-        ],
+        notes=report_parts.notes_of(
+            series,
+            {solution.transport for solution in measured},
+            failed=_lost(solutions, "failed"),
+            missing=(f"skipped: {text}" for text in _lost(solutions, "skipped")),
+            found=[Note("finding", equal)] if equal else [],
+        ),
         data=Data(_CSV, _CSV[:9], [_data(solution) for solution in solutions]),
         runs=series.describe_runs(),
     )
 
 
-def _lost(solutions: Sequence[Solution], status: Status, level: Level, word: str) -> Iterator[Note]:
+def _lost(solutions: Sequence[Solution], status: Status) -> Iterator[str]:
     for point in (each.point for each in solutions if each.point.status == status):
-        yield Note(level, f"{word}: {point.transport}: {point.reason or 'no reason is recorded'}")
+        yield f"{point.transport}: {point.reason or 'no reason is recorded'}"
 
 
 def _problem(solution: Solution) -> str:

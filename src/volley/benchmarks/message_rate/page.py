@@ -16,12 +16,10 @@ from volley.benchmarks.message_rate.results import (
 )
 from volley.benchmarks.shared.points.notes import failure, skipped
 from volley.benchmarks.shared.points.page import PointColumn, cell_of
-from volley.benchmarks.shared.points.results import one_launch
-from volley.grouping import grouped
+from volley.benchmarks.shared.points.results import by_transport, one_launch
 from volley.report.cells import plus_minus, ratio_cell, scaled, spread
 from volley.report.model import Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
 from volley.run import report_parts
-from volley.run.report_parts import machine_notes
 from volley.text import count
 from volley.units import format_sig, format_size
 
@@ -46,7 +44,7 @@ def report(result: MessageRates) -> Report:
         tables=[table for table in tables if table],
         overview=overview(result),
         charts=list(_charts(result, sizes)),
-        notes=list(_notes(result)),
+        notes=_notes(result),
         data=Data(COLUMNS, KEYS, [_row(each) for each in result.results]),
         runs=result.series.describe_runs(),
     )
@@ -147,24 +145,17 @@ def _limit(found: Saturation | None) -> Cell:
     return Cell(found.at_most, text=str(found.at_most) if exact else f"{found.at_least} to {found.at_most}")
 
 
-def _notes(result: MessageRates) -> Iterator[Note]:
-    series = result.series
-    yield from report_parts.incomplete(series)
-    for each in result.results:
-        if each.point.status == "failed":
-            yield Note("error", f"FAILED: {place(each)}: {failure(each.point)}")
-    yield from report_parts.unavailable(series)
-    measured = {each.point.transport for each in result.results if each.point.status == "ok"}
-    yield from report_parts.weakly_tested(series, measured)
-    by_transport = grouped((each.point for each in result.results), lambda point: point.transport)
-    yield from (Note("missing", text) for text in skipped(by_transport))
-    yield from (Note("finding", text) for text in _findings(result))
-    yield from machine_notes(series)
-    if wide := too_wide(result):
-        text, again = wide
-        yield Note("warning", f"{text}: reduce other load on the machine or repeat with {again}")
-    if any(each.point.time for each in result.results):
-        yield from report_parts.unverified(series)
+def _notes(result: MessageRates) -> list[Note]:
+    points = [each.point for each in result.results]
+    doubts = [": reduce other load on the machine or repeat with ".join(wide)] if (wide := too_wide(result)) else []
+    return report_parts.notes_of(
+        result.series,
+        {point.transport for point in points if point.time},
+        failed=(f"{place(each)}: {failure(each.point)}" for each in result.results if each.point.status == "failed"),
+        missing=skipped(by_transport(points)),
+        found=[Note("finding", text) for text in _findings(result)],
+        doubts=[Note("warning", text) for text in doubts],
+    )
 
 
 def _findings(result: MessageRates) -> Iterator[str]:

@@ -14,7 +14,6 @@ from volley.grouping import grouped
 from volley.report.cells import scaled
 from volley.report.model import Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
 from volley.run import report_parts
-from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import Repeated
 from volley.text import join_words
@@ -57,15 +56,13 @@ def report(result: OverlapSeries) -> Report:
         heading=report_parts.heading(series, "overlap"),
         tables=[table for limit in LIMITS if (table := _table(limit, measured))],
         charts=[chart for limit in LIMITS if (chart := _chart(limit, measured))],
-        notes=[
-            *report_parts.incomplete(series),
-            *_failed(result.points),
-            *report_parts.unavailable(series),
-            *(Note("missing", text) for text in skipped(grouped(result.points, attrgetter("transport")))),
-            *_findings(result),
-            *machine_notes(series),
-            *(report_parts.unverified(series) if measured else ()),
-        ],
+        notes=report_parts.notes_of(
+            series,
+            {point.transport for point in measured},
+            failed=_failed(result.points),
+            missing=skipped(grouped(result.points, attrgetter("transport"))),
+            found=_findings(result),
+        ),
         overview=overview(result),
         data=Data(CSV, CSV[:4], [_data(point) for point in result.points]),
         runs=series.describe_runs(),
@@ -111,11 +108,11 @@ def _chart(limit: Limit, points: Sequence[OverlapResult]) -> Chart | None:
     return Chart("curves", title, Axis("message size", "B", log=True), Axis("of the exchange", "%"), marks)
 
 
-def _failed(points: Sequence[OverlapResult]) -> Iterator[Note]:
+def _failed(points: Sequence[OverlapResult]) -> Iterator[str]:
     for point in points:
         if point.status == "failed":
             where = f"{point.transport}, {format_size(point.size_bytes)}, beside {point.computation}"
-            yield Note("error", f"FAILED: {where}: {point.reason or 'no reason is recorded'}")
+            yield f"{where}: {point.reason or 'no reason is recorded'}"
 
 
 def _findings(result: OverlapSeries) -> Iterator[Note]:

@@ -34,11 +34,7 @@ def report(series: LaunchSeries) -> Report:
     return Report(
         heading=report_parts.heading(series, "transports"),
         tables=[table] if rows else [],
-        notes=[
-            *report_parts.incomplete(series),
-            *report_parts.unavailable(series),
-            *report_parts.weakly_tested(series, set()),
-        ],
+        notes=report_parts.notes_of(series, ()),
         data=Data(COLUMNS, ("transport",), [{name: getattr(each, name) for name in COLUMNS} for each in transports]),
         runs=series.describe_runs(),
     )

@@ -37,7 +37,7 @@ controls where the pair was measured again, ``flagged`` says whether that flagge
 def report(results: RankMatrixResults) -> Report:
     cases, summary = results.cases, common.summary(results.cases)
     found = common.conclusions(cases, partial(_findings, plan=results.series.plan))
-    notes = common.notes_of(results.series, cases, _names, report_parts.unavailable(results.series), found)
+    notes = common.notes_of(results.series, cases, _names, found)
     tables = [_table(case) for case in cases if len(case.firsts) <= common.MAX_IN_TABLES]
     if len(tables) < len(cases):
         legend = [*summary.legend, f"the cells of more than {common.MAX_IN_TABLES} ranks: --format csv or json"]

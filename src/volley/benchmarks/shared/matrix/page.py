@@ -30,7 +30,6 @@ from volley.report.model import (
 from volley.run import report_parts
 from volley.run.launch_series import LaunchSeries
 from volley.run.records import Status
-from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import median
 from volley.text import count
 from volley.units import format_sig
@@ -186,19 +185,17 @@ def notes_of(
     series: LaunchSeries,
     cases: Sequence[CaseT],
     names: Naming,
-    missing: Iterable[Note],
     found: Iterable[Conclusion],
+    missing: Iterable[str] = (),
 ) -> list[Note]:
     """Return the notes of a report; ``missing`` is what no matrix can hold."""
-    return [
-        *report_parts.incomplete(series),
-        *(note for case in cases for note in _failed(case, names)),
-        *missing,
-        *(note for case in cases for note in _skipped(case, names)),
-        *(Note("finding", each.text) for each in found),
-        *machine_notes(series),
-        *(report_parts.unverified(series) if cases else ()),
-    ]
+    return report_parts.notes_of(
+        series,
+        [case.name for case in cases],
+        failed=(text for case in cases for text in _failed(case, names)),
+        missing=[*missing, *(text for case in cases for text in _skipped(case, names))],
+        found=[Note("finding", each.text) for each in found],
+    )
 
 
 def _unmeasured(case: MatrixCase, status: Status) -> list[tuple[Pair, str]]:
@@ -207,18 +204,18 @@ def _unmeasured(case: MatrixCase, status: Status) -> list[tuple[Pair, str]]:
     return [(pair, each.reason or "no reason is recorded") for pair, each in lost if each.status == status]
 
 
-def _failed(case: MatrixCase, names: Naming) -> Iterator[Note]:
+def _failed(case: MatrixCase, names: Naming) -> Iterator[str]:
     wrong = _unmeasured(case, "failed")
     for pair, reason in wrong[:MAX_NAMED]:
-        yield Note("error", f"FAILED: {case.name}, {names([pair])}: {reason}")
+        yield f"{case.name}, {names([pair])}: {reason}"
     if len(wrong) > MAX_NAMED:
         more = count(len(wrong) - MAX_NAMED, "pair")
-        yield Note("error", f"FAILED: {case.name}: {more} more (--format csv names them)")
+        yield f"{case.name}: {more} more (--format csv names them)"
 
 
-def _skipped(case: MatrixCase, names: Naming) -> Iterator[Note]:
+def _skipped(case: MatrixCase, names: Naming) -> Iterator[str]:
     for reason, those in grouped(_unmeasured(case, "skipped"), itemgetter(1)).items():
-        yield Note("missing", f"{case.name} skipped {few_or_count([pair for pair, _ in those], names)}: {reason}")
+        yield f"{case.name} skipped {few_or_count([pair for pair, _ in those], names)}: {reason}"
 
 
 def uneven_kinds(case: MatrixCase, consequence: str = "") -> Iterator[Conclusion]:

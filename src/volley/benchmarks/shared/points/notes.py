@@ -28,7 +28,6 @@ from volley.run.launch_facts import WORK, LaunchFact, launch_facts
 from volley.run.plan import Plan
 from volley.run.records import Status
 from volley.run.repeat import command_again, launch_again
-from volley.run.report_parts import machine_notes
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.group_facts import in_stretches, telling
 from volley.statistics.hockney import Fit
@@ -57,25 +56,23 @@ _WITHIN = ", within one launch"
 _MEMORY = {"host": "host", "device": "GPU"}
 
 
-def notes(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
-    """Return all notes about one series, the most important ones first; ``ucx_operation`` as in ``page.report_of``."""
+def notes(result: PointSeries, ucx_operation: str) -> list[Note]:
+    """Return all notes about one series; ``ucx_operation`` as in ``page.report_of``."""
     series, points = result.series, result.points
-    measured = [point for point in points if point.time and point.rate]
-    yield from report_parts.incomplete(series)
-    for point in points:
-        if point.status == "failed":
-            yield Note("error", f"FAILED: {place(point)}: {failure(point)}")
-    yield from report_parts.unavailable(series)
-    yield from report_parts.weakly_tested(series, {point.transport for point in points if point.status == "ok"})
-    yield from (Note("missing", text) for text in skipped(by_name(points)))
-    for text in (*_findings(result, measured), *ucx.sentences(measured, series.plan, ucx_operation)):
-        yield Note("finding", text)
-    yield from (Note("warning", text) for text in _groups(result))
-    yield from machine_notes(series)
-    if series.plan:
-        yield from (Note("warning", text) for text in _warnings(measured, series.plan))
-    if any(point.time for point in points):
-        yield from report_parts.unverified(series)
+    timed = [point for point in points if point.time]
+    measured = [point for point in timed if point.rate]
+    findings = (*_findings(result, measured), *ucx.sentences(measured, series.plan, ucx_operation))
+    return report_parts.notes_of(
+        series,
+        {point.transport for point in timed},
+        failed=(f"{place(point)}: {failure(point)}" for point in points if point.status == "failed"),
+        missing=skipped(by_name(points)),
+        found=[
+            *(Note("finding", text) for text in findings),
+            *(Note("warning", text) for text in _groups(result)),
+        ],
+        doubts=[Note("warning", text) for text in _warnings(measured, series.plan)] if series.plan else (),
+    )
 
 
 # ----------------------------------------------------------------------------------- what failed or is missing

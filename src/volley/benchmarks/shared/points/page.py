@@ -88,7 +88,7 @@ def report_of(result: PointSeries, columns_of: Columns, about: About, ucx_operat
         heading=heading(result.series, result.series.plan.benchmark if result.series.plan else "", *alone),
         tables=found,
         charts=[chart for points in tables(result.points) for chart in charts(points, result, ucx_operation)],
-        notes=list(notes(result, ucx_operation)),
+        notes=notes(result, ucx_operation),
         overview=overview(result, list(ucx.inversions(measured, result.series.plan, ucx_operation))),
         data=Data(COLUMNS, KEYS, [_row(point) for point in result.points]),
         runs=result.series.describe_runs(),
