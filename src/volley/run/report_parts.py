@@ -10,7 +10,10 @@ from volley.machine.hardware import RAISE_CLOCK, SLOWDOWNS, Gpu
 from volley.report.model import Note
 from volley.run.launch_series import LaunchSeries
 from volley.run.records import Rank, Transport
+from volley.run.repeat import launch_again
 from volley.run.run_log import RunLog
+from volley.statistics.estimates import MIN_SAMPLES
+from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
 from volley.text import count, join_words, mpi_name
 from volley.units import format_cpulist, format_duration
 
@@ -66,6 +69,31 @@ def over_launches(launches: int, series: LaunchSeries) -> str:
         return count(launches, "launch")
     more = ", another hour may differ by more" if series.span_s < HOUR_S else ""
     return f"{count(launches, 'launch')} in {format_duration(series.span_s)}{more}"
+
+
+def bounds_legend(
+    kinds: Collection[str], launches: int, series: LaunchSeries, command: str, observations: str = "samples"
+) -> Iterator[str]:
+    """Say what the column ± is, or that of the spread, which takes its place where there is one launch.
+
+    Args:
+        kinds: those of the estimates (``statistics.estimates.Kind``).
+        launches: the most that an estimate has.
+        series: the launches.
+        command: the name of the command that measures them.
+        observations: what an estimate within a launch is of.
+    """
+    if launches > 1 and "ci" in kinds:
+        yield f"±: 95 % confidence interval (CI) of the median over {over_launches(launches, series)}"
+    if launches > 1 and not {"range", "within"}.isdisjoint(kinds):
+        yield f"(±): range of fewer than {MIN_LAUNCHES} launches, too few for a 95 % CI"
+    if launches <= 1 and "within" in kinds:
+        yield (
+            "spread: 95 % confidence interval (CI) of the median within one launch; other launches may differ by more, "
+            f"{launch_again(command, FIRST_LOOK, series.plan)} shows by how much"
+        )
+    if launches <= 1 and "range" in kinds:
+        yield f"(spread): range of fewer than {MIN_SAMPLES} {observations}, too few for a 95 % CI"
 
 
 def not_mpi(transport: Transport | None) -> str:

@@ -14,11 +14,9 @@ from volley.references import beside_equal
 from volley.report.cells import plus_minus, scaled, spread
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Data, Mark, Note, ReferenceLine, Report, Table
 from volley.run import report_parts
-from volley.run.plan import Plan
+from volley.run.launch_series import LaunchSeries
 from volley.run.records import Status
-from volley.run.repeat import launch_again
-from volley.statistics.estimates import MIN_SAMPLES
-from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES, ratio, shown_above_one
+from volley.statistics.launches import ratio, shown_above_one
 from volley.text import count, join_words
 from volley.units import format_sig
 
@@ -28,7 +26,7 @@ FORMATS = {"nvidia-jacobi": nvidia.render}
 def report(result: JacobiResults) -> Report:
     series, solutions = result.series, result.solutions
     measured = [solution for solution in solutions if solution.time]
-    tables = [_table(measured, series.plan), *_parts_table(measured)] if measured else []
+    tables = [_table(measured, series), *_parts_table(measured)] if measured else []
     charts = [_parts_chart(measured)] if any(solution.parts_s for solution in measured) else []
     equal = beside_equal(
         (rank.device.name for rank in (series.run.ranks if series.run else []) if rank.device),
@@ -76,7 +74,7 @@ def _processors(solution: Solution) -> str:
     return count(solution.point.threads, "thread") if solution.point.threads else ""
 
 
-def _table(solutions: Sequence[Solution], plan: Plan | None) -> Table:
+def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
     """One row a solution; the heading names the processors of the first."""
     launches = max(len(solution.points) for solution in solutions)
     half_width, how = (plus_minus, Column("", "± %")) if launches > 1 else (spread, Column("spread", "%"))
@@ -95,22 +93,14 @@ def _table(solutions: Sequence[Solution], plan: Plan | None) -> Table:
         ]
         for solution in solutions
     ]
-    legend = [*_endings(solutions), *slower_parts(solutions), _meaning(solutions, plan)]
+    legend = [*_endings(solutions), *slower_parts(solutions), _meaning(solutions, series)]
     return Table(columns, rows, legend=legend)
 
 
-def _meaning(solutions: Sequence[Solution], plan: Plan | None) -> str:
+def _meaning(solutions: Sequence[Solution], series: LaunchSeries) -> str:
     kinds = {solution.time.kind for solution in solutions if solution.time}
     launches = max(len(solution.points) for solution in solutions)
-    parts = [f"±: 95 % confidence interval (CI) of the median over {launches} launches"] if "ci" in kinds else []
-    if "within" in kinds:
-        parts.append(
-            "spread: 95 % confidence interval (CI) of the median of batch means within one launch; other launches may "
-            f"differ by more, {launch_again('jacobi', FIRST_LOOK, plan)} shows by how much"
-        )
-    if "range" in kinds:
-        sign, fewer = ("±", f"{MIN_LAUNCHES} launches") if launches > 1 else ("spread", f"{MIN_SAMPLES} batches")
-        parts.append(f"({sign}): range of fewer than {fewer}")
+    parts = report_parts.bounds_legend(kinds, launches, series, "jacobi", "batches")
     compulsory = f"compulsory: {solutions[0].compulsory_bytes} B an update, 10^9 B/s"
     return "; ".join([*parts, "updates: 10^9 points a second", compulsory])
 

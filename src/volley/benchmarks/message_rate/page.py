@@ -97,11 +97,12 @@ def _table(result: MessageRates, names: Sequence[str], sizes: Sequence[int]) -> 
     titles = ["" if alone else name + report_parts.not_mpi(result.series.transports.get(name)) for name in names]
     shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
     title = "" if several or not numbers else count(numbers[0], "pair")
-    legend = list(_legend(result.results, alone=alone, several=several))
+    legend = list(_legend(result, alone=alone, several=several))
     return Table([Column("pairs" if several else "size"), *shown], rows, title, legend, sections=sections)
 
 
-def _legend(results: Sequence[PairsResult], *, alone: bool, several: bool) -> Iterator[str]:
+def _legend(result: MessageRates, *, alone: bool, several: bool) -> Iterator[str]:
+    results = result.results
     times = [each.point.time for each in results if each.point.time]
     if not times:
         return
@@ -109,11 +110,8 @@ def _legend(results: Sequence[PairsResult], *, alone: bool, several: bool) -> It
     if several:
         parts.append("keeps: part of the rate of one pair alone; ~: the difference is not significant")
     parts.append("GB/s: 10^9 B/s")
-    if any(time.kind == "ci" for time in times):
-        launches = max(each.point.launches for each in results)
-        parts.append(f"±: 95 % confidence interval (CI) of the median over {launches} launches")
-    elif any(time.kind == "within" for time in times):
-        parts.append("spread: 95 % confidence interval (CI) of the median within one launch")
+    launches = max(each.point.launches for each in results)
+    parts += report_parts.bounds_legend({time.kind for time in times}, launches, result.series, "message-rate")
     if not alone and all(each.point.verified for each in results if each.point.time and each.point.rate):
         parts.append("all verified")
     yield "; ".join(parts)

@@ -26,11 +26,9 @@ from volley.report.cells import plus_minus, ratio_cell, scaled, spread
 from volley.report.model import EMPTY, Cell, Column, Data, Report, Row, Table
 from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
-from volley.run.repeat import launch_again
-from volley.run.report_parts import heading, not_mpi, over_launches
-from volley.statistics.estimates import MIN_SAMPLES
+from volley.run.report_parts import bounds_legend, heading, not_mpi
 from volley.statistics.hockney import POOR
-from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES, shows_change
+from volley.statistics.launches import shows_change
 from volley.units import approximate_size, format_size
 
 NOT_MPI = "*"
@@ -154,17 +152,8 @@ def _legend(
         return []
     plan, launches = series.plan, max(point.launches for point in points)
     parts = [about(points[0], plan, kinds)]
-    if PLUS_MINUS in columns and "ci" in kinds:
-        parts.append(f"±: 95 % confidence interval (CI) of the median over {over_launches(launches, series)}")
-    if PLUS_MINUS in columns and kinds & {"range", "within"}:
-        parts.append(f"(±): range of fewer than {MIN_LAUNCHES} launches, too few for a 95 % CI")
-    if SPREAD in columns and "within" in kinds:
-        parts.append(
-            "spread: 95 % confidence interval (CI) of the median within one launch; other launches may differ by more, "
-            f"{launch_again(points[0].benchmark, FIRST_LOOK, plan)} shows by how much"
-        )
-    if SPREAD in columns and "range" in kinds:
-        parts.append(f"(spread): range of fewer than {MIN_SAMPLES} samples, too few for a 95 % CI")
+    if PLUS_MINUS in columns or SPREAD in columns:
+        parts += bounds_legend(kinds, launches, series, points[0].benchmark)
     if any(column.unit == "GB/s" for column in columns):
         parts.append("GB/s: 10^9 B/s")
     checked = {point.verified for point in points if point.time and point.rate}
