@@ -18,7 +18,6 @@ from math import comb
 from typing import TypeVar
 
 from volley.statistics.launches import Group, clear_gap
-from volley.statistics.two_runs import permutations_of_runs
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -55,12 +54,14 @@ def telling(groups: Sequence[Group], facts: Mapping[Key, Mapping[int, float]]) -
         clear = [key for key in clear if _jumps(values[key][: len(below)], values[key][len(below) :])]
     if not clear:
         return []
-    by_chance = [
-        max(abs(sum(first(those))) for those in ranks.values()) / most
-        for first in permutations_of_runs(len(below), len(below) + len(above))
-    ]
+    import numpy as np  # noqa: PLC0415  start-up: hardly any run needs it
+
+    from volley.statistics.two_runs import permutations_of_runs  # noqa: PLC0415  start-up: the same
+
+    ways = permutations_of_runs(len(below), len(below) + len(above))
+    by_chance = np.abs(ways @ np.array(list(ranks.values())).T).max(axis=1) / most
     allowed = LEVEL * len(by_chance)
-    return [key for key in clear if sum(each >= separation[key] - 1e-9 for each in by_chance) <= allowed]
+    return [key for key in clear if np.count_nonzero(by_chance >= separation[key] - 1e-9) <= allowed]
 
 
 def in_stretches(groups: Sequence[Group]) -> bool:

@@ -20,20 +20,21 @@ from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from operator import itemgetter
 from statistics import NormalDist
 from typing import Generic, TypeVar
 
-from volley.statistics.estimates import Estimate, Kind, median
+import numpy as np
+from numpy.typing import NDArray
+
+from volley.statistics.estimates import Estimate, Kind
 from volley.statistics.launches import NOMINAL, of_ratios
 
 Key = TypeVar("Key", bound=Hashable)
-Picker = Callable[[Sequence[float]], Sequence[float]]
+Floats = NDArray[np.float64]
 Times = Sequence[float | None]
 """Of one result in the launches of a run; ``None`` where a launch did not measure it."""
 Column = tuple[Times, Times]
@@ -201,94 +202,84 @@ def _probabilities(columns: Sequence[Column], *, paired: bool) -> list[float]:
     The statistic is the square of the difference between the runs over its variance in all permutations.  So results of
     few launches and of many can be compared, and for a fixed number of launches it rises with Student's t.
     """
-    largest: list[float] = []
+    largest = np.zeros(1)
     own: list[float | None] = []
-    for column in columns:  # the statistics of all results together would fill the memory
-        statistics = (_of_pairs if paired else _of_runs)(*column)
-        own.append(statistics[0] if statistics else None)
-        if statistics:
-            largest = list(map(max, largest, statistics)) if largest else statistics
+    for first, second in columns:  # the statistics of all results together would fill the memory
+        statistics = (_of_pairs if paired else _of_runs)(np.array(first, np.float64), np.array(second, np.float64))
+        own.append(None if statistics is None else statistics[0])
+        if statistics is not None:
+            largest = np.maximum(largest, statistics)
     largest.sort()
     # Permutations that are equal but for rounding count as equal.
-    return [1.0 if each is None else 1 - bisect_left(largest, each * (1 - 1e-9)) / len(largest) for each in own]
+    fewer = [None if each is None else int(np.searchsorted(largest, each * (1 - 1e-9))) for each in own]
+    return [1.0 if each is None else 1 - each / largest.size for each in fewer]
 
 
-def _of_runs(first: Times, second: Times) -> list[float]:
-    """Return the statistic of each permutation; none where the launches cannot show a change.
+def _of_runs(first: Floats, second: Floats) -> Floats | None:
+    """Return the statistic of each permutation; ``None`` where the launches cannot show a change.
 
     The sum of all squares is the same in every permutation, so the sum over the first run suffices.
     """
-    part, whole = len(first), len(first) + len(second)
-    measured = [time is not None for time in (*first, *second)]
-    times = [math.log(time) for time in (*first, *second) if time is not None]
-    count, of_first = len(times), sum(measured[:part])
-    if not can_decide(of_first, count - of_first):
-        return []
-    ordered, side = sorted(times), min(of_first, count - of_first) // 2
+    times = np.log([*first, *second])
+    measured = ~np.isnan(times)
+    ways = permutations_of_runs(len(first), len(times))
+    taken, count = ways @ measured, int(measured.sum())
+    if not can_decide(int(taken[0]), count - int(taken[0])):
+        return None
+    ordered, side = np.sort(times[measured]), min(int(taken[0]), count - int(taken[0])) // 2
     low, high = ordered[side], ordered[-1 - side]
-    values = _clipped([time - (low + high) / 2 for time in times], (high - low) / 2)
-    middle = sum(values) / count
-    values = [value - middle for value in values]
-    scale = _sum_of_squares(values) / count / (count - 1)
-    each = iter(values)
-    values = [next(each) if there else 0.0 for there in measured]
-    ways = permutations_of_runs(part, whole)
-    counts = [of_first] * len(ways) if count == whole else [sum(chosen(measured)) for chosen in ways]
-    return [
-        sum(chosen(values)) ** 2 / (scale * taken * (count - taken)) if 0 < taken < count else 0.0
-        for chosen, taken in zip(ways, counts, strict=True)
-    ]
+    values = _clipped(times - (low + high) / 2, (high - low) / 2)
+    values = np.where(measured, values - values[measured].mean(), 0.0)
+    variances = _sum_of_squares(values) / count / (count - 1) * taken * (count - taken)
+    return np.divide((ways @ values) ** 2, variances, out=np.zeros(len(ways)), where=variances > 0)
 
 
-def _of_pairs(first: Times, second: Times) -> list[float]:
+def _of_pairs(first: Floats, second: Floats) -> Floats | None:
     """Return the same for pairs of launches: a permutation changes the signs of some logarithms of their ratios."""
-    pairs = [(one, other) for one, other in zip(first, second, strict=True) if one is not None and other is not None]
-    if not can_decide(len(pairs), len(pairs), paired=True):
-        return []
-    ratios = [math.log(other / one) for one, other in pairs]
-    clipped = iter(_clipped(ratios, median([abs(ratio) for ratio in ratios])))
-    values = [0.0 if time is None else next(clipped) for time in first]
-    scale, total = _sum_of_squares(values), sum(values)
-    return [(total - 2 * sum(flip(values))) ** 2 / scale for flip in _sign_permutations(len(values))]
+    ratios = np.log(second / first)
+    measured = ~np.isnan(ratios)
+    if not can_decide(count := int(measured.sum()), count, paired=True):
+        return None
+    values = np.where(measured, _clipped(ratios, float(np.median(np.abs(ratios[measured])))), 0.0)
+    changed: Floats = values.sum() - 2 * (_sign_permutations(len(values)) @ values)
+    return changed**2 / _sum_of_squares(values)
 
 
-def _clipped(values: Sequence[float], usual: float) -> list[float]:
+def _clipped(values: Floats, usual: float) -> Floats:
     most = WINSOR_LIMIT * usual or math.inf
-    return [max(-most, min(most, value)) for value in values]
+    return np.clip(values, -most, most)
 
 
-def _sum_of_squares(values: Iterable[float]) -> float:
+def _sum_of_squares(values: Floats) -> float:
     """Return the sum of squares; equal times leave nothing but rounding, and a billionth of the time counts as none."""
-    return sum([value * value for value in values]) + 1e-18
+    return float(values @ values) + 1e-18
 
 
 @lru_cache(maxsize=64)
-def permutations_of_runs(part: int, whole: int) -> tuple[Picker, ...]:
-    """Ways to choose the launches of the first run; the way they were comes first."""
+def permutations_of_runs(part: int, whole: int) -> Floats:
+    """Ways to choose the launches of the first run, one a row: 1 where a launch is chosen; first the way they were."""
     if math.comb(whole, part) <= MAX_PERMUTATIONS:
-        return tuple(_picker(chosen) for chosen in combinations(range(whole), part))
+        return _ways(list(combinations(range(whole), part)), whole)
     draw = random.Random(SEED)  # noqa: S311  no secret
-    drawn = (draw.sample(range(whole), part) for _ in range(MAX_PERMUTATIONS - 1))
-    return tuple(_picker(chosen) for chosen in (range(part), *drawn))
+    return _ways([range(part), *(draw.sample(range(whole), part) for _ in range(MAX_PERMUTATIONS - 1))], whole)
 
 
 @lru_cache(maxsize=64)
-def _sign_permutations(pairs: int) -> tuple[Picker, ...]:
-    """Ways to choose the pairs whose launches change places; the way they were comes first.
+def _sign_permutations(pairs: int) -> Floats:
+    """Ways to choose the pairs whose launches change places, in the same form.
 
     The first pair keeps its sign: all signs the other way round are the same permutation.
     """
     ways = 1 << (pairs - 1)
-    if ways <= MAX_PERMUTATIONS:
-        chosen: Iterable[int] = range(ways)
-    else:
+    chosen: Iterable[int] = range(ways)
+    if ways > MAX_PERMUTATIONS:
         draw = random.Random(SEED)  # noqa: S311  no secret
         chosen = (0, *(draw.randrange(ways) for _ in range(MAX_PERMUTATIONS - 1)))
-    return tuple(_picker([1 + place for place in range(pairs - 1) if way >> place & 1]) for way in chosen)
+    return _ways([[1 + place for place in range(pairs - 1) if way >> place & 1] for way in chosen], pairs)
 
 
-def _picker(places: Sequence[int]) -> Picker:
-    """A function that takes these places out of a list."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
+def _ways(chosen: Sequence[Sequence[int]], whole: int) -> Floats:
+    ways = np.zeros((len(chosen), whole))
+    for way, places in zip(ways, chosen, strict=True):
+        way[list(places)] = 1.0
+    return ways
