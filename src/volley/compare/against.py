@@ -8,6 +8,7 @@ from pathlib import Path
 
 from volley.compare.runs import Side
 from volley.errors import UserError
+from volley.grouping import grouped
 from volley.references import Figures, Reference
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Table
 from volley.statistics.estimates import median
@@ -124,10 +125,7 @@ def _finding(found: Sequence[Beside], name: str) -> str:
 
 def _by_series(found: Sequence[Beside]) -> dict[tuple[str, str], list[Beside]]:
     """Group by series and by the title of the table."""
-    series: dict[tuple[str, str], list[Beside]] = {}
-    for each in found:
-        series.setdefault((each.table.series, each.table.title or ""), []).append(each)
-    return series
+    return grouped(found, lambda each: (each.table.series, each.table.title or ""))
 
 
 def _series(found: Sequence[Beside]) -> Table:

@@ -9,6 +9,7 @@ from volley.benchmarks import named
 from volley.compare.comparison import Compared, Comparison
 from volley.compare.environment import EnvironmentDifference, environment_differences
 from volley.compare.runs import Side
+from volley.grouping import grouped
 from volley.report.model import Cell, Column, ColumnRows, Data, Note, Report, Row, Style, Table
 from volley.run.commandline import declared
 from volley.run.launch_series import Key
@@ -39,7 +40,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
     return Report(
         heading=[finding(comparison), *_sides(comparison)],
         tables=[
-            *([_numbertable(comparison, full=full)] if full or comparison.of("changed") else []),
+            *([_points(comparison, full=full)] if full or comparison.of("changed") else []),
             _counts(comparison),
         ],
         notes=[*_notes(comparison), *_environment_notes(environments, full=full)],
@@ -74,14 +75,18 @@ def finding(comparison: Comparison) -> str:
         )
         left = rest - len(same)
         return f"NO CHANGE SHOWN: {shown}, {left} {'is' if left == 1 else 'are'} undecided"
-    parts = [_series_finding(series, points, comparison) for series, points in _by_series(changed).items()]
+    parts = [_series_finding(series, points, comparison) for series, points in grouped(changed, _series).items()]
     more = f", and {len(parts) - 3} more" if len(parts) > 3 else ""
     return f"CHANGED: {join_words(parts[:3]) if not more else ', '.join(parts[:3]) + more}"
 
 
+def _series(point: Compared) -> str:
+    return point.key[1]
+
+
 def _series_finding(series: str, changed: Sequence[Compared], comparison: Comparison) -> str:
     """``aware is 5.1 % slower at 7 of 9 points (8 B … 64 MiB)``, or ``slower at 1 and faster at 2 of 9 points``."""
-    whole = [point for point in comparison.points if point.key[1] == series]
+    whole = [point for point in comparison.points if _series(point) == series]
     where = changed[0].key[2] + (f" … {changed[-1].key[2]}" if len(changed) > 1 else "")
     of = f"of {count(len(whole), 'point')} ({where})"
     slower = sum(point.ratio > 1 for point in changed)
@@ -89,13 +94,6 @@ def _series_finding(series: str, changed: Sequence[Compared], comparison: Compar
         return f"{series} is slower at {slower} and faster at {len(changed) - slower} {of}"
     typical = median([max(point.ratio, 1 / point.ratio) for point in changed])
     return f"{series} is {_change(typical)} {'slower' if slower else 'faster'} at {len(changed)} {of}"
-
-
-def _by_series(points: Sequence[Compared]) -> dict[str, list[Compared]]:
-    found: dict[str, list[Compared]] = {}
-    for point in points:
-        found.setdefault(point.key[1], []).append(point)
-    return found
 
 
 def too_few(comparison: Comparison) -> str:
@@ -137,7 +135,7 @@ def _about(side: Side) -> Iterator[str]:
 # -------------------------------------------------------------------------------------------------------- tables
 
 
-def _numbertable(comparison: Comparison, *, full: bool) -> Table:
+def _points(comparison: Comparison, *, full: bool) -> Table:
     """All points, or those that changed, the largest change first."""
     points = list(comparison.points)
     if not full:
@@ -212,7 +210,7 @@ def _counts(comparison: Comparison) -> Table:
         Column("highest", "", digits=4),
     ]
     rows: list[Row] = []
-    for series, points in _by_series(comparison.points).items():
+    for series, points in grouped(comparison.points, _series).items():
         changed = [point for point in points if point.verdict == "changed"]
         slower = sum(point.ratio > 1 for point in changed)
         ratios = [point.ratio for point in points]

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from volley.doctor.findings import Diagnosis, Finding, Status
+from volley.grouping import grouped
 from volley.machine.facts import Facts
 from volley.report.terminal import console_on
 from volley.text import escape_controls
@@ -63,10 +64,12 @@ def _fine_layers(diagnosis: Diagnosis) -> Table:
     """Return one row for each layer: the checks that passed, and those that do not apply."""
     rows = Table.grid(padding=(0, 2, 0, 0), expand=False)
     for layer, findings in groupby(diagnosis.findings, key=lambda each: each.layer):
-        names: dict[Status, list[str]] = {}
-        for finding in findings:
-            names.setdefault(finding.status, []).append(finding.check)
-        parts = [Text(f"{status}: {' · '.join(names[status])}", _STYLES[status]) for status in _FINE if status in names]
+        found = grouped(findings, lambda finding: finding.status)
+        parts = [
+            Text(f"{status}: {' · '.join(finding.check for finding in found[status])}", _STYLES[status])
+            for status in _FINE
+            if status in found
+        ]
         if parts:
             rows.add_row(Text(layer, "bold"), Text("; ").join(parts))
     return rows

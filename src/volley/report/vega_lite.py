@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -38,6 +39,9 @@ _SYMBOL_WIDTH = 28
 _LETTER_WIDTH = 7
 """Pixels of a letter of the legend, rather more than less: fonts differ."""
 
+_CAPTION_WIDTH = 80
+"""Letters of a line below the title of a picture."""
+
 _EVERY = 4
 """Axes of message sizes have a label at every fourth power of two."""
 
@@ -69,7 +73,8 @@ def side_by_side(charts: Sequence[Chart], ink: str, background: str) -> dict[str
     for chart in charts:
         part = specification(chart, ink, 440)
         del part["$schema"], part["config"], part["autosize"]
-        title = {"text": escape_controls(chart.title), "subtitle": _wrapped(escape_controls(chart.caption))}
+        caption = textwrap.wrap(escape_controls(chart.caption), _CAPTION_WIDTH)
+        title = {"text": escape_controls(chart.title), "subtitle": caption}
         parts.append({**part, "title": title})
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
@@ -300,12 +305,6 @@ def _field(value: float | str | None) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else escape_controls(str(value))
-
-
-def _wrapped(text: str, width: int = 80) -> list[str]:
-    import textwrap  # noqa: PLC0415  start-up: only for pictures
-
-    return textwrap.wrap(text, width)
 
 
 def _config(ink: str) -> dict[str, Any]:

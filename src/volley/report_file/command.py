@@ -49,7 +49,7 @@ def run(options: ReportOptions) -> int:
         raise MachineError(f"volley report needs the package {error.name}: {install_command('report')}") from None
     paths = list(map(find_file, options.records))
     refuse_input(options.output, paths)
-    files = [(_download_name(path), read_bounded(path, MAX_BYTES)) for path in paths]
+    files = [("records.jsonl" if path == "-" else Path(path).name, read_bounded(path, MAX_BYTES)) for path in paths]
     logs = [
         log
         for path, (_, data) in zip(paths, files, strict=True)
@@ -67,10 +67,6 @@ def run(options: ReportOptions) -> int:
     if not options.quiet:
         print(f"report: {name}", file=sys.stderr)
     return EXIT_GOOD if all(log.good for log in logs) else EXIT_FAILED
-
-
-def _download_name(path: str) -> str:
-    return "records.jsonl" if path == "-" else Path(path).name
 
 
 def _picture(reports: Sequence[Report], form: str) -> bytes:

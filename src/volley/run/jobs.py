@@ -24,7 +24,6 @@ from volley.text import count, did_you_mean, escape_controls, join_words
 
 if TYPE_CHECKING:
     from volley.run.engine import About
-    from volley.run.run_log import RunLog
 
 PAIR = 2
 """The number of ranks of a benchmark between two ranks."""
@@ -56,7 +55,7 @@ class Job:
     """A message to show before the job starts."""
 
 
-NextJob = Callable[[Sequence["RunLog"], float, Callable[[str], None]], Job | None]
+NextJob = Callable[[Sequence[RunLog], float, Callable[[str], None]], Job | None]
 """From the logs of all launches so far, the seconds since the session began and a function that shows a message: one
 more job, or ``None``."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations
 
+from volley.grouping import grouped
 from volley.text import count, escape_controls, join_words
 from volley.topo.topology import Nic, NumaNode, Topology, short
 from volley.units import parse_cpulist
@@ -45,14 +46,14 @@ def nvlink_label(topology: Topology) -> str:
 
 def pcie_label(topology: Topology) -> str:
     """Name the GPUs' PCIe links: one kind for all, or each kind with its GPUs."""
-    found: dict[str, list[str]] = {}
-    for gpu in topology.gpus:
-        if topology.to_host(gpu.number) is None:
-            found.setdefault(gpu.pcie, []).append(str(gpu.number))
+    found = grouped((gpu for gpu in topology.gpus if topology.to_host(gpu.number) is None), lambda gpu: gpu.pcie)
     if len(found) < 2:
         kind = next(iter(found), "PCIe")
         return kind if kind == "PCIe" else f"PCIe; the GPUs' links are {kind.removeprefix('PCIe ')} one direction"
-    each = (f"GPU {join_words(numbers)} {kind.removeprefix('PCIe ')}" for kind, numbers in found.items())
+    each = (
+        f"GPU {join_words(str(gpu.number) for gpu in gpus)} {kind.removeprefix('PCIe ')}"
+        for kind, gpus in found.items()
+    )
     return f"PCIe; {'; '.join(each)}"
 
 

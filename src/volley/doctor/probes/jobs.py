@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from volley.run.inside_launcher import rank_info
 from volley.run.records_file import LineReader
 from volley.run.run_log import RunLog
 from volley.run.session import prepare
+from volley.statistics.estimates import median
 
 HOST_SIZES = (8, 1 << 16)
 DEVICE_SIZES = (8, 1 << 15, 1 << 20)
@@ -192,7 +192,7 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
                 size_bytes=point.size_bytes,
                 status=point.status,
                 reason=point.reason,
-                half_round_trip_s=statistics.median(point.times_s) if point.times_s else None,
+                half_round_trip_s=median(point.times_s) if point.times_s else None,
                 messages_verified=point.messages_verified,
             )
             for point in log.records
