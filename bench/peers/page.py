@@ -14,7 +14,7 @@ from .launches import Launch, Session, read
 from .table import PROGRAMS, TABLE, Comparison, Figures, Row
 
 ROOT = Path(__file__).parents[2]
-RECORDS = tuple(ROOT / f"results/{machine}/peers.jsonl" for machine in ("h200-x2", "h200-x4"))
+RECORDS = tuple(ROOT / f"results/{machine}/peers.jsonl" for machine in ("h200-x2", "h200-x4", "h100-x1"))
 PAGE = ROOT / "docs/peers.md"
 SCALES = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
@@ -29,11 +29,12 @@ SCALES = {
 HEAD = """\
 # volley beside other programs
 
-<!-- Written by `make docs` from results/h200-*/peers.jsonl. -->
+<!-- Written by `make docs` from results/h*/peers.jsonl. -->
 
 This page compares volley with established programs that measure the same quantity, launched in turn on one machine.
 `make bench-peers PEERS=DIR` repeats the comparison with programs that you built into DIR. The records are from machines
-with [two]({two}) and with [four]({four}) GPUs.
+with [two]({two}) and with [four]({four}) H200s; from the host of [an H100]({host}) that took no part are those of
+message rates between two pairs, and of OSU's collectives.
 """
 
 HOW = """\
@@ -198,9 +199,9 @@ def programs(sessions: list[Session]) -> Iterator[str]:
 
 def page(sessions: list[Session]) -> str:
     """Return docs/peers.md."""
-    two, four = (f"../{path.relative_to(ROOT)}" for path in RECORDS)
+    two, four, host = (f"../{path.relative_to(ROOT)}" for path in RECORDS)
     parts = [
-        HEAD.format(two=two, four=four),
+        HEAD.format(two=two, four=four, host=host),
         "\n".join([*table(sessions), ""]),
         HOW,
         "\n".join(["## Programs", "", *programs(sessions), ""]),

@@ -171,9 +171,9 @@ def sizes_of(sizes: Sequence[int], factor: int) -> str:
     return ",".join(str(factor * size) for size in sizes)
 
 
-def osu_collective(name: str) -> Command:
+def osu_collective(name: str, *words: str) -> Command:
     """Return an OSU collective at its default number of iterations."""
-    return Command(name, name, ("-m", f"{OSU_SIZES[0]}:{OSU_SIZES[-1]}"), readers.osu_latency)
+    return Command(name, name, ("-m", f"{OSU_SIZES[0]}:{OSU_SIZES[-1]}", *words), readers.osu_latency)
 
 
 def beside_osu_collective(name: str, operation: str, factor: int) -> tuple[Row, ...]:
@@ -449,12 +449,12 @@ TABLE = (
         )
     ),
     Comparison(
-        "osu-allreduce",
+        "osu-allreduce-float",  # OSU's default sums bytes
         Ours(
             "volley",
             ("collective", *HOST_RANKS, "--operation", "barrier,allreduce", "-s", sizes_of(OSU_SIZES, 1), *ONE_LAUNCH),
         ),
-        (osu_collective("osu_allreduce"), Command("osu_barrier", "osu_barrier", (), readers.osu_barrier)),
+        (osu_collective("osu_allreduce", "-T", "mpi_float"), Command("osu_barrier", "osu_barrier", (), readers.osu_barrier)),
         (
             *beside_osu_collective("osu_allreduce", "allreduce", 1),
             Row(
