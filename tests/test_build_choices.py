@@ -62,6 +62,22 @@ def test_gpu_code_is_built_where_something_can_use_it_or_asks_for_it(
     assert machine.cuda_wanted()
 
 
+def test_a_build_for_every_kind_of_gpu_has_the_headers_of_every_transport(
+    machine: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def headers() -> list[str]:
+        return [each for each in machine.build_requirements() if each in machine.HEADER_WHEELS.values()]
+
+    monkeypatch.setenv("VOLLEY_CUDA_ARCHITECTURES", "90")
+    assert headers() == []
+    monkeypatch.setenv("VOLLEY_CUDA_ARCHITECTURES", "all")
+    assert headers() == list(machine.HEADER_WHEELS.values())
+    monkeypatch.setenv("NCCL_HOME", str(tmp_path))
+    assert headers() == [machine.HEADER_WHEELS["nvshmem"]]
+    monkeypatch.setenv("VOLLEY_CUDA", "OFF")
+    assert headers() == []
+
+
 def test_an_older_driver_gets_no_gpu_code_of_a_newer_cuda(
     machine: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -454,7 +454,10 @@ TABLE = (
             "volley",
             ("collective", *HOST_RANKS, "--operation", "barrier,allreduce", "-s", sizes_of(OSU_SIZES, 1), *ONE_LAUNCH),
         ),
-        (osu_collective("osu_allreduce", "-T", "mpi_float"), Command("osu_barrier", "osu_barrier", (), readers.osu_barrier)),
+        (
+            osu_collective("osu_allreduce", "-T", "mpi_float"),
+            Command("osu_barrier", "osu_barrier", (), readers.osu_barrier),
+        ),
         (
             *beside_osu_collective("osu_allreduce", "allreduce", 1),
             Row(

@@ -115,7 +115,10 @@ def test_the_wheel_for_other_machines_says_which(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         build = json.loads(archive.read("volley/bin/build.json"))
         libraries = [name for name in archive.namelist() if ".so" in name]
+        engine = archive.read("volley/bin/volley-engine")
     assert len(build["cuda_architectures"]) > 1
+    for opened in (b"libnvshmem_host.so", b"ncclDevCommCreate"):  # by nvshmem and nccl/device
+        assert opened in engine, "a transport was left out"
     assert libraries == []
 
 
