@@ -479,6 +479,21 @@ def test_what_will_not_be_measured_is_said(
     assert capsys.readouterr().err == (f"{note}\n" if note else "")
 
 
+def test_transports_that_will_not_be_measured_are_one_sentence(
+    stand_in: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    about = msgspec.convert(ABOUT, About)
+    risky = [msgspec.structs.replace(each, device_pointers=True) for each in about.transports]
+    known = msgspec.structs.replace(about, transports=tuple(risky))
+    monkeypatch.setattr(script, "ask_about", lambda _: nullcontext(lambda: known))
+    assert cli.main(["batch", "--scheduler", "lsf", "--", "pingpong"]) == 0
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "host, staged/pinned and staged/shared are measured only where they are named: add --transport " in said
+    assert said.endswith(" host,staged/pinned,staged/shared")
+    assert cli.main(["batch", "--scheduler", "lsf", "--", "transports"]) == 0  # which has no --transport
+    assert "--transport" not in capsys.readouterr().err
+
+
 def test_a_script_starts_this_volley_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "volley")])
     assert script._itself() == (sys.executable, "-m", "volley")

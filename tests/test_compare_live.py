@@ -29,8 +29,9 @@ with open(place + "/asked", "a") as asked:
     asked.write(os.environ.get("FACTOR", "1") + "\\n")
 number = len(open(place + "/asked").readlines())
 assert words[words.index("--launches") + 1] == "1"
+assert words[-2:] == ["-f", "csv"]  # all notes, on standard error
 if os.environ.get("FAIL_AT") == str(number):
-    print("volley: no such transport", file=sys.stderr)
+    print("volley: no such transport", "records: " + words[words.index("-o") + 1], sep="\\n", file=sys.stderr)
     sys.exit(int(os.environ["FAIL_WITH"]))
 shutil.copy(f"{{place}}/{{os.environ.get('FACTOR', '1')}}-{{number}}.jsonl", words[words.index("-o") + 1])
 """

@@ -75,6 +75,14 @@ def test_many_shared_cores_are_one_note() -> None:
     assert text.count("share a core") == 1
 
 
+def test_more_ranks_than_cpus_are_named() -> None:
+    said = "2 ranks take turns on 1 CPU of example-node, and times contain the wait: start at most 1 rank there"
+    assert said in on(Settings(host=""), cores=[0], bound_by="nobody")
+    assert "take turns" not in on(Settings(host=""), cores=[0, 1], bound_by="nobody")
+    assert "take turns" not in on(Settings(host=""), cores=[])
+    assert "take turns" not in on(Settings(host="", siblings=[[0, 1]]), cores=[0])  # they share a core
+
+
 def test_ranks_that_share_a_gpu_are_named() -> None:
     one = log(pingpong(SAMPLES, name="aware"), transports=[transport("aware", memory="device")])
     assert one.run

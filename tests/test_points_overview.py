@@ -104,6 +104,16 @@ def test_transports_of_other_memory_have_no_speedup_and_uncertain_numbers_a_mark
     assert "? spread within one launch of more than 10 %: staged/pinned" in text
 
 
+def test_launches_that_have_nothing_in_common_and_no_empty_line_below_the_table() -> None:
+    logs = [
+        log(*(pingpong([factor * (1 + launch) ** 6 * 1e-6] * 6, size, name) for size in SIZES for name in ("a", "b")))
+        for launch, factor in enumerate(SPREAD)
+    ]
+    text = shown(logs)
+    assert "up to >±1000 % (" in text
+    assert re.search(r"\n\? 95 % CI wider than ±10 %: \w \d+ .?i?B >±1000 %, .* more\n\n(?!\n)", text)
+
+
 def test_what_a_slow_transport_skipped_is_compared_at_its_largest_size() -> None:
     (one,) = two_transports()
     reason = "3 round trips would take more than the 0.56 s that each transport has of the 5 s for this size"

@@ -289,6 +289,14 @@ def test_the_heading_has_a_line_for_each_node_and_names_gpus() -> None:
         assert f"node{host} (Example CPU): rank {host} on cores 0-2,8 with GPU 3 (GPU X), not bound" in text
 
 
+def test_the_heading_groups_ranks_at_one_place() -> None:
+    one = log(pingpong(SAMPLES))
+    assert one.run
+    first = replace(one.run.ranks[0], cores=[0, 1], bound_by="nobody")
+    one.run = replace(one.run, ranks=[replace(first, rank=number) for number in range(10)])
+    assert ": ranks 0-7 on cores 0-1 and 2 more, not bound" in shown([one])
+
+
 def test_the_fastest_transport_is_told_by_size_together_with_those_that_it_is_not_shown_to_beat() -> None:
     def points(name: str, *microseconds: float) -> list:
         sizes = (8, 64, 512)
@@ -350,7 +358,10 @@ def test_an_interval_not_reached_says_what_to_do_with_the_options_in_use() -> No
     text = shown([log(pingpong(wide, ended_by="time"), the_plan=slow)])
     assert "host: the samples of one launch spread by more than 1 % after 2 s at 8 B (worst: 9.1 % at 8 B)" in text
     assert "±" not in text
-    assert "volley pingpong -t host --launches 1 --point-time 10" in text
+    assert "the machine, repeat with volley pingpong -t host --launches 6 or accept volley" in text
+    inside = plan(sampling=Sampling(point_time_s=2.0), launch={"inside": True})
+    text = shown([log(pingpong(wide, ended_by="time"), the_plan=inside)])
+    assert "allow more time with volley pingpong -n 2 -t host --launches 1 --point-time 10" in text.replace("\n", " ")
 
 
 def test_few_samples_that_missed_the_interval_are_one_sentence_for_all_transports() -> None:

@@ -125,6 +125,10 @@ def test_the_list_has_every_reference_with_its_source(capsys: Capture) -> None:
     out = capsys.readouterr().out
     for name, reference in references.published().items():
         assert f"{name}: {reference.source}" in out
+    assert cli.main(["references", "summit"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["at", "µs"] in rows
+    assert ["16", "KiB", "3.743"] in rows
     assert cli.main(["references", "summit", "--format", "json"]) == 0
     (series,) = json.loads(capsys.readouterr().out)["series"]
     assert len(series["data"]) == 84

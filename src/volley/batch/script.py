@@ -265,8 +265,10 @@ def _many(benchmark: Benchmark, options: BatchOptions, asked: Any) -> Parts:
     for name, given in (("--launches", (asked.job.launches or 1) > 1), ("--launcher-arg", asked.job.launcher_arg)):
         if given:
             raise UserError(f"{name} is for a volley that starts its ranks itself: add --start volley before the --")
-    for risky in [each.name for each in used if each.device_pointers and each.name not in named]:
-        notes.append(f"inside a launcher {risky} is measured only where it is named: add --transport {risky}")
+    risky = [each.name for each in used if each.device_pointers and each.name not in named]
+    if risky and value_of(asked, "--transport") is not None:
+        those = "is measured only where it is" if len(risky) == 1 else "are measured only where they are"
+        notes.append(f"inside a launcher {join_words(risky)} {those} named: add --transport {','.join(risky)}")
     exports = [f"export {name}={shlex.quote(value)}" for name, value in launcher.environment(spec).items()]
     comment = "# the launcher starts volley, which becomes the ranks"
     return resources, [*exports, comment, shlex.join([*starter, *spec.engine])], notes

@@ -227,8 +227,9 @@ def one_report(name: str, reference: Reference) -> Report:
     """Return one reference with all its figures, each table as its source has it."""
     found: list[Table] = []
     for table in reference.tables:
-        columns = [Column("at", align="left"), Column("", table.unit)]
-        rows: list[Row] = [[at, Cell(figure, text=f"{figure:.9g}")] for at, figure in table.figures.items()]
+        unit, factor = ("µs", 1e6) if table.unit == "s" else (table.unit, 1.0)
+        columns = [Column("at", align="left"), Column("", unit)]
+        rows: list[Row] = [[at, Cell(figure, text=f"{figure * factor:.9g}")] for at, figure in table.figures.items()]
         title = f"{table.series} ({table.benchmark})" + (f": {table.title}" if table.title else "")
         found.append(Table(columns, rows, title=title))
     return Report(

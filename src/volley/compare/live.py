@@ -144,7 +144,7 @@ def _launch(words: Sequence[str], records: Path, stop: Stop) -> bytes:
     """
     records.unlink(missing_ok=True)
     try:
-        command = _Command([*words, "--launches", "1", "-o", str(records)])
+        command = _Command([*words, "--launches", "1", "-o", str(records), "-f", "csv"])
     except OSError as error:
         raise UserError(f"cannot run {escape_controls(words[0])}: {error.strerror}") from None
     stop.watch(command)
@@ -154,7 +154,9 @@ def _launch(words: Sequence[str], records: Path, stop: Stop) -> bytes:
     if stop.signal is not None or status in (EXIT_INTERRUPTED, -2):
         raise KeyboardInterrupt
     if status or not records.is_file():
-        last = "\n  ".join(clean(said).splitlines()[-_MAX_LINES:]) or "it said nothing"
+        # With CSV standard error has all notes, such as why a transport is unavailable; the records are deleted.
+        lines = [line for line in clean(said).splitlines() if not line.startswith("records: ")]
+        last = "\n  ".join(lines[-_MAX_LINES:]) or "it said nothing"
         failure = UserError if status == UserError.exit_code else MachineError
         raise failure(f"{escape_controls(shlex.join(words))} failed with exit code {status}:\n  {last}")
     return records.read_bytes()

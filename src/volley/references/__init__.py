@@ -157,6 +157,10 @@ def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
     return path
 
 
+def _medians(launches: int) -> str:
+    return f"the median over {launches} launches of the median of each" if launches > 1 else "medians of one launch"
+
+
 def from_records(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark], source: str) -> Reference:
     """Return what records say as a reference: the median over launches of every point."""
     found = observables_of(logs, benchmarks)
@@ -170,7 +174,7 @@ def from_records(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark], source
         gpu=next((rank.device.name for log in logs if log.run for rank in log.run.ranks if rank.device), None),
         source=source,
         date=min((log.run.started_at[:10] for log in logs if log.run), default=None),
-        method=[f"Measured by volley: the median over {count(launches, 'launch')} of the median of each."],
+        method=[f"Measured by volley: {_medians(launches)}."],
         tables=[Figures(benchmark=name, series=series, figures=figures) for (name, series), figures in tables.items()],
     )
 

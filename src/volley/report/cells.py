@@ -37,13 +37,16 @@ LARGEST_PERCENT = 1000
 """A larger half width is not known to a digit: it is of launches that have nothing in common."""
 
 
-def percent(fraction: float, decimals: int) -> str:
-    """Return a half width: ``2.5 %``; ``<0.1 %`` and ``>1000 %`` where it is less and more than that."""
+def percent(fraction: float, decimals: int, sign: str = "") -> str:
+    """Return a half width: ``2.5 %``; ``<0.1 %`` and ``>1000 %`` where it is less and more than that.
+
+    A sign ``±`` stands before the number: ``>±1000 %``.
+    """
     per_cent = fraction * 100
     if per_cent > LARGEST_PERCENT:
-        return f">{LARGEST_PERCENT} %"
+        return f">{sign}{LARGEST_PERCENT} %"
     least = 10.0**-decimals
-    return f"{per_cent:.{decimals}f} %" if per_cent >= least / 2 else f"<{least:g} %"
+    return f"{sign}{per_cent:.{decimals}f} %" if per_cent >= least / 2 else f"<{sign}{least:g} %"
 
 
 def ratio_cell(ratio: Estimate | None, factor: float = 1.0) -> Cell:

@@ -133,7 +133,10 @@ def percentage(option: str, words: Sequence[str]) -> float:
     """
     number_, sign, rest = words[-1].strip().lstrip("±").partition("%")
     fraction = _float(number_) / 100
-    if rest or not 0 < fraction <= 1 or (not sign and fraction < 0.001):
+    if not sign and 0 < fraction < 0.001:
+        large, small = f"{fraction * 10_000:g}%", f"{fraction * 100:g}%"
+        raise UserError(f"{option} {words[-1]} may mean {large} or {small}: write {option} {large} or {option} {small}")
+    if rest or not 0 < fraction <= 1:
         raise UserError(f"{option}: {words[-1]!r} is not a percentage above 0% and up to 100%: write e.g. {option} 1%")
     return fraction
 

@@ -51,7 +51,8 @@ def _places(ranks: list[Rank]) -> Iterator[str]:
             others = list(nodes)[1:]
             yield f"{others[0][1]} to {others[-1][1]}: {count(len(others), 'more node')} of {len(ranks)} ranks in all"
             return
-        places = join_words(_place(rank) for rank in here[:MAX_RANKS])
+        alike = grouped(here[:MAX_RANKS], _place)
+        places = join_words(f"{_ranks([rank.rank for rank in ranks])} on {place}" for place, ranks in alike.items())
         more = f" and {len(here) - MAX_RANKS} more" if len(here) > MAX_RANKS else ""
         binding = join_words(sorted({_BINDERS[rank.bound_by] for rank in here}))
         yield f"{host} ({here[0].cpu}): {places}{more}, {binding}"
@@ -60,7 +61,11 @@ def _places(ranks: list[Rank]) -> Iterator[str]:
 def _place(rank: Rank) -> str:
     cores = f"core{'' if len(rank.cores) == 1 else 's'} {format_cpulist(rank.cores) or 'unknown'}"
     gpu = f" with GPU {rank.device.index} ({rank.device.name})" if rank.device else ""
-    return f"rank {rank.rank} on {cores}{gpu}"
+    return f"{cores}{gpu}"
+
+
+def _ranks(numbers: list[int]) -> str:
+    return f"rank{'s' if len(numbers) > 1 else ''} {format_cpulist(numbers)}"
 
 
 def over_launches(launches: int, series: LaunchSeries) -> str:
@@ -228,6 +233,12 @@ def _cpus(log: RunLog) -> Iterator[str]:
         yield (
             f"ranks {format_cpulist([rank.rank for rank in ranks])} share a core of {settings.host} (hardware threads "
             f"{format_cpulist(core)}){more}: bind each rank to a core of its own"
+        )
+    cpus = {cpu for rank in here for cpu in rank.cores}
+    if cpus and len(here) > len(cpus) and not shared:
+        yield (
+            f"{len(here)} ranks take turns on {count(len(cpus), 'CPU')} of {settings.host}, and times contain the "
+            f"wait: start at most {count(len(cpus), 'rank')} there"
         )
 
 

@@ -59,7 +59,8 @@ def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Iterable[Set
     if ending.status not in (EXIT_GOOD, EXIT_MACHINE):
         return RunOutcome(EXIT_FAILED, _with_launcher_text(f"all points were measured, but {ending.reason()}", ending))
     if benchmark.record_types and "ok" not in log.statuses:
-        return RunOutcome(EXIT_MACHINE, ("volley: no measurement was possible on this machine",), ends_session=True)
+        why = "every point was skipped" if "skipped" in log.statuses else "no measurement was possible on this machine"
+        return RunOutcome(EXIT_MACHINE, (f"volley: {why}",), ends_session=True)
     missing = {each.transport for each in log.transports if not each.available}
     if ending.status == EXIT_MACHINE or any(each and each <= missing for each in named):
         return RunOutcome(EXIT_MACHINE)  # the report says why a transport cannot be used

@@ -95,7 +95,7 @@ def too_wide(result: MessageRates) -> tuple[str, str] | None:
     assert worst.point.time
     sign, within = ("", " within one launch") if one_launch(each.point for each in missed) else ("±", "")
     asked = f"{sign}{result.series.plan.sampling.ci * 100:g} %{within}"
-    worst_is = f"{sign}{percent(worst.point.time.half_width, 1)}, {place(worst)}"
+    worst_is = f"{percent(worst.point.time.half_width, 1, sign)}, {place(worst)}"
     again = launch_again("message-rate", 2 * max(FIRST_LOOK, worst.point.launches), result.series.plan)
     return f"{count(len(missed), 'point')} vary by more than {asked} (worst: {worst_is})", again
 

@@ -277,9 +277,9 @@ def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
     yield from _few([(point, warning) for point in points for warning in point.warnings if warning.kind == "few"], plan)
 
 
-def _worst(hits: Hits) -> str:
+def _worst(hits: Hits, sign: str = "") -> str:
     point, warning = max(hits, key=lambda hit: abs(hit[1].value))
-    return f"{percent(abs(warning.value), 1)} at {format_size(point.size_bytes)}"
+    return f"{percent(abs(warning.value), 1, sign)} at {format_size(point.size_bytes)}"
 
 
 def _sizes(hits: Hits) -> str:
@@ -292,13 +292,16 @@ def _wide(hits: Hits, plan: Plan) -> str:
     point = hits[0][0]
     ways = ["reduce other load on the machine"]
     if launches > 1:
-        found = f"CI of ±{aim:g} % not reached with {launches} launches at {_sizes(hits)} (worst: ±{_worst(hits)}): "
-        found += "launches differ by more; "
+        found = f"CI of ±{aim:g} % not reached with {launches} launches at {_sizes(hits)} "
+        found += f"(worst: {_worst(hits, '±')}): launches differ by more; "
         ways.append(f"allow more with {again(point, plan, launches=2 * launches)}")
     else:
         found = f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s at {_sizes(hits)} "
         found += f"(worst: {_worst(hits)}): "
-        ways.append(f"allow more time with {again(point, plan, launches=1, point_time=f'{5 * time_s:g}')}")
+        if plan.launch.get("inside"):  # another launcher starts only one
+            ways.append(f"allow more time with {again(point, plan, launches=1, point_time=f'{5 * time_s:g}')}")
+        else:
+            ways.append(f"repeat with {again(point, plan, launches=FIRST_LOOK)}")
     widest = max(abs(warning.value) for _, warning in hits)
     if widest <= _WIDEST:
         ways.append(f"accept {again(point, plan, ci=f'{math.ceil(widest * 100)}%')}")

@@ -194,7 +194,7 @@ def _noise(points: Sequence[PointResult], result: PointSeries) -> Iterator[Concl
     yield Conclusion(
         "NOISY",
         f"{count(len(noisy), 'point')} of {_names(noisy)} vary by more than {asked}, "
-        f"up to {sign}{percent(_half_width(worst), 0)} ({worst.name} at {format_size(worst.size_bytes)})",
+        f"up to {percent(_half_width(worst), 0, sign)} ({worst.name} at {format_size(worst.size_bytes)})",
         _again(worst, result, launches=max(FIRST_LOOK, 2 * _launches(noisy))),
     )
 
@@ -340,7 +340,7 @@ def _legend(points: Sequence[PointResult]) -> Iterator[str]:
     if unsure:
         sign = "" if one_launch(points) else "±"
         named = [
-            f"{point.name} {format_size(point.size_bytes)} {sign}{percent(_half_width(point), 0)}"
+            f"{point.name} {format_size(point.size_bytes)} {percent(_half_width(point), 0, sign)}"
             for point in unsure[:MAX_UNCERTAIN]
         ]
         rest = f" and {len(unsure) - MAX_UNCERTAIN} more" if len(unsure) > MAX_UNCERTAIN else ""
@@ -349,4 +349,5 @@ def _legend(points: Sequence[PointResult]) -> Iterator[str]:
     shares = "line: part of the line rate" if any(point.line_rate for point in points) else ""
     over = next((f"speed-up: over {point.speedup.over}" for point in points if point.speedup), "")
     unclear = any(point.speedup and not point.speedup.shown for point in points)
-    yield "; ".join(filter(None, (shares, over, "~: the difference is not significant" if unclear else "")))
+    if words := [each for each in (shares, over, "~: the difference is not significant" if unclear else "") if each]:
+        yield "; ".join(words)
