@@ -391,6 +391,18 @@ def test_a_download_that_is_cut_short_is_said_and_begun_anew(place: Place, serve
     assert place.builds("ucx") == 1
 
 
+def test_a_download_goes_through_the_proxy_of_the_environment(
+    place: Place, server: _Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "http://sources.invalid/ucx.tar.gz"
+    server.files[url] = server.files.pop("/ucx.tar.gz")  # a proxy is asked for the whole URL
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
+    place(source=[f"ucx={url}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+    assert place.builds("ucx") == 1
+
+
 def test_a_file_that_is_not_there_is_said_with_a_way_out(place: Place, server: _Server) -> None:
     with pytest.raises(MachineError, match=r"answers 404 .* --source ucx="):
         place(source=served(place, server, "gone.tar.gz"), without=["gdrcopy"])
