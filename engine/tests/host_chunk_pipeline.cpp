@@ -157,7 +157,7 @@ void messages_are_cut_by_the_table() {
   EXPECT(policy.of(std::size_t{1} << 40).chunk_bytes == 50000 && policy.of(std::size_t{1} << 40).slots == 3);
   EXPECT((ChunkPolicy{rows, 4096}.of(100000).slots == 1));
   EXPECT((ChunkPolicy{rows, std::size_t{1} << 30}.of(8).slots == max_slots));
-  const Json facts = to_json(policy.facts());
+  const Json facts = policy.facts();
   EXPECT(facts.at("ring_bytes") == 200000 && facts.at("chunks").size() == 2 &&
          facts.at("chunks")[1].at("chunk_bytes") == 50000);
 }

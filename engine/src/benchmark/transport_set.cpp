@@ -115,7 +115,7 @@ void TransportSet::close() {
 void TransportSet::write_records(Records& records) {
   for (auto& candidate : candidates_) {
     candidate.listed = candidate.reason.empty();
-    records.write(transport_record(*candidate.entry, candidate.reason, to_json(candidate.facts())));
+    records.write(transport_record(*candidate.entry, candidate.reason, candidate.facts()));
   }
 }
 

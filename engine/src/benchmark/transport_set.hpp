@@ -30,7 +30,7 @@ struct Candidate {
   bool fresh = true;    // no exchange has used the buffers since they were opened
   bool listed = false;  // its record says that it is available
 
-  [[nodiscard]] Facts facts() const { return transport ? transport->facts() : Facts{}; }
+  [[nodiscard]] Json facts() const { return transport ? transport->facts() : Json::object(); }
 };
 
 // The buffers of a kind of memory.

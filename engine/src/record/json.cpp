@@ -9,12 +9,6 @@ namespace {
 
 using Library = nlohmann::ordered_json;
 
-// Several functions as one: the argument decides which is called.
-template <class... Functions>
-struct Either : Functions... {
-  using Functions::operator()...;
-};
-
 bool is_member(const Json& item) { return item.is_array() && item.size() == 2 && item[0].is_string(); }
 
 Library in_library(const Json& json) {
@@ -171,18 +165,6 @@ Json json_from(const std::string& text) {
   } catch (const Library::exception& error) {
     throw NotJson(error.what());
   }
-}
-
-Json to_json(const Facts& facts) {
-  Json object = Json::object();
-  const auto plain = [](const auto& value) { return Json(value); };
-  const auto rows = [](const std::vector<Facts>& each) {
-    Json list = Json::array();
-    for (const auto& row : each) list.push_back(to_json(row));
-    return list;
-  };
-  for (const auto& [name, value] : facts) object[name] = std::visit(Either{plain, rows}, value);
-  return object;
 }
 
 }  // namespace volley

@@ -16,8 +16,6 @@
 #include <variant>
 #include <vector>
 
-#include "record/facts.hpp"
-
 namespace volley {
 
 class Json {
@@ -152,8 +150,6 @@ class TooDeep : public std::runtime_error {
 
 // Parses a text. Throws NotJson and TooDeep.
 [[nodiscard]] Json json_from(const std::string& text);
-
-[[nodiscard]] Json to_json(const Facts& facts);
 
 // A value, or null where there is none.
 template <class Value>

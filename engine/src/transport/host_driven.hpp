@@ -70,9 +70,9 @@ class HostDriven : public Transport {
     }
   }
 
-  [[nodiscard]] Facts facts() const override {
+  [[nodiscard]] Json facts() const override {
     if constexpr (requires { channel_.facts(); }) return channel_.facts();
-    return {};
+    return Json::object();
   }
 
   void open_halo(const View& view) override { channel_.prepare(view); }

@@ -219,12 +219,12 @@ class NvshmemTransport final : public KernelDriven {
     run(nvshmem_windows, launch);
   }
 
-  [[nodiscard]] Facts facts() const override {
-    Facts all{{"nvshmem_headers", std::to_string(NVSHMEM_VENDOR_MAJOR_VERSION) + "." +
-                                      std::to_string(NVSHMEM_VENDOR_MINOR_VERSION) + "." +
-                                      std::to_string(NVSHMEM_VENDOR_PATCH_VERSION)},
-              {"max_blocks", max_blocks_},
-              {"max_threads_per_block", device::max_threads}};
+  [[nodiscard]] Json facts() const override {
+    Json all{{"nvshmem_headers", std::to_string(NVSHMEM_VENDOR_MAJOR_VERSION) + "." +
+                                     std::to_string(NVSHMEM_VENDOR_MINOR_VERSION) + "." +
+                                     std::to_string(NVSHMEM_VENDOR_PATCH_VERSION)},
+             {"max_blocks", max_blocks_},
+             {"max_threads_per_block", device::max_threads}};
     add_settings(all, nvshmem_settings);
     return all;
   }

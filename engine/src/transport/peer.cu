@@ -126,7 +126,7 @@ class PeerChannel {
 
 class Peer final : public HostDriven<PeerChannel> {
  public:
-  [[nodiscard]] Facts facts() const override {
+  [[nodiscard]] Json facts() const override {
     return {{"bytes_moved_by", "the sender's copy engine, writing"},
             {"completion", "cudaStreamSynchronize, then a count in shared host memory"}};
   }

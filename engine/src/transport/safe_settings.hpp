@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "record/facts.hpp"
+#include "record/json.hpp"
 
 namespace volley {
 
@@ -33,10 +33,10 @@ inline void apply_safe_settings() {
 }
 
 // Adds what is set to the facts of a transport.
-inline void add_settings(Facts& facts, std::span<const SafeSetting> settings) {
+inline void add_settings(Json& facts, std::span<const SafeSetting> settings) {
   for (const auto& [name, value] : settings) {
     const char* const set = std::getenv(name);
-    facts.emplace_back(name, set == nullptr ? "" : set);
+    facts[name] = set == nullptr ? "" : set;
   }
 }
 

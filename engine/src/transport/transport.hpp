@@ -11,7 +11,7 @@
 #include "group/rank_group.hpp"
 #include "host/memory.hpp"
 #include "measure/driver.hpp"
-#include "record/facts.hpp"
+#include "record/json.hpp"
 
 namespace volley {
 
@@ -37,8 +37,8 @@ class Transport : public Driver {
   // The longest message that it carries.
   [[nodiscard]] virtual std::size_t max_message_bytes() const { return std::numeric_limits<std::size_t>::max(); }
 
-  // Facts for the transport's record.
-  [[nodiscard]] virtual Facts facts() const { return {}; }
+  // Names and values for the transport's record: an object.
+  [[nodiscard]] virtual Json facts() const { return Json::object(); }
 
   // --- halos ---
   //

@@ -61,7 +61,7 @@ class NcclCollectives final : public CollectiveTransport {
     communicator_.wait_for(stream_);
   }
 
-  [[nodiscard]] Facts facts() const override { return nccl::facts_of(nccl_.get()); }
+  [[nodiscard]] Json facts() const override { return nccl::facts_of(nccl_.get()); }
 
  private:
   static constexpr int sum = 0;  // ncclSum

@@ -89,7 +89,7 @@ void PairMeasurement::keep_busy(const Workload& workload, Series& series, MPI_Re
 Json PairMeasurement::finished(const Json& cells) {
   Json transports = Json::array();
   for (const auto& candidate : transports_.candidates()) {
-    transports.push_back({{"reason", candidate.reason}, {"facts", to_json(candidate.facts())}});
+    transports.push_back({{"reason", candidate.reason}, {"facts", candidate.facts()}});
   }
   transports_.close();
   return {{"transports", transports}, {"cells", cells}};

@@ -88,7 +88,7 @@ class DeviceTransport final : public KernelDriven {
     inboxes_.close();
   }
 
-  [[nodiscard]] Facts facts() const override {
+  [[nodiscard]] Json facts() const override {
     return {{"flag_in_word_up_to_bytes", short_up_to_bytes()},
             {"flag_in_word_max_threads", device::max_threads},
             {"flag_in_word_max_blocks", limits_.cluster},

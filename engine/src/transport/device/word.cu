@@ -81,7 +81,7 @@ class WordTransport final : public KernelDriven {
     inboxes_.complete(launch, count * messages);
   }
 
-  [[nodiscard]] Facts facts() const override {
+  [[nodiscard]] Json facts() const override {
     return {{"max_message_bytes", device::payload_bytes},
             {"windows_max_messages_in_flight", messages_in_flight},
             {"timeout_s", static_cast<double>(Inboxes::timeout_ns) * 1e-9}};

@@ -215,11 +215,11 @@ class NcclDeviceTransport final : public KernelDriven {
     launch_long(nccl_windows, launch);
   }
 
-  [[nodiscard]] Facts facts() const override {
-    Facts facts = nccl::facts_of(nccl_.get());
-    facts.emplace_back("flag_in_word_up_to_bytes", short_bytes);
-    facts.emplace_back("direct_stores_max_blocks", max_blocks_);
-    facts.emplace_back("direct_stores_max_threads_per_block", device::max_threads);
+  [[nodiscard]] Json facts() const override {
+    Json facts = nccl::facts_of(nccl_.get());
+    facts["flag_in_word_up_to_bytes"] = short_bytes;
+    facts["direct_stores_max_blocks"] = max_blocks_;
+    facts["direct_stores_max_threads_per_block"] = device::max_threads;
     return facts;
   }
 

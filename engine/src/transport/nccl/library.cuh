@@ -143,9 +143,10 @@ template <class Functions>
 }
 
 // For the transport's record; none where the library was not loaded.
-[[nodiscard]] inline Facts facts_of(const Nccl* nccl) {
-  if (nccl == nullptr) return {};
-  Facts facts{{"nccl_version", nccl->version()}};
+[[nodiscard]] inline Json facts_of(const Nccl* nccl) {
+  Json facts = Json::object();
+  if (nccl == nullptr) return facts;
+  facts["nccl_version"] = nccl->version();
   add_settings(facts, nccl_settings);
   return facts;
 }

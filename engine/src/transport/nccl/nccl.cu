@@ -93,7 +93,7 @@ class NcclTransport final : public Transport {
   }
   void progress() override { communicator_.check_async(); }
 
-  [[nodiscard]] Facts facts() const override { return nccl::facts_of(nccl_.get()); }
+  [[nodiscard]] Json facts() const override { return nccl::facts_of(nccl_.get()); }
 
  private:
   static constexpr std::size_t signal_bytes = 8;

@@ -83,8 +83,8 @@ struct ChunkPolicy {
   }
 
   // For the transport's record.
-  [[nodiscard]] Facts facts() const {
-    std::vector<Facts> rows;
+  [[nodiscard]] Json facts() const {
+    Json rows = Json::array();
     for (const auto& row : table) {
       rows.push_back({{"message_bytes", row.message_bytes}, {"chunk_bytes", row.chunk_bytes}});
     }

@@ -27,7 +27,7 @@ class ChunkedChannel {
   void start_recv(const View& view) { pipeline_.add_recv(view); }
   void finish() { pipeline_.run(); }
 
-  [[nodiscard]] Facts facts() const { return policy_.facts(); }
+  [[nodiscard]] Json facts() const { return policy_.facts(); }
 
  protected:
   ChunkPipeline<ChunkTransport, AsyncCopies> pipeline_;
