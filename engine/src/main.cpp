@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <optional>
 
@@ -51,15 +50,18 @@ struct Session {
 PlanReading read(const std::string& text) {
   std::vector<std::string> transports;
   for (const auto& entry : registry()) transports.emplace_back(entry.name);
-  return read_plan(text, benchmarks, transports);
+  PlanReading reading = read_plan(text, benchmarks, transports);
+  if (!reading.errors.empty()) throw AgreedUsageError(reading.errors);
+  return reading;
 }
 
-// The first rank reads the plan and finds its errors; every rank gets the same plan or the same errors.
+// The first rank reads the plan; every rank gets the same plan, or finds the same errors.
 PlanReading shared_plan(const Options& options, const Context& context) {
   const bool reads = context.rank == 0;
   PlanReading reading = read(mpi::broadcast(reads ? read_plan_text(options.plan) : "", 0, context.world.get()));
-  if (!reading.errors.empty()) throw AgreedUsageError(reading.errors);
-  return reading;
+  if (context.size == reading.plan.world_size) return reading;
+  throw AgreedUsageError("this job has " + std::to_string(context.size) + (context.size == 1 ? " rank" : " ranks") +
+                         ", the plan needs " + std::to_string(reading.plan.world_size));
 }
 
 // The system usage of all ranks. Collective over the job.
@@ -71,7 +73,7 @@ Json shared_usage(const Context& context, const Usage& mine) {
   return all;
 }
 
-int measure(const Options& options, Session& session) {
+Exit measure(const Options& options, Session& session) {
   session.output.emplace(Output::claim(options.records));
   if (gpu::presence().devices > 0) apply_safe_settings();
   const Placement placement = place(options);
@@ -82,10 +84,7 @@ int measure(const Options& options, Session& session) {
   std::optional<Watchdog> watchdog;  // until the end of MPI, which may hang, too
   {
     const Context context = make_context(options, placement);
-    check_cores(context.ranks);
-    if (options.follower) check_world(options, context, context.size);
     const auto [plan, benchmark, errors] = shared_plan(options, context);
-    check_world(options, context, plan.world_size);
     benchmark->check(context);
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
     watchdog.emplace("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s,
@@ -100,57 +99,48 @@ int measure(const Options& options, Session& session) {
   }
   watchdog->enter("MPI_Finalize, after the last record");
   VOLLEY_MPI(MPI_Finalize());
-  return static_cast<int>(code);
+  return code;
 }
 
-int check_plan(const Options& options) {
-  const PlanReading reading = read(read_plan_text(options.plan));
-  if (!reading.errors.empty()) throw UsageError(reading.errors);
-  return static_cast<int>(Exit::good);
-}
-
-int perform(const Options& options, Session& session) {
+Exit perform(const Options& options, Session& session) {
   switch (options.task) {
     case Options::Task::measure: return measure(options, session);
-    case Options::Task::check: return check_plan(options);
+    case Options::Task::check: static_cast<void>(read(read_plan_text(options.plan))); break;
     case Options::Task::about: std::cout << line_of(about()) << '\n'; break;
     case Options::Task::help: std::cout << usage(Program::ranks); break;
   }
-  return static_cast<int>(Exit::good);
+  return Exit::good;
 }
 
 // All ranks have the same error: rank 0 prints it, and all finalize MPI.
-int exit_together(const Session& session, const std::string& sentence) {
-  if (session.rank == 0) std::fprintf(stderr, "volley-engine: %s\n", sentence.c_str());
+Exit exit_together(const Session& session, const AgreedUsageError& error) {
+  if (session.rank == 0) std::fprintf(stderr, "volley-engine: %s\n", error.what());
   if (mpi_is_running()) MPI_Finalize();
-  return static_cast<int>(Exit::usage);
+  return Exit::usage;
 }
 
 // Only this rank has the error: it prints it, ends the records if it writes them, and aborts the job.
-int abort_job(Session& session, const std::string& sentence, Exit code) {
+Exit abort_job(Session& session, const std::exception& error) {
   const bool in_job = mpi_is_running();
-  std::fprintf(stderr, "volley-engine: %s%s\n", in_job ? ("rank " + std::to_string(session.rank) + ": ").c_str() : "",
-               sentence.c_str());
-  if (session.records) session.records->end_with_error(sentence);
-  if (in_job) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
-  return static_cast<int>(code);
+  const std::string rank = in_job ? "rank " + std::to_string(session.rank) + ": " : "";
+  std::fprintf(stderr, "volley-engine: %s%s\n", rank.c_str(), error.what());
+  if (session.records) session.records->end_with_error(error.what());
+  if (in_job) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit_code_of(error)));
+  return exit_code_of(error);
+}
+
+Exit run_program(int argc, char** argv) {
+  Session session;
+  try {
+    return perform(parse_options(Program::ranks, argc, argv), session);
+  } catch (const AgreedUsageError& error) {
+    return exit_together(session, error);
+  } catch (const std::exception& error) {
+    return abort_job(session, error);
+  }
 }
 
 }  // namespace
 }  // namespace volley
 
-int main(int argc, char** argv) {
-  using namespace volley;
-  Session session;
-  try {
-    return perform(parse_options(Program::ranks, argc, argv), session);
-  } catch (const AgreedUsageError& error) {
-    return exit_together(session, error.lines());
-  } catch (const UsageError& error) {
-    return abort_job(session, error.lines(), Exit::usage);
-  } catch (const UnsupportedError& error) {
-    return abort_job(session, error.what(), Exit::unsupported);
-  } catch (const std::exception& error) {
-    return abort_job(session, error.what(), Exit::failed);
-  }
-}
+int main(int argc, char** argv) { return static_cast<int>(volley::run_program(argc, argv)); }

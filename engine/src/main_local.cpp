@@ -59,25 +59,19 @@ Exit perform(const Options& options, std::optional<Output>& output, std::optiona
   return Exit::good;
 }
 
+Exit run_program(int argc, char** argv) {
+  std::optional<Output> output;
+  std::optional<Records> records;
+  try {
+    return perform(parse_options(Program::local, argc, argv), output, records);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "volley-engine: %s\n", error.what());
+    if (records) records->end_with_error(error.what());
+    return exit_code_of(error);
+  }
+}
+
 }  // namespace
 }  // namespace volley
 
-int main(int argc, char** argv) {
-  using namespace volley;
-  std::optional<Output> output;
-  std::optional<Records> records;
-  const auto give_up = [&](const std::string& sentence, Exit code) {
-    std::fprintf(stderr, "volley-engine: %s\n", sentence.c_str());
-    if (records) records->end_with_error(sentence);
-    return static_cast<int>(code);
-  };
-  try {
-    return static_cast<int>(perform(parse_options(Program::local, argc, argv), output, records));
-  } catch (const UsageError& error) {
-    return give_up(error.lines(), Exit::usage);
-  } catch (const UnsupportedError& error) {
-    return give_up(error.what(), Exit::unsupported);
-  } catch (const std::exception& error) {
-    return give_up(error.what(), Exit::failed);
-  }
-}
+int main(int argc, char** argv) { return static_cast<int>(volley::run_program(argc, argv)); }

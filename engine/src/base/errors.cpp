@@ -14,10 +14,14 @@ std::string in_sources(const std::source_location& where) {
   return std::string(path.substr(slash == std::string_view::npos ? 0 : slash + 1)) + ":" + std::to_string(where.line());
 }
 
-UsageError::UsageError(std::vector<std::string> sentences)
-    : std::runtime_error(joined(sentences, "\n")), sentences_(std::move(sentences)) {}
+UsageError::UsageError(const std::vector<std::string>& sentences)
+    : std::runtime_error(joined(sentences, "\nvolley-engine: ")) {}
 
-std::string UsageError::lines() const { return joined(sentences_, "\nvolley-engine: "); }
+Exit exit_code_of(const std::exception& error) {
+  if (dynamic_cast<const UsageError*>(&error) != nullptr) return Exit::usage;
+  if (dynamic_cast<const UnsupportedError*>(&error) != nullptr) return Exit::unsupported;
+  return Exit::failed;
+}
 
 void check_system(bool good, const char* call, std::source_location where) {
   if (good) return;

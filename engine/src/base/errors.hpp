@@ -23,13 +23,9 @@ enum class Exit : int {
 // The plan or the job cannot be run. Each sentence names the place of an error and the nearest valid form.
 class UsageError : public std::runtime_error {
  public:
-  explicit UsageError(std::vector<std::string> sentences);
-  explicit UsageError(std::string sentence) : UsageError(std::vector<std::string>{std::move(sentence)}) {}
-  // The messages as the programs print them; all but the first begin with "volley-engine: ".
-  [[nodiscard]] std::string lines() const;
-
- private:
-  std::vector<std::string> sentences_;
+  using std::runtime_error::runtime_error;
+  // A line for each sentence, as the programs print them.
+  explicit UsageError(const std::vector<std::string>& sentences);
 };
 
 // A usage error that all ranks throw together: rank 0 prints it once, and the job ends without MPI_Abort.
@@ -43,6 +39,9 @@ class UnsupportedError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+// The exit code of a program that this exception ends.
+[[nodiscard]] Exit exit_code_of(const std::exception& error);
 
 // Where in the sources, for people: "file.cpp:12".
 [[nodiscard]] std::string in_sources(const std::source_location& where);

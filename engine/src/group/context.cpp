@@ -42,6 +42,17 @@ std::string finish_placement(const Options& options, const Context& context, Pla
   return {};
 }
 
+// Each process is a job of its own where the launcher starts them for another MPI.
+void check_launcher(const Options& options, const Context& context) {
+  const bool several = options.follower || launch_environment().world_size.value_or(1) > 1;
+  if (context.size > 1 || !several) return;
+  throw AgreedUsageError(
+      "this process is a job of one rank, but its launcher started several: the launcher does not belong to " +
+      mpi_built() +
+      ", with which this engine was built; use the mpirun of that MPI, or an "
+      "`srun --mpi=` type that it supports (pmix for Open MPI 5, pmi2 for MPICH)");
+}
+
 }  // namespace
 
 Context make_context(const Options& options, Placement placement) {
@@ -49,6 +60,7 @@ Context make_context(const Options& options, Placement placement) {
   context.world = Communicator::duplicate(MPI_COMM_WORLD);
   context.rank = context.world.rank();
   context.size = context.world.size();
+  check_launcher(options, context);
   context.gpus = placement.gpus;
   const Communicator node = Communicator::node_of(context.world.get());
   context.local_rank = node.rank();
@@ -64,21 +76,8 @@ Context make_context(const Options& options, Placement placement) {
   for (const auto& text : mpi::all_gather(line_of(to_json(facts)), context.world.get())) {
     context.ranks.push_back(rank_from_json(json_from(text)));
   }
+  check_cores(context.ranks);
   return context;
-}
-
-void check_world(const Options& options, const Context& context, int expected) {
-  const int launched = launch_environment().world_size.value_or(1);
-  if ((options.follower && context.rank == 0) || (context.size == 1 && launched > 1)) {
-    throw AgreedUsageError(
-        "this process is a job of one rank, but its launcher started several: the launcher does not belong to " +
-        mpi_built() +
-        ", with which this engine was built; use the mpirun of that MPI, or an "
-        "`srun --mpi=` type that it supports (pmix for Open MPI 5, pmi2 for MPICH)");
-  }
-  if (context.size == expected) return;
-  throw AgreedUsageError("this job has " + std::to_string(context.size) + (context.size == 1 ? " rank" : " ranks") +
-                         ", the plan needs " + std::to_string(expected));
 }
 
 }  // namespace volley

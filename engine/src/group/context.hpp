@@ -11,11 +11,8 @@ struct Context : Job {
 };
 
 // Gathers the facts of all ranks. If the launcher gave no local rank, this chooses the device by MPI's local rank.
-// Throws AgreedUsageError with the usage error of the first rank whose placement has one. Collective over
-// MPI_COMM_WORLD.
+// Throws AgreedUsageError with the usage error of the first rank whose placement has one, and if the ranks of the
+// launcher are not in one MPI_COMM_WORLD or two were bound to one core. Collective over MPI_COMM_WORLD.
 [[nodiscard]] Context make_context(const Options& options, Placement placement);
-
-// Throws AgreedUsageError if the ranks of the launcher are not in one MPI_COMM_WORLD, or are not `expected`.
-void check_world(const Options& options, const Context& context, int expected);
 
 }  // namespace volley
