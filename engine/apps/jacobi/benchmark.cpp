@@ -41,7 +41,7 @@ class JacobiRun {
       run_.records.write(transport_record(solve->entry(), reason, Json::object()));
       if (!reason.empty()) continue;
       const std::string large = too_large(solve->entry().memory);
-      if (!large.empty()) run_.records.write_point(solve->record(large, false));
+      if (!large.empty()) run_.records.write_point(solve->skipped(large));
       else solves_.push_back(std::move(solve));
     }
   }
@@ -99,8 +99,7 @@ class JacobiRun {
     }
     for (auto& solve : solves) {
       enter(*solve);
-      solve->finish();
-      run_.records.write_point(solve->record("", solves.size() > 1));
+      run_.records.write_point(solve->finish(solves.size() > 1));
     }
   }
 

@@ -1,8 +1,5 @@
 #include "jacobi/thread_team.hpp"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <string>
 #include <system_error>
@@ -11,18 +8,6 @@
 #include "host/placement.hpp"
 
 namespace volley::jacobi {
-
-namespace {
-
-// If the kernel refuses, the scheduler places the thread: that may be slower, with the same results.
-void stay_on(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(cpu), &set);
-  (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
-
-}  // namespace
 
 ThreadPlan plan_threads(const Job& job, const std::optional<int>& wanted) {
   const RankFacts& self = job.facts(job.rank);
@@ -50,7 +35,7 @@ ThreadTeam::ThreadTeam(const ThreadPlan& plan) : barrier_(plan.threads) {
                            std::to_string(started) + ": " + error.code().message() + "; --threads takes fewer");
   }
   // Last, because new threads inherit the affinity.
-  if (!plan.cpus.empty()) stay_on(plan.cpus[0]);
+  if (!plan.cpus.empty()) bind_to_cpus({plan.cpus[0]});
 }
 
 ThreadTeam::~ThreadTeam() { end(); }
@@ -73,7 +58,8 @@ void ThreadTeam::run(const std::function<void(int)>& work) {
 }
 
 void ThreadTeam::serve(int thread, int cpu) {
-  if (cpu >= 0) stay_on(cpu);
+  // If the kernel refuses, the scheduler places the thread: that may be slower, with the same results.
+  if (cpu >= 0) bind_to_cpus({cpu});
   for (;;) {
     barrier_.arrive_and_wait();
     if (work_ == nullptr) return;

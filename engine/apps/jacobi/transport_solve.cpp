@@ -25,6 +25,7 @@ constexpr std::uint64_t min_batches = 20;
 // Copies: the number of samples before and after the iterations, and the shortest length of one.
 constexpr int copy_samples = 5;
 constexpr double copy_sample_s = 2e-3;
+constexpr double max_copies = 1e6;  // where the clock is too coarse for one
 
 double largest_of_all(double value, MPI_Comm world) {
   VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, world));
@@ -100,7 +101,6 @@ void TransportSolve::begin() {
   expect_pass();
   const auto make_solver = entry_.memory == MemoryKind::device ? make_device_solver : make_host_solver;
   solver_ = make_solver(*run_.context, options_, grid_, halos_);
-  threads_ = -static_cast<int>(largest_of_all(-solver_->threads(), world_));
   measure_copies();
   not_opened_ = agreed_reason(all_, halos_.open());
   if (!not_opened_.empty()) {
@@ -131,15 +131,14 @@ void TransportSolve::batch() {
   elapsed_s_ += seconds_since(begun);
 }
 
-void TransportSolve::finish() {
+Json TransportSolve::finish(bool interleaved) {
   const auto begun = Clock::now();
-  if (not_opened_.empty()) {
-    gather();
-    measure_copies();
-  }
+  const bool opened = not_opened_.empty();
+  Json record = opened ? result(interleaved) : skipped(not_opened_);
   solver_.reset();
   halos_.close();
-  elapsed_s_ += seconds_since(begun);
+  if (opened) record["elapsed_s"] = elapsed_s_ + seconds_since(begun);
+  return record;
 }
 
 double TransportSolve::left_s() const {
@@ -157,7 +156,7 @@ void TransportSolve::measure_copies() {
   const auto body = [&](std::uint64_t count) { solver_->copy(count); };
   expect_pass();
   const double once_s = slowest(world_, body, 1);
-  const auto count = static_cast<std::uint64_t>(std::max(1.0, std::ceil(copy_sample_s / once_s)));
+  const auto count = static_cast<std::uint64_t>(std::clamp(std::ceil(copy_sample_s / once_s), 1.0, max_copies));
   for (int i = 0; i < copy_samples; ++i) {
     run_.watchdog.progress(10 * once_s * static_cast<double>(count));
     copy_s_.push_back(slowest(world_, body, count) / static_cast<double>(count));
@@ -170,8 +169,8 @@ double TransportSolve::iteration_s() const {
 
 std::uint64_t TransportSolve::next_batch() const {
   if (batch_s_.empty()) return 1;
-  const auto wanted = static_cast<std::uint64_t>(std::ceil(batch_time_s / iteration_s()));
-  return std::clamp(wanted, std::uint64_t{1}, std::max(std::uint64_t{1}, options_.iterations / min_batches));
+  const auto most = static_cast<double>(std::max(std::uint64_t{1}, options_.iterations / min_batches));
+  return static_cast<std::uint64_t>(std::clamp(std::ceil(batch_time_s / iteration_s()), 1.0, most));
 }
 
 // The result is the same on all ranks.
@@ -197,54 +196,54 @@ void TransportSolve::check_field() {
              (first == points.end() ? "a change is too large" : "first at " + *first + ", on rank " + rank);
 }
 
-// Gathers the results of all ranks for the record.
-void TransportSolve::gather() {
+// The results of all ranks.
+Json TransportSolve::result(bool interleaved) {
   expect_pass();
-  converged_ = solver_->residuals().converged();
-  residuals_ = solver_->residuals().kept();
-  parts_.resize(static_cast<std::size_t>(all_.size()));
+  std::vector<TimeParts> parts(static_cast<std::size_t>(all_.size()));
   constexpr int bytes = sizeof(TimeParts);
-  VOLLEY_MPI(MPI_Allgather(&solver_->parts(), bytes, MPI_BYTE, parts_.data(), bytes, MPI_BYTE, world_));
-  messages_verified_ = sum_of_all(halos_.compared(), world_);
-  if (!failure_.empty()) return;
-  hash_ = hexadecimal(sum_of_all(solver_->hash(), world_));
-  deviation_ = largest_of_all(solver_->deviation(), world_);
-}
-
-Json TransportSolve::record(const std::string& skipped, bool interleaved) const {
-  const std::string& not_run = skipped.empty() ? not_opened_ : skipped;
-  const std::string& reason = not_run.empty() ? failure_ : not_run;
-  const char* status = !not_run.empty() ? "skipped" : failure_.empty() ? "ok" : "failed";
-  Json record = {{"record", "jacobi"},
-                 {"version", record_version},
-                 {"transport", entry_.name},
-                 {"grid", options_.grid},
-                 {"domain", options_.domain},
-                 {"precision", options_.single_precision ? "float" : "double"},
-                 {"overlap", options_.overlap},
-                 {"memory", name_of(entry_.memory)},
-                 {"status", status},
-                 {"reason", or_null(reason)}};
-  if (!not_run.empty()) return record;
+  VOLLEY_MPI(MPI_Allgather(&solver_->parts(), bytes, MPI_BYTE, parts.data(), bytes, MPI_BYTE, world_));
+  Json hash = nullptr;
+  Json deviation = nullptr;
+  if (failure_.empty()) {
+    hash = hexadecimal(sum_of_all(solver_->hash(), world_));
+    deviation = largest_of_all(solver_->deviation(), world_);
+  }
+  measure_copies();
   const double points = static_cast<double>(grid_.all_columns()) * static_cast<double>(grid_.all_rows());
+  Json record = head(failure_.empty() ? "ok" : "failed", failure_);
   record["interleaved"] = interleaved;
-  record["threads"] = threads_;
+  record["threads"] = static_cast<int>(-largest_of_all(-solver_->threads(), world_));  // of the rank with the fewest
   record["iterations"] = iterations_;
-  record["converged"] = converged_;
-  record["residuals"] = to_json(residuals_);
+  record["converged"] = solver_->residuals().converged();
+  record["residuals"] = to_json(solver_->residuals().kept());
   record["batch_iterations"] = batch_iterations_;
   record["batch_s"] = batch_s_;
   record["cold_exchange_s"] = cold_exchange_s_;
-  record["parts"] = to_json(parts_);
+  record["parts"] = to_json(parts);
   record["copy_s"] = copy_s_;
   record["copy_bytes"] = static_cast<std::uint64_t>(2 * static_cast<double>(options_.point_bytes()) * points);
-  record["field_hash"] = hash_;
-  record["deviation"] = deviation_;
+  record["field_hash"] = hash;
+  record["deviation"] = deviation;
   record["messages_timed"] = grid_.messages() * iterations_;
-  record["messages_verified"] = messages_verified_;
+  record["messages_verified"] = sum_of_all(halos_.compared(), world_);
   record["mismatch"] = wrong_ ? volley::to_json(wrong_->mismatch) : Json(nullptr);
-  record["elapsed_s"] = elapsed_s_;
   return record;
+}
+
+Json TransportSolve::skipped(const std::string& reason) const { return head("skipped", reason); }
+
+// What a record has in any case.
+Json TransportSolve::head(const char* status, const std::string& reason) const {
+  return {{"record", "jacobi"},
+          {"version", record_version},
+          {"transport", entry_.name},
+          {"grid", options_.grid},
+          {"domain", options_.domain},
+          {"precision", options_.single_precision ? "float" : "double"},
+          {"overlap", options_.overlap},
+          {"memory", name_of(entry_.memory)},
+          {"status", status},
+          {"reason", or_null(reason)}};
 }
 
 }  // namespace volley::jacobi

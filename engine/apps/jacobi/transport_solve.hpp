@@ -20,7 +20,7 @@ inline constexpr std::uint64_t beyond_memory = ~std::uint64_t{0};
 [[nodiscard]] std::uint64_t field_bytes(MemoryKind kind, std::int64_t columns, std::int64_t rows,
                                         std::size_t point_bytes);
 
-// Every call but `going`, `left_s`, `iterations` and `record` is collective over `all`, the ranks of the world.
+// Every call but `going`, `left_s`, `iterations` and `skipped` is collective over `all`, the ranks of the world.
 class TransportSolve {
  public:
   TransportSolve(const Run& run, const RankGroup& all, const JacobiOptions& options, const Grid& grid,
@@ -36,14 +36,14 @@ class TransportSolve {
   [[nodiscard]] bool going() const;
   // Makes some iterations and times them together, then compares the last halos. The first batch is one iteration.
   void batch();
-  // Everything after the last iteration, except the record.
-  void finish();
+  // Everything after the last iteration. Returns the record.
+  [[nodiscard]] Json finish(bool interleaved);
 
   [[nodiscard]] std::uint64_t iterations() const { return iterations_; }
   // Seconds that the remaining iterations will take if none reaches the tolerance.
   [[nodiscard]] double left_s() const;
-  // The record; `skipped` is the reason if the transport was skipped.
-  [[nodiscard]] Json record(const std::string& skipped, bool interleaved) const;
+  // The record of a transport that is not solved with, for this reason.
+  [[nodiscard]] Json skipped(const std::string& reason) const;
 
  private:
   void expect_pass();
@@ -52,7 +52,8 @@ class TransportSolve {
   [[nodiscard]] std::uint64_t next_batch() const;
   void check_halos();
   void check_field();
-  void gather();
+  [[nodiscard]] Json result(bool interleaved);
+  [[nodiscard]] Json head(const char* status, const std::string& reason) const;
 
   const Run& run_;
   const RankGroup& all_;
@@ -65,18 +66,11 @@ class TransportSolve {
 
   std::string not_opened_;  // why the transport was not opened; empty if it was
   std::string failure_;     // why the solve failed; empty if it did not
-  int threads_ = 0;         // of the rank with the fewest
   std::vector<double> copy_s_;
   double cold_exchange_s_ = 0;
   std::vector<std::uint64_t> batch_iterations_;
   std::vector<double> batch_s_;
   std::uint64_t iterations_ = 0;
-  bool converged_ = false;
-  std::vector<Residual> residuals_;
-  std::vector<TimeParts> parts_;  // of every rank
-  Json hash_;                     // null if the solve failed
-  Json deviation_;                // null if the solve failed
-  std::uint64_t messages_verified_ = 0;
   std::optional<WrongHalo> wrong_;
   double elapsed_s_ = 0;  // with this transport
 };
