@@ -169,6 +169,14 @@ def test_an_error_before_the_ranks_know_each_other_names_its_rank(volley: Comman
     assert "volley-engine: rank 1: the launcher's variables call this process local rank 0, MPI says 1" in done.err
 
 
+def test_a_follower_without_anybody_to_follow_ends_the_job(volley: Command) -> None:
+    """The front end is another rank than MPI's rank 0: rank 0 has no plan, and the other rank waits for it."""
+    follower, front = [str(volley.engine), "--follower"], [str(volley.engine), "--plan", "-"]
+    done = as_ranks(volley, follower, front, json.dumps(plan()))
+    assert done.code != 0
+    assert "volley-engine: rank 0: no plan" in done.err
+
+
 def test_a_rank_that_hangs_at_the_end_of_mpi_is_ended(engine: Path, tmp_path: Path) -> None:
     source, library = tmp_path / "hang.c", tmp_path / "hang.so"
     source.write_text("int pause(void);\nint MPI_Finalize(void) { return pause(); }\n")
