@@ -219,7 +219,7 @@ std::string complaints(const std::string& text, int world_size, const std::vecto
   plan.transports = transports;
   const Json document = json_from(text);
   std::vector<std::string> errors;
-  PlanPart part(document, "$.options", errors);
+  PlanObject part(document, "$.options", errors);
   JacobiOptions options;
   read_options(part, plan, options);
   part.finish();

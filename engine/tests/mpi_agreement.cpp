@@ -119,7 +119,7 @@ void arenas_share_memory(const Context& context, const RankGroup& pair) {
   constexpr std::uint64_t message_bytes = megabyte;
   bytes_of_own_memory = static_cast<std::uint64_t>(context.size) * bytes_of_buffers(message_bytes) * 3 / 2;
   std::array<TransportEntry, 2> entries{};
-  entries.fill({"one", "", ThroughMpi::yes, MemoryKind::host, Part::test, false, make_with_own_memory});
+  entries.fill({"one", "", ThroughMpi::yes, MemoryKind::host, Tier::test, false, make_with_own_memory});
   entries[1].name = "two";
   const auto too_large = [&](const std::vector<std::string>& names) {
     Plan plan;

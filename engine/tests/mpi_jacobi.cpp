@@ -140,7 +140,7 @@ std::unique_ptr<Transport> make_never_opened() { return std::make_unique<NeverOp
 
 // Halos that no memory has room for: there is a reason, and their transport is neither opened nor closed.
 void without_memory_there_is_a_reason(const Context& context) {
-  const TransportEntry entry{"never", "", ThroughMpi::yes, MemoryKind::host, Part::test, true, make_never_opened};
+  const TransportEntry entry{"never", "", ThroughMpi::yes, MemoryKind::host, Tier::test, true, make_never_opened};
   const Grid grid({context.size, 1}, {8, std::int64_t{1} << 50}, context.rank);
   Halos halos(context, grid, entry, sizeof(double));
   EXPECT(halos.open().empty() == halos.none());

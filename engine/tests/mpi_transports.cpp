@@ -91,7 +91,7 @@ std::vector<Series> measured(const Context& context, const RankGroup& pair, cons
 // Whether the transport breaks something that shows. `early` makes the only window of a batch of one.
 bool broken(const Series& series, const Way& way) {
   if (series.name == "early") return series.count > 1 || way.workload.one_buffer;
-  return find_transport(series.name)->part == Part::test;
+  return find_transport(series.name)->tier == Tier::test;
 }
 
 void judge(const Series& series, const Way& way, const Sampling& sampling) {
@@ -117,7 +117,7 @@ void transports_tell_the_truth(const Context& context, const RankGroup& pair, co
                                const std::vector<std::uint64_t>& sizes) {
   const Window there{.messages = 4, .direction = Direction::uni};
   const Window both{.messages = 4, .direction = Direction::bi};
-  const auto of_test = [](const std::string& name) { return find_transport(name)->part == Part::test; };
+  const auto of_test = [](const std::string& name) { return find_transport(name)->tier == Tier::test; };
   for (const Way& way :
        {Way{round_trip_workload(), false}, Way{window_workload(there), false}, Way{window_workload(both), true}}) {
     for (const bool fixed : {false, true}) {

@@ -130,7 +130,7 @@ class JacobiRun {
 
 class JacobiBenchmark final : public Benchmark {
  public:
-  void read(PlanPart& options, const Plan& plan) override { read_options(options, plan, options_); }
+  void read(PlanObject& options, const Plan& plan) override { read_options(options, plan, options_); }
 
   Exit run(const Run& run) override {
     JacobiRun jacobi(run, options_);

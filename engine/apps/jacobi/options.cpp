@@ -27,40 +27,40 @@ std::string grids_of(std::int64_t ranks) {
   return joined(grids);
 }
 
-void check_grid(PlanPart& part, const Plan& plan, const JacobiOptions& options) {
+void check_grid(PlanObject& given, const Plan& plan, const JacobiOptions& options) {
   const auto [across, along] = options.grid;
   if (std::int64_t{across} * along == plan.world_size) return;
-  part.complain("grid", "a grid of " + std::to_string(across) + " x " + std::to_string(along) +
-                            " processes does not fit " + std::to_string(plan.world_size) +
-                            (plan.world_size == 1 ? " rank" : " ranks") + "; these do: " + grids_of(plan.world_size));
+  given.complain("grid", "a grid of " + std::to_string(across) + " x " + std::to_string(along) +
+                             " processes does not fit " + std::to_string(plan.world_size) +
+                             (plan.world_size == 1 ? " rank" : " ranks") + "; these do: " + grids_of(plan.world_size));
 }
 
-void check_transports(PlanPart& part, const Plan& plan) {
+void check_transports(PlanObject& given, const Plan& plan) {
   std::vector<std::string> names;
   for (const auto& entry : registry()) {
-    if (entry.halos && entry.part != Part::test) names.emplace_back(entry.name);
+    if (entry.halos && entry.tier != Tier::test) names.emplace_back(entry.name);
   }
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
     const TransportEntry* entry = find_transport(plan.transports[i]);
     if (entry == nullptr || entry->halos) continue;
-    part.complain_of_plan(PlanPart::place("transports", i),
-                          "`" + plan.transports[i] + "` cannot exchange halos; these can: " + joined(names));
+    given.complain_of_plan(PlanObject::place("transports", i),
+                           "`" + plan.transports[i] + "` cannot exchange halos; these can: " + joined(names));
   }
 }
 
 }  // namespace
 
-void read_options(PlanPart& part, const Plan& plan, JacobiOptions& options) {
-  part.two("grid", options.grid, 1);
-  part.two("domain", options.domain, std::int64_t{3});
-  part.choice("precision", options.single_precision, {{"double", false}, {"float", true}});
-  part.integer("iterations", options.iterations, std::uint64_t{1});
-  part.positive("tolerance", options.tolerance);
-  part.integer("check_every", options.check_every, std::uint64_t{1});
-  part.boolean("overlap", options.overlap);
-  part.optional_integer("threads", options.threads, 1, max_threads);
-  check_grid(part, plan, options);
-  check_transports(part, plan);
+void read_options(PlanObject& given, const Plan& plan, JacobiOptions& options) {
+  given.two("grid", options.grid, 1);
+  given.two("domain", options.domain, std::int64_t{3});
+  given.choice("precision", options.single_precision, {{"double", false}, {"float", true}});
+  given.integer("iterations", options.iterations, std::uint64_t{1});
+  given.positive("tolerance", options.tolerance);
+  given.integer("check_every", options.check_every, std::uint64_t{1});
+  given.boolean("overlap", options.overlap);
+  given.optional_integer("threads", options.threads, 1, max_threads);
+  check_grid(given, plan, options);
+  check_transports(given, plan);
 }
 
 }  // namespace volley::jacobi

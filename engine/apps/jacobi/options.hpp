@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "record/plan.hpp"
-#include "record/plan_part.hpp"
+#include "record/plan_object.hpp"
 
 namespace volley::jacobi {
 
@@ -25,6 +25,6 @@ struct JacobiOptions {
 };
 
 // Reads the options and checks them against the rest of the plan.
-void read_options(PlanPart& part, const Plan& plan, JacobiOptions& options);
+void read_options(PlanObject& given, const Plan& plan, JacobiOptions& options);
 
 }  // namespace volley::jacobi

@@ -8,7 +8,6 @@
 #include "benchmark/series_record.hpp"
 #include "jacobi/device/field_layout.hpp"
 #include "jacobi/host_field.hpp"
-#include "measure/stopping.hpp"
 #include "measure/timing_loop.hpp"
 #include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"

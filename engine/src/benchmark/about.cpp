@@ -16,8 +16,8 @@ Json about() {
                           {"mpi", entry.mpi != ThroughMpi::no},
                           {"device_pointers", entry.mpi == ThroughMpi::on_device_pointers},
                           {"memory", name_of(entry.memory)},
-                          {"usual", entry.part == Part::usual},
-                          {"test", entry.part == Part::test},
+                          {"usual", entry.tier == Tier::usual},
+                          {"test", entry.tier == Tier::test},
                           {"halos", entry.halos}});
   }
   answer["transports"] = transports;

@@ -9,7 +9,7 @@ PlanReading read_plan(const std::string& text, std::span<const BenchmarkEntry> b
   PlanReading reading;
   PlanReader reader{.benchmarks = {}, .transports = transports, .read_options = {}};
   for (const auto& entry : benchmarks) reader.benchmarks.emplace_back(entry.name);
-  reader.read_options = [&](PlanPart& options, const Plan& plan) {
+  reader.read_options = [&](PlanObject& options, const Plan& plan) {
     const auto found = std::find_if(benchmarks.begin(), benchmarks.end(),
                                     [&](const auto& entry) { return entry.name == plan.benchmark; });
     reading.benchmark = found->make();

@@ -11,7 +11,7 @@
 #include "group/job.hpp"
 #include "measure/watchdog.hpp"
 #include "record/plan.hpp"
-#include "record/plan_part.hpp"
+#include "record/plan_object.hpp"
 #include "record/records.hpp"
 
 namespace volley {
@@ -31,7 +31,7 @@ class Benchmark {
  public:
   virtual ~Benchmark() = default;
   // Reads and checks `$.options`, and checks what it needs from the rest of the plan. Complains about every error.
-  virtual void read(PlanPart& options, const Plan& plan) = 0;
+  virtual void read(PlanObject& options, const Plan& plan) = 0;
   // Throws UsageError if this job lacks something that the plan names. Called before the run record is written.
   virtual void check(const Job&) const {}
   // Writes all records between the run record and the last one. Exit::good if the machine can do what was asked: that a

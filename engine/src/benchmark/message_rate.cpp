@@ -1,6 +1,5 @@
 // The benchmark `message_rate`: several pairs of ranks send windows of messages at once. Rank i of the first half sends
 // to rank i of the second half, which acknowledges each window.
-#include <algorithm>
 
 #include "benchmark/benchmark.hpp"
 #include "benchmark/series_record.hpp"
@@ -29,11 +28,11 @@ class PairsControl final : public GroupControl {
   [[nodiscard]] int receives() const override { return 2 * pair_ + (sender_ ? 1 : 0); }
 
   [[nodiscard]] Elapsed elapsed(const Span& mine) override {
-    const auto [first_entry_ns, last_entry_ns, last_exit_ns] = entries(mine, active_ && sender_);
-    const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
-    return {.seconds = seconds(std::max<std::int64_t>(last_exit_ns - first_entry_ns, 1)),
-            .entry_skew_s = seconds(last_entry_ns - first_entry_ns),
-            .mean_s = mean_s(mine, active_ && sender_)};
+    const bool counts = active_ && sender_;
+    const Entries senders = entries(mine, counts);
+    Elapsed elapsed = elapsed_from(senders.first_entry_ns, senders);
+    elapsed.mean_s = mean_s(mine, counts);
+    return elapsed;
   }
 
   // Whether this rank's pair takes part in the batches from now on.
@@ -94,16 +93,16 @@ struct PairsPoint {
 
 class MessageRateBenchmark final : public Benchmark {
  public:
-  void read(PlanPart& options, const Plan& plan) override {
+  void read(PlanObject& options, const Plan& plan) override {
     options.some_sizes("sizes_bytes", sizes_bytes_);
     options.integer("window", window_.messages, 1);
     options.integers("pairs", pairs_, "a number of pairs", 1);
     if (pairs_.empty()) options.complain("pairs", "expected at least one number of pairs");
     for (std::size_t i = 0; i < pairs_.size(); ++i) {
       if (pairs_[i] <= plan.world_size / 2) continue;
-      options.complain(PlanPart::place("pairs", i), "expected at most " + std::to_string(plan.world_size / 2) +
-                                                        ", a pair for each two ranks, found " +
-                                                        std::to_string(pairs_[i]));
+      options.complain(PlanObject::place("pairs", i), "expected at most " + std::to_string(plan.world_size / 2) +
+                                                          ", a pair for each two ranks, found " +
+                                                          std::to_string(pairs_[i]));
     }
     if (plan.world_size % 2 == 0) return;
     options.complain_of_plan("world_size",

@@ -24,7 +24,7 @@ std::vector<Series> series_of_size(TransportSet& transports, const Plan& plan, s
 
 }  // namespace
 
-void PairBenchmark::read(PlanPart& options, const Plan& plan) {
+void PairBenchmark::read(PlanObject& options, const Plan& plan) {
   options.some_sizes("sizes_bytes", sizes_bytes_);
   if (plan.world_size == 2) return;
   options.complain_of_plan(
@@ -46,7 +46,7 @@ Exit PairBenchmark::run(const Run& run) {
   return Exit::good;
 }
 
-void PointBenchmark::read(PlanPart& options, const Plan& plan) {
+void PointBenchmark::read(PlanObject& options, const Plan& plan) {
   PairBenchmark::read(options, plan);
   options.boolean("fresh_buffers", fresh_buffers_);
 }

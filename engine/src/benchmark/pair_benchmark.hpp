@@ -9,7 +9,7 @@ namespace volley {
 
 class PairBenchmark : public Benchmark {
  public:
-  void read(PlanPart& options, const Plan& plan) override;
+  void read(PlanObject& options, const Plan& plan) override;
   Exit run(const Run& run) final;
 
  protected:
@@ -25,7 +25,7 @@ class PairBenchmark : public Benchmark {
 // Ping-pongs and streams: at each size all transports in turn.
 class PointBenchmark : public PairBenchmark {
  public:
-  void read(PlanPart& options, const Plan& plan) override;
+  void read(PlanObject& options, const Plan& plan) override;
 
  protected:
   [[nodiscard]] virtual Workload workload() const = 0;

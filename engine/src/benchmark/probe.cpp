@@ -8,7 +8,7 @@ namespace {
 
 class Probe final : public Benchmark {
  public:
-  void read(PlanPart&, const Plan&) override {}
+  void read(PlanObject&, const Plan&) override {}
 
   Exit run(const Run& run) override {
     run.watchdog.enter("checking which transports are available");

@@ -21,7 +21,7 @@ bool arrives(Transport& transport, Memory& memory, const View& view) {
 
 class SelfSend final : public Benchmark {
  public:
-  void read(PlanPart& options, const Plan& plan) override {
+  void read(PlanObject& options, const Plan& plan) override {
     options.sizes("sizes_bytes", sizes_bytes_);
     if (plan.world_size == 1) return;
     options.complain_of_plan("world_size", "one rank sends to itself, found " + std::to_string(plan.world_size));

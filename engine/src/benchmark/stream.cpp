@@ -9,7 +9,7 @@ namespace {
 
 class StreamBenchmark final : public PointBenchmark {
  public:
-  void read(PlanPart& options, const Plan& plan) override {
+  void read(PlanObject& options, const Plan& plan) override {
     PointBenchmark::read(options, plan);
     read_window(options, window_);
   }

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "measure/driver.hpp"
-#include "record/plan_part.hpp"
+#include "record/plan_object.hpp"
 
 namespace volley {
 
-inline void read_window(PlanPart& options, Window& window) {
+inline void read_window(PlanObject& options, Window& window) {
   options.integer("window", window.messages, 1);
   options.choice("direction", window.direction, {{"uni", Direction::uni}, {"bi", Direction::bi}});
 }

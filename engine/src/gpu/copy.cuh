@@ -27,9 +27,13 @@ inline void copy_column_to_device(void* device, std::size_t pitch_bytes, const v
       cudaMemcpy2D(device, pitch_bytes, host, element_bytes, element_bytes, count, cudaMemcpyHostToDevice));
 }
 
-// Between any two places; CUDA finds out where they are.
-inline void copy(void* to, const void* from, std::size_t bytes) {
-  VOLLEY_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
+// Flips the bits of `mask` in one byte, wherever it is.
+inline void flip(std::byte* at, std::byte mask) {
+  std::byte byte{};
+  VOLLEY_CUDA_CHECK(cudaMemcpy(&byte, at, 1, cudaMemcpyDefault));
+  byte ^= mask;
+  VOLLEY_CUDA_CHECK(cudaMemcpy(at, &byte, 1, cudaMemcpyDefault));
+  VOLLEY_CUDA_CHECK(cudaStreamSynchronize(nullptr));
 }
 
 inline void zero(void* device, std::size_t bytes) { VOLLEY_CUDA_CHECK(cudaMemset(device, 0, bytes)); }

@@ -1,26 +1,16 @@
 #include "group/context.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "group/run_record.hpp"
 #include "host/launch_environment.hpp"
-#include "host/placement.hpp"
 #include "mpi/collectives.hpp"
 #include "mpi/version.hpp"
 
 namespace volley {
 
 namespace {
-
-// Nodes are numbered in the order of their first ranks.
-int node_number(const Context& context, int node_leader) {
-  const auto count = static_cast<std::size_t>(context.size);
-  std::vector<int> leaders(count);
-  VOLLEY_MPI(MPI_Allgather(&node_leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, context.world.get()));
-  std::sort(leaders.begin(), leaders.end());
-  leaders.erase(std::unique(leaders.begin(), leaders.end()), leaders.end());
-  return static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), node_leader) - leaders.begin());
-}
 
 // Checks the placement and, where that waits for MPI, chooses the device. Returns the usage error that it finds, or an
 // empty text.
@@ -71,10 +61,12 @@ Context make_context(const Options& options, Placement placement) {
     throw AgreedUsageError("rank " + std::to_string(error - errors.begin()) + ": " + *error);
   }
 
-  const int number = node_number(context, mpi::broadcast_value(context.rank, 0, node.get()));
-  const RankFacts facts = own_facts(context, placement, number);
+  // Each rank knows its node by the node's first rank; nodes are numbered in the order of these.
+  const RankFacts facts = own_facts(context, placement, mpi::broadcast_value(context.rank, 0, node.get()));
+  std::map<int, int> numbers;
   for (const auto& text : mpi::all_gather(line_of(to_json(facts)), context.world.get())) {
-    context.ranks.push_back(rank_from_json(json_from(text)));
+    RankFacts& each = context.ranks.emplace_back(rank_from_json(json_from(text)));
+    each.node = numbers.try_emplace(each.node, static_cast<int>(numbers.size())).first->second;
   }
   check_cores(context.ranks);
   return context;

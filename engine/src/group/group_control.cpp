@@ -92,11 +92,20 @@ int GroupControl::first_of(bool mine) {
 std::int64_t GroupControl::common_ns(Clock::time_point time) const { return ns_of(time) - ahead_ns_; }
 
 GroupControl::Entries GroupControl::entries(const Span& mine, bool counts) {
-  // The earliest entry has its sign turned: one reduction finds all three.
-  std::array<std::int64_t, 3> ns{-common_ns(mine.begin), common_ns(mine.begin), common_ns(mine.end)};
+  // The earliest ones have their signs turned: one reduction finds all four.
+  const std::int64_t entry_ns = common_ns(mine.begin);
+  const std::int64_t exit_ns = common_ns(mine.end);
+  std::array<std::int64_t, 4> ns{-entry_ns, entry_ns, -exit_ns, exit_ns};
   if (!counts) ns.fill(std::numeric_limits<std::int64_t>::min());
   VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, ns.data(), static_cast<int>(ns.size()), MPI_INT64_T, MPI_MAX, comm_));
-  return {-ns[0], ns[1], ns[2]};
+  return {-ns[0], ns[1], -ns[2], ns[3]};
+}
+
+Elapsed GroupControl::elapsed_from(std::int64_t begin_ns, const Entries& all) {
+  const auto seconds = [](std::int64_t count) { return static_cast<double>(count) * 1e-9; };
+  // Clocks that are off by more than a batch takes must not make it end before it begins.
+  return {.seconds = seconds(std::max<std::int64_t>(all.last_exit_ns - begin_ns, 1)),
+          .entry_skew_s = seconds(all.last_entry_ns - all.first_entry_ns)};
 }
 
 double GroupControl::mean_s(const Span& mine, bool counts) {
@@ -106,20 +115,15 @@ double GroupControl::mean_s(const Span& mine, bool counts) {
 }
 
 Elapsed GroupControl::elapsed(const Span& mine) {
-  const auto [first_entry_ns, last_entry_ns, last_exit_ns] = entries(mine, true);
-  const auto seconds = [](std::int64_t count) { return static_cast<double>(count) * 1e-9; };
-  // Clocks that are off by more than a batch takes must not make it end before it begins.
-  return {.seconds = seconds(std::max<std::int64_t>(last_exit_ns - last_entry_ns, 1)),
-          .entry_skew_s = seconds(last_entry_ns - first_entry_ns)};
+  const Entries all = entries(mine, true);
+  return elapsed_from(all.last_entry_ns, all);
 }
 
 double GroupControl::take_clock_error_s() { return static_cast<double>(std::exchange(error_ns_, 0)) * 1e-9; }
 
 bool GroupControl::met(const Span& mine) {
-  // The latest entry, and the earliest exit with its sign turned.
-  std::array<std::int64_t, 2> ns{common_ns(mine.begin), -common_ns(mine.end)};
-  VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, ns.data(), static_cast<int>(ns.size()), MPI_INT64_T, MPI_MAX, comm_));
-  return -ns[1] + 2 * error_ns_ >= ns[0];
+  const Entries all = entries(mine, true);
+  return all.first_exit_ns + 2 * error_ns_ >= all.last_entry_ns;
 }
 
 }  // namespace volley

@@ -41,12 +41,15 @@ class GroupControl : public Control {
   struct Entries {
     std::int64_t first_entry_ns;
     std::int64_t last_entry_ns;
+    std::int64_t first_exit_ns;
     std::int64_t last_exit_ns;
   };
   // Collective over the group, whether this rank counts or not.
   [[nodiscard]] Entries entries(const Span& mine, bool counts);
   // The mean of the seconds of the ranks that count. Collective as above; at least one rank counts.
   [[nodiscard]] double mean_s(const Span& mine, bool counts);
+  // From `begin_ns` to the last exit.
+  [[nodiscard]] static Elapsed elapsed_from(std::int64_t begin_ns, const Entries& all);
 
  private:
   static constexpr int batches_between = 64;

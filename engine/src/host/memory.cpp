@@ -8,7 +8,6 @@
 #include <iomanip>
 #include <limits>
 #include <sstream>
-#include <string_view>
 
 #include "base/errors.hpp"
 

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 
 #include <stdexcept>
-#include <string>
 
 namespace volley {
 

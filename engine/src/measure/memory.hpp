@@ -3,11 +3,15 @@
 
 #include <memory>
 
+#include "gpu/gpu.hpp"
 #include "host/memory.hpp"
 
 namespace volley {
 
 // Null for MemoryKind::none.
-[[nodiscard]] std::unique_ptr<Memory> make_memory(MemoryKind kind);
+[[nodiscard]] inline std::unique_ptr<Memory> make_memory(MemoryKind kind) {
+  if (kind == MemoryKind::none) return nullptr;
+  return kind == MemoryKind::host ? make_host_memory() : gpu::make_memory();
+}
 
 }  // namespace volley

@@ -315,15 +315,14 @@ double Sampler::first_batch(Series& series, const View& view, std::uint64_t coun
 void Sampler::record(Series& series, double elapsed_s, std::uint64_t count) {
   const double counts = static_cast<double>(count) * workload_.divisor;
   const double value = elapsed_s / counts;
-  if (control_.leads() && elapsed_.entry_skew_s) series.entry_skew_s.push_back(*elapsed_.entry_skew_s);
-  if (control_.leads() && elapsed_.mean_s) series.mean_samples.push_back(*elapsed_.mean_s / counts);
-  if (control_.leads()) record_parts(series);
-  if (control_.leads()) series.rank0_samples.push_back(value);
-  else if (workload_.second_times) series.rank1_samples.push_back(value);
   series.messages_timed += count * (workload_.messages[0] + workload_.messages[1]);
-}
-
-void Sampler::record_parts(Series& series) {
+  if (!control_.leads()) {
+    if (workload_.second_times) series.rank1_samples.push_back(value);
+    return;
+  }
+  series.rank0_samples.push_back(value);
+  if (elapsed_.entry_skew_s) series.entry_skew_s.push_back(*elapsed_.entry_skew_s);
+  if (elapsed_.mean_s) series.mean_samples.push_back(*elapsed_.mean_s / counts);
   const std::vector<double> parts = series.driver->parts_s();
   series.parts.resize(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) series.parts[i].push_back(parts[i]);
@@ -403,7 +402,11 @@ void Sampler::end_round(std::vector<Series>& all, int rounds) {
     if (!series.open()) continue;
     watchdog_.progress();
     collect(series);
-    series.count_s = control_.shared(control_.leads() ? shortest_count_s(series) : 0.0);
+    // If calibration was interrupted, the samples show that the exchange is shorter.
+    for (const double sample_s : series.rank0_samples) {
+      series.count_s = std::min(series.count_s, sample_s * workload_.divisor);
+    }
+    series.count_s = control_.shared(series.count_s);
     series.ended_by = control_.shared(control_.leads() ? stop_reason(series, rounds) : EndedBy::open);
   }
 }
@@ -419,20 +422,13 @@ void Sampler::collect(Series& series) {
   series.rank1_samples_sent = samples;
 }
 
-// If calibration was interrupted, the samples show that the exchange is shorter.
-double Sampler::shortest_count_s(const Series& series) const {
-  double shortest_s = series.count_s;
-  for (const double sample_s : series.rank0_samples) shortest_s = std::min(shortest_s, sample_s * workload_.divisor);
-  return shortest_s;
-}
-
 EndedBy Sampler::stop_reason(Series& series, int rounds) const {
   if (series.mismatch) return EndedBy::failure;
   if (sampling_.fixed) return EndedBy::fixed;
   if (rounds < sampling_.min_visits) return EndedBy::open;
-  const auto within = [&](const std::vector<double>& times) { return interval_within(times, sampling_.ci); };
   const auto both_within = [&] {
-    return within(series.rank0_samples) && (series.rank1_samples.empty() || within(series.rank1_samples));
+    return interval_within(series.rank0_samples, sampling_.ci) &&
+           (series.rank1_samples.empty() || interval_within(series.rank1_samples, sampling_.ci));
   };
   if (is_long(series)) return both_within() ? EndedBy::ci : EndedBy::few;
   const std::size_t enough = sampling_.tail ? tail_samples : min_samples;

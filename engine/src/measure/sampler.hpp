@@ -45,7 +45,6 @@ class Sampler {
   double batch(Series& series, const View& view, std::uint64_t count);
   double first_batch(Series& series, const View& view, std::uint64_t count);
   void record(Series& series, double elapsed_s, std::uint64_t count);
-  static void record_parts(Series& series);
 
   void write_poison(Series& series, const View& view);
   void check_contents(Series& series, const View& view);
@@ -58,7 +57,6 @@ class Sampler {
   }
 
   void collect(Series& series);
-  [[nodiscard]] double shortest_count_s(const Series& series) const;
   [[nodiscard]] double slowest_count_s(const Series& series) const;
   [[nodiscard]] EndedBy stop_reason(Series& series, int rounds) const;
   [[nodiscard]] std::uint64_t seed(const Series& series, int direction) const;

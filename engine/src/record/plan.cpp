@@ -8,7 +8,7 @@
 
 #include "base/errors.hpp"
 #include "base/text.hpp"
-#include "record/plan_part.hpp"
+#include "record/plan_object.hpp"
 
 namespace volley {
 
@@ -38,52 +38,52 @@ std::string wrong_version(const Json& document) {
          std::to_string(plan_version) + "; use a front end and an engine of the same release";
 }
 
-void read_sampling(PlanPart& part, Sampling& sampling) {
-  part.choice("mode", sampling.fixed, {{"adaptive", false}, {"fixed", true}});
-  part.positive("ci", sampling.ci, 1.0);
-  part.seconds("point_time_s", sampling.point_time_s);
-  part.optional_seconds("size_time_s", sampling.size_time_s);
-  part.integer("min_visits", sampling.min_visits, 1);
-  part.integer("warmup", sampling.warmup, std::uint64_t{0});
-  part.integer("iterations", sampling.iterations, std::uint64_t{1});
-  part.boolean("tail", sampling.tail);
+void read_sampling(PlanObject& given, Sampling& sampling) {
+  given.choice("mode", sampling.fixed, {{"adaptive", false}, {"fixed", true}});
+  given.positive("ci", sampling.ci, 1.0);
+  given.seconds("point_time_s", sampling.point_time_s);
+  given.optional_seconds("size_time_s", sampling.size_time_s);
+  given.integer("min_visits", sampling.min_visits, 1);
+  given.integer("warmup", sampling.warmup, std::uint64_t{0});
+  given.integer("iterations", sampling.iterations, std::uint64_t{1});
+  given.boolean("tail", sampling.tail);
 }
 
-void read_benchmark(PlanPart& part, const PlanReader& reader, Plan& plan) {
+void read_benchmark(PlanObject& given, const PlanReader& reader, Plan& plan) {
   const std::string expected = "one of `" + joined(reader.benchmarks, "`, `") + "`";
-  const Json* name = part.required("benchmark", expected);
+  const Json* name = given.required("benchmark", expected);
   if (name == nullptr) return;
   if (name->is_string() && has(reader.benchmarks, name->get<std::string>())) plan.benchmark = name->get<std::string>();
-  else part.complain("benchmark", "expected " + expected + ", found " + line_of(*name));
+  else given.complain("benchmark", "expected " + expected + ", found " + line_of(*name));
 }
 
-void read_transports(PlanPart& part, const PlanReader& reader, Plan& plan) {
-  static_cast<void>(part.required("transports", "a list"));
-  part.names("transports", plan.transports, "a transport's name");
+void read_transports(PlanObject& given, const PlanReader& reader, Plan& plan) {
+  static_cast<void>(given.required("transports", "a list"));
+  given.names("transports", plan.transports, "a transport's name");
   const std::string known = reader.transports.empty() ? "none" : joined(reader.transports);
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
     if (has(reader.transports, plan.transports[i])) continue;
-    part.complain(PlanPart::place("transports", i),
-                  "this engine has no transport `" + plan.transports[i] + "`; it has " + known);
+    given.complain(PlanObject::place("transports", i),
+                   "this engine has no transport `" + plan.transports[i] + "`; it has " + known);
   }
 }
 
-void read_into(Plan& plan, const PlanReader& reader, PlanPart& part) {
+void read_into(Plan& plan, const PlanReader& reader, PlanObject& given) {
   int version = plan_version;
-  part.integer("plan", version, 1);
-  read_benchmark(part, reader, plan);
-  part.integer("world_size", plan.world_size, 1);
-  read_transports(part, reader, plan);
-  part.texts("excluded", plan.excluded);
-  part.object("sampling", [&](PlanPart& sampling) { read_sampling(sampling, plan.sampling); });
-  part.boolean("verify", plan.verify);
-  part.boolean("share_device", plan.share_device);
-  part.optional_seconds("budget_s", plan.budget_s);
-  part.seconds("watchdog_s", plan.watchdog_s);
-  part.any_object("launch");
-  if (plan.benchmark.empty()) part.any_object("options");
-  else part.object("options", [&](PlanPart& options) { reader.read_options(options, plan); });
-  part.finish();
+  given.integer("plan", version, 1);
+  read_benchmark(given, reader, plan);
+  given.integer("world_size", plan.world_size, 1);
+  read_transports(given, reader, plan);
+  given.texts("excluded", plan.excluded);
+  given.object("sampling", [&](PlanObject& sampling) { read_sampling(sampling, plan.sampling); });
+  given.boolean("verify", plan.verify);
+  given.boolean("share_device", plan.share_device);
+  given.optional_seconds("budget_s", plan.budget_s);
+  given.seconds("watchdog_s", plan.watchdog_s);
+  given.any_object("launch");
+  if (plan.benchmark.empty()) given.any_object("options");
+  else given.object("options", [&](PlanObject& options) { reader.read_options(options, plan); });
+  given.finish();
 }
 
 // Reads up to the brace that closes the document, and does not wait for the end of the input: Open MPI 5's mpirun does
@@ -121,8 +121,8 @@ std::vector<std::string> read_plan(const std::string& text, const PlanReader& re
   }
   if (const auto complaint = wrong_version(document); !complaint.empty()) return {readable(complaint)};
   plan.document = text;
-  PlanPart::Errors errors;
-  PlanPart whole(document, "$", errors);
+  PlanObject::Errors errors;
+  PlanObject whole(document, "$", errors);
   read_into(plan, reader, whole);
   for (auto& error : errors) error = readable(error);
   return errors;

@@ -11,7 +11,7 @@
 
 namespace volley {
 
-class PlanPart;
+class PlanObject;
 
 inline constexpr int plan_version = 2;
 
@@ -44,7 +44,7 @@ struct PlanReader {
   std::vector<std::string> benchmarks;
   std::vector<std::string> transports;
   // Called once if the plan names one of these benchmarks.
-  std::function<void(PlanPart& options, const Plan& plan)> read_options;
+  std::function<void(PlanObject& options, const Plan& plan)> read_options;
 };
 
 // Reads a plan's text. Returns all its errors, each a line `plan: $.path: what was expected`; none if it is valid.

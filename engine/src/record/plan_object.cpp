@@ -1,23 +1,23 @@
-#include "record/plan_part.hpp"
+#include "record/plan_object.hpp"
 
 #include <algorithm>
 #include <sstream>
 
 namespace volley {
 
-PlanPart::PlanPart(const Json& node, std::string path, Errors& errors)
+PlanObject::PlanObject(const Json& node, std::string path, Errors& errors)
     : node_(node), path_(std::move(path)), errors_(errors) {
   if (!node_.is_object()) complain("", "expected an object");
 }
 
-void PlanPart::boolean(const char* key, bool& target) {
+void PlanObject::boolean(const char* key, bool& target) {
   const Json* value = find(key);
   if (value == nullptr) return;
   if (value->is_boolean()) target = value->get<bool>();
   else complain(key, "expected true or false, found " + shown(*value));
 }
 
-void PlanPart::positive(const char* key, double& target, double most) {
+void PlanObject::positive(const char* key, double& target, double most) {
   const Json* value = find(key);
   if (value == nullptr) return;
   if (value->is_number() && *value > 0 && *value <= most) {
@@ -30,35 +30,35 @@ void PlanPart::positive(const char* key, double& target, double most) {
   complain(key, expected.str() + ", found " + shown(*value));
 }
 
-void PlanPart::optional_seconds(const char* key, std::optional<double>& target) {
+void PlanObject::optional_seconds(const char* key, std::optional<double>& target) {
   const Json* value = find(key);
   if (value == nullptr || value->is_null()) return;
   target.emplace(0);
   seconds(key, *target);
 }
 
-void PlanPart::names(const char* key, std::vector<std::string>& target, const char* expected) {
+void PlanObject::names(const char* key, std::vector<std::string>& target, const char* expected) {
   list(key, target, expected, [](const Json& value) { return value.is_string(); });
 }
 
-void PlanPart::integers(const char* key, std::vector<int>& target, const char* expected, int least) {
+void PlanObject::integers(const char* key, std::vector<int>& target, const char* expected, int least) {
   list(key, target, expected, [least](const Json& value) {
     return value.is_number_integer() && value >= least && value <= std::numeric_limits<int>::max();
   });
 }
 
-void PlanPart::sizes(const char* key, std::vector<std::uint64_t>& target) {
+void PlanObject::sizes(const char* key, std::vector<std::uint64_t>& target) {
   list(key, target, "a whole number of bytes of at least 1", [](const Json& value) {
     return value.is_number_integer() && value >= 1 && value <= std::numeric_limits<std::int64_t>::max();
   });
 }
 
-void PlanPart::some_sizes(const char* key, std::vector<std::uint64_t>& target) {
+void PlanObject::some_sizes(const char* key, std::vector<std::uint64_t>& target) {
   sizes(key, target);
   if (target.empty()) complain(key, "expected at least one size");
 }
 
-void PlanPart::texts(const char* key, std::map<std::string, std::string>& target) {
+void PlanObject::texts(const char* key, std::map<std::string, std::string>& target) {
   const Json* value = find(key);
   if (value == nullptr) return;
   if (!value->is_object()) return complain(key, "expected an object, found " + shown(*value));
@@ -68,41 +68,41 @@ void PlanPart::texts(const char* key, std::map<std::string, std::string>& target
   }
 }
 
-void PlanPart::any_object(const char* key) {
+void PlanObject::any_object(const char* key) {
   const Json* value = find(key);
   if (value != nullptr && !value->is_object()) complain(key, "expected an object, found " + shown(*value));
 }
 
-const Json* PlanPart::required(const char* key, const std::string& expected) {
+const Json* PlanObject::required(const char* key, const std::string& expected) {
   const Json* value = find(key);
   if (value == nullptr && node_.is_object()) complain(key, "missing: expected " + expected);
   return value;
 }
 
-void PlanPart::finish() {
+void PlanObject::finish() {
   if (!node_.is_object()) return;
   for (const auto& [key, value] : node_.members()) {
     if (std::find(known_.begin(), known_.end(), key) == known_.end()) complain(key, "unknown key");
   }
 }
 
-void PlanPart::complain(const std::string& key, const std::string& what) {
+void PlanObject::complain(const std::string& key, const std::string& what) {
   errors_.push_back("plan: " + path_ + (key.empty() ? "" : "." + key) + ": " + what);
 }
 
-void PlanPart::complain_of_plan(const std::string& key, const std::string& what) {
+void PlanObject::complain_of_plan(const std::string& key, const std::string& what) {
   errors_.push_back("plan: $." + key + ": " + what);
 }
 
-std::string PlanPart::place(const std::string& key, std::size_t i) { return key + "[" + std::to_string(i) + "]"; }
+std::string PlanObject::place(const std::string& key, std::size_t i) { return key + "[" + std::to_string(i) + "]"; }
 
-std::string PlanPart::shown(const Json& value) {
+std::string PlanObject::shown(const Json& value) {
   std::string text = line_of(value);
   if (text.size() > 40) text = text.substr(0, 37) + "...";
   return text;
 }
 
-const Json* PlanPart::find(const char* key) {
+const Json* PlanObject::find(const char* key) {
   known_.emplace_back(key);
   return node_.is_object() ? node_.find(key) : nullptr;
 }

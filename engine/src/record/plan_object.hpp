@@ -16,7 +16,7 @@
 namespace volley {
 
 // Collects all errors, each with its place. An absent key leaves its target as it is.
-class PlanPart {
+class PlanObject {
  public:
   using Errors = std::vector<std::string>;
 
@@ -24,7 +24,7 @@ class PlanPart {
   static constexpr int largest_count = std::numeric_limits<std::int32_t>::max();
   static constexpr double longest_s = 1e9;
 
-  PlanPart(const Json& node, std::string path, Errors& errors);
+  PlanObject(const Json& node, std::string path, Errors& errors);
 
   void boolean(const char* key, bool& target);
   // A number above 0 and at most `most`.
@@ -106,7 +106,7 @@ class PlanPart {
   void object(const char* key, Read read) {
     static const Json nothing = Json::object();
     const Json* value = find(key);
-    PlanPart inner(value == nullptr ? nothing : *value, path_ + "." + key, errors_);
+    PlanObject inner(value == nullptr ? nothing : *value, path_ + "." + key, errors_);
     read(inner);
     inner.finish();
   }

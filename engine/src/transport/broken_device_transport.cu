@@ -32,11 +32,7 @@ class CorruptDevice final : public StagedPinned {
  private:
   void flip(const View& view) {
     const FlippedBit bit(batches_++, view.bytes);
-    std::byte* place = view.recv + bit.byte();
-    std::byte byte{};
-    gpu::copy_to_host(&byte, place, 1);
-    byte ^= bit.mask();
-    gpu::copy_to_device(place, &byte, 1);
+    gpu::flip(view.recv + bit.byte(), bit.mask());
   }
   std::uint64_t batches_ = 0;
   std::size_t halo_bytes_ = 0;

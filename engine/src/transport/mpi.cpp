@@ -1,9 +1,11 @@
-// `host`: MPI on host memory, the tutorial's CPU version.
+// `host`: MPI on host memory, the tutorial's CPU version. `aware`: the same calls on device pointers, its CUDA-aware
+// version. The front end checks in a separate job whether the MPI can do that, because an MPI that cannot ends the
+// process.
 #include "transport/host_driven.hpp"
 #include "transport/mpi_channel.hpp"
 
 namespace volley {
 
-std::unique_ptr<Transport> make_host() { return std::make_unique<HostDriven<MpiChannel>>(); }
+std::unique_ptr<Transport> make_mpi() { return std::make_unique<HostDriven<MpiChannel>>(); }
 
 }  // namespace volley

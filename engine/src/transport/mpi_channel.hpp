@@ -4,7 +4,6 @@
 #include <mpi.h>
 
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "mpi/check.hpp"

@@ -69,12 +69,12 @@ struct NvshmemLaunch {
 };
 
 // This block's part of every message.
-struct BlockPart {
+struct BlockShare {
   std::uint64_t offset;
   std::uint64_t bytes;
 };
 
-__device__ BlockPart block_part(std::uint64_t bytes) {
+__device__ BlockShare block_share(std::uint64_t bytes) {
   const std::uint64_t share = round_up((bytes + gridDim.x - 1) / gridDim.x, device::vector_bytes);
   const std::uint64_t offset = min(blockIdx.x * share, bytes);
   return {offset, min(share, bytes - offset)};
@@ -89,12 +89,12 @@ __device__ void await_signals(const NvshmemLaunch& launch, std::uint64_t number)
 }
 
 __global__ void __launch_bounds__(device::max_threads, 1) nvshmem_round_trips(const NvshmemLaunch launch) {
-  const BlockPart part = block_part(launch.bytes);
+  const BlockShare mine = block_share(launch.bytes);
   for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
     const std::uint64_t number = launch.last + exchange;
-    const std::byte* const from = launch.send + part.offset + (exchange == launch.count ? launch.last_offset : 0);
+    const std::byte* const from = launch.send + mine.offset + (exchange == launch.count ? launch.last_offset : 0);
     if (!launch.leads) await_signals(launch, number);
-    nvshmemx_putmem_signal_nbi_block(launch.recv + part.offset, from, part.bytes, &launch.signals->arrived[blockIdx.x],
+    nvshmemx_putmem_signal_nbi_block(launch.recv + mine.offset, from, mine.bytes, &launch.signals->arrived[blockIdx.x],
                                      number, NVSHMEM_SIGNAL_SET, launch.peer);
     if (launch.leads) await_signals(launch, number);
   }
@@ -103,14 +103,14 @@ __global__ void __launch_bounds__(device::max_threads, 1) nvshmem_round_trips(co
 // The messages of a window are put one after the other and signalled together. The first block of the receiver
 // acknowledges the window; only then does the sender begin the next.
 __global__ void __launch_bounds__(device::max_threads, 1) nvshmem_windows(const NvshmemLaunch launch) {
-  const BlockPart part = block_part(launch.bytes);
+  const BlockShare mine = block_share(launch.bytes);
   for (std::uint64_t window = 1; window <= launch.count; ++window) {
     const std::uint64_t number = launch.last + window;
     if (launch.sends) {
-      const std::byte* const from = launch.send + part.offset + (window == launch.count ? launch.last_offset : 0);
+      const std::byte* const from = launch.send + mine.offset + (window == launch.count ? launch.last_offset : 0);
       for (int message = 0; message < launch.window_messages; ++message) {
         const std::uint64_t place = static_cast<std::uint64_t>(message) * launch.stride;
-        nvshmemx_putmem_nbi_block(launch.recv + part.offset + place, from + place, part.bytes, launch.peer);
+        nvshmemx_putmem_nbi_block(launch.recv + mine.offset + place, from + place, mine.bytes, launch.peer);
       }
       nvshmem_fence();
       __syncthreads();

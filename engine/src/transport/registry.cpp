@@ -6,7 +6,7 @@ namespace volley {
 
 // The file of each transport defines its maker.
 using Maker = std::unique_ptr<Transport>();
-Maker make_host, make_null, make_aware;
+Maker make_mpi, make_null;
 Maker make_put, make_put_blocking, make_put_fence, make_get, make_get_blocking;
 #if VOLLEY_WITH_CUDA
 Maker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer, make_device,
@@ -31,12 +31,12 @@ Maker make_corrupt, make_early, make_lose, make_swap, make_echo, make_nan, make_
 namespace {
 
 using enum ThroughMpi;
-using enum Part;
+using enum Tier;
 using enum MemoryKind;
 
 // name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker, why there may be none
 constexpr TransportEntry entries[] = {
-    {"host", "MPI, host memory", yes, host, usual, true, make_host},
+    {"host", "MPI, host memory", yes, host, usual, true, make_mpi},
     {"host/put", "MPI_Put and MPI_Win_flush, host memory", yes, host, extra, false, make_put},
     {"host/put/blocking", "MPI_Put, one message after the other, host memory", yes, host, extra, false,
      make_put_blocking},
@@ -51,7 +51,7 @@ constexpr TransportEntry entries[] = {
     {"staged/pipelined", "GPU - host - MPI - host - GPU, pinned chunks, overlapped", yes, device, usual, false,
      make_staged_pipelined},
     {"staged/shared", "GPU - shared host memory - GPU, overlapped", no, device, usual, false, make_staged_shared},
-    {"aware", "MPI on device pointers, CUDA-aware", on_device_pointers, device, usual, true, make_aware},
+    {"aware", "MPI on device pointers, CUDA-aware", on_device_pointers, device, usual, true, make_mpi},
     {"aware/put", "MPI_Put and MPI_Win_flush on device pointers", on_device_pointers, device, extra, false, make_put},
     {"aware/put/blocking", "MPI_Put, one message after the other, on device pointers", on_device_pointers, device,
      extra, false, make_put_blocking},

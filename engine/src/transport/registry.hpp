@@ -18,7 +18,7 @@ enum class ThroughMpi {
 };
 
 // Whose runs have a transport.
-enum class Part {
+enum class Tier {
   usual,  // everybody's
   extra,  // of those who name it, a part of its name, or `all`
   test,   // of those who name it; it breaks on purpose
@@ -30,7 +30,7 @@ struct TransportEntry {
   const char* summary;  // what moves the bytes, for people
   ThroughMpi mpi;
   MemoryKind memory;  // where the message's buffers are
-  Part part;
+  Tier tier;
   bool halos;                            // carries halos too
   std::unique_ptr<Transport> (*make)();  // null where there is none
   const char* missing = "";              // and why there is none

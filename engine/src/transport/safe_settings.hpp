@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <span>
-#include <string>
 
 #include "record/json.hpp"
 

@@ -2,11 +2,9 @@
 // and, as the next halos, to the messages, so that nothing is packed. The halos are read from the messages.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "jacobi/device/interior_sweep.cuh"
-#include "transport/transport.hpp"
 
 namespace volley::jacobi {
 

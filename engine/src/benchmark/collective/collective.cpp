@@ -64,13 +64,13 @@ struct Point {
 
 class CollectiveBenchmark final : public Benchmark {
  public:
-  void read(PlanPart& options, const Plan& plan) override {
+  void read(PlanObject& options, const Plan& plan) override {
     options.names("operations", names_, "the name of an operation");
     for (std::size_t i = 0; i < names_.size(); ++i) {
       const auto found = std::find_if(all_operations.begin(), all_operations.end(),
                                       [&](Operation operation) { return names_[i] == name_of(operation); });
       if (found != all_operations.end()) operations_.push_back(*found);
-      else options.complain(PlanPart::place("operations", i), "there is no operation `" + names_[i] + "`");
+      else options.complain(PlanObject::place("operations", i), "there is no operation `" + names_[i] + "`");
     }
     options.sizes("sizes_bytes", sizes_bytes_);
     options.choice("element", element_, {{"float", Element::float32}, {"int", Element::int32}});

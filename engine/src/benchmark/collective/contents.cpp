@@ -1,7 +1,5 @@
 #include "benchmark/collective/contents.hpp"
 
-#include <algorithm>
-
 namespace volley {
 
 namespace {

@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 
 #include "benchmark/collective/operation.hpp"
 #include "host/pattern.hpp"

@@ -4,7 +4,6 @@
 
 #include "benchmark/collective/transport.hpp"
 #include "gpu/streams.cuh"
-#include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
 #include "transport/nccl/library.cuh"
 
@@ -39,13 +38,8 @@ class NcclCollectives final : public CollectiveTransport {
   }
 
   void open(const RankGroup& group, const Buffers&) override {
-    nccl::UniqueId id{};
-    agreed_step(group, [&] {
-      stream_ = gpu::Stream::make();
-      if (group.leads()) id = nccl_->unique_id();
-    });
-    id = mpi::broadcast_value(id, 0, group.control.get());
-    communicator_ = nccl::NcclCommunicator(*nccl_, group.size(), id, group.self);
+    agreed_step(group, [&] { stream_ = gpu::Stream::make(); });
+    communicator_ = nccl::communicator_of(group, *nccl_);
   }
 
   void close() override {

@@ -5,26 +5,11 @@
 #include "gpu/copy.cuh"
 #include "transport/flipped_bit.hpp"
 #include "transport/staged/copies.cuh"
+#include "transport/staged/mpi_chunks.hpp"
 
 namespace volley {
 
 namespace {
-
-// Page-locked memory. When it grows, its contents are lost.
-class PinnedRoom {
- public:
-  void reserve(std::size_t bytes) {
-    if (bytes <= bytes_) return;
-    buffer_ = {};
-    buffer_ = gpu::PinnedBuffer(bytes);
-    bytes_ = bytes;
-  }
-  [[nodiscard]] std::byte* data() const noexcept { return buffer_.data(); }
-
- private:
-  gpu::PinnedBuffer buffer_;
-  std::size_t bytes_ = 0;
-};
 
 class StagedCollectives : public MpiCollectives {
  public:
@@ -56,8 +41,8 @@ class StagedCollectives : public MpiCollectives {
 
  private:
   AsyncCopies copies_;
-  PinnedRoom sent_;
-  PinnedRoom received_;
+  GrowingBuffer<gpu::PinnedBuffer> sent_;
+  GrowingBuffer<gpu::PinnedBuffer> received_;
 };
 
 // Flips one bit of the result of each batch, on the device.
@@ -68,11 +53,7 @@ class CorruptingStaged final : public StagedCollectives {
     const std::uint64_t bytes = collective.received_bytes(view.bytes);
     if (count == 0 || bytes == 0) return;
     const FlippedBit bit(flipped_++, bytes);
-    std::byte byte{};
-    gpu::copy_to_host(&byte, view.recv + bit.byte(), 1);
-    byte ^= bit.mask();
-    gpu::copy_to_device(view.recv + bit.byte(), &byte, 1);
-    gpu::synchronize_default_stream();
+    gpu::flip(view.recv + bit.byte(), bit.mask());
   }
 
  private:

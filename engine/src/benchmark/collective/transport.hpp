@@ -1,10 +1,7 @@
 // What a collective needs of a transport: one file for each, and a line in transports.cpp.
 #pragma once
 
-#include <memory>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "benchmark/collective/operation.hpp"

@@ -123,11 +123,7 @@ class CorruptCopies final : public Copies {
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     Copies::windows(view, count, window);
     if (count == 0) return;
-    const Location& place = routes().front().to;
-    std::uint8_t byte = 0;
-    gpu::copy(&byte, place.at + view.bytes / 2, 1);
-    byte ^= 1;
-    gpu::copy(place.at + view.bytes / 2, &byte, 1);
+    gpu::flip(routes().front().to.at + view.bytes / 2, std::byte{1});
   }
 };
 
@@ -149,12 +145,12 @@ class HangingCopies final : public Copies {
 
 }  // namespace
 
-std::unique_ptr<GpuLink> make_copies(LinkParts parts, bool broken) {
-  const std::string fault = broken && parts.section.fault != nullptr ? parts.section.fault : "";
-  if (fault == "corrupt") return std::make_unique<CorruptCopies>(std::move(parts));
-  if (fault == "hang") return std::make_unique<HangingCopies>(std::move(parts));
-  if (parts.section.engine == Engine::sm) return std::make_unique<KernelCopies>(std::move(parts));
-  return std::make_unique<Copies>(std::move(parts));
+std::unique_ptr<GpuLink> make_copies(LinkSetup setup, bool broken) {
+  const std::string fault = broken && setup.section.fault != nullptr ? setup.section.fault : "";
+  if (fault == "corrupt") return std::make_unique<CorruptCopies>(std::move(setup));
+  if (fault == "hang") return std::make_unique<HangingCopies>(std::move(setup));
+  if (setup.section.engine == Engine::sm) return std::make_unique<KernelCopies>(std::move(setup));
+  return std::make_unique<Copies>(std::move(setup));
 }
 
 std::unique_ptr<GpuLink> make_host_copies(const Section& section, const GpuEndpoint& gpu, std::uint64_t bytes,

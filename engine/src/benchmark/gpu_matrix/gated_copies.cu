@@ -51,6 +51,6 @@ class GatedCopies final : public RoutedLink {
 
 }  // namespace
 
-std::unique_ptr<GpuLink> make_gated_copies(LinkParts parts) { return std::make_unique<GatedCopies>(std::move(parts)); }
+std::unique_ptr<GpuLink> make_gated_copies(LinkSetup setup) { return std::make_unique<GatedCopies>(std::move(setup)); }
 
 }  // namespace volley::gpu_matrix

@@ -259,7 +259,7 @@ Json gpus_record(const std::vector<gpu::Device>& devices, const GpuSet* gpus, co
 
 class GpuMatrix final : public Benchmark {
  public:
-  void read(PlanPart& options, const Plan& plan) override {
+  void read(PlanObject& options, const Plan& plan) override {
     static_cast<void>(options.required("sections", "a list"));
     options.names("sections", options_.sections, "a section's name");
     options.integers("gpus", options_.gpus, "the number of a GPU", 0);
@@ -306,13 +306,13 @@ class GpuMatrix final : public Benchmark {
   }
 
  private:
-  void check_sections(PlanPart& options) const {
+  void check_sections(PlanObject& options) const {
     if (options_.sections.empty()) options.complain("sections", "expected at least one section");
     std::vector<std::string> names;
     for (const auto& section : sections()) names.emplace_back(section.name);
     for (std::size_t i = 0; i < options_.sections.size(); ++i) {
       if (find_section(options_.sections[i]) != nullptr) continue;
-      options.complain(PlanPart::place("sections", i),
+      options.complain(PlanObject::place("sections", i),
                        "there is no section `" + options_.sections[i] + "`; there are " + joined(names));
     }
   }

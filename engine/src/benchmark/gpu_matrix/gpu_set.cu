@@ -91,15 +91,15 @@ class CudaGpuSet final : public GpuSet {
     const bool peers =
         first == second || (access_[index(first)][index(second)] && access_[index(second)][index(first)]);
     const bool both = section.direction == Direction::bi || section.metric == Metric::store;
-    LinkParts parts{section, {route(section, first, second, 0, peers)}, peers, timeout_};
-    if (both) parts.routes.push_back(route(section, second, first, 1, peers));
+    LinkSetup setup{section, {route(section, first, second, 0, peers)}, peers, timeout_};
+    if (both) setup.routes.push_back(route(section, second, first, 1, peers));
     switch (section.metric) {
       case Metric::bandwidth:
-      case Metric::completion: return make_copies(std::move(parts), broken);
+      case Metric::completion: return make_copies(std::move(setup), broken);
       case Metric::issue:
-      case Metric::enqueue: return make_gated_copies(std::move(parts));
-      case Metric::store: return make_remote_stores(std::move(parts));
-      case Metric::load: return make_remote_loads(std::move(parts));
+      case Metric::enqueue: return make_gated_copies(std::move(setup));
+      case Metric::store: return make_remote_stores(std::move(setup));
+      case Metric::load: return make_remote_loads(std::move(setup));
     }
     throw std::logic_error("a section measures something");
   }

@@ -95,7 +95,7 @@ class RemoteLoads final : public RoutedLink {
 
 class RemoteStores final : public RoutedLink {
  public:
-  explicit RemoteStores(LinkParts parts) : RoutedLink(std::move(parts)), expired_(sizeof(std::uint64_t)) {
+  explicit RemoteStores(LinkSetup setup) : RoutedLink(std::move(setup)), expired_(sizeof(std::uint64_t)) {
     *expired() = 0;
     for (std::size_t side = 0; side < inboxes_.size(); ++side) {
       select(routes()[side].from);
@@ -153,10 +153,10 @@ class RemoteStores final : public RoutedLink {
 
 }  // namespace
 
-std::unique_ptr<GpuLink> make_remote_loads(LinkParts parts) { return std::make_unique<RemoteLoads>(std::move(parts)); }
+std::unique_ptr<GpuLink> make_remote_loads(LinkSetup setup) { return std::make_unique<RemoteLoads>(std::move(setup)); }
 
-std::unique_ptr<GpuLink> make_remote_stores(LinkParts parts) {
-  return std::make_unique<RemoteStores>(std::move(parts));
+std::unique_ptr<GpuLink> make_remote_stores(LinkSetup setup) {
+  return std::make_unique<RemoteStores>(std::move(setup));
 }
 
 }  // namespace volley::gpu_matrix

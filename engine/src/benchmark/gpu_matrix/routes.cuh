@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,7 +55,7 @@ inline void select(const Location& place) {
 // Waits until the stream has finished. Throws HungError after `timeout`; the stream must then not be used any more.
 void await(const gpu::Stream& cuda_stream, Seconds timeout);
 
-struct LinkParts {
+struct LinkSetup {
   const Section& section;
   std::vector<Route> routes;
   bool peers;       // see GpuLink::peers()
@@ -67,7 +66,7 @@ struct LinkParts {
 // of the other device.
 class RoutedLink : public GpuLink {
  public:
-  explicit RoutedLink(LinkParts parts) : parts_(std::move(parts)) {}
+  explicit RoutedLink(LinkSetup setup) : setup_(std::move(setup)) {}
 
   void round_trips(const View&, std::uint64_t) override;
   void windows(const View&, std::uint64_t, const Window&) override;
@@ -77,25 +76,25 @@ class RoutedLink : public GpuLink {
   [[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
                                               const Contents& expected) final;
   [[nodiscard]] std::string complaint() const final { return complaint_; }
-  [[nodiscard]] bool peers() const final { return parts_.peers; }
+  [[nodiscard]] bool peers() const final { return setup_.peers; }
 
  protected:
-  [[nodiscard]] const Section& section() const { return parts_.section; }
-  [[nodiscard]] const std::vector<Route>& routes() const { return parts_.routes; }
-  [[nodiscard]] Seconds timeout() const { return parts_.timeout; }
+  [[nodiscard]] const Section& section() const { return setup_.section; }
+  [[nodiscard]] const std::vector<Route>& routes() const { return setup_.routes; }
+  [[nodiscard]] Seconds timeout() const { return setup_.timeout; }
 
  private:
   void complain(const Mismatch& wrong, std::size_t bytes, const char* reader);
 
-  LinkParts parts_;
+  LinkSetup setup_;
   std::string complaint_;
 };
 
 // Make the links of a section; each is defined in the file of its name, make_host_copies() in copies.cu.
-[[nodiscard]] std::unique_ptr<GpuLink> make_copies(LinkParts parts, bool broken);
-[[nodiscard]] std::unique_ptr<GpuLink> make_gated_copies(LinkParts parts);
-[[nodiscard]] std::unique_ptr<GpuLink> make_remote_loads(LinkParts parts);
-[[nodiscard]] std::unique_ptr<GpuLink> make_remote_stores(LinkParts parts);
+[[nodiscard]] std::unique_ptr<GpuLink> make_copies(LinkSetup setup, bool broken);
+[[nodiscard]] std::unique_ptr<GpuLink> make_gated_copies(LinkSetup setup);
+[[nodiscard]] std::unique_ptr<GpuLink> make_remote_loads(LinkSetup setup);
+[[nodiscard]] std::unique_ptr<GpuLink> make_remote_stores(LinkSetup setup);
 // Between a GPU and host memory near it.
 [[nodiscard]] std::unique_ptr<GpuLink> make_host_copies(const Section& section, const GpuEndpoint& gpu,
                                                         std::uint64_t bytes, Seconds timeout);

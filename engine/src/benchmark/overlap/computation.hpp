@@ -8,6 +8,10 @@
 
 #include "host/memory.hpp"
 
+namespace volley::gpu {
+class Stream;
+}
+
 namespace volley::overlap {
 
 enum class Limit { memory, arithmetic };  // of the computation's speed
@@ -28,5 +32,7 @@ class Computation {
 
 // On one core.
 [[nodiscard]] std::unique_ptr<Computation> make_host_computation(Limit limit);
+// By kernels on the current device, enqueued on a stream that stays the caller's. Only in builds with CUDA.
+[[nodiscard]] std::unique_ptr<Computation> make_device_computation(Limit limit, const gpu::Stream& cuda_stream);
 
 }  // namespace volley::overlap

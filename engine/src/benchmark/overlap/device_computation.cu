@@ -1,11 +1,11 @@
-#include "benchmark/overlap/device_computation.cuh"
-
+// Kernels that compute on the current device.
 #include <algorithm>
-#include <array>
 
+#include "benchmark/overlap/computation.hpp"
 #include "gpu/buffers.cuh"
 #include "gpu/copy.cuh"
 #include "gpu/kernel_launch.cuh"
+#include "gpu/streams.cuh"
 
 namespace volley::overlap {
 

@@ -1,7 +1,6 @@
 // Messages and computations on a device: kernels compute on a stream of their own while the message moves. The stream
 // of the exchange has the higher priority, as a program would give it: kernels of a transport that wait for a
 // multiprocessor come before blocks of the computation that wait as well.
-#include "benchmark/overlap/device_computation.cuh"
 #include "benchmark/overlap/overlap_driver.hpp"
 #include "gpu/stopwatch.cuh"
 #include "measure/timing_loop.hpp"

@@ -44,7 +44,7 @@ struct Subject {
 
 class Overlap final : public PairBenchmark {
  public:
-  void read(PlanPart& options, const Plan& plan) override {
+  void read(PlanObject& options, const Plan& plan) override {
     PairBenchmark::read(options, plan);
     options.list<std::string>("computations", computations_, "`memory` or `arithmetic`", [](const Json& value) {
       return value == name_of(Limit::memory) || value == name_of(Limit::arithmetic);

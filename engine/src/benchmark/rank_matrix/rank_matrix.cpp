@@ -209,7 +209,7 @@ bool is_pair(const Json& value) {
 
 class RankMatrix final : public Benchmark {
  public:
-  void read(PlanPart& options, const Plan& plan) override {
+  void read(PlanObject& options, const Plan& plan) override {
     options.choice("mode", options_.loaded, {{"isolated", false}, {"loaded", true}});
     options.sizes("latency_sizes_bytes", options_.latency_sizes_bytes);
     options.sizes("bandwidth_sizes_bytes", options_.bandwidth_sizes_bytes);

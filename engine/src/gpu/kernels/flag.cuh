@@ -2,7 +2,6 @@
 // contain data and number together.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace volley::gpu::kernels {

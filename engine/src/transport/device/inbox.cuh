@@ -48,7 +48,7 @@ struct Launch {
 
 // The places of the data that one thread moves with each message. They are computed once for each launch, because every
 // instruction between a message and its answer increases the latency.
-struct LinePart {
+struct MessageLine {
   const std::byte* from;
   std::byte* to;
   unsigned bytes;  // of the message: 8, or what is left of it, or 0, where the message has no such line
@@ -60,7 +60,7 @@ __device__ inline bool whole_word(const std::byte* at, unsigned bytes) {
   return bytes == payload_bytes && reinterpret_cast<std::uintptr_t>(at) % payload_bytes == 0;
 }
 
-__device__ inline LinePart part_of(const Launch& launch, unsigned line) {
+__device__ inline MessageLine message_line(const Launch& launch, unsigned line) {
   const std::uint64_t offset = std::uint64_t{line} * payload_bytes;
   const std::uint64_t left = offset < launch.bytes ? launch.bytes - offset : 0;
   const unsigned bytes = left < payload_bytes ? static_cast<unsigned>(left) : payload_bytes;
@@ -70,35 +70,35 @@ __device__ inline LinePart part_of(const Launch& launch, unsigned line) {
 }
 
 // The line's data, `offset` bytes behind its usual place: a multiple of 8.
-__device__ inline std::uint64_t gather(const LinePart& part, std::uint64_t offset) {
-  const std::byte* const from = part.from + offset;
-  if (part.word_from) return load(reinterpret_cast<const std::uint64_t*>(from));
+__device__ inline std::uint64_t gather(const MessageLine& mine, std::uint64_t offset) {
+  const std::byte* const from = mine.from + offset;
+  if (mine.word_from) return load(reinterpret_cast<const std::uint64_t*>(from));
   std::uint64_t data = 0;
-  for (unsigned byte = 0; byte < part.bytes; ++byte) {
+  for (unsigned byte = 0; byte < mine.bytes; ++byte) {
     data |= std::uint64_t{load(reinterpret_cast<const std::uint8_t*>(from) + byte)} << (8 * byte);
   }
   return data;
 }
 
-__device__ inline void scatter(const LinePart& part, std::uint64_t data) {
-  if (part.word_to) {
-    store(reinterpret_cast<std::uint64_t*>(part.to), data);
+__device__ inline void scatter(const MessageLine& mine, std::uint64_t data) {
+  if (mine.word_to) {
+    store(reinterpret_cast<std::uint64_t*>(mine.to), data);
     return;
   }
-  for (unsigned byte = 0; byte < part.bytes; ++byte) {
-    store(reinterpret_cast<std::uint8_t*>(part.to) + byte, static_cast<std::uint8_t>(data >> (8 * byte)));
+  for (unsigned byte = 0; byte < mine.bytes; ++byte) {
+    store(reinterpret_cast<std::uint8_t*>(mine.to) + byte, static_cast<std::uint8_t>(data >> (8 * byte)));
   }
 }
 
 // Copies the data of a line to their place. Returns false if the line did not arrive.
-__device__ inline bool receive_line(const PeerWait& wait, const FlaggedLine* line, const LinePart& part,
+__device__ inline bool receive_line(const PeerWait& wait, const FlaggedLine* line, const MessageLine& mine,
                                     std::uint32_t number) {
   FlaggedLine found;
   const bool good = await_peer(wait, number, [&] {
     found = load_line(line);
     return carries(found, number);
   });
-  if (good) scatter(part, data_of(found));
+  if (good) scatter(mine, data_of(found));
   return good;
 }
 

@@ -40,21 +40,21 @@ constexpr std::size_t short_bytes = std::size_t{max_lines} * payload_bytes;  // 
 template <class Join>
 __global__ void __launch_bounds__(max_threads, 1) short_round_trips(const Launch launch) {
   const unsigned line = blockIdx.x * blockDim.x + threadIdx.x;
-  const LinePart part = part_of(launch, line);
+  const MessageLine mine = message_line(launch, line);
   const FlaggedLine* const here = &launch.inbox->lines[line];
   FlaggedLine* const there = &launch.inbox_there->lines[line];
-  if (launch.leads && launch.count > 0 && part.bytes > 0) {
-    const std::uint64_t data = gather(part, launch.count == 1 ? launch.last_offset : 0);
+  if (launch.leads && launch.count > 0 && mine.bytes > 0) {
+    const std::uint64_t data = gather(mine, launch.count == 1 ? launch.last_offset : 0);
     store_line(there, flagged(data, static_cast<std::uint32_t>(launch.last + 1)));
   }
   for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
     const auto number = static_cast<std::uint32_t>(launch.last + exchange);
     const std::uint64_t next = launch.leads ? exchange + 1 : exchange;
-    const bool sends = next <= launch.count && part.bytes > 0;
+    const bool sends = next <= launch.count && mine.bytes > 0;
     const std::uint64_t offset = next == launch.count ? launch.last_offset : 0;
-    const bool good = part.bytes == 0 || receive_line(launch.wait, here, part, number);
+    const bool good = mine.bytes == 0 || receive_line(launch.wait, here, mine, number);
     Join::arrive();
-    const std::uint64_t data = sends ? gather(part, offset) : 0;
+    const std::uint64_t data = sends ? gather(mine, offset) : 0;
     Join::wait();
     if (!good) return;
     if (sends) store_line(there, flagged(data, static_cast<std::uint32_t>(launch.last + next)));

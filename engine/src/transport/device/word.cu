@@ -16,11 +16,11 @@ using device::Launch;
 // The message is loaded before the wait for the one before it, unless both have `one_place`.
 template <bool one_place>
 __global__ void word_round_trips(const Launch launch) {
-  const device::LinePart part = device::part_of(launch, 0);
+  const device::MessageLine mine = device::message_line(launch, 0);
   const device::FlaggedLine* const here = launch.inbox->lines;
   device::FlaggedLine* const there = launch.inbox_there->lines;
   const auto line_of = [&](std::uint64_t exchange) {
-    const std::uint64_t data = device::gather(part, exchange == launch.count ? launch.last_offset : 0);
+    const std::uint64_t data = device::gather(mine, exchange == launch.count ? launch.last_offset : 0);
     return device::flagged(data, static_cast<std::uint32_t>(launch.last + exchange));
   };
   if (launch.leads && launch.count > 0) device::store_line(there, line_of(1));
@@ -28,7 +28,7 @@ __global__ void word_round_trips(const Launch launch) {
     const std::uint64_t next = launch.leads ? exchange + 1 : exchange;
     device::FlaggedLine line;
     if (!one_place) line = line_of(next);
-    if (!device::receive_line(launch.wait, here, part, static_cast<std::uint32_t>(launch.last + exchange))) return;
+    if (!device::receive_line(launch.wait, here, mine, static_cast<std::uint32_t>(launch.last + exchange))) return;
     if (one_place) line = line_of(next);
     if (next <= launch.count) device::store_line(there, line);
   }
@@ -47,17 +47,17 @@ __global__ void word_windows(const Launch launch) {
     const std::uint64_t together = min(messages - in_window, std::uint64_t{messages_in_flight});
     const std::uint64_t window_offset = done / messages + 1 == launch.count ? launch.last_offset : 0;
     const std::uint64_t place = (in_window + lane) * launch.stride;
-    device::LinePart part = device::part_of(launch, 0);
-    part.from += place + window_offset;
-    part.to += place;
+    device::MessageLine mine = device::message_line(launch, 0);
+    mine.from += place + window_offset;
+    mine.to += place;
     const auto number = static_cast<std::uint32_t>(launch.last + done + lane + 1);
     done += together;
     const bool takes_part = lane < together;
     if (launch.sends && takes_part) {
-      device::store_line(&launch.inbox_there->lines[lane], device::flagged(device::gather(part, 0), number));
+      device::store_line(&launch.inbox_there->lines[lane], device::flagged(device::gather(mine, 0), number));
     }
     if (launch.receives) {
-      const bool good = !takes_part || device::receive_line(launch.wait, &launch.inbox->lines[lane], part, number);
+      const bool good = !takes_part || device::receive_line(launch.wait, &launch.inbox->lines[lane], mine, number);
       if (!__syncthreads_and(good)) return;
       if (lane == 0) device::raise(launch.inbox_there->acknowledged, launch.last + done);
     }

@@ -12,7 +12,6 @@
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/streams.cuh"
-#include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
 #include "transport/device/inbox.cuh"
 #include "transport/nccl/library.cuh"
@@ -45,15 +44,15 @@ __global__ void __launch_bounds__(device::max_threads, 1) nccl_short_round_trips
   const int peer = 1 - team.rank;
   const auto line = static_cast<int>(threadIdx.x);
   const device::Launch& message = launch.message;
-  const device::LinePart part = device::part_of(message, threadIdx.x);
+  const device::MessageLine mine = device::message_line(message, threadIdx.x);
   ncclLLA2ASession<ncclCoopCta> session(ncclCoopCta(), launch.comm, team, launch.lines, /*block*/ 0, max_lines);
   const auto send = [&](std::uint64_t exchange) {
-    if (part.bytes == 0) return;
-    session.send(peer, line, device::gather(part, exchange == message.count ? message.last_offset : 0));
+    if (mine.bytes == 0) return;
+    session.send(peer, line, device::gather(mine, exchange == message.count ? message.last_offset : 0));
   };
   for (std::uint64_t exchange = 1; exchange <= message.count; ++exchange) {
     if (message.leads) send(exchange);
-    if (part.bytes > 0) device::scatter(part, session.recv<std::uint64_t>(line));
+    if (mine.bytes > 0) device::scatter(mine, session.recv<std::uint64_t>(line));
     if (!message.leads) {
       __syncthreads();  // the whole message is there
       send(exchange);
@@ -170,17 +169,14 @@ class NcclDeviceTransport final : public KernelDriven {
   // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
   void open(const RankGroup& pair, const Buffers& buffers) override {
     leads_ = pair.leads();
-    nccl::UniqueId id{};
     agreed_step(pair, [&] {
       stream_ = gpu::Stream::make();
       max_blocks_ = std::min({device::max_blocks, gpu::resident_blocks(nccl_long_round_trips, device::max_threads),
                               gpu::resident_blocks(nccl_windows, device::max_threads)});
-      if (leads_ && communicator_.get() == nullptr) id = nccl_->unique_id();
     });
     max_blocks_ = std::min(max_blocks_, exchanged_with_peer(max_blocks_, pair));
     if (communicator_.get() == nullptr) {
-      id = mpi::broadcast_value(id, 0, pair.control.get());
-      communicator_ = nccl::NcclCommunicator(*nccl_, 2, id, pair.self);
+      communicator_ = nccl::communicator_of(pair, *nccl_);
       agreed_step(pair, [&] { make_device_communicator(); });
     }
     const std::array<std::byte*, 2> places{buffers.send, buffers.recv};

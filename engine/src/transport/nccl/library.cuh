@@ -19,6 +19,8 @@
 #include "base/errors.hpp"
 #include "gpu/streams.cuh"
 #include "host/shared_library.hpp"
+#include "mpi/collectives.hpp"
+#include "transport/agreement.hpp"
 #include "transport/safe_settings.hpp"
 
 namespace volley::nccl {
@@ -140,6 +142,15 @@ template <class Functions>
   } catch (const std::runtime_error& problem) {
     return problem.what();
   }
+}
+
+// The communicator of the group's ranks. Collective over the group.
+[[nodiscard]] inline NcclCommunicator communicator_of(const RankGroup& group, const Nccl& nccl) {
+  UniqueId id{};
+  agreed_step(group, [&] {
+    if (group.leads()) id = nccl.unique_id();
+  });
+  return {nccl, group.size(), mpi::broadcast_value(id, 0, group.control.get()), group.self};
 }
 
 // For the transport's record; none where the library was not loaded.

@@ -3,7 +3,6 @@
 
 #include "gpu/buffers.cuh"
 #include "gpu/streams.cuh"
-#include "mpi/collectives.hpp"
 #include "transport/agreement.hpp"
 #include "transport/nccl/library.cuh"
 #include "transport/transport.hpp"
@@ -26,15 +25,11 @@ class NcclTransport final : public Transport {
   void open(const RankGroup& pair, const Buffers&) override {
     leads_ = pair.leads();
     peer_ = pair.peer();
-    nccl::UniqueId id{};
     agreed_step(pair, [&] {
       stream_ = gpu::Stream::make();
       signal_ = gpu::DeviceBuffer(2 * signal_bytes);
-      if (leads_ && communicator_.get() == nullptr) id = nccl_->unique_id();
     });
-    if (communicator_.get() != nullptr) return;
-    id = mpi::broadcast_value(id, 0, pair.control.get());
-    communicator_ = nccl::NcclCommunicator(*nccl_, 2, id, pair.self);
+    if (communicator_.get() == nullptr) communicator_ = nccl::communicator_of(pair, *nccl_);
   }
 
   void close() override {

@@ -15,7 +15,24 @@ namespace volley {
 // Chunks are at most this long: MPI counts bytes with an int.
 inline constexpr std::size_t longest_mpi_chunk = std::size_t{1} << 30;
 
-// `Buffer` is the kind of host memory: PageableBuffer or gpu::PinnedBuffer.
+// Host memory of the kind `Buffer`: PageableBuffer or gpu::PinnedBuffer. When it grows, its contents are lost.
+template <class Buffer>
+class GrowingBuffer {
+ public:
+  void reserve(std::size_t bytes) {
+    if (bytes <= bytes_) return;
+    buffer_ = {};  // before the new one is allocated: memory may not have room for both
+    bytes_ = 0;
+    buffer_ = Buffer(bytes);
+    bytes_ = bytes;
+  }
+  [[nodiscard]] std::byte* data() const noexcept { return buffer_.data(); }
+
+ private:
+  Buffer buffer_;
+  std::size_t bytes_ = 0;
+};
+
 template <class Buffer>
 class MpiChunks {
  public:
@@ -42,8 +59,8 @@ class MpiChunks {
     in_ = {};
   }
 
-  [[nodiscard]] std::byte* out_slot(std::uint64_t slot) { return out_.buffer.data() + slot * stride_; }
-  [[nodiscard]] std::byte* in_slot(std::uint64_t slot) { return in_.buffer.data() + slot * stride_; }
+  [[nodiscard]] std::byte* out_slot(std::uint64_t slot) { return out_.data() + slot * stride_; }
+  [[nodiscard]] std::byte* in_slot(std::uint64_t slot) { return in_.data() + slot * stride_; }
 
   void send(std::uint64_t, std::uint64_t slot, std::size_t bytes) {
     VOLLEY_MPI(MPI_Isend(out_slot(slot), static_cast<int>(bytes), MPI_BYTE, peer_, chunk_tag, comm_, &sending_[slot]));
@@ -59,18 +76,6 @@ class MpiChunks {
  private:
   static constexpr int chunk_tag = 30;
 
-  struct SlotMemory {
-    Buffer buffer;
-    std::size_t bytes = 0;
-    void reserve(std::size_t wanted) {
-      if (wanted <= bytes) return;
-      buffer = {};  // before the new one is allocated: memory may not have room for both
-      bytes = 0;
-      buffer = Buffer(wanted);
-      bytes = wanted;
-    }
-  };
-
   static bool complete(MPI_Request& request) {
     int done = 0;
     VOLLEY_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
@@ -82,8 +87,8 @@ class MpiChunks {
   std::size_t stride_ = 0;
   std::vector<MPI_Request> sending_;
   std::vector<MPI_Request> receiving_;
-  SlotMemory out_;
-  SlotMemory in_;
+  GrowingBuffer<Buffer> out_;
+  GrowingBuffer<Buffer> in_;
 };
 
 }  // namespace volley
