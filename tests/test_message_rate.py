@@ -81,6 +81,14 @@ def test_every_number_of_pairs_is_measured_and_verified(volley: Command, ranks: 
     ]
 
 
+def test_one_sender_alone_takes_as_long_as_all_without_a_warm_up_too(volley: Command) -> None:
+    """Its first window has a clock pair of its own."""
+    words = ("-n", "2", "-t", "host", "--sizes", "8", "--window", "4", "--warmup", "0", "--iterations", "2")
+    (log,) = volley("message-rate", *words, "--launches", "1").records
+    (point,) = log.of(MessageRatePoint)
+    assert point.sender_window_s == pytest.approx(point.times_s)
+
+
 @pytest.mark.parametrize("fault", ["corrupt", "lose", "swap", "early"])
 def test_a_broken_transport_is_found_in_every_pair(volley: Command, fault: str) -> None:
     words = ("-n", "4", "-t", f"host,{fault}", "--sizes", "4096", "--window", "4", *QUICK)

@@ -307,7 +307,9 @@ double Sampler::first_batch(Series& series, const View& view, std::uint64_t coun
   const double first_s = series.count_s;
   if (series.fresh && !series.cold_s) series.cold_s = first_s / workload_.divisor;
   if (count == 1) return first_s;
+  const double first_mean_s = elapsed_.mean_s.value_or(0);
   const double others_s = batch(series, view, count - 1);
+  if (elapsed_.mean_s) *elapsed_.mean_s += first_mean_s;
   series.count_s = others_s / static_cast<double>(count - 1);
   return first_s + others_s;
 }
