@@ -8,7 +8,7 @@ namespace volley {
 
 namespace {
 
-const char* name_of(EndedBy ended_by) {
+Json name_of(EndedBy ended_by) {
   switch (ended_by) {
     case EndedBy::ci: return "ci";
     case EndedBy::time: return "time";
@@ -38,8 +38,7 @@ Json reason_of(const Series& series) {
 }
 
 void add_end(Json& record, const Series& series) {
-  const char* ended_by = name_of(series.ended_by);
-  record["ended_by"] = ended_by == nullptr ? Json(nullptr) : Json(ended_by);
+  record["ended_by"] = name_of(series.ended_by);
   record["messages_timed"] = series.messages_timed;
   record["messages_verified"] = series.messages_verified;
   record["elapsed_s"] = series.elapsed_s;

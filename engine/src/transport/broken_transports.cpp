@@ -16,8 +16,27 @@ namespace volley {
 
 namespace {
 
+// Changes halos after they have arrived. They are counted from 0.
+class ChangedHalos : public HostDriven<MpiChannel> {
+ public:
+  void start(const View& view) override {
+    halo_ = view;
+    HostDriven::start(view);
+  }
+  void progress() override {}
+  void finish() override {
+    HostDriven::finish();
+    change(halo_, halos_++);
+  }
+
+ private:
+  virtual void change(const View& halo, std::uint64_t number) = 0;
+  View halo_;
+  std::uint64_t halos_ = 0;
+};
+
 // Flips one bit of the last message of each batch, and of each halo except the first.
-class Corrupt final : public HostDriven<MpiChannel> {
+class Corrupt final : public ChangedHalos {
  public:
   void round_trips(const View& view, std::uint64_t exchanges) override {
     HostDriven::round_trips(view, exchanges);
@@ -27,39 +46,20 @@ class Corrupt final : public HostDriven<MpiChannel> {
     HostDriven::windows(view, count, window);
     if (count > 0) flip(view);
   }
-  void start(const View& view) override {
-    halo_ = view;
-    HostDriven::start(view);
-  }
-  void progress() override {}
-  void finish() override {
-    HostDriven::finish();
-    if (halos_++ > 0) flip(halo_);
-  }
 
  private:
+  void change(const View& halo, std::uint64_t number) override {
+    if (number > 0) flip(halo);
+  }
   void flip(const View& view) { FlippedBit(flipped_++, view.bytes).flip(view.recv); }
-  View halo_;
-  std::uint64_t halos_ = 0;
   std::uint64_t flipped_ = 0;
 };
 
 // All bits of the fifth halo, which belongs to the fourth iteration, are ones: every point is a NaN.
-class NotANumber final : public HostDriven<MpiChannel> {
- public:
-  void start(const View& view) override {
-    halo_ = view;
-    HostDriven::start(view);
+class NotANumber final : public ChangedHalos {
+  void change(const View& halo, std::uint64_t number) override {
+    if (number == 4) std::fill_n(halo.recv, halo.bytes, std::byte{0xFF});
   }
-  void progress() override {}
-  void finish() override {
-    HostDriven::finish();
-    if (++halos_ == 5) std::fill_n(halo_.recv, halo_.bytes, std::byte{0xFF});
-  }
-
- private:
-  View halo_;
-  std::uint64_t halos_ = 0;
 };
 
 // Makes only the first exchange or window of each batch.
