@@ -4,30 +4,16 @@
 
 #include <mpi.h>
 
-#include <exception>
-#include <utility>
-
 #include "mpi/check.hpp"
+#include "mpi/handle.hpp"
 
 namespace volley {
 
-class Communicator {
+class Communicator : public mpi::Handle<MPI_Comm, MPI_Comm_free> {
  public:
   Communicator() = default;
-  explicit Communicator(MPI_Comm owned) : handle_(owned) {
-    VOLLEY_MPI(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN));
-  }
-  Communicator(Communicator&& other) noexcept : handle_(std::exchange(other.handle_, MPI_COMM_NULL)) {}
-  Communicator& operator=(Communicator&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
-  // MPI_Comm_free is collective. While an exception unwinds this rank the others do not call it, so this rank does not
-  // either.
-  ~Communicator() {
-    if (handle_ != MPI_COMM_NULL && std::uncaught_exceptions() == 0) MPI_Comm_free(&handle_);
+  explicit Communicator(MPI_Comm owned) : Handle(owned) {
+    VOLLEY_MPI(MPI_Comm_set_errhandler(owned, MPI_ERRORS_RETURN));
   }
 
   [[nodiscard]] static Communicator duplicate(MPI_Comm from) {
@@ -43,20 +29,16 @@ class Communicator {
     return Communicator(node);
   }
 
-  [[nodiscard]] MPI_Comm get() const noexcept { return handle_; }
   [[nodiscard]] int rank() const {
     int value = 0;
-    VOLLEY_MPI(MPI_Comm_rank(handle_, &value));
+    VOLLEY_MPI(MPI_Comm_rank(get(), &value));
     return value;
   }
   [[nodiscard]] int size() const {
     int value = 0;
-    VOLLEY_MPI(MPI_Comm_size(handle_, &value));
+    VOLLEY_MPI(MPI_Comm_size(get(), &value));
     return value;
   }
-
- private:
-  MPI_Comm handle_ = MPI_COMM_NULL;
 };
 
 }  // namespace volley

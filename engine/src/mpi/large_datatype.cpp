@@ -1,12 +1,10 @@
 #include "mpi/large_datatype.hpp"
 
-#include <utility>
-
 #include "mpi/check.hpp"
 
 namespace volley {
 
-LargeDatatype::LargeDatatype(std::size_t bytes) {
+LargeDatatype large_datatype(std::size_t bytes) {
   // Whole chunks and a rest, as one structure of two contiguous blocks.
   constexpr std::size_t chunk_bytes = std::size_t{1} << 30;
   MPI_Datatype chunk = MPI_DATATYPE_NULL;
@@ -14,21 +12,11 @@ LargeDatatype::LargeDatatype(std::size_t bytes) {
   const int lengths[] = {static_cast<int>(bytes / chunk_bytes), static_cast<int>(bytes % chunk_bytes)};
   const MPI_Aint starts[] = {0, static_cast<MPI_Aint>(bytes / chunk_bytes * chunk_bytes)};
   const MPI_Datatype types[] = {chunk, MPI_BYTE};
-  VOLLEY_MPI(MPI_Type_create_struct(2, lengths, starts, types, &handle_));
-  VOLLEY_MPI(MPI_Type_commit(&handle_));
+  MPI_Datatype made = MPI_DATATYPE_NULL;
+  VOLLEY_MPI(MPI_Type_create_struct(2, lengths, starts, types, &made));
+  VOLLEY_MPI(MPI_Type_commit(&made));
   VOLLEY_MPI(MPI_Type_free(&chunk));
-}
-
-LargeDatatype::LargeDatatype(LargeDatatype&& other) noexcept
-    : handle_(std::exchange(other.handle_, MPI_DATATYPE_NULL)) {}
-
-LargeDatatype& LargeDatatype::operator=(LargeDatatype&& other) noexcept {
-  std::swap(handle_, other.handle_);
-  return *this;
-}
-
-LargeDatatype::~LargeDatatype() {
-  if (handle_ != MPI_DATATYPE_NULL) MPI_Type_free(&handle_);
+  return LargeDatatype(made);
 }
 
 }  // namespace volley

@@ -5,22 +5,13 @@
 
 #include <cstddef>
 
+#include "mpi/handle.hpp"
+
 namespace volley {
 
-class LargeDatatype {
- public:
-  LargeDatatype() = default;
-  // One element of this type is `bytes` bytes.
-  explicit LargeDatatype(std::size_t bytes);
-  LargeDatatype(LargeDatatype&& other) noexcept;
-  LargeDatatype& operator=(LargeDatatype&& other) noexcept;
-  LargeDatatype(const LargeDatatype&) = delete;
-  LargeDatatype& operator=(const LargeDatatype&) = delete;
-  ~LargeDatatype();
-  [[nodiscard]] MPI_Datatype get() const noexcept { return handle_; }
+using LargeDatatype = mpi::Handle<MPI_Datatype, MPI_Type_free>;
 
- private:
-  MPI_Datatype handle_ = MPI_DATATYPE_NULL;
-};
+// One element of this type is `bytes` bytes.
+[[nodiscard]] LargeDatatype large_datatype(std::size_t bytes);
 
 }  // namespace volley

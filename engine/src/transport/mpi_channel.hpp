@@ -22,7 +22,7 @@ class MpiChannel {
 
   void prepare(const View& view) {
     const bool large = view.bytes > static_cast<std::size_t>(std::numeric_limits<int>::max());
-    if (large) large_ = LargeDatatype(view.bytes);
+    if (large) large_ = large_datatype(view.bytes);
     count_ = large ? 1 : static_cast<int>(view.bytes);
     type_ = large ? large_.get() : MPI_BYTE;
   }

@@ -46,7 +46,7 @@ class ExposedBuffers {
   // Collective over the pair; also after an open() that failed.
   void close() {
     for (RmaWindow* window : {&send_, &recv_}) {
-      if (window->get() == MPI_WIN_NULL) continue;
+      if (!*window) continue;
       if (epoch_ == Epoch::fenced) VOLLEY_MPI(MPI_Win_fence(MPI_MODE_NOSUCCEED, window->get()));
       if (locked_) VOLLEY_MPI(MPI_Win_unlock_all(window->get()));
       *window = RmaWindow();
