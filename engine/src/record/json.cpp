@@ -53,10 +53,6 @@ Json from_library(const Library& library) {
 }  // namespace
 
 Json::Json(std::nullptr_t) noexcept : value_(nullptr) {}
-Json::Json(Plain, bool value) noexcept : value_(value) {}
-Json::Json(Plain, std::int64_t value) noexcept : value_(value) {}
-Json::Json(Plain, std::uint64_t value) noexcept : value_(value) {}
-Json::Json(Plain, double value) noexcept : value_(value) {}
 Json::Json(const char* text) : value_(std::string(text)) {}
 Json::Json(std::string text) : value_(std::move(text)) {}
 Json::Json(Array items) : value_(std::move(items)) {}

@@ -26,7 +26,7 @@ class Json {
   Json(std::nullptr_t = nullptr) noexcept;
   template <class Value>
     requires std::is_arithmetic_v<Value>
-  Json(Value value) noexcept : Json(Plain{}, widened(value)) {}
+  Json(Value value) noexcept : value_(widened(value)) {}
   Json(const char* text);
   Json(std::string text);
   Json(std::string_view text) : Json(std::string(text)) {}
@@ -96,11 +96,6 @@ class Json {
 
  private:
   using Value = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Array, Object>;
-  struct Plain {};
-  Json(Plain, bool value) noexcept;
-  Json(Plain, std::int64_t value) noexcept;
-  Json(Plain, std::uint64_t value) noexcept;
-  Json(Plain, double value) noexcept;
 
   template <class Number>
   static auto widened(Number value) {
