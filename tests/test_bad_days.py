@@ -189,6 +189,21 @@ def test_a_rank_that_hangs_at_the_end_of_mpi_is_ended(engine: Path, tmp_path: Pa
     assert '{"record":"end"' in done.out
 
 
+def test_a_rank_that_hangs_in_mpi_init_ends_with_its_launcher(engine: Path, tmp_path: Path) -> None:
+    source, library = tmp_path / "hang.c", tmp_path / "hang.so"
+    source.write_text("int pause(void);\nint MPI_Init_thread(int *a, char ***b, int c, int *d) { return pause(); }\n")
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, source], check=True)
+    script = '"$1" --plan - </dev/null & echo $!; wait'
+    variables = {**os.environ, "OMPI_COMM_WORLD_LOCAL_RANK": "0", "LD_PRELOAD": str(library)}
+    with subprocess.Popen(["sh", "-c", script, "sh", str(engine)], env=variables, stdout=subprocess.PIPE) as launcher:
+        assert launcher.stdout is not None
+        rank = int(launcher.stdout.readline())
+        time.sleep(1)  # the rank comes to MPI_Init
+        assert alive(rank)
+        launcher.kill()
+        assert all_gone([rank])
+
+
 def test_a_transport_that_one_rank_cannot_open_is_left_out_and_the_others_go_on(volley: Command) -> None:
     """The other rank waits for it within the opening, for longer than the test may take: it is not left there."""
     done = volley("pingpong", "--transport", "host,unopened", *FEW, "--watchdog", "600", "--format", "csv")

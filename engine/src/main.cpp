@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdio>
 #include <iostream>
+#include <limits>
 #include <optional>
 
 #include "base/command_line.hpp"
@@ -77,18 +78,21 @@ Exit measure(const Options& options, Session& session) {
   session.output.emplace(Output::claim(options.records));
   if (gpu::presence().devices > 0) apply_safe_settings();
   const Placement placement = place(options);
+  const bool launched = launch_environment().local_rank.has_value();
+  // Until the plan arrives it only waits for the end of the launcher: a rank in MPI_Init may not hear of that.
+  std::optional<Watchdog> watchdog(std::in_place, "this rank", std::numeric_limits<double>::infinity(), launched);
   int provided = 0;
   VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));  // the watchdog makes no MPI call
   VOLLEY_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &session.rank));
   Exit code = Exit::good;
-  std::optional<Watchdog> watchdog;  // until the end of MPI, which may hang, too
   {
     const Context context = make_context(options, placement);
     const auto [plan, benchmark, errors] = shared_plan(options, context);
     benchmark->check(context);
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
+    // It stays until the end of MPI, which may hang, too.
     watchdog.emplace("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s,
-                     launch_environment().local_rank.has_value());
+                     launched);
     session.records->write(run_record(context, plan, clock_read_s(), mpi_built(), mpi_facts()));
     const auto& cpus = context.facts(context.rank).cores;
     const Usage before = usage_now(cpus);
