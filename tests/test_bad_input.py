@@ -330,6 +330,10 @@ def test_an_output_that_takes_nothing_more(words: tuple[str, ...]) -> None:
         code, _, err = alone(*words, stdout=full.fileno())
     assert code == 3
     assert err == "volley: cannot write: No space left on device; the output is incomplete\n"
+    with Path("/dev/null").open("rb") as for_reading:
+        code, _, err = alone(*words, stdout=for_reading.fileno())
+    assert code == 3
+    assert err == "volley: cannot write: Bad file descriptor; the output is incomplete\n"
 
 
 @pytest.mark.parametrize("before", [None, b"former"])

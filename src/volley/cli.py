@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -114,7 +115,8 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
     except KeyboardInterrupt:
         code = _print_error("stopped", EXIT_INTERRUPTED)
     except OSError as error:
-        if error.filename is None and error.errno in NO_ROOM:
+        # Standard output has no room, or its descriptor is for reading.
+        if error.filename is None and error.errno in (*NO_ROOM, errno.EBADF):
             discard_output()
             code = _print_error(f"cannot write: {error.strerror}; the output is incomplete", EXIT_MACHINE)
         else:
