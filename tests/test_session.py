@@ -714,7 +714,7 @@ def test_a_full_disk_loses_nothing_that_was_measured(bin_folder: Path, capsys: p
     assert measure("-o", "/dev/full") == 3
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1 + len(SIZES)
-    assert "No space left on device" in err
+    assert ": No space left on device; the results above are not saved" in err
     assert err.splitlines()[-1] == "no records were kept"
 
 
@@ -731,6 +731,7 @@ def test_a_disk_that_fills_up_keeps_whole_lines(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+    assert ": File too large; later results are not saved" in capsys.readouterr().err
     data = records.read_bytes()
     assert data.endswith(b"}\n")
     (log,) = read_runs(records)

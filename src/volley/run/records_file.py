@@ -277,6 +277,10 @@ class Writer:
         shown = () if kept_files()[:1] == [self.path] else (str(self.path),)
         return shlex.join(("volley", "show", *shown))
 
+    def unsaved(self) -> str:
+        """Return the subject of the sentence about what is not in the file."""
+        return "later results are" if self._written else "the results above are"
+
     def last_line(self) -> str | None:
         """Return the line that names the records file; ``None`` if there were no records."""
         if self._written:

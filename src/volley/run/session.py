@@ -106,7 +106,7 @@ def _print_outcomes(outcomes: Sequence[RunOutcome], writer: Writer, *, quiet: bo
     told = [outcome for outcome in outcomes if outcome.code != EXIT_GOOD or not quiet]
     lines: list[str | None] = list(dict.fromkeys(line for outcome in told for line in outcome.lines))
     if writer.trouble:
-        lines.append(f"volley: {writer.trouble}; the results above are not saved")
+        lines.append(f"volley: {writer.trouble}; {writer.unsaved()} not saved")
         codes.append(EXIT_MACHINE)
     if not quiet:
         lines.append(writer.last_line())
