@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -398,6 +399,7 @@ def test_a_download_goes_through_the_proxy_of_the_environment(
     server.files[url] = server.files.pop("/ucx.tar.gz")  # a proxy is asked for the whole URL
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps the proxies of the first request
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
     place(source=[f"ucx={url}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
     assert place.builds("ucx") == 1
