@@ -17,8 +17,9 @@ from volley import cli
 from volley.errors import MachineError, UserError
 from volley.run import session
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import sampling_part
+from volley.run.jobs import MAX_LAUNCHES, USUAL_TIME_S, sampling_part
 from volley.run.plan import Sampling
+from volley.statistics.launches import MIN_LAUNCHES
 
 Asked = list[tuple[str, Any]]
 Ask = Callable[..., Any]
@@ -325,6 +326,18 @@ def test_a_reader_that_has_seen_enough_is_no_error(reads_first: bool, files: int
 
 
 # ----------------------------------------------------------------------------------------------------- help
+
+
+def test_the_help_says_how_many_launches_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["pingpong", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{MIN_LAUNCHES} to {MAX_LAUNCHES}, until the intervals are as narrow as --ci asks, or" in said
+    assert f"or {USUAL_TIME_S:g} s (--budget) are over" in said
+    assert cli.main(["jacobi", "--help"]) == 0
+    assert "medians of the launches. [default: 1]" in " ".join(capsys.readouterr().out.split())
+    assert cli.main(["--help"]) == 0
+    assert "volley COMMAND --help" in capsys.readouterr().out
+    assert "--fit" in refused(capsys, "transports", "--fit")
 
 
 @pytest.mark.parametrize("command", [[], ["pingpong"], ["stream"], ["transports"], ["show"]])

@@ -224,6 +224,14 @@ def test_an_engine_alone_sends_to_itself(engine: Path) -> None:
     check_sending_to_itself(engine)
 
 
+def test_a_job_of_one_rank_has_no_transport_and_says_why(engine: Path) -> None:
+    plan = {"plan": 2, "benchmark": "probe", "world_size": 1, "transports": ["host", "null"]}
+    done = finish_with([str(engine), "--plan", "-"], json.dumps(plan))
+    records = [json.loads(line) for line in done.out.splitlines()]
+    reasons = [each["reason"] for each in records if each["record"] == "transport"]
+    assert reasons == ["this job has one rank, and two are needed"] * 2
+
+
 @pytest.mark.slow
 def test_an_engine_of_mpich_alone_sends_to_itself(mpich_installation: Installation) -> None:
     """MPICH sends no message to the rank itself, however short, before its receive is posted."""
@@ -247,7 +255,7 @@ def check_sending_to_itself(engine: Path) -> None:
         "host/put": None,
         "host/get": None,
         "corrupt": "a message of 8 bytes that a rank sent to itself did not arrive as it was sent",
-        "null": "needs two ranks; this job has one",
+        "null": "this job has one rank, and two are needed",
     }
 
 

@@ -27,7 +27,8 @@ class Probe final : public Benchmark {
 
   static Exit alone(const Run& run) {
     for (const auto& name : run.plan.transports) {
-      run.records.write(transport_record(*find_transport(name), "needs two ranks; this job has one", Json::object()));
+      run.records.write(
+          transport_record(*find_transport(name), "this job has one rank, and two are needed", Json::object()));
     }
     return Exit::good;
   }

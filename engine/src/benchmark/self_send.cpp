@@ -40,7 +40,7 @@ class SelfSend final : public Benchmark {
   // Sends one message of each size to this rank and checks it. Returns why that is not possible or what went wrong;
   // empty if all messages arrived.
   std::string send(const Context& context, const TransportEntry& entry) const {
-    if (entry.mpi == ThroughMpi::no || sizes_bytes_.empty()) return "needs two ranks; this job has one";
+    if (entry.mpi == ThroughMpi::no || sizes_bytes_.empty()) return "this job has one rank, and two are needed";
     if (entry.memory == MemoryKind::device && context.gpus.devices == 0) return context.gpus.reason;
     const auto group = make_group(context, {0});
     const auto memory = make_memory(entry.memory);

@@ -385,7 +385,7 @@ def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = 
         for each in commands:
             names = ", ".join((each.name, *each.aliases))
             lines += row(names, " ".join(each.help.strip().split("\n\n")[0].split()))
-        lines.append("")
+        lines += ["", "The options of a command: volley COMMAND --help", ""]
     for panel, known in panels(command).items():
         lines.append(f"{panel}:")
         for own in known:

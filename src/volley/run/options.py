@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,7 +72,7 @@ class JobOptions(Options):
 
     launches: int | None = option(
         read=option_values.number(),
-        shown="until the intervals are as narrow as --ci asks, or the time is up",
+        shown="3 to 12, until the intervals are as narrow as --ci asks, or 15 s (--budget) are over",
         panel=HOW,
         help="Number of launches; the confidence interval is over the medians of the launches.",
     )
@@ -157,9 +157,14 @@ def format_change(special: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def output_group(special: Mapping[str, str] | None = None) -> Any:
-    """Declare the field ``output`` of a benchmark's options, with the names and descriptions of special formats."""
-    return group(OutputOptions, format=format_change(special)) if special else group(OutputOptions)
+def output_group(special: Mapping[str, str] | None = None, *, without: Sequence[str] = ()) -> Any:
+    """Declare the field ``output`` of a benchmark's options, with the names and descriptions of special formats.
+
+    ``without`` are the fields that do not become options.
+    """
+    if special:
+        return group(OutputOptions, without=without, format=format_change(special))
+    return group(OutputOptions, without=without)
 
 
 class BenchmarkOptions(Options):

@@ -87,7 +87,9 @@ class JacobiOptions(BenchmarkOptions):
         panel=HOW,
         help="Compare the last halos of every batch of iterations with what was sent, byte for byte, untimed.",
     )
-    job: JobOptions = group(JobOptions, ranks={"shown": "those of --grid, the allocation's, or 2"})
+    job: JobOptions = group(
+        JobOptions, ranks={"shown": "those of --grid, the allocation's, or 2"}, launches={"shown": "1"}
+    )
     output: OutputOptions = output_group(FORMATS)
 
 

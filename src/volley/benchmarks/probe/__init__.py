@@ -14,7 +14,7 @@ class ProbeOptions(BenchmarkOptions):
     """The options of ``volley transports``."""
 
     job: JobOptions = group(JobOptions, without=("launches",))
-    output: OutputOptions = output_group()
+    output: OutputOptions = output_group(without=("full", "notes", "fit"))
 
 
 BENCHMARK = Benchmark(
