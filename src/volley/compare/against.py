@@ -38,7 +38,7 @@ class Beside:
     @property
     def speed(self) -> float:
         """How many times as fast as the reference."""
-        return self.ours / self.published if self.table.rate else self.published / self.ours
+        return self.table.speed(self.ours, self.published)
 
 
 def beside(side: Side, reference: Reference, name: str) -> list[Beside]:

@@ -47,6 +47,10 @@ class Figures(Frozen, frozen=True, kw_only=True):
             return self.factor * observable.seconds
         return self.factor * observable.work / observable.seconds if observable.work else None
 
+    def speed(self, ours: float, published: float) -> float:
+        """Return how many times as fast as published something is, both in the unit of this table."""
+        return ours / published if self.rate else published / ours
+
 
 class Reference(Frozen, frozen=True, kw_only=True):
     """Results of one machine."""
@@ -76,7 +80,7 @@ def share_of_equal(gpu: str, benchmark: str, observable: Observable) -> tuple[st
             figure = table.figures.get(observable.at)
             ours = table.of(observable)
             if figure and ours and (table.benchmark, table.series) == (benchmark, observable.series):
-                return name, ours / figure if table.rate else figure / ours
+                return name, table.speed(ours, figure)
     return None
 
 

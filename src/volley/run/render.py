@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from types import ModuleType
 from typing import Any, TextIO
 
@@ -46,7 +46,9 @@ def render(
     Raises:
         UserError: if the format is unknown or cannot show these runs.
     """
-    found = [those for group in _groups(logs, each) for those in results_of(group, benchmarks)]
+    keys: dict[str | None, Callable[[RunLog], object]] = {"run": attrgetter("file"), "launch": id}
+    groups = grouped(logs, keys.get(each, lambda _: None)).values()
+    found = [those for group in groups for those in results_of(group, benchmarks)]
     for benchmark, _ in found:
         _check_format(format_name, benchmark, benchmarks)
     reports = reports_of(found)
@@ -91,14 +93,6 @@ def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Resul
     """Compute the results of runs, in order of appearance."""
     groups = grouped(logs, lambda log: _benchmark_of(log, benchmarks).name)
     return [(each, each.results(groups[each.name])) for name in groups for each in benchmarks if each.name == name]
-
-
-def _groups(logs: Sequence[RunLog], each: str | None) -> list[list[RunLog]]:
-    """Divide the launches into those of each file, or into single ones."""
-    if each == "launch":
-        return [[log] for log in logs]
-    files = dict.fromkeys(log.file for log in logs) if each == "run" else ()
-    return [[log for log in logs if log.file == file] for file in files] or [list(logs)]
 
 
 def reports_of(found: Results) -> list[Report]:

@@ -64,7 +64,11 @@ def report(results: GpuMatrixResults) -> Report:
             for case in cases
             if len(case.cells) > 1
         ],
-        data=Data(_COLUMNS, _COLUMNS[:10], common.data_rows(cases, _columns)),
+        data=Data(
+            _COLUMNS,
+            _COLUMNS[:10],
+            [_data(case, pair, cell) for case in cases for pair, cell in case.cells.items()],
+        ),
         runs=results.series.describe_runs(),
         extra={
             "gpus": [{"number": results.numbers[device.uuid], "device": device} for device in results.devices],
@@ -185,15 +189,6 @@ def _names(pairs: Sequence[Pair]) -> str:
 
 _LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "gpu")
 """Fields of the cell that a row has in other columns, or omits because they are long."""
-
-
-def _columns(case: GpuMatrixCase) -> dict[str, list[Any]]:
-    """Return the fields of each cell, and the numbers that follow from it.
-
-    ``ratio`` is the time over the median of comparable pairs, ``of_line_rate`` the bandwidth over the line rate.
-    """
-    rows = [_data(case, pair, cell) for pair, cell in case.cells.items()]
-    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
 def _data(case: GpuMatrixCase, pair: Pair, cell: GpuMatrixCell) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from volley.benchmarks.rank_matrix.results import RankMatrixCase, RankMatrixResu
 from volley.benchmarks.rank_matrix.slow_groups import SlowGroup
 from volley.benchmarks.shared.matrix import page as common
 from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Booleans, Floats, Integers, Pair
-from volley.report.model import Cell, Column, Conclusion, Data, Report, Style, Table, Verdict
+from volley.report.model import Cell, Column, ColumnRows, Conclusion, Data, Report, Style, Table, Verdict
 from volley.run import report_parts
 from volley.run.plan import Plan
 from volley.run.repeat import command_again
@@ -48,7 +48,7 @@ def report(results: RankMatrixResults) -> Report:
         notes=notes,
         overview=common.screen(cases, summary, found),
         charts=[common.heat_map(case, "first rank", "second rank", str, case.nodes) for case in cases],
-        data=Data(_COLUMNS, _COLUMNS[:8], common.data_rows(cases, _columns)),
+        data=Data(_COLUMNS, _COLUMNS[:8], ColumnRows(sum(case.pairs for case in cases), lambda: map(_columns, cases))),
         runs=results.series.describe_runs(),
     )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from volley.report.model import (
     Cell,
     Chart,
     Column,
-    ColumnRows,
     Conclusion,
     Mark,
     Note,
@@ -241,8 +240,3 @@ def few_or_count(pairs: Sequence[Pair], names: Naming) -> str:
 def percent(fraction: float) -> str:
     """Return a fraction with two digits: ``61 %``."""
     return f"{format_sig(100 * fraction, 2)} %"
-
-
-def data_rows(cases: Sequence[CaseT], columns: Callable[[CaseT], Mapping[str, Sequence[Any]]]) -> ColumnRows:
-    """Return the rows for programs: one for each pair, from the columns of each matrix."""
-    return ColumnRows(sum(case.pairs for case in cases), lambda: (columns(case) for case in cases))
