@@ -64,7 +64,7 @@ def test_the_findings_of_two_h200s() -> None:
     text = shown(read_runs(RECORDS / "pingpong-all.jsonl", BENCHMARKS))
     assert "  OK      aware reaches 393 GB/s at 1 GiB: 82 % of line rate (NVLink), 158 × staged/pageable" in text
     assert "UCX_RNDV_THRESH=8 volley pingpong -t aware -s 8:64k" in text
-    assert "38 notes" in text
+    assert "23 notes" in text
 
 
 def test_messages_too_short_for_the_line_rate_are_not_judged_by_it() -> None:

@@ -356,7 +356,9 @@ def test_an_interval_not_reached_says_what_to_do_with_the_options_in_use() -> No
     wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
     slow = plan(sampling=Sampling(point_time_s=2.0))
     text = shown([log(pingpong(wide, ended_by="time"), the_plan=slow)])
-    assert "host: the samples of one launch spread by more than 1 % after 2 s at 8 B (worst: 9.1 % at 8 B)" in text
+    assert (
+        "the samples of one launch spread by more than 1 % after 2 s: host at 8 B (worst: 9.1 %, host at 8 B)" in text
+    )
     assert "±" not in text
     assert "the machine, repeat with volley pingpong -t host --launches 6 or accept volley" in text
     inside = plan(sampling=Sampling(point_time_s=2.0), launch={"inside": True})
@@ -371,8 +373,8 @@ def test_few_samples_that_missed_the_interval_are_one_sentence_for_all_transport
     one = log(*points, pingpong(wider, 256, "aware", ended_by="few"), pingpong([1.0] * 6, 512, ended_by="few"))
     said = (
         "only 6 samples (exchange > 50 ms), which spread by more than 1 %: host at 64 B and 128 B; aware at 64 B, "
-        "128 B and 256 B (worst: 23.1 %, aware at 256 B): repeat with volley pingpong --launches 6 for a CI over "
-        "launches"
+        "128 B and 256 B (worst: 23.1 %, aware at 256 B): repeat with volley pingpong -t host,aware --launches 6 "
+        "for a CI over launches"
     )
     assert shown([one]).splitlines()[-1] == said
     for format_name in ("csv", "json", "olcf"):
@@ -380,17 +382,26 @@ def test_few_samples_that_missed_the_interval_are_one_sentence_for_all_transport
         render([one], BENCHMARKS, format_name, io.StringIO(), err=err)
         assert err.getvalue().splitlines()[-1] == f"volley: {said}"
     apart = [log(pingpong([time * (1 + launch / 10) for time in wide], ended_by="few")) for launch in range(7)]
-    assert "not reached with 7 launches at 8 B" in shown(apart)
+    assert "not reached with 7 launches: host at 8 B" in shown(apart)
 
 
 def test_drift_interruptions_and_missing_launches_are_warned_of() -> None:
     drifting = [1e-6 * (1 + number / 100) for number in range(30)]
     interrupted = [1e-6 + 1e-9 * (number % 7) for number in range(40)] + [1e-4] * 6
     text = shown([log(pingpong(drifting)), log(pingpong(drifting), pingpong(interrupted, 64))])
-    assert "the samples drifted at 8 B" in text
+    assert "the samples drifted: host at 8 B (worst: " in text
     assert "repeat with volley pingpong -t host --launches 6 for a CI" in text
-    assert "many samples were interrupted at 64 B" in text
-    assert "not every launch measured 64 B" in text
+    assert "many samples were interrupted: host at 64 B (worst: " in text
+    assert "not every launch measured host at 64 B: " in text
+
+
+def test_a_warning_about_several_transports_is_one_sentence_with_one_command() -> None:
+    drifting = [1e-6 * (1 + number / 100) for number in range(30)]
+    points = [pingpong(drifting, size, name) for name in ("a", "b", "c") for size in ((8, 64) if name == "c" else (8,))]
+    text = shown([log(*points)])
+    assert text.count("drifted") == 1
+    assert "the samples drifted: a and b at 8 B; c at 8 B and 64 B (worst: " in text
+    assert "repeat with volley pingpong -t a,b,c --launches 6 for a CI" in text
 
 
 def test_one_warning_a_point_is_enough() -> None:

@@ -11,7 +11,6 @@ from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.results import (
     PointResult,
     PointSeries,
-    PointWarning,
     by_name,
     by_transport,
     curves,
@@ -93,14 +92,16 @@ def place(point: PointResult) -> str:
     return f"{point.name} at {format_size(point.size_bytes)}" if point.size_bytes else point.name
 
 
-def _only(point: PointResult) -> dict[str, str]:
-    """Return the options that leave only the transport, and of collectives the operation, of a point."""
-    return {"transport": point.transport, **({"operation": point.operation} if point.operation else {})}
+def _only(points: Iterable[PointResult]) -> dict[str, str]:
+    """Return the options that leave only the transports, and of collectives the operations, of points."""
+    found = list(points)
+    operations = ",".join(dict.fromkeys(point.operation for point in found if point.operation))
+    return {"transport": ",".join(by_transport(found)), **({"operation": operations} if operations else {})}
 
 
-def again(point: PointResult, plan: Plan | None, **changes: Any) -> str:
-    """Return the command that measures the transport of a point again, with the options of the run but for changes."""
-    return command_again(point.benchmark, plan, **_only(point), **changes)
+def again(points: Sequence[PointResult], plan: Plan | None, **changes: Any) -> str:
+    """Return the command that measures the transports of points again, with the options of the run but for changes."""
+    return command_again(points[0].benchmark, plan, **_only(points), **changes)
 
 
 class Sized(Protocol):
@@ -263,87 +264,89 @@ def _shares(point: PointResult, facts: Mapping[LaunchFact, Mapping[int, float]])
     return f"{values} ({'; '.join(apart)})" if apart else values
 
 
-Hits = Sequence[tuple[PointResult, PointWarning]]
+Hits = Sequence[tuple[PointResult, float]]
+"""Points with a warning of one kind, and its value."""
 
 
 def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
-    for name, those in by_name(points).items():
-        for kind, sentence in _WARNINGS.items():
-            # One warning per point is enough: drift and outliers are omitted if the CI was not reached.
-            told = [point for point in those if not (point.missed and kind in ("drift", "outliers"))]
-            hits = [(point, warning) for point in told for warning in point.warnings if warning.kind == kind]
-            if hits:
-                yield f"{name}: {sentence(hits, plan)}"
-    yield from _few([(point, warning) for point in points for warning in point.warnings if warning.kind == "few"], plan)
+    """Report each reason to doubt numbers once, for all points that it concerns."""
+    for kind, sentence in _WARNINGS.items():
+        # One warning per point is enough: drift and outliers are omitted if the CI was not reached.
+        told = [point for point in points if not (point.missed and kind in ("drift", "outliers"))]
+        hits = [(point, warning.value) for point in told for warning in point.warnings if warning.kind == kind]
+        if hits:
+            yield sentence(hits, plan)
+
+
+def _of(hits: Hits) -> list[PointResult]:
+    return [point for point, _ in hits]
+
+
+def _places(hits: Hits) -> str:
+    """``host and aware at 8 B; nccl at 5 sizes from 512 B to 1 MiB``."""
+    alike = grouped(by_name(_of(hits)).items(), lambda named: size_range(named[1]))
+    return "; ".join(f"{join_words(name for name, _ in those)} at {sizes}" for sizes, those in alike.items())
 
 
 def _worst(hits: Hits, sign: str = "") -> str:
-    point, warning = max(hits, key=lambda hit: abs(hit[1].value))
-    return f"{percent(abs(warning.value), 1, sign)} at {format_size(point.size_bytes)}"
-
-
-def _sizes(hits: Hits) -> str:
-    return size_range(point for point, _ in hits)
+    point, value = max(hits, key=lambda hit: abs(hit[1]))
+    return f"{percent(abs(value), 1, sign)}, {place(point)}"
 
 
 def _wide(hits: Hits, plan: Plan) -> str:
     aim, time_s = plan.sampling.ci * 100, plan.sampling.point_time_s
-    launches = max(point.launches for point, _ in hits)
-    point = hits[0][0]
+    launches = max(point.launches for point in _of(hits))
     ways = ["reduce other load on the machine"]
     if launches > 1:
-        found = f"CI of ±{aim:g} % not reached with {launches} launches at {_sizes(hits)} "
-        found += f"(worst: {_worst(hits, '±')}): launches differ by more; "
-        ways.append(f"allow more with {again(point, plan, launches=2 * launches)}")
+        found = f"CI of ±{aim:g} % not reached with {launches} launches: {_places(hits)} (worst: {_worst(hits, '±')}): "
+        found += "launches differ by more; "
+        ways.append(f"allow more with {again(_of(hits), plan, launches=2 * launches)}")
     else:
-        found = f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s at {_sizes(hits)} "
+        found = f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s: {_places(hits)} "
         found += f"(worst: {_worst(hits)}): "
         if plan.launch.get("inside"):  # another launcher starts only one
-            ways.append(f"allow more time with {again(point, plan, launches=1, point_time=f'{5 * time_s:g}')}")
+            ways.append(f"allow more time with {again(_of(hits), plan, launches=1, point_time=f'{5 * time_s:g}')}")
         else:
-            ways.append(f"repeat with {again(point, plan, launches=FIRST_LOOK)}")
-    widest = max(abs(warning.value) for _, warning in hits)
+            ways.append(f"repeat with {again(_of(hits), plan, launches=FIRST_LOOK)}")
+    widest = max(abs(value) for _, value in hits)
     if widest <= _WIDEST:
-        ways.append(f"accept {again(point, plan, ci=f'{math.ceil(widest * 100)}%')}")
+        ways.append(f"accept {again(_of(hits), plan, ci=f'{math.ceil(widest * 100)}%')}")
     return found + join_words(ways, "or")
 
 
-def _few(hits: Hits, plan: Plan) -> Iterator[str]:
-    """Report for all transports together the points whose minimum number of samples did not reach the CI."""
-    if not hits:
-        return
-    where = "; ".join(f"{name} at {size_range(points)}" for name, points in by_name(point for point, _ in hits).items())
-    worst, warning = max(hits, key=lambda hit: hit[1].value)
-    yield (
+def _few(hits: Hits, plan: Plan) -> str:
+    return (
         f"only {MIN_SAMPLES} samples (exchange > 50 ms), which spread by more than {plan.sampling.ci * 100:g} %: "
-        f"{where} (worst: {warning.value * 100:.1f} %, {place(worst)}): repeat with "
-        f"{launch_again(plan.benchmark, FIRST_LOOK, plan)} for a CI over launches"
+        f"{_places(hits)} (worst: {_worst(hits)}): repeat with {_launches_again(hits, plan)} for a CI over launches"
     )
 
 
 def _drift(hits: Hits, plan: Plan) -> str:
-    more = launch_again(plan.benchmark, FIRST_LOOK, plan, **_only(hits[0][0]))
     return (
-        f"the samples drifted at {_sizes(hits)} (worst: {_worst(hits)}): clock frequencies or other load changed; "
-        f"repeat with {more} for a CI that includes this"
+        f"the samples drifted: {_places(hits)} (worst: {_worst(hits)}): clock frequencies or other load changed; "
+        f"repeat with {_launches_again(hits, plan)} for a CI that includes this"
     )
 
 
+def _launches_again(hits: Hits, plan: Plan) -> str:
+    return launch_again(plan.benchmark, FIRST_LOOK, plan, **_only(_of(hits)))
+
+
 def _outliers(hits: Hits, plan: Plan) -> str:
-    point = hits[0][0]
-    shown = f"; {again(point, plan, tail=True)} shows the length of the interruptions" if point.latency else ""
+    shown = f"; {again(_of(hits), plan, tail=True)} shows the length of the interruptions"
     return (
-        f"many samples were interrupted at {_sizes(hits)} (worst: {_worst(hits)}): other work shares these cores; "
-        f"the median is robust to this{shown}"
+        f"many samples were interrupted: {_places(hits)} (worst: {_worst(hits)}): other work shares these cores; "
+        f"the median is robust to this{shown if hits[0][0].latency else ''}"
     )
 
 
 def _partly(hits: Hits, _plan: Plan) -> str:
-    return f"not every launch measured {_sizes(hits)}: these rows use fewer launches"
+    return f"not every launch measured {_places(hits)}: these rows use fewer launches"
 
 
 _WARNINGS: dict[str, Callable[[Hits, Plan], str]] = {
     "wide": _wide,
+    "few": _few,
     "drift": _drift,
     "outliers": _outliers,
     "partly": _partly,

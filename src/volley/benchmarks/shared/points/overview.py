@@ -212,7 +212,7 @@ def _names(points: Sequence[PointResult]) -> str:
 def _again(point: PointResult, result: PointSeries, **changes: Any) -> str:
     """Return the command that measures this point again."""
     size = {"sizes": format_size(point.size_bytes).replace(" ", "")} if point.size_bytes else {}  # as it is typed: 1GiB
-    return again(point, result.series.plan, **size, **changes)
+    return again([point], result.series.plan, **size, **changes)
 
 
 def _half_width(point: PointResult) -> float:
