@@ -24,9 +24,6 @@ from volley.text import did_you_mean, escape_controls, join_words
 _ARGUMENTS = "Arguments"
 """The panel of what is no option."""
 
-Reader = Callable[[str, Sequence[str]], Any]
-"""Takes the name of an option and its words, returns the value; raises UserError."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -49,8 +46,8 @@ class Option:
     help: str = ""
     panel: str = ""
     metavar: str = ""
-    read: Reader | None = None
-    """``None`` for a flag, which takes no value."""
+    read: Callable[[str, Sequence[str]], Any] | None = None
+    """Takes the name of the option and its words, returns the value; raises UserError.  ``None`` for a flag."""
     shown: str | None = None
     """The text of the default in the help; ``None``: the default value."""
     words: int = 1
@@ -100,7 +97,7 @@ class Option:
         return f"{', '.join(flags)} {self.metavar}"
 
 
-def option(*flags: str, read: Reader, default: Any = None, **about: Any) -> Any:
+def option(*flags: str, read: Callable[[str, Sequence[str]], Any], default: Any = None, **about: Any) -> Any:
     """Declare an option with a value: ``sizes: tuple[int, ...] = option("--sizes", "-s", read=…, help=…)``.
 
     What the help calls the value (``metavar``) follows from the reader, where that says it.

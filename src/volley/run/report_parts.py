@@ -128,7 +128,7 @@ def notes_of(
         doubts: reasons to doubt a number, besides those of the machine.
     """
     return [
-        *incomplete(series),
+        *_incomplete(series),
         *(Note("error", f"FAILED: {text}") for text in failed),
         *_unavailable(series),
         *_weakly_tested(series, measured),
@@ -140,7 +140,7 @@ def notes_of(
     ]
 
 
-def incomplete(series: LaunchSeries) -> Iterator[Note]:
+def _incomplete(series: LaunchSeries) -> Iterator[Note]:
     """Report launches with unreadable lines, and launches that were aborted or ended early."""
     for number, log in enumerate(series.logs, start=1):
         which = f"launch {number} of {len(series.logs)}" if len(series.logs) > 1 else "this run"
