@@ -202,3 +202,12 @@ def test_what_slowed_the_machine_is_on_the_first_screen() -> None:
     assert one.run
     one.settings = Settings(host=one.run.ranks[0].host, quota_cpus=1.0)
     assert "  NOISY   the control group on example-node allows 1.00 CPUs and the ranks use 2" in shown([one])
+
+
+@pytest.mark.parametrize(("columns", "pairs"), [(80, False), (105, True)])
+def test_the_summary_of_a_matrix_leaves_out_a_column_before_it_goes_on_below(
+    monkeypatch: pytest.MonkeyPatch, columns: int, pairs: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    heads = [line for line in shown(read_runs(RECORDS / "matrix.jsonl", BENCHMARKS)).splitlines() if "lowest" in line]
+    assert [("pairs" in head, "line" in head) for head in heads] == [(pairs, True)]

@@ -36,7 +36,7 @@ class Column:
     """A header that this column shares with its neighbours.  If a table is wider than the screen, columns continue
     below; the columns of one group stay together."""
     spare: int = 0
-    """In the table of an overview: columns above 0 are left out if it is wider than the screen, the highest first."""
+    """Columns above 0 are left out of a table that is wider than the screen, the highest first."""
 
     @property
     def flat_title(self) -> str:

@@ -86,7 +86,7 @@ def _print_overview(console: Console, overview: Overview, report: Report, comman
         _print_hanging(console, verdict, Text(escape_controls(finding.text)))
         if finding.command:
             _print_hanging(console, Text(" " * _INDENT), Text(escape_controls(finding.command)))
-    _print_table(console, _narrowed(overview.table, console.width))
+    _print_table(console, overview.table)
     _print_notes(console, [note for note in report.notes if note.level == "missing"])
     console.print()
     further = "  ".join(f"{option}: {what}" for option, what in further_details(report))
@@ -177,7 +177,7 @@ def _print_table(console: Console, table: Table, following: Table | None = None)
         table: the table.
         following: the next one; what its legend repeats is said there.
     """
-    names, strips = _laid_out(table)
+    names, strips = _laid_out(_narrowed(table, console.width))
     console.print()
     if table.title:
         _print_line(console, table.title, "bold")

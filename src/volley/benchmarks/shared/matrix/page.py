@@ -69,7 +69,7 @@ MAX_FINDINGS = 12
 
 _SUMMARY = [
     Column("", align="left"),
-    Column("pairs"),
+    Column("pairs", spare=1),
     Column("median", digits=3),
     Column("lowest", digits=3),
     Column("highest", digits=3),
