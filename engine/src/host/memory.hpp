@@ -39,9 +39,10 @@ class Verifier {
  public:
   virtual ~Verifier() = default;
   virtual void fill(std::byte* message, std::size_t bytes, const Contents& contents) = 0;
-  // Guards depend on the seed alone: a message of the same fill may stand for the poison of the next, and nobody writes
-  // guards in between.
+  // Writes what is wrong in every byte where `expected` must arrive, and guards around it. Guards depend on the seed
+  // alone: a message of the same fill may stand for the poison of the next, and nobody writes guards in between.
   virtual void poison(std::byte* message, std::size_t bytes, const Contents& expected) = 0;
+  // Compares every byte of the message and of its guards; none if all are right.
   [[nodiscard]] virtual std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
                                                       const Contents& expected) = 0;
 };

@@ -21,6 +21,7 @@ struct Shape {
   unsigned threads = warp_threads;
 };
 
+// Threads of a block that make so many accesses, one each if a block can have as many: whole warps.
 constexpr unsigned threads_for(std::size_t accesses) {
   return static_cast<unsigned>(std::clamp<std::size_t>(round_up(accesses, warp_threads), warp_threads, max_threads));
 }
