@@ -170,15 +170,16 @@ def _current(logs: list[RunLog], name: str) -> RunLog:
 
 
 def _refusal(name: str, refused: list[str], problems: list[str], data: bytes) -> str:
-    """Return the error message for a file that cannot be shown, with all errors in it."""
+    """Return the error message for a file that cannot be shown: lines of another version, or else the first error."""
     shown = escape_controls(name)
     if not data.strip():
         return f"{shown} is empty: no records were written to it"
-    errors = refused or problems or ["the file ends within its first line"]
-    first = "\n  ".join(errors[:_MAX_SHOWN])
-    more = f"\n  and {count(len(errors) - _MAX_SHOWN, 'line')} more" if len(errors) > _MAX_SHOWN else ""
-    what = "contains records that this volley cannot read" if refused else "contains no volley records"
-    return f"{shown} {what}:\n  {first}{more}"
+    if not refused:
+        why = problems[0] if problems else "the file ends within its first line"
+        return f"{shown} contains no volley records ({why}): name a file that volley wrote, see volley list"
+    first = "\n  ".join(refused[:_MAX_SHOWN])
+    more = f"\n  and {count(len(refused) - _MAX_SHOWN, 'line')} more" if len(refused) > _MAX_SHOWN else ""
+    return f"{shown} contains records that this volley cannot read:\n  {first}{more}"
 
 
 def read_runs(path: Path | str, benchmarks: Sequence[Benchmark]) -> list[RunLog]:
