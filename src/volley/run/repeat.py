@@ -14,6 +14,7 @@ from volley.run.plan import Plan
 from volley.units import format_sizes
 
 _NOT_OF_THE_PLAN = {"--dry-run", *(each.name for each in declared(OutputOptions))}
+_ALSO_REPLACED = {"launches": "--budget", "transport": "--size-time"}
 _SHORT = {"--transport": "-t", "--sizes": "-s", "--ranks": "-n"}
 
 
@@ -33,7 +34,6 @@ def options_of(plan: Plan, options: type[Options]) -> list[list[str]]:
     common = {
         "transports": plan.transports,
         "ranks": plan.world_size,
-        "size_time": sampling.size_time_s,
         "verify": plan.verify,
         "share_gpu": plan.share_device,
         **(fixed if sampling.mode == "fixed" else adaptive),
@@ -74,7 +74,8 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
         command: the name of the command.
         plan: the plan of the run; one that volley did not write holds no options, and ``None`` neither.
         changes: options by name, ``launches=12``, in place of those of the run; ``tail=True`` is a flag.  A number of
-            launches also replaces ``--budget``, the time of all of them.
+            launches also replaces ``--budget``, the time of all of them, and one transport ``--size-time``, of which
+            each transport gets a part.
     """
     found = plan.launch.get("asked") if plan else None  # perhaps from a file that somebody wrote
     options = [words for words in found if words and isinstance(words, list)] if isinstance(found, list) else []
@@ -82,7 +83,7 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
     if plan and plan.launch.get("inside"):
         changes = {"ranks": plan.world_size, **changes}
     names = {f"--{name.replace('_', '-')}": value for name, value in changes.items()}
-    replaced = {*names, "--budget"} if "launches" in changes else {*names}
+    replaced = {*names, *(option for name, option in _ALSO_REPLACED.items() if name in changes)}
     kept = [words for words in given if words[0] not in replaced]
     new = [[name] if value is True else [name, str(value)] for name, value in names.items()]
     return shlex.join(["volley", command, *(word for words in (*kept, *new) for word in _written(words))])
