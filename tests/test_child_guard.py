@@ -30,11 +30,10 @@ import threading
 import time
 from volley.machine.signals import ChildGuard
 threading.Thread(target=time.sleep, args=(600,), daemon=True).start()  # the end of a thread is not that of the process
-child = subprocess.Popen(["sleep", "600"], start_new_session=True)
-counter = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=open(sys.argv[2], "wb"), start_new_session=True)
-guards = [ChildGuard(), ChildGuard(sys.argv[3])]
-for guard, process in zip(guards, (child, counter)):
-    guard.watch(process.pid)
+first, second = ChildGuard(), ChildGuard(sys.argv[3])
+child = subprocess.Popen(["sleep", "600"], start_new_session=True, preexec_fn=first.register)
+counting, said = [sys.executable, "-c", sys.argv[1]], open(sys.argv[2], "wb")
+counter = subprocess.Popen(counting, stdout=said, start_new_session=True, preexec_fn=second.register)
 print(child.pid, counter.pid, flush=True)
 child.wait()
 """
@@ -65,21 +64,47 @@ def _run_a_probe(_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("place", "start"), [(workspace, _run_a_step), (isolate, _run_a_probe)])
-def test_ctrl_c_between_the_start_of_a_child_and_that_of_its_guard_ends_the_child(
+def test_ctrl_c_while_a_child_starts_ends_the_child(
     place: object, start: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    children: list[int] = []
+    numbers = tmp_path / "numbers"
 
-    class LateGuard(ChildGuard):
-        def watch(self, child: int) -> None:
-            children.append(child)
-            signal.raise_signal(signal.SIGINT)
-            super().watch(child)
+    class Interrupting(ChildGuard):
+        def register(self) -> None:
+            numbers.write_text(str(os.getpid()), encoding="utf-8")
+            super().register()
+            os.kill(os.getppid(), signal.SIGINT)
 
-    monkeypatch.setattr(place, "ChildGuard", LateGuard)
+    monkeypatch.setattr(place, "ChildGuard", Interrupting)
     with pytest.raises(KeyboardInterrupt):
         start(tmp_path)
-    _until(lambda: not _runs(children[0]), "the child lives on")
+    _until(lambda: not _runs(int(numbers.read_text(encoding="utf-8"))), "the child lives on")
+
+
+_STARTING = """
+import os
+import signal
+import subprocess
+import sys
+import time
+from volley.machine.signals import ChildGuard
+guard = ChildGuard()
+
+def register():
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(0.5)
+    guard.register()
+    print(os.getpid(), flush=True)
+
+subprocess.Popen(["sleep", "600"], start_new_session=True, preexec_fn=register)
+"""
+
+
+def test_a_parent_that_is_killed_while_its_child_starts_takes_the_child_along() -> None:
+    with subprocess.Popen([sys.executable, "-c", _STARTING], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        child = int(parent.stdout.readline())
+        _until(lambda: not _runs(child), "the child lives on")
 
 
 def test_a_step_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,6 @@ def test_a_command_does_not_outlive_the_comparison(number: signal.Signals, tmp_p
         stderr=subprocess.PIPE,
     )
     _until(lambda: pid.exists() and pid.read_text() != "", "the command does not start")
-    time.sleep(0.3)  # on a busy machine the command may write its number before its parent tells the guard
     parent.send_signal(number)
     parent.communicate(timeout=60)
     child = Path("/proc", pid.read_text().strip())

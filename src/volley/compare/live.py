@@ -110,12 +110,15 @@ class _Command:
         self._guard = ChildGuard()
         try:
             self.process = subprocess.Popen(
-                words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+                words,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                preexec_fn=self._guard.register,  # noqa: PLW1509  it takes no lock
             )
         except OSError:
             self._guard.close()
             raise
-        self._guard.watch(self.process.pid)
 
     def stop(self) -> None:
         self._send(signal.SIGTERM)

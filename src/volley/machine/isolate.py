@@ -58,12 +58,11 @@ def isolated(
         guard: ChildGuard | None = None
         try:
             with deferred():
+                guard = ChildGuard()
                 pid = _fork()
                 if pid == 0:
-                    _run(work, ours, printed.fileno(), own_session)
+                    _run(work, guard, ours, printed.fileno(), own_session)
                 os.close(ours)
-                guard = ChildGuard()  # not before: the other process would hold its pipe open
-                guard.watch(pid)
             line = _read_line(answers, limit_s)
             late = line is None
             if late:
@@ -106,9 +105,12 @@ def _fork() -> int:
         return os.fork()  # nothing is imported again
 
 
-def _run(work: Callable[[], Any], answers: int, printed: int, own_session: bool) -> None:
+def _run(work: Callable[[], Any], guard: ChildGuard, answers: int, printed: int, own_session: bool) -> None:
     """Do the work and end this process; whatever is printed goes to ``printed``, the answer is one line of JSON."""
     try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        guard.register()
         if own_session:
             os.setsid()
             # A pipe of the caller's stays open for as long as anybody has it: a job may wait for the end of its input.
@@ -118,8 +120,6 @@ def _run(work: Callable[[], Any], answers: int, printed: int, own_session: bool)
                         os.close(descriptor)
         os.dup2(printed, 1)
         os.dup2(printed, 2)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
         try:
             answer = {"value": work()}
         except Skip as skip:

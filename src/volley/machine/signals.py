@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import threading
@@ -89,10 +90,11 @@ class ChildGuard:
     ends, and again when the next one ends.
 
     The shell waits for the end of a pipe that only this process can write to.  Close it once the child has ended.
+    The child itself tells its number: this process may end at any moment after it has started the child.
     """
 
     def __init__(self, scratch: str = "") -> None:
-        """Start the shell, if possible before the child.  Without a further process, the child is not guarded.
+        """Start the shell, before the child.  Without a further process, the child is not guarded.
 
         ``scratch`` is a folder for the child's temporary files.  It is removed once the child has ended, or ten seconds
         after SIGTERM.
@@ -105,14 +107,14 @@ class ChildGuard:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C in a terminal does not reach it
-                bufsize=0,
             )
 
-    def watch(self, child: int) -> None:
-        """Watch over the process with this number."""
+    def register(self) -> None:
+        """Watch over the process that calls this: the child, between fork and exec (``preexec_fn`` of a ``Popen``)."""
         if self._shell and self._shell.stdin:
             with contextlib.suppress(OSError):  # somebody has ended the shell
-                self._shell.stdin.write(b"%d\n" % child)
+                os.write(self._shell.stdin.fileno(), b"%d\n" % os.getpid())
+            self._shell.stdin.close()  # else the pipe would not end with the parent
 
     def close(self) -> None:
         """Watch no longer."""

@@ -243,11 +243,11 @@ class EngineProcess:
                 env={**environment, **_make_scratch(self._scratch)},
                 close_fds=own_session,  # inside a launcher, PMI works through a descriptor inherited from it
                 start_new_session=own_session,
+                preexec_fn=self._guard.register,  # noqa: PLW1509  it takes no lock
             )
         except (OSError, subprocess.SubprocessError) as error:
             self._end_guard()
             raise MachineError(f"cannot start {command[0]}: {getattr(error, 'strerror', error)}") from None
-        self._guard.watch(self._process.pid)
         stop.watch(self)
         pipes = self._process.stdin, self._process.stdout, self._process.stderr
         self._stdin, self._stdout, stderr = (pipe for pipe in pipes if pipe is not None)

@@ -136,8 +136,7 @@ def _child(
     try:
         with deferred():
             guard = ChildGuard()
-            process = _start(tokens, environment, folder, output)
-            guard.watch(process.pid)
+            process = _start(tokens, environment, folder, output, guard)
         yield process
     except BaseException:
         if process:
@@ -149,7 +148,7 @@ def _child(
 
 
 def _start(
-    tokens: Sequence[str], environment: Mapping[str, str], folder: Path, output: IO[bytes]
+    tokens: Sequence[str], environment: Mapping[str, str], folder: Path, output: IO[bytes], guard: ChildGuard
 ) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
@@ -160,6 +159,7 @@ def _start(
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # so that all of its processes can be ended together
+            preexec_fn=guard.register,  # noqa: PLW1509  it takes no lock
         )
     except OSError as error:
         raise MachineError(f"cannot run {escape_controls(tokens[0])}: {error.strerror}") from None
