@@ -14,6 +14,7 @@ from volley.benchmarks.rank_matrix.results import RankMatrixCase, results
 from volley.benchmarks.rank_matrix.slow_groups import MAX_AGAIN
 from volley.run.records_file import parse_runs
 from volley.run.render import render
+from volley.run.report_parts import hosts_of
 from volley.run.run_log import RunLog
 
 NODES = 32
@@ -148,3 +149,9 @@ def test_the_page_of_a_thousand_ranks_is_small(thousand: list[RunLog]) -> None:
     out = io.StringIO()
     html.render(reports, [[] for _ in reports], [], out)
     assert len(out.getvalue()) < 3e6
+
+
+def test_more_than_eight_hosts_are_counted() -> None:
+    runs = [parse_runs(b"".join(lines(nodes, patterns=["pingpong"])), BENCHMARKS) for nodes in (8, 9)]
+    few, many = (hosts_of(log.run.ranks) for (log,) in runs if log.run)
+    assert (few, many) == ([f"cn{node:03}" for node in range(8)], ["cn000 and 8 more"])

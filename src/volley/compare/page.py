@@ -14,6 +14,7 @@ from volley.report.model import Cell, Column, ColumnRows, Data, Note, Report, Ro
 from volley.run.commandline import declared
 from volley.run.launch_series import Key
 from volley.run.repeat import command_again
+from volley.run.report_parts import hosts_of
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import min_to_decide
 from volley.text import count, join_words, mpi_name
@@ -127,7 +128,7 @@ def _about(side: Side) -> Iterator[str]:
     yield count(side.launches, "launch")
     for run in side.runs[:1]:
         yield run.started_at
-        yield join_words(dict.fromkeys(rank.host for rank in run.ranks))
+        yield join_words(hosts_of(run.ranks))
         if run.mpi:
             yield mpi_name(run.mpi.library)
 

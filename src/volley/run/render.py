@@ -15,6 +15,7 @@ from volley.grouping import grouped
 from volley.report.model import USUAL, Details, Note, Report
 from volley.run.benchmark import Benchmark
 from volley.run.options import FORMATS
+from volley.run.report_parts import hosts_of
 from volley.run.run_log import RunLog
 from volley.text import escape_controls, join_words
 from volley.units import format_cpulist
@@ -82,9 +83,6 @@ def print_notes(notes: Iterable[Note], special: Iterable[str], err: TextIO, *, q
         print(f"volley: {escape_controls(line)}", file=err)
 
 
-MAX_HOSTS = 8
-"""More hosts are counted where a row says where it comes from."""
-
 Results = Sequence[tuple[Benchmark, Sequence[Any]]]
 """The results of each benchmark, one result object for each series."""
 
@@ -107,12 +105,11 @@ def reports_of(found: Results) -> list[Report]:
 def _origin(report: Report, benchmark: Benchmark) -> dict[str, str]:
     """Return benchmark, files, hosts, the start of the first launch, and the numbers of the launches in each file."""
     known = [each["run"] for each in report.runs if each["run"]]
-    hosts = list(dict.fromkeys(rank.host for run in known for rank in run.ranks))
     files = grouped(report.runs, itemgetter("file"))
     return {
         "benchmark": benchmark.name,
         "run": " ".join(files),
-        "host": " ".join(hosts) if len(hosts) <= MAX_HOSTS else f"{hosts[0]} and {len(hosts) - 1} more",
+        "host": " ".join(hosts_of(rank for run in known for rank in run.ranks)),
         "date": min((run.started_at for run in known), default=""),
         "launch": " ".join(format_cpulist(each["launch"] for each in runs) for runs in files.values()),
     }

@@ -21,7 +21,7 @@ MAX_RANKS = 8
 """The heading names the cores and GPUs of at most this many ranks of a node; it counts the others."""
 
 MAX_NODES = 8
-"""Of more nodes the heading describes only the first; it counts the others."""
+"""Of more nodes headings and rows name only the first, and count the others."""
 
 HOUR_S = 3600.0
 
@@ -41,6 +41,12 @@ def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
         parts.append(f"launched by {launcher}")
     parts.append(count(len(series.logs), "launch") if len(series.logs) > 1 else "one launch")
     return [" · ".join([*parts, run.started_at]), *_places(run.ranks)]
+
+
+def hosts_of(ranks: Iterable[Rank]) -> list[str]:
+    """Return the names of the hosts; of more than ``MAX_NODES`` the first and the number of the others, as one name."""
+    hosts = list(dict.fromkeys(rank.host for rank in ranks))
+    return hosts if len(hosts) <= MAX_NODES else [f"{hosts[0]} and {len(hosts) - 1} more"]
 
 
 def _places(ranks: list[Rank]) -> Iterator[str]:
