@@ -23,8 +23,9 @@ from pathlib import Path
 #: and nvvm, which does not compile.  What 13.0 builds runs on driver 580 and later.
 CUDA_MINOR = "13.0"
 CUDA_WHEELS = ("nvidia-cuda-nvcc", "nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-cccl")
-#: Their headers, for the kernels of nccl/device and nvshmem. Neither promises that the next version's compile.
-HEADER_WHEELS = {"nccl": "nvidia-nccl-cu13>=2.28,<2.33", "nvshmem": "nvidia-nvshmem-cu13>=3.3,<3.9"}
+#: Their headers, for the kernels of nccl/device and nvshmem, and what names others. Neither promises that the next
+#: version's compile.
+HEADER_WHEELS = {"NCCL_HOME": "nvidia-nccl-cu13>=2.28,<2.33", "NVSHMEM_HOME": "nvidia-nvshmem-cu13>=3.3,<3.9"}
 #: Older compilers have no C++20.
 OLDEST_NVCC = (12, 0)
 #: The first branches of the driver that run what a major version of CUDA built (CUDA Toolkit Release Notes).
@@ -234,8 +235,7 @@ def build_requirements() -> list[str]:
     if cuda_wanted() and not system_nvcc():
         needed += [f"{wheel}=={CUDA_MINOR}.*" for wheel in CUDA_WHEELS]
         if os.environ.get("VOLLEY_CUDA_ARCHITECTURES") == "all":  # for other machines: with every transport
-            found = [library for library in HEADER_WHEELS if os.environ.get(f"{library.upper()}_HOME")]
-            needed += [wheel for library, wheel in HEADER_WHEELS.items() if library not in found]
+            needed += [wheel for home, wheel in HEADER_WHEELS.items() if not os.environ.get(home)]
     if not system_has_json():
         needed.append(JSON_WHEEL)
     return needed

@@ -73,7 +73,7 @@ def test_a_build_for_every_kind_of_gpu_has_the_headers_of_every_transport(
     monkeypatch.setenv("VOLLEY_CUDA_ARCHITECTURES", "all")
     assert headers() == list(machine.HEADER_WHEELS.values())
     monkeypatch.setenv("NCCL_HOME", str(tmp_path))
-    assert headers() == [machine.HEADER_WHEELS["nvshmem"]]
+    assert headers() == [machine.HEADER_WHEELS["NVSHMEM_HOME"]]
     monkeypatch.setenv("VOLLEY_CUDA", "OFF")
     assert headers() == []
 

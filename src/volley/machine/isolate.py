@@ -52,13 +52,11 @@ def isolated(
     """
     began = time.monotonic()
     answers, ours = os.pipe()
-    with tempfile.TemporaryFile() as printed:
+    with tempfile.TemporaryFile() as printed, contextlib.closing(ChildGuard()) as guard:
         pid = 0
         status: int | None = None
-        guard: ChildGuard | None = None
         try:
             with deferred():
-                guard = ChildGuard()
                 pid = _fork()
                 if pid == 0:
                     _run(work, guard, ours, printed.fileno(), own_session)
@@ -79,8 +77,6 @@ def isolated(
             os.close(answers)
             if pid:
                 status = _kill(pid, status)
-            if guard:
-                guard.close()
         printed.seek(0)
         answer: dict[str, Any] = msgspec.json.decode(line) if line else {}
         value = None if answer.get("value") is None else msgspec.convert(answer["value"], type=kind)

@@ -12,7 +12,7 @@ from volley.errors import UserError
 from volley.machine.mpi_stack import Stack
 from volley.run import inside_launcher
 from volley.run.allocation import Allocation
-from volley.run.engine import TransportAbout
+from volley.run.engine import EngineProcess, Stop, TransportAbout
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import PAIR
 from volley.run.launchers import LaunchSpec, choose, command, cores, home
@@ -35,6 +35,16 @@ class Start:
     """All ranks are on this host: each job has a folder of its own for temporary files."""
     hint: str | None = None
     """Another way to start the job if this one fails; ``None`` if this is already the engine's own mpirun."""
+
+    def begin(self, stop: Stop) -> EngineProcess:
+        """Start the job; ``stop`` and the errors are those of :class:`EngineProcess`."""
+        return EngineProcess(
+            self.tokens,
+            self.environment,
+            stop,
+            own_session=not self.inside_launcher,
+            own_scratch=self.on_this_host,
+        )
 
     def facts(self, stack: Stack) -> dict[str, Any]:
         """Return the facts about the launch for the run record."""

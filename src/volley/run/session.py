@@ -24,7 +24,7 @@ from volley.run import engine_path, inside_launcher, preflight
 from volley.run.allocation import allocation
 from volley.run.benchmark import Benchmark
 from volley.run.commandline import value_of
-from volley.run.engine import About, EngineProcess, Stop, ask_about
+from volley.run.engine import About, Stop, ask_about
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports
 from volley.run.launch_command import Start, join_launcher, start_launcher
 from volley.run.options import FORMATS, BenchmarkOptions
@@ -282,13 +282,7 @@ class Session:
         start = self.starts[plan.world_size]
         writer.launches += 1
         log = RunLog(file=str(writer.path or ""), number=writer.launches)
-        with EngineProcess(
-            start.tokens,
-            start.environment,
-            stop,
-            own_session=not start.inside_launcher,
-            own_scratch=start.on_this_host,
-        ) as process:
+        with start.begin(stop) as process:
             self.logs.append(log)
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
             read = LineReader((self.benchmark,))

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from shlex import join
 from typing import IO, TYPE_CHECKING, NoReturn, TextIO
@@ -132,19 +132,15 @@ def _child(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a command and yield it; an exception, also that of a signal, ends it with all of its processes."""
     process: subprocess.Popen[bytes] | None = None
-    guard: ChildGuard | None = None
-    try:
-        with deferred():
-            guard = ChildGuard()
-            process = _start(tokens, environment, folder, output, guard)
-        yield process
-    except BaseException:
-        if process:
-            _end(process)
-        raise
-    finally:
-        if guard:
-            guard.close()
+    with closing(ChildGuard()) as guard:
+        try:
+            with deferred():
+                process = _start(tokens, environment, folder, output, guard)
+            yield process
+        except BaseException:
+            if process:
+                _end(process)
+            raise
 
 
 def _start(

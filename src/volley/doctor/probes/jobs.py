@@ -23,7 +23,7 @@ from volley.machine.mpi_stack import assemble, read_facts
 from volley.machine.nvidia_driver import has_driver
 from volley.run import engine_path
 from volley.run.benchmark import Benchmark
-from volley.run.engine import EngineProcess, Stop, ask_about
+from volley.run.engine import Stop, ask_about
 from volley.run.inside_launcher import rank_info
 from volley.run.records_file import LineReader
 from volley.run.run_log import RunLog
@@ -162,13 +162,7 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
     if transports:
         plan = msgspec.structs.replace(plan, transports=list(transports))
     start, log = session.starts[plan.world_size], RunLog()
-    own_session, own_scratch = not start.inside_launcher, start.on_this_host
-    with (
-        Stop() as stop,
-        EngineProcess(
-            start.tokens, start.environment, stop, own_session=own_session, own_scratch=own_scratch
-        ) as process,
-    ):
+    with Stop() as stop, start.begin(stop) as process:
         for _, record in process.records(plan, LineReader((benchmark,))):
             log.add(record)
     ending, run, end = process.ending, log.run, log.end
