@@ -42,7 +42,7 @@ def sending() -> dict[str, dict[int, PointResult]]:
 
 def every_way_run() -> Iterator[str]:
     """Yield the sentence about the run."""
-    yield f"Two H200s, every way in one interleaved run ({_run(_series(), RECORDS)}):"
+    yield f"Two H200s, all transports in one interleaved run ({_run(_series(), RECORDS)}):"
 
 
 def gpu_initiated_run() -> Iterator[str]:
@@ -113,6 +113,6 @@ def over_staging() -> Iterator[str]:
         if one.final and one.faster == "aware" and one.slower.startswith("staged/")
     ]
     yield (
-        f"So `aware` is {join_words(ratios)}; in parentheses what the 95 % intervals of both, within that launch, "
-        f"leave. From {format_size(max(overtaken))} on it is faster than every `staged` variant."
+                f"`aware` is {join_words(ratios)}. The ranges in parentheses follow from the 95 % intervals of both within this "
+        f"launch. From {format_size(max(overtaken))} on `aware` is faster than every `staged` variant."
     )
