@@ -81,12 +81,17 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
     assert broken(page) == ["none.md", "none.svg", "code.c#L2", "#none"]
 
 
+def _is_command(code: str) -> bool:
+    """Whether code in a line of text is a command with options or arguments; two words are a command's name."""
+    return re.match(rf"volley ({'|'.join(each.name for each in cli.COMMANDS)}) .", code) is not None
+
+
 def commands() -> Iterator[tuple[str, list[str]]]:
     """Yield every volley command that a page tells its reader to type, with the page's name."""
     for page in PAGES:
         for token in tokens(page):
             lines: list[str] = []
-            if page.name == "cookbook.md" and token.type == "code_inline" and token.content.startswith("volley "):
+            if page.name != "CHANGELOG.md" and token.type == "code_inline" and _is_command(token.content):
                 lines = [token.content]
             elif token.type == "fence" and token.info in {"console", "sh"}:
                 printed = token.info == "console"

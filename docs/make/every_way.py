@@ -113,6 +113,6 @@ def over_staging() -> Iterator[str]:
         if one.final and one.faster == "aware" and one.slower.startswith("staged/")
     ]
     yield (
-                f"`aware` is {join_words(ratios)}. The ranges in parentheses follow from the 95 % intervals of both within this "
-        f"launch. From {format_size(max(overtaken))} on `aware` is faster than every `staged` variant."
+        f"`aware` is {join_words(ratios)}. The ranges in parentheses follow from the 95 % intervals of both within "
+        f"this launch. From {format_size(max(overtaken))} on `aware` is faster than every `staged` variant."
     )
