@@ -76,7 +76,7 @@ def test_the_printed_interval_covers_what_it_says(title: str) -> None:
 
 
 def test_sweeps_are_seldom_called_different_and_planted_changes_are_found() -> None:
-    rows = lines("Two runs of the same thing")
+    rows = lines("Two runs of the same program")
     assert len(rows) == 2 * len(coverage.COMPARED)
     for cells in rows:
         alarms, sweeps = (int(number) for number in re.findall(r"\d+", cells[2]))

@@ -25,16 +25,17 @@ def aware_line() -> Iterator[str]:
     sizes, times, line = fits()["aware"]
     latency_s, off = by_squares(sizes, times)
     yield (
-        f"On two H200s, `aware` sends up to 2 KiB eagerly: squares give α = {latency_s * 1e6:.1f} µs, {off:.0%} off in "
-        f"the median; this line has α = {line.latency_s * 1e6:.1f} µs, {line.median_deviation:.1%} off in the median, "
-        f"and {abs(line.worst_deviation):.0%} off where it says that it is."
+        f"On two H200s, `aware` sends up to 2 KiB eagerly. Least squares give α = {latency_s * 1e6:.1f} µs and a "
+        f"median deviation of {off:.0%}; least absolute deviations give α = {line.latency_s * 1e6:.1f} µs, a median "
+        f"deviation of {line.median_deviation:.1%} and a largest deviation of "
+        f"{abs(line.worst_deviation):.0%}, which is printed."
     ).replace("%", " %")
 
 
 def poor_lines() -> Iterator[str]:
     """Yield how many of the curves are no lines."""
     lines = [line for _, _, line in fits().values()]
-    yield f"Real curves often are: {sum(line.poor for line in lines)} of {len(lines)} on two H200s."
+    yield f"Many lines are poor: {sum(line.poor for line in lines)} of {len(lines)} on two H200s."
 
 
 def by_squares(sizes: Sequence[int], times: Sequence[float]) -> tuple[float, float]:
