@@ -18,8 +18,8 @@ def least_disturbed() -> Iterator[str]:
     """Yield the sentence about bandwidths."""
     falls = [f"from {_off(name, 'times_s'):.0%} to {_off(name, 'lows_s'):.0%}" for name in RECORDED]
     yield (
-        "On the bandwidths by which the limits were chosen (`noise-2-ranks`, `noise-4-ranks`) the 95th percentile of "
-        f"how far a visit is off falls {falls[0]} with 2 ranks and {falls[1]} with 4 "
+        "On the bandwidths that were used to choose the limits (`noise-2-ranks`, `noise-4-ranks`) the 95th percentile "
+        f"of the deviation of a visit decreases {falls[0]} with 2 ranks and {falls[1]} with 4 ranks "
         "([records](../../results/README.md))."
     ).replace("%", " %")
 
