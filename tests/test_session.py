@@ -213,7 +213,7 @@ def test_overview_of_many_gpus_begins_with_all_pairs(bin_folder: Path, driver: N
 
 
 def test_overview_of_one_gpu_measures_it_and_the_host(bin_folder: Path, driver: None) -> None:
-    for words, budget_s in (([], benchmarks.HOST_OVERVIEW_BUDGET_S), (["--budget", "40"], 40)):
+    for words, budget_s in (([], benchmarks.ONE_GPU_OVERVIEW_BUDGET_S), (["--budget", "40"], 40)):
         (matrix, gpu), (pingpong, pair) = benchmarks.overview_parts(benchmarks.PLAIN.parse(words), 1)
         assert (matrix.name, pingpong.name) == ("gpu_matrix", "pingpong")
         assert gpu.sections == benchmarks.ONE_GPU_SECTIONS
