@@ -97,6 +97,7 @@ def test_outliers_are_far_above_the_median() -> None:
     calm = [1.00, 1.01, 0.99, 1.02, 0.98, 1.0, 1.01, 0.99]
     assert stats.outliers(calm) == 0
     assert stats.outliers([*calm, 5.0, 9.0]) == 2
+    assert [stats.outliers([*calm, far]) for far in (1.14, 1.16)] == [0, 1]  # 14.8 deviations of 0.01 above the median
     assert stats.outliers([]) == 0
 
 
@@ -114,5 +115,8 @@ def test_drift_compares_the_last_third_with_the_first() -> None:
     assert stats.drift(rising[::-1]) < -0.2
 
 
-def test_too_few_samples_do_not_drift() -> None:
+def test_thirds_whose_intervals_touch_and_too_few_samples_do_not_drift() -> None:
+    rising = [float(number) for number in range(1, 7)]
+    assert stats.drift([*rising, *rising, *(5 + each for each in rising)]) == 0.0
+    assert stats.drift([*rising, *rising, *(6 + each for each in rising)]) == pytest.approx(6 / 3.5)
     assert stats.drift([1.0, 2.0] * 8) == 0.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection
-from itertools import accumulate
+from dataclasses import replace
+from itertools import accumulate, combinations, pairwise
 
 import pytest
 
@@ -38,8 +39,8 @@ def test_the_fact_that_differs_is_named_among_others(first: Launches, launches: 
 
 
 def test_a_fact_that_nearly_separates_comes_after_one_that_does() -> None:
-    nearly = {**step(EIGHT, 20), 1: 1.0}
-    assert telling(two(EIGHT, 20), {"nearly": nearly, "fully": step(EIGHT, 20)}) == ["fully", "nearly"]
+    almost = {**step(EIGHT, 20), 1: 1.0}
+    assert telling(two(EIGHT, 20), {"almost": almost, "fully": step(EIGHT, 20)}) == ["fully", "almost"]
 
 
 def test_a_fact_that_half_of_a_group_shares_is_not_named() -> None:
@@ -60,6 +61,8 @@ def test_of_three_groups_those_on_both_sides_of_the_widest_gap_are_compared() ->
     groups = (Group(1.0, (1, 5, 8, 12)), Group(1.2, (2, 4, 9, 10)), Group(9.0, (3, 6, 7, 11, 13, 14)))
     assert telling(groups, {"wide": step(groups[2].launches, 14)}) == ["wide"]
     assert telling(groups, {"narrow": step(groups[1].launches, 14)}) == []
+    low = (replace(groups[0], median=0.1), *groups[1:2], replace(groups[2], median=1.5))
+    assert telling(low, {"wide": step(groups[0].launches, 14)}) == ["wide"]
 
 
 def test_groups_that_follow_each_other_are_in_stretches_and_mixed_ones_are_not() -> None:
@@ -69,10 +72,22 @@ def test_groups_that_follow_each_other_are_in_stretches_and_mixed_ones_are_not()
     assert not in_stretches(two((1, 2, 3), 6))
 
 
+def test_stretches_are_few_if_few_of_all_orders_have_so_few() -> None:
+    def stretches(first: Launches) -> int:
+        return 1 + sum((one in first) != (other in first) for one, other in pairwise(range(1, 13)))
+
+    for size in (4, 6):
+        orders = {first: stretches(first) for first in combinations(range(1, 13), size)}
+        few = {number: sum(each <= number for each in orders.values()) <= len(orders) / 20 for number in range(2, 14)}
+        assert all(in_stretches(two(first, 12)) == few[number] for first, number in orders.items())
+
+
 def test_what_drifts_does_not_tell_stretches_apart_and_what_jumps_does() -> None:
     drifting = {launch: float(launch) for launch in range(1, 21)}
     jumping = {launch: 10.0 * (launch > 8) + 0.1 * launch for launch in range(1, 21)}
-    assert telling(two(range(1, 9), 20), {"drifting": drifting, "jumping": jumping}) == ["jumping"]
+    falling = {launch: -value for launch, value in jumping.items()}
+    facts = {"drifting": drifting, "jumping": jumping, "falling": falling}
+    assert telling(two(range(1, 9), 20), facts) == ["jumping", "falling"]
 
 
 @pytest.mark.parametrize("facts", [5, 20])

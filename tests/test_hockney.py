@@ -92,10 +92,11 @@ def test_deviations_are_of_the_measured_time() -> None:
     assert found.sizes == 28
 
 
-def test_too_few_sizes_show_no_quality() -> None:
+def test_five_sizes_are_the_fewest_that_show_the_quality_of_a_line() -> None:
     reason = fit(SIZES[:4], line(1e-6, 1e8, SIZES[:4]))
     assert isinstance(reason, str)
     assert "at least 5 sizes" in reason
+    assert isinstance(fit(SIZES[:5], line(1e-6, 3e7, SIZES[:5])), Fit)
 
 
 @pytest.mark.parametrize(("sizes", "word"), [(SIZES[:8], "larger messages"), (SIZES[15:], "smaller messages")])

@@ -47,7 +47,8 @@ def test_one_launch_has_the_interval_of_its_samples_and_does_not_call_it_one_ove
     assert over_launches([[1.0]]).kind == "single"
 
 
-def test_two_launches_have_no_interval() -> None:
+def test_one_launch_and_two_have_no_interval() -> None:
+    assert of_observations([1.0]) == Estimate(1.0, 1.0, 1.0, 1, "single")
     assert of_observations([1.0, 2.0]) == Estimate(1.5, 1.0, 2.0, 2, "range")
 
 
@@ -115,6 +116,7 @@ def test_launches_that_lack_one_of_the_two_do_not_count() -> None:
     assert found is not None
     assert (found.median, found.count, found.kind) == (2.0, 2, "range")
     assert ratio(repeated(1.0), repeated(1.0, first=2)) is None
+    assert not shown_above_one(None)
 
 
 def test_a_ratio_within_one_launch_has_the_bounds_of_both_intervals() -> None:
@@ -169,8 +171,20 @@ def test_three_states_are_three_groups() -> None:
     assert [round(group.median, 1) for group in found] == [1.0, 1.2, 10.0]
 
 
-def test_one_launch_apart_is_no_group() -> None:
+def test_one_launch_apart_is_no_group_and_two_are() -> None:
     assert groups(numbered(*[1.0] * 9, 5.0)) == ()
+    assert [group.launches[-2:] for group in groups(numbered(*[1.0] * 9, 5.0, 5.0))] == [(8, 9), (10, 11)]
+    assert [group.launches[:2] for group in groups(numbered(1.0, 1.0, *[5.0] * 9))] == [(1, 2), (3, 4)]
+
+
+@pytest.mark.parametrize(("count", "factor"), [(6, 1 + 300 / 36), (20, 1.75)])
+@pytest.mark.parametrize("order", [1, -1])
+def test_groups_are_further_apart_than_either_is_wide(count: int, factor: float, order: int) -> None:
+    """One side is as wide as 1 : 1.1, the other has no width; ``order`` is which of them is the slow one."""
+    wide = [1.1 ** (place / (count // 2 - 1)) for place in range(count // 2)]
+    for part, number in ((0.99, 0), (1.01, 2)):
+        medians = [*wide, *[1.1 ** (1 + factor * part)] * (count // 2)]
+        assert len(groups(numbered(*(each**order for each in medians)))) == number
 
 
 def test_few_launches_and_small_differences_are_no_groups() -> None:
@@ -196,8 +210,9 @@ def over(count: int, half_width: float) -> Estimate:
 
 
 def test_a_run_goes_on_until_every_interval_is_as_narrow_as_asked() -> None:
-    assert enough([over(6, 0.009), over(6, 0.005)], 0.01)
-    assert not enough([over(6, 0.01), over(6, 0.011)], 0.01)
+    # Sums of powers of two are exact, so a half width of 2^-6 is as narrow as asked.
+    assert enough([over(6, 2**-6), over(6, 2**-7)], 2**-6)
+    assert not enough([over(6, 2**-6), over(6, 2**-5)], 2**-6)
 
 
 def test_it_does_not_look_before_the_first_look_and_not_at_intervals_within_a_launch() -> None:

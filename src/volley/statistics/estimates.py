@@ -67,12 +67,11 @@ def interval_rank(count: int, tail: float = (1 - CONFIDENCE) / 2) -> int:
     # The sum up to twelve standard deviations below the middle is under 1e-30 and is skipped: O(sqrt(count)).
     start = max(0, count // 2 - math.ceil(6 * math.sqrt(count)))
     log_all = math.lgamma(count + 1) - count * math.log(2)
-    below = 0.0
-    for rank in range(start, count // 2 + 1):
+    rank, below = start - 1, 0.0
+    while below <= tail:
+        rank += 1
         below += math.exp(log_all - math.lgamma(rank + 1) - math.lgamma(count - rank + 1))
-        if below > tail:
-            return rank
-    return count // 2
+    return rank
 
 
 def estimate(observations: Sequence[float]) -> Estimate:

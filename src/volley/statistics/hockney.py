@@ -12,8 +12,10 @@ of passing between the parts (P. Bloomfield and W. L. Steiger, Least Absolute De
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from volley.statistics.estimates import median
 
@@ -110,9 +112,6 @@ def _deviation(slope: float, sizes: Sequence[int], times: Sequence[float]) -> fl
 def _latency(slope: float, sizes: Sequence[int], times: Sequence[float]) -> float:
     """Return the α >= 0 with the least sum of relative deviations: the median of t - n·slope with weights 1/t."""
     rests = sorted((t - n * slope, 1 / t) for n, t in zip(sizes, times, strict=True))
-    half, below = sum(weight for _, weight in rests) / 2, 0.0
-    for rest, weight in rests:
-        below += weight
-        if below >= half:
-            return max(0.0, rest)
-    return max(0.0, rests[-1][0])
+    weights = list(accumulate(weight for _, weight in rests))
+    middle, _ = rests[bisect_left(weights, weights[-1] / 2)]
+    return max(0.0, middle)
