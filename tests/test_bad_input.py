@@ -218,7 +218,7 @@ def test_times_beyond_all_measure_are_shown(tmp_path: Path, capsys: pytest.Captu
     [
         (b"", "truncated"),
         (FACTS[: len(FACTS) // 2], "holds no facts of volley doctor --capture"),
-        (b'{"facts":2,"x":"\xe9"}', "its text is not UTF-8"),
+        (b'{"facts":2,"x":"\xe9"}', "the text is not UTF-8"),
         (b'{"facts":2,"system":' + b"[" * 100_000, "JSON nested too deeply"),
         (b'{"facts":"\\u001b[31m"}', "holds facts of version \\x1b[31m, this volley reads 2"),
         (FACTS.replace(b'"facts"', b'"\\u001b[31mevil": 1, "facts"', 1), "unknown field `\\x1b[31mevil`"),
@@ -284,7 +284,7 @@ def test_records_that_are_not_utf8_are_named_and_the_rest_is_shown(
     run, transport, row, *more = (EXAMPLES / "rank-matrix.jsonl").read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join([run, transport.replace(b'"host"', b'"h\xf6st"'), row, *more]))
     assert cli.main(["show", str(file)]) == 1
-    assert "UNREADABLE in launch 1 of 2: line 2: its text is not UTF-8" in capsys.readouterr().out
+    assert "UNREADABLE in launch 1 of 2: line 2: the text is not UTF-8" in capsys.readouterr().out
 
 
 def test_a_name_of_a_file_may_be_anything(tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
         (("jacobi", "--grid", "2"), "--grid: 2 values are needed; see"),
         (("report",), "write volley report link.jsonl, or volley report 1 for the last run of volley list"),
         (("compare",), "write volley compare monday.jsonl tuesday.jsonl, or volley compare 2 1 for the last two runs"),
-        (("compare", "--with", "summit"), "--with summit compares one file of records, not 0"),
+        (("compare", "--with", "summit"), "--with summit compares one file of records with a reference, not 0"),
         (("compare", "--live"), "--live takes two command lines, not 0"),
         (("pingpong", "--window", "4"), "--window; it is an option of volley stream, message-rate or matrix; see"),
         (("--sizes", "8"), "--sizes; it is an option of volley pingpong, stream, "),

@@ -212,7 +212,7 @@ def test_clocks_differ_only_where_they_are_apart() -> None:
 
 def test_the_same_file_twice_is_refused(baseline: str, capsys: Capture) -> None:
     assert cli.main(["compare", baseline, baseline]) == 2
-    assert "hold the same launch" in capsys.readouterr().err
+    assert "contain the same launch" in capsys.readouterr().err
 
 
 def test_files_of_different_benchmarks_are_refused(baseline: str, tmp_path: Path, capsys: Capture) -> None:

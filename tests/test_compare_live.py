@@ -139,7 +139,7 @@ def _until(true: Callable[[], bool], otherwise: str) -> None:
     [
         (["volley pingpong"], "two command lines"),
         (["a", "b", "c"], "two command lines"),
-        (["volley 'pingpong", "b"], "no command line"),
+        (["volley 'pingpong", "b"], "is not a command line"),
         (["", "b"], "is empty"),
         (["/nonexistent/volley"] * 2, "cannot run /nonexistent/volley"),
     ],

@@ -73,7 +73,7 @@ def test_every_section_has_its_numbers_and_its_share_of_the_line_rate() -> None:
     assert summary(text, "CE write, peer access off") == ["12", "38.0", "38.0", "38.0", "GB/s", "60", "%"]
     assert summary(text, "host to GPU") == ["4", "55.5", "55.5", "55.5", "GB/s", "88", "%"]
     assert summary(text, "SM load") == ["12", "0.830", "0.830", "0.830", "µs"]
-    assert "line: part of the line rate of 63.02 GB/s over PCIe" in text
+    assert "line: share of the line rate of 63.02 GB/s over PCIe" in text
     assert text.count("all verified") == 3
     assert "FAILED" not in text
 

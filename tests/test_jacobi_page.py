@@ -105,7 +105,7 @@ def test_the_lines_of_nvidias_example() -> None:
         f"Measured device bandwidth: {256 * each:.2f} GB/s (total), {64 * each:.2f} GB/s (per process)",
     ]
     assert err == (
-        "volley: block 1: host; device bandwidth: 64 B an update, as the example counts; 16 B must move: "
+        "volley: block 1: host; device bandwidth: 64 B per update, as the example counts; 16 B must move: "
         f"{64 * each:.2f} GB/s\n"
     )
 

@@ -76,7 +76,7 @@ def test_many_shared_cores_are_one_note() -> None:
 
 
 def test_more_ranks_than_cpus_are_named() -> None:
-    said = "2 ranks take turns on 1 CPU of example-node, and times contain the wait: start at most 1 rank there"
+    said = "2 ranks take turns on 1 CPU of example-node, and times include the waiting: start at most 1 rank there"
     assert said in on(Settings(host=""), cores=[0], bound_by="nobody")
     assert "take turns" not in on(Settings(host=""), cores=[0, 1], bound_by="nobody")
     assert "take turns" not in on(Settings(host=""), cores=[])
@@ -89,11 +89,11 @@ def test_ranks_that_share_a_gpu_are_named() -> None:
     gpu = Device(index=0, name="H200", uuid="GPU-1", pci="0", compute_capability="9.0", memory_bytes=1)
     ranks = [replace(one.run.ranks[0], rank=rank, local_rank=rank, device=gpu) for rank in range(4)]
     one.run = replace(one.run, ranks=ranks)
-    assert "\nranks 0-3 share a GPU: processes take turns on it" in shown([one])
+    assert "\nranks 0-3 share a GPU: the processes take turns" in shown([one])
     one.run = replace(
         one.run, ranks=[replace(each, device=replace(gpu, uuid=f"GPU-{each.rank // 2}")) for each in ranks]
     )
-    assert "\n2 GPUs are shared, one by ranks 0-1: processes take turns on it" in shown([one])
+    assert "\n2 GPUs are shared, one by ranks 0-1: the processes take turns" in shown([one])
     one.run = replace(one.run, ranks=[replace(each, device=replace(gpu, uuid=f"GPU-{each.rank}")) for each in ranks])
     assert "take turns" not in shown([one])
     host = log(pingpong(SAMPLES))  # whose messages stay in host memory

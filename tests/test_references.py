@@ -108,7 +108,7 @@ def test_a_run_is_compared_with_a_reference(home: Path, capsys: Capture) -> None
     records = ROOT / "results/h200-x2/pingpong-all.jsonl"
     assert cli.main(["compare", str(records), "--with", "summit"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("speed beside summit: host ")
+    assert out.startswith("speed relative to summit: host ")
     assert "no intervals" in out
     assert len(out.splitlines()) <= 45
     assert cli.main(["compare", str(records), "--with", "summit", "--format", "csv"]) == 0
@@ -143,7 +143,7 @@ def test_a_user_adds_his_own_machine(home: Path, capsys: Capture) -> None:
     records.unlink()
     later = write(home / "later.jsonl", launches(2, slower={"aware": 2.0}))
     assert cli.main(["compare", str(later), "--with", "our-cluster"]) == 0
-    assert "speed beside our-cluster: host 100 %, aware 50.1 %" in capsys.readouterr().out
+    assert "speed relative to our-cluster: host 100 %, aware 50.1 %" in capsys.readouterr().out
     assert cli.main(["references"]) == 0
     assert "our-cluster" in capsys.readouterr().out
 
@@ -217,7 +217,7 @@ def test_a_run_on_the_same_gpus_is_compared_with_the_reference_by_itself(capsys:
     for records in ("h200-x4/matrix", "h200-x2/jacobi"):
         assert cli.main(["show", str(ROOT / f"results/{records}.jsonl")]) == 0
         found = re.search(
-            r"^(\d+) % of the speed of the references? h200-x\d.* in the median of \d+ points",
+            r"^(\d+) % of the speed of the references? h200-x\d.* \(median of \d+ points",
             capsys.readouterr().out,
             re.M,
         )

@@ -292,7 +292,7 @@ def test_the_name_of_the_file_chooses_a_picture(tmp_path: Path) -> None:
         ([str(RANKS), "-o", "-"], 2, "the name does not end with .html"),
         (["-", "-", "-o", "a.html"], 2, "standard input can be read once"),
         (["{copy}", "-o", "{copy}", "--format", "html"], 2, "would overwrite"),
-        (["{copy}", "-o", "{link}"], 2, "which is read: name another file"),
+        (["{copy}", "-o", "{link}"], 2, "would overwrite the input"),
         (["absent.jsonl"], 2, "cannot read absent.jsonl"),
         ([str(RANKS), "-o", "no/such/folder.html"], 2, "is no folder"),
     ],

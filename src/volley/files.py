@@ -51,7 +51,7 @@ def refuse_input(output: Path, inputs: Iterable[str]) -> None:
         with suppress(OSError, ValueError):  # one of them does not exist
             if output.samefile(each):
                 name = escape_controls(str(output))
-                raise UserError(f"-o {name} would overwrite {escape_controls(each)}, which is read: name another file")
+                raise UserError(f"-o {name} would overwrite the input {escape_controls(each)}: name another file")
 
 
 def write_file(output: Path, content: bytes, what: str = "") -> None:

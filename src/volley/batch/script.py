@@ -56,7 +56,7 @@ def _time(name: str, words: Sequence[str]) -> int:
 def _modules(name: str, words: Sequence[str]) -> tuple[str, ...]:
     for module in words:
         if not module or module.startswith("-"):
-            raise UserError(f"{name}: {module!r} is no module")
+            raise UserError(f"{name}: {module!r} is not a module")
     return tuple(words)
 
 

@@ -92,7 +92,7 @@ def report(
         tables=[_figures(found, name) if full else _series(found)],
         notes=[
             *_slower_notes(slow),
-            Note("warning", "no intervals: the reference has one number for each point, so no difference is a verdict"),
+            Note("warning", "no intervals: the reference has one number for each point, so there are no verdicts"),
             *(Note("finding", f"{name}: {line}") for line in reference.method),
             *([] if full else [Note("finding", "--full shows every figure")]),
         ],
@@ -109,18 +109,18 @@ def _slower_notes(slow: Sequence[Beside]) -> Iterator[Note]:
 
 
 def _finding(found: Sequence[Beside], name: str) -> str:
-    """``speed beside summit: host 82 %, staged/pageable 80 %, aware 2.48 × (medians of 12 points)``."""
+    """``speed relative to summit: host 82 %, staged/pageable 80 %, aware 2.48 × (medians of 12 points)``."""
     series = _by_series(found)
     if len(series) > _MAX_NAMED:
         speeds = [each.speed for each in found]
         middle, low, high = (_per_cent(value) for value in (median(speeds), min(speeds), max(speeds)))
-        return f"{middle} of the speed of {name} in the median of {count(len(found), 'point')} ({low} to {high})"
+        return f"{middle} of the speed of {name} (median of {count(len(found), 'point')}, {low} to {high})"
     labels = [label for label, _ in series]
     parts = [
         f"{label}{f' ({title})' if labels.count(label) > 1 else ''} {_per_cent(median([each.speed for each in those]))}"
         for (label, title), those in series.items()
     ]
-    return f"speed beside {name}: {', '.join(parts)} (medians of {count(len(found), 'point')})"
+    return f"speed relative to {name}: {', '.join(parts)} (medians of {count(len(found), 'point')})"
 
 
 def _by_series(found: Sequence[Beside]) -> dict[tuple[str, str], list[Beside]]:

@@ -53,13 +53,15 @@ def _check(options: CompareOptions) -> None:
     if options.live and options.reference is not None:
         raise UserError("--live compares two command lines, and --with one file of records: leave out one of them")
     if options.reference is not None and given:
-        raise UserError(f"{join_words(given)} needs two runs: a reference has no intervals; --tolerance does without")
+        raise UserError(f"{join_words(given)} needs two runs: a reference has no intervals; use --tolerance")
     if options.reference is not None and len(options.records) != 1:
-        raise UserError(f"--with {options.reference} compares one file of records, not {len(options.records)}")
+        raise UserError(
+            f"--with {options.reference} compares one file of records with a reference, not {len(options.records)}"
+        )
     if not options.live and (unused := [f"--{name}" for name in ("pairs", "keep") if name in options.given]):
-        raise UserError(f"{join_words(unused).replace('--keep', '-o')} is for --live, which measures")
+        raise UserError(f"{join_words(unused).replace('--keep', '-o')} is only for --live")
     if options.tolerance is not None and options.reference is None:
-        raise UserError("--tolerance is for --with, a comparison with a reference: two runs have --fail-on slower:5%")
+        raise UserError("--tolerance is for --with; for two runs use --fail-on slower:5%")
     if options.live or options.reference is not None:
         return
     if len(options.records) != 2:

@@ -127,7 +127,7 @@ def compare(first: Side, second: Side, within: float, *, paired: bool = False) -
     shared = [run for run in first.runs if run in second.runs]
     if shared:
         raise UserError(
-            f"{first.name} and {second.name} hold the same launch, of {shared[0].started_at}: compare two runs that "
+            f"{first.name} and {second.name} contain the same launch, of {shared[0].started_at}: compare two runs that "
             "were measured separately"
         )
     found = differences(first.times, second.times, paired=paired)

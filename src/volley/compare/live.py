@@ -53,7 +53,7 @@ def _words(command: str) -> Sequence[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise UserError(f"--live: {escape_controls(command)!r} is no command line: {error}") from None
+        raise UserError(f"--live: {escape_controls(command)!r} is not a command line: {error}") from None
     if not words:
         raise UserError("--live: a command line is empty: write e.g. 'volley pingpong'")
     return ["env", *words] if "=" in words[0] else words

@@ -25,7 +25,7 @@ class FailOn:
 def _fail_on(option_name: str, words: Sequence[str]) -> FailOn:
     what, _, share = words[-1].partition(":")
     if what not in {"slower", "changed"}:
-        raise UserError(f"{option_name}: {words[-1]!r} is no condition: write {option_name} slower:5% or changed:5%")
+        raise UserError(f"{option_name}: {words[-1]!r} is not a condition: write {option_name} slower:5% or changed:5%")
     return FailOn(
         either_way=what == "changed", share=option_values.percentage(f"{option_name} {what}:", [share or "1%"])
     )

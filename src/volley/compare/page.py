@@ -261,7 +261,7 @@ def _names(keys: Sequence[Key]) -> str:
 
 def _environment_notes(differences: Sequence[EnvironmentDifference], *, full: bool) -> Iterator[Note]:
     if not differences:
-        yield Note("finding", "environments: nothing that the records hold differs")
+        yield Note("finding", "environments: the records show no difference")
         return
     shown = differences if full else differences[:MAX_DIFFERENCES]
     for each in shown:

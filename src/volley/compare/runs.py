@@ -61,5 +61,5 @@ def read_side(path: str) -> Side:
     logs = read_runs(path, BENCHMARKS)
     side = Side(logs[0].file, logs)
     if not side.observables:
-        raise UserError(f"{side.name} holds no measured point: there is nothing to compare")
+        raise UserError(f"{side.name} contains no measured point: there is nothing to compare")
     return side

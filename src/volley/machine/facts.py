@@ -385,7 +385,7 @@ def decode(document: bytes, name: str) -> Facts:
     except msgspec.MsgspecError as error:
         reason = escape_controls(str(error))
     except UnicodeDecodeError:
-        reason = "its text is not UTF-8"
+        reason = "the text is not UTF-8"
     except RecursionError:
         reason = "JSON nested too deeply"
     raise UserError(f"{name} holds no facts of volley doctor --capture: {reason}")

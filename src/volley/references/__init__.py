@@ -85,7 +85,7 @@ def share_of_equal(gpu: str, benchmark: str, observable: Observable) -> tuple[st
 
 
 def beside_equal(gpus: Iterable[str], benchmark: str, observables: Iterable[Observable]) -> str | None:
-    """Compare with published results of the same GPUs: ``99 % of the speed of h200-x2 in the median of 40 points``.
+    """Compare with published results of the same GPUs: ``99 % of the speed of h200-x2 (median of 40 points)``.
 
     Args:
         gpus: the names of the GPUs that were measured.
@@ -106,8 +106,8 @@ def beside_equal(gpus: Iterable[str], benchmark: str, observables: Iterable[Obse
     references = f"reference{'s' if len(known) > 1 else ''} {join_words(known)}"
     middle = median([share for _, share in found])
     return (
-        f"{middle * 100:.0f} % of the speed of the {references} in the median of {count(len(found), 'point')} "
-        "(volley references)"
+        f"{middle * 100:.0f} % of the speed of the {references} "
+        f"(median of {count(len(found), 'point')}; volley references)"
     )
 
 
@@ -152,7 +152,7 @@ def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
         raise UserError(f"--add {name}: there is one already; remove {path} first, or choose another name")
     data = read_bounded(source, MAX_BYTES)
     if not from_records(parse_runs(data, benchmarks, shown), benchmarks, shown).tables:
-        raise UserError(f"{escape_controls(shown)} holds no measured point: nothing can be compared with it")
+        raise UserError(f"{escape_controls(shown)} contains no measured point: nothing can be compared with it")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

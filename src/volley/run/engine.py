@@ -257,7 +257,7 @@ class EngineProcess:
         except RuntimeError:
             self._process.kill()
             self._end_guard()
-            raise MachineError("this user may start no further thread: the limit is that of ulimit -u") from None
+            raise MachineError("this user cannot start more threads: ulimit -u sets the limit") from None
         if not own_session:
             note_joined()
 

@@ -77,7 +77,7 @@ class LineReader:
                 _refuse_versions(msgspec.json.decode(line))
             raise RecordError(escape_controls(str(error))) from None
         except UnicodeDecodeError:
-            raise RecordError("its text is not UTF-8") from None
+            raise RecordError("the text is not UTF-8") from None
         except RecursionError:
             raise RecordError("JSON nested too deeply") from None
         plan = {"plan": record.plan.plan} if isinstance(record, Run) else {}
@@ -214,7 +214,7 @@ def find_file(word: str) -> str:
         found = next((str(path) for path in kept if word in (path.name, path.stem)), word)
         if found == word and "/" not in word:
             shown = escape_controls(word)
-            raise UserError(f"cannot read {shown}: no file and no kept run has this name; see volley list")
+            raise UserError(f"cannot read {shown}: no file and no kept run of this name exist; see volley list")
         return found
     if not 1 <= number <= len(kept):
         are = "is" if len(kept) == 1 else "are"

@@ -215,7 +215,7 @@ def _shared_gpus(log: RunLog) -> Iterator[str]:
     if shared:
         ranks = format_cpulist([rank.rank for rank in shared[0]])
         which = f"{len(shared)} GPUs are shared, one by ranks {ranks}" if shared[1:] else f"ranks {ranks} share a GPU"
-        yield f"{which}: processes take turns on it, and times of GPU memory contain the wait; use a GPU for each rank"
+        yield f"{which}: the processes take turns, and times of GPU memory include the waiting; use a GPU for each rank"
 
 
 def _cpus(log: RunLog) -> Iterator[str]:
@@ -238,13 +238,13 @@ def _cpus(log: RunLog) -> Iterator[str]:
         more = f", and so do the ranks on {count(len(shared) - 1, 'more core')}" if len(shared) > 1 else ""
         yield (
             f"ranks {format_cpulist([rank.rank for rank in ranks])} share a core of {settings.host} (hardware threads "
-            f"{format_cpulist(core)}){more}: bind each rank to a core of its own"
+            f"{format_cpulist(core)}){more}: bind each rank to a separate core"
         )
     cpus = {cpu for rank in here for cpu in rank.cores}
     if cpus and len(here) > len(cpus) and not shared:
         yield (
-            f"{len(here)} ranks take turns on {count(len(cpus), 'CPU')} of {settings.host}, and times contain the "
-            f"wait: start at most {count(len(cpus), 'rank')} there"
+            f"{len(here)} ranks take turns on {count(len(cpus), 'CPU')} of {settings.host}, and times include the "
+            f"waiting: start at most {count(len(cpus), 'rank')} there"
         )
 
 
@@ -264,7 +264,7 @@ def _stolen(series: LaunchSeries) -> Iterator[str]:
         launches = f", in {len(found)} of {count(len(series.logs), 'launch')}" if len(series.logs) > 1 else ""
         yield (
             f"the hypervisor took up to {share * 100:.1f} % of the time of the CPUs of {rank}{launches}: other virtual "
-            "machines share them; measure on a machine with CPUs of its own"
+            "machines share them; measure on a machine with dedicated CPUs"
         )
 
 

@@ -139,7 +139,7 @@ def _end(number: int) -> str:
 def _legend(cases: Sequence[GpuMatrixCase]) -> str:
     parts = []
     if cases and cases[0].row.ends == "gpus" and len(cases[0].cells) > 1:
-        parts.append("rows: the GPU that drives, columns: the other one; diagonal: within one GPU")
+        parts.append("rows: the GPU that starts the transfer, columns: the other GPU; diagonal: within one GPU")
     sizes = sorted({case.row.size_bytes for case in cases if case.unit == "GB/s"})
     if sizes:
         parts.append(f"messages of {join_words(map(format_size, sizes))}, each byte counted once; GB/s: 10^9 B/s")

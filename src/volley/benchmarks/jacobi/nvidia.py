@@ -35,7 +35,7 @@ def render(results: Sequence[JacobiResults], out: TextIO) -> list[str]:
     notes = []
     for number, (_, solution) in enumerate(solved, start=1):
         total = (solution.overall_updates_per_s or 0.0) * solution.compulsory_bytes
-        counted = f"{solution.algorithmic_bytes} B an update, as the example counts"
+        counted = f"{solution.algorithmic_bytes} B per update, as the example counts"
         notes.append(
             f"block {number}: {escape_controls(solution.transport)}; device bandwidth: {counted}; "
             f"{solution.compulsory_bytes} B must move: {_number(total, 'B/s')}"

@@ -101,8 +101,8 @@ def _meaning(solutions: Sequence[Solution], series: LaunchSeries) -> str:
     kinds = {solution.time.kind for solution in solutions if solution.time}
     launches = max(len(solution.points) for solution in solutions)
     parts = report_parts.bounds_legend(kinds, launches, series, "jacobi", "batches")
-    compulsory = f"compulsory: {solutions[0].compulsory_bytes} B an update, 10^9 B/s"
-    return "; ".join([*parts, "updates: 10^9 points a second", compulsory])
+    compulsory = f"compulsory: {solutions[0].compulsory_bytes} B per update, 10^9 B/s"
+    return "; ".join([*parts, "updates: 10^9 points per second", compulsory])
 
 
 def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
@@ -137,7 +137,7 @@ def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
         for solution in solutions
     ]
     legend = "parts overlap where possible; " if on_gpu else ""
-    legend += "run: all iterations, the first included; cold start: the first iteration and the first halos; "
+    legend += "run: all iterations, including the first; cold start: the first iteration and the first halos; "
     legend += "copy: the same field, copied by all ranks together before and after; "
     yield Table(columns, rows, legend=[legend + "deviation: the largest from the exact solution"])
 

@@ -47,7 +47,7 @@ def overview(result: MessageRates) -> Overview | None:
         f"M/s: 10^6 messages per second of all pairs, {sent[0].point.window} of each in flight; GB/s: the same in bytes"
     ]
     if len(ends) > 1:
-        legend.append("keeps: part of the rate of one pair alone; ~: the difference is not significant")
+        legend.append("keeps: share of the rate of one pair alone; ~: the difference is not significant")
     return Overview(_line(sent), list(_conclusions(result, sent)), Table(columns, rows, legend=legend))
 
 

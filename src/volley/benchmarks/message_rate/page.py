@@ -108,7 +108,7 @@ def _legend(result: MessageRates, *, alone: bool, several: bool) -> Iterator[str
         return
     parts = [f"M/s: 10^6 messages per second, {results[0].point.window} of each pair in flight"]
     if several:
-        parts.append("keeps: part of the rate of one pair alone; ~: the difference is not significant")
+        parts.append("keeps: share of the rate of one pair alone; ~: the difference is not significant")
     parts.append("GB/s: 10^9 B/s")
     launches = max(each.point.launches for each in results)
     parts += report_parts.bounds_legend({time.kind for time in times}, launches, result.series, "message-rate")
@@ -128,7 +128,7 @@ def _saturations(result: MessageRates, names: Sequence[str], sizes: Sequence[int
         [Cell(size, text=format_size(size)), *(_limit(found.get((name, size))) for name in names)] for size in sizes
     ]
     legend = f"more pairs than these send less than {(WORTHWHILE - 1) * 100:.0f} % more in total"
-    legend += "; ≥: more may still send more; –: not known"
+    legend += "; ≥: more pairs may send more; –: unknown"
     return Table(
         [Column("size"), *(Column(name) for name in names)], rows, title="pairs that saturate", legend=[legend]
     )

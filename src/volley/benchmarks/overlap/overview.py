@@ -50,7 +50,7 @@ def overview(result: OverlapSeries) -> Overview | None:
             row += [ratio_cell(each) for each in slowdowns]
         rows.append(row)
     legend = (
-        "hidden: of an exchange, beside a computation that is bound by memory or by arithmetic and takes about as long",
+        "hidden: share of an exchange that adds no time to a computation that memory or arithmetic limits",
         f"×: time of the computation and of the exchange of {format_size(sizes[-1])}, both at once / alone",
         "~: the difference from 1 is not significant",
     )
@@ -86,7 +86,7 @@ def _conclusions(result: OverlapSeries, largest: Sequence[OverlapResult]) -> Ite
         best = max(here, key=lambda point: point.hidden.median if point.hidden else 0.0, default=None)
         if best:
             size = format_size(best.size_bytes)
-            yield Conclusion("OK", f"{best.transport} hides {percent(best)} % of {size} beside {limit}, the most")
+            yield Conclusion("OK", f"{best.transport} hides {percent(best)} % of {size} ({limit}), the largest share")
     able = {point.transport for point in hiding}
     idle = [name for name in dict.fromkeys(point.transport for point in largest) if name not in able]
     if idle:

@@ -101,7 +101,9 @@ def summary(cases: Sequence[CaseT], without: str = "") -> Table:
     if not rates:
         return Table(_SUMMARY[:-1], [row[:-1] for row in rows])
     return Table(
-        _SUMMARY, rows, legend=[f"line: part of the line rate of {' or '.join(rates)}; of twice that for both ways"]
+        _SUMMARY,
+        rows,
+        legend=[f"line: share of the line rate of {' or '.join(rates)}; for both ways, of twice the line rate"],
     )
 
 

@@ -324,7 +324,7 @@ def _few(hits: Hits, plan: Plan) -> str:
 def _drift(hits: Hits, plan: Plan) -> str:
     return (
         f"the samples drifted: {_places(hits)} (worst: {_worst(hits)}): clock frequencies or other load changed; "
-        f"repeat with {_launches_again(hits, plan)} for a CI that includes this"
+        f"repeat with {_launches_again(hits, plan)} for a CI that includes the drift"
     )
 
 
@@ -336,7 +336,7 @@ def _outliers(hits: Hits, plan: Plan) -> str:
     shown = f"; {again(_of(hits), plan, tail=True)} shows the length of the interruptions"
     return (
         f"many samples were interrupted: {_places(hits)} (worst: {_worst(hits)}): other work shares these cores; "
-        f"the median is robust to this{shown if hits[0][0].latency else ''}"
+        f"the median is robust to interruptions{shown if hits[0][0].latency else ''}"
     )
 
 
