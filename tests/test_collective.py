@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from example_records import golden
 from the_command import Command
@@ -20,6 +21,8 @@ from volley.errors import UserError
 from volley.report.model import Details
 from volley.run.render import render
 from volley.run.run_log import RunLog
+from volley.statistics.estimates import median
+from volley.units import format_sig
 
 SENDING = [operation for operation in OPERATIONS if operation != "barrier"]
 QUICK = ("--launches", "1", "--point-time", "0.01")
@@ -136,14 +139,23 @@ def test_data_have_both_bandwidths_and_the_skew() -> None:
     row = rows["allreduce", 65536]
     assert row["algorithm_bandwidth_GBps"] == pytest.approx(65536 / row["time_us"] / 1e3)
     assert row["bandwidth_GBps"] == pytest.approx(1.5 * row["algorithm_bandwidth_GBps"])
-    assert row["entry_skew_us"] > 0
+    skews = [
+        skew
+        for log in golden("collective")
+        for point in log.of(CollectivePoint)
+        if (point.operation, point.size_bytes) == ("allreduce", 65536)
+        for skew in point.entry_skew_s
+    ]
+    assert row["entry_skew_us"] == pytest.approx(median(skews) * 1e6)
     assert rows["barrier", 0]["bandwidth_GBps"] is None
     assert rows["barrier", 0]["time_us"] > 0
 
 
 def test_the_screen_has_a_section_for_each_operation() -> None:
     text = shown(golden("collective"))
-    assert "barrier host" in text.split("\n\n")[0]
+    (barrier,) = [point for log in golden("collective") for point in log.of(CollectivePoint) if not point.size_bytes]
+    assert f"barrier host {format_sig(median(barrier.times_s) * 1e6, 3)} µs" in text.split("\n\n")[0]
+    assert "\nbarrier\n" not in text
     for operation in SENDING:
         assert f"\n{operation}\n  host " in text
     assert "bus bandwidth, GB/s" in text
@@ -156,6 +168,32 @@ def test_every_table_has_the_name_of_its_operation() -> None:
     for operation in OPERATIONS:
         assert f"\n{operation}\n" in text
     assert "algorithm" in text
+    assert "exit, median of batch means, 4 ranks; bus: bus bandwidth" in text
+
+
+@pytest.mark.parametrize(
+    ("transports", "tail", "barrier", "allreduce"),
+    [
+        (1, False, "time spread", "time spread bus algorithm"),
+        (1, True, "time spread p90 p99 max", "time spread p90 p99 max bus algorithm"),
+        (2, False, "size µs % µs %", "size µs % GB/s µs % GB/s"),
+        (2, True, "median p99 max median p99 max", "median p99 max median p99 max"),
+    ],
+)
+def test_tables_have_the_tail_and_of_one_transport_both_bandwidths(
+    transports: int, tail: bool, barrier: str, allreduce: str
+) -> None:
+    (log,) = golden("collective")
+    assert log.run
+    the_plan = replace(log.run.plan, sampling=replace(log.run.plan.sampling, tail=tail))
+    log.run = replace(log.run, plan=the_plan)
+    if transports == 2:
+        log.records += [replace(point, transport="aware") for point in log.of(CollectivePoint)]
+    tables = re.split(r"\n(?=[a-z-]+\n )", shown([log], full=True))
+    for operation, header in (("barrier", barrier), ("allreduce", allreduce)):
+        (table,) = (table for table in tables if table.startswith(f"{operation}\n"))
+        assert header in [" ".join(line.split()).removesuffix(" samples verified") for line in table.splitlines()]
+    assert ("median of single operations" in tables[1]) == tail
 
 
 def test_times_of_two_runs_are_compared_by_operation() -> None:

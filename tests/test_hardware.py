@@ -20,8 +20,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import measure as measure_benchmark
 from volley.benchmarks import read as read_command
 from volley.machine import nvml
-from volley.machine.hardware import Device, Gpu, Hardware
-from volley.machine.line_rate import LineRate, pcie_bytes_per_s
+from volley.machine.hardware import Device, Gpu, Hardware, NvLink
+from volley.machine.line_rate import LineRate, nvlink_bytes_per_s, pcie_bytes_per_s
 from volley.run import session
 from volley.run.engine import EngineProcess
 from volley.run.plan import Plan
@@ -209,6 +209,19 @@ def test_a_link_that_was_only_seen_idle_is_said_to_be() -> None:
     assert found is not None
     assert found.words == "3.0 x16, read as 1.0 when idle"
     assert found.one_way_Bps == pcie_bytes_per_s(3, 16)
+    unread = line_rate("peer", ranks(before[0], 0, 1), changed(before, pcie_generation=None))
+    assert unread is not None
+    assert unread.words == "3.0 x16"
+
+
+@pytest.mark.parametrize(
+    ("version", "links", "total"),
+    [("1.0", 4, 160), ("2.0", 6, 300), ("3.0", 12, 600), ("4.0", 18, 900), ("5.0", 18, 1800)],
+)
+def test_links_that_tell_no_rate_have_that_of_the_whitepapers(version: str, links: int, total: int) -> None:
+    rate = nvlink_bytes_per_s(NvLink(link=0, version=version))
+    assert rate is not None
+    assert 2 * links * rate == pytest.approx(total * 1e9)
 
 
 @pytest.mark.parametrize(
@@ -279,6 +292,11 @@ def test_where_nothing_is_known_there_is_no_line_rate() -> None:
     assert line_rate("peer", example_run().ranks, records) is None
     assert line_rate("peer", ranks(records[0], 0, 1, hosts=("a", "b")), records) is None
     assert line_rate("staged/pinned", pair, changed(records, pcie_width=None)) is None
+    unread = [
+        msgspec.structs.replace(each, gpus=[each.gpus[0], *changed([each], nvlinks=None)[0].gpus[1:]])
+        for each in records
+    ]
+    assert line_rate("peer", pair, unread) is None
 
 
 # ------------------------------------------------------------------------------------------ the seam

@@ -80,6 +80,18 @@ def test_the_report_says_how_much_of_the_line_rate_is_reached_and_what_it_is() -
     assert staged["line_rate_GBps"] == pytest.approx(63.015, rel=1e-4)
 
 
+def test_a_transport_far_below_the_line_rate_is_called_slow() -> None:
+    made, sizes = measured(), [8 << 4 * step for step in range(8)]
+    made.records = [
+        pingpong([2e-6 + size / rate] * 6, size=size, name=name)
+        for name, rate in (("peer", 100e9), ("staged/pinned", 50e9))
+        for size in sizes
+    ]
+    text = shown(made)
+    peer = "peer reaches 100 GB/s at 2 GiB: 21 % of line rate (NVLink), 2.00 × staged/pinned"
+    assert f"\n\n  SLOW    {peer}\n          volley doctor\n\n" in text  # staging is not judged
+
+
 def test_both_directions_together_are_held_against_both() -> None:
     made = measured()
     window = 64 << 20

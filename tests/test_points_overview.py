@@ -56,8 +56,9 @@ def test_the_screen_of_two_h200s_is_one_screen(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_transport_of_one_word_is_not_judged_by_the_line_rate() -> None:
     text = shown(read_runs(RECORDS / "pingpong-gpu-initiated.jsonl", BENCHMARKS))
-    assert re.search(r"^  device/word +0\.742 ", text, re.M)
+    assert re.search(r"^  device/word +0\.742 +18\.7$", text, re.M)  # one size has no peak
     assert "SLOW    device/word" not in text
+    assert "; 18 within ±1 % (95 % CI over 6 launches in 56 s, another hour may differ by more)\n" in text
 
 
 def test_the_findings_of_two_h200s() -> None:
@@ -65,6 +66,14 @@ def test_the_findings_of_two_h200s() -> None:
     assert "  OK      aware reaches 393 GB/s at 1 GiB: 82 % of line rate (NVLink), 158 × staged/pageable" in text
     assert "UCX_RNDV_THRESH=8 volley pingpong -t aware -s 8:64k" in text
     assert "23 notes" in text
+    assert "280 points, all verified byte for byte; within one launch, 240 spread by at most 1 %\n" in text
+    assert "39 points of 5 transports vary by more than 1 %, up to 21 % (staged/pipelined at 1 GiB)" in text
+    assert re.search(
+        r"^  aware +18\.0 +8\.73 +9\.30 +81\.7 +306 +393\.1 +393\.1 +82 % +~0\.988 +158$", text, re.MULTILINE
+    )
+    paths = [text.index(path) for path in ("478.1 GB/s over NVLink", "63.02 GB/s over PCIe", "\nhost memory\n")]
+    assert paths == sorted(paths)  # the fastest first
+    assert "speed-up: over staged/pageable; ~: the difference is not significant\n" in text
 
 
 def test_messages_too_short_for_the_line_rate_are_not_judged_by_it() -> None:
@@ -91,6 +100,11 @@ def test_the_first_finding_is_what_is_broken() -> None:
     text = shown(two_transports(status="failed"))
     assert re.search(r"^  BROKEN  staged/pinned failed at 1 size$", text, re.MULTILINE)
     assert "FAILED: staged/pinned at 8 B: the message differs" in text
+    (one,) = two_transports(status="failed")
+    text = shown([log(*one.records, *(pingpong([], size, "aware", status="failed") for size in SIZES[:2]))])
+    assert re.findall(r"BROKEN  (.*)$", text, re.MULTILINE) == [
+        "staged/pinned failed at 1 size, and 2 points of others"
+    ]
 
 
 def test_transports_of_other_memory_have_no_speedup_and_uncertain_numbers_a_mark() -> None:

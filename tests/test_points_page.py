@@ -150,9 +150,11 @@ def test_a_failed_point_shows_no_number_and_says_what_was_wrong() -> None:
     assert "FAILED: host at 4 KiB: it differs (0x5b instead of 0x5a)" in text
 
 
-def test_a_wrong_guard_byte_is_called_that() -> None:
-    wrong = Mismatch(rank=1, offset_bytes=-1, expected=0, found=1, wrong_bytes=1)
-    assert "a guard byte" in shown([log(pingpong(status="failed", reason="it differs", mismatch=wrong))])
+@pytest.mark.parametrize(("offset", "guard"), [(-1, True), (0, False), (7, False), (8, True)])
+def test_a_wrong_guard_byte_is_called_that(offset: int, guard: bool) -> None:
+    wrong = Mismatch(rank=1, offset_bytes=offset, expected=0, found=1, wrong_bytes=1)
+    text = shown([log(pingpong(size=8, status="failed", reason="it differs", mismatch=wrong))])
+    assert ("a guard byte" in text) == guard
 
 
 def test_skipped_points_give_their_reasons_below() -> None:
@@ -336,8 +338,14 @@ def test_verdicts_over_launches_follow_the_ratios_within_each() -> None:
 
 
 def test_groups_of_launches_are_told_with_their_values_and_shares() -> None:
-    text = shown([log(pingpong([time] * 6)) for time in [0.35e-6] * 9 + [0.11e-6] * 3])
-    assert "host: the launches fall into groups: 8 B 0.110 µs in 3 of 12 launches, 0.350 µs in 9" in text
+    times = [0.35e-6] * 9 + [0.11e-6] * 3
+    found = "host: the launches fall into groups: 8 B 0.110 µs in 3 of 12 launches, 0.350 µs in 9"
+    text = shown([log(pingpong([time] * 6)) for time in times])
+    assert f"{found} (launches 10-12 and 1-9)\n" in text
+    text = shown([log(pingpong([times[5 * launch % 12]] * 6)) for launch in range(12)])
+    assert f"{found}\n" in text  # these alternate
+    assert "with 12 launches: host at 8 B (worst: ±68.6 %" in text
+    assert "allow more with volley pingpong -t host --launches 24\n" in text
 
 
 def test_one_launch_has_a_spread_and_no_plus_minus() -> None:
@@ -350,6 +358,11 @@ def test_findings_sum_up_each_transport() -> None:
     text = shown(golden("pingpong-host"))
     assert re.search(r"^host: 0\.33\d µs at 8 B, peak 19\.\d GB/s at 1 MiB, N½ 49\.\d KiB$", text, re.MULTILINE)
     assert re.search(r"^null: .*: this transport sends nothing$", text, re.MULTILINE)
+    both, one = (re.search(r"^host: peak .*$", shown(golden(f"stream-{way}")), re.MULTILINE) for way in ("bi", "uni"))
+    assert both
+    assert one
+    assert " in both directions together" in both.group()
+    assert "both" not in one.group()
 
 
 def test_an_interval_not_reached_says_what_to_do_with_the_options_in_use() -> None:
@@ -360,7 +373,8 @@ def test_an_interval_not_reached_says_what_to_do_with_the_options_in_use() -> No
         "the samples of one launch spread by more than 1 % after 2 s: host at 8 B (worst: 9.1 %, host at 8 B)" in text
     )
     assert "±" not in text
-    assert "the machine, repeat with volley pingpong -t host --launches 6 or accept volley" in text
+    repeat = "the machine, repeat with volley pingpong -t host --launches 6"
+    assert f"{repeat} or accept volley pingpong -t host --ci 10%\n" in text
     inside = plan(sampling=Sampling(point_time_s=2.0), launch={"inside": True})
     text = shown([log(pingpong(wide, ended_by="time"), the_plan=inside)])
     assert "allow more time with volley pingpong -n 2 -t host --launches 1 --point-time 10" in text.replace("\n", " ")

@@ -81,6 +81,7 @@ def test_one_launch_that_failed_fails_the_point() -> None:
     bad = pingpong(SIX, status="failed", reason="differs", mismatch=wrong)
     point = only(log(pingpong(SIX)), log(bad), log(pingpong(SIX)))
     assert (point.status, point.reason, point.mismatch) == ("failed", "differs", wrong)
+    assert (point.launches, point.samples) == (2, 2 * len(SIX))
     assert point.bandwidth_Bps is None
 
 
@@ -160,6 +161,7 @@ def test_an_interval_that_was_not_reached_is_noted() -> None:
     wide = [1.0e-6, 1.2e-6, 1.0e-6, 1.2e-6, 1.1e-6, 1.1e-6]
     assert warnings(only(log(pingpong(wide, ended_by="time"))))["wide"] == pytest.approx(1 / 11)
     assert warnings(only(log(pingpong(wide, ended_by="few")))) == {"few": pytest.approx(1 / 11)}
+    assert warnings(only(log(pingpong(wide, ended_by="budget")))) == {}
     loose = plan(sampling=Sampling(ci=0.2))
     for ended_by in ("time", "few"):
         assert warnings(only(log(pingpong(wide, ended_by=ended_by), the_plan=loose))) == {}
@@ -187,6 +189,8 @@ def test_drift_is_noted_from_twice_the_interval_on() -> None:
         return [1e-6 * (1 + rise * number / 30 + source.uniform(-1e-4, 1e-4)) for number in range(30)]
 
     assert warnings(only(log(pingpong(samples(0.06)))))["drift"] == pytest.approx(0.04, rel=0.2)
+    launches = [log(pingpong(samples(rise))) for rise in (0.0, -0.06, 0.01)]
+    assert warnings(only(*launches))["drift"] == pytest.approx(-0.04, rel=0.2)  # that of the launch with the largest
     assert "drift" not in warnings(only(log(pingpong(samples(0.02)))))
 
 

@@ -12,6 +12,7 @@ from example_records import golden, pingpong, plan, run, stream, transport
 from volley.benchmarks import named
 from volley.benchmarks.jacobi.jobs import JacobiForecast
 from volley.benchmarks.jacobi.records import JacobiProgress
+from volley.benchmarks.shared.matrix import row_in_short
 from volley.benchmarks.shared.points.progress import PointForecast
 from volley.run.jobs import LaunchCount
 from volley.run.plan import Plan, Sampling
@@ -92,6 +93,19 @@ def test_failed_and_skipped_points_say_why() -> None:
     err = io.StringIO()
     follow(golden("skipped"), "table", io.StringIO(), err)
     assert "host 8 GiB: skipped: needs 16 GiB" in err.getvalue()
+
+
+@pytest.mark.usefixtures("every_record")
+def test_a_row_of_a_matrix_gives_its_range_and_what_failed() -> None:
+    err = io.StringIO()
+    for name in ("rank-matrix", "gpu-matrix"):
+        follow(golden(name)[:1], "table", io.StringIO(), err)
+    assert "volley: host 8 B, rank 0 first: 0.995 to 1.98 µs (" in err.getvalue()
+    assert "volley: host 1 MiB, rank 0 first: 528 to 1056 GB/s (" in err.getvalue()
+    assert "volley: host to GPU: 55.5 GB/s (" in err.getvalue()
+    assert "volley: CE write both ways, peer access on: 2050 GB/s, 1 FAILED (" in err.getvalue()
+    assert row_in_short("host 8 B, rank 0 first", [None, None], 1, None) == "host 8 B, rank 0 first: FAILED"
+    assert row_in_short("host 8 B, rank 0 first", [None, None], 0, None) == "host 8 B, rank 0 first: skipped"
 
 
 @pytest.mark.usefixtures("every_record")

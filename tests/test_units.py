@@ -195,6 +195,7 @@ def test_digits_keep_the_value(value: float, significant: int) -> None:
 def test_lists_of_cpus_and_lengths_of_time() -> None:
     assert format_cpulist([8, 0, 1, 2, 3, 3]) == "0-3,8"
     assert [format_duration(each) for each in (7.6, 200, 7500)] == ["8 s", "3 min 20 s", "2 h 5 min"]
+    assert [format_duration(each) for each in (59.4, 59.6, 3599.6)] == ["59 s", "1 min 0 s", "1 h 0 min"]
 
 
 @pytest.mark.parametrize(
