@@ -17,9 +17,9 @@ import figures
 import pages
 import pictures
 from volley import cli
+from volley.machine.transports import TRANSPORTS
 from volley.report.svg import Drawing
 from volley.run.commandline import value_of
-from volley.topo.message_path import TRANSPORTS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md")), ROOT / "results/README.md"]

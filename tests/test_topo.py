@@ -17,11 +17,11 @@ from the_command import Command
 from volley import cli
 from volley.errors import MachineError, UserError
 from volley.machine import facts as f
-from volley.machine.line_rate import ROUTES
+from volley.machine.transports import ROUTES, TRANSPORTS
 from volley.report.svg import LETTER
 from volley.run.engine import ask_about
 from volley.topo.layout import layout_of
-from volley.topo.message_path import TRANSPORTS, MessagePath, path_of
+from volley.topo.message_path import MessagePath, path_of
 from volley.topo.page import page
 from volley.topo.picture import picture
 from volley.topo.topology import Topology, topology_of

@@ -14,20 +14,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from volley.machine.hardware import Gpu, Hardware, NvLink, PeerStatus
+from volley.machine.transports import Route
 from volley.text import escape_controls
 from volley.units import format_sig
-
-Route = Literal["direct", "staged"]
-ROUTES: dict[str, Route] = {
-    "staged": "staged",
-    "aware": "direct",
-    "peer": "direct",
-    "device": "direct",
-    "nccl": "direct",
-    "nvshmem": "direct",
-}
-"""How the families of transports get from one GPU to another: from GPU to GPU, or each through its host.  Others have
-no line rate that is known: what host memory allows is described nowhere."""
 
 NOMINAL_BYTES_PER_S = {"1.0": 20e9, "2.0": 25e9, "2.2": 25e9, "3.0": 25e9, "3.1": 25e9, "4.0": 25e9, "5.0": 50e9}
 """One NVLink in one direction, where NVML names no rate.  Source: NVIDIA's architecture whitepapers, each total divided

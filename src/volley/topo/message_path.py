@@ -7,36 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from volley.errors import MachineError, UserError
-from volley.machine.line_rate import ROUTES
+from volley.machine.transports import ROUTES, TRANSPORTS, family_of
 from volley.text import join_words
 from volley.topo.topology import PlacedGpu, Topology
-
-TRANSPORTS = {
-    "host": "MPI_Send, MPI_Recv",
-    "host/put": "MPI_Put, MPI_Win_flush",
-    "host/put/blocking": "MPI_Put, MPI_Win_flush after each",
-    "host/put/fence": "MPI_Put, MPI_Win_fence",
-    "host/get": "MPI_Get, MPI_Win_flush",
-    "host/get/blocking": "MPI_Get, MPI_Win_flush after each",
-    "staged": "copy, blocking or in chunks",
-    "staged/pageable": "cudaMemcpy of the whole message",
-    "staged/pinned": "copy of the whole message, pinned memory",
-    "staged/pipelined": "copy in chunks, pinned memory",
-    "staged/shared": "copy, one segment that both ranks map",
-    "aware": "MPI on device pointers",
-    "aware/put": "MPI_Put on device pointers",
-    "aware/put/blocking": "MPI_Put on device pointers, MPI_Win_flush after each",
-    "aware/put/fence": "MPI_Put on device pointers, MPI_Win_fence",
-    "aware/get": "MPI_Get on device pointers",
-    "aware/get/blocking": "MPI_Get on device pointers, MPI_Win_flush after each",
-    "peer": "copy engine, CUDA IPC",
-    "device": "a kernel stores into the peer's memory",
-    "device/word": "a thread stores 8 bytes and a flag into the peer's memory",
-    "nccl": "ncclSend, ncclRecv",
-    "nccl/device": "a kernel with NCCL's device API",
-    "nvshmem": "a kernel puts with NVSHMEM",
-}
-"""How each transport moves the bytes."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +62,7 @@ class MessagePath:
     @property
     def note(self) -> str:
         """What lines alone do not say."""
-        if _family(self.transport) != "aware":
+        if family_of(self.transport) != "aware":
             return ""
         if len(self.hops) > 1:
             return "these GPUs have no peer access: MPI must copy through the host"
@@ -111,7 +84,7 @@ def path_of(topology: Topology, transport: str, numbers: Sequence[int] | None) -
     if transport not in TRANSPORTS:
         null = ": it moves nothing" if transport == "null" else ""
         raise UserError(f"--transport: {transport!r} has no path to draw{null}; name {join_words(TRANSPORTS, 'or')}")
-    family = _family(transport)
+    family = family_of(transport)
     in_host_memory = family not in ROUTES
     if in_host_memory and not topology.gpus and numbers is None:
         memory = Location("memory", topology.nodes[0].number)
@@ -157,14 +130,10 @@ def _pair(topology: Topology, transport: str, numbers: Sequence[int] | None) -> 
     return one, other
 
 
-def _family(transport: str) -> str:
-    return transport.partition("/")[0]
-
-
 def _staged(topology: Topology, transport: str, one: PlacedGpu, other: PlacedGpu) -> tuple[Hop, ...]:
     """Go through the host: each rank's memory near its GPU, or one segment near the first."""
     shared = transport in {"staged/shared", "nccl"}
-    by = {"aware": "MPI's own copy", "nccl": "NCCL's kernel"}.get(_family(transport), TRANSPORTS[transport])
+    by = {"aware": "MPI's own copy", "nccl": "NCCL's kernel"}.get(family_of(transport), TRANSPORTS[transport])
     first = Location("memory", one.node)
     second = first if shared else Location("memory", other.node)
     over = [links.words if (links := topology.to_host(gpu.number)) else gpu.pcie for gpu in (one, other)]
@@ -172,5 +141,5 @@ def _staged(topology: Topology, transport: str, one: PlacedGpu, other: PlacedGpu
     back = Hop("copy", second, Location("gpu", other.number), by, over[1])
     if shared:
         return out, back
-    inside = "inside MPI" if _family(transport) == "aware" else TRANSPORTS["host"]
+    inside = "inside MPI" if family_of(transport) == "aware" else TRANSPORTS["host"]
     return out, Hop("mpi", first, second, inside), back

@@ -12,7 +12,8 @@ from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, G
 from volley.benchmarks.shared.matrix.case import MatrixCase, Unmeasured
 from volley.benchmarks.shared.matrix.comparable_pairs import FLAG_FROM, Pair, compare, matrix_of, suspects
 from volley.machine.hardware import Device
-from volley.machine.line_rate import LineRate, Route, between
+from volley.machine.line_rate import LineRate, between
+from volley.machine.transports import Route
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, same_request, series_of
 from volley.run.run_log import RunLog

@@ -1,0 +1,49 @@
+"""The transports of the engine: what moves the bytes of each, and which way they take between two GPUs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+TRANSPORTS = {
+    "host": "MPI_Send, MPI_Recv",
+    "host/put": "MPI_Put, MPI_Win_flush",
+    "host/put/blocking": "MPI_Put, MPI_Win_flush after each",
+    "host/put/fence": "MPI_Put, MPI_Win_fence",
+    "host/get": "MPI_Get, MPI_Win_flush",
+    "host/get/blocking": "MPI_Get, MPI_Win_flush after each",
+    "staged": "copy, blocking or in chunks",
+    "staged/pageable": "cudaMemcpy of the whole message",
+    "staged/pinned": "copy of the whole message, pinned memory",
+    "staged/pipelined": "copy in chunks, pinned memory",
+    "staged/shared": "copy, one segment that both ranks map",
+    "aware": "MPI on device pointers",
+    "aware/put": "MPI_Put on device pointers",
+    "aware/put/blocking": "MPI_Put on device pointers, MPI_Win_flush after each",
+    "aware/put/fence": "MPI_Put on device pointers, MPI_Win_fence",
+    "aware/get": "MPI_Get on device pointers",
+    "aware/get/blocking": "MPI_Get on device pointers, MPI_Win_flush after each",
+    "peer": "copy engine, CUDA IPC",
+    "device": "a kernel stores into the peer's memory",
+    "device/word": "a thread stores 8 bytes and a flag into the peer's memory",
+    "nccl": "ncclSend, ncclRecv",
+    "nccl/device": "a kernel with NCCL's device API",
+    "nvshmem": "a kernel puts with NVSHMEM",
+}
+"""What moves the bytes; ``staged`` stands for its whole family."""
+
+Route = Literal["direct", "staged"]
+ROUTES: dict[str, Route] = {
+    "staged": "staged",
+    "aware": "direct",
+    "peer": "direct",
+    "device": "direct",
+    "nccl": "direct",
+    "nvshmem": "direct",
+}
+"""How the families of transports get from one GPU to another: from GPU to GPU, or each through its host.  Others have
+no line rate that is known: what host memory allows is described nowhere."""
+
+
+def family_of(transport: str) -> str:
+    """Return the part of a name that related transports share: ``staged`` of ``staged/pinned``."""
+    return transport.partition("/")[0]
