@@ -34,7 +34,7 @@ def volley(volley_command: Path, engine: Path, tmp_path: Path) -> Command:
         (("pingpong", "--transport", "hots"), "did you mean host?"),
         (("pingpong", "--sizes", "8:1Qi"), "is not a message size"),
         (("pingpong", "--sizes", "8", "-o", "/proc/no/such/file"), "cannot write records to /proc/no/such/file"),
-        (("stream", "--format", "olcf"), "choose table, markdown, csv, json or prometheus"),
+        (("stream", "--format", "olcf"), "there is no 'olcf'; choose table"),
         (("pingpong", "--launcher", "jsrum"), "jsrum"),
         (("pinpong",), "pinpong"),
     ],

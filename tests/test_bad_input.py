@@ -27,6 +27,7 @@ from volley.errors import MachineError, UserError
 from volley.files import write_file
 from volley.machine.isolate import isolated
 from volley.run.allocation import allocation
+from volley.run.options import FORMATS
 from volley.run.records_file import read_runs
 
 MACHINES = Path(__file__).parent / "machines"
@@ -187,7 +188,7 @@ def test_a_command_line_is_shown_without_what_a_terminal_obeys(volley: Command) 
     assert "\\x1b[2J" in done.err
 
 
-@pytest.mark.parametrize("format_name", ["table", "markdown", "csv", "json", "prometheus"])
+@pytest.mark.parametrize("format_name", FORMATS)
 def test_a_matrix_without_pairs_is_shown(tmp_path: Path, format_name: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "none.jsonl"
     text = (EXAMPLES / "rank-matrix.jsonl").read_text(encoding="utf-8")

@@ -18,8 +18,11 @@ from volley.errors import MachineError, UserError
 from volley.run import session
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import MAX_LAUNCHES, USUAL_TIME_S, sampling_part
+from volley.run.launchers import NAMES
+from volley.run.options import FORMATS
 from volley.run.plan import Sampling
 from volley.statistics.launches import MIN_LAUNCHES
+from volley.text import join_words
 
 Asked = list[tuple[str, Any]]
 Ask = Callable[..., Any]
@@ -174,10 +177,10 @@ def test_the_sessions_exit_code_is_volleys(monkeypatch: pytest.MonkeyPatch, code
     [
         (("pingpong", "--sizes", "3q"), "'3q' is not a message size: write 8, 64Ki, 8:1Gi"),
         (("pingpong", "--sizes", ""), "empty item"),
-        (("pingpong", "-f", "xml"), "choose table, markdown, csv, json, prometheus or olcf"),
-        (("stream", "-f", "olcf"), "choose table, markdown, csv, json or prometheus"),
-        (("transports", "-f", "olcf"), "choose table, markdown, csv, json or prometheus"),
-        (("pingpong", "--launcher", "foo"), "choose auto, openmpi, mpich, srun or jsrun"),
+        (("pingpong", "-f", "xml"), f"choose {join_words((*FORMATS, 'olcf'), 'or')}"),
+        (("stream", "-f", "olcf"), f"choose {join_words(FORMATS, 'or')}"),
+        (("transports", "-f", "olcf"), f"choose {join_words(FORMATS, 'or')}"),
+        (("pingpong", "--launcher", "foo"), f"choose {join_words(NAMES, 'or')}"),
         (("stream", "--direction", "up"), "choose uni or bi"),
         (("pingpong", "--ci", "0.01"), "--ci 0.01 may mean 1% or 0.01%: write --ci 1% or --ci 0.01%"),
         (("pingpong", "--ci", "0"), "write e.g. --ci 1%"),

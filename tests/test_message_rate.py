@@ -18,6 +18,7 @@ from volley.benchmarks.message_rate.records import MessageRatePlan, MessageRateP
 from volley.benchmarks.message_rate.results import Saturation, results, saturation
 from volley.errors import UserError
 from volley.report.model import Details
+from volley.run.options import FORMATS
 from volley.run.render import render
 from volley.run.run_log import RunLog
 
@@ -239,7 +240,7 @@ def test_the_example_is_shown_in_every_format() -> None:
     logs = golden("message-rate")
     points = [each for log in logs for each in log.of(MessageRatePoint)]
     assert {each.pairs for each in points} == {1, 2}
-    for output in ("table", "markdown", "csv", "json", "prometheus"):
+    for output in FORMATS:
         assert shown(logs, output)
 
 

@@ -13,9 +13,11 @@ from example_records import golden, log, pingpong, plan, stream, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.page import line
 from volley.errors import UserError
+from volley.run.options import FORMATS
 from volley.run.plan import Sampling
 from volley.run.render import render
 from volley.run.run_log import RunLog
+from volley.text import join_words
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6, 1.006e-6]
 PROMISED = "transport,size_bytes,samples,latency_us,latency_low_us,latency_high_us,bandwidth_GBps,verified,status"
@@ -222,7 +224,7 @@ def test_the_fixed_batch_is_the_tutorials_time() -> None:
 
 @pytest.mark.parametrize("name", ["stream-uni", "probe"])
 def test_olcf_cannot_show_anything_else(name: str) -> None:
-    with pytest.raises(UserError, match="choose table, markdown, csv, json or prometheus"):
+    with pytest.raises(UserError, match=f"choose {join_words(FORMATS, 'or')}"):
         rendered(golden(name), "olcf")
 
 

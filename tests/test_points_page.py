@@ -12,6 +12,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
 from volley.machine.hardware import Device
 from volley.report.model import Details
+from volley.run.options import FORMATS
 from volley.run.plan import Sampling
 from volley.run.records import End, Mismatch
 from volley.run.records_file import parse_runs, read_runs
@@ -469,7 +470,7 @@ def test_a_probe_lists_the_transports() -> None:
 
 
 def test_an_unknown_format_names_the_valid_ones() -> None:
-    with pytest.raises(UserError, match="choose table, markdown, csv, json, prometheus, olcf"):
+    with pytest.raises(UserError, match=f"choose {', '.join(FORMATS)}, olcf"):
         render(golden("fixed"), BENCHMARKS, "xml", io.StringIO())
 
 

@@ -15,6 +15,7 @@ import msgspec
 from volley.errors import UserError
 from volley.run.allocation import Allocation
 from volley.run.inside_launcher import RankInfo
+from volley.run.launchers import LAUNCHERS
 from volley.run.options import BenchmarkOptions, JobOptions, SampledOptions, SamplingOptions
 from volley.run.plan import Plan, Sampling
 from volley.run.run_log import RunLog
@@ -221,7 +222,7 @@ def count_pair(job: JobOptions, site: Site, title: str) -> int:
     if site.position:
         raise UserError(
             f"{title} needs {PAIR} ranks and this job has {ranks}: start it with -n {PAIR}, "
-            "or let volley start its own job with --launcher openmpi, mpich, srun or jsrun"
+            f"or let volley start its own job with --launcher {join_words(LAUNCHERS, 'or')}"
         )
     raise UserError(f"{title} needs {PAIR} ranks, not {ranks}: leave --ranks out, or write --ranks {PAIR}")
 
