@@ -4,9 +4,10 @@ Each benchmark is a subpackage ``volley/benchmarks/<name>``.  Its ``__init__`` d
 its ``options``.  Only this file imports its other modules:
 
 - ``records``: ``PLAN``, the type of ``plan.options``; ``RECORDS``, a tuple of its record types;
-- ``jobs``: ``jobs(options, site) -> Jobs``; ``forecast(plan) -> Forecast``, how far one of its launches is;
-- ``results``: ``results(logs) -> list``, one result object for each series of launches;
-  ``observables(log)``, the times of one launch, to compare runs;
+- ``jobs``: ``jobs(options, site) -> Jobs``; if a launch writes more than one record of the benchmark,
+  ``forecast(plan) -> Forecast``, how far it is;
+- ``results``: ``results(logs) -> list``, one result object for each series of launches; if it measures times,
+  ``observables(log)``, those of one launch, to compare runs;
 - ``page``: ``report(result) -> Report``; ``FORMATS``, the renderers of its special formats, if any, by name.
 """
 
@@ -105,7 +106,9 @@ class Benchmark:
 
     def forecast(self, plan: Plan) -> Forecast:
         """Return the object that predicts the remaining time of a run."""
-        forecast: Forecast = self._module("jobs").forecast(plan)
+        from volley.run.progress import Forecast  # noqa: PLC0415  start-up: a session has loaded it
+
+        forecast: Forecast = getattr(self._module("jobs"), "forecast", lambda _: Forecast())(plan)
         return forecast
 
     def results(self, logs: Sequence[RunLog]) -> list[Any]:
@@ -115,7 +118,7 @@ class Benchmark:
 
     def observables(self, log: RunLog) -> list[Observable]:
         """Return the times of one launch; none if it measured nothing that can be compared."""
-        found: Iterable[Observable] = self._module("results").observables(log)
+        found: Iterable[Observable] = getattr(self._module("results"), "observables", lambda _: ())(log)
         return list(found)
 
     def reports(self, results: Sequence[Any]) -> list[Report]:

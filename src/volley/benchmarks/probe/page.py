@@ -6,18 +6,12 @@ from collections.abc import Iterable
 
 from volley.report.model import Column, Data, Report, Row, Table
 from volley.run import report_parts
-from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.run_log import RunLog
 
 
 def results(logs: Iterable[RunLog]) -> list[LaunchSeries]:
     return series_of(logs)
-
-
-def observables(log: RunLog) -> Iterable[Observable]:  # noqa: ARG001  every benchmark has this function
-    """Return nothing: a probe measures nothing."""
-    return ()
 
 
 COLUMNS = ("transport", "available", "mpi", "memory", "summary", "reason")
