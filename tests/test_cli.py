@@ -372,7 +372,10 @@ LATER = (
     "script",
     [
         "code = 2",
-        *(f"code = cli.main(['{name}', '--no-such-option'])" for name in ("pingpong", "doctor", "setup", "topo")),
+        *(
+            f"code = cli.main(['{name}', '--no-such-option'])"
+            for name in ("pingpong", "batch", "doctor", "setup", "topo")
+        ),
     ],
 )
 def test_reading_a_command_line_loads_nothing_heavy(script: str) -> None:
