@@ -5,7 +5,6 @@
 // run in another program, main_local.cpp.
 #include <mpi.h>
 
-#include <array>
 #include <cstdio>
 #include <iostream>
 #include <limits>
@@ -13,7 +12,7 @@
 
 #include "base/command_line.hpp"
 #include "benchmark/about.hpp"
-#include "benchmark/benchmark.hpp"
+#include "benchmarks.hpp"
 #include "gpu/gpu.hpp"
 #include "group/context.hpp"
 #include "group/run_record.hpp"
@@ -28,18 +27,7 @@
 
 namespace volley {
 
-BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_jacobi, make_collective, make_message_rate,
-    make_overlap, make_probe, make_self_send;
-
 namespace {
-
-constexpr std::array benchmarks{
-    BenchmarkEntry{"pingpong", make_pingpong},       BenchmarkEntry{"stream", make_stream},
-    BenchmarkEntry{"rank_matrix", make_rank_matrix}, BenchmarkEntry{"jacobi", make_jacobi},
-    BenchmarkEntry{"collective", make_collective},   BenchmarkEntry{"message_rate", make_message_rate},
-    BenchmarkEntry{"overlap", make_overlap},         BenchmarkEntry{"probe", make_probe},
-    BenchmarkEntry{"self_send", make_self_send},
-};
 
 // What the error handlers need from a run.
 struct Session {
@@ -51,7 +39,7 @@ struct Session {
 PlanReading read(const std::string& text) {
   std::vector<std::string> transports;
   for (const auto& entry : registry()) transports.emplace_back(entry.name);
-  PlanReading reading = read_plan(text, benchmarks, transports);
+  PlanReading reading = read_plan(text, rank_benchmarks, transports);
   if (!reading.errors.empty()) throw AgreedUsageError(reading.errors);
   return reading;
 }

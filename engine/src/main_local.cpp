@@ -2,14 +2,13 @@
 //
 // One process is the whole job and has all GPUs, so this program is not linked with MPI. In order: reads the arguments,
 // reads the plan, finds the GPUs, runs the benchmark. This file has the only handler that ends the program.
-#include <array>
 #include <cstdio>
 #include <iostream>
 #include <optional>
 
 #include "base/command_line.hpp"
 #include "base/errors.hpp"
-#include "benchmark/benchmark.hpp"
+#include "benchmarks.hpp"
 #include "group/job.hpp"
 #include "group/run_record.hpp"
 #include "measure/sampler.hpp"
@@ -18,16 +17,10 @@
 
 namespace volley {
 
-BenchmarkMaker make_gpu_matrix;
-
 namespace {
 
-constexpr std::array benchmarks{
-    BenchmarkEntry{"gpu_matrix", make_gpu_matrix},
-};
-
 PlanReading read(const Options& options) {
-  PlanReading reading = read_plan(read_plan_text(options.plan), benchmarks, {});
+  PlanReading reading = read_plan(read_plan_text(options.plan), local_benchmarks, {});
   if (!reading.errors.empty()) throw UsageError(reading.errors);
   return reading;
 }

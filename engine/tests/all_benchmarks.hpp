@@ -1,30 +1,16 @@
-// Every benchmark of both programs, for tests that read plans.
+// The benchmarks of both programs, for tests that read plans.
 #pragma once
 
-#include <array>
+#include <vector>
 
-#include "benchmark/benchmark.hpp"
+#include "../src/benchmarks.hpp"
 
-namespace volley {
+namespace volley::test {
 
-BenchmarkMaker make_pingpong, make_stream, make_rank_matrix, make_gpu_matrix, make_jacobi, make_collective,
-    make_message_rate, make_overlap, make_probe, make_self_send;
+inline const std::vector<BenchmarkEntry> benchmarks = [] {
+  std::vector<BenchmarkEntry> all(rank_benchmarks.begin(), rank_benchmarks.end());
+  all.insert(all.end(), local_benchmarks.begin(), local_benchmarks.end());
+  return all;
+}();
 
-namespace test {
-
-inline constexpr std::array benchmarks{
-    BenchmarkEntry{"pingpong", make_pingpong},
-    BenchmarkEntry{"stream", make_stream},
-    BenchmarkEntry{"rank_matrix", make_rank_matrix},
-    BenchmarkEntry{"gpu_matrix", make_gpu_matrix},
-    BenchmarkEntry{"jacobi", make_jacobi},
-    BenchmarkEntry{"collective", make_collective},
-    BenchmarkEntry{"message_rate", make_message_rate},
-    BenchmarkEntry{"overlap", make_overlap},
-    BenchmarkEntry{"probe", make_probe},
-    BenchmarkEntry{"self_send", make_self_send},
-};
-
-}  // namespace test
-
-}  // namespace volley
+}  // namespace volley::test

@@ -1,5 +1,5 @@
 // A benchmark reads its own part of the plan, checks it, runs, and writes its records. To add a benchmark, add a file
-// or a folder here, and a line in the program that runs it (main.cpp, main_local.cpp).
+// or a folder here, and a line in benchmarks.hpp.
 #pragma once
 
 #include <memory>
