@@ -72,7 +72,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_plain_volley_is_the_overview_within_a_minute(
     gpus: int, budget_s: float, sizes: int, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("volley.benchmarks.gpu_count", lambda: gpus)
+    monkeypatch.setattr("volley.benchmarks.plain.gpu_count", lambda: gpus)
     assert cli.main([]) == 0
     ((name, options),) = asked
     assert name == "pingpong"

@@ -16,7 +16,6 @@ from fake_engine import install
 from installations import Installation
 from the_command import finish_with
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks import measure as measure_benchmark
 from volley.benchmarks import read as read_command
 from volley.machine.mpi_stack import BuildFacts, Stack
 from volley.machine.ucx_protocols import of_plan
@@ -65,7 +64,7 @@ def measure(output: Path, *words: str, command: str = "pingpong") -> int:
     sizes = ("--sizes", "8") if command == "pingpong" else ()
     if command == "pingpong" and "--launches" not in words:
         words = (*words, "--launches", "1")
-    return measure_benchmark(read_command([command, *sizes, "-o", str(output), *words]))
+    return session.measure(read_command([command, *sizes, "-o", str(output), *words]))
 
 
 def the_log(path: Path) -> RunLog:

@@ -11,7 +11,7 @@ import pytest
 import example_records
 from comparison_records import launches
 from volley import cli
-from volley.benchmarks import BENCHMARKS, OVERVIEW, PLAIN, Benchmark
+from volley.benchmarks import BENCHMARKS, Benchmark, pingpong, plain
 from volley.compare import against, page
 from volley.compare.comparison import compare
 from volley.compare.runs import Side
@@ -25,7 +25,7 @@ from volley.run.run_log import RunLog
 ROOT = Path(__file__).parents[1]
 FILES = [*example_records.RECORD_FILES, *sorted(ROOT.glob("results/*/*.jsonl"))]
 FILES = [path for path in FILES if path.name != "peers.jsonl"]
-COMMANDS = {command.name: command for command in (PLAIN, *cli.COMMANDS)}
+COMMANDS = {command.name: command for command in (plain.COMMAND, *cli.COMMANDS)}
 OTHERS = {"--cpus"}
 """Options of other programs that notes name."""
 
@@ -91,7 +91,7 @@ def check(reports: Sequence[Report], shown_by: Sequence[Command]) -> int:
 def shown_by(benchmark: Benchmark) -> list[Command]:
     """Return the commands that show reports of a benchmark."""
     own = COMMANDS[benchmark.command or benchmark.name]
-    return [own, COMMANDS["show"], *([PLAIN] if benchmark is OVERVIEW else [])]
+    return [own, COMMANDS["show"], *([plain.COMMAND] if benchmark is pingpong.BENCHMARK else [])]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -143,4 +143,4 @@ def test_a_recommendation_is_found_and_refused() -> None:
     assert list(command_lines("volley jacobi --grid 2 1 -n 2 shows")) == [["jacobi", "--grid", "2", "1", "-n", "2"]]
     assert bare_options("repeat with --launches 6 or volley pingpong --ci 1%") == {"--launches"}
     with pytest.raises(AssertionError, match="--launches"):
-        check([Report(["repeat with --launches 6"])], [PLAIN])
+        check([Report(["repeat with --launches 6"])], [plain.COMMAND])

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from volley.benchmarks import BENCHMARKS, OVERVIEW, PLAIN, overview_options, overview_parts, read
+from volley.benchmarks import BENCHMARKS, pingpong, plain, read
 from volley.run.benchmark import Benchmark
 from volley.run.engine import About, TransportAbout
 from volley.run.jobs import Site
@@ -133,8 +133,8 @@ def test_more_launches_replace_the_budget_and_leave_a_launcher() -> None:
 
 
 def test_plain_volley_is_repeated_as_a_ping_pong() -> None:
-    options = overview_options(PLAIN.parse(["--budget", "20", "--hosts", "a,b"]))
-    plan = OVERVIEW.jobs(options, SITE).planned[0].plan
+    options = plain.pingpong_options(plain.COMMAND.parse(["--budget", "20", "--hosts", "a,b"]))
+    plan = pingpong.BENCHMARK.jobs(options, SITE).planned[0].plan
     plan = msgspec.structs.replace(plan, launch={"asked": asked(options.typed)})
     _, *words = shlex.split(command_again("pingpong", plan))
     assert same(planned(words)[1]) == same(plan)
@@ -143,7 +143,7 @@ def test_plain_volley_is_repeated_as_a_ping_pong() -> None:
 
 def test_a_part_of_a_budget_is_repeated_as_one_would_type_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("volley.benchmarks.gpu_matrix.has_driver", lambda: True)
-    _, (_, of_ranks) = overview_parts(PLAIN.parse(["--budget", "10"]), gpus=1)
+    _, (_, of_ranks) = plain.parts(plain.COMMAND.parse(["--budget", "10"]), gpus=1)
     assert of_ranks.typed[1:] == (("--budget", "7"), ("--size-time", "0.56"))
 
 

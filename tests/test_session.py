@@ -19,9 +19,7 @@ from typing import Any
 import pytest
 
 from fake_engine import ABOUT, install
-from volley import benchmarks
-from volley.benchmarks import BENCHMARKS, gpu_matrix
-from volley.benchmarks import measure as measure_benchmark
+from volley.benchmarks import BENCHMARKS, gpu_matrix, plain
 from volley.benchmarks import read as read_command
 from volley.errors import MachineError, UserError
 from volley.machine.nvidia_driver import gpu_count
@@ -60,7 +58,7 @@ def measure(*words: str, command: str = "pingpong") -> int:
     if command == "pingpong" and "--launches" not in words:
         words = ("--launches", "1", *words)
     sizes = ("--sizes", ",".join(map(str, SIZES))) if command == "pingpong" and "--sizes" not in words else ()
-    return measure_benchmark(read_command([command, "--format", "csv", *sizes, *words]))
+    return session.measure(read_command([command, "--format", "csv", *sizes, *words]))
 
 
 def read_runs(path: Path) -> list[RunLog]:
@@ -179,11 +177,11 @@ def test_a_job_of_our_own_inside_a_foreign_one_forgets_the_foreign_one(
     assert "SLURM_" not in seen
 
 
-def test_overview_measures_within_a_minute_what_is_worth_measuring(
+def test_plain_volley_measures_within_a_minute_what_is_worth_measuring(
     bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(benchmarks, "gpu_count", lambda: 2)
-    assert measure_benchmark(read_command([])) == 0
+    monkeypatch.setattr(plain, "gpu_count", lambda: 2)
+    assert session.measure(read_command([])) == 0
     logs = read_runs(next(kept.iterdir()))
     assert len(logs) == FIRST_LOOK  # of the stand-in's constant times
     (first, *_, last) = [log.run.plan for log in logs if log.run]
@@ -201,22 +199,22 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("volley.benchmarks.gpu_matrix.has_driver", lambda: True)
 
 
-def test_overview_of_many_gpus_begins_with_all_pairs(bin_folder: Path, driver: None) -> None:
-    asked = benchmarks.PLAIN.parse(["--budget", "30"])
-    (matrix, all_pairs), (pingpong, pair) = benchmarks.overview_parts(asked, 4)
+def test_plain_volley_of_many_gpus_begins_with_all_pairs(bin_folder: Path, driver: None) -> None:
+    asked = plain.COMMAND.parse(["--budget", "30"])
+    (matrix, all_pairs), (pingpong, pair) = plain.parts(asked, 4)
     assert (matrix.name, pingpong.name) == ("gpu_matrix", "pingpong")
-    assert all_pairs.sections == benchmarks.OVERVIEW_SECTIONS
+    assert all_pairs.sections == plain.SECTIONS
     assert all_pairs.sampling.budget + pair.sampling.budget == pytest.approx(30)
     assert all_pairs.sampling.point_time == matrix.options().sampling.point_time
     assert pair.output is all_pairs.output is asked.output
-    assert benchmarks.overview_parts(benchmarks.PLAIN.parse(["--dry-run"]), 4)[0][1].job.dry_run
+    assert plain.parts(plain.COMMAND.parse(["--dry-run"]), 4)[0][1].job.dry_run
 
 
-def test_overview_of_one_gpu_measures_it_and_the_host(bin_folder: Path, driver: None) -> None:
-    for words, budget_s in (([], benchmarks.ONE_GPU_OVERVIEW_BUDGET_S), (["--budget", "40"], 40)):
-        (matrix, gpu), (pingpong, pair) = benchmarks.overview_parts(benchmarks.PLAIN.parse(words), 1)
+def test_plain_volley_of_one_gpu_measures_it_and_the_host(bin_folder: Path, driver: None) -> None:
+    for words, budget_s in (([], plain.ONE_GPU_BUDGET_S), (["--budget", "40"], 40)):
+        (matrix, gpu), (pingpong, pair) = plain.parts(plain.COMMAND.parse(words), 1)
         assert (matrix.name, pingpong.name) == ("gpu_matrix", "pingpong")
-        assert gpu.sections == benchmarks.ONE_GPU_SECTIONS
+        assert gpu.sections == plain.ONE_GPU_SECTIONS
         assert gpu.sampling.budget + pair.sampling.budget == pytest.approx(budget_s)
         assert max(pair.points.sizes) == 64 << 20
 
@@ -224,23 +222,23 @@ def test_overview_of_one_gpu_measures_it_and_the_host(bin_folder: Path, driver: 
 @pytest.mark.parametrize(
     ("words", "gpus"), [([], 2), (["--hosts", "a,b"], 0), (["--launcher", "srun"], 4), (["-f", "olcf"], 4)]
 )
-def test_overview_of_a_pair_is_a_pingpong(bin_folder: Path, driver: None, words: list[str], gpus: int) -> None:
-    ((benchmark, options),) = benchmarks.overview_parts(benchmarks.PLAIN.parse(words), gpus)
+def test_plain_volley_of_a_pair_is_a_pingpong(bin_folder: Path, driver: None, words: list[str], gpus: int) -> None:
+    ((benchmark, options),) = plain.parts(plain.COMMAND.parse(words), gpus)
     assert benchmark.name == "pingpong"
-    assert options.sampling.budget == benchmarks.OVERVIEW_BUDGET_S
+    assert options.sampling.budget == plain.BUDGET_S
     assert max(options.points.sizes) == 1 << 30
 
 
-def test_overview_of_the_host_alone_is_short(bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def overview(*words: str) -> Any:
-        ((_, options),) = benchmarks.overview_parts(benchmarks.PLAIN.parse(words), 0)
+def test_plain_volley_of_the_host_alone_is_short(bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def options_for(*words: str) -> Any:
+        ((_, options),) = plain.parts(plain.COMMAND.parse(words), 0)
         return options
 
-    assert overview().sampling.budget == benchmarks.HOST_OVERVIEW_BUDGET_S
-    assert max(overview().points.sizes) == 64 << 20
-    assert overview("--budget", "40").sampling.budget == 40
+    assert options_for().sampling.budget == plain.HOST_BUDGET_S
+    assert max(options_for().points.sizes) == 64 << 20
+    assert options_for("--budget", "40").sampling.budget == 40
     monkeypatch.setenv("SLURM_JOB_ID", "1")  # other nodes may have GPUs
-    assert overview().sampling.budget == benchmarks.OVERVIEW_BUDGET_S
+    assert options_for().sampling.budget == plain.BUDGET_S
 
 
 def test_gpus_are_counted_from_their_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +253,7 @@ def test_gpus_are_counted_from_their_nodes(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_parts_share_a_file_and_a_report(bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pingpong = ["pingpong", "--sizes", "8", "--launches", "2", "--format", "csv"]
-    assert measure_benchmark(read_command(["transports"]), read_command(pingpong)) == 0
+    assert session.measure(read_command(["transports"]), read_command(pingpong)) == 0
     out, err = capsys.readouterr()
     (file,) = kept.iterdir()
     assert [(log.number, log.run.plan.benchmark) for log in read_runs(file) if log.run] == [
@@ -272,7 +270,7 @@ def test_a_part_that_cannot_be_prepared_is_named_and_left_out(
     bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     matrix = (gpu_matrix.BENCHMARK, gpu_matrix.BENCHMARK.options())
-    assert measure_benchmark(matrix, read_command(["pingpong", "--sizes", "8", "--launches", "1"])) == 0
+    assert session.measure(matrix, read_command(["pingpong", "--sizes", "8", "--launches", "1"])) == 0
     assert "no GPU" in capsys.readouterr().err
     assert len(read_runs(next(kept.iterdir()))) == 1
 
@@ -851,7 +849,7 @@ def test_ctrl_c_while_modules_load_ends_the_engine(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("VOLLEY_ENGINE", str(engine_file))
     monkeypatch.setattr(session, "_load_pages", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        measure_benchmark(read_command(["pingpong"]))
+        session.measure(read_command(["pingpong"]))
     with pytest.raises(ProcessLookupError):
         os.kill(int(started.read_text()), 0)
 
@@ -868,4 +866,4 @@ def test_an_engine_that_does_not_start_is_told_before_what_it_lacks(
     monkeypatch.setenv("VOLLEY_ENGINE", str(engine_file))
     monkeypatch.setattr(session, "ask_about", lambda _: nullcontext(does_not_start))
     with pytest.raises(MachineError, match="does not start"):
-        measure_benchmark(read_command(["pingpong"]))
+        session.measure(read_command(["pingpong"]))

@@ -16,8 +16,7 @@ from typing import Any, Union
 
 import msgspec
 
-from volley import benchmarks
-from volley.benchmarks import BENCHMARKS
+from volley.benchmarks import BENCHMARKS, plain
 from volley.cli import COMMANDS, EXIT_CODES, UNITS
 from volley.doctor.registry import CHECKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD
@@ -211,7 +210,7 @@ def cli_page() -> Iterator[str]:
     """Yield the lines of docs/cli.md."""
     source = "src/volley/run/options.py and the Options class of each benchmark and tool"
     yield from (_NOTE.format(source=source), "", "# Command line", "")
-    for command in (benchmarks.PLAIN, *COMMANDS):
+    for command in (plain.COMMAND, *COMMANDS):
         yield from _command(command)
     yield from f"{UNITS}{EXIT_CODES}".strip().split("\n")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from volley import batch, benchmarks, compare, doctor, report_file, setup, show, topo
+from volley.benchmarks import plain
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, UserError
 from volley.files import NO_ROOM
 from volley.run.commandline import Command, HelpAsked, UnknownOptionError, help_text, value_of
@@ -77,7 +78,7 @@ def _completion(shell: str) -> str:
     names = {"--with": references, "[NAME]": references}
     with contextlib.suppress(UserError), engine.ask_about(Path(engine_path.engine_path())) as answer:
         names["--transport"] = ("all", *(each.name for each in answer().transports if not each.test))
-    return completion.script((benchmarks.PLAIN, *COMMANDS), shell, names)
+    return completion.script((plain.COMMAND, *COMMANDS), shell, names)
 
 
 def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:
@@ -90,10 +91,10 @@ def _command(words: Sequence[str]) -> tuple[Command, Sequence[str]]:
         return named[words[0]], words[1:]
     misplaced = next((number for number, word in enumerate(words) if word in named), 0)
     if misplaced:
-        with_value = {flag for each in benchmarks.PLAIN.declared() if each.read for flag in each.flags}
+        with_value = {flag for each in plain.COMMAND.declared() if each.read for flag in each.flags}
         if words[misplaced - 1] not in with_value:
             raise UserError(f"write {words[0]} after the command: volley {words[misplaced]} {words[0]} …")
-    return benchmarks.PLAIN, words
+    return plain.COMMAND, words
 
 
 def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> int:

@@ -1,0 +1,143 @@
+"""``volley`` without a command: all transports of this machine in one minute, and all GPUs where they are not two."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import Any
+
+from volley.benchmarks import gpu_matrix, pingpong
+from volley.benchmarks.shared.points.options import PointOptions
+from volley.errors import EXIT_GOOD
+from volley.machine.nvidia_driver import gpu_count
+from volley.run import option_values
+from volley.run.benchmark import Benchmark
+from volley.run.commandline import Command, Options, flag, group, option
+from volley.run.options import FORMATS, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.units import parse_sizes, round_up
+
+BUDGET_S = 60.0
+
+HOST_BUDGET_S = 10.0
+"""The same for a machine without a GPU, which has one transport instead of a dozen."""
+
+ONE_GPU_BUDGET_S = 20.0
+"""The same for a machine with one GPU.  A launch takes about 2 s there, most of it the start of MPI with CUDA: in 10 s
+there were three, with intervals of up to ±70 %."""
+
+PAIR_OF_GPUS = 2
+"""The GPUs that a ping-pong uses.  Of one GPU or of more, ``volley`` without a command measures the matrix as well."""
+
+SECTIONS = ("host-to-gpu", "gpu-to-host", "uni", "store")
+"""Between host and GPUs, and bandwidth and latency of all pairs: a pair takes 0.1 s (four H200s: 3 s in all)."""
+
+ONE_GPU_SECTIONS = ("host-to-gpu", "gpu-to-host", "uni")
+"""Between host and GPU, and within the memory of the GPU."""
+
+MATRIX_SHARE = 1 / 3
+"""The part of the budget for all pairs."""
+
+SIZES = "8,16M,256M,1G,64k,1M,4k,512"
+"""What the one screen shows.  The ends of the curves come first: if the budget is too short for a launch, points
+between them are skipped."""
+
+HOST_SIZES = "8,16M,64M,64k,1M,4k,512"
+"""The same up to 64 MiB: through the memory of the host a longer message takes as long as all the others, and tells no
+more."""
+
+SIZE_SHARE = 1 / 12
+"""The part of the budget for one message size in a launch: half a launch of six, the fewest after which a run looks at
+its intervals.  A message of 1 GiB through pageable memory takes as long as all smaller sizes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainOptions(Options):
+    """The options of ``volley`` without a command."""
+
+    sampling: SamplingOptions = group(
+        SamplingOptions,
+        only=("budget",),
+        budget={
+            "default": BUDGET_S,
+            "shown": f"{BUDGET_S:.0f}; {ONE_GPU_BUDGET_S:.0f} with one GPU, {HOST_BUDGET_S:.0f} without",
+        },
+    )
+    job: JobOptions = group(JobOptions, only=("hosts", "launcher", "dry_run"))
+    output: OutputOptions = output_group(pingpong.BENCHMARK.formats)
+    version: bool = flag(help="Show the version and exit.")
+    completion: str | None = option(
+        "--show-completion",
+        read=option_values.choice("bash", "zsh", "fish", "tcsh"),
+        metavar="bash|zsh|fish|tcsh",
+        help='Print the completion script of this shell and exit: eval "$(volley --show-completion bash)".',
+    )
+
+
+def pingpong_options(asked: PlainOptions, *, host_only: bool = False) -> Any:
+    """Return the options of plain ``volley``'s ping-pong; ``host_only``: where the ranks run are no two GPUs."""
+    sizes = HOST_SIZES if host_only else SIZES
+    budget_s = asked.sampling.budget or BUDGET_S
+    size_time_s = f"{SIZE_SHARE * budget_s:.2g}"
+    sampling = replace(asked.sampling, budget=budget_s, size_time=float(size_time_s))
+    times = ("--budget", round_up(budget_s)), ("--size-time", size_time_s)
+    typed = (*(each for each in asked.typed if each[0] != "--budget"), ("--sizes", sizes), *times)
+    points = PointOptions(sizes=parse_sizes(sizes))
+    return pingpong.BENCHMARK.options(points=points, sampling=sampling, job=asked.job, output=asked.output, typed=typed)
+
+
+def parts(asked: PlainOptions, gpus: int) -> list[tuple[Benchmark, Any]]:
+    """Return what plain ``volley`` runs: a ping-pong between two ranks, and the matrix of GPUs if they are not two.
+
+    With one GPU, the ping-pong is between host memory, because two ranks on one GPU do not communicate between GPUs.
+    """
+    from volley.run.allocation import allocation  # noqa: PLC0415  start-up: --help does not need it
+
+    matrix = gpu_matrix.BENCHMARK
+    elsewhere = bool(asked.job.hosts) or asked.job.launcher != "auto"
+    host_only = gpus < PAIR_OF_GPUS and not (elsewhere or allocation(os.environ))
+    if host_only and "budget" not in asked.sampling.given:
+        usual_s = ONE_GPU_BUDGET_S if gpus else HOST_BUDGET_S
+        asked = replace(asked, sampling=replace(asked.sampling, budget=usual_s))
+    if gpus in (0, PAIR_OF_GPUS) or elsewhere or not matrix.suits() or asked.output.format not in FORMATS:
+        return [(pingpong.BENCHMARK, pingpong_options(asked, host_only=host_only))]
+    budget_s = asked.sampling.budget or BUDGET_S
+    first, second = MATRIX_SHARE * budget_s, (1 - MATRIX_SHARE) * budget_s
+    defaults = matrix.options()
+    of_gpus = matrix.options(
+        section=ONE_GPU_SECTIONS if gpus == 1 else SECTIONS,
+        sampling=replace(defaults.sampling, budget=first),
+        job=replace(defaults.job, dry_run=asked.job.dry_run),
+        output=asked.output,
+    )
+    of_ranks = replace(asked, sampling=replace(asked.sampling, budget=second))
+    return [(matrix, of_gpus), (pingpong.BENCHMARK, pingpong_options(of_ranks, host_only=host_only))]
+
+
+def _run(asked: PlainOptions) -> int:
+    if asked.version:
+        from volley import __version__  # noqa: PLC0415  start-up: reads the distribution's metadata
+
+        print(f"volley {__version__}")
+        return EXIT_GOOD
+    from volley.run import session  # noqa: PLC0415  start-up: errors, --help and the other ranks do not need it
+
+    return session.measure(*parts(asked, gpu_count()))
+
+
+COMMAND = Command(
+    name="",
+    help="""Measure how fast processors and GPUs communicate.
+
+    Without a command, volley measures every available transport of this machine in one minute (in 20 s with one
+    GPU, in 10 s without), names the unavailable ones with the reason, and prints a summary. With one GPU or more
+    than two, it measures all of them first: from and to the host, and every pair. Inside a launcher
+    (mpirun -n 2 volley …) volley runs as the ranks of that job.""",
+    options=(PlainOptions,),
+    run=_run,
+    examples=(
+        "volley",
+        "volley pingpong --sizes 8,64k,1M --format csv",
+        "srun -n 2 volley stream --direction bi",
+    ),
+    joins=lambda asked: not (asked.version or asked.job.dry_run) and pingpong.BENCHMARK.joins(asked.job),
+)
