@@ -68,7 +68,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 # -------------------------------------------------------------------------------------------- good requests
 
 
-@pytest.mark.parametrize(("gpus", "budget_s", "sizes"), [(2, 60.0, 8), (1, 10.0, 7), (0, 10.0, 7)])
+@pytest.mark.parametrize(("gpus", "budget_s", "sizes"), [(2, 60.0, 8), (1, 20.0, 7), (0, 10.0, 7)])
 def test_plain_volley_is_the_overview_within_a_minute(
     gpus: int, budget_s: float, sizes: int, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
