@@ -113,18 +113,17 @@ def records_page(plan: dict[str, Any], record: dict[str, Any]) -> Iterator[str]:
         "",
     )
     yield (
-        "The front writes one plan (JSON) and the engine answers with records (JSON Lines: one object a line); "
-        "`settings` and `hardware` are the front's own. "
-        "Every quantity is in SI units with the unit in its name: `_s` seconds, `_bytes` bytes. What does not exist is "
-        "`null`, never NaN. Unknown keys and unknown versions are refused."
+        "The front end writes one plan (JSON), and the engine answers with records (JSON Lines: one object per line); "
+        "the front end itself writes `settings` and `hardware`. "
+        "Every quantity is in SI units, and its name ends with the unit: `_s` seconds, `_bytes` bytes. A missing value "
+        "is `null`, never NaN. Both sides reject unknown keys and unknown versions."
     )
     yield ""
     yield (
-        "A run's records come in this order: `run`, one `transport` each, the benchmark's own as they are measured, "
-        "`end`; "
-        "`settings` after `run`; where GPUs are used, one `hardware` after that and one before `end`. "
-        "Each line is flushed as it is written, so a run that is aborted leaves whole lines and no `end`. Several runs "
-        "may follow each other in one file. Schemas: [plan](../schema/plan.schema.json), "
+        "The records of a run have this order: `run`, `settings`, `hardware` (if the run uses GPUs), a `transport` for "
+        "each transport, the records of the benchmark as they are measured, `hardware` again, `end`. "
+        "Each line is flushed at once, so an aborted run leaves complete lines and no `end`. A file may contain "
+        "several runs. Schemas: [plan](../schema/plan.schema.json), "
         "[record](../schema/record.schema.json); examples: [schema/examples](../schema/examples)."
     )
     yield from ("", "## The plan", "")
@@ -246,12 +245,12 @@ def _default(text: str, words: str | None) -> str:
 # ----------------------------------------------------------------------------------------- docs/doctor.md
 
 _DOCTOR = """
-`volley doctor` tries every layer between this machine and a CUDA-aware MPI, in order, and shows a remedy for each layer
-that does not work. It tests instead of asking: the compiler compiles a program, MPI sends verified messages, GDRCopy
+`volley doctor` tests every layer between this machine and a CUDA-aware MPI, in order, and shows a remedy for each layer
+that does not work. The tests are real operations: the compiler compiles a program, MPI sends verified messages, GDRCopy
 maps memory, and GPUs copy into each other's memory, where the receiving GPU compares every byte.
 
 ```console
-$ volley doctor                          # problems with evidence and remedy; what is fine, one line for each layer
+$ volley doctor                          # problems with evidence and remedy; one line for each layer without problems
 $ volley doctor -v                       # every finding, in the order of the layers
 $ volley doctor --json                   # the same for programs
 $ volley doctor --device-query           # the CUDA properties of each GPU, in the layout of the CUDA sample deviceQuery
@@ -260,8 +259,8 @@ $ volley doctor --from node1.json        # judge saved facts, on any machine
 ```
 
 Each test runs in a separate process and ends after `--timeout` seconds: a crash or a hang is a finding, and doctor
-continues. Inside a launcher (`srun -n 4 volley doctor`) doctor looks at the ranks of that job; tests that need a
-separate job are skipped.
+continues. Inside a launcher (`srun -n 4 volley doctor`) doctor examines the ranks of that job and skips tests that
+need a separate job.
 
 | status | meaning |
 | --- | --- |
@@ -271,11 +270,10 @@ separate job are skipped.
 | not applicable | the check does not apply to this machine |
 | not tested | the finding gives the reason; "fix first" names the broken layer that the test needs |
 
-**Facts and findings are separate.** Capturing writes down what happened and judges nothing; the checks are pure
-functions from facts to findings. So a machine that behaves strangely becomes a file, and the file becomes a test:
-tests/machines holds such files with the expected findings. Facts contain the environment variables of MPI, UCX, CUDA,
-NCCL and launchers, and no others; `~` replaces the home folder. They also contain host names, the UUIDs of GPUs and
-the names of network devices.
+**Facts and findings are separate.** `--capture` saves facts without findings; the checks are pure functions from facts
+to findings. So a file can reproduce the problems of a machine: tests/machines contains such files with the expected
+findings. Facts contain the environment variables of MPI, UCX, CUDA, NCCL and launchers, and no other variables; `~`
+replaces the home folder. Facts also contain host names, the UUIDs of GPUs and the names of network devices.
 
 A remedy is a command for this machine's distribution (Debian, Ubuntu, RHEL, SUSE and related ones), with `sudo` if this
 user is not root. Doctor runs none of them.
@@ -286,7 +284,7 @@ def doctor_page() -> Iterator[str]:
     """Yield the lines of docs/doctor.md."""
     yield from (_NOTE.format(source="src/volley/doctor/registry.py and docs/make/generate.py"), "", "# Doctor")
     yield from _DOCTOR.rstrip().splitlines()
-    yield from ("", "## The checks", "", "| layer | check | what is tried | remedy |", "| --- | --- | --- | --- |")
+    yield from ("", "## The checks", "", "| layer | check | test | remedy |", "| --- | --- | --- | --- |")
     for check in CHECKS:
         yield f"| {check.layer} | {check.name} | {check.judge.__doc__} | {check.remedy} |"
 

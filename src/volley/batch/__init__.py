@@ -8,8 +8,8 @@ COMMAND = Command(
     name="batch",
     help="""Write the script of a batch job that measures: directives, modules, and the line that starts the ranks.
 
-    The words after the dashes are a command line of volley; without them the job runs volley alone. They are checked
-    now, so that a mistake does not wait in the queue.""",
+    The words after the dashes are a command line of volley; without them the job runs volley without a command. volley
+    checks the command line at once, before it waits in the queue.""",
     options=("volley.batch.options.BatchOptions",),
     run=later("volley.batch.script.run"),
     examples=(

@@ -12,8 +12,8 @@ from volley.run.commandline import Command, later
 COMMAND = Command(
     name="doctor",
     help=(
-        "Try every layer between this machine and a CUDA-aware MPI, and show remedies for what does not work.\n\n"
-        "Each layer is tried in a separate process: a crash or a hang is a finding. The exit code is 1 if "
+        "Test every layer between this machine and a CUDA-aware MPI, and show a remedy for each problem.\n\n"
+        "Each layer is tested in a separate process: a crash or a hang is a finding. The exit code is 1 if "
         "something is broken."
     ),
     options=("volley.doctor.options.DoctorOptions",),

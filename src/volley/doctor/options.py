@@ -27,7 +27,7 @@ class DoctorOptions(Options):
         read=option_values.seconds,
         default=60.0,
         panel=HOW,
-        help="Stop trying a layer after this time, and go on with the next.",
+        help="Stop the test of a layer after this time, and continue with the next layer.",
     )
     capture: Path | None = option(
         read=option_values.file,

@@ -57,7 +57,7 @@ class SamplingOptions(Options):
     )
     budget: float | None = option(
         read=option_values.seconds,
-        help="Time of the whole run: start no launch that would end later, and no point after it.",
+        help="Time of the whole run: volley starts no launch that would end later, and no point after this time.",
     )
     verify: bool = flag(
         default=True, help="Check the last message of every sample byte for byte, outside the timed region."

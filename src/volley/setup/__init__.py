@@ -7,10 +7,10 @@ from volley.run.commandline import Command, later
 COMMAND = Command(
     name="setup",
     help="""
-    Get a CUDA-aware MPI in the cheapest way that works here, and prove it by a transfer.
+    Install a CUDA-aware MPI by the fastest route that works on this machine, and test it with a transfer.
 
-    No root is needed. What was finished before is not done again; an interrupted step starts again. Each step has
-    a log in PREFIX/.volley-setup/logs; the end of it is shown when the step fails.
+    It needs no root. Finished steps are not repeated; an interrupted step starts again. Each step has a log in
+    PREFIX/.volley-setup/logs; if a step fails, volley shows the end of its log.
     """,
     options=("volley.setup.options.SetupOptions",),
     run=later("volley.setup.command.run"),

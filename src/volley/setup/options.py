@@ -46,7 +46,7 @@ class SetupOptions(Options):
         metavar="NAME",
         panel=_ROUTE,
         help="wheels: Open MPI and a UCX with CUDA from PyPI, in seconds; source: GDRCopy, UCX and Open MPI built "
-        "here; auto: source where --source, --cuda, --configure, --without or --jobs is given, else wheels.",
+        "here; auto: source with --source, --cuda, --configure, --without or --jobs, else wheels.",
     )
     prefix: Path | None = option(
         read=_folder,
@@ -75,7 +75,7 @@ class SetupOptions(Options):
     cuda: str | None = option(
         read=_cuda,
         shown="CUDA_HOME, CUDA_PATH, nvcc on PATH, /usr/local/cuda, else wheels",
-        help="The CUDA toolkit to build with; wheels: NVIDIA's wheels, into the prefix. Stubs are made where it has "
+        help="The CUDA toolkit to build with; wheels: NVIDIA's wheels, into the prefix. volley makes stubs if it has "
         "none.",
     )
     configure: tuple[str, ...] = option(
@@ -91,8 +91,8 @@ class SetupOptions(Options):
     )
     root_script: bool = flag(
         panel=_ROOT,
-        help="Print what only root can do on this distribution (driver, kernel headers, toolkit, gdrdrv), and run none "
-        "of it.",
+        help="Print the steps that need root on this distribution (driver, kernel headers, toolkit, gdrdrv), without "
+        "running them.",
     )
     driver: str | None = option(
         read=_DRIVER,

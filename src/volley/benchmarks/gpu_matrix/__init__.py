@@ -72,7 +72,7 @@ class GpuMatrixOptions(SampledOptions):
         point_time={
             "default": POINT_TIME_S,
             "shown": f"{POINT_TIME_S:g} between GPUs, 0.03 between ranks",
-            "help": "Go on to the next pair after this time a visit, even if the confidence interval is still wider.",
+            "help": "Time limit of a visit to a pair, even if the confidence interval is still wider.",
         },
     )
     job: JobOptions = group(
@@ -109,11 +109,11 @@ BENCHMARK = Benchmark(
     help="""Measure every pair of GPUs of this machine, or of ranks, and name the pairs that are slower than comparable
     pairs.
 
-    On a machine with GPUs one process has all of them: bandwidth and latency with peer access off and on, by copy
-    engines (CE) and by kernels (SM), and between host and GPU. An option about ranks (a transport, their number,
-    hosts), a launcher with several ranks, or a machine without GPUs makes it a matrix between ranks. Pairs of ranks
-    are comparable if both are on one socket, on one node, or on two nodes; a pair that is slower than comparable pairs
-    is measured again beside them before it is flagged.""",
+    On a machine with GPUs one process uses all of them: bandwidth and latency with peer access off and on, by copy
+    engines (CE) and by kernels (SM), and between host and GPU. The matrix is between ranks if the machine has no GPU,
+    if an option is about ranks (transport, number of ranks, hosts), or if a launcher started several ranks. Pairs of
+    ranks are comparable if both are on one socket, on one node, or on two nodes. A pair that is slower than comparable
+    pairs is measured again together with them before it is flagged.""",
     options=GpuMatrixOptions,
     examples=(
         "volley matrix",

@@ -63,7 +63,7 @@ class JacobiOptions(BenchmarkOptions):
         },
     )
     precision: Literal["double", "float"] = option(
-        read=option_values.choice("double", "float"), default="double", help="8 or 4 bytes a point."
+        read=option_values.choice("double", "float"), default="double", help="8 or 4 bytes per point."
     )
     iterations: int = option(read=option_values.number(), default=1000, help="Maximum iterations.")
     tolerance: float = option(
@@ -73,8 +73,8 @@ class JacobiOptions(BenchmarkOptions):
     scaling: str | None = option(
         read=option_values.choice("strong", "weak"),
         shown="that grid alone",
-        help="Solve on 1 process, then on grids up to --grid: strong, the same points in all; weak, the same points a "
-        "process.",
+        help="Solve on 1 process, then on grids up to --grid: strong: constant points in total; weak: constant points "
+        "per process.",
     )
     overlap: bool = flag(
         default=True, panel=HOW, help="Compute the points that need no halo while the halos are in transit."
@@ -95,11 +95,11 @@ class JacobiOptions(BenchmarkOptions):
 
 BENCHMARK = Benchmark(
     name="jacobi",
-    help="""Solve Laplace's equation on a grid of processes: what the halos' transport means for an application.
+    help="""Solve Laplace's equation on a grid of processes, and measure how the transport of halos affects the time.
 
     Each process has its own domain and exchanges halos with up to four neighbours; the new value of a point is the mean
-    of its neighbours' values (Jacobi). With host all cores of a rank compute; with every other transport its GPU does,
-    and the halos go from GPU to GPU. Several transports take turns, so that a disturbance meets all alike.""",
+    of its neighbours' values (Jacobi). With host all cores of a rank compute; with every other transport its GPU
+    computes, and the halos go from GPU to GPU. Several transports take turns, so that a disturbance affects all.""",
     options=JacobiOptions,
     examples=(
         "volley jacobi --grid 2 2 --domain 4096 4096",

@@ -58,8 +58,8 @@ BENCHMARK = Benchmark(
     command="message-rate",
     help="""Measure how many messages pairs of ranks send per second, one pair alone and several at once.
 
-    The first half of the ranks sends, rank i to rank i of the second half. One pair alone, then two, four and so on
-    up to all take turns in the same run, so that the part of its rate that a pair keeps beside the others shows.""",
+    The first half of the ranks sends, rank i to rank i of the second half. One pair, two pairs, four pairs
+    and so on take turns in the same run. The report shows how much the pairs slow each other down.""",
     options=MessageRateOptions,
     examples=(
         "volley message-rate --ranks 8",

@@ -30,7 +30,7 @@ class OverlapOptions(SampledOptions):
     points: PointOptions = group(
         PointOptions,
         without=("fresh_buffers",),
-        transport={"shown": "all whose messages can be started and awaited apart"},
+        transport={"shown": "all that can start a message and wait for it later"},
         sizes={"default": parse_sizes(SIZES), "shown": SIZES},
     )
     computation: tuple[Limit, ...] = option(
@@ -44,7 +44,7 @@ class OverlapOptions(SampledOptions):
     progress_calls: int = option(
         read=option_values.number(0, MAX_PROGRESS_CALLS),
         default=0,
-        help="How often a rank that computes on its core calls MPI meanwhile, so that MPI can move messages.",
+        help="How often a rank that computes on its core calls MPI during the computation, so that MPI moves messages.",
     )
     sampling: SamplingOptions = group(SamplingOptions, without=("tail",))
     job: JobOptions = group(JobOptions)

@@ -42,7 +42,7 @@ class RankMatrixOptions(SampledOptions):
         only=("transport",),
         transport={
             "shown": "host",
-            "help": "Between ranks: transports, separated by commas; each has matrices of its own (volley transports).",
+            "help": "Between ranks: transports, separated by commas; each has separate matrices (volley transports).",
         },
     )
     latency: tuple[int, ...] = option(
@@ -66,7 +66,7 @@ class RankMatrixOptions(SampledOptions):
         read=option_values.number(),
         default=3,
         panel=HOW,
-        help="Visits of every pair. Their median counts, so that one short disturbance does not spoil a cell.",
+        help="Visits of every pair. A cell shows their median, so that one short disturbance does not change it.",
     )
     remeasure: bool = flag(
         default=True, panel=HOW, help="Measure slow pairs again, in separate launches, before they are flagged."
@@ -78,7 +78,7 @@ class RankMatrixOptions(SampledOptions):
         point_time={
             "default": POINT_TIME_S,
             "shown": f"{POINT_TIME_S:g} between ranks, 0.1 between GPUs",
-            "help": "Go on to the next pair after this time a visit, even if the confidence interval is still wider.",
+            "help": "Time limit of a visit to a pair, even if the confidence interval is still wider.",
         },
     )
     job: JobOptions = group(
