@@ -21,6 +21,7 @@ from volley.machine.mpi_stack import BuildFacts, Stack
 from volley.machine.ucx_protocols import of_plan
 from volley.run import preflight, session
 from volley.run.engine import About, Ending, Stop, TransportAbout
+from volley.run.launch_command import Start
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight, Trials
 from volley.run.records_file import read_runs
@@ -178,7 +179,7 @@ def test_a_small_run_without_a_last_record_is_a_crash(
     environment = {**os.environ, "VOLLEY_FAKE": behaviour}
     trial = Plan(benchmark="pingpong", transports=["aware"], options={"sizes_bytes": [8]})
     command = [str(program), "--plan", "-"]
-    tried = preflight.rehearsed(trial, Trials(command, environment, Stack(WHEEL, None), Stop()))
+    tried = preflight.rehearsed(trial, Trials(Start("openmpi", command, {}, environment), Stack(WHEEL, None), Stop()))
     assert set(tried.excluded) == (set() if behaviour == "good" else {"aware"})
 
 
@@ -268,7 +269,7 @@ def test_a_job_without_a_last_record_is_a_crash(
     environment = {**os.environ, "VOLLEY_FAKE": behaviour}
     plan = Plan(benchmark="pingpong", transports=["aware"], options={"sizes_bytes": [8]})
     command = [str(program), "--plan", "-"]
-    tried = preflight.between_two(plan, Trials(command, environment, Stack(WHEEL, None), Stop()))
+    tried = preflight.between_two(plan, Trials(Start("openmpi", command, {}, environment), Stack(WHEEL, None), Stop()))
     assert (set(tried.excluded) == {"aware"}) == crashes
     if crashes:
         assert "[cuda13]" in tried.excluded["aware"]
@@ -288,7 +289,7 @@ def test_what_crashes_alone_is_left_out_alone(behaviour: str, excluded: set[str]
     environment = {**os.environ, "VOLLEY_FAKE": behaviour}
     plan = Plan(benchmark="pingpong", transports=["aware", "aware/put", "aware/get"], options={})
     command = [str(program), "--plan", "-"]
-    tried = preflight.between_two(plan, Trials(command, environment, Stack(WHEEL, None), Stop()))
+    tried = preflight.between_two(plan, Trials(Start("openmpi", command, {}, environment), Stack(WHEEL, None), Stop()))
     assert set(tried.excluded) == excluded
     assert all("[cuda13]" in reason for reason in tried.excluded.values())
 

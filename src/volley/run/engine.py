@@ -25,7 +25,7 @@ from volley.run.run_log import RecordError
 from volley.text import clean
 
 _PREFIX = "volley-engine: "
-_MAX_LINES = 400
+USUAL_LINES = 400
 _EXPLAINED = {
     "OSC UCX component priority set inside component query failed": "volley: Open MPI sends one-sided messages without "
     "UCX, which has no device for them here",
@@ -205,7 +205,7 @@ class EngineProcess:
         *,
         own_session: bool = True,
         own_scratch: bool = False,
-        max_lines: int = _MAX_LINES,
+        max_lines: int = USUAL_LINES,
     ) -> None:
         """Start the job.
 

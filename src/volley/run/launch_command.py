@@ -12,7 +12,7 @@ from volley.errors import UserError
 from volley.machine.mpi_stack import Stack
 from volley.run import inside_launcher
 from volley.run.allocation import Allocation
-from volley.run.engine import EngineProcess, Stop, TransportAbout
+from volley.run.engine import USUAL_LINES, EngineProcess, Stop, TransportAbout
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import PAIR
 from volley.run.launchers import LaunchSpec, choose, command, cores, home
@@ -36,14 +36,15 @@ class Start:
     hint: str | None = None
     """Another way to start the job if this one fails; ``None`` if this is already the engine's own mpirun."""
 
-    def begin(self, stop: Stop) -> EngineProcess:
-        """Start the job; ``stop`` and the errors are those of :class:`EngineProcess`."""
+    def begin(self, stop: Stop, max_lines: int = USUAL_LINES) -> EngineProcess:
+        """Start the job; the arguments and the errors are those of :class:`EngineProcess`."""
         return EngineProcess(
             self.tokens,
             self.environment,
             stop,
             own_session=not self.inside_launcher,
             own_scratch=self.on_this_host,
+            max_lines=max_lines,
         )
 
     def facts(self, stack: Stack) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import Stack
 from volley.machine.signals import fatal_signal
 from volley.machine.ucx_protocols import Protocols
-from volley.run.engine import About, Ending, EngineProcess, Stop
+from volley.run.engine import About, Ending, Stop
+from volley.run.launch_command import Start
 from volley.run.plan import Plan, Sampling
 
 SIZES = [8, 1 << 20]
@@ -55,18 +56,14 @@ class Preflight:
 class Trials:
     """How small jobs are started."""
 
-    command: Sequence[str]
-    """The command line, the same as for the measurement; inside a foreign launcher the engine without it."""
-    environment: Mapping[str, str]
-    """The complete environment of the command."""
+    start: Start
+    """As for the measurement; inside a foreign launcher, of the engine without it."""
     stack: Stack
     """The software stack of the job, for the reason."""
     stop: Stop
     """The flag that stops the session."""
     watchdog_s: float = WATCHDOG_S
     """The watchdog of the measured job: a small job may take as long to start."""
-    own_scratch: bool = False
-    """Each job has a folder of its own for temporary files."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +104,9 @@ def between_two(plan: Plan, trials: Trials) -> Preflight:
         watchdog_s=WATCHDOG_S,
         launch=plan.launch,
     )
-    told_by_ucx = replace(trials, environment={**trials.environment, **ucx_protocols.VARIABLES})
+    told_by_ucx = replace(trials.start, environment={**trials.start.environment, **ucx_protocols.VARIABLES})
     failed = "in a separate test job, MPI failed on a device pointer"
-    excluded, good = _together_or_alone(small, told_by_ucx, failed)
+    excluded, good = _together_or_alone(small, replace(trials, start=told_by_ucx), failed)
     # Where nothing was sent, the records of the measured job give the engine's reason.
     told = [ucx_protocols.parse(tried.ending.others) for tried in good if tried.sent]
     return Preflight(excluded, next((each for each in told if each.sends), told[0] if told else None))
@@ -167,9 +164,7 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
 
 def _try(plan: Plan, trials: Trials) -> _Tried:
     found: list[dict[str, Any]] = []
-    with EngineProcess(
-        trials.command, trials.environment, trials.stop, own_scratch=trials.own_scratch, max_lines=_MAX_LINES
-    ) as process:
+    with trials.start.begin(trials.stop, max_lines=_MAX_LINES) as process:
         for line in process.lines(plan, trials.watchdog_s):
             with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a launcher prints lines, a crash may cut one
                 found.append(msgspec.json.decode(line, type=dict[str, Any]))

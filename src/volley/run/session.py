@@ -258,8 +258,8 @@ class Session:
             return None  # the ranks have one GPU: the engine opens no transport on it without --share-gpu
         if start.inside_launcher:
             progress.note("testing MPI on device memory: a separate process sends to itself")
-            environment = inside_launcher.scrubbed(start.environment)
-            found = preflight.to_itself(risky, Trials(start.tokens, environment, self.stack, stop, plan.watchdog_s))
+            apart = replace(start, environment=inside_launcher.scrubbed(start.environment), inside_launcher=False)
+            found = preflight.to_itself(risky, Trials(apart, self.stack, stop, plan.watchdog_s))
             if self.jobs.trial is None or found.excluded.keys() >= set(risky):
                 return found
             reason = (
@@ -268,7 +268,7 @@ class Session:
             )
             return Preflight({name: found.excluded.get(name, reason) for name in risky})
         progress.note("testing MPI on device memory in a separate job")
-        trials = Trials(start.tokens, start.environment, self.stack, stop, plan.watchdog_s, start.on_this_host)
+        trials = Trials(start, self.stack, stop, plan.watchdog_s)
         found = preflight.between_two(msgspec.structs.replace(plan, transports=risky), trials)
         left = [name for name in risky if name not in found.excluded]
         if self.jobs.trial is None or not left or stop.signal is not None:
