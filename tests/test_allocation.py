@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from volley import benchmarks
 from volley.run.allocation import MAX_HOSTS, Allocation, HostListError, allocation, expand
 from volley.run.engine import About, TransportAbout
+from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import Site
 
 SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1"}
@@ -203,3 +205,4 @@ def test_looking_at_what_works_takes_all_ranks_that_were_asked_for(
     about = About(transports=(TransportAbout(name="host", summary="", mpi=True, memory="host"),))
     site = Site(about, allocation=Allocation("slurm", nodes=2, slots=8, ranks=allocated))
     assert [job.plan.world_size for job in benchmark.jobs(options, site).planned] == [ranks]
+    assert replace(site, position=RankInfo(0, 3, "srun")).ranks_given == 3  # those that the launcher has started

@@ -50,10 +50,12 @@ def job(**changes: object) -> LaunchSpec:
         (job(allocation=ONE_EACH, hosts=("b",)), "-n 2 --bind-to none --host b:2 --map-by :OVERSUBSCRIBE" + LOCAL),
         (job(allocation=ONE_EACH, hosts=("c",)), "-n 2 --bind-to none --host c:2" + LOCAL),
         (job(allocation=MANY_HOSTS), "-n 2 --bind-to none --host a,b --map-by node"),
+        (job(allocation=Allocation("pbs", 1, 8, {"a": 8})), "-n 2 --bind-to none" + LOCAL),
         # whoever chose components has chosen: our shortcut keeps out of the way
         (job(environment={"OMPI_MCA_btl": "tcp,self"}), "-n 2 --bind-to none --mca mtl ^ofi"),
         (job(extra=("--mca", "btl", "tcp,self")), "-n 2 --bind-to none --mca mtl ^ofi"),
         (job(mca={"pml": "ucx"}), "-n 2 --bind-to none --mca btl ^ofi --mca mtl ^ofi --mca pml ucx"),
+        (job(variables={"UCX_TLS": "rc"}), "-n 2 --bind-to none --mca btl ^ofi --mca mtl ^ofi -x UCX_TLS=rc"),
     ],
 )
 def test_openmpi(the_job: LaunchSpec, words: str) -> None:

@@ -198,9 +198,18 @@ def test_saturation_is_open_where_intervals_do_not_decide() -> None:
     assert saturation(found.results) == Saturation(2, None)
 
 
-def test_one_sample_says_nothing_of_saturation() -> None:
-    (found,) = results([log(point(1, [1e-5]), point(2, [2e-5]))])
-    assert saturation(found.results) is None
+def test_one_sample_and_launches_with_nothing_in_common_say_nothing_of_saturation() -> None:
+    one, two = point(1, [1e-5]), point(2, [2e-5])
+    for logs in ([log(one, two)], [log(one), log(two)]):
+        (found,) = results(logs)
+        assert saturation(found.results) is None
+
+
+def test_the_rate_is_that_of_the_median_and_its_bounds_are_those_of_the_time() -> None:
+    (found,) = results([log(point(2, [each * 1e-5 for each in (1, 2, 3, 5, 6, 8)]))])
+    (two,) = found.results
+    assert two.rates == pytest.approx([200 / 8e-5, 200 / 4e-5, 200 / 1e-5])
+    assert (two.rate, two.pair_rate) == pytest.approx((200 / 4e-5, 100 / 4e-5))
 
 
 # -------------------------------------------------------------------------------------------------------- report

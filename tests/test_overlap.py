@@ -14,7 +14,7 @@ from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.records import OverlapPoint
-from volley.benchmarks.overlap.results import observables, result_of, results
+from volley.benchmarks.overlap.results import observables, result_of, results, times
 from volley.errors import UserError
 from volley.report.model import Details
 from volley.run.render import render
@@ -131,9 +131,19 @@ def test_slowdowns_are_times_beside_over_times_alone() -> None:
     assert (found.computation_slowdown.median, found.exchange_slowdown.median) == pytest.approx((1.25, 1.5))
 
 
-def test_a_launch_without_times_of_the_exchange_alone_has_no_such_observable() -> None:
-    damaged = point(1e-3, 1e-3, 1e-3, exchange_s=[])
-    assert [each.series for each in observables(RunLog(records=[damaged]))] == ["host beside memory"]
+def test_times_that_a_clock_could_not_tell_from_nothing_are_left_out() -> None:
+    found = result_of({1: point(4.0, 4.0, 6.0, exchange_alone_s=[0.0] * 6 + [4.0])})
+    assert found.exchange_slowdown
+    assert found.exchange_slowdown.median == pytest.approx(1.5)
+
+
+def test_both_at_once_and_the_exchange_alone_are_observables_and_decide_when_a_run_ends() -> None:
+    good, damaged = point(1e-3, 1e-3, 2e-3), point(1e-3, 1e-3, 2e-3, exchange_s=[])
+    beside, without = ("host beside memory", 2e-3), ("host without memory", 1e-3)
+    assert [(each.series, each.seconds) for each in observables(RunLog(records=[good]))] == [beside, without]
+    assert [(each.series, each.seconds) for each in observables(RunLog(records=[damaged]))] == [beside]
+    assert [each.median for each in times([RunLog(records=[good])] * 3)] == [1e-3, 2e-3]
+    assert [each.median for each in times([RunLog(records=[damaged])] * 3)] == [2e-3]
 
 
 def test_the_interval_is_over_launches_and_a_ratio_is_formed_within_one() -> None:
@@ -157,6 +167,7 @@ def test_nothing_is_hidden_of_what_does_not_move() -> None:
 def test_a_point_that_failed_in_one_launch_has_no_number() -> None:
     found = result_of({1: point(4, 4, 6), 2: point(4, 4, 6, status="failed", reason="wrong")})
     assert (found.status, found.reason, found.hidden) == ("failed", "wrong", None)
+    assert (found.launches, found.samples) == (1, 7)
 
 
 def test_a_wrong_computation_is_an_error_of_the_report() -> None:

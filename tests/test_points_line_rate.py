@@ -84,11 +84,11 @@ def test_a_transport_far_below_the_line_rate_is_called_slow() -> None:
     made, sizes = measured(), [8 << 4 * step for step in range(8)]
     made.records = [
         pingpong([2e-6 + size / rate] * 6, size=size, name=name)
-        for name, rate in (("peer", 100e9), ("staged/pinned", 50e9))
-        for size in sizes
+        for name, rate, skipped in (("peer", 100e9, 0), ("staged/pinned", 50e9, 1))
+        for size in sizes[: len(sizes) - skipped]
     ]
     text = shown(made)
-    peer = "peer reaches 100 GB/s at 2 GiB: 21 % of line rate (NVLink), 2.00 × staged/pinned"
+    peer = "peer reaches 100 GB/s at 2 GiB: 21 % of line rate (NVLink), 2.00 × staged/pinned at 128 MiB"
     assert f"\n\n  SLOW    {peer}\n          volley doctor\n\n" in text  # staging is not judged
 
 

@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from example_records import golden, log, pingpong, plan, stream, transport
+from example_records import golden, log, pingpong, plan, run, stream, transport
+from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong
 from volley.benchmarks.shared.points.results import PointResult, PointSeries, baseline, curves, results, tables
-from volley.run.launch_series import series_of
+from volley.run.launch_series import observables_of, series_of
 from volley.run.plan import Sampling
 from volley.run.records import Mismatch
 from volley.run.report_parts import over_launches
+from volley.run.run_log import RunLog
 
 SIX = [1.0e-6, 1.1e-6, 1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6]
 
@@ -130,6 +132,25 @@ def test_other_plans_are_other_series() -> None:
     assert [len(one.series.logs) for one in results(logs)] == [2, 1]
 
 
+def test_runs_on_other_hosts_and_with_other_programs_are_other_series_and_runs_without_mpi_are_not() -> None:
+    def on(**changes: object) -> RunLog:
+        made = log(pingpong(SIX))
+        made.run = run(**changes)
+        return made
+
+    first = on()
+    assert first.run
+    assert first.run.mpi
+    others = (
+        {"ranks": [replace(rank, host="another-node") for rank in first.run.ranks]},
+        {"mpi": replace(first.run.mpi, library="MPICH Version: 5.0.2")},
+        {"engine": replace(first.run.engine, version="0.2.0")},
+        {"mpi": None},
+    )
+    for changes in others:
+        assert [len(one.series.logs) for one in results([first, on(**changes), on(**changes)])] == [1, 2]
+
+
 def test_runs_without_their_first_record_are_series_of_their_own() -> None:
     first, second = log(pingpong(SIX)), log(pingpong(SIX))
     first.run = second.run = None
@@ -137,6 +158,7 @@ def test_runs_without_their_first_record_are_series_of_their_own() -> None:
     assert len(found) == 2
     assert found[0].series.plan is None
     assert found[0].points[0].bandwidth_Bps is not None
+    assert observables_of([first], BENCHMARKS) == {}
 
 
 def test_points_stand_in_the_order_of_transports_and_sizes() -> None:

@@ -65,6 +65,7 @@ def test_a_budget_is_the_time_of_all_launches() -> None:
 
 def test_a_fixed_number_of_launches_is_made_however_narrow_the_intervals_are() -> None:
     assert len(launched(jobs(launches=9), [1e-6] * 40, 100.0)) == 9
+    assert jobs(launches=9).count == LaunchCount(9, 9)
 
 
 def test_launches_of_several_are_short_and_a_single_one_is_not() -> None:
