@@ -31,17 +31,17 @@ HEAD = """\
 
 <!-- Written by `make docs` from results/h*/peers.jsonl. -->
 
-This page compares volley with established programs that measure the same quantity, launched in turn on one machine.
-`make bench-peers PEERS=DIR` repeats the comparison with programs that you built into DIR. The records are from machines
-with [two]({two}) and with [four]({four}) H200s; from the host of [an H100]({host}) that took no part are those of
-message rates between two pairs, and of OSU's collectives.
+This page compares volley with established programs that measure the same quantity. volley and the other program take
+turns on the same machine. `make bench-peers PEERS=DIR` repeats the comparison with programs that you built into DIR.
+The records are from machines with [two]({two}) and with [four]({four}) H200s. The records of message rates between two
+pairs and of OSU's collectives are from the host of [an H100]({host}); its GPU was not used.
 """
 
 HOW = """\
 ## Method
 
-- Programs and volley are launched in turn: a round launches each once, every second round begins with the other
-  program, and rounds go through the whole table, so that a drift affects all programs.
+- A round launches volley and the other program once each; every second round begins with the other program. Each
+  round goes through the whole table, so that a drift affects all programs.
 - A ratio is volley's number divided by the other program's number in the same round. The table shows the median over
   rounds and its 95 % interval, or the range of fewer than six rounds
   ([method](method/README.md#what-an-interval-means)). The two columns before it are medians over all
@@ -57,16 +57,16 @@ HOW = """\
   so its windows overlap. The table shows both numbers without a requirement.
 - nvbandwidth prints a number for each direction: the table uses the larger one between two GPUs, and the smaller one
   for links to the host.
-- The small programs of examples/ and loops written by hand have pages of their own:
+- Separate pages compare the small programs of examples/ and loops written by hand:
   [what fifty exchanges measure](evidence/fifty-exchanges.md), [plain loops](evidence/plain-loops.md).
-- A time of osu_put_latency or osu_get_latency is that of one call and its flush at the origin. volley's is a
-  thousandth of a window of 1,000 such calls with one notification and one acknowledgement.
+- osu_put_latency and osu_get_latency time one call and its flush at the origin. volley times a window of 1,000 such
+  calls with one notification and one acknowledgement, and divides the time by 1,000.
 - nccl-tests queues 20 operations, waits once, and prints the mean over ranks. volley's stream with a window of 20
   queues and waits in the same way; volley's time of a collective ends when the last rank has its result.
 - OSU's collectives print the mean over ranks of the time that each rank spends in the operation; volley's time ends
   with the last rank's exit. OSU has a barrier between operations, outside its timing; volley times operations back to
-  back, so that at short sizes the two are not the same work. A size of osu_alltoall is what one rank sends to another;
-  volley's is the whole buffer of a rank, so that 8 B to each of 4 ranks are 32 B.
+  back, so at short sizes the two programs do not do the same work. The size of osu_alltoall is what one rank sends to
+  another; volley's size is the whole buffer of a rank, so 8 B to each of 4 ranks are 32 B.
 """
 
 

@@ -608,7 +608,7 @@ TABLE = (
         (OVERLAP,),
         tuple(
             Row(
-                f"Jacobi, `{exchange}`, float, two GPUs, {SIDE}² in all, residue every 100",
+                f"Jacobi, `{exchange}`, float, two GPUs, {SIDE}² in all, residual every 100",
                 "multi-gpu-programming-models, mpi_overlap",
                 Asked(low=2),
                 of("volley", f"{exchange} updates"),
@@ -634,8 +634,8 @@ TABLE = (
             for exchange in ("aware", "device")
             for row in (
                 Row(
-                    f"Jacobi, `{exchange}`, float, four GPUs, {SIDE}² in all, residue every 100: an iteration, less a "
-                    "quarter of one GPU's",
+                    f"Jacobi, `{exchange}`, float, four GPUs, {SIDE}² in all, residual every 100: an iteration, minus "
+                    "a quarter of one GPU's",
                     "",
                     Asked(high=8e-6),
                     of("volley", f"{exchange} beyond"),
