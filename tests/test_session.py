@@ -20,7 +20,7 @@ import pytest
 
 import example_records
 from fake_engine import ABOUT, install
-from volley.benchmarks import BENCHMARKS, gpu_matrix, plain
+from volley.benchmarks import BENCHMARKS, gpu_matrix, named, plain
 from volley.benchmarks import read as read_command
 from volley.errors import MachineError, UserError
 from volley.machine.nvidia_driver import gpu_count
@@ -639,7 +639,7 @@ def test_the_outcome_follows_from_the_records_or_else_from_how_the_job_ended(
     log: RunLog, ending: Ending, code: int, lines: list[str], ends: bool
 ) -> None:
     asked = [{"host"}, {"aware"}]
-    assert judge(log, ending, benchmarks.named("pingpong"), asked, "use mpirun") == RunOutcome(code, tuple(lines), ends)
+    assert judge(log, ending, named("pingpong"), asked, "use mpirun") == RunOutcome(code, tuple(lines), ends)
 
 
 @pytest.mark.parametrize(
