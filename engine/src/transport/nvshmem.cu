@@ -18,7 +18,7 @@ __constant__ nvshmemi_device_host_state_t nvshmemi_device_state_d;  // the other
 #include <memory>
 
 #include "gpu/copy.cuh"
-#include "gpu/driver.cuh"
+#include "gpu/cuda_driver.cuh"
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/streams.cuh"

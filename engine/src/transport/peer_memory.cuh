@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "gpu/driver.cuh"
+#include "gpu/cuda_driver.cuh"
 #include "gpu/ipc_mapping.cuh"
 #include "transport/transport.hpp"
 

@@ -11,9 +11,9 @@ from volley.compare.environment import EnvironmentDifference, environment_differ
 from volley.compare.runs import Side
 from volley.grouping import grouped
 from volley.report.model import Cell, Column, ColumnRows, Data, Note, Report, Row, Style, Table
+from volley.run.command_again import command_again
 from volley.run.commandline import declared
 from volley.run.launch_series import Key
-from volley.run.repeat import command_again
 from volley.run.report_parts import hosts_of
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import min_to_decide

@@ -24,8 +24,8 @@ from volley.document import PLAN_VERSION, RECORD_VERSION
 from volley.errors import UserError
 from volley.files import read_bounded
 from volley.run.benchmark import Benchmark
+from volley.run.command_again import options_of
 from volley.run.records import COMMON, Run
-from volley.run.repeat import options_of
 from volley.run.run_log import RecordError, RunLog
 from volley.text import count, escape_controls
 from volley.units import parse_whole

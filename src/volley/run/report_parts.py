@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from volley.grouping import grouped
 from volley.machine.hardware import RAISE_CLOCK, SLOWDOWNS, Gpu
 from volley.report.model import Note
+from volley.run.command_again import launch_again
 from volley.run.launch_series import LaunchSeries
 from volley.run.records import Rank, Transport
-from volley.run.repeat import launch_again
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES

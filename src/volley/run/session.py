@@ -23,6 +23,7 @@ from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.run import engine_path, inside_launcher, preflight
 from volley.run.allocation import allocation
 from volley.run.benchmark import Benchmark
+from volley.run.command_again import asked
 from volley.run.commandline import value_of
 from volley.run.engine import About, Stop, ask_about
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports
@@ -33,7 +34,6 @@ from volley.run.preflight import Preflight, Trials
 from volley.run.progress import Progress
 from volley.run.records import End, Run
 from volley.run.records_file import LineReader, Writer, encode_line, open_writer
-from volley.run.repeat import asked
 from volley.run.run_log import RunLog
 from volley.run.run_outcome import RunOutcome, judge, stopped, worst
 from volley.text import ascii_json, escape_controls, utf8

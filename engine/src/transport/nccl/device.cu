@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "gpu/driver.cuh"
+#include "gpu/cuda_driver.cuh"
 #include "gpu/gpu.hpp"
 #include "gpu/kernel_launch.cuh"
 #include "gpu/streams.cuh"

@@ -9,7 +9,7 @@ from volley.benchmarks.shared.points.results import one_launch
 from volley.grouping import grouped
 from volley.report.cells import percent, ratio_cell, scaled
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
-from volley.run.repeat import launch_again
+from volley.run.command_again import launch_again
 from volley.run.report_parts import machine_notes
 from volley.statistics.launches import FIRST_LOOK
 from volley.text import count

@@ -8,7 +8,7 @@ from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.results import OverlapResult, OverlapSeries
 from volley.report.cells import ratio_cell
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
-from volley.run.repeat import command_again
+from volley.run.command_again import command_again
 from volley.text import count, join_words
 from volley.units import format_sig, format_size
 

@@ -16,8 +16,8 @@ from volley.benchmarks.shared.matrix import page as common
 from volley.benchmarks.shared.matrix.comparable_pairs import SUSPECT_FROM, Booleans, Floats, Integers, Pair
 from volley.report.model import Cell, Column, ColumnRows, Conclusion, Data, Report, Style, Table, Verdict
 from volley.run import report_parts
+from volley.run.command_again import command_again
 from volley.run.plan import Plan
-from volley.run.repeat import command_again
 from volley.statistics.estimates import median
 from volley.units import format_sig, format_size
 

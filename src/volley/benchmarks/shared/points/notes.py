@@ -23,10 +23,10 @@ from volley.grouping import grouped
 from volley.report.cells import percent
 from volley.report.model import Note
 from volley.run import report_parts
+from volley.run.command_again import command_again, launch_again
 from volley.run.launch_facts import WORK, LaunchFact, launch_facts
 from volley.run.plan import Plan
 from volley.run.records import Status
-from volley.run.repeat import command_again, launch_again
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.group_facts import in_stretches, telling
 from volley.statistics.hockney import Fit

@@ -21,7 +21,7 @@ from volley.references import share_of_equal
 from volley.report.cells import percent
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.benchmark import Observable
-from volley.run.repeat import command_again
+from volley.run.command_again import command_again
 from volley.run.report_parts import machine_notes, over_launches
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import FIRST_LOOK

@@ -1,4 +1,4 @@
-#include "gpu/driver.cuh"
+#include "gpu/cuda_driver.cuh"
 
 #include <cudaTypedefs.h>
 

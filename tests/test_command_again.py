@@ -11,11 +11,11 @@ import pytest
 
 from volley.benchmarks import BENCHMARKS, pingpong, plain, read
 from volley.run.benchmark import Benchmark
+from volley.run.command_again import asked, command_again, launch_again, options_of
 from volley.run.engine import About, TransportAbout
 from volley.run.jobs import Site
 from volley.run.plan import Plan
 from volley.run.records_file import read_runs
-from volley.run.repeat import asked, command_again, launch_again, options_of
 
 ROOT = Path(__file__).parents[1]
 
