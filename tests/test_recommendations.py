@@ -90,7 +90,7 @@ def check(reports: Sequence[Report], shown_by: Sequence[Command]) -> int:
 
 def shown_by(benchmark: Benchmark) -> list[Command]:
     """Return the commands that show reports of a benchmark."""
-    own = COMMANDS[benchmark.command or benchmark.name]
+    own = COMMANDS[benchmark.command]
     return [own, COMMANDS["show"], *([plain.COMMAND] if benchmark is pingpong.BENCHMARK else [])]
 
 

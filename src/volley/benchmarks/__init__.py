@@ -48,7 +48,7 @@ def named(name: str) -> Benchmark:
 
 def commands() -> list[Command]:
     """Return the commands of the benchmarks, in the order of the registry."""
-    found = grouped(BENCHMARKS, lambda benchmark: benchmark.command or benchmark.name)
+    found = grouped(BENCHMARKS, lambda benchmark: benchmark.command)
     return [_command(name, benchmarks) for name, benchmarks in found.items()]
 
 

@@ -109,7 +109,7 @@ def too_few(comparison: Comparison) -> str:
     again = f"{needed} times or more"
     if launches:
         plan = next(run.plan for run in first.runs if run.plan.benchmark == benchmark.name)
-        again = f"with {command_again(benchmark.command or benchmark.name, plan, launches=needed)}"
+        again = f"with {command_again(benchmark.command, plan, launches=needed)}"
     return (
         f"{count(first.launches, 'launch')} of A and {second.launches} of B cannot show a change, since another launch "
         f"may differ as much; measure both again {again}, or use --live"

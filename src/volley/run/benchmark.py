@@ -48,15 +48,15 @@ class Benchmark:
     """One benchmark."""
 
     name: str
-    """The name of its subpackage, its name in plans, and the name of its command unless ``command`` is set."""
+    """The name of its subpackage, and its name in plans."""
     help: str
     """One line, then paragraphs."""
     options: type[Any]
     """The dataclass of its options (``volley.run.commandline.Options``), with the fields ``job`` and ``output``."""
     examples: tuple[str, ...]
     command: str = ""
-    """The name of the command, if it differs from ``name``.  Benchmarks may share a command: then the given options
-    decide which one runs."""
+    """The name of its command; by default ``name``, with hyphens.  Benchmarks may share a command: then the given
+    options decide which one runs."""
     aliases: tuple[str, ...] = ()
     formats: Mapping[str, str] = field(default_factory=dict)
     """Special formats by name, each with a short description."""
@@ -71,6 +71,10 @@ class Benchmark:
 
     modules: Mapping[str, str] = field(default_factory=dict)
     """The modules that it shares with other benchmarks, by the name of its own that they stand in for."""
+
+    def __post_init__(self) -> None:
+        """Set the default of ``command``."""
+        object.__setattr__(self, "command", self.command or self.name.replace("_", "-"))
 
     def joins(self, job: JobOptions) -> bool:
         """Return whether, inside a foreign launcher, its ranks become the ranks of this benchmark."""

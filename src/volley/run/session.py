@@ -67,7 +67,7 @@ def _run(sessions: Sequence[Session], problems: Sequence[RunOutcome]) -> int:
     """Run all jobs of the sessions, save and show the results; return the exit code."""
     asked = sessions[-1].options.output
     benchmark = sessions[-1].benchmark
-    writer = open_writer(asked.output, benchmark.command or benchmark.name)
+    writer = open_writer(asked.output, benchmark.command)
     outcomes = list(problems)
     logs: list[RunLog] = []
     try:

@@ -55,7 +55,6 @@ class MessageRateOptions(SampledOptions):
 
 BENCHMARK = Benchmark(
     name="message_rate",
-    command="message-rate",
     help="""Measure how many messages pairs of ranks send per second, one pair alone and several at once.
 
     The first half of the ranks sends, rank i to rank i of the second half. One pair, two pairs, four pairs
