@@ -1,15 +1,18 @@
 // At 1, 2 and 4 ranks: every grid, thread count and kind of overlap gives the same field bit for bit; a NaN stops it.
 #include "expect.hpp"
 #include "jacobi/host_solver.hpp"
+#include "jacobi/transport_solve.hpp"
 #include "transport/host_driven.hpp"
 #include "transport/mpi_channel.hpp"
 #include "transport/registry.hpp"
 
 #include <mpi.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 using namespace volley;
@@ -147,6 +150,36 @@ void without_memory_there_is_a_reason(const Context& context) {
   halos.close();
 }
 
+// The halo of the first iteration, behind that of the pattern, takes longer than the watchdog waits.
+struct SlowStart : HostDriven<MpiChannel> {
+  void finish() override {
+    if (++halos_ == 2) usleep(1'600'000);
+    HostDriven::finish();
+  }
+  int halos_ = 0;
+};
+std::unique_ptr<Transport> make_slow_start() { return std::make_unique<SlowStart>(); }
+
+// A large field may take so long. If the watchdog ended it, so would this program.
+void a_long_first_iteration_is_not_ended(const Context& context) {
+  const TransportEntry entry{"slow", "", ThroughMpi::yes, MemoryKind::host, Tier::test, true, make_slow_start};
+  JacobiOptions options;
+  options.grid = {context.size, 1};
+  options.domain = {4000, 3000};  // 192 MB: the watchdog waits 1.9 s longer
+  options.iterations = 2;
+  options.threads = 1;
+  const RankGroup all = everyone(context);
+  const Grid grid(options.grid, options.domain, context.rank);
+  const Plan plan;
+  Records records(nullptr);
+  Watchdog watchdog("rank " + std::to_string(context.rank), 1);
+  const Run run{context, &context, plan, records, watchdog};
+  TransportSolve solve(run, all, options, grid, entry);
+  solve.begin();
+  while (solve.going()) solve.batch();
+  EXPECT(solve.finish(false).at("status") == "ok" && solve.iterations() == 2);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -157,6 +190,7 @@ int main(int argc, char** argv) {
     const Context context = make_context(options, placement);
     on_every_grid(context);
     without_memory_there_is_a_reason(context);
+    if (context.size == 2) a_long_first_iteration_is_not_ended(context);
   }
   MPI_Finalize();
   return test::finish();

@@ -120,7 +120,8 @@ void TransportSolve::batch() {
   const auto begun = Clock::now();
   const std::uint64_t most = next_batch();
   if (run_.plan.verify) halos_.poison();
-  run_.watchdog.progress(10 * iteration_s() * static_cast<double>(most));
+  if (batch_s_.empty()) expect_pass();
+  else run_.watchdog.progress(10 * iteration_s() * static_cast<double>(most));
   batch_s_.push_back(slowest(world_, [&](std::uint64_t count) { solver_->advance(count); }, most));
   batch_iterations_.push_back(solver_->iterations() - iterations_);
   iterations_ = solver_->iterations();
