@@ -1,6 +1,8 @@
 // Which series of a message size the sampler skips because they would take too long, and how long the first one may be.
 #include <chrono>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "expect.hpp"
@@ -80,10 +82,55 @@ void a_long_first_batch_is_not_ended() {
   EXPECT(measured(sampler, {&slow}, std::size_t{1} << 30)[0].rank0_samples.size() == 1);
 }
 
+// Writes nothing. The first fill, or the first poison, takes long, as in memory that was never touched.
+class SlowMemory final : public Verifier {
+ public:
+  explicit SlowMemory(bool poisons) : poisons_(poisons) {}
+  void fill(std::byte*, std::size_t, const Contents&) override { write(!poisons_); }
+  void poison(std::byte*, std::size_t, const Contents&) override { write(poisons_); }
+  std::optional<Mismatch> check(const std::byte*, std::size_t, const Contents&) override { return std::nullopt; }
+
+ private:
+  void write(bool slow) {
+    if (slow && !std::exchange(written_, true)) std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  }
+  const bool poisons_;
+  bool written_ = false;
+};
+
+// To write a large message first takes longer than the watchdog waits. If it ended it, so would this program.
+void a_long_first_fill_is_not_ended() {
+  LocalControl control(0, 1);
+  PausingDriver fast(std::chrono::milliseconds(0));
+  Workload workload = round_trip_workload();
+  workload.max_counts = 1000;
+  for (const bool fixed : {false, true}) {
+    Sampling sampling;
+    sampling.fixed = fixed;
+    sampling.warmup = 0;
+    sampling.point_time_s = 1e-3;
+    SlowMemory verified(fixed);
+    SlowMemory written(false);
+    std::vector<Series> all(2);
+    for (auto& series : all) {
+      series.name = "series";
+      series.driver = &fast;
+      series.view.bytes = std::size_t{1} << 30;
+      series.fresh = true;
+    }
+    all[0].verifier = &verified;
+    all[1].writer = &written;
+    Watchdog watchdog("test", 0.3);
+    Sampler(control, sampling, workload, watchdog).measure(all);
+    for (const auto& series : all) EXPECT(!series.rank0_samples.empty());
+  }
+}
+
 }  // namespace
 
 int main() {
   a_long_first_batch_is_not_ended();
+  a_long_first_fill_is_not_ended();
   Sampling adaptive;
   adaptive.point_time_s = 1e-3;
   adaptive.min_visits = 1;

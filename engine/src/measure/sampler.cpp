@@ -187,6 +187,12 @@ std::uint64_t Sampler::warm_up_exchanges(const Series& series) const {
 void Sampler::tell_watchdog(const Series& series) {
   watchdog_.enter("transport " + series.name + ", " + control_.name() + ", " + std::to_string(series.view.bytes) +
                   " B, " + workload_.name);
+  expect_writing(series);
+}
+
+// Tells the watchdog that messages are written next, to pages that may be touched first: what is sent, and poison.
+void Sampler::expect_writing(const Series& series) {
+  watchdog_.progress(2 * static_cast<double>(series.view.bytes) / slowest_bytes_per_s);
 }
 
 void Sampler::visit(Series& series) {
@@ -256,6 +262,7 @@ void Sampler::fill_send_buffer(Series& series) {
   ++series.repetition;
   series.message = 0;
   if (series.verifier == nullptr) return;
+  expect_writing(series);
   series.verifier->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.sends()));
 }
 

@@ -34,6 +34,7 @@ class Sampler {
   double shortest_batch_s(Series& series, std::uint64_t count);
   void visit(Series& series);
   void tell_watchdog(const Series& series);
+  void expect_writing(const Series& series);
   void fixed_batch(Series& series);
   void one_buffer_batch(Series& series);
   void end_round(std::vector<Series>& all, int rounds);
