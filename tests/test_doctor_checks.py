@@ -383,4 +383,4 @@ def test_clocks_that_power_or_heat_holds_down_are_a_warning(reasons: list[str] |
     found = finding("GPU clocks", nvml=changed(BASE.nvml, gpus=gpus))
     assert found.status == status
     if status == "warning":
-        assert found.said == "clocks are held down, GPU 1: hardware power brake"
+        assert found.said == "clocks are limited, GPU 1: hardware power brake"

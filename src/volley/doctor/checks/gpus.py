@@ -122,7 +122,7 @@ def _covered(device: CudaDevice, compiled: list[str]) -> bool:
 
 
 def clocks(facts: Facts) -> Finding:
-    """Asks NVML what holds the clocks of each GPU down."""
+    """Asks NVML what limits the clocks of each GPU."""
     gpus = found_by(facts.nvml, "NVML", "nvidia-smi -q -d PERFORMANCE").gpus
     known = [gpu for gpu in gpus if gpu.clocks_event_reasons is not None]
     if not known:
@@ -133,9 +133,9 @@ def clocks(facts: Facts) -> Finding:
     }
     shown = join_words(f"GPU {index}: {reasons}" for index, reasons in slowed.items() if reasons)
     if not shown:
-        return good("neither power nor heat holds them down")
+        return good("neither power nor heat limits them")
     evidence = f"nvmlDeviceGetCurrentClocksEventReasons: {shown}"
-    return warning(f"clocks are held down, {shown}", evidence, "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
+    return warning(f"clocks are limited, {shown}", evidence, "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
 
 
 # --------------------------------------------------------------------------------------------- interconnect

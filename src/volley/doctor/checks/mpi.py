@@ -131,7 +131,7 @@ def _us(point: PointFacts) -> str:
 
 
 def self_report(facts: Facts) -> Finding:
-    """Reports ompi_info and MPIX_Query_cuda_support beside what the transfer proved."""
+    """Compares ompi_info and MPIX_Query_cuda_support with the result of the transfer."""
     stack = facts.stack.value
     queries = [job.cuda_query for job in _jobs(facts) if job.cuda_query is not None]
     says = {"ompi_info": stack.ompi_cuda if stack else None, "MPIX_Query_cuda_support": queries[0] if queries else None}
