@@ -375,7 +375,7 @@ def test_an_interval_not_reached_says_what_to_do_with_the_options_in_use() -> No
     )
     assert "±" not in text
     repeat = "the machine, repeat with volley pingpong -t host --launches 6"
-    assert f"{repeat} or accept volley pingpong -t host --ci 10%\n" in text
+    assert f"{repeat} or accept a wider interval with volley pingpong -t host --ci 10%\n" in text
     inside = plan(sampling=Sampling(point_time_s=2.0), launch={"inside": True})
     text = shown([log(pingpong(wide, ended_by="time"), the_plan=inside)])
     assert "allow more time with volley pingpong -n 2 -t host --launches 1 --point-time 10" in text.replace("\n", " ")

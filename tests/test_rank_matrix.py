@@ -352,6 +352,6 @@ def test_no_second_job_without_time_records_or_a_launcher_of_our_own() -> None:
     assert "a launcher started this job" in said_next([first], inside_launcher=True)[1][0]
     assert first.run is not None
     first.run = msgspec.structs.replace(first.run, plan=msgspec.structs.replace(first.run.plan, budget_s=0.5))
-    assert said_next([first]) == (False, ["the time budget leaves no time to measure slow pairs again"])
+    assert said_next([first]) == (False, ["the time budget is too short to measure slow pairs again"])
     first.end = None
     assert said_next([first]) == (False, [])

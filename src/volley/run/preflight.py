@@ -195,5 +195,5 @@ def _remedy(stack: Stack, *, inside: bool) -> str:
     if stack.built.mpi_source == "wheel":
         return f"this MPI uses no CUDA-aware UCX: {install_command(cuda_extra())}"
     return (
-        f"{stack.describe()} is not CUDA-aware: install volley with another one: {install_command(MPI_HOME=ELLIPSIS)}"
+        f"{stack.describe()} is not CUDA-aware; install volley with another MPI: {install_command(MPI_HOME=ELLIPSIS)}"
     )

@@ -118,11 +118,11 @@ def next_job(
     if first.plan.budget_s is not None:
         left_s = first.plan.budget_s - elapsed_s
         if left_s <= 0:
-            say("the time budget leaves no time to measure slow pairs again")
+            say("the time budget is too short to measure slow pairs again")
             return None
         plan = msgspec.structs.replace(plan, budget_s=left_s)
     if inside_launcher:
-        say("slow pairs cannot be measured again: a launcher started this job, and allows no second one")
+        say("slow pairs cannot be measured again: a launcher started this job, so no second job is possible")
         return None
     part: RankMatrixPlan = plan.options
     what = "undecided ones" if any(map(is_remeasurement, logs)) else "those slower than comparable pairs"

@@ -310,7 +310,7 @@ def _wide(hits: Hits, plan: Plan) -> str:
             ways.append(f"repeat with {again(_of(hits), plan, launches=FIRST_LOOK)}")
     widest = max(abs(value) for _, value in hits)
     if widest <= _WIDEST:
-        ways.append(f"accept {again(_of(hits), plan, ci=f'{math.ceil(widest * 100)}%')}")
+        ways.append(f"accept a wider interval with {again(_of(hits), plan, ci=f'{math.ceil(widest * 100)}%')}")
     return found + join_words(ways, "or")
 
 
