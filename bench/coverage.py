@@ -535,18 +535,27 @@ def page(found: Sequence[Machine]) -> Iterator[str]:
         f"{RUNS} runs are drawn for each point. Code of the estimators: "
         "[launches.py](../../src/volley/statistics/launches.py)."
     )
+    yield ""
+    yield (
+        "**Two runs of the same program**: [how two runs are compared](two-runs.md) describes the test (levels: "
+        f"{LEVEL * 100:g} %, {PAIRED_LEVEL * 100:g} % with pairs; smallest change {SMALLEST * 100:g} %). A sweep is "
+        "all transports that send something, at every size; it is called different if any point is. A change of "
+        f"{PLANTED * 100:g} % is planted in one transport of the second run, if the interval of some size is within "
+        f"±{PLANTED * 50:g} % in both runs, or, with pairs, the interval of the ratio. The last column is the share of "
+        "intervals of ratios that contain 1. Pairs are consecutive launches in a random order, as with `--live`."
+    )
+    yield ""
+    yield (
+        "**Real runs** are separate commands, one after the other, each with as many launches as its time allowed. The "
+        "tables have the number of intervals that contain the median over the launches of all runs, and the number "
+        "that contain the median over the neighbouring runs (two before and two after). If only the second number is "
+        "high, the machine drifts from run to run; the launches of a few seconds cannot show this drift."
+    )
     for machine in found:
         yield from _machine_part(machine)
     for path in sorted(ROOT.glob("results/*/runs*.jsonl.gz")):
         runs = real_runs(path)
         yield from ("", f"## {path.parent.name}, {path.name.partition('.')[0]}: {len(runs)} real runs", "")
-        yield (
-            "Separate commands ran one after the other, each with as many launches as its time allowed. The table has "
-            "the number of intervals that contain the median over the launches of all runs, and the number that "
-            "contain the median over the neighbouring runs (two before and two after). If only the second number "
-            "is high, the machine drifts from run to run; the launches of a few seconds cannot show this drift."
-        )
-        yield ""
         yield from REAL_HEAD
         yield from real_lines(runs)
         yield from ("", neighbours_line(runs))
@@ -614,16 +623,8 @@ def _machine_part(machine: Machine) -> Iterator[str]:
         for name, rule, most in rules():
             yield coverage_line(machine.ratios, f"{machine.name} ratios", name, rule, most)
         yield ""
-    yield from ("### Two runs of the same program", "")
-    yield (
-        "[How two runs are compared](two-runs.md) describes the test (levels: "
-        f"{LEVEL * 100:g} %, {PAIRED_LEVEL * 100:g} % with pairs; smallest change {SMALLEST * 100:g} %). A sweep is "
-        "all transports that send something, at every size; it is called different if any point is. A change of "
-        f"{PLANTED * 100:g} % is planted in one transport of the second run, if the interval of some size is within "
-        f"±{PLANTED * 50:g} % in both runs, or, with pairs, the interval of the ratio. The last column is the share of "
-        "intervals of ratios that contain 1. Pairs are consecutive launches in a random order, as with `--live`."
-    )
     yield from (
+        "### Two runs of the same program",
         "",
         "| launches | runs | sweeps called different | planted changes found | intervals with 1 |",
         "| --- | --- | ---: | ---: | ---: |",
