@@ -21,11 +21,11 @@ from volley.machine.mpi_stack import BuildFacts, Stack
 from volley.machine.ucx_protocols import of_plan
 from volley.run import preflight, session
 from volley.run.engine import About, Ending, Stop, TransportAbout
-from volley.run.launch_command import Start
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight, Trials
 from volley.run.records_file import read_runs
 from volley.run.run_log import RunLog
+from volley.run.start import Start
 
 ABOUT = About(
     transports=tuple(

@@ -20,8 +20,8 @@ from volley.machine.mpi_stack import Stack
 from volley.machine.signals import fatal_signal
 from volley.machine.ucx_protocols import Protocols
 from volley.run.engine import About, Ending, Stop
-from volley.run.launch_command import Start
 from volley.run.plan import Plan, Sampling
+from volley.run.start import Start
 
 SIZES = [8, 1 << 20]
 """One message that UCX sends eagerly and one that it sends by rendezvous, on different paths."""

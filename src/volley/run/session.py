@@ -27,7 +27,6 @@ from volley.run.command_again import asked
 from volley.run.commandline import value_of
 from volley.run.engine import About, Stop, ask_about
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports
-from volley.run.launch_command import Start, join_launcher, start_launcher
 from volley.run.options import FORMATS, BenchmarkOptions
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight, Trials
@@ -36,6 +35,7 @@ from volley.run.records import End, Run
 from volley.run.records_file import LineReader, Writer, encode_line, open_writer
 from volley.run.run_log import RunLog
 from volley.run.run_outcome import RunOutcome, judge, stopped, worst
+from volley.run.start import Start, start_by_launcher, start_inside_launcher
 from volley.text import ascii_json, escape_controls, utf8
 
 
@@ -176,8 +176,8 @@ class Session:
         if self.benchmark.local:
             return Start("none", (str(self.path), "--plan", "-"), {}, inside_launcher.scrubbed(os.environ))
         if self.site.position:
-            return join_launcher(job, self.path, self.stack, self.site.position)
-        return start_launcher(
+            return start_inside_launcher(job, self.path, self.stack, self.site.position)
+        return start_by_launcher(
             job,
             self.path,
             self.stack,

@@ -69,7 +69,7 @@ def _hint(stack: Stack, ranks: int) -> str:
     return f"start volley without a launcher, or with {mpiexec} -n {ranks} volley"
 
 
-def join_launcher(job: JobOptions, path: Path, stack: Stack, place: RankInfo) -> Start:
+def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: RankInfo) -> Start:
     """Return how to start the engine as rank 0 of a foreign job, with the job's binding and environment.
 
     Raises:
@@ -90,7 +90,7 @@ def join_launcher(job: JobOptions, path: Path, stack: Stack, place: RankInfo) ->
     return Start(place.launcher, tokens, {}, dict(os.environ), inside_launcher=True, hint=hint)
 
 
-def start_launcher(
+def start_by_launcher(
     job: JobOptions,
     path: Path,
     stack: Stack,
