@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -292,6 +293,53 @@ def test_what_crashes_alone_is_left_out_alone(behaviour: str, excluded: set[str]
     tried = preflight.between_two(plan, Trials(Start("openmpi", command, {}, environment), Stack(WHEEL, None), Stop()))
     assert set(tried.excluded) == excluded
     assert all("[cuda13]" in reason for reason in tried.excluded.values())
+
+
+@pytest.mark.parametrize(
+    ("names", "bad", "began", "excluded", "jobs"),
+    [
+        (["aware", "aware/put"], "aware/put", True, {"aware/put"}, 3),
+        (["aware", "aware/put"], "aware/put", False, {"aware", "aware/put"}, 1),  # no transport was opened
+        (["aware/put"], "aware/put", True, {"aware/put"}, 1),
+        (["aware", "aware/put"], "", True, set(), 1),
+    ],
+)
+def test_each_is_tried_alone_where_a_job_of_several_fails_after_it_began(
+    names: list[str], bad: str, began: bool, excluded: set[str], jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[Plan] = []
+
+    def job(plan: Plan, _: object) -> preflight._Tried:
+        tried.append(plan)
+        good = bad not in plan.transports
+        return preflight._Tried(began=began, ended=good, sent=good, refused={}, ending=Ending(0, (), ()))
+
+    monkeypatch.setattr(preflight, "_try", job)
+    asked = Plan(benchmark="pingpong", world_size=4, transports=names, options={})
+    result = preflight.between_two(asked, Trials(Start("openmpi", [], {}, {}), Stack(WHEEL, None), Stop()))
+    assert (set(result.excluded), len(tried)) == (excluded, jobs)
+    assert (result.protocols is None) == (excluded == set(names))  # what the good jobs said of UCX is kept
+    options = tried[0].options
+    assert (tried[0].world_size, options["pairs"]) == (4, [[0, 1]])
+    assert options["window"] > 1  # several messages at once
+
+
+@pytest.mark.parametrize(
+    ("stack", "inside", "remedy"),
+    [
+        (Stack(WHEEL, None), False, r"uses no CUDA-aware UCX: .*\[cuda13\]"),
+        (Stack(WHEEL, None, mca={"pml": "ucx"}), False, r"^the software was Open MPI 5\.0\.11"),
+        (Stack(WHEEL, None, environment={"UCX_TLS": "tcp"}), False, r"^the software was Open MPI 5\.0\.11"),
+        (Stack(WHEEL, None, mca={"pml": "ucx"}), True, r"^start volley without a launcher"),
+        (
+            Stack(BuildFacts(mpi_family="mpich", mpi_version="4.0", mpi_source="system"), None),
+            False,
+            r"^MPICH 4\.0 .*is not CUDA-aware.*MPI_HOME=",
+        ),
+    ],
+)
+def test_the_reason_says_what_to_do(stack: Stack, inside: bool, remedy: str) -> None:
+    assert re.search(remedy, preflight._remedy(stack, inside=inside))
 
 
 @pytest.mark.parametrize(("words", "names"), [((), ["aware"]), (("-t", "put"), ["aware/put"])])
