@@ -17,7 +17,6 @@ from example_records import run as example_run
 from fake_engine import install
 from fake_nvml import FakeNvml, NVMLError
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks import measure as measure_benchmark
 from volley.benchmarks import read as read_command
 from volley.machine import nvml
 from volley.machine.hardware import Device, Gpu, Hardware, NvLink
@@ -315,7 +314,7 @@ def gpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def measure(output: Path, transport: str, launches: int = 1) -> int:
     words = ["pingpong", "-t", transport, "--sizes", "8", "-o", str(output), "--format", "csv"]
     words += ["--launches", str(launches)]
-    return measure_benchmark(read_command(words))
+    return session.measure(read_command(words))
 
 
 def kinds(output: Path) -> list[str]:

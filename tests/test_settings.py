@@ -10,10 +10,10 @@ import pytest
 
 from fake_engine import install
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks import measure as measure_benchmark
 from volley.benchmarks import read as read_command
 from volley.machine import settings
 from volley.machine.hardware import Settings
+from volley.run import session
 from volley.run.records_file import read_runs
 
 CPU = "sys/devices/system/cpu"
@@ -147,7 +147,7 @@ def test_the_settings_stand_behind_the_run_where_a_rank_is_on_this_node(
     for host, kinds in (("example-node", ["run", "settings", "transport"]), ("login-node", ["run", "transport"])):
         known = Settings(host=host, governors={"performance": "0-7"}, siblings=[[0, 4], [3, 7]])
         monkeypatch.setattr(settings, "read", lambda known=known: known)
-        assert measure_benchmark(read_command(words)) == 0
+        assert session.measure(read_command(words)) == 0
         lines = output.read_text(encoding="utf-8").splitlines()
         assert [json.loads(line)["record"] for line in lines][: len(kinds)] == kinds
         (log,) = read_runs(output, BENCHMARKS)
