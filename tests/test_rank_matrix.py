@@ -119,6 +119,27 @@ def test_a_failed_cell_shows_no_number() -> None:
     assert [cell for cell in out.splitlines() if cell.split()[:3] == ["0", "·", "FAILED"]]
 
 
+@pytest.mark.parametrize(("lost", "more"), [(6, ""), (8, "host at 8 B: 2 pairs more (--format csv names them)")])
+def test_a_few_failed_pairs_are_named_and_a_skipped_cell_is_a_dash(lost: int, more: str) -> None:
+    cells = {row.rank: cells_of(row) for row in rows(4)}
+    for number in range(lost):
+        first, place = divmod(number, 3)
+        cells[first][place] = RankMatrixCell(rank=cells[first][place].rank, status="failed", reason="one bit differs")
+    cells[3][0] = RankMatrixCell(rank=0, status="skipped", reason="no memory")
+    out, _ = shown([matrix_log(4, [with_cells(row, cells[row.rank]) for row in rows(4)])])
+    assert len(re.findall(r"host at 8 B, rank \d → \d: one bit differs", out)) == 6
+    assert more in out
+    assert ("more (--format csv" in out) == bool(more)
+    assert [line for line in out.splitlines() if line.split()[:2] == ["3", "–"]]
+    assert "host at 8 B skipped rank 3 → 0: no memory" in out
+
+
+def test_a_kind_of_which_many_pairs_are_slow_is_called_uneven() -> None:
+    slow = {(first, second): 1.3 for first in range(8) for second in range(8) if first // 4 == second // 4}
+    out, _ = shown([matrix_log(8, rows(8, slow=slow))])
+    assert "24 pairs of the kind same socket took over 4.0 % longer than comparable pairs: this kind is uneven" in out
+
+
 def test_launches_of_all_pairs_are_taken_together() -> None:
     (case,) = cases(matrix_log(3, rows(3)), matrix_log(3, rows(3, slow={(0, 1): 3.0})))
     assert case.times[0, 1] == pytest.approx(2e-6)
