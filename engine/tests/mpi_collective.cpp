@@ -10,6 +10,7 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "benchmark/collective/contents.hpp"
@@ -96,25 +97,27 @@ void every_wrong_element_is_found() {
   }
 }
 
-// Copies the message, as an operation of one rank does; a chosen copy has a byte too many.
+// Copies the message, as an operation of one rank does; a chosen copy has a byte too many, and some are the last.
 class Copying final : public Driver {
  public:
-  explicit Copying(int overrun) : overrun_(overrun) {}
+  Copying(int overrun, int last) : overrun_(overrun), last_(last) {}
   void windows(const View&, std::uint64_t, const Window&) override {}
   void round_trips(const View& view, std::uint64_t count) override {
     for (; count > 0; --count) {
       const View from = count > 1 ? view : view.last();
-      std::memcpy(from.recv, from.send, from.bytes + (++copies_ == overrun_ ? 1 : 0));
+      if (++copies_ > last_) continue;
+      std::memcpy(from.recv, from.send, from.bytes + (copies_ == overrun_ ? 1 : 0));
     }
   }
 
  private:
   int overrun_;
+  int last_;
   int copies_ = 0;
 };
 
 // Nobody writes poison between two samples of a long exchange: the guards of the first message must be right for all,
-// for the verifier of messages and for that of collectives.
+// for the verifier of messages and for that of collectives. And the message before must not pass for the next one.
 void messages_in_place_of_poison_are_verified() {
   const Workload workload{
       .name = "copies",
@@ -129,12 +132,12 @@ void messages_in_place_of_poison_are_verified() {
   constexpr std::uint64_t bytes = 96;
   const Collective alone{Operation::allreduce, Element::float32, 1, 0};
   for (const bool collective : {false, true}) {
-    for (const int overrun : {never, 20}) {
+    for (const auto& [overrun, last, wrong_at] : {std::tuple{never, never, -1}, {20, never, 96}, {never, 20, 0}}) {
       const auto memory = make_host_memory();
       const auto elements = make_element_memory(MemoryKind::host);
       CollectiveVerifier verifier(alone, bytes, *memory, *elements);
       const Buffers buffers = memory->reserve(bytes);
-      Copying driver(overrun);
+      Copying driver(overrun, last);
       std::vector<Series> all(1);
       all[0].name = "copies";
       all[0].driver = &driver;
@@ -147,8 +150,7 @@ void messages_in_place_of_poison_are_verified() {
       sampling.min_visits = 10;
       Sampler(control, sampling, workload, watchdog).measure(all);
       EXPECT(all[0].rank0_samples.size() >= 8);
-      EXPECT(all[0].mismatch.has_value() == (overrun != never));
-      EXPECT(!all[0].mismatch || all[0].mismatch->offset_bytes == bytes);
+      EXPECT((all[0].mismatch ? all[0].mismatch->offset_bytes : -1) == wrong_at);
     }
   }
 }
