@@ -15,8 +15,7 @@ constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 std::uint64_t sharers(const Context& context, MemoryKind kind) {
   if (kind == MemoryKind::host) return static_cast<std::uint64_t>(context.local_size);
   const auto on_my_device = [&](const RankFacts& other) { return same_device(context.facts(context.rank), other); };
-  const auto count = std::count_if(context.ranks.begin(), context.ranks.end(), on_my_device);
-  return std::max<std::uint64_t>(static_cast<std::uint64_t>(count), 1);
+  return static_cast<std::uint64_t>(std::count_if(context.ranks.begin(), context.ranks.end(), on_my_device));
 }
 
 // Why these ranks cannot have messages in device memory; empty when they can.
