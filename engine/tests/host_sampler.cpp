@@ -1,5 +1,7 @@
-// Which series of a message size the sampler skips because they would take too long, and how long the first one may be.
+// Which series of a message size the sampler skips because they would take too long, how long the first one may be, and
+// that every message behind the samples is checked.
 #include <chrono>
+#include <cstring>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -126,9 +128,68 @@ void a_long_first_fill_is_not_ended() {
   }
 }
 
+// Copies each message to its place, except one of those with places of their own: it is lost, or the one before it
+// arrives there, too.
+class LosingDriver final : public Driver {
+ public:
+  LosingDriver(std::uint64_t lost, bool doubles) : lost_(lost), doubles_(doubles) {}
+  void round_trips(const View& view, std::uint64_t exchanges) override {
+    if (view.stride > 0) batches.push_back(exchanges);
+    for (std::uint64_t i = 0; i < exchanges; ++i) {
+      const View message = (i + 1 < exchanges ? view : view.last()).message(i);
+      if (view.stride == 0 || ++checked_ != lost_) std::memcpy(message.recv, message.send, message.bytes);
+      else if (doubles_) std::memcpy(message.recv, message.send - view.stride, message.bytes);
+    }
+  }
+  void windows(const View&, std::uint64_t, const Window&) override {}
+  std::vector<std::uint64_t> batches;
+
+ private:
+  std::uint64_t lost_;
+  bool doubles_;
+  std::uint64_t checked_ = 0;
+};
+
+// Behind the samples all 16 messages are checked, in as many batches as the buffers have no room for.
+void every_message_is_checked_once() {
+  constexpr std::size_t bytes = 100;
+  constexpr std::size_t place_bytes = 256;  // with two guards, and the message rounded up to their length
+  const Workload workload = round_trip_workload();
+  Sampling sampling;
+  sampling.point_time_s = 1e-3;
+  using Batches = std::vector<std::uint64_t>;
+  for (const auto& [places, batches] : {std::pair<std::size_t, Batches>{1, {}},
+                                        {2, {2, 2, 2, 2, 2, 2, 2, 2}},
+                                        {3, {3, 3, 3, 3, 3, 1}},
+                                        {15, {15, 1}},
+                                        {16, {16}},
+                                        {99, {16}}}) {
+    for (const auto& [lost, doubles] : {std::pair{0U, false}, {1, false}, {2, true}, {9, false}, {16, false}}) {
+      if (batches.empty() && lost > 0) continue;
+      const auto memory = make_host_memory();
+      const Buffers buffers = memory->reserve(places * place_bytes);
+      LosingDriver driver(lost, doubles);
+      std::vector<Series> all(1);
+      all[0].name = "series";
+      all[0].driver = &driver;
+      all[0].verifier = memory.get();
+      all[0].view = {buffers.send, buffers.recv, bytes};
+      all[0].buffer_bytes = places * place_bytes;
+      LocalControl control(0, 1);
+      Watchdog watchdog("test", 60);
+      Sampler(control, sampling, workload, watchdog).measure(all);
+      EXPECT(driver.batches == batches);
+      EXPECT(all[0].mismatch.has_value() == (lost > 0) && (all[0].ended_by == EndedBy::failure) == (lost > 0));
+      EXPECT(!all[0].mismatch || all[0].mismatch->offset_bytes == 0);
+      EXPECT(all[0].messages_verified == 2 * (all[0].rank0_samples.size() + (batches.empty() ? 0 : 16)));
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
+  every_message_is_checked_once();
   a_long_first_batch_is_not_ended();
   a_long_first_fill_is_not_ended();
   Sampling adaptive;

@@ -32,6 +32,7 @@ void few_samples_have_no_interval() {
   EXPECT(!interval_within(five, 0.01));
   EXPECT(interval_within(six, 0.01));
   EXPECT(!interval_within(std::vector<double>{1, 1, 1, 1, 1, 1.02}, 0.01));
+  EXPECT(!interval_within(std::vector<double>{0.98, 1, 1, 1, 1, 1}, 0.01));
 }
 
 // Exponential samples (median ln 2) from a fixed linear congruential sequence: no luck involved.

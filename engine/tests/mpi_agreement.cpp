@@ -111,6 +111,7 @@ struct OwnMemoryTransport : HostDriven<MpiChannel> {
   std::unique_ptr<Memory> own_memory(const RankGroup&) override {
     return std::make_unique<FixedMemory>(bytes_of_own_memory);
   }
+  std::size_t max_message_bytes() const override { return 2 * megabyte; }
 };
 std::unique_ptr<Transport> make_with_own_memory() { return std::make_unique<OwnMemoryTransport>(); }
 
@@ -121,14 +122,15 @@ void arenas_share_memory(const Context& context, const RankGroup& pair) {
   std::array<TransportEntry, 2> entries{};
   entries.fill({"one", "", ThroughMpi::yes, MemoryKind::host, Tier::test, false, make_with_own_memory});
   entries[1].name = "two";
-  const auto too_large = [&](const std::vector<std::string>& names) {
+  const auto too_large = [&](const std::vector<std::string>& names, std::uint64_t bytes) {
     Plan plan;
     plan.transports = names;
     TransportSet transports(context, pair, plan, entries);
-    return transports.too_large(transports.candidates().back(), message_bytes);
+    return transports.too_large(transports.candidates().back(), bytes);
   };
-  EXPECT(too_large({"one"}).empty());
-  EXPECT(too_large({"one", "two"}).find("needs ") == 0);
+  EXPECT(too_large({"one"}, message_bytes).empty());
+  EXPECT(too_large({"one", "two"}, message_bytes).find("needs ") == 0);
+  EXPECT(too_large({"one"}, 2 * megabyte + 1) == "it carries messages of up to 2097152 B");
 }
 
 void some_transports_are_ruled_out(const Context& context) {
