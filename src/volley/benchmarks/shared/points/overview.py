@@ -73,7 +73,7 @@ def overview(result: PointSeries, slow: Sequence[str]) -> Overview | None:
     compared = tables(point for point in result.points if point.time)
     points = [point for table in compared for point in table]
     operations = len({point.operation for point in points})
-    if not points or len(compared) != operations:  # these points are not comparable
+    if len(compared) != operations:  # these points are not comparable
         return None
     rows = len(by_name(point for point in points if point.rate))
     few = len(points) < MIN_POINTS and len({point.size_bytes for point in points}) < MIN_SIZES
