@@ -18,8 +18,10 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from pathlib import Path
+
+import numpy as np
 
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.shared.points.records import PointRecord
@@ -30,7 +32,7 @@ from volley.statistics.estimates import Estimate, estimate, median
 from volley.statistics.group_facts import LEVEL as FACTS_LEVEL
 from volley.statistics.group_facts import telling
 from volley.statistics.launches import FIRST_LOOK, Group, enough, groups, of_observations
-from volley.statistics.two_runs import LEVEL, PAIRED_LEVEL, SMALLEST, Difference, differences
+from volley.statistics.two_runs import LEVEL, PAIRED_LEVEL, SMALLEST, Differences, differences
 from volley.units import format_size
 
 ROOT = Path(__file__).parents[1]
@@ -312,17 +314,15 @@ def two_runs_line(machine: Machine, how: Comparing, *, together: bool) -> str:
     for _ in range(DRAWS):
         first, second = _two(draw, sent, machine.launches, how, together=together)
         found = _compared(first, second, paired=how.paired)
-        alarms += any(each.changed for each in found)
-        held += sum(each.ratio.low <= 1 <= each.ratio.high for each in found)
-        points += len(found)
+        alarms += bool(found.changed.any())
+        held += np.count_nonzero((found.low <= 1) & (found.high >= 1))
+        points += len(found.ratio)
         allowed = sorted(_allowed(first, second, found, how))
         if allowed:
             name = draw.choice(allowed)
             planted += 1
-            seen += any(
-                each.changed and each.key[0] == name
-                for each in _compared(first, _plant(second, name), paired=how.paired)
-            )
+            changed = _compared(first, _plant(second, name), paired=how.paired).changed
+            seen += any(each and key[0] == name for key, each in zip(first, changed, strict=True))
     cells = (
         str(how),
         "one after the other" if together else "drawn",
@@ -357,15 +357,17 @@ def _two(
     return one, other
 
 
-def _compared(first: Observed, second: Observed, *, paired: bool = False) -> list[Difference[Key]]:
-    numbered = ({key: dict(enumerate(times)) for key, times in run.items()} for run in (first, second))
-    return differences(*numbered, paired=paired)
+def _compared(first: Observed, second: Observed, *, paired: bool = False) -> Differences:
+    """Compare two runs that have the same results, in the order of the first one."""
+    tables = (list(zip_longest(*(run[key] for key in first), fillvalue=np.nan)) for run in (first, second))
+    one, other = (np.array(table).T for table in tables)
+    return differences(one, other, paired=paired)
 
 
 def neighbours_line(runs: Sequence[Observed]) -> str:
     """How many real runs `volley compare` calls different from the run before them."""
     pairs = list(pairwise(runs))
-    called = sum(any(each.changed for each in _compared(first, second)) for first, second in pairs)
+    called = sum(bool(_compared(first, second).changed.any()) for first, second in pairs)
     return f"Of {len(pairs)} runs and the one before each, `volley compare` calls {called} different."
 
 
@@ -373,13 +375,14 @@ def _plant(run: Observed, name: str) -> Observed:
     return {key: [(1 + PLANTED) * time for time in times] if key[0] == name else times for key, times in run.items()}
 
 
-def _allowed(first: Observed, second: Observed, found: Sequence[Difference[Key]], how: Comparing) -> set[str]:
+def _allowed(first: Observed, second: Observed, found: Differences, how: Comparing) -> set[str]:
     """The transports with a size whose interval is narrow enough to tell the change: half of it on each side at most.
 
     Of pairs it is the interval of the ratio, else those of both runs.
     """
     if how.paired:
-        return {each.key[0] for each in found if each.ratio.half_width <= PLANTED / 2}
+        widths = np.maximum(found.high - found.ratio, found.ratio - found.low) / found.ratio
+        return {key[0] for key, width in zip(first, widths, strict=True) if width <= PLANTED / 2}
     narrow = (
         {name for (name, _), times in run.items() if of_observations(times).half_width <= PLANTED / 2}
         for run in (first, second)

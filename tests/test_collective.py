@@ -198,6 +198,6 @@ def test_tables_have_the_tail_and_of_one_transport_both_bandwidths(
 
 def test_times_of_two_runs_are_compared_by_operation() -> None:
     (log,) = golden("collective")
-    found = {(each.series, each.at): each for each in benchmarks.named("collective").observables(log)}
+    found = {(each.series, *each.at): each for each in benchmarks.named("collective").observables(log)}
     assert found["allreduce host", "64 KiB"].work == 1.5 * 65536
     assert found["barrier host", "0 B"].work is None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 import example_records
@@ -26,7 +26,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def compared(first: list[Any], second: list[Any], within: float = 0.05, **options: bool) -> Comparison:
-    return compare(Side("a", first), Side("b", second), within, **options)
+    return compare(Side.of("a", first), Side.of("b", second), within, **options)
 
 
 @pytest.fixture
@@ -55,23 +55,25 @@ def test_runs_of_the_same_thing_are_shown_to_be_the_same(baseline: str, tmp_path
 
 def test_noise_is_undecided_and_more_launches_are_named() -> None:
     found = compared(launches(1, noise=0.1), launches(2, noise=0.1))
-    assert {point.verdict for point in found.points} == {"undecided"}
-    assert all(point.launches_needed is None or point.launches_needed > 6 for point in found.points)
-    assert any(point.launches_needed for point in found.points)
+    assert set(found.verdicts) == {"undecided"}
+    known = found.launches_needed[~np.isnan(found.launches_needed)]
+    assert known.size
+    assert (known > 6).all()
 
 
 def test_a_difference_that_is_neither_shown_nor_excluded_is_undecided() -> None:
     found = compared(launches(1, count=5), launches(2, count=5, slower={"aware": 1.1}))
-    verdicts = {point.key[1]: point.verdict for point in found.points}
-    assert verdicts == {"host": "same", "aware": "undecided"}
+    verdicts = {series: set(found.verdicts[points]) for series, points in found.by_series().items()}
+    assert verdicts == {"host": {"same"}, "aware": {"undecided"}}
     assert not found.possible
 
 
 @pytest.mark.parametrize(("number", "words"), [(1, ", 1 is undecided"), (2, ", 2 are undecided")])
 def test_undecided_points_are_counted_in_english(number: int, words: str) -> None:
-    found = compared(launches(1, noise=0.1), launches(2, noise=0.1))
-    undecided = [point for point in found.points if point.verdict == "undecided"]
-    assert finding(dataclasses.replace(found, points=tuple(undecided[:number]))).endswith(words)
+    first, second = (launches(seed, noise=0.1) for seed in (1, 2))
+    for log in (*first, *second):
+        del log.records[number:]
+    assert finding(compared(first, second)).endswith(words)
 
 
 def test_one_launch_of_each_gives_no_verdict_and_says_what_to_type(tmp_path: Path, capsys: Capture) -> None:
@@ -100,8 +102,19 @@ def test_a_faster_run_fails_only_where_every_change_counts(baseline: str, slower
 def test_launches_in_pairs_are_compared_with_each_other() -> None:
     drift = [launches(1, count=1, slower={"host": 1.1**step, "aware": 1.1**step})[0] for step in range(8)]
     later = [launches(2, count=1, slower={"host": 1.1**step, "aware": 1.05 * 1.1**step})[0] for step in range(8)]
-    assert not compared(drift, later).of("changed")
-    assert {point.key[1] for point in compared(drift, later, paired=True).of("changed")} == {"aware"}
+    assert not compared(drift, later).of("changed").size
+    paired = compared(drift, later, paired=True)
+    assert list(paired.by_series(paired.of("changed"))) == ["aware"]
+
+
+def test_pairs_without_a_partner_are_left_out() -> None:
+    first, second = launches(1, count=8), launches(2, count=8)
+    del second[3].records[0]
+    for log in (*first[:4], *second[4:]):
+        del log.records[-1]
+    found = compared(first, second, paired=True)
+    assert [those.tolist() for those in found.differences.launches] == [[7, 8, 8, 8, 8]] * 2
+    assert len(compared(first, second).at) == 6
 
 
 def test_the_data_formats_have_every_point(baseline: str, slower: str, capsys: Capture) -> None:
@@ -136,21 +149,21 @@ def test_every_benchmark_can_be_compared(name: str, tmp_path: Path) -> None:
         )
     )
     later = [msgspec.structs.replace(log.run, started_at="2027-01-01T00:00:00Z") if log.run else None for log in logs]
-    side = Side("a", logs)
-    other = Side(
+    side = Side.of("a", logs)
+    other = Side.of(
         "b", [type(log)(run, log.transports, log.records, log.end) for log, run in zip(logs, later, strict=True)]
     )
     found = compare(side, other, 0.05)
-    assert found.points
-    assert all(point.ratio == pytest.approx(1) for point in found.points)
-    assert {point.key[0] for point in found.points} == {name}
+    assert found.at
+    assert found.differences.ratio == pytest.approx(1)
+    assert {benchmark for benchmark, _ in found.sweeps} == {name}
 
 
 def test_a_transport_that_sends_nothing_is_not_compared() -> None:
     logs = launches(1, names=("host", "null"))
     for log in logs:
         log.transports[1] = example_records.transport("null", memory="none")
-    assert {series for _, series, _ in Side("a", logs).observables} == {"host"}
+    assert set(Side.of("a", logs).observed.rows) == {("pingpong", "host")}
 
 
 # -------------------------------------------------------------------------------------------------- environments
@@ -213,6 +226,13 @@ def test_clocks_differ_only_where_they_are_apart() -> None:
 def test_the_same_file_twice_is_refused(baseline: str, capsys: Capture) -> None:
     assert cli.main(["compare", baseline, baseline]) == 2
     assert "contain the same launch" in capsys.readouterr().err
+
+
+def test_the_same_file_twice_is_refused_before_its_records_are_read(
+    baseline: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("volley.compare.runs.parse_runs")
+    assert cli.main(["compare", baseline, baseline]) == 2
 
 
 def test_files_of_different_benchmarks_are_refused(baseline: str, tmp_path: Path, capsys: Capture) -> None:
@@ -290,4 +310,5 @@ def test_a_file_of_two_requests_continues_the_count_of_launches(tmp_path: Path) 
         plan = msgspec.structs.replace(log.run.plan, verify=False)
         log.run = msgspec.structs.replace(log.run, plan=plan)
     side = read_side(str(write(tmp_path / "both.jsonl", [*launches(1), *other])))
-    assert {len(each) for each in side.observables.values()} == {8}
+    assert side.seconds.shape == (6, 8)
+    assert not np.isnan(side.seconds).any()

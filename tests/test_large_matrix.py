@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import tracemalloc
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.rank_matrix.jobs import next_plan
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, results
 from volley.benchmarks.rank_matrix.slow_groups import MAX_AGAIN
+from volley.compare.runs import read_side
 from volley.run.records_file import parse_runs
 from volley.run.render import render
 from volley.run.report_parts import hosts_of
@@ -149,6 +152,19 @@ def test_the_page_of_a_thousand_ranks_is_small(thousand: list[RunLog]) -> None:
     out = io.StringIO()
     html.render(reports, [[] for _ in reports], [], out)
     assert len(out.getvalue()) < 3e6
+
+
+def test_a_comparison_holds_no_object_for_each_pair(tmp_path: Path) -> None:
+    path = tmp_path / "matrix.jsonl"
+    path.write_bytes(b"".join(lines(8, visits=3)))
+    tracemalloc.start()
+    try:
+        side = read_side(str(path))
+        held_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert len(side.observed.work) == 2 * 64 * 63
+    assert held_bytes < 200 * len(side.observed.work)  # a text of 90 bytes, which both sizes share, and its row
 
 
 def test_more_than_eight_hosts_are_counted() -> None:

@@ -255,5 +255,5 @@ def test_the_example_is_shown_in_every_format() -> None:
 
 def test_times_of_two_runs_are_compared_by_pairs() -> None:
     (log, *_) = golden("message-rate")
-    found = {(each.series, each.at): each for each in benchmarks.named("message_rate").observables(log)}
+    found = {(each.series, *each.at): each for each in benchmarks.named("message_rate").observables(log)}
     assert found["host, 2 pairs, window 64", "8 B"].work == 2 * 64 * 8

@@ -12,7 +12,7 @@ from example_records import golden, log, pingpong, plan, run, stream, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong
 from volley.benchmarks.shared.points.results import PointResult, PointSeries, baseline, curves, results, tables
-from volley.run.launch_series import observables_of, series_of
+from volley.run.launch_series import observed_in, series_of
 from volley.run.plan import Sampling
 from volley.run.records import Mismatch
 from volley.run.report_parts import over_launches
@@ -158,7 +158,7 @@ def test_runs_without_their_first_record_are_series_of_their_own() -> None:
     assert len(found) == 2
     assert found[0].series.plan is None
     assert found[0].points[0].bandwidth_Bps is not None
-    assert observables_of([first], BENCHMARKS) == {}
+    assert not observed_in([first], BENCHMARKS).rows
 
 
 def test_points_stand_in_the_order_of_transports_and_sizes() -> None:

@@ -14,7 +14,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.jobs import next_job, next_plan
 from volley.benchmarks.rank_matrix.records import RankMatrixRow
-from volley.benchmarks.rank_matrix.results import RankMatrixCase, results
+from volley.benchmarks.rank_matrix.results import RankMatrixCase, observables, results
 from volley.report.model import Details
 from volley.run.plan import Plan
 from volley.run.records import End, Rank
@@ -339,6 +339,15 @@ def test_a_visit_that_the_budget_left_out_is_no_visit() -> None:
     (case,) = cases(log)
     assert (0, 1) not in case.unmeasured
     assert case.times[0, 1] == 1e-6
+
+
+def test_a_row_is_compared_as_a_whole_by_the_median_of_its_visits() -> None:
+    log = matrix_log(4, [*rows(4), *rows(4, slow={(0, 1): 3.0, (0, 2): 3.0}, repeat=1)])
+    log.records[0] = with_cells(log.records[0], cells_of(log.records[0])[1:])
+    first, *others = observables(log)
+    assert (first.series, first.at) == ("host, pingpong, isolated at 8 B", ["0 → 1", "0 → 2", "0 → 3"])
+    assert first.seconds == pytest.approx([3e-6, 2e-6, 1e-6])
+    assert [each.at[0] for each in others] == ["1 → 0", "2 → 0", "3 → 0"]
 
 
 def test_the_golden_example_is_a_matrix_of_four_ranks() -> None:

@@ -125,8 +125,8 @@ def test_noisy_points_recommend_what_can_be_typed(count: int, benchmark: str) ->
 
 def test_comparisons_recommend_what_can_be_typed() -> None:
     commands = [COMMANDS["compare"]]
-    few, two, many = Side("x", launches(1, 2)), Side("y", launches(2, 2)), Side("x", launches(1, 8))
-    for first, second, paired in ((few, two, False), (few, two, True), (many, Side("y", launches(2, 8)), False)):
+    few, two, many = Side.of("x", launches(1, 2)), Side.of("y", launches(2, 2)), Side.of("x", launches(1, 8))
+    for first, second, paired in ((few, two, False), (few, two, True), (many, Side.of("y", launches(2, 8)), False)):
         found = page.report(compare(first, second, 0.05, paired=paired), full=False)
         check([found], commands)
     summit = published()["summit"]

@@ -19,7 +19,6 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint
 from volley.compare.against import beside
 from volley.compare.runs import Side
-from volley.run.benchmark import Observable
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[1]
@@ -87,7 +86,7 @@ def t4_run() -> Side:
     )  # fmt: skip
     log = example_records.log()
     log.run, log.records = example_records.run(plan), [point]
-    return Side("ours", [log])
+    return Side.of("ours", [log])
 
 
 def test_all_figures_of_one_run_agree_with_each_other() -> None:
@@ -98,7 +97,7 @@ def test_all_figures_of_one_run_agree_with_each_other() -> None:
 
 
 def test_a_copy_within_a_gpu_counts_twice_where_the_source_counts_so() -> None:
-    found = beside(Side("ours", [gpu_log()]), references.published()["abci-v"], "abci-v")
+    found = beside(Side.of("ours", [gpu_log()]), references.published()["abci-v"], "abci-v")
     rates = {each.at: each.ours for each in found if each.table.rate}
     assert rates["0 → 1"] == pytest.approx(783, rel=0.01)
     assert rates["0 → 0"] == pytest.approx(2 * 2050, rel=0.01)
@@ -223,7 +222,6 @@ def test_a_run_on_the_same_gpus_is_compared_with_the_reference_by_itself(capsys:
         )
         assert found
         assert 90 < int(found[1]) < 110
-    observable = Observable("aware", "8 B", 1.0)
-    assert references.share_of_equal("NVIDIA H200", "pingpong", observable) is not None
-    assert references.share_of_equal("NVIDIA H200", "stream", observable) is None
-    assert references.share_of_equal("NVIDIA T4", "pingpong", observable) is None
+    assert references.share_of_equal("NVIDIA H200", ("pingpong", "aware"), "8 B", 1.0) is not None
+    assert references.share_of_equal("NVIDIA H200", ("stream", "aware"), "8 B", 1.0) is None
+    assert references.share_of_equal("NVIDIA T4", ("pingpong", "aware"), "8 B", 1.0) is None

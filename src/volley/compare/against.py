@@ -47,11 +47,14 @@ def beside(side: Side, reference: Reference, name: str) -> list[Beside]:
     Raises:
         UserError: if nothing of the reference was measured.
     """
-    found = []
+    found, observed = [], side.observed
     for table in reference.tables:
+        rows = observed.rows.get((table.benchmark, table.series), {})
         for at, published in table.figures.items():
-            launches = side.observables.get((table.benchmark, table.series, at), {}).values()
-            ours = [value for each in launches if (value := table.of(each)) is not None]
+            if (row := rows.get(at)) is None:
+                continue
+            times, work = observed.seconds(row), observed.work[row]
+            ours = [value for each in times if (value := table.of(each, work)) is not None]
             if ours:
                 found.append(Beside(table, at, published, median(ours), len(ours)))
     if not found:

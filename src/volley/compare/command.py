@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 
 from volley.benchmarks import BENCHMARKS
@@ -10,7 +9,7 @@ from volley.compare import against, live, page
 from volley.compare.comparison import Comparison
 from volley.compare.comparison import compare as compare_sides
 from volley.compare.options import CompareOptions, ReferencesOptions
-from volley.compare.runs import read_side
+from volley.compare.runs import read_side, read_sides
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.references import add, named, own, published
 from volley.run.render import render_reports
@@ -35,16 +34,14 @@ def compare(options: CompareOptions) -> int:
         slow = against.slower(found, options.tolerance)
         report = against.report(side, reference, options.reference, found, slow, full=options.output.full)
         render_reports([report], options.output.format, sys.stdout)
-        failed = options.tolerance is not None and any("failed" in log.statuses for log in side.logs)
+        failed = options.tolerance is not None and side.failed > 0
         return EXIT_FAILED if slow or failed else EXIT_GOOD
     if options.live:
         first, second, code = live.measure(
             live.parse(options.records, options.pairs), options.keep, quiet=options.output.quiet
         )
         return worst((code, _show(compare_sides(first, second, options.within, paired=True), options)))
-    gc.disable()  # no cycles are made here: the search among millions of results took half the time
-    first, second = (read_side(path) for path in options.records)
-    return _show(compare_sides(first, second, options.within, paired=options.paired), options)
+    return _show(compare_sides(*read_sides(options.records), options.within, paired=options.paired), options)
 
 
 def _check(options: CompareOptions) -> None:

@@ -6,15 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from volley.compare.options import FailOn
 from volley.compare.runs import Side
 from volley.errors import UserError
-from volley.run.benchmark import Observable
-from volley.run.launch_series import Key
-from volley.statistics.estimates import median
-from volley.statistics.two_runs import Difference, can_decide, differences, min_to_decide
+from volley.run.launch_series import Key, Rows, Sweep
+from volley.statistics.columns import Floats, medians_of
+from volley.statistics.two_runs import Differences, Integers, can_decide, differences, min_to_decide
 from volley.text import join_words
 
 Verdict = Literal["changed", "same", "undecided"]
@@ -27,127 +30,132 @@ MAX_LAUNCHES = 1000
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One point of both sides."""
+class Comparison:
+    """Two sides and all points that they have in common: arrays, because a thousand ranks have two million."""
 
-    difference: Difference[Key]
-    first: Sequence[Observable]
-    second: Sequence[Observable]
+    first: Side
+    second: Side
+    sweeps: Sequence[Sweep]
+    """Each benchmark and series of which there are points."""
+    sweep: Integers
+    """Which of them each point is of."""
+    at: Sequence[str]
+    """The place of each point in its sweep."""
+    differences: Differences
+    seconds: tuple[Floats, Floats]
+    """Of each point on both sides: the medians over launches."""
     within: float
     """What counts as the same, as a fraction."""
     paired: bool
 
-    @property
-    def key(self) -> Key:
-        return self.difference.key
+    @cached_property
+    def verdicts(self) -> NDArray[np.str_]:
+        """The verdict on each point."""
+        same = np.where(self.differences.shown_within <= self.within, "same", "undecided")
+        return np.where(self.differences.changed, "changed", same)
 
-    @property
-    def ratio(self) -> float:
-        """The time of the second / that of the first: above 1 is slower."""
-        return self.difference.ratio.median
+    def of(self, verdict: Verdict) -> Integers:
+        """Return the points with this verdict."""
+        return np.flatnonzero(self.verdicts == verdict)
+
+    def by_series(self, points: Integers | None = None) -> dict[str, Integers]:
+        """Return these points, or all of them, by their series, both in order of appearance."""
+        points = np.arange(len(self.at)) if points is None else points
+        names = [series for _, series in self.sweeps]
+        numbers = np.array([names.index(name) for name in names], np.int64)[self.sweep[points]]
+        some, begin = np.unique(numbers, return_index=True)
+        return {names[number]: points[numbers == number] for number in some[np.argsort(begin)].tolist()}
 
     @cached_property
-    def verdict(self) -> Verdict:
-        if self.difference.changed:
-            return "changed"
-        return "same" if self.difference.shown_within <= self.within else "undecided"
-
-    @property
-    def same_within(self) -> int:
-        """The percentage within which both are the same, rounded up."""
-        return max(1, math.ceil(100 * self.difference.shown_within - 1e-9))
+    def same_within(self) -> Floats:
+        """The percentage within which both sides of each point are the same, rounded up; infinite if not shown."""
+        return np.maximum(1, np.ceil(100 * self.differences.shown_within - 1e-9))
 
     @cached_property
-    def seconds(self) -> tuple[float, float]:
-        """The medians over launches."""
-        return median([each.seconds for each in self.first]), median([each.seconds for each in self.second])
-
-    @cached_property
-    def launches_needed(self) -> int | None:
-        """About how many launches of each side would decide; ``None`` if decided, or with more than ``MAX_LAUNCHES``.
+    def launches_needed(self) -> Floats:
+        """About how many launches of each side would decide; NaN if decided, or with more than ``MAX_LAUNCHES``.
 
         An interval narrows with the square root of the launches.  It decides where it fits within the range of what is
         the same, or, ``SWEEP`` times as narrow, where it excludes 1.
         """
-        if self.verdict != "undecided":
-            return None
-        ratio, at_least = self.difference.ratio, min_to_decide(paired=self.paired)
-        if ratio.kind != "ci":
-            return at_least
-        off = abs(math.log(ratio.median))
-        width = max(math.log(ratio.high / ratio.median), math.log(ratio.median / ratio.low))
-        room = max(math.log1p(self.within) - off, off / SWEEP)
-        needed = math.ceil(ratio.count * (width / room) ** 2)
-        return max(needed, ratio.count + 1, at_least) if needed <= MAX_LAUNCHES else None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two sides and all points that they have in common."""
-
-    first: Side
-    second: Side
-    points: Sequence[Compared]
-    within: float
-    paired: bool
-
-    def of(self, verdict: Verdict) -> list[Compared]:
-        """Return the points with this verdict."""
-        return [point for point in self.points if point.verdict == verdict]
+        found, at_least = self.differences, min_to_decide(paired=self.paired)
+        fewer = np.minimum(*found.launches)
+        off = np.abs(np.log(found.ratio))
+        width = np.maximum(np.log(found.high / found.ratio), np.log(found.ratio / found.low))
+        room = np.maximum(math.log1p(self.within) - off, off / SWEEP)
+        with np.errstate(all="ignore"):  # no room at all
+            needed = np.ceil(fewer * (width / room) ** 2)
+        needed = np.where(needed <= MAX_LAUNCHES, np.maximum(needed, np.maximum(fewer + 1, at_least)), np.nan)
+        return np.where(self.verdicts == "undecided", np.where(found.kind == "ci", needed, at_least), np.nan)
 
     @cached_property
     def possible(self) -> bool:
         """True if the launches could show a change of some point."""
-        return any(can_decide(len(point.first), len(point.second), paired=self.paired) for point in self.points)
+        counts = set(zip(*(those.tolist() for those in self.differences.launches), strict=True))
+        return any(can_decide(*each, paired=self.paired) for each in counts)
 
-    @property
+    @cached_property
     def only(self) -> tuple[list[Key], list[Key]]:
         """What only the first side measured, and what only the second one did."""
-        one, other = self.first.observables, self.second.observables
-        return [key for key in one if key not in other], [key for key in other if key not in one]
+        one, other = self.first.observed.rows, self.second.observed.rows
+        return _only(one, other), _only(other, one)
 
-    def fails(self, condition: FailOn | None) -> list[Compared]:
-        """Return the points to which the condition applies."""
+    def fails(self, condition: FailOn | None) -> bool:
+        """Return whether the condition applies to some point."""
         if condition is None:
-            return []
-        found = []
-        for point in self.of("changed"):
-            size = (max(point.ratio, 1 / point.ratio) if condition.either_way else point.ratio) - 1
-            if size >= condition.share:
-                found.append(point)
-        return found
+            return False
+        ratios = self.differences.ratio[self.differences.changed]
+        sizes = either_way(ratios) if condition.either_way else ratios
+        return bool((sizes - 1 >= condition.share).any())
+
+
+def either_way(ratios: Floats) -> Floats:
+    """Return how many times as long the slower one of two takes."""
+    return np.maximum(ratios, 1 / ratios)
+
+
+def _only(first: Rows, second: Rows) -> list[Key]:
+    """Return what the first run measured and the second did not, in order."""
+    found = {
+        rows[at]: (*sweep, at) for sweep, rows in first.items() for at in rows.keys() - second.get(sweep, {}).keys()
+    }
+    return [found[row] for row in sorted(found)]
 
 
 def compare(first: Side, second: Side, within: float, *, paired: bool = False) -> Comparison:
     """Compare what both sides measured.
 
     Raises:
-        UserError: if the sides share launches or have no point in common.
+        UserError: if the sides have no point in common.
     """
-    shared = [run for run in first.runs if run in second.runs]
-    if shared:
-        raise UserError(
-            f"{first.name} and {second.name} contain the same launch, of {shared[0].started_at}: compare two runs that "
-            "were measured separately"
-        )
-    found = differences(first.times, second.times, paired=paired)
-    if not found:
+    sweeps, sweep, at, rows = _common(first.observed.rows, second.observed.rows)
+    times = [side.seconds[those] for side, those in zip((first, second), rows, strict=True)]
+    if paired:
+        launches = min(each.shape[1] for each in times)
+        times = [each[:, :launches] for each in times]
+        both = ~np.isnan(times[0]) & ~np.isnan(times[1])
+        kept = np.flatnonzero(both.any(axis=1))
+        times = [np.where(both, each, np.nan)[kept] for each in times]
+        sweep, at = sweep[kept], [at[place] for place in kept.tolist()]
+    if not at:
         raise UserError(_nothing_in_common(first, second))
-    one, other = first.observables, second.observables
-    points = []
-    for each in found:
-        launches = [launch for launch in one[each.key] if not paired or launch in other[each.key]]
-        beside = launches if paired else list(other[each.key])
-        points.append(
-            Compared(
-                each,
-                [one[each.key][launch] for launch in launches],
-                [other[each.key][launch] for launch in beside],
-                within,
-                paired,
-            )
-        )
-    return Comparison(first, second, points, within, paired)
+    found = differences(*times, paired=paired)
+    one, other = (medians_of(each.T) for each in times)
+    return Comparison(first, second, sweeps, sweep, at, found, (one, other), within, paired)
+
+
+def _common(first: Rows, second: Rows) -> tuple[list[Sweep], Integers, list[str], list[Integers]]:
+    """Return the sweeps of both sides, and of each common point its sweep, its place in it, and its rows."""
+    sweeps = [sweep for sweep in first if sweep in second]
+    common = [list(filter(second[sweep].__contains__, first[sweep])) for sweep in sweeps]
+    at = list(chain.from_iterable(common))
+    rows = [
+        np.array([row for sweep, those in zip(sweeps, common, strict=True) for row in map(run[sweep].get, those)], int)
+        for run in (first, second)
+    ]
+    order = np.argsort(rows[0])  # as the first run measured them
+    sweep = np.repeat(np.arange(len(sweeps)), list(map(len, common)))
+    return sweeps, sweep[order], [at[place] for place in order.tolist()], [each[order] for each in rows]
 
 
 def _nothing_in_common(first: Side, second: Side) -> str:
@@ -155,7 +163,7 @@ def _nothing_in_common(first: Side, second: Side) -> str:
         names = [f"{side.name} measures {join_words(side.benchmarks)}" for side in (first, second)]
         return f"{join_words(names)}: compare two runs of one benchmark"
     series = [
-        f"{side.name} has {join_words(list(dict.fromkeys(f'{key[1]} at {key[2]}' for key in side.observables))[:3])}"
+        f"{side.name} has {join_words([f'{series} at {at}' for _, series, at in _only(side.observed.rows, {})[:3]])}"
         for side in (first, second)
     ]
     return f"the runs have no point in common ({'; '.join(series)}): measure the same sizes on the same transports"

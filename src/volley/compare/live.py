@@ -99,7 +99,7 @@ def measure(commands: Commands, keep: tuple[Path, Path] | None, *, quiet: bool) 
                     print(line, file=sys.stderr)
     if code == EXIT_GOOD and any(writer.trouble for writer in writers):
         code = EXIT_MACHINE
-    first, second = (Side(shlex.join(words), those) for words, those in zip(commands.words, logs, strict=True))
+    first, second = (Side.of(shlex.join(words), those) for words, those in zip(commands.words, logs, strict=True))
     return first, second, code
 
 

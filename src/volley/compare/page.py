@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from volley.benchmarks import named
-from volley.compare.comparison import Compared, Comparison
+from volley.compare.comparison import Comparison, Verdict, either_way
 from volley.compare.environment import EnvironmentDifference, environment_differences
 from volley.compare.runs import Side
-from volley.grouping import grouped
 from volley.report.model import Cell, Column, ColumnRows, Data, Note, Report, Row, Style, Table
 from volley.run.command_again import command_again
 from volley.run.commandline import declared
 from volley.run.launch_series import Key
 from volley.run.report_parts import hosts_of
-from volley.statistics.estimates import median
-from volley.statistics.two_runs import min_to_decide
+from volley.statistics.columns import Floats
+from volley.statistics.two_runs import Differences, Integers, min_to_decide
 from volley.text import count, join_words, mpi_name
 from volley.units import format_sig
 
@@ -41,11 +43,11 @@ def report(comparison: Comparison, *, full: bool) -> Report:
     return Report(
         heading=[finding(comparison), *_sides(comparison)],
         tables=[
-            *([_points(comparison, full=full)] if full or comparison.of("changed") else []),
+            *([_points(comparison, full=full)] if full or comparison.of("changed").size else []),
             _counts(comparison),
         ],
         notes=[*_notes(comparison), *_environment_notes(environments, full=full)],
-        data=Data(COLUMNS, COLUMNS[:3], ColumnRows(len(comparison.points), lambda: [_columns(comparison.points)])),
+        data=Data(COLUMNS, COLUMNS[:3], ColumnRows(len(comparison.at), lambda: [_columns(comparison)])),
         extra={
             "sides": [{"name": side.name, "launches": side.launches} for side in (comparison.first, comparison.second)],
             "within": comparison.within,
@@ -61,40 +63,36 @@ def report(comparison: Comparison, *, full: bool) -> Report:
 
 def finding(comparison: Comparison) -> str:
     """Return what was found, in one sentence."""
-    changed, same = comparison.of("changed"), comparison.of("same")
-    rest = len(comparison.points) - len(changed)
+    changed, same, points = comparison.of("changed"), comparison.of("same"), len(comparison.at)
+    rest = points - changed.size
     if not comparison.possible:
         return f"NO VERDICT: {too_few(comparison)}"
-    if not changed:
-        widest = max((point.same_within for point in same), default=0)
-        if len(same) == len(comparison.points):
-            return f"SAME: all {count(len(same), 'point')} are the same within {widest} %"
+    if not changed.size:
+        widest = int(comparison.same_within[same].max(initial=0))
+        if same.size == points:
+            return f"SAME: all {count(points, 'point')} are the same within {widest} %"
         shown = (
-            f"{len(same)} of {count(rest, 'point')} are the same within {widest} %"
-            if same
+            f"{same.size} of {count(rest, 'point')} are the same within {widest} %"
+            if same.size
             else "no point is shown to be the same"
         )
-        left = rest - len(same)
+        left = rest - same.size
         return f"NO CHANGE SHOWN: {shown}, {left} {'is' if left == 1 else 'are'} undecided"
-    parts = [_series_finding(series, points, comparison) for series, points in grouped(changed, _series).items()]
+    parts = [_series_finding(name, those, comparison) for name, those in comparison.by_series(changed).items()]
     more = f", and {len(parts) - 3} more" if len(parts) > 3 else ""
     return f"CHANGED: {join_words(parts[:3]) if not more else ', '.join(parts[:3]) + more}"
 
 
-def _series(point: Compared) -> str:
-    return point.key[1]
-
-
-def _series_finding(series: str, changed: Sequence[Compared], comparison: Comparison) -> str:
+def _series_finding(series: str, changed: Integers, comparison: Comparison) -> str:
     """``aware is 5.1 % slower at 7 of 9 points (8 B … 64 MiB)``, or ``slower at 1 and faster at 2 of 9 points``."""
-    whole = [point for point in comparison.points if _series(point) == series]
-    where = changed[0].key[2] + (f" … {changed[-1].key[2]}" if len(changed) > 1 else "")
-    of = f"of {count(len(whole), 'point')} ({where})"
-    slower = sum(point.ratio > 1 for point in changed)
-    if slower not in (0, len(changed)):
-        return f"{series} is slower at {slower} and faster at {len(changed) - slower} {of}"
-    typical = median([max(point.ratio, 1 / point.ratio) for point in changed])
-    return f"{series} is {_change(typical)} {'slower' if slower else 'faster'} at {len(changed)} {of}"
+    where = comparison.at[changed[0]] + (f" … {comparison.at[changed[-1]]}" if changed.size > 1 else "")
+    of = f"of {count(comparison.by_series()[series].size, 'point')} ({where})"
+    ratios = comparison.differences.ratio[changed]
+    slower = np.count_nonzero(ratios > 1)
+    if slower not in (0, changed.size):
+        return f"{series} is slower at {slower} and faster at {changed.size - slower} {of}"
+    typical = float(np.median(either_way(ratios)))
+    return f"{series} is {_change(typical)} {'slower' if slower else 'faster'} at {changed.size} {of}"
 
 
 def too_few(comparison: Comparison) -> str:
@@ -138,9 +136,10 @@ def _about(side: Side) -> Iterator[str]:
 
 def _points(comparison: Comparison, *, full: bool) -> Table:
     """All points, or those that changed, the largest change first."""
-    points = list(comparison.points)
+    points, found = np.arange(len(comparison.at)), comparison.differences
     if not full:
-        points = sorted(comparison.of("changed"), key=lambda point: -max(point.ratio, 1 / point.ratio))
+        points = comparison.of("changed")
+        points = points[np.argsort(-either_way(found.ratio[points]), kind="stable")]
     shown = points if full else points[:MAX_CHANGED]
     columns = [
         Column(align="left"),
@@ -151,50 +150,46 @@ def _points(comparison: Comparison, *, full: bool) -> Table:
         Column("95 % interval", align="left"),
         Column("verdict", align="left"),
     ]
-    rows: list[Row] = [
-        [
-            point.key[1],
-            point.key[2],
-            point.seconds[0] * 1e6,
-            point.seconds[1] * 1e6,
-            Cell(point.ratio, text=f"{point.ratio:.3f}"),
-            _interval(point),
-            Cell(verdict_words(point), style=_style(point)),
-        ]
-        for point in shown
-    ]
+    rows = [_row(comparison, point) for point in shown.tolist()]
     hidden = len(points) - len(shown)
     legend = [f"and {count(hidden, 'more changed point')}: --full shows all"] if hidden else []
     return Table(columns, rows, title="all points" if full else "changed", legend=legend)
 
 
-def _interval(point: Compared) -> str:
-    ratio = point.difference.ratio
-    if ratio.kind == "single":
+def _row(comparison: Comparison, point: int) -> Row:
+    ratio = float(comparison.differences.ratio[point])
+    styles: dict[Verdict, Style] = {"changed": "bad" if ratio > 1 else "good", "same": "good", "undecided": "dim"}
+    return [
+        comparison.sweeps[comparison.sweep[point]][1],
+        comparison.at[point],
+        *(float(seconds[point]) * 1e6 for seconds in comparison.seconds),
+        Cell(ratio, text=f"{ratio:.3f}"),
+        _interval(comparison.differences, point),
+        Cell(verdict_words(comparison, point), style=styles[comparison.verdicts[point]]),
+    ]
+
+
+def _interval(found: Differences, point: int) -> str:
+    if found.kind[point] == "single":
         return "none"
-    bounds = f"{ratio.low:.3f} to {ratio.high:.3f}"
-    return bounds if ratio.kind == "ci" else f"({bounds})"
+    bounds = f"{found.low[point]:.3f} to {found.high[point]:.3f}"
+    return bounds if found.kind[point] == "ci" else f"({bounds})"
 
 
-def verdict_words(point: Compared) -> str:
+def verdict_words(comparison: Comparison, point: int) -> str:
     """Return the verdict in words: ``5.1 % slower``, ``same within 2 %``, ``undecided: needs ~14 launches``."""
-    if point.verdict == "changed":
-        return f"{_change(point.ratio)} {'slower' if point.ratio > 1 else 'faster'}"
-    if point.verdict == "same":
-        return f"same within {point.same_within} %"
-    needed = point.launches_needed
-    return f"undecided: needs ~{needed} launches" if needed else "undecided"
+    verdict, ratio = comparison.verdicts[point], float(comparison.differences.ratio[point])
+    if verdict == "changed":
+        return f"{_change(ratio)} {'slower' if ratio > 1 else 'faster'}"
+    if verdict == "same":
+        return f"same within {comparison.same_within[point]:.0f} %"
+    needed = comparison.launches_needed[point]
+    return "undecided" if np.isnan(needed) else f"undecided: needs ~{needed:.0f} launches"
 
 
 def _change(ratio: float) -> str:
     larger = max(ratio, 1 / ratio)
     return f"{format_sig(larger, 3)} ×" if larger >= 1.5 else f"{(larger - 1) * 100:.1f} %"
-
-
-def _style(point: Compared) -> Style:
-    if point.verdict != "changed":
-        return "good" if point.verdict == "same" else "dim"
-    return "bad" if point.ratio > 1 else "good"
 
 
 def _counts(comparison: Comparison) -> Table:
@@ -211,19 +206,20 @@ def _counts(comparison: Comparison) -> Table:
         Column("highest", "", digits=4),
     ]
     rows: list[Row] = []
-    for series, points in grouped(comparison.points, _series).items():
-        changed = [point for point in points if point.verdict == "changed"]
-        slower = sum(point.ratio > 1 for point in changed)
-        ratios = [point.ratio for point in points]
+    for series, points in comparison.by_series().items():
+        verdicts, ratios = comparison.verdicts[points], comparison.differences.ratio[points]
+        counts = {verdict: int(np.count_nonzero(verdicts == verdict)) for verdict in ("changed", "same", "undecided")}
+        slower = int(np.count_nonzero(ratios[verdicts == "changed"] > 1))
+        middle, low, high = (float(reduce(ratios)) for reduce in (np.median, np.min, np.max))
         rows.append(
             [
                 series,
-                len(points),
+                points.size,
                 Cell(slower, style="bad" if slower else ""),
-                len(changed) - slower,
-                sum(point.verdict == "same" for point in points),
-                sum(point.verdict == "undecided" for point in points),
-                *(Cell(each, text=f"{each:.3f}") for each in (median(ratios), min(ratios), max(ratios))),
+                counts["changed"] - slower,
+                counts["same"],
+                counts["undecided"],
+                *(Cell(each, text=f"{each:.3f}") for each in (middle, low, high)),
             ]
         )
     return Table(columns, rows, title="verdicts")
@@ -234,17 +230,18 @@ def _counts(comparison: Comparison) -> Table:
 
 def _notes(comparison: Comparison) -> Iterator[Note]:
     for letter, side in (("A", comparison.first), ("B", comparison.second)):
-        failed = sum(status == "failed" for log in side.logs for status in log.statuses)
         broken = sum(not log.complete for log in side.logs)
-        if failed or broken:
-            parts = [count(failed, "failed point")] * bool(failed) + [count(broken, "incomplete launch")] * bool(broken)
+        if side.failed or broken:
+            parts = [count(side.failed, "failed point")] if side.failed else []
+            parts += [count(broken, "incomplete launch")] if broken else []
             yield Note("error", f"{letter} has {join_words(parts)}: volley show {side.name}")
     for letter, keys in zip("AB", comparison.only, strict=True):
         if keys:
             names = _names(keys)
             yield Note("missing", f"only {letter} has {count(len(keys), 'point')}: {names}")
     undecided = comparison.of("undecided")
-    known = sorted(each for point in undecided if (each := point.launches_needed))
+    needed = comparison.launches_needed[undecided]
+    known = np.sort(needed[~np.isnan(needed)]).astype(int).tolist()
     if known and comparison.possible:
         whole = "all" if len(known) == len(undecided) else f"{len(known)} of them"
         number = count(len(undecided), "point")
@@ -278,24 +275,29 @@ def _cut(value: str) -> str:
 # ---------------------------------------------------------------------------------------------------------- data
 
 
-def _columns(points: Sequence[Compared]) -> dict[str, Sequence[Any]]:
+def _columns(comparison: Comparison) -> dict[str, Sequence[Any]]:
     """Return the results for programs: a thousand ranks have a million pairs, which most reports do without."""
-    ratios = [point.difference.ratio for point in points]
-    benchmark, series, at = (list(names) for names in zip(*(point.key for point in points), strict=True))
+    found = comparison.differences
+    names = np.array(comparison.sweeps, object)[comparison.sweep]
+    shown = np.where(found.kind == "ci", comparison.same_within, np.nan)
     return {
-        "benchmark": benchmark,
-        "series": series,
-        "at": at,
-        "verdict": [point.verdict for point in points],
-        "ratio": [ratio.median for ratio in ratios],
-        "ratio_low": [ratio.low for ratio in ratios],
-        "ratio_high": [ratio.high for ratio in ratios],
-        "interval": [ratio.kind for ratio in ratios],
-        "same_within_percent": [point.same_within if point.difference.ratio.kind == "ci" else None for point in points],
-        "launches_needed": [point.launches_needed for point in points],
-        "first_s": [point.seconds[0] for point in points],
-        "second_s": [point.seconds[1] for point in points],
-        "first_launches": [len(point.first) for point in points],
-        "second_launches": [len(point.second) for point in points],
-        "probability": [point.difference.probability for point in points],
+        "benchmark": names[:, 0].tolist(),
+        "series": names[:, 1].tolist(),
+        "at": comparison.at,
+        "verdict": comparison.verdicts.tolist(),
+        "ratio": found.ratio.tolist(),
+        "ratio_low": found.low.tolist(),
+        "ratio_high": found.high.tolist(),
+        "interval": found.kind.tolist(),
+        "same_within_percent": _whole(shown),
+        "launches_needed": _whole(comparison.launches_needed),
+        "first_s": comparison.seconds[0].tolist(),
+        "second_s": comparison.seconds[1].tolist(),
+        "first_launches": found.launches[0].tolist(),
+        "second_launches": found.launches[1].tolist(),
+        "probability": found.probability.tolist(),
     }
+
+
+def _whole(numbers: Floats) -> list[int | None]:
+    return [None if math.isnan(number) else int(number) for number in numbers.tolist()]

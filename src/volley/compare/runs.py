@@ -6,50 +6,54 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
-from volley.run.benchmark import Observable
-from volley.run.launch_series import Key, observables_of
+from volley.run.launch_series import Observed, observed_in
 from volley.run.records import Run
-from volley.run.records_file import read_runs
+from volley.run.records_file import first_and_last, parse_runs, read_file
 from volley.run.run_log import RunLog
+from volley.statistics.columns import Floats
 
 
 @dataclass(frozen=True)
 class Side:
-    """All launches of one file."""
+    """All launches of one file, and what they measured."""
 
     name: str
     """What messages call it."""
     logs: Sequence[RunLog]
+    """Those of a file are without the records of benchmarks: a thousand ranks have half a gigabyte of them."""
+    observed: Observed
+    failed: int
+    """How many points failed."""
+
+    @classmethod
+    def of(cls, name: str, logs: Sequence[RunLog]) -> Side:
+        failed = sum(log.statuses.count("failed") for log in logs)
+        return cls(name, logs, observed_in(logs, BENCHMARKS), failed)
 
     @cached_property
-    def observables(self) -> dict[Key, dict[int, Observable]]:
-        """What was measured, by number of the launch."""
-        return observables_of(self.logs, BENCHMARKS)
-
-    @property
-    def times(self) -> dict[Key, dict[int, float]]:
-        """The seconds of each, by number of the launch."""
-        return {
-            key: {launch: each.seconds for launch, each in launches.items()}
-            for key, launches in self.observables.items()
-        }
+    def seconds(self) -> Floats:
+        """What was measured, with a row for each row of ``observed`` and a column for each launch."""
+        seconds: Floats = np.array(self.observed.columns, np.float64).reshape(-1, len(self.observed.work)).T
+        return seconds
 
     @property
     def runs(self) -> list[Run]:
         """The ``run`` records."""
         return [log.run for log in self.logs if log.run]
 
-    @property
+    @cached_property
     def launches(self) -> int:
         """The most launches that measured a point."""
-        return max(map(len, self.observables.values()), default=0)
+        return int(np.count_nonzero(~np.isnan(self.seconds), axis=1).max(initial=0))
 
     @property
     def benchmarks(self) -> list[str]:
         """The names of the benchmarks that measured something."""
-        return list(dict.fromkeys(name for name, _, _ in self.observables))
+        return list(dict.fromkeys(name for name, _ in self.observed.rows))
 
 
 def read_side(path: str) -> Side:
@@ -58,8 +62,30 @@ def read_side(path: str) -> Side:
     Raises:
         UserError: if the file cannot be read, or if nothing in it can be compared.
     """
-    logs = read_runs(path, BENCHMARKS)
-    side = Side(logs[0].file, logs)
-    if not side.observables:
+    return _side(*read_file(path))
+
+
+def read_sides(paths: Sequence[str]) -> tuple[Side, Side]:
+    """Read two files of records.
+
+    Raises:
+        UserError: as above, or if both files contain the same launch.
+    """
+    files = [read_file(path) for path in paths]
+    (one, _), (other, _) = (first_and_last(data) for data, _ in files)
+    if shared := [run for run in one if run in other]:
+        (_, first), (_, second) = files
+        raise UserError(
+            f"{first} and {second} contain the same launch, of {shared[0].started_at}: compare two runs that "
+            "were measured separately"
+        )
+    return _side(*files.pop(0)), _side(*files.pop(0))
+
+
+def _side(data: bytes, name: str) -> Side:
+    side = Side.of(name, parse_runs(data, BENCHMARKS, name))
+    if not side.observed.rows:
         raise UserError(f"{side.name} contains no measured point: there is nothing to compare")
+    for log in side.logs:
+        log.records.clear()
     return side

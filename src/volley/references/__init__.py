@@ -19,10 +19,10 @@ from msgspec import Meta
 
 from volley.document import Frozen, PositiveNumber
 from volley.errors import UserError
-from volley.files import read_bounded, write_file
+from volley.files import write_file
 from volley.run.benchmark import Benchmark, Observable
-from volley.run.launch_series import observables_of
-from volley.run.records_file import MAX_BYTES, find_file, parse_runs, read_runs, state_folder
+from volley.run.launch_series import Sweep, observed_in
+from volley.run.records_file import find_file, parse_runs, read_file, read_runs, state_folder
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import median
 from volley.text import count, did_you_mean, escape_controls, join_words, mpi_name
@@ -41,11 +41,11 @@ class Figures(Frozen, frozen=True, kw_only=True):
     factor: Annotated[PositiveNumber, Meta(description="the unit in SI units.")] = 1.0
     figures: Annotated[dict[str, PositiveNumber], Meta(description="by place in the sweep.")]
 
-    def of(self, observable: Observable) -> float | None:
+    def of(self, seconds: float, work: float | None) -> float | None:
         """Return what was observed in the unit of this table; ``None`` if it has no rate."""
         if not self.rate:
-            return self.factor * observable.seconds
-        return self.factor * observable.work / observable.seconds if observable.work else None
+            return self.factor * seconds
+        return self.factor * work / seconds if work else None
 
     def speed(self, ours: float, published: float) -> float:
         """Return how many times as fast as published something is, both in the unit of this table."""
@@ -73,13 +73,15 @@ def published() -> dict[str, Reference]:
     }
 
 
-def share_of_equal(gpu: str, benchmark: str, observable: Observable) -> tuple[str, float] | None:
+def share_of_equal(
+    gpu: str, sweep: Sweep, at: str, seconds: float, work: float | None = None
+) -> tuple[str, float] | None:
     """Return the published reference with GPUs of this name that measured the same, and the share of its speed."""
     for name, reference in published().items():
         for table in reference.tables if reference.gpu == gpu else ():
-            figure = table.figures.get(observable.at)
-            ours = table.of(observable)
-            if figure and ours and (table.benchmark, table.series) == (benchmark, observable.series):
+            figure = table.figures.get(at)
+            ours = table.of(seconds, work)
+            if figure and ours and (table.benchmark, table.series) == sweep:
                 return name, table.speed(ours, figure)
     return None
 
@@ -99,7 +101,12 @@ def beside_equal(gpus: Iterable[str], benchmark: str, observables: Iterable[Obse
     if len(names) != 1:
         return None
     gpu = names.pop()
-    found = [share for each in observables if (share := share_of_equal(gpu, benchmark, each))]
+    found = [
+        share
+        for each in observables
+        for at, seconds in zip(each.at, each.seconds, strict=True)
+        if (share := share_of_equal(gpu, (benchmark, each.series), at, seconds, each.work))
+    ]
     if not found:
         return None
     known = dict.fromkeys(name for name, _ in found)
@@ -145,12 +152,10 @@ def add(name: str, records: str, benchmarks: Sequence[Benchmark]) -> Path:
         raise UserError(f"--add {escape_controls(name)!r}: a name has letters, digits, dots, dashes and underscores")
     if name in published():
         raise UserError(f"--add {name}: volley brings a reference of this name: choose another name")
-    source = find_file(records)
-    shown = "standard input" if source == "-" else source
     path = _folder() / f"{name}.jsonl"
     if path.exists():
         raise UserError(f"--add {name}: there is one already; remove {path} first, or choose another name")
-    data = read_bounded(source, MAX_BYTES)
+    data, shown = read_file(records)
     if not from_records(parse_runs(data, benchmarks, shown), benchmarks, shown).tables:
         raise UserError(f"{escape_controls(shown)} contains no measured point: nothing can be compared with it")
     try:
@@ -167,19 +172,21 @@ def _medians(launches: int) -> str:
 
 def from_records(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark], source: str) -> Reference:
     """Return what records say as a reference: the median over launches of every point."""
-    found = observables_of(logs, benchmarks)
-    launches = max(map(len, found.values()), default=0)
-    tables: dict[tuple[str, str], dict[str, float]] = {}
-    for (name, series, at), those in found.items():
-        middle = median([each.seconds for each in those.values()])
-        tables.setdefault((name, series), {})[at] = float(f"{middle:.6g}")
+    found = observed_in(logs, benchmarks)
+    launches = 0
+    tables = []
+    for (name, series), rows in found.rows.items():
+        times = {at: found.seconds(row) for at, row in rows.items()}
+        launches = max(launches, *map(len, times.values()))
+        figures = {at: float(f"{median(those):.6g}") for at, those in times.items()}
+        tables.append(Figures(benchmark=name, series=series, figures=figures))
     return Reference(
         machine=_machine(logs),
         gpu=next((rank.device.name for log in logs if log.run for rank in log.run.ranks if rank.device), None),
         source=source,
         date=min((log.run.started_at[:10] for log in logs if log.run), default=None),
         method=[f"Measured by volley: {_medians(launches)}."],
-        tables=[Figures(benchmark=name, series=series, figures=figures) for (name, series), figures in tables.items()],
+        tables=tables,
     )
 
 

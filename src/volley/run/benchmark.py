@@ -29,18 +29,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Observable:
-    """A time that one launch measured, with a label under which every other launch has the same quantity."""
+    """Times that one launch measured, with labels under which every other launch has the same quantities."""
 
     series: str
     """What is measured at several places of a sweep: ``aware``."""
-    at: str
-    """Where in the sweep: ``64 KiB``, ``0 → 1``."""
-    seconds: float
-    """Positive: the median of the launch."""
+    at: Sequence[str]
+    """Where in the sweep, for each time: ``64 KiB``, ``0 → 1``."""
+    seconds: Sequence[float]
+    """Positive: the medians of the launch."""
     work: float | None = None
-    """What is done in this time, where a rate is more usual than a time: bytes moved, or lattice updates."""
-    unit: str = ""
-    """The unit of that rate / 10^9: ``GB/s``."""
+    """What is done in each of these times, where a rate is more usual: bytes moved, or lattice updates."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,10 +118,10 @@ class Benchmark:
         found: list[Any] = self._module("results").results(logs)
         return found
 
-    def observables(self, log: RunLog) -> list[Observable]:
+    def observables(self, log: RunLog) -> Iterable[Observable]:
         """Return the times of one launch; none if it measured nothing that can be compared."""
         found: Iterable[Observable] = getattr(self._module("results"), "observables", lambda _: ())(log)
-        return list(found)
+        return found
 
     def reports(self, results: Sequence[Any]) -> list[Report]:
         """Return one report for each result object."""

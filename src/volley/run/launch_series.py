@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import math
+from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
+from itertools import repeat
+from operator import attrgetter
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -87,19 +92,56 @@ def same_request(log: RunLog, first: RunLog) -> bool:
 
 Key = tuple[str, str, str]
 """The benchmark, the series and the place in its sweep."""
+Sweep = tuple[str, str]
+"""The benchmark and the series."""
+Rows = dict[Sweep, dict[str, int]]
+"""The rows of a table by sweep and place."""
 
 
-def observables_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> dict[Key, dict[int, Observable]]:
-    """Return what was measured, by number of the launch.
+@dataclass(frozen=True)
+class Observed:
+    """What the launches of a run measured: a table with a row for each place of a sweep and a column for each launch.
+
+    A thousand ranks have a million rows: so the numbers are arrays.
+    """
+
+    rows: Rows = field(default_factory=dict)
+    """Numbered in order of appearance."""
+    columns: list[array[float]] = field(default_factory=list)
+    """The seconds of each launch; NaN where it did not measure."""
+    work: array[float] = field(default_factory=lambda: array("d"))
+    """What is done in the time of each row (``Observable``); 0 where it has no rate."""
+
+    def seconds(self, row: int) -> list[float]:
+        """Return the times of the launches that measured a row."""
+        return [seconds for column in self.columns if not math.isnan(seconds := column[row])]
+
+    def add(self, benchmark: str, each: Observable, column: array[float]) -> None:
+        """Write what a launch measured into its column."""
+        rows = self.rows.setdefault((benchmark, each.series), {})
+        new = dict.fromkeys(intern(at) for at in each.at if at not in rows)  # series and runs share these texts
+        rows.update((at, row) for row, at in enumerate(new, start=len(self.work)))
+        self.work.extend(repeat(each.work or 0.0, len(new)))
+        column.extend(repeat(math.nan, len(self.work) - len(column)))
+        for at, seconds in zip(each.at, each.seconds, strict=True):
+            column[rows[at]] = seconds
+
+
+def observed_in(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Observed:
+    """Return what was measured.
 
     Launches of the same request are numbered in their order; those of another request continue the count.
     """
-    found: dict[Key, dict[int, Observable]] = {}
+    found = Observed()
     for benchmark in benchmarks:
         own = [log for log in logs if log.run and log.run.plan.benchmark == benchmark.name]
-        for number, log in enumerate((log for series in series_of(own) for log in series.logs), start=1):
-            for each in benchmark.observables(log):
-                found.setdefault((benchmark.name, each.series, each.at), {})[number] = each
+        for number, log in enumerate(log for series in series_of(own) for log in series.logs):
+            if number == len(found.columns):
+                found.columns.append(array("d"))
+            for each in filter(attrgetter("at"), benchmark.observables(log)):
+                found.add(benchmark.name, each, found.columns[number])
+    for column in found.columns:
+        column.extend(repeat(math.nan, len(found.work) - len(column)))
     return found
 
 

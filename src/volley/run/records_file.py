@@ -25,7 +25,7 @@ from volley.errors import UserError
 from volley.files import read_bounded
 from volley.run.benchmark import Benchmark
 from volley.run.command_again import options_of
-from volley.run.records import COMMON, Run
+from volley.run.records import COMMON, End, Run
 from volley.run.run_log import RecordError, RunLog
 from volley.text import count, escape_controls
 from volley.units import parse_whole
@@ -188,8 +188,39 @@ def read_runs(path: Path | str, benchmarks: Sequence[Benchmark]) -> list[RunLog]
     Raises:
         UserError: if the file cannot be opened, contains no records, or has another format version.
     """
+    data, name = read_file(path)
+    return parse_runs(data, benchmarks, name)
+
+
+def read_file(path: Path | str) -> tuple[bytes, str]:
+    """Return what is in such a file, and what messages call it.
+
+    Raises:
+        UserError: if the file cannot be opened.
+    """
     found = find_file(str(path))
-    return parse_runs(read_bounded(found, MAX_BYTES), benchmarks, "standard input" if found == "-" else found)
+    return read_bounded(found, MAX_BYTES), "standard input" if found == "-" else found
+
+
+class _Kind(msgspec.Struct):
+    """The part of a record that tells its type; the rest is skipped."""
+
+    record: str = ""
+
+
+def first_and_last(data: bytes) -> tuple[list[Run], list[End]]:
+    """Return the first and the last records of the runs in ``data``; unreadable lines are left out."""
+    runs: list[Run] = []
+    ends: list[End] = []
+    kind = msgspec.json.Decoder(_Kind)
+    for line in data.splitlines():
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            record = kind.decode(line).record
+            if record == "run":
+                runs.append(msgspec.json.decode(line, type=Run))
+            elif record == "end":
+                ends.append(msgspec.json.decode(line, type=End))
+    return runs, ends
 
 
 def kept_files() -> list[Path]:

@@ -7,11 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from volley.report.model import Cell, Column, Data, Report, Row, Table
-from volley.run.records import End, Run
-from volley.run.records_file import kept_files, state_folder
+from volley.run.records_file import first_and_last, kept_files, state_folder
 from volley.text import count, join_words
 from volley.units import format_duration
 
@@ -19,12 +16,6 @@ _MAX_RUNS = 20
 """The newest runs that are listed; ``--full`` lists all."""
 
 _COLUMNS = ("number", "started_at", "benchmark", "host", "launches", "points", "failed", "elapsed_s", "status", "path")
-
-
-class _Kind(msgspec.Struct):
-    """The part of a record that tells its type; the rest is skipped."""
-
-    record: str = ""
 
 
 def report(*, full: bool) -> Report:
@@ -54,21 +45,10 @@ def report(*, full: bool) -> Report:
 
 def _read(path: Path, number: int) -> dict[str, Any]:
     """Return what the first and the last records of the launches of a file say; unreadable lines are left out."""
-    runs: list[Run] = []
-    ends: list[End] = []
-    kind = msgspec.json.Decoder(_Kind)
     data = b""
     with suppress(OSError):
         data = path.read_bytes()
-    for line in data.splitlines():
-        try:
-            record = kind.decode(line).record
-            if record == "run":
-                runs.append(msgspec.json.decode(line, type=Run))
-            elif record == "end":
-                ends.append(msgspec.json.decode(line, type=End))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue
+    runs, ends = first_and_last(data)
     status = next((end.status for end in ends if end.status != "complete"), "complete")
     if len(ends) < len(runs):
         status = "incomplete"

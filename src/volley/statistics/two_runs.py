@@ -20,25 +20,21 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from statistics import NormalDist
-from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from volley.statistics.estimates import Estimate, Kind
+from volley.statistics.columns import Floats, medians_of
+from volley.statistics.estimates import Kind
 from volley.statistics.launches import NOMINAL, of_ratios
 
-Key = TypeVar("Key", bound=Hashable)
-Floats = NDArray[np.float64]
-Times = Sequence[float | None]
-"""Of one result in the launches of a run; ``None`` where a launch did not measure it."""
-Column = tuple[Times, Times]
-"""Of one result in both runs."""
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 LEVEL = 0.005
 """The significance level of one sweep: the largest probability that counts as a change.  Runs that follow each other
@@ -66,37 +62,44 @@ EXACT_UNTIL = 1024
 """With more ratios of launches than this, their ranks are those of a normal distribution: the exact ones take longer
 and differ by at most one."""
 
+AT_ONCE = 1 << 16
+"""Numbers that are computed together: those of a million results in all permutations would fill the memory."""
+
 SEED = 1
 """The draws are the same each time, and so is the verdict on the same records."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference(Generic[Key]):
-    """How one result of the second run compares with that of the first."""
+@dataclass(frozen=True)
+class Differences:
+    """How each result of the second run compares with that of the first: one item a result."""
 
-    key: Key
-    ratio: Estimate
-    """The second run / the first one, over launches.  ``ci``: 95 % confidence interval; ``range``: too few launches for
-    one; ``single``: one launch of each."""
-    probability: float
+    ratio: Floats
+    """The second run / the first one, the middle over launches."""
+    low: Floats
+    high: Floats
+    kind: NDArray[np.str_]
+    """Of the interval from ``low`` to ``high``.  ``ci``: 95 % confidence interval; ``range``: too few launches for one;
+    ``single``: one launch of each."""
+    launches: tuple[Integers, Integers]
+    """How many launches of both runs measured each result."""
+    probability: Floats
     """The share of the permutations in which some result of the sweep stands out as much as this one does."""
     level: float
     """The largest probability that counts as a change."""
 
-    @property
-    def changed(self) -> bool:
+    @cached_property
+    def changed(self) -> Booleans:
         """True where the runs differ in this result: over the whole sweep, in the interval, and by ``SMALLEST``."""
-        apart = self.ratio.kind == "ci" and not self.ratio.low <= 1 <= self.ratio.high
-        return apart and self.probability <= self.level and abs(self.ratio.median - 1) >= SMALLEST
+        apart = (self.kind == "ci") & ((self.low > 1) | (self.high < 1))
+        found: Booleans = apart & (self.probability <= self.level) & (np.abs(self.ratio - 1) >= SMALLEST)
+        return found
 
-    @property
-    def shown_within(self) -> float:
+    @cached_property
+    def shown_within(self) -> Floats:
         """The smallest x for which the interval shows that the second run takes between 1 / (1 + x) and 1 + x times as
         long as the first one; infinite without an interval.  Both one-sided tests of equivalence hold at 2.5 %
         (D. J. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987) 657-680)."""
-        if self.ratio.kind != "ci":
-            return math.inf
-        return max(self.ratio.high, 1 / self.ratio.low) - 1
+        return np.where(self.kind == "ci", np.maximum(self.high, 1 / self.low) - 1, math.inf)
 
 
 @lru_cache(maxsize=256)
@@ -114,55 +117,62 @@ def min_to_decide(*, paired: bool = False) -> int:
     return next(count for count in range(2, 100) if can_decide(count, count, paired=paired))
 
 
-def differences(
-    first: Mapping[Key, Mapping[int, float]], second: Mapping[Key, Mapping[int, float]], *, paired: bool = False
-) -> list[Difference[Key]]:
-    """Compare what both runs have, result by result.
+def differences(first: Floats, second: Floats, *, paired: bool = False) -> Differences:
+    """Compare two runs, result by result.
 
     A launch need not have every result.  A result of so few launches that they cannot show a change takes no part in
     the verdict over the others.
 
     Args:
-        first: positive medians by result and number of the launch.
-        second: the same of the other run.
-        paired: launches of the same number were measured together; others are left out.
+        first: positive medians: a row for each result, a column for each launch; NaN where it was not measured.
+        second: the same results of the other run.
+        paired: launches of the same column were measured together, and both lack the same results.
     """
-    keys = [key for key in first if key in second and (not paired or first[key].keys() & second[key].keys())]
-    here, there = ({launch for key in keys for launch in run[key]} for run in (first, second))
-    launches = [sorted(here & there)] * 2 if paired else [sorted(here), sorted(there)]
-    columns: list[Column] = []
-    for key in keys:
-        both = first[key].keys() & second[key].keys()
-        one, other = (
-            [run[key][launch] if launch in (both if paired else run[key]) else None for launch in those]
-            for run, those in zip((first, second), launches, strict=True)
-        )
-        columns.append((one, other))
-    found = []
-    for key, column, probability in zip(keys, columns, _probabilities(columns, paired=paired), strict=True):
-        measured = [[time for time in times if time is not None] for times in column]
-        ratio = (ratio_of_pairs if paired else ratio_of)(*measured)
-        found.append(Difference(key, ratio, probability, PAIRED_LEVEL if paired else LEVEL))
-    return found
+    first, second = (run[:, ~np.isnan(run).all(axis=0)] for run in (first, second))
+    counts = [np.count_nonzero(~np.isnan(run), axis=1) for run in (first, second)]
+    ratio, low, high, probability = (np.ones(len(first)) for _ in range(4))
+    kind, deciding = np.empty(len(first), "U6"), np.zeros(len(first), bool)
+    for launches in dict.fromkeys(zip(*(count.tolist() for count in counts), strict=True)):
+        alike = np.flatnonzero((counts[0] == launches[0]) & (counts[1] == launches[1]))
+        deciding[alike] = can_decide(*launches, paired=paired)
+        for some in _parts(len(alike), math.prod(launches)):
+            rows = alike[some]
+            one, other = (times[~np.isnan(times)].reshape(len(rows), -1) for times in (first[rows], second[rows]))
+            ratio[rows], low[rows], high[rows], kind[rows] = (ratio_of_pairs if paired else ratio_of)(one, other)
+    if deciding.any():
+        probability[deciding] = _probabilities(first[deciding], second[deciding], paired=paired)
+    level = PAIRED_LEVEL if paired else LEVEL
+    return Differences(ratio, low, high, kind, (counts[0], counts[1]), probability, level)
+
+
+def _parts(results: int, numbers: int) -> Iterator[slice]:
+    """Yield slices of so many results that their ``numbers`` each are ``AT_ONCE``."""
+    step = max(1, AT_ONCE // numbers)
+    yield from (slice(start, start + step) for start in range(0, results, step))
 
 
 # ----------------------------------------------------------------------------------------------------- the ratio
 
-
-def ratio_of(first: Sequence[float], second: Sequence[float]) -> Estimate:
-    """Return the second run / the first one, from launches that are independent of each other."""
-    others = sorted(second)  # sorting sorted parts is fast
-    ratios = sorted([other / one for one in first for other in others])
-    middle = math.sqrt(ratios[(len(ratios) - 1) // 2] * ratios[len(ratios) // 2])  # the middle of the logarithms
-    rank = mann_whitney_rank(len(first), len(second))
-    low, high = (ratios[rank - 1], ratios[-rank]) if rank else (ratios[0], ratios[-1])
-    kind: Kind = "ci" if rank else "range" if len(ratios) > 1 else "single"
-    return Estimate(middle, low, high, min(len(first), len(second)), kind)
+Ratios = tuple[Floats, Floats, Floats, Kind]
+"""The middle ratio of each result, its bounds, and what these are."""
 
 
-def ratio_of_pairs(first: Sequence[float], second: Sequence[float]) -> Estimate:
-    """Return the second run / the first one, from launches in pairs."""
-    return of_ratios([other / one for one, other in zip(first, second, strict=True)])
+def ratio_of(first: Floats, second: Floats) -> Ratios:
+    """Return the second run / the first one, from launches that are independent of each other; a row a result."""
+    ratios = np.sort((second[:, :, np.newaxis] / first[:, np.newaxis]).reshape(len(first), -1))
+    pairs = ratios.shape[1]
+    middle = np.sqrt(ratios[:, (pairs - 1) // 2] * ratios[:, pairs // 2])  # the middle of the logarithms
+    rank = mann_whitney_rank(first.shape[1], second.shape[1])
+    kind: Kind = "ci" if rank else "range" if pairs > 1 else "single"
+    place = max(rank, 1)
+    return middle, ratios[:, place - 1], ratios[:, -place], kind
+
+
+def ratio_of_pairs(first: Floats, second: Floats) -> Ratios:
+    """Return the second run / the first one, from launches in pairs; a row a result."""
+    found = [of_ratios(ratios) for ratios in (second / first).tolist()]
+    middle, low, high = np.array([(each.median, each.low, each.high) for each in found]).T
+    return middle, low, high, found[0].kind
 
 
 @lru_cache(maxsize=256)
@@ -196,63 +206,62 @@ def mann_whitney_rank(first: int, second: int, level: float = NOMINAL) -> int:
 # --------------------------------------------------------------------------------------------------- the verdict
 
 
-def _probabilities(columns: Sequence[Column], *, paired: bool) -> list[float]:
+def _probabilities(first: Floats, second: Floats, *, paired: bool) -> Floats:
     """Return for each result the share of the permutations whose largest statistic is at least that of the result.
 
     The statistic is the square of the difference between the runs over its variance in all permutations.  So results of
     few launches and of many can be compared, and for a fixed number of launches it rises with Student's t.
     """
-    largest = np.zeros(1)
-    own: list[float | None] = []
-    for first, second in columns:  # the statistics of all results together would fill the memory
-        statistics = (_of_pairs if paired else _of_runs)(np.array(first, np.float64), np.array(second, np.float64))
-        own.append(None if statistics is None else statistics[0])
-        if statistics is not None:
-            largest = np.maximum(largest, statistics)
+    launches = first.shape[1]
+    ways = _sign_permutations(launches) if paired else permutations_of_runs(launches, launches + second.shape[1])
+    own, largest = np.empty(len(first)), np.zeros(len(ways))
+    for some in _parts(len(first), len(ways)):
+        statistics = (_of_pairs if paired else _of_runs)(first[some], second[some], ways)
+        own[some] = statistics[:, 0]
+        largest = np.maximum(largest, statistics.max(axis=0))
     largest.sort()
     # Permutations that are equal but for rounding count as equal.
-    fewer = [None if each is None else int(np.searchsorted(largest, each * (1 - 1e-9))) for each in own]
-    return [1.0 if each is None else 1 - each / largest.size for each in fewer]
+    probabilities: Floats = 1 - np.searchsorted(largest, own * (1 - 1e-9)) / largest.size
+    return probabilities
 
 
-def _of_runs(first: Floats, second: Floats) -> Floats | None:
-    """Return the statistic of each permutation; ``None`` where the launches cannot show a change.
+def _of_runs(first: Floats, second: Floats, ways: Floats) -> Floats:
+    """Return the statistic of each result, a row, in each permutation.
 
     The sum of all squares is the same in every permutation, so the sum over the first run suffices.
     """
-    times = np.log([*first, *second])
+    times = np.log(np.hstack([first, second]))
     measured = ~np.isnan(times)
-    ways = permutations_of_runs(len(first), len(times))
-    taken, count = ways @ measured, int(measured.sum())
-    if not can_decide(int(taken[0]), count - int(taken[0])):
-        return None
-    ordered, side = np.sort(times[measured]), min(int(taken[0]), count - int(taken[0])) // 2
-    low, high = ordered[side], ordered[-1 - side]
+    taken, count = measured @ ways.T, measured.sum(axis=1, keepdims=True)
+    ones = measured[:, : first.shape[1]].sum(axis=1, keepdims=True)
+    side = np.minimum(ones, count - ones) // 2
+    ordered = np.sort(times)
+    low, high = (np.take_along_axis(ordered, place, axis=1) for place in (side, count - 1 - side))
     values = _clipped(times - (low + high) / 2, (high - low) / 2)
-    values = np.where(measured, values - values[measured].mean(), 0.0)
-    variances = _sum_of_squares(values) / count / (count - 1) * taken * (count - taken)
-    return np.divide((ways @ values) ** 2, variances, out=np.zeros(len(ways)), where=variances > 0)
+    values = np.where(measured, values - np.nansum(values, axis=1, keepdims=True) / count, 0.0)
+    variances = _sums_of_squares(values) / count / (count - 1) * taken * (count - taken)
+    found: Floats = np.divide((values @ ways.T) ** 2, variances, out=np.zeros(taken.shape), where=variances > 0)
+    return found
 
 
-def _of_pairs(first: Floats, second: Floats) -> Floats | None:
+def _of_pairs(first: Floats, second: Floats, ways: Floats) -> Floats:
     """Return the same for pairs of launches: a permutation changes the signs of some logarithms of their ratios."""
     ratios = np.log(second / first)
-    measured = ~np.isnan(ratios)
-    if not can_decide(count := int(measured.sum()), count, paired=True):
-        return None
-    values = np.where(measured, _clipped(ratios, float(np.median(np.abs(ratios[measured])))), 0.0)
-    changed: Floats = values.sum() - 2 * (_sign_permutations(len(values)) @ values)
-    return changed**2 / _sum_of_squares(values)
+    values = np.nan_to_num(_clipped(ratios, medians_of(np.abs(ratios).T)[:, np.newaxis]))
+    found: Floats = (values.sum(axis=1, keepdims=True) - 2 * (values @ ways.T)) ** 2 / _sums_of_squares(values)
+    return found
 
 
-def _clipped(values: Floats, usual: float) -> Floats:
-    most = WINSOR_LIMIT * usual or math.inf
-    return np.clip(values, -most, most)
+def _clipped(values: Floats, usual: Floats) -> Floats:
+    most = np.where(usual > 0, WINSOR_LIMIT * usual, math.inf)
+    clipped: Floats = values.clip(-most, most)
+    return clipped
 
 
-def _sum_of_squares(values: Floats) -> float:
-    """Return the sum of squares; equal times leave nothing but rounding, and a billionth of the time counts as none."""
-    return float(values @ values) + 1e-18
+def _sums_of_squares(values: Floats) -> Floats:
+    """Return the sums of squares.  Equal times leave nothing but rounding; a billionth of the time counts as none."""
+    found: Floats = (values**2).sum(axis=1, keepdims=True) + 1e-18
+    return found
 
 
 @lru_cache(maxsize=64)

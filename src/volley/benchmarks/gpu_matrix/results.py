@@ -76,7 +76,7 @@ def observables(log: RunLog) -> Iterator[Observable]:
                 ends = ["host" if end == HOST else str(end) for end in (first, second)]
                 if case.row.ends == "gpu to host":
                     ends.reverse()
-                yield Observable(case.name, " → ".join(ends), seconds, case.moved_bytes, "GB/s")
+                yield Observable(case.name, [" → ".join(ends)], [seconds], case.moved_bytes)
 
 
 def _results(series: LaunchSeries) -> GpuMatrixResults:

@@ -265,7 +265,7 @@ def observables(log: RunLog) -> Iterator[Observable]:
             ("communication / iterations", _share(solution.communication_s, point.iterations), None),
         ):
             if seconds:
-                yield Observable(solution.transport, f"{problem}, {what}", seconds, work, "GLU/s" if work else "")
+                yield Observable(solution.transport, [f"{problem}, {what}"], [seconds], work)
 
 
 def _share(whole_s: float | None, iterations: int) -> float | None:

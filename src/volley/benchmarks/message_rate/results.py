@@ -133,4 +133,4 @@ def observables(log: RunLog) -> Iterator[Observable]:
     """Yield the time of a window of each pair; not if nothing is sent."""
     for point in sent(log, MessageRatePoint):
         series = f"{point.transport}, {count(point.pairs, 'pair')}, window {point.window}"
-        yield Observable(series, format_size(point.size_bytes), median(point.times_s), point.moved_bytes, "GB/s")
+        yield Observable(series, [format_size(point.size_bytes)], [median(point.times_s)], point.moved_bytes)

@@ -148,6 +148,6 @@ def observables(log: RunLog) -> Iterator[Observable]:
     """Yield the time of both at once of each point, and that of each exchange alone; not if nothing is sent."""
     for point in sent(log, OverlapPoint):
         at = format_size(point.size_bytes)
-        yield Observable(f"{point.transport} beside {point.computation}", at, median(point.both_s))
+        yield Observable(f"{point.transport} beside {point.computation}", [at], [median(point.both_s)])
         if point.exchange_s:
-            yield Observable(f"{point.transport} without {point.computation}", at, median(point.exchange_s))
+            yield Observable(f"{point.transport} without {point.computation}", [at], [median(point.exchange_s)])

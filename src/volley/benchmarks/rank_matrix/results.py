@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import chain, permutations
 
 import msgspec
 import numpy as np
@@ -25,7 +25,7 @@ from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.plan import Plan
 from volley.run.records import Rank
 from volley.run.run_log import RunLog
-from volley.statistics.estimates import median
+from volley.statistics.columns import medians_of
 from volley.units import format_size
 
 KINDS = ("same socket", "same node", "off node", "unknown")
@@ -73,14 +73,16 @@ def observables(log: RunLog) -> Iterator[Observable]:
     for rows in grouped(log.of(RankMatrixRow), _identity).values():
         row = rows[0]
         parts = (row.transport, row.pattern, row.mode, *(["both ways"] if row.direction == "bi" else []))
-        series, moved_bytes = f"{', '.join(parts)} at {format_size(row.size_bytes)}", row.moved_bytes
-        visits: dict[Pair, list[float]] = {}
-        for each in rows:
-            for second, median_s in zip(each.seconds, each.times_s, strict=True):
-                if median_s is not None:
-                    visits.setdefault((each.rank, second), []).append(median_s)
-        for (first, second), times in visits.items():
-            yield Observable(series, f"{first} → {second}", median(times), moved_bytes, "GB/s")
+        series = f"{', '.join(parts)} at {format_size(row.size_bytes)}"
+        for first, visits in grouped(rows, lambda row: row.rank).items():
+            seconds = sorted({*chain.from_iterable(each.seconds for each in visits)})
+            times = np.full((len(visits), len(seconds)), np.nan)
+            for visit, each in enumerate(visits):
+                times[visit, np.searchsorted(seconds, each.seconds)] = _seconds(each, each.medians)
+            medians = medians_of(times)
+            there = np.flatnonzero(~np.isnan(medians)).tolist()
+            at = [f"{first} → {seconds[place]}" for place in there]
+            yield Observable(series, at, medians[there].tolist(), row.moved_bytes)
 
 
 @dataclass(frozen=True)
@@ -182,10 +184,10 @@ def _case(
     measured = ~np.isnan(medians)
     several = np.count_nonzero(measured, axis=0) > 1
     bounded = measured & ~np.isnan(highs) & ~several
-    times_s = _middle(medians)
+    times_s = medians_of(medians)
     least = np.where(np.isnan(lows), medians, lows)
     least[:, failed] = np.nan
-    usual, at_best = compare(_middle(least), kinds), compare(np.fmin.reduce(least), kinds)
+    usual, at_best = compare(medians_of(least), kinds), compare(np.fmin.reduce(least), kinds)
     hosts = [known[rank].host if rank in known else "" for rank in ranks]
     nodes = tuple(known[rank].node if rank in known else -1 for rank in ranks)
     groups, found = slow_pairs.suspects(usual, at_best, nodes, hosts)
@@ -230,17 +232,6 @@ def _unmeasured(rows: Sequence[RankMatrixRow], kinds: PairKinds, where: Booleans
             for rank in skipped.ranks:
                 found.setdefault((row.rank, rank), Unmeasured("skipped", skipped.reason))
     return {pair: found.get(pair, Unmeasured("ok")) for pair in kinds.pairs(where)}
-
-
-def _middle(visits: Floats) -> Floats:
-    """Return the median of the visits of each pair, without those that are NaN."""
-    ordered = np.sort(visits, axis=0)  # NaN comes last
-    number = np.count_nonzero(~np.isnan(ordered), axis=0)
-    low, high = (
-        np.take_along_axis(ordered, (number[np.newaxis] - 1 + step).clip(0) // 2, axis=0)[0] for step in (0, 1)
-    )
-    middle: Floats = np.where(low == high, low, (low + high) / 2)
-    return middle
 
 
 def _kinds(ranks: Sequence[int], known: Mapping[int, Rank]) -> PairKinds:

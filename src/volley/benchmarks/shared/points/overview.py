@@ -20,7 +20,6 @@ from volley.grouping import grouped
 from volley.references import share_of_equal
 from volley.report.cells import percent
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
-from volley.run.benchmark import Observable
 from volley.run.command_again import command_again
 from volley.run.report_parts import machine_notes, over_launches
 from volley.statistics.estimates import Estimate
@@ -162,7 +161,7 @@ def _beside_equal(point: PointResult, result: PointSeries) -> str:
     if len(gpus) != 1 or point.time is None:
         return ""
     series, at = labels(point.transport, point.size_bytes, point.direction, point.window)
-    found = share_of_equal(gpus.pop(), point.benchmark, Observable(series, at, point.time.median))
+    found = share_of_equal(gpus.pop(), (point.benchmark, series), at, point.time.median)
     return f"; {found[1] * 100:.0f} % of the speed of the reference {found[0]} (volley references)" if found else ""
 
 

@@ -344,7 +344,7 @@ def observables(log: RunLog) -> Iterator[Observable]:
     for point in sent(log, PointRecord):
         name = " ".join(filter(None, (point.operation, point.transport)))
         series, at = labels(name, point.size_bytes, point.direction, point.window)
-        yield Observable(series, at, median(point.times_s), point.moved_bytes or None, "GB/s")
+        yield Observable(series, [at], [median(point.times_s)], point.moved_bytes or None)
 
 
 def sent(log: RunLog, kind: type[Point]) -> list[Point]:
