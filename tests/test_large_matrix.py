@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from large_matrix import Fault, lines, link, node, pair, rank, some_faults, uplinks
+from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.rank_matrix.jobs import next_plan
 from volley.benchmarks.rank_matrix.results import RankMatrixCase, results
@@ -152,6 +153,36 @@ def test_the_page_of_a_thousand_ranks_is_small(thousand: list[RunLog]) -> None:
     out = io.StringIO()
     html.render(reports, [[] for _ in reports], [], out)
     assert len(out.getvalue()) < 3e6
+
+
+def written(path: Path, launches: range, monkeypatch: pytest.MonkeyPatch, *faults: Fault) -> str:
+    """A file of launches, by their seeds, between the ranks of eight nodes."""
+    found: list[bytes] = []
+    for launch in launches:
+        monkeypatch.setattr("large_matrix.SEED", launch)
+        first, *others = lines(8, faults)
+        found += [first.replace(b"03:04:05Z", f"03:04:{launch:02}Z".encode()), *others]
+    path.write_bytes(b"".join(found))
+    return str(path)
+
+
+@pytest.mark.parametrize("launches", [1, 6])
+def test_a_comparison_names_what_changed_pairs_share(
+    launches: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faults = (node(3, 1.6), link(1, 2, 1.5), pair(9, 40, 2.0))
+    before = written(tmp_path / "before.jsonl", range(launches), monkeypatch)
+    after = written(tmp_path / "after.jsonl", range(10, 10 + launches), monkeypatch, *faults)
+    assert cli.main(["compare", before, after]) == 0
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) <= 60
+    for name, pairs in (("node 3 (cn003) ↔ all other nodes", 896), ("node 1 (cn001) ↔ node 2 (cn002)", 128)):
+        assert len(re.findall(rf"{re.escape(name)} +{pairs} .* slower$", out, re.M)) == 2  # both patterns
+    alone = re.findall(r"host, .* at 8 B +(\d+ → \d+)", out)
+    assert sorted(alone) == (["40 → 9", "9 → 40"] if launches > 1 else [])
+    assert ("no verdict" in out) == (launches == 1)
+    assert cli.main(["compare", after, before]) == 0
+    assert re.search(r"node 3 \(cn003\) ↔ all other nodes +896 .* faster$", capsys.readouterr().out, re.M)
 
 
 def test_a_comparison_holds_no_object_for_each_pair(tmp_path: Path) -> None:

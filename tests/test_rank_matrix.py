@@ -345,7 +345,7 @@ def test_a_row_is_compared_as_a_whole_by_the_median_of_its_visits() -> None:
     log = matrix_log(4, [*rows(4), *rows(4, slow={(0, 1): 3.0, (0, 2): 3.0}, repeat=1)])
     log.records[0] = with_cells(log.records[0], cells_of(log.records[0])[1:])
     first, *others = observables(log)
-    assert (first.series, first.at) == ("host, pingpong, isolated at 8 B", ["0 → 1", "0 → 2", "0 → 3"])
+    assert (first.series, first.at) == ("host, pingpong, isolated at 8 B", ("0 → 1", "0 → 2", "0 → 3"))
     assert first.seconds == pytest.approx([3e-6, 2e-6, 1e-6])
     assert [each.at[0] for each in others] == ["1 → 0", "2 → 0", "3 → 0"]
 

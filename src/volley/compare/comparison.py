@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from volley.benchmarks import named
 from volley.compare.options import FailOn
 from volley.compare.runs import Side
 from volley.errors import UserError
@@ -27,6 +28,16 @@ SWEEP = 2.0
 
 MAX_LAUNCHES = 1000
 """More launches than this are not recommended to anybody."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the machine: a node, or the link between two."""
+
+    name: str
+    series: str
+    points: Integers
+    """The points of that series that share it, nearly all of them slower, or nearly all faster."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,21 @@ class Comparison:
         """True if the launches could show a change of some point."""
         counts = set(zip(*(those.tolist() for those in self.differences.launches), strict=True))
         return any(can_decide(*each, paired=self.paired) for each in counts)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """What the changed points of a series share, if its benchmark knows; if no change can be shown, what the points
+        share that differ most."""
+        ratios, found = self.differences.ratio, []
+        if self.possible:
+            ratios = np.where(self.differences.changed, ratios, 1.0)
+        for number, (benchmark, series) in enumerate(self.sweeps):
+            run = next(run for run in self.second.runs if run.plan.benchmark == benchmark)
+            points = np.flatnonzero(self.sweep == number)
+            at = [self.at[point] for point in points.tolist()]
+            parts = named(benchmark).parts(run, at, ratios[points].tolist())
+            found += [Part(name, series, points[places]) for name, places in parts]
+        return found
 
     @cached_property
     def only(self) -> tuple[list[Key], list[Key]]:

@@ -43,7 +43,8 @@ def report(comparison: Comparison, *, full: bool) -> Report:
     return Report(
         heading=[finding(comparison), *_sides(comparison)],
         tables=[
-            *([_points(comparison, full=full)] if full or comparison.of("changed").size else []),
+            *([_parts(comparison)] if comparison.parts else []),
+            *_points(comparison, full=full),
             _counts(comparison),
         ],
         notes=[*_notes(comparison), *_environment_notes(environments, full=full)],
@@ -134,12 +135,34 @@ def _about(side: Side) -> Iterator[str]:
 # -------------------------------------------------------------------------------------------------------- tables
 
 
-def _points(comparison: Comparison, *, full: bool) -> Table:
-    """All points, or those that changed, the largest change first."""
+def _parts(comparison: Comparison) -> Table:
+    """What many points share, the largest part first."""
+    columns = [
+        Column(align="left"),
+        Column("at", align="left"),
+        Column("points"),
+        Column("ratio", "median", digits=4),
+        Column("", align="left"),
+    ]
+    rows: list[Row] = []
+    for part in sorted(comparison.parts, key=lambda part: -part.points.size):
+        ratio = float(np.median(comparison.differences.ratio[part.points]))
+        words = Cell(text=_slower_or_faster(ratio), style="bad" if ratio > 1 else "good")
+        rows.append([part.series, part.name, part.points.size, Cell(ratio, text=f"{ratio:.3f}"), words])
+    legend = [f"and {count(len(rows) - MAX_CHANGED, 'more part')}"] if len(rows) > MAX_CHANGED else []
+    title = "changed together" if comparison.possible else "apart in these launches, which is no verdict"
+    return Table(columns, rows[:MAX_CHANGED], title=title, legend=legend)
+
+
+def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
+    """All points, or those that changed alone, the largest change first."""
     points, found = np.arange(len(comparison.at)), comparison.differences
     if not full:
-        points = comparison.of("changed")
+        together = [part.points for part in comparison.parts]
+        points = np.setdiff1d(comparison.of("changed"), np.concatenate(together) if together else [])
         points = points[np.argsort(-either_way(found.ratio[points]), kind="stable")]
+    if not points.size:
+        return
     shown = points if full else points[:MAX_CHANGED]
     columns = [
         Column(align="left"),
@@ -153,7 +176,8 @@ def _points(comparison: Comparison, *, full: bool) -> Table:
     rows = [_row(comparison, point) for point in shown.tolist()]
     hidden = len(points) - len(shown)
     legend = [f"and {count(hidden, 'more changed point')}: --full shows all"] if hidden else []
-    return Table(columns, rows, title="all points" if full else "changed", legend=legend)
+    title = "all points" if full else "changed alone" if comparison.parts else "changed"
+    yield Table(columns, rows, title=title, legend=legend)
 
 
 def _row(comparison: Comparison, point: int) -> Row:
@@ -180,11 +204,15 @@ def verdict_words(comparison: Comparison, point: int) -> str:
     """Return the verdict in words: ``5.1 % slower``, ``same within 2 %``, ``undecided: needs ~14 launches``."""
     verdict, ratio = comparison.verdicts[point], float(comparison.differences.ratio[point])
     if verdict == "changed":
-        return f"{_change(ratio)} {'slower' if ratio > 1 else 'faster'}"
+        return _slower_or_faster(ratio)
     if verdict == "same":
         return f"same within {comparison.same_within[point]:.0f} %"
     needed = comparison.launches_needed[point]
     return "undecided" if np.isnan(needed) else f"undecided: needs ~{needed:.0f} launches"
+
+
+def _slower_or_faster(ratio: float) -> str:
+    return f"{_change(ratio)} {'slower' if ratio > 1 else 'faster'}"
 
 
 def _change(ratio: float) -> str:

@@ -7,7 +7,8 @@ its ``options``.  Only this file imports its other modules:
 - ``jobs``: ``jobs(options, site) -> Jobs``; if a launch writes more than one record of the benchmark,
   ``forecast(plan) -> Forecast``, how far it is;
 - ``results``: ``results(logs) -> list``, one result object for each series of launches; if it measures times,
-  ``observables(log)``, those of one launch, to compare runs;
+  ``observables(log)``, those of one launch, to compare runs, and ``parts(run, at, ratios)``, if it knows what places of
+  a series share;
 - ``page``: ``report(result) -> Report``; ``FORMATS``, the renderers of its special formats, if any, by name.
 """
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from volley.run.options import JobOptions
     from volley.run.plan import Plan
     from volley.run.progress import Forecast
+    from volley.run.records import Run
     from volley.run.run_log import RunLog
 
 
@@ -121,6 +123,14 @@ class Benchmark:
     def observables(self, log: RunLog) -> Iterable[Observable]:
         """Return the times of one launch; none if it measured nothing that can be compared."""
         found: Iterable[Observable] = getattr(self._module("results"), "observables", lambda _: ())(log)
+        return found
+
+    def parts(self, run: Run, at: Sequence[str], ratios: Sequence[float]) -> list[tuple[str, Sequence[int]]]:
+        """Name the parts of the machine at whose places of a series nearly all ratios are above or below 1, and return
+        the numbers of these places; none if the benchmark knows of no parts."""
+        found: list[tuple[str, Sequence[int]]] = getattr(self._module("results"), "parts", lambda *_: [])(
+            run, at, ratios
+        )
         return found
 
     def reports(self, results: Sequence[Any]) -> list[Report]:

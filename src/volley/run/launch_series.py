@@ -11,7 +11,6 @@ from datetime import datetime, timezone
 from functools import cached_property
 from itertools import repeat
 from operator import attrgetter
-from sys import intern
 from typing import Any
 
 import msgspec
@@ -119,8 +118,8 @@ class Observed:
     def add(self, benchmark: str, each: Observable, column: array[float]) -> None:
         """Write what a launch measured into its column."""
         rows = self.rows.setdefault((benchmark, each.series), {})
-        new = dict.fromkeys(intern(at) for at in each.at if at not in rows)  # series and runs share these texts
-        rows.update((at, row) for row, at in enumerate(new, start=len(self.work)))
+        new = dict.fromkeys(at for at in each.at if at not in rows)
+        rows.update(zip(new, range(len(self.work), len(self.work) + len(new)), strict=True))
         self.work.extend(repeat(each.work or 0.0, len(new)))
         column.extend(repeat(math.nan, len(self.work) - len(column)))
         for at, seconds in zip(each.at, each.seconds, strict=True):

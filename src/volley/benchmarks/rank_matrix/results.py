@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, permutations
 
 import msgspec
@@ -14,16 +15,24 @@ import numpy as np
 
 from volley.benchmarks.rank_matrix import slow_pairs
 from volley.benchmarks.rank_matrix.records import RankMatrixPlan, RankMatrixRow
-from volley.benchmarks.rank_matrix.slow_groups import SlowGroup
+from volley.benchmarks.rank_matrix.slow_groups import SlowGroup, slow_groups
 from volley.benchmarks.rank_matrix.slow_pairs import Remeasurement
 from volley.benchmarks.shared.matrix.case import MatrixCase, Unmeasured
-from volley.benchmarks.shared.matrix.comparable_pairs import Booleans, Floats, Integers, Pair, PairKinds, compare
+from volley.benchmarks.shared.matrix.comparable_pairs import (
+    Booleans,
+    Floats,
+    Integers,
+    Pair,
+    PairComparison,
+    PairKinds,
+    compare,
+)
 from volley.grouping import grouped
 from volley.machine.line_rate import LineRate
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.plan import Plan
-from volley.run.records import Rank
+from volley.run.records import Rank, Run
 from volley.run.run_log import RunLog
 from volley.statistics.columns import medians_of
 from volley.units import format_size
@@ -75,14 +84,49 @@ def observables(log: RunLog) -> Iterator[Observable]:
         parts = (row.transport, row.pattern, row.mode, *(["both ways"] if row.direction == "bi" else []))
         series = f"{', '.join(parts)} at {format_size(row.size_bytes)}"
         for first, visits in grouped(rows, lambda row: row.rank).items():
-            seconds = sorted({*chain.from_iterable(each.seconds for each in visits)})
+            seconds = np.array(sorted({*chain.from_iterable(each.seconds for each in visits)}), np.int64)
             times = np.full((len(visits), len(seconds)), np.nan)
             for visit, each in enumerate(visits):
                 times[visit, np.searchsorted(seconds, each.seconds)] = _seconds(each, each.medians)
             medians = medians_of(times)
-            there = np.flatnonzero(~np.isnan(medians)).tolist()
-            at = [f"{first} → {seconds[place]}" for place in there]
-            yield Observable(series, at, medians[there].tolist(), row.moved_bytes)
+            there = ~np.isnan(medians)
+            yield Observable(series, _names(first, *seconds[there].tolist()), medians[there].tolist(), row.moved_bytes)
+
+
+@lru_cache(maxsize=4096)
+def _names(first: int, *seconds: int) -> tuple[str, ...]:
+    """Return the names of pairs, which all sizes and both of two runs share: a thousand ranks have a million."""
+    return tuple(f"{first} → {second}" for second in seconds)
+
+
+def parts(run: Run, at: Sequence[str], ratios: Sequence[float]) -> list[tuple[str, Sequence[int]]]:
+    """Name what the pairs share that are nearly all slower, or nearly all faster, and return the numbers of the pairs.
+
+    Args:
+        run: whose ranks they are.
+        at: the pairs, as in :func:`observables`.
+        ratios: how many times as long each takes.
+    """
+    pairs = np.fromstring(" ".join(at).replace("→", ""), np.int64, sep=" ").reshape(-1, 2)
+    known = {rank.rank: rank for rank in run.ranks}
+    ranks: list[int] = np.unique(pairs).tolist()
+    kinds = _kinds(ranks, known)
+    hosts, nodes = _hosts_and_nodes(ranks, known)
+    places = tuple(np.searchsorted(ranks, pairs).T)
+    found: list[tuple[str, Sequence[int]]] = []
+    for numbers in (np.array(ratios), 1 / np.array(ratios)):
+        matrix = np.full(kinds.numbers.shape, np.nan)
+        matrix[places] = numbers
+        compared = PairComparison(kinds, matrix, np.zeros(matrix.shape, np.int64))
+        groups = slow_groups(compared, nodes, hosts)
+        found += [(group.name, np.flatnonzero(group.places[places]).tolist()) for group in groups]
+    return found
+
+
+def _hosts_and_nodes(ranks: Sequence[int], known: Mapping[int, Rank]) -> tuple[list[str], tuple[int, ...]]:
+    """Return the host and the node of each rank; empty and -1 where they are not known."""
+    placed = [known.get(rank) for rank in ranks]
+    return [rank.host if rank else "" for rank in placed], tuple(rank.node if rank else -1 for rank in placed)
 
 
 @dataclass(frozen=True)
@@ -188,8 +232,7 @@ def _case(
     least = np.where(np.isnan(lows), medians, lows)
     least[:, failed] = np.nan
     usual, at_best = compare(medians_of(least), kinds), compare(np.fmin.reduce(least), kinds)
-    hosts = [known[rank].host if rank in known else "" for rank in ranks]
-    nodes = tuple(known[rank].node if rank in known else -1 for rank in ranks)
+    hosts, nodes = _hosts_and_nodes(ranks, known)
     groups, found = slow_pairs.suspects(usual, at_best, nodes, hosts)
     controls = slow_pairs.controls(usual, found)
     judged = {each.pair: slow_pairs.judge(each, repetitions, controls, len(found)) for each in found}
