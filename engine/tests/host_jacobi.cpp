@@ -243,7 +243,10 @@ void wrong_options_are_complaints() {
            std::string::npos);
   }
   EXPECT(complaints(options(R"(, "threads": 2147483647)"), 2).find("from 1 to 65536") != std::string::npos);
-  EXPECT(complaints(R"({"grid": [0, 2], "domain": [3, -3]})", 2).find("$.options.domain") != std::string::npos);
+  for (const char* domain : {"[3, -3]", "[2, 3]", "[3, 2147483648]", "[3, 3, 3]", "[3]", "3"}) {
+    const std::string text = R"({"grid": [1, 2], "domain": )" + std::string(domain) + "}";
+    EXPECT(complaints(text, 2).find("$.options.domain") != std::string::npos);
+  }
   EXPECT(complaints(options(""), 6).find("1 x 6, 2 x 3, 3 x 2, 6 x 1") != std::string::npos);
   const int most = std::numeric_limits<int>::max();  // a prime
   EXPECT(complaints(options(""), most).find("1 x 2147483647, 2147483647 x 1\n") != std::string::npos);

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <iterator>
+#include <sstream>
 
 #include "all_benchmarks.hpp"
 #include "base/errors.hpp"
@@ -57,12 +59,13 @@ void defaults_are_the_front_s() {
 
 void every_error_is_told() {
   const PlanReading common = reading_of(R"({"plan": 2, "benchmark": "pingpng", "transports": ["host", "hst", 3],
-      "world_size": 0, "surprise": 1, "verify": "yes", "excluded": {"aware": 3}, "budget_s": 0, "launch": [],
-      "sampling": {"ci": 2, "point_time_s": -1, "size_time_s": 0, "warmup": -1, "iterations": 0, "tail": 1, "more": 0}})");
-  tells_of_each(common, {"$.benchmark:", "$.transports[1]:", "$.transports[2]:", "$.world_size:", "$.surprise:",
-                         "$.verify:", "$.excluded.aware:", "$.budget_s:", "$.launch:", "$.sampling.ci:",
-                         "$.sampling.point_time_s:", "$.sampling.size_time_s:", "$.sampling.warmup:",
-                         "$.sampling.iterations:", "$.sampling.tail:", "$.sampling.more:"});
+      "world_size": 0, "surprise": 1, "watchdog_s": 1e10, "verify": "yes", "excluded": {"aware": 3}, "budget_s": 0, "launch": [],
+      "sampling": {"ci": 2, "point_time_s": -1, "size_time_s": 0, "warmup": -1, "iterations": 0, "min_visits": 0, "tail": 1, "more": 0}})");
+  tells_of_each(common,
+                {"$.benchmark:", "$.transports[1]:", "$.transports[2]:", "$.world_size:", "$.surprise:", "$.verify:",
+                 "$.excluded.aware:", "$.budget_s:", "$.launch:", "$.sampling.ci:", "$.sampling.point_time_s:",
+                 "$.sampling.size_time_s:", "$.sampling.warmup:", "$.sampling.iterations:", "$.sampling.min_visits:",
+                 "$.watchdog_s:", "$.sampling.tail:", "$.sampling.more:"});
   EXPECT(!tells(common, "$.transports[0]"));
   const PlanReading own = reading_of(R"({"plan": 2, "benchmark": "stream", "transports": ["host"], "options": {
       "sizes_bytes": [8, 0, -1, 1.5, "x", 18446744073709551615], "window": 0, "direction": "up", "more": 1}})");
@@ -94,6 +97,14 @@ void each_benchmark_knows_how_many_ranks_it_needs() {
   EXPECT(with("probe", 1, "{}").errors.empty() && with("probe", 3, "{}").errors.empty());
   EXPECT(tells(with("self_send", 2, "{}"), "$.world_size:") && with("self_send", 1, "{}").errors.empty());
   EXPECT(tells(with("rank_matrix", 1, R"({"latency_sizes_bytes": [8]})"), "$.world_size:"));
+  EXPECT(tells(with("collective", 1, "{}"), "$.world_size: a collective needs at least 2 ranks"));
+  EXPECT(tells(with("collective", 100000, "{}"), "$.world_size: sums of `float` are exact for up to "));
+  EXPECT(tells(with("message_rate", 3, R"({"sizes_bytes": [8], "pairs": [1]})"), "$.world_size:"));
+  EXPECT(with("message_rate", 4, R"({"sizes_bytes": [8], "pairs": [1, 2]})").errors.empty());
+  tells_of_each(with("message_rate", 4, R"({"pairs": [3, 0, 2147483648]})"),
+                {"$.options.sizes_bytes: expected at least one size", "$.options.pairs[0]: expected at most 2",
+                 "$.options.pairs[1]:", "$.options.pairs[2]:"});
+  EXPECT(tells(with("message_rate", 4, R"({"sizes_bytes": [8], "pairs": []})"), "$.options.pairs:"));
   EXPECT(tells(with("gpu_matrix", 2, R"({"sections": ["uni"]})"), "$.world_size:"));
   EXPECT(tells(with("jacobi", 6, R"({"grid": [2, 2], "domain": [9, 9]})"),
                "$.options.grid: a grid of 2 x 2 processes does not fit 6 ranks; these do: 1 x 6, 2 x 3, 3 x 2, 6 x 1"));
@@ -104,11 +115,12 @@ void a_matrix_says_what_it_lacks() {
       R"({"plan": 2, "benchmark": "rank_matrix", "transports": ["host"], "world_size": 2, "options": )";
   EXPECT(reading_of(begin + R"({"bandwidth_sizes_bytes": [1]}})").errors.empty());
   EXPECT(tells(reading_of(begin + "{}}"), "$.options: expected at least one size"));
-  tells_of_each(reading_of(begin + R"({"mode": "busy", "latency_sizes_bytes": [0], "repeats": 0,
-      "pairs": [[0, 2], [1, 1], [0], "x"], "more": 1}})"),
-                {"$.options.mode:", "$.options.latency_sizes_bytes[0]:", "$.options.repeats:",
-                 "$.options.pairs: there is no rank 2 among 2",
-                 "$.options.pairs[1]:", "$.options.pairs[2]:", "$.options.pairs[3]:", "$.options.more:"});
+  tells_of_each(
+      reading_of(begin + R"({"mode": "busy", "latency_sizes_bytes": [0], "repeats": 0,
+      "window": 2147483648, "pairs": [[0, 2], [1, 1], [0], "x", [-1, 0], [0, 2147483648]], "more": 1}})"),
+      {"$.options.mode:", "$.options.latency_sizes_bytes[0]:", "$.options.repeats:",
+       "$.options.pairs: there is no rank 2 among 2", "$.options.pairs[1]:", "$.options.pairs[2]:",
+       "$.options.pairs[3]:", "$.options.pairs[4]:", "$.options.pairs[5]:", "$.options.window:", "$.options.more:"});
 }
 
 void a_transport_without_halos_is_named() {
@@ -131,6 +143,16 @@ void what_a_plan_says_is_quoted_in_one_line() {
   EXPECT(tells(reading_of(R"({"plan": 2, "launch": )" + deep), "nested deeper than 100 levels"));
 }
 
+// The launcher may never close the input: the plan ends with the brace that closes it, wherever texts have others.
+void a_plan_ends_with_its_brace() {
+  for (const std::string text : {R"({"a": "}"})", R"({"a": "\"}\\"})", R"([{"a": ["]"]}])", "7\n"}) {
+    std::istringstream input("\n " + text + " {\"more\"");
+    std::streambuf* const before = std::cin.rdbuf(input.rdbuf());
+    EXPECT(read_plan_text("-") == "\n " + text);
+    std::cin.rdbuf(before);
+  }
+}
+
 void a_folder_is_no_plan() {
   EXPECT(test::throws<UsageError>([] { static_cast<void>(read_plan_text("/")); }));
 }
@@ -146,6 +168,7 @@ int main() {
   a_matrix_says_what_it_lacks();
   a_transport_without_halos_is_named();
   what_a_plan_says_is_quoted_in_one_line();
+  a_plan_ends_with_its_brace();
   a_folder_is_no_plan();
   return test::finish();
 }
