@@ -54,7 +54,7 @@ def test_every_operation_is_measured_and_every_result_checked(volley: Command) -
         assert (point.status, point.mismatch) == ("ok", None)
         assert point.ranks == [0, 1, 2]
         assert len(point.times_s) == len(point.entry_skew_s) == sum(point.visits) > 0
-        assert point.messages_verified >= (3 if point.operation == "barrier" else len(point.times_s))
+        assert point.messages_verified >= (3 if point.operation == "barrier" else len(point.times_s) + 4)
         assert point.clock_error_s == 0
     blocks = [point for point in points if point.operation in ("reduce-scatter", "allgather", "all-to-all")]
     assert {point.data_bytes for point in blocks} == {12, 996}
@@ -69,7 +69,7 @@ def test_a_broken_collective_is_found(volley: Command, fault: str) -> None:
     words = ("--transport", fault, "--operation", operations, "--sizes", "24,4096", "--iterations", "5")
     done = volley("collective", "--ranks", "3", *words)
     (log,) = done.records
-    assert {point.status for point in log.of(CollectivePoint)} == {"failed"}
+    assert {(point.status, point.ended_by) for point in log.of(CollectivePoint)} == {("failed", "failure")}
 
 
 @pytest.mark.parametrize("element", ["float", "int"])
@@ -82,6 +82,10 @@ def test_the_rank_whose_contribution_is_missing_is_named(volley: Command, elemen
     (twice,) = volley("collective", "--ranks", "3", "-t", "echo", *words).records
     assert {point.reason for point in twice.of(CollectivePoint)} == {
         "the result of rank 0 is wrong: it counts what rank 0 contributed twice"
+    }
+    (alone,) = volley("collective", "--ranks", "3", "-t", "lose", "--operation", "broadcast", *words[2:]).records
+    assert {point.reason for point in alone.of(CollectivePoint)} == {
+        "the result of rank 2 is wrong: what rank 0 sent never arrived"
     }
 
 
