@@ -50,17 +50,34 @@ void what_a_file_held_is_there_until_the_first_record() {
 
 void a_file_takes_no_standard_stream_s_place() {
   const auto path = std::filesystem::temp_directory_path() / ("volley-output-" + std::to_string(getpid()));
-  const int out = dup(STDOUT_FILENO);
-  close(STDOUT_FILENO);
-  {
-    Output output = Output::claim(path);
-    EXPECT(write(STDOUT_FILENO, "", 0) == 0);
-    output.line("{}");
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO}) {
+    const int before = dup(number);
+    close(number);
+    {
+      Output output = Output::claim(path);
+      output.line("{}");
+      EXPECT(write(number, "noise\n", 6) == 6);
+    }
+    dup2(before, number);
+    close(before);
+    EXPECT(text_of(path) == "{}\n");
+    std::filesystem::remove(path);
   }
+}
+
+void prints_do_not_reach_a_pipe_of_records() {
+  const int out = dup(STDOUT_FILENO);
+  std::array<int, 2> ends{};
+  EXPECT(pipe(ends.data()) == 0);
+  dup2(ends[1], STDOUT_FILENO);
+  Output output = Output::claim("-");
+  EXPECT(write(STDOUT_FILENO, "noise\n", 6) == 6);
+  output.line("{}");
+  std::array<char, 64> text{};
+  EXPECT(read(ends[0], text.data(), text.size()) == 3 && std::string(text.data()) == "{}\n");
+  for (const int end : ends) close(end);
   dup2(out, STDOUT_FILENO);
   close(out);
-  EXPECT(text_of(path) == "{}\n");
-  std::filesystem::remove(path);
 }
 
 void a_full_disk_is_told() {
@@ -113,6 +130,7 @@ int main() {
   an_unwritable_path_is_the_machine_s_fault();
   what_a_file_held_is_there_until_the_first_record();
   a_file_takes_no_standard_stream_s_place();
+  prints_do_not_reach_a_pipe_of_records();
   a_full_disk_is_told();
   a_reader_that_has_gone_is_told();
   prints_do_not_reach_the_records();
