@@ -160,6 +160,9 @@ def test_the_screen_has_a_section_for_each_operation() -> None:
     (barrier,) = [point for log in golden("collective") for point in log.of(CollectivePoint) if not point.size_bytes]
     assert f"barrier host {format_sig(median(barrier.times_s) * 1e6, 3)} µs" in text.split("\n\n")[0]
     assert "\nbarrier\n" not in text
+    assert f"\nbarrier host: {format_sig(median(barrier.times_s) * 1e6, 3)} µs\n" in shown(
+        golden("collective"), notes=True
+    )
     for operation in SENDING:
         assert f"\n{operation}\n  host " in text
     assert "bus bandwidth, GB/s" in text
