@@ -99,6 +99,24 @@ def test_a_faster_run_fails_only_where_every_change_counts(baseline: str, slower
     assert cli.main(["compare", slower, baseline, "--fail-on", "changed:5%"]) == 1
 
 
+def test_a_check_fails_where_the_second_run_lost_a_transport_or_failed(
+    baseline: str, tmp_path: Path, capsys: Capture
+) -> None:
+    check = ["--fail-on", "slower:5%"]
+    fewer = str(write(tmp_path / "fewer.jsonl", launches(2, names=["host"])))
+    assert cli.main(["compare", baseline, fewer, *check]) == 1
+    assert f"volley: --fail-on: {fewer} has no aware\n" in capsys.readouterr().err
+    assert cli.main(["compare", fewer, baseline, *check]) == 0
+
+    logs = launches(2)
+    logs[-1].records[0] = example_records.pingpong([], size=SIZES[0], name="host", status="failed")
+    failed = str(write(tmp_path / "failed.jsonl", logs))
+    assert cli.main(["compare", baseline, failed]) == 0
+    assert cli.main(["compare", baseline, failed, *check]) == 1
+    assert f"volley: --fail-on: 1 point of {failed} failed\n" in capsys.readouterr().err
+    assert cli.main(["compare", failed, baseline, *check]) == 0
+
+
 def test_launches_in_pairs_are_compared_with_each_other() -> None:
     drift = [launches(1, count=1, slower={"host": 1.1**step, "aware": 1.1**step})[0] for step in range(8)]
     later = [launches(2, count=1, slower={"host": 1.1**step, "aware": 1.05 * 1.1**step})[0] for step in range(8)]

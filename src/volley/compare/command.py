@@ -73,7 +73,12 @@ def _check(options: CompareOptions) -> None:
 
 def _show(comparison: Comparison, options: CompareOptions) -> int:
     render_reports([page.report(comparison, full=options.output.full)], options.output.format, sys.stdout)
-    if options.fail_on and not comparison.possible:
+    if options.fail_on is None:
+        return EXIT_GOOD
+    if comparison.lost:
+        print(f"volley: --fail-on: {'; '.join(comparison.lost)}", file=sys.stderr)
+        return EXIT_FAILED
+    if not comparison.possible:
         raise UserError(f"--fail-on needs a verdict, and {page.too_few(comparison)}")
     return EXIT_FAILED if comparison.fails(options.fail_on) else EXIT_GOOD
 

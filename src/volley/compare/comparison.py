@@ -19,7 +19,7 @@ from volley.errors import UserError
 from volley.run.launch_series import Key, Rows, Sweep
 from volley.statistics.columns import Floats, medians_of
 from volley.statistics.two_runs import Differences, Integers, can_decide, differences, min_to_decide
-from volley.text import join_words
+from volley.text import count, join_words
 
 Verdict = Literal["changed", "same", "undecided"]
 
@@ -126,10 +126,16 @@ class Comparison:
         one, other = self.first.observed.rows, self.second.observed.rows
         return _only(one, other), _only(other, one)
 
-    def fails(self, condition: FailOn | None) -> bool:
+    @cached_property
+    def lost(self) -> list[str]:
+        """Why the second run cannot pass a check: a point of it failed, or it lacks a series of the first."""
+        second = self.second
+        failed = [f"{count(second.failed, 'point')} of {second.name} failed"] if second.failed else []
+        missing = [series for _, series in self.first.observed.rows.keys() - second.observed.rows.keys()]
+        return failed + ([f"{second.name} has no {join_words(sorted(missing))}"] if missing else [])
+
+    def fails(self, condition: FailOn) -> bool:
         """Return whether the condition applies to some point."""
-        if condition is None:
-            return False
         ratios = self.differences.ratio[self.differences.changed]
         sizes = either_way(ratios) if condition.either_way else ratios
         return bool((sizes - 1 >= condition.share).any())
