@@ -42,7 +42,8 @@ def sending() -> dict[str, dict[int, PointResult]]:
 
 def every_way_run() -> Iterator[str]:
     """Yield the sentence about the run."""
-    yield f"Two H200s, all transports in one interleaved run ({_run(_series(), RECORDS)}):"
+    series = _series()
+    yield f"Two H200s, {len(_sending(series))} transports interleaved in one launch ({_run(series, RECORDS)}):"
 
 
 def gpu_initiated_run() -> Iterator[str]:

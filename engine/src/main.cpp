@@ -1,7 +1,7 @@
 // volley-engine: a plan in, records out.
 //
 // In order: reads the arguments, places this process, starts MPI, gathers the facts of all ranks, reads the plan, runs
-// the benchmark. This file has the only handler that ends the program and the only MPI_Abort. Benchmarks without MPI
+// the benchmark. This file alone turns exceptions into exit codes and calls MPI_Abort. Benchmarks without MPI
 // run in another program, main_local.cpp.
 #include <mpi.h>
 

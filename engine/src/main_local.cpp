@@ -1,7 +1,7 @@
 // volley-engine-local: a plan in, records out, for the GPUs of this machine.
 //
 // One process is the whole job and has all GPUs, so this program is not linked with MPI. In order: reads the arguments,
-// reads the plan, finds the GPUs, runs the benchmark. This file has the only handler that ends the program.
+// reads the plan, finds the GPUs, runs the benchmark. This file alone turns exceptions into exit codes.
 #include <cstdio>
 #include <iostream>
 #include <optional>

@@ -1,7 +1,7 @@
 """The interface between a benchmark and the rest of the front end: a description, and modules loaded on demand.
 
-Each benchmark is a subpackage ``volley/benchmarks/<name>``.  Its ``__init__`` defines ``BENCHMARK`` and imports only
-its ``options``.  Only this file imports its other modules:
+Each benchmark is a subpackage ``volley/benchmarks/<name>``.  Its ``__init__`` has the dataclass of its options and
+``BENCHMARK``, and imports none of the other modules of the package.  ``Benchmark`` imports them when they are needed:
 
 - ``records``: ``PLAN``, the type of ``plan.options``; ``RECORDS``, a tuple of its record types;
 - ``jobs``: ``jobs(options, site) -> Jobs``; if a launch writes more than one record of the benchmark,

@@ -65,15 +65,15 @@ def measure(*parts: tuple[Benchmark, BenchmarkOptions]) -> int:
 
 def _run(sessions: Sequence[Session], problems: Sequence[RunOutcome]) -> int:
     """Run all jobs of the sessions, save and show the results; return the exit code."""
-    asked = sessions[-1].options.output
+    chosen = sessions[-1].options.output
     benchmark = sessions[-1].benchmark
-    writer = open_writer(asked.output, benchmark.command)
+    writer = open_writer(chosen.output, benchmark.command)
     outcomes = list(problems)
     logs: list[RunLog] = []
     try:
         with Stop() as stop:
             for session in sessions:
-                with Progress(asked.format, session.jobs.count, quiet=asked.quiet) as progress:
+                with Progress(chosen.format, session.jobs.count, quiet=chosen.quiet) as progress:
                     session.run(writer, progress, stop)
                 logs += session.logs
                 outcomes += session.outcomes
@@ -89,14 +89,14 @@ def _run(sessions: Sequence[Session], problems: Sequence[RunOutcome]) -> int:
             render(
                 logs,
                 [session.benchmark for session in sessions],
-                asked.format,
+                chosen.format,
                 sys.stdout,
-                details=asked.details(writer.command()),
-                quiet=asked.quiet,
+                details=chosen.details(writer.command()),
+                quiet=chosen.quiet,
             )
             sys.stdout.flush()
     finally:  # also if the report could not be written
-        code = _print_outcomes(outcomes, writer, quiet=asked.quiet)
+        code = _print_outcomes(outcomes, writer, quiet=chosen.quiet)
     return code
 
 
@@ -146,6 +146,7 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
         site = Site(about, position, granted)
         jobs = benchmark.jobs(options, site)
     session = Session(benchmark, options, jobs, site, path, stack)
+    # reversed: of several jobs with as many ranks, the first decides
     session.starts = {job.plan.world_size: session.start_for(job.plan) for job in reversed(jobs.planned)}
     return session
 

@@ -14,8 +14,8 @@ from volley.errors import UserError
 from volley.run.jobs import PAIR, Jobs, Site, choose_transports, count_ranks, make_plan, repeated
 from volley.run.plan import Plan, Sampling
 
-TRANSPORTS = ("host", "staged/pinned", "aware", "nccl")
-"""The transports that carry collectives, without those of tests."""
+USUAL_TRANSPORTS = ("host", "staged/pinned", "aware", "nccl")
+"""What a run without ``--transport`` measures: all transports that carry collectives, but those of tests."""
 
 
 def jobs(options: CollectiveOptions, site: Site) -> Jobs:
@@ -25,7 +25,7 @@ def jobs(options: CollectiveOptions, site: Site) -> Jobs:
     part = CollectivePlan(
         operations=list(options.operation), sizes_bytes=list(options.points.sizes), element=options.element
     )
-    transports = choose_transports(options.points.transport, site, usual=TRANSPORTS)
+    transports = choose_transports(options.points.transport, site, usual=USUAL_TRANSPORTS)
     plan = make_plan("collective", part, options, ranks=ranks, transports=transports)
     return replace(repeated(plan, options, site, times), trial=_trial(plan))
 
