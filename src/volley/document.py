@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from volley.units import LARGEST_COUNT, LARGEST_NUMBER, LARGEST_WHOLE, LONGEST_S
+from volley.units import LARGEST_COUNT, LARGEST_NUMBER, LARGEST_WHOLE, LONGEST_S, SHORTEST_S
 
 PLAN_VERSION = 2
 RECORD_VERSION = 2
@@ -17,7 +17,7 @@ CountOrNone = Annotated[int, Meta(ge=0, le=LARGEST_COUNT)]
 Positive = Annotated[int, Meta(ge=1, le=LARGEST_WHOLE)]
 NonNegative = Annotated[int, Meta(ge=0, le=LARGEST_WHOLE)]
 Seconds = Annotated[float, Meta(ge=0, le=LONGEST_S)]
-PositiveSeconds = Annotated[float, Meta(gt=0, le=LONGEST_S)]
+PositiveSeconds = Annotated[float, Meta(ge=SHORTEST_S, le=LONGEST_S)]
 PositiveNumber = Annotated[float, Meta(gt=0, le=LARGEST_NUMBER)]
 Number = Annotated[float, Meta(ge=0, le=LARGEST_NUMBER)]
 Version = Annotated[int, Meta(ge=1)]

@@ -16,6 +16,8 @@ LARGEST_COUNT = (1 << 31) - 1
 """The engine counts ranks, visits and iterations with 32 bits."""
 LARGEST_WHOLE = (1 << 63) - 1
 """Bytes and messages with 64 bits."""
+SHORTEST_S = 1e-18
+"""No clock measures a shorter time; so the ratios of times are finite."""
 LONGEST_S = 1e9
 """Thirty years: a longer time is an error, and clocks count nanoseconds in 64 bits."""
 LARGEST_NUMBER = 1e300

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from volley.errors import UserError
 from volley.text import did_you_mean, join_words
-from volley.units import LARGEST_COUNT, LONGEST_S, SizeError, parse_sizes, parse_whole
+from volley.units import LARGEST_COUNT, LONGEST_S, SHORTEST_S, SizeError, parse_sizes, parse_whole
 
 LONGEST_NAME = 255
 """The longest host name by RFC 1123."""
@@ -118,7 +118,7 @@ def several(what: str, choices: Sequence[Word]) -> Reader[tuple[Word, ...]]:
 def seconds(option: str, words: Sequence[str]) -> float:
     """Read a time in seconds above 0."""
     value = _float(words[-1])
-    if not 0 < value < math.inf:
+    if not SHORTEST_S <= value < math.inf:
         raise UserError(f"{option}: {words[-1]} is not a time: write seconds above 0, e.g. {option} 60")
     if value > LONGEST_S:
         raise UserError(f"{option}: {value:g} is more than {LONGEST_S:g} seconds: write e.g. {option} 60")

@@ -186,8 +186,7 @@ def _columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
             judged[name][place] = value
     for pair in case.line_rates:
         judged["of_line_rate"][int(place_of[case.kinds.place(pair)])] = case.of_line_rate(pair)
-    with np.errstate(over="ignore"):  # of times that no clock measures, from a file that somebody wrote
-        rates = (case.moved_bytes or np.nan) / case.times_s[where] / 1e9
+    rates = (case.moved_bytes or np.nan) / case.times_s[where] / 1e9
     ratios = case.comparison.ratios[where]
     same = {
         "transport": row.transport,

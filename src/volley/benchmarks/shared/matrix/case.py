@@ -84,8 +84,7 @@ class MatrixCase:
     @cached_property
     def numbers(self) -> Floats:
         """The numbers to show, in ``unit``; NaN where there are none."""
-        with np.errstate(over="ignore"):  # of times that no clock measures, from a file that somebody wrote
-            return (self.moved_bytes or 0) / self.times_s / 1e9 if self.shows_rate else self.times_s * 1e6
+        return (self.moved_bytes or 0) / self.times_s / 1e9 if self.shows_rate else self.times_s * 1e6
 
     def shown(self, pair: Pair) -> float | None:
         """The number to show for a pair, in ``unit``; ``None`` where there is none."""
