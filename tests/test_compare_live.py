@@ -52,6 +52,15 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return shlex.join([sys.executable, str(script), "pingpong"])
 
 
+@pytest.mark.parametrize("command", ["volley transports --help", "env X=1 volley transports --help"])
+def test_volley_is_found_where_it_was_started_by_its_path(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert cli.main(["compare", "--live", command, command]) != 0
+    assert f"{command} wrote no records" in capsys.readouterr().err
+
+
 def test_quiet_leaves_only_the_report(fake: str, capsys: Capture) -> None:
     assert cli.main(["compare", "--live", fake, fake, "--pairs", "1", "-q"]) == 0
     out, err = capsys.readouterr()

@@ -111,6 +111,7 @@ class _Command:
         try:
             self.process = subprocess.Popen(
                 words,
+                env=os.environ | {"PATH": _search_path()},
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
@@ -138,6 +139,11 @@ class _Command:
                 os.killpg(self.process.pid, number)
 
 
+def _search_path() -> str:
+    """``PATH``, and after it the folder of this volley, which may have been started by its path."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+
+
 def _launch(words: Sequence[str], records: Path, stop: Stop) -> bytes:
     """Run one launch and return its records.
 
@@ -161,7 +167,8 @@ def _launch(words: Sequence[str], records: Path, stop: Stop) -> bytes:
         lines = [line for line in clean(said).splitlines() if not line.startswith("records: ")]
         last = "\n  ".join(lines[-_MAX_LINES:]) or "it said nothing"
         failure = UserError if status == UserError.exit_code else MachineError
-        raise failure(f"{escape_controls(shlex.join(words))} failed with exit code {status}:\n  {last}")
+        what = f"failed with exit code {status}" if status else "wrote no records"
+        raise failure(f"{escape_controls(shlex.join(words))} {what}:\n  {last}")
     return records.read_bytes()
 
 
