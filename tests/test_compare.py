@@ -20,7 +20,9 @@ from volley.compare.comparison import Comparison, compare
 from volley.compare.environment import _PLURAL, environment_differences
 from volley.compare.page import finding
 from volley.compare.runs import Side, read_side
+from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange
 from volley.run.records import MpiFacts
+from volley.run.run_log import RunLog
 
 Capture = pytest.CaptureFixture[str]
 
@@ -201,6 +203,28 @@ def test_what_differs_between_the_environments_is_told() -> None:
     assert found["mpi library"][1] == "Open MPI v4.1.6"
     assert found["rank 0 bound_by"] == ("engine", "launcher")
     assert not {"SAME", "started_at"} & set(found)
+
+
+def test_where_ucx_changes_its_protocol_differs() -> None:
+    def of(threshold: int) -> list[RunLog]:
+        ranges = [
+            SizeRange(0, threshold - 1, "eager", "posix/memory"),
+            SizeRange(threshold, None, "rendezvous", "cuda_ipc/cuda"),
+        ]
+        tables = [
+            ProtocolTable("ucp_context_0 intra-node cfg#1", "tagged message by ucp_tag_send*(multi) from cuda", ranges),
+            ProtocolTable("ucp_context_0 self cfg#0", "tagged message by ucp_tag_send*(other) from cuda", ranges),
+        ]
+        stack = {"ucx_protocols": msgspec.to_builtins(Protocols(sends=tables))}
+        return launches(1, plan=example_records.plan(launch={"stack": stack}))
+
+    assert [(each.name, each.first, each.second) for each in environment_differences(of(4875), of(8))] == [
+        ("UCX send (multi) by rendezvous", "from 4875 B", "from 8 B")
+    ]
+    assert [(each.name, each.first, each.second) for each in environment_differences(launches(1), of(8))] == [
+        ("UCX send (multi) by eager", "none", "from 0 B"),
+        ("UCX send (multi) by rendezvous", "none", "from 8 B"),
+    ]
 
 
 def test_a_series_that_is_slower_here_and_faster_there_is_called_both() -> None:

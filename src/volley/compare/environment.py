@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from volley.machine import ucx_protocols
 from volley.run.run_log import RunLog
 
 Setting = str | float | bool | None
@@ -16,15 +17,12 @@ Setting = str | float | bool | None
 APART = 0.02
 """Numbers differ where the ranges of both runs are apart by more than this: clocks of one machine are seldom equal."""
 
-DEEPEST = 5
-"""Facts that lie deeper are told together: UCX's protocols have a fact for each range of sizes."""
-
 _EPHEMERAL = frozenset(
     {
         "started_at", "pid", "read_s", "resolution_s", "memory_available_bytes", "command", "asked", "described",
         "elapsed_s", "power_w", "temperature_c", "pcie_generation", "pcie_width", "when", "record",
         "ecc_corrected", "ecc_uncorrected", "nvlink_errors", "pcie_replays", "power_slowdown_s", "thermal_slowdown_s",
-        "unread", "budget_s", "watchdog_s",
+        "unread", "budget_s", "watchdog_s", "ucx_protocols",
     }
 )  # fmt: skip
 """Keys whose value says nothing of the environment, or says again what other keys say."""
@@ -57,17 +55,16 @@ class EnvironmentDifference:
 def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -> list[EnvironmentDifference]:
     """Return every fact that no launch of one run shares with a launch of the other."""
     one, other = _facts(first), _facts(second)
-    found: dict[str, EnvironmentDifference] = {}
+    found = []
     for place in dict.fromkeys((*one, *other)):
         here, there = one.get(place, []), other.get(place, [])
         if not _differ(here, there):
             continue
-        name = " ".join(place[:DEEPEST])
-        if len(place) > DEEPEST:
-            found.setdefault(name, EnvironmentDifference(_short(name), "", "some details"))
-        else:
-            found[name] = EnvironmentDifference(_short(name), _text(here), _text(there))
-    return list(found.values())
+        missing = "not set" if place[0] == "environment" else "none"
+        found.append(
+            EnvironmentDifference(_short(" ".join(place)), *(_text(each) or missing for each in (here, there)))
+        )
+    return found
 
 
 def _short(name: str) -> str:
@@ -81,6 +78,8 @@ def _facts(logs: Sequence[RunLog]) -> dict[tuple[str, ...], list[Setting]]:
     for log in logs:
         parts: list[tuple[tuple[str, ...], Any]] = [((), log.run), (("settings",), log.settings)]
         parts += [(("hardware",), hardware) for hardware in log.hardware[-1:]]
+        protocols = ucx_protocols.of_plan(log.run.plan.launch) if log.run else None
+        parts += [(("UCX",), ucx_protocols.thresholds(protocols))] if protocols else []
         for start, part in parts:
             for place, value in _leaves(msgspec.to_builtins(part), start):
                 values = found.setdefault(place, [])
@@ -113,6 +112,4 @@ def _differ(here: Sequence[Setting], there: Sequence[Setting]) -> bool:
 
 
 def _text(values: Sequence[Setting]) -> str:
-    if not values:
-        return "not set"
     return " or ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values[:3])

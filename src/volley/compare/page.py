@@ -291,7 +291,7 @@ def _environment_notes(differences: Sequence[EnvironmentDifference], *, full: bo
     shown = differences if full else differences[:MAX_DIFFERENCES]
     for each in shown:
         first, second = (value if full else _cut(value) for value in (each.first, each.second))
-        yield Note("finding", f"differs: {each.name}: {f'{first} → ' if first else ''}{second}")
+        yield Note("finding", f"differs: {each.name}: {first} → {second}")
     if len(shown) < len(differences):
         yield Note("finding", f"and {count(len(differences) - len(shown), 'more difference')}: --full shows all")
 

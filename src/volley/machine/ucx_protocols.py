@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from volley.units import format_size
+
 VARIABLES = {"UCX_PROTO_INFO": "y"}
 """What makes UCX print the tables."""
 
@@ -80,6 +82,22 @@ def in_short(lines: Iterable[str]) -> list[str]:
         f"{row.first_bytes}..{'inf' if row.last_bytes is None else row.last_bytes}: {row.protocol}, {row.lanes}"
         for row in next((table.ranges for table in tables), [])
     ]
+
+
+def thresholds(protocols: Protocols) -> dict[str, str]:
+    """Return from which size on UCX sends to another rank by which protocol, as ``from 4875 B``.
+
+    The names are ``send (fast-completion) by eager copy-in copy-out``: UCX may decide differently for each way of
+    calling it.
+    """
+    found: dict[str, str] = {}
+    for table in protocols.sends:
+        if _connection_kind(table.connection) != "self":
+            way = re.search(r"\([^()]*\)", table.operation)
+            for row in table.ranges:
+                name = f"send {way[0]} by {row.protocol}" if way else f"send by {row.protocol}"
+                found.setdefault(name, f"from {format_size(row.first_bytes)}")
+    return found
 
 
 def is_line(line: str) -> bool:
