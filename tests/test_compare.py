@@ -281,7 +281,7 @@ def test_files_of_different_benchmarks_are_refused(baseline: str, tmp_path: Path
     stream = example_records.log(example_records.stream([1e-3] * 6, direction="uni", window=64))
     other = str(write(tmp_path / "stream.jsonl", [stream]))
     assert cli.main(["compare", baseline, other]) == 2
-    assert "measures pingpong" in capsys.readouterr().err
+    assert f"baseline.jsonl is of volley pingpong and {other} is of volley stream: " in capsys.readouterr().err
 
 
 def test_files_without_a_common_point_are_refused(baseline: str, tmp_path: Path, capsys: Capture) -> None:

@@ -192,8 +192,11 @@ def _common(first: Rows, second: Rows) -> tuple[list[Sweep], Integers, list[str]
 
 def _nothing_in_common(first: Side, second: Side) -> str:
     if not set(first.benchmarks) & set(second.benchmarks):
-        names = [f"{side.name} measures {join_words(side.benchmarks)}" for side in (first, second)]
-        return f"{join_words(names)}: compare two runs of one benchmark"
+        commands = [
+            f"{side.name} is of {join_words(f'volley {named(name).command}' for name in side.benchmarks)}"
+            for side in (first, second)
+        ]
+        return f"{join_words(commands)}: compare two runs of one benchmark"
     series = [
         f"{side.name} has {join_words([f'{series} at {at}' for _, series, at in _only(side.observed.rows, {})[:3]])}"
         for side in (first, second)
