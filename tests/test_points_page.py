@@ -12,6 +12,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
 from volley.machine.hardware import Device
 from volley.report.model import Details
+from volley.run.launch_series import count_missing
 from volley.run.options import FORMATS
 from volley.run.plan import Sampling
 from volley.run.records import End, Mismatch
@@ -398,6 +399,18 @@ def test_few_samples_that_missed_the_interval_are_one_sentence_for_all_transport
         assert err.getvalue().splitlines()[-1] == f"volley: {said}"
     apart = [log(pingpong([time * (1 + launch / 10) for time in wide], ended_by="few")) for launch in range(7)]
     assert "not reached with 7 launches: host at 8 B" in shown(apart)
+
+
+def test_a_run_that_was_killed_between_launches_is_incomplete() -> None:
+    def notes(asked: list[list[str]], launches: int) -> str:
+        logs = [log(pingpong([1e-6] * 9), the_plan=plan(launch={"asked": asked}))] * launches
+        count_missing(logs)
+        return shown(logs)
+
+    assert "INCOMPLETE: the run was stopped after launch 2 of 6" in notes([["--launches", "6"]], 2)
+    assert "INCOMPLETE" not in notes([["--launches", "6"]], 6)
+    assert "INCOMPLETE" not in notes([["--launches", "6"], ["--budget", "9"]], 2)  # its time may have been over
+    assert "INCOMPLETE" not in notes([], 2)
 
 
 def test_drift_interruptions_and_missing_launches_are_warned_of() -> None:

@@ -20,6 +20,7 @@ import pytest
 
 import example_records
 from fake_engine import ABOUT, install
+from volley import cli
 from volley.benchmarks import BENCHMARKS, gpu_matrix, named, plain
 from volley.benchmarks import read as read_command
 from volley.errors import MachineError, UserError
@@ -130,6 +131,8 @@ def test_ctrl_c_between_launches_shows_and_names_what_was_measured(
         "volley: stopped by Ctrl-C; the records of all finished measurements are complete", f"records: {records}"
     ]  # fmt: skip
     assert len(read_runs(records)) == 1
+    assert cli.main(["show", str(records)]) == 1
+    assert "INCOMPLETE: the run was stopped after launch 1 of 3" in capsys.readouterr().out
 
 
 def test_launches_go_into_one_file(bin_folder: Path, tmp_path: Path) -> None:

@@ -77,9 +77,7 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
             launches also replaces ``--budget``, the time of all of them, and one transport ``--size-time``, of which
             each transport gets a part.
     """
-    found = plan.launch.get("asked") if plan else None  # perhaps from a file that somebody wrote
-    options = [words for words in found if words and isinstance(words, list)] if isinstance(found, list) else []
-    given = [[str(word) for word in words] for words in options]
+    given = _given(plan)
     if plan and plan.launch.get("inside"):
         changes = {"ranks": plan.world_size, **changes}
     names = {f"--{name.replace('_', '-')}": value for name, value in changes.items()}
@@ -87,6 +85,20 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
     kept = [words for words in given if words[0] not in replaced]
     new = [[name] if value is True else [name, str(value)] for name, value in names.items()]
     return shlex.join(["volley", command, *(word for words in (*kept, *new) for word in _written(words))])
+
+
+def launches_asked(plan: Plan | None) -> int | None:
+    """Return the number of launches that was asked for; ``None`` if none was, or if a budget may end the run sooner."""
+    given = {words[0]: words[1:] for words in _given(plan)}
+    asked = given.get("--launches")
+    return int(asked[0]) if asked and asked[0].isdecimal() and "--budget" not in given else None
+
+
+def _given(plan: Plan | None) -> list[list[str]]:
+    """Return the options of a run as its plan holds them."""
+    found = plan.launch.get("asked") if plan else None  # perhaps from a file that somebody wrote
+    options = [words for words in found if words and isinstance(words, list)] if isinstance(found, list) else []
+    return [[str(word) for word in words] for words in options]
 
 
 def launch_again(command: str, launches: int, plan: Plan | None, **changes: Any) -> str:

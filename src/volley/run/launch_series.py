@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from volley.run.benchmark import Benchmark, Observable
+from volley.run.command_again import launches_asked
 from volley.run.plan import Plan
 from volley.run.records import Run, Transport
 from volley.run.run_log import RunLog
@@ -159,3 +160,10 @@ def series_of(logs: Iterable[RunLog], belongs: Callable[[RunLog, RunLog], bool] 
         else:
             groups.append([log])
     return [LaunchSeries(tuple(group)) for group in groups]
+
+
+def count_missing(logs: Iterable[RunLog]) -> None:
+    """Write into the last launch of each request how many launches are missing, if the command named their number."""
+    for series in series_of(log for log in logs if log.run):
+        asked = launches_asked(series.plan)
+        series.logs[-1].missing_launches = max(0, asked - len(series.logs)) if asked else 0

@@ -25,6 +25,7 @@ from volley.errors import UserError
 from volley.files import read_bounded
 from volley.run.benchmark import Benchmark
 from volley.run.command_again import options_of
+from volley.run.launch_series import count_missing
 from volley.run.records import COMMON, End, Run
 from volley.run.run_log import RecordError, RunLog
 from volley.text import count, escape_controls
@@ -150,6 +151,7 @@ def parse_runs(data: bytes, benchmarks: Sequence[Benchmark], name: str = "record
         _current(logs, name).add(record, f"line {number}: ")
     if refused or not records:
         raise UserError(_refusal(name, refused, [problem for log in logs for problem in log.problems], data))
+    count_missing(logs)
     return logs
 
 

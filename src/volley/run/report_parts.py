@@ -148,8 +148,9 @@ def notes_of(
 
 def _incomplete(series: LaunchSeries) -> Iterator[Note]:
     """Report launches with unreadable lines, and launches that were aborted or ended early."""
+    launches = len(series.logs) + series.logs[-1].missing_launches
     for number, log in enumerate(series.logs, start=1):
-        which = f"launch {number} of {len(series.logs)}" if len(series.logs) > 1 else "this run"
+        which = f"launch {number} of {launches}" if launches > 1 else "this run"
         for problem in log.problems:
             yield Note("error", f"UNREADABLE in {which}: {problem}")
         if log.end is None:
@@ -161,6 +162,8 @@ def _incomplete(series: LaunchSeries) -> Iterator[Note]:
             yield Note("error", f"INCOMPLETE: {which} was stopped before its last point{why}")
         elif why:
             yield Note("error", f"INCOMPLETE: {which} ended early{why}")
+        elif log.missing_launches:
+            yield Note("error", f"INCOMPLETE: the run was stopped after {which}")
 
 
 def _unavailable(series: LaunchSeries) -> Iterator[Note]:

@@ -39,6 +39,8 @@ class RunLog:
     """The name of its file; empty if it has none."""
     number: int = 1
     """Its place among the launches of that file."""
+    missing_launches: int = 0
+    """How many more launches of this request should have followed: of the last launch of a run that was stopped."""
 
     @property
     def complete(self) -> bool:
@@ -103,6 +105,6 @@ class RunLog:
 
     @property
     def good(self) -> bool:
-        """True if the run is complete, measured all that it should, and no point failed."""
+        """True if the run is complete, measured all that it should, no point failed, and no launch is missing."""
         whole = self.complete and self.end is not None and self.end.status == "complete"
-        return whole and "failed" not in self.statuses
+        return whole and not self.missing_launches and "failed" not in self.statuses

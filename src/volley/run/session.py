@@ -27,6 +27,7 @@ from volley.run.command_again import asked
 from volley.run.commandline import value_of
 from volley.run.engine import About, Stop, ask_about
 from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports
+from volley.run.launch_series import count_missing
 from volley.run.options import FORMATS, BenchmarkOptions
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight, Trials
@@ -82,6 +83,7 @@ def _run(sessions: Sequence[Session], problems: Sequence[RunOutcome]) -> int:
                     break
     finally:
         writer.close()
+    count_missing(logs)
     try:
         if any(log.run or log.statuses for log in logs):
             from volley.run.render import render  # noqa: PLC0415  start-up: already loaded
@@ -305,6 +307,8 @@ class Session:
                 progress.on_record(record)
         log.problems += process.losses
         if stop.signal is not None:
+            if log.run is None:  # it had not begun
+                self.logs.remove(log)
             return stopped(stop.signal)
         if log.end is None:  # aborted: the state of the GPUs may explain why
             _keep(self._hardware(plan, "after", log.run), log, writer)

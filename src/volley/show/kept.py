@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from volley.report.model import Cell, Column, Data, Report, Row, Table
+from volley.run.command_again import launches_asked
 from volley.run.records_file import first_and_last, kept_files, state_folder
 from volley.text import count, join_words
 from volley.units import format_duration
@@ -50,7 +51,7 @@ def _read(path: Path, number: int) -> dict[str, Any]:
         data = path.read_bytes()
     runs, ends = first_and_last(data)
     status = next((end.status for end in ends if end.status != "complete"), "complete")
-    if len(ends) < len(runs):
+    if len(ends) < len(runs) or (runs and len(runs) < (launches_asked(runs[0].plan) or 0)):
         status = "incomplete"
     return {
         "number": number,
