@@ -20,7 +20,7 @@ from volley.run.run_log import RunLog
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not has_driver(), reason="there is no NVIDIA driver here")]
 
-ODD_SIZES = "1,8,100,8193,65535,1000003,16M"
+ODD_SIZES = "1,8,13,100,8193,12289,65535,196607,1000003,16M"
 """Words and no words; below, at and beyond what kernels, protocols and chunks take at once."""
 SHARED = "--share-gpu"
 """Also where there are fewer GPUs than processes."""

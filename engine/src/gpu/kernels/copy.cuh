@@ -36,6 +36,16 @@ __device__ inline void store(std::uint64_t* to, std::uint64_t value) {
   asm volatile("st.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "l"(value) : "memory");
 }
 
+__device__ inline std::uint32_t load(const std::uint32_t* from) {
+  std::uint32_t value;
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(from)) : "memory");
+  return value;
+}
+
+__device__ inline void store(std::uint32_t* to, std::uint32_t value) {
+  asm volatile("st.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "r"(value) : "memory");
+}
+
 __device__ inline std::uint8_t load(const std::uint8_t* from) {
   std::uint32_t value;
   asm volatile("ld.global.u8 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(from)) : "memory");

@@ -20,11 +20,13 @@ struct JoinBlock {
 // Only in kernels that are launched as one cluster: gpu::max_cluster_blocks says whether that is possible. Default
 // semantics, release and acquire at the scope of the cluster (PTX ISA, "barrier.cluster").
 struct JoinCluster {
+  // `aligned`: all threads of a warp arrive, and wait, together
   __device__ static void arrive() {
-    __syncwarp();  // `aligned`: all threads of a warp arrive together
+    __syncwarp();
     NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("barrier.cluster.arrive.release.aligned;" :: : "memory");))
   }
   __device__ static void wait() {
+    __syncwarp();
     NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("barrier.cluster.wait.acquire.aligned;" :: : "memory");))
   }
 };

@@ -16,16 +16,17 @@ __device__ inline std::uint64_t now_ns() {
 
 // Polls until `ready()` is true; returns false if it gave up. After every `polls_per_check` polls it reads the clock
 // and calls `gives_up(expired)`, which decides whether waiting ends. The timeout starts at the first of these readings.
+// The inner loop only polls: every instruction between two polls is part of the latency.
 template <unsigned polls_per_check, class Ready, class GivesUp>
 __device__ bool poll(std::uint64_t timeout_ns, const Ready& ready, const GivesUp& gives_up) {
-  std::uint64_t deadline_ns = 0;
-  for (unsigned polls = 1; !ready(); ++polls) {
-    if (polls % polls_per_check != 0) continue;
+  for (std::uint64_t deadline_ns = 0;;) {
+    for (unsigned polls = 0; polls < polls_per_check; ++polls) {
+      if (ready()) return true;
+    }
     const std::uint64_t now = now_ns();
     if (deadline_ns == 0) deadline_ns = now + timeout_ns;
     if (gives_up(now >= deadline_ns)) return false;
   }
-  return true;
 }
 
 // In this rank's host memory: the message that a kernel waited for in vain. All kernels end when the status is not

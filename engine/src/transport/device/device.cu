@@ -22,23 +22,13 @@ constexpr std::uint64_t timeout_ns_per_byte = 1;
 
 static_assert(message_step_bytes % sizeof(uint4) == 0, "the last message is aligned like the others");
 
-// Blocks for short messages of up to so many bytes. A second block costs the barrier of a cluster, more than what it
-// saves while one block has a thread for each line.
-struct ShortBlocks {
-  std::size_t up_to_bytes;
-  unsigned blocks;
-};
-constexpr ShortBlocks short_blocks[] = {
-    {std::size_t{device::max_threads} * device::payload_bytes, 1}, {16384, 8}, {device::short_bytes, 16}};
-
-// A line for each thread. No blocks if the message is too long for a cluster of `max_cluster` blocks.
+// A line for each thread: in one block, or else in a cluster of blocks, whose barrier takes longer. No blocks if the
+// message is too long for a cluster of `max_cluster` blocks.
 constexpr Shape short_shape(std::size_t bytes, unsigned max_cluster) {
-  for (const auto& [up_to_bytes, blocks] : short_blocks) {
-    if (bytes > up_to_bytes || blocks > max_cluster) continue;
-    return {blocks,
-            device::threads_for(round_up(bytes, blocks * device::payload_bytes) / (blocks * device::payload_bytes))};
-  }
-  return {0, 0};
+  const std::size_t lines = device::lines_of(bytes);
+  const unsigned blocks = lines <= device::max_threads ? 1 : max_cluster;
+  if (lines > std::size_t{blocks} * device::max_threads) return {0, 0};
+  return {blocks, device::threads_for(round_up(lines, blocks) / blocks)};
 }
 
 class DeviceTransport final : public KernelDriven {
@@ -50,7 +40,10 @@ class DeviceTransport final : public KernelDriven {
       // All blocks of a launch must be resident together: a block that waits for a free place would wait for ever.
       mine.blocks = std::min({device::max_blocks, gpu::resident_blocks(device::long_round_trips, device::max_threads),
                               gpu::resident_blocks(device::exchange_windows, device::max_threads)});
-      mine.cluster = gpu::max_cluster_blocks(device::short_round_trips<JoinCluster>, device::max_threads);
+      mine.cluster =
+          std::min({device::max_line_blocks,
+                    gpu::max_cluster_blocks(device::short_round_trips<JoinCluster, false>, device::max_threads),
+                    gpu::max_cluster_blocks(device::short_round_trips<JoinCluster, true>, device::max_threads)});
     });
     const Limits theirs = exchanged_with_peer(mine, pair);
     limits_ = {std::min(mine.blocks, theirs.blocks), std::min(mine.cluster, theirs.cluster)};
@@ -89,7 +82,7 @@ class DeviceTransport final : public KernelDriven {
   }
 
   [[nodiscard]] Json facts() const override {
-    return {{"flag_in_word_up_to_bytes", short_up_to_bytes()},
+    return {{"flag_in_word_up_to_bytes", std::size_t{limits_.cluster} * device::max_threads * device::line_bytes},
             {"flag_in_word_max_threads", device::max_threads},
             {"flag_in_word_max_blocks", limits_.cluster},
             {"direct_stores_max_blocks", limits_.blocks},
@@ -105,26 +98,23 @@ class DeviceTransport final : public KernelDriven {
     unsigned cluster = 1;  // blocks of a cluster
   };
 
-  [[nodiscard]] std::size_t short_up_to_bytes() const {
-    std::size_t bytes = 0;
-    for (const auto& row : short_blocks) {
-      if (row.blocks <= limits_.cluster) bytes = row.up_to_bytes;
-    }
-    return bytes;
-  }
-
   void exchange(const View& view, std::uint64_t exchanges) override {
     const Launch launch = inboxes_.launch_of(view, exchanges);
     const Shape shape = short_shape(view.bytes, limits_.cluster);
     if (shape.blocks == 0) return launch_long(device::long_round_trips, launch, view);
+    view.send == view.recv ? launch_short<true>(launch, shape) : launch_short<false>(launch, shape);
+    inboxes_.complete(launch, exchanges);
+  }
+
+  template <bool one_place>
+  void launch_short(const Launch& launch, const Shape& shape) {
     if (shape.blocks == 1) {
-      device::short_round_trips<JoinBlock><<<1, shape.threads, 0, inboxes_.stream()>>>(launch);
+      device::short_round_trips<JoinBlock, one_place><<<1, shape.threads, 0, inboxes_.stream()>>>(launch);
       gpu::check_launch();
     } else {
-      gpu::launch_cluster(device::short_round_trips<JoinCluster>, shape.blocks, shape.threads, inboxes_.stream(),
-                          launch);
+      gpu::launch_cluster(device::short_round_trips<JoinCluster, one_place>, shape.blocks, shape.threads,
+                          inboxes_.stream(), launch);
     }
-    inboxes_.complete(launch, exchanges);
   }
 
   void launch_long(void (*kernel)(Launch), Launch launch, const View& view) {

@@ -1,5 +1,5 @@
 // What kernels of two devices share that exchange messages without their hosts: an inbox in each device's memory, lines
-// in it that carry 8 bytes of a message and its number, and the parameters of a launch.
+// in it that carry a part of a message and its number, and the parameters of a launch.
 #pragma once
 
 #include "gpu/kernels/copy.cuh"
@@ -12,8 +12,8 @@ using namespace gpu::kernels;
 
 constexpr unsigned max_blocks = warp_threads;  // of `arrived`: one lane of a warp polls each block's word
 
-constexpr unsigned payload_bytes = 8;  // of a line
-constexpr unsigned max_lines = 8192;
+constexpr unsigned max_line_blocks = 16;  // more than one cluster has on any device
+constexpr unsigned max_lines = max_line_blocks * max_threads;
 
 // In the memory of the device that polls it. The other device writes everything except the last word.
 struct Inbox {
@@ -44,62 +44,55 @@ struct Launch {
   PeerWait wait;
 };
 
-// --- a line of a message ---------------------------------------------------------------------------------------------
+// --- a word of a message ---------------------------------------------------------------------------------------------
 
-// The places of the data that one thread moves with each message. They are computed once for each launch, because every
+// The place of one word of a message, or of what is left of it. It is computed once for each launch, because every
 // instruction between a message and its answer increases the latency.
-struct MessageLine {
+template <class Word>
+struct MessageWord {
   const std::byte* from;
   std::byte* to;
-  unsigned bytes;  // of the message: 8, or what is left of it, or 0, where the message has no such line
-  bool word_from;  // 8 aligned bytes
-  bool word_to;
+  unsigned bytes;   // of the message: all of the word, or what is left of it, or 0, where the message has no such word
+  bool whole_from;  // an aligned word
+  bool whole_to;
 };
 
-__device__ inline bool whole_word(const std::byte* at, unsigned bytes) {
-  return bytes == payload_bytes && reinterpret_cast<std::uintptr_t>(at) % payload_bytes == 0;
+template <class Word>
+__device__ bool is_whole(const std::byte* at, unsigned bytes) {
+  return bytes == sizeof(Word) && reinterpret_cast<std::uintptr_t>(at) % sizeof(Word) == 0;
 }
 
-__device__ inline MessageLine message_line(const Launch& launch, unsigned line) {
-  const std::uint64_t offset = std::uint64_t{line} * payload_bytes;
+// The word that begins `offset` bytes behind the beginning of the message.
+template <class Word>
+__device__ MessageWord<Word> message_word(const Launch& launch, std::uint64_t offset) {
   const std::uint64_t left = offset < launch.bytes ? launch.bytes - offset : 0;
-  const unsigned bytes = left < payload_bytes ? static_cast<unsigned>(left) : payload_bytes;
+  const unsigned bytes = left < sizeof(Word) ? static_cast<unsigned>(left) : unsigned{sizeof(Word)};
   const std::byte* const from = launch.send + offset;
   std::byte* const to = launch.recv + offset;
-  return {from, to, bytes, whole_word(from, bytes), whole_word(to, bytes)};
+  return {from, to, bytes, is_whole<Word>(from, bytes), is_whole<Word>(to, bytes)};
 }
 
-// The line's data, `offset` bytes behind its usual place: a multiple of 8.
-__device__ inline std::uint64_t gather(const MessageLine& mine, std::uint64_t offset) {
+// The word's data, `offset` bytes behind its usual place: a multiple of 8.
+template <class Word>
+__device__ Word gather(const MessageWord<Word>& mine, std::uint64_t offset) {
   const std::byte* const from = mine.from + offset;
-  if (mine.word_from) return load(reinterpret_cast<const std::uint64_t*>(from));
-  std::uint64_t data = 0;
+  if (mine.whole_from) return load(reinterpret_cast<const Word*>(from));
+  Word data = 0;
   for (unsigned byte = 0; byte < mine.bytes; ++byte) {
-    data |= std::uint64_t{load(reinterpret_cast<const std::uint8_t*>(from) + byte)} << (8 * byte);
+    data |= Word{load(reinterpret_cast<const std::uint8_t*>(from) + byte)} << (8 * byte);
   }
   return data;
 }
 
-__device__ inline void scatter(const MessageLine& mine, std::uint64_t data) {
-  if (mine.word_to) {
-    store(reinterpret_cast<std::uint64_t*>(mine.to), data);
+template <class Word>
+__device__ void scatter(const MessageWord<Word>& mine, Word data) {
+  if (mine.whole_to) {
+    store(reinterpret_cast<Word*>(mine.to), data);
     return;
   }
   for (unsigned byte = 0; byte < mine.bytes; ++byte) {
     store(reinterpret_cast<std::uint8_t*>(mine.to) + byte, static_cast<std::uint8_t>(data >> (8 * byte)));
   }
-}
-
-// Copies the data of a line to their place. Returns false if the line did not arrive.
-__device__ inline bool receive_line(const PeerWait& wait, const FlaggedLine* line, const MessageLine& mine,
-                                    std::uint32_t number) {
-  FlaggedLine found;
-  const bool good = await_peer(wait, number, [&] {
-    found = load_line(line);
-    return carries(found, number);
-  });
-  if (good) scatter(mine, data_of(found));
-  return good;
 }
 
 // Waits until the other device has acknowledged window (or message) `number`.

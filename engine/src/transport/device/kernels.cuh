@@ -2,9 +2,9 @@
 //
 // There are two protocols:
 //
-//   short: every 16 bytes that are stored contain 8 bytes of a message and its number (gpu/kernels/flag.cuh).
+//   short: every 16 bytes that are stored contain 12 bytes of a message and its number (gpu/kernels/flag.cuh).
 //     They are stored to an inbox in the receiver's memory. Each thread polls one of these lines and copies its data to
-//     its place. This needs no fence across the link and crosses it once; but it uses half of the link's bandwidth.
+//     its place. This needs no fence across the link and crosses it once; but a quarter of what is stored is no data.
 //     Before the answer a barrier joins all threads: that of a block, or that of a cluster of blocks, which is quicker
 //     than a barrier of a grid but needs compute capability 9.0.
 //
@@ -26,38 +26,79 @@
 
 namespace volley::device {
 
-constexpr std::size_t short_bytes = std::size_t{max_lines} * payload_bytes;  // longer messages use the long protocol
-
 // --- short messages --------------------------------------------------------------------------------------------------
+
+constexpr unsigned line_bytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);  // of a message
+
+__host__ __device__ constexpr std::uint64_t lines_of(std::uint64_t bytes) {
+  return (bytes + line_bytes - 1) / line_bytes;
+}
+
+// What one thread moves of each message. The heads of all lines are the first part of the message, the tails the rest:
+// so both are aligned, and the threads of a warp access consecutive words.
+struct MessageLine {
+  MessageWord<std::uint64_t> head;
+  MessageWord<std::uint32_t> tail;
+};
+
+// The words of line number `line`; without bytes if the message has fewer lines.
+__device__ inline MessageLine message_line(const Launch& launch, unsigned line) {
+  const std::uint64_t lines = lines_of(launch.bytes);
+  const std::uint64_t head = line < lines ? std::uint64_t{line} * sizeof(std::uint64_t) : launch.bytes;
+  const std::uint64_t tail =
+      line < lines ? lines * sizeof(std::uint64_t) + std::uint64_t{line} * sizeof(std::uint32_t) : launch.bytes;
+  return {message_word<std::uint64_t>(launch, head), message_word<std::uint32_t>(launch, tail)};
+}
+
+__device__ inline PackedData gather(const MessageLine& mine, std::uint64_t offset) {
+  return {gather(mine.head, offset), gather(mine.tail, offset)};
+}
+
+// Copies the data of a line to their place. Returns false if the line did not arrive.
+__device__ inline bool receive_line(const PeerWait& wait, const FlaggedLine* line, const MessageLine& mine,
+                                    std::uint64_t number) {
+  FlaggedLine found;
+  const bool good = await_peer(wait, number, [&] {
+    found = load_line(line);
+    return carries_packed(found, static_cast<std::uint16_t>(number));
+  });
+  if (!good) return false;
+  const PackedData data = packed_data_of(found);
+  scatter(mine.head, data.head);
+  scatter(mine.tail, data.tail);
+  return true;
+}
 
 // One line for each thread. `Join`: of the threads of a message, so that each sees what the others have stored.
 //
-// A message's data are loaded before the barrier in front of it. They do not depend on the message before, except where
-// both have one place: then a thread's line has one place, too, and the thread itself has just stored it.
+// The data of a message are loaded before the wait for the message in front of it. If both have `one_place` they are
+// loaded after it: a thread's words then have one place, too, and the thread itself has just stored them.
 //
 // A thread whose line did not arrive ends. The others notice that while they wait for the next message: a vote between
 // a message and its answer would take longer than a barrier.
-template <class Join>
+template <class Join, bool one_place>
 __global__ void __launch_bounds__(max_threads, 1) short_round_trips(const Launch launch) {
   const unsigned line = blockIdx.x * blockDim.x + threadIdx.x;
   const MessageLine mine = message_line(launch, line);
+  const bool takes_part = mine.head.bytes > 0;
   const FlaggedLine* const here = &launch.inbox->lines[line];
   FlaggedLine* const there = &launch.inbox_there->lines[line];
-  if (launch.leads && launch.count > 0 && mine.bytes > 0) {
-    const std::uint64_t data = gather(mine, launch.count == 1 ? launch.last_offset : 0);
-    store_line(there, flagged(data, static_cast<std::uint32_t>(launch.last + 1)));
-  }
+  const auto line_of = [&](std::uint64_t exchange) {
+    const PackedData data = gather(mine, exchange == launch.count ? launch.last_offset : 0);
+    return packed(data, static_cast<std::uint16_t>(launch.last + exchange));
+  };
+  if (launch.leads && launch.count > 0 && takes_part) store_line(there, line_of(1));
   for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
-    const auto number = static_cast<std::uint32_t>(launch.last + exchange);
     const std::uint64_t next = launch.leads ? exchange + 1 : exchange;
-    const bool sends = next <= launch.count && mine.bytes > 0;
-    const std::uint64_t offset = next == launch.count ? launch.last_offset : 0;
-    const bool good = mine.bytes == 0 || receive_line(launch.wait, here, mine, number);
+    const bool sends = next <= launch.count && takes_part;
+    FlaggedLine answer;
+    if (!one_place && sends) answer = line_of(next);
+    const bool good = !takes_part || receive_line(launch.wait, here, mine, launch.last + exchange);
     Join::arrive();
-    const std::uint64_t data = sends ? gather(mine, offset) : 0;
+    if (one_place && sends) answer = line_of(next);
     Join::wait();
     if (!good) return;
-    if (sends) store_line(there, flagged(data, static_cast<std::uint32_t>(launch.last + next)));
+    if (sends) store_line(there, answer);
   }
 }
 

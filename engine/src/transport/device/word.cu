@@ -13,10 +13,24 @@ namespace {
 using device::Inboxes;
 using device::Launch;
 
+using Word = std::uint64_t;
+
+// Copies the data of a line to their place. Returns false if the line did not arrive.
+__device__ bool receive_word(const device::PeerWait& wait, const device::FlaggedLine* line,
+                             const device::MessageWord<Word>& mine, std::uint32_t number) {
+  device::FlaggedLine found;
+  const bool good = device::await_peer(wait, number, [&] {
+    found = device::load_line(line);
+    return device::carries(found, number);
+  });
+  if (good) device::scatter(mine, device::data_of(found));
+  return good;
+}
+
 // The message is loaded before the wait for the one before it, unless both have `one_place`.
 template <bool one_place>
 __global__ void word_round_trips(const Launch launch) {
-  const device::MessageLine mine = device::message_line(launch, 0);
+  const auto mine = device::message_word<Word>(launch, 0);
   const device::FlaggedLine* const here = launch.inbox->lines;
   device::FlaggedLine* const there = launch.inbox_there->lines;
   const auto line_of = [&](std::uint64_t exchange) {
@@ -28,7 +42,7 @@ __global__ void word_round_trips(const Launch launch) {
     const std::uint64_t next = launch.leads ? exchange + 1 : exchange;
     device::FlaggedLine line;
     if (!one_place) line = line_of(next);
-    if (!device::receive_line(launch.wait, here, mine, static_cast<std::uint32_t>(launch.last + exchange))) return;
+    if (!receive_word(launch.wait, here, mine, static_cast<std::uint32_t>(launch.last + exchange))) return;
     if (one_place) line = line_of(next);
     if (next <= launch.count) device::store_line(there, line);
   }
@@ -47,7 +61,7 @@ __global__ void word_windows(const Launch launch) {
     const std::uint64_t together = min(messages - in_window, std::uint64_t{messages_in_flight});
     const std::uint64_t window_offset = done / messages + 1 == launch.count ? launch.last_offset : 0;
     const std::uint64_t place = (in_window + lane) * launch.stride;
-    device::MessageLine mine = device::message_line(launch, 0);
+    auto mine = device::message_word<Word>(launch, 0);
     mine.from += place + window_offset;
     mine.to += place;
     const auto number = static_cast<std::uint32_t>(launch.last + done + lane + 1);
@@ -57,7 +71,7 @@ __global__ void word_windows(const Launch launch) {
       device::store_line(&launch.inbox_there->lines[lane], device::flagged(device::gather(mine, 0), number));
     }
     if (launch.receives) {
-      const bool good = !takes_part || device::receive_line(launch.wait, &launch.inbox->lines[lane], mine, number);
+      const bool good = !takes_part || receive_word(launch.wait, &launch.inbox->lines[lane], mine, number);
       if (!__syncthreads_and(good)) return;
       if (lane == 0) device::raise(launch.inbox_there->acknowledged, launch.last + done);
     }
@@ -67,7 +81,7 @@ __global__ void word_windows(const Launch launch) {
 
 class WordTransport final : public KernelDriven {
  public:
-  [[nodiscard]] std::size_t max_message_bytes() const override { return device::payload_bytes; }
+  [[nodiscard]] std::size_t max_message_bytes() const override { return sizeof(Word); }
 
   void open(const RankGroup& pair, const Buffers&) override { inboxes_.open(pair); }
   void prepare(const View&) override { inboxes_.reset(); }
@@ -82,7 +96,7 @@ class WordTransport final : public KernelDriven {
   }
 
   [[nodiscard]] Json facts() const override {
-    return {{"max_message_bytes", device::payload_bytes},
+    return {{"max_message_bytes", sizeof(Word)},
             {"windows_max_messages_in_flight", messages_in_flight},
             {"timeout_s", static_cast<double>(Inboxes::timeout_ns) * 1e-9}};
   }

@@ -25,7 +25,8 @@ using device::Shape;
 
 // As many threads as one block can have, a line each.
 constexpr unsigned max_lines = device::max_threads;
-constexpr std::size_t short_bytes = std::size_t{max_lines} * device::payload_bytes;
+using Word = std::uint64_t;  // of a line
+constexpr std::size_t short_bytes = max_lines * sizeof(Word);
 
 // The parameters of a launch.
 struct NcclLaunch {
@@ -44,7 +45,7 @@ __global__ void __launch_bounds__(device::max_threads, 1) nccl_short_round_trips
   const int peer = 1 - team.rank;
   const auto line = static_cast<int>(threadIdx.x);
   const device::Launch& message = launch.message;
-  const device::MessageLine mine = device::message_line(message, threadIdx.x);
+  const auto mine = device::message_word<Word>(message, threadIdx.x * sizeof(Word));
   ncclLLA2ASession<ncclCoopCta> session(ncclCoopCta(), launch.comm, team, launch.lines, /*block*/ 0, max_lines);
   const auto send = [&](std::uint64_t exchange) {
     if (mine.bytes == 0) return;
@@ -52,7 +53,7 @@ __global__ void __launch_bounds__(device::max_threads, 1) nccl_short_round_trips
   };
   for (std::uint64_t exchange = 1; exchange <= message.count; ++exchange) {
     if (message.leads) send(exchange);
-    if (mine.bytes > 0) device::scatter(mine, session.recv<std::uint64_t>(line));
+    if (mine.bytes > 0) device::scatter(mine, session.recv<Word>(line));
     if (!message.leads) {
       __syncthreads();  // the whole message is there
       send(exchange);
@@ -262,7 +263,7 @@ class NcclDeviceTransport final : public KernelDriven {
   void exchange(const View& view, std::uint64_t exchanges) override {
     const NcclLaunch launch = launch_of(view, exchanges);
     if (view.bytes > short_bytes) return launch_long(nccl_long_round_trips, launch);
-    const unsigned lines = static_cast<unsigned>(round_up(view.bytes, device::payload_bytes) / device::payload_bytes);
+    const std::size_t lines = round_up(view.bytes, sizeof(Word)) / sizeof(Word);
     nccl_short_round_trips<<<1, device::threads_for(lines), 0, stream_.get()>>>(launch);
     gpu::check_launch();
     communicator_.wait_for(stream_);
