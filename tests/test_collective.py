@@ -53,7 +53,11 @@ def test_every_operation_is_measured_and_every_result_checked(volley: Command) -
     for point in points:
         assert (point.status, point.mismatch) == ("ok", None)
         assert point.ranks == [0, 1, 2]
-        assert len(point.times_s) == len(point.entry_skew_s) == sum(point.visits) > 0
+        assert len(point.times_s) == len(point.entry_skew_s) == len(point.rank_operation_s) == sum(point.visits) > 0
+        # A rank enters at most the skew before the last one, and leaves no later than the last one.
+        rows = zip(point.rank_operation_s, point.times_s, point.entry_skew_s, strict=True)
+        k = point.operations_per_sample
+        assert all(0 < mean <= whole + skew / k + 1e-9 for mean, whole, skew in rows)
         assert point.messages_verified >= (3 if point.operation == "barrier" else len(point.times_s) + 4)
         assert point.clock_error_s == 0
     blocks = [point for point in points if point.operation in ("reduce-scatter", "allgather", "all-to-all")]

@@ -116,7 +116,9 @@ double GroupControl::mean_s(const Span& mine, bool counts) {
 
 Elapsed GroupControl::elapsed(const Span& mine) {
   const Entries all = entries(mine, true);
-  return elapsed_from(all.last_entry_ns, all);
+  Elapsed elapsed = elapsed_from(all.last_entry_ns, all);
+  elapsed.mean_s = mean_s(mine, true);
+  return elapsed;
 }
 
 double GroupControl::take_clock_error_s() { return static_cast<double>(std::exchange(error_ns_, 0)) * 1e-9; }

@@ -26,7 +26,7 @@ class GroupControl : public Control {
   void ready() override;
   void share(void* bytes, std::size_t count, int from) override;
   [[nodiscard]] int first_of(bool mine) override;
-  // From the last rank's entry to the last rank's exit.
+  // From the last rank's entry to the last rank's exit; and the mean of the ranks' own times.
   [[nodiscard]] Elapsed elapsed(const Span& mine) override;
 
   // Compares the clocks of the nodes. Collective over the group.

@@ -201,6 +201,7 @@ class CollectiveBenchmark final : public Benchmark {
                 {"size_bytes", point.size_bytes},
                 {"data_bytes", point.collective.whole(point.size_bytes)},
                 {"operation_s", series.rank0_samples},
+                {"rank_operation_s", series.mean_samples},
                 {"operations_per_sample", series.count},
                 {"cold_operation_s", or_null(series.cold_s)},
                 {"entry_skew_s", series.entry_skew_s},

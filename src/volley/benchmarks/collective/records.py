@@ -39,6 +39,13 @@ class CollectivePoint(PointRecord, frozen=True, kw_only=True, tag_field="record"
             "operations_per_sample."
         ),
     ] = field(name="operation_s", default_factory=list)
+    rank_operation_s: Annotated[
+        list[PositiveSeconds],
+        Meta(
+            description="one entry per sample: the mean of the ranks' own times, each from its entry to its exit, / "
+            "operations_per_sample: what nccl-tests and OSU's collectives print."
+        ),
+    ] = []
     operations_per_sample: Annotated[NonNegative, Meta(description="k: operations in one timed batch.")] = 0
     cold_s: Annotated[
         Seconds | None,
