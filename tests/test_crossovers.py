@@ -92,9 +92,18 @@ def half(*seconds: float) -> float | None:
     return half_bandwidth(sizes, [size / time for size, time in zip(sizes, seconds, strict=True)])
 
 
-def test_it_is_interpolated_on_logarithmic_scales() -> None:
-    # 8, 16, 64, 64 and 64 B/s: half of the best, 32 B/s, lies in the middle between 32 and 128 B.
-    assert half(1, 2, 2, 8, 32) == pytest.approx(64)
+def test_its_time_is_interpolated_between_two_sizes() -> None:
+    # The best is 64 B/s.  From 5 s at 128 B to 8 s at 512 B a line goes through 16/3 s at 512/3 B, which are 32 B/s.
+    assert half(1, 2, 5, 8, 32) == pytest.approx(512 / 3)
+
+
+def test_of_a_latency_and_a_time_for_each_byte_it_is_the_same_for_few_sizes_and_for_many() -> None:
+    def of(sizes: list[int]) -> float | None:
+        return half_bandwidth(sizes, [size / (8e-6 + size / 400e9) for size in sizes])
+
+    dense = [8 << step for step in range(28)]
+    assert of(dense) == pytest.approx(8e-6 * 400e9, rel=0.01)
+    assert of([8, 4 << 10, 64 << 10, 1 << 20, 1 << 30]) == pytest.approx(of(dense))
 
 
 def test_it_is_the_first_size_that_reaches_half_even_where_bandwidth_falls_again() -> None:

@@ -7,7 +7,6 @@ interval, neither is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -56,8 +55,9 @@ def _between(first: str, second: str, curves: Mapping[str, Curve]) -> Iterator[C
 def half_bandwidth(sizes_bytes: Sequence[int], rates: Sequence[float]) -> float | None:
     """Return N½: the size in bytes at which a curve first reaches half of its largest measured rate.
 
-    Size and rate are interpolated on logarithmic scales between neighbouring sizes.  The result is ``None`` if the
-    smallest size already reaches half of the rate, or if there are fewer than ``MIN_SIZES`` sizes.
+    Between neighbouring sizes the time is taken as a straight line over the size, as if a message took a latency and a
+    time for each byte; so N½ depends little on how far apart the sizes are.  The result is ``None`` if the smallest
+    size already reaches half of the rate, or if there are fewer than ``MIN_SIZES`` sizes.
 
     Args:
         sizes_bytes: message sizes in increasing order.
@@ -70,5 +70,6 @@ def half_bandwidth(sizes_bytes: Sequence[int], rates: Sequence[float]) -> float 
     if above == 0:
         return None
     low, high = sizes_bytes[above - 1], sizes_bytes[above]
-    part = math.log(half / rates[above - 1]) / math.log(rates[above] / rates[above - 1])
-    return float(low * (high / low) ** part)
+    # A size takes size / rate, and at half of the best rate size / half: the difference of both is linear, too.
+    late, early = low / rates[above - 1] - low / half, high / half - high / rates[above]
+    return low + (high - low) * late / (late + early)
