@@ -397,6 +397,8 @@ def test_few_samples_that_missed_the_interval_are_one_sentence_for_all_transport
         err = io.StringIO()
         render([one], BENCHMARKS, format_name, io.StringIO(), err=err)
         assert err.getvalue().splitlines()[-1] == f"volley: {said}"
+    more = [pingpong(wider * number, 8, name, ended_by="few") for number, name in ((2, "host"), (3, "aware"))]
+    assert "only 12 to 18 samples (exchange > 50 ms), which" in shown([log(*more)])
     apart = [log(pingpong([time * (1 + launch / 10) for time in wide], ended_by="few")) for launch in range(7)]
     assert "not reached with 7 launches: host at 8 B" in shown(apart)
 

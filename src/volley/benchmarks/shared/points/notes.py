@@ -27,7 +27,6 @@ from volley.run.command_again import command_again, launch_again, launches_asked
 from volley.run.launch_facts import WORK, LaunchFact, launch_facts
 from volley.run.plan import Plan
 from volley.run.records import Status
-from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.group_facts import in_stretches, telling
 from volley.statistics.hockney import Fit
 from volley.statistics.launches import FIRST_LOOK
@@ -316,8 +315,10 @@ def _wide(hits: Hits, plan: Plan) -> str:
 
 
 def _few(hits: Hits, plan: Plan) -> str:
+    numbers = [point.samples for point in _of(hits)]
+    most = f" to {max(numbers)}" if max(numbers) > min(numbers) else ""
     return (
-        f"only {MIN_SAMPLES} samples (exchange > 50 ms), which spread by more than {plan.sampling.ci * 100:g} %: "
+        f"only {min(numbers)}{most} samples (exchange > 50 ms), which spread by more than {plan.sampling.ci * 100:g} %: "
         f"{_places(hits)} (worst: {_worst(hits)}): repeat with {_launches_again(hits, plan)} for a CI over launches"
     )
 
