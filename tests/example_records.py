@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.collective import Operation
+from volley.benchmarks.collective.records import CollectivePlan, CollectivePoint
 from volley.benchmarks.pingpong.records import PingPong, PingPongPlan
 from volley.benchmarks.rank_matrix.records import FailedPair, RankMatrixPlan, RankMatrixRow, SkippedPairs
 from volley.benchmarks.shared.points.records import PointRecord
@@ -24,6 +26,7 @@ PLAN_FILES = sorted(EXAMPLES.glob("plan-*.json"))
 OPTIONS = {
     "pingpong": PingPongPlan(sizes_bytes=[8]),
     "stream": StreamPlan(sizes_bytes=[8]),
+    "collective": CollectivePlan(operations=["barrier"]),
     "rank_matrix": RankMatrixPlan(latency_sizes_bytes=[8], bandwidth_sizes_bytes=[1 << 20]),
 }
 
@@ -102,13 +105,27 @@ def stream(forward: Sequence[float], backward: Sequence[float] = (), size: int =
     return StreamPoint(size_bytes=size, **{**facts, **times, **changes})
 
 
+def collective(operation: Operation, samples: Sequence[float], size: int = 0, **changes: Any) -> CollectivePoint:
+    facts: dict[str, Any] = {
+        "transport": "host",
+        "ranks": [0, 1],
+        "status": "ok",
+        "ended_by": "time",
+        "messages_verified": 2 * len(samples),
+    }
+    own: dict[str, Any] = {"operation": operation, "element": "float", "size_bytes": size, "data_bytes": size}
+    return CollectivePoint(times_s=list(samples), **{**facts, **own, **changes})
+
+
 def log(*points: PointRecord, the_plan: Plan | None = None, transports: Sequence[Transport] = ()) -> RunLog:
     """A complete run."""
     failed = sum(point.status == "failed" for point in points)
     end = End(status="failed" if failed else "complete", points_failed=failed, elapsed_s=1.0)
     names = dict.fromkeys(point.transport for point in points)
     listed = list(transports) or [transport(name) for name in names]
-    benchmark = "stream" if points and isinstance(points[0], StreamPoint) else "pingpong"
+    benchmark = {StreamPoint: "stream", CollectivePoint: "collective"}.get(
+        type(points[0]) if points else None, "pingpong"
+    )
     return RunLog(run=run(the_plan or plan(benchmark)), transports=listed, records=list(points), end=end)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from example_records import EXAMPLES, log, pingpong, transport
+from example_records import EXAMPLES, collective, log, pingpong, transport
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.cli import main
@@ -66,7 +66,7 @@ def test_the_findings_of_two_h200s() -> None:
     assert "  OK      aware reaches 393 GB/s at 1 GiB: 82 % of line rate (NVLink), 158 × staged/pageable" in text
     assert "UCX_RNDV_THRESH=8 volley pingpong -t aware -s 8:64k" in text
     assert "23 notes" in text
-    assert "280 points, all verified byte for byte; within one launch, 240 spread by at most 1 %\n" in text
+    assert "252 points, all verified byte for byte; within one launch, 213 spread by at most 1 %\n" in text
     assert "39 points of 5 transports vary by more than 1 %, up to 21 % (staged/pipelined at 1 GiB)" in text
     assert re.search(
         r"^  aware +18\.0 +8\.73 +9\.30 +81\.7 +306 +393\.1 +393\.1 +82 % +~0\.988 +158$", text, re.MULTILINE
@@ -116,6 +116,19 @@ def test_transports_of_other_memory_have_no_speedup_and_uncertain_numbers_a_mark
     assert len(host.split()) == len(pinned.split()) - 2
     assert "  NOISY   9 points of staged/pinned vary by more than 1 %, up to 12 % (staged/pinned at " in text
     assert "? spread within one launch of more than 10 %: staged/pinned" in text
+
+
+def test_a_barrier_is_counted_and_its_uncertainty_is_shown() -> None:
+    def operations(launch: int) -> RunLog:
+        others = [collective(name, [1e-6] * 6, size) for name in ("broadcast", "allreduce") for size in (8, 64)]  # type: ignore[arg-type]
+        return log(collective("barrier", [(2 + launch) * 1e-7] * 6), *others)
+
+    text = shown([operations(launch) for launch in range(7)])
+    assert "\n5 points, all verified byte for byte; 4 within ±1 % (95 % CI over 7 launches" in text
+    assert "; barrier host 0.50? µs\n" in text
+    assert "NOISY   1 point of barrier host vary by more than ±1 %, up to ±60 % (barrier host)\n" in text
+    assert "\n? 95 % CI wider than ±10 %: barrier host ±60 %\n" in text
+    assert "\n          volley collective -t host --operation barrier --launches 14\n" in text
 
 
 def test_launches_that_have_nothing_in_common_and_no_empty_line_below_the_table() -> None:

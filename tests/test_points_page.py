@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from example_records import RECORD_FILES, golden, log, pingpong, plan, stream, transport
+from example_records import RECORD_FILES, collective, golden, log, pingpong, plan, stream, transport
 from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
 from volley.machine.hardware import Device
@@ -350,6 +350,16 @@ def test_groups_of_launches_are_told_with_their_values_and_shares() -> None:
     assert "allow more with volley pingpong -t host --launches 24\n" in text
 
 
+def test_a_barrier_is_warned_of_as_any_other_operation_and_has_no_size() -> None:
+    times = [0.2e-6] * 9 + [0.3e-6] * 3
+    text = shown([log(collective("barrier", [time] * 6)) for time in times])
+    assert "barrier host: the launches fall into groups: 0.200 µs in 9 of 12 launches, 0.300 µs in 3 (" in text
+    assert "CI of ±1 % not reached with 12 launches: barrier host (worst: ±50.0 %, barrier host): launches" in text
+    assert "more with volley collective -t host --operation barrier --launches 24\n" in text
+    skipped = collective("barrier", [], status="skipped", reason="too long")
+    assert "barrier host skipped: too long\n" in shown([log(skipped)])
+
+
 def test_one_launch_has_a_spread_and_no_plus_minus() -> None:
     text = shown([log(pingpong(SAMPLES))])
     assert "±" not in text
@@ -445,6 +455,8 @@ def test_what_sends_nothing_is_not_warned_of() -> None:
     null = transport("null", mpi=False, memory="none")
     wild = [1e-6 * (1 + number / 10) for number in range(30)]
     assert "not reached" not in shown([log(pingpong(wild, name="null", ended_by="time"), transports=[null])])
+    launches = [[0.11e-6] * 6] * 3 + [[0.35e-6] * 6] * 9
+    assert "groups" not in shown([log(pingpong(times, name="null"), transports=[null]) for times in launches])
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def _conclusions(result: MessageRates, sent: Sequence[PairsResult]) -> Iterator[
 
 def too_wide(result: MessageRates) -> tuple[str, str] | None:
     """Return how many points vary by more than was asked, and the command that measures more launches."""
-    missed = [each for each in result.results if each.point.missed and each.point.time]
+    missed = [each for each in result.results if each.point.missed and each.point.sends]
     if not missed or result.series.plan is None:
         return None
     worst = max(missed, key=lambda each: each.point.time.half_width if each.point.time else 0)

@@ -25,6 +25,7 @@ from volley.report.model import Note
 from volley.run import report_parts
 from volley.run.command_again import command_again, launch_again, launches_asked
 from volley.run.launch_facts import WORK, LaunchFact, launch_facts
+from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
 from volley.run.records import Status
 from volley.statistics.group_facts import in_stretches, telling
@@ -59,6 +60,7 @@ def notes(result: PointSeries, ucx_operation: str) -> list[Note]:
     series, points = result.series, result.points
     timed = [point for point in points if point.time]
     measured = [point for point in timed if point.rate]
+    sending = [point for point in timed if point.sends]
     findings = (*_findings(result, measured), *ucx.sentences(measured, series.plan, ucx_operation))
     return report_parts.notes_of(
         series,
@@ -67,9 +69,9 @@ def notes(result: PointSeries, ucx_operation: str) -> list[Note]:
         missing=skipped(by_name(points)),
         found=[
             *(Note("finding", text) for text in findings),
-            *(Note("warning", text) for text in _groups(result)),
+            *(Note("warning", text) for text in _groups(result.series, sending)),
         ],
-        doubts=[Note("warning", text) for text in _warnings(measured, series.plan)] if series.plan else (),
+        doubts=[Note("warning", text) for text in _warnings(sending, series.plan)] if series.plan else (),
     )
 
 
@@ -120,7 +122,8 @@ def skipped(by_name: Mapping[str, Iterable[Sized]]) -> Iterator[str]:
     for name, points in by_name.items():
         those = (point for point in points if point.status == "skipped")
         reasons = list(grouped(those, lambda point: point.reason or "no reason is recorded").items())
-        told += [(name, f"skipped {size_range(alike)}", f": {reason}") for reason, alike in reasons[:_MAX_REASONS]]
+        for reason, alike in reasons[:_MAX_REASONS]:
+            told.append((name, f"skipped {size_range(alike)}".rstrip(), f": {reason}"))
         if rest := [point for _, alike in reasons[_MAX_REASONS:] for point in alike]:
             told.append((name, f"also skipped {size_range(rest)}", ", for other reasons (see --format csv)"))
     for (what, why), alike in grouped(told, itemgetter(1, 2)).items():
@@ -128,8 +131,8 @@ def skipped(by_name: Mapping[str, Iterable[Sized]]) -> Iterator[str]:
 
 
 def size_range(points: Iterable[Sized]) -> str:
-    """List up to three sizes; describe more by their range: ``5 sizes from 64 MiB to 1 GiB``."""
-    sizes = list(dict.fromkeys(point.size_bytes for point in points))
+    """List up to three sizes; describe more by their range: ``5 sizes from 64 MiB to 1 GiB``.  A barrier has none."""
+    sizes = list(dict.fromkeys(point.size_bytes for point in points if point.size_bytes))
     if len(sizes) <= 3:
         return join_words(format_size(size) for size in sizes)
     return f"{len(sizes)} sizes from {format_size(min(sizes))} to {format_size(max(sizes))}"
@@ -241,12 +244,12 @@ def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:
 # ----------------------------------------------------------------------------------------------- warnings
 
 
-def _groups(result: PointSeries) -> Iterator[str]:
+def _groups(series: LaunchSeries, points: Sequence[PointResult]) -> Iterator[str]:
     """Report the groups into which launches fall: values, numbers of launches, and the facts that tell them apart."""
-    fallen = by_name(point for point in result.points if point.groups)
-    facts = launch_facts(result.series.logs) if fallen else {}
+    fallen = by_name(point for point in points if point.groups)
+    facts = launch_facts(series.logs) if fallen else {}
     for name, those in fallen.items():
-        where = [f"{format_size(point.size_bytes)} {_shares(point, facts)}" for point in those[:_MAX_GROUPS]]
+        where = [f"{size_range([point])} {_shares(point, facts)}".lstrip() for point in those[:_MAX_GROUPS]]
         more = f"; and at {size_range(those[_MAX_GROUPS:])}" if len(those) > _MAX_GROUPS else ""
         yield f"{name}: the launches fall into groups: {'; '.join(where)}{more}"
 
@@ -284,7 +287,8 @@ def _of(hits: Hits) -> list[PointResult]:
 def _places(hits: Hits) -> str:
     """``host and aware at 8 B; nccl at 5 sizes from 512 B to 1 MiB``."""
     alike = grouped(by_name(_of(hits)).items(), lambda named: size_range(named[1]))
-    return "; ".join(f"{join_words(name for name, _ in those)} at {sizes}" for sizes, those in alike.items())
+    named = ((join_words(name for name, _ in those), sizes) for sizes, those in alike.items())
+    return "; ".join(" at ".join(filter(None, each)) for each in named)
 
 
 def _worst(hits: Hits, sign: str = "") -> str:
@@ -317,9 +321,10 @@ def _wide(hits: Hits, plan: Plan) -> str:
 def _few(hits: Hits, plan: Plan) -> str:
     numbers = [point.samples for point in _of(hits)]
     most = f" to {max(numbers)}" if max(numbers) > min(numbers) else ""
+    aim = plan.sampling.ci * 100
     return (
-        f"only {min(numbers)}{most} samples (exchange > 50 ms), which spread by more than {plan.sampling.ci * 100:g} %: "
-        f"{_places(hits)} (worst: {_worst(hits)}): repeat with {_launches_again(hits, plan)} for a CI over launches"
+        f"only {min(numbers)}{most} samples (exchange > 50 ms), which spread by more than {aim:g} %: {_places(hits)} "
+        f"(worst: {_worst(hits)}): repeat with {_launches_again(hits, plan)} for a CI over launches"
     )
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from volley.benchmarks.shared.points.notes import again
+from volley.benchmarks.shared.points.notes import again, place, size_range
 from volley.benchmarks.shared.points.results import (
     PointResult,
     PointSeries,
@@ -69,7 +69,7 @@ def overview(result: PointSeries, slow: Sequence[str]) -> Overview | None:
         result: the series.
         slow: sentences about messages that take longer than they need to.
     """
-    compared = tables(point for point in result.points if point.time)
+    compared = tables(point for point in result.points if point.sends)
     points = [point for table in compared for point in table]
     operations = len({point.operation for point in points})
     if len(compared) != operations:  # these points are not comparable
@@ -88,11 +88,10 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
     One launch says nothing of others, so it is not called ±; two launches have no interval.
     """
     plan = result.series.plan
-    checked = sum(bool(point.verified) for point in points if point.rate)
-    sent = sum(bool(point.rate) for point in points)
+    checked = sum(bool(point.verified) for point in points)
     failed = sum(point.status == "failed" for point in result.points)
     found = [count(len(points) + failed, "point"), *([f"{failed} failed"] if failed else [])]
-    share = f"all{' others' * bool(failed)}" if checked == sent else str(checked)
+    share = f"all{' others' * bool(failed)}" if checked == len(points) else str(checked)
     parts = [", ".join([*found, f"{share} verified byte for byte"])]
     if plan and plan.sampling.mode == "adaptive":
         kind, aim, launches = "within" if one_launch(points) else "ci", plan.sampling.ci, _launches(points)
@@ -105,11 +104,7 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
         else:
             parts.append(f"{launches} launches, too few for a CI")
     # An operation without data, a barrier, has no row in the table.
-    parts += [
-        f"{point.name} {format_sig(point.time.median * 1e6, 3)} µs"
-        for point in points
-        if point.operation and point.time and not point.rate
-    ]
+    parts += [f"{point.name} {_number(point, 1e6).text} µs" for point in points if not point.rate]
     return "; ".join(parts)
 
 
@@ -184,7 +179,7 @@ def _share(point: PointResult, points: Sequence[PointResult]) -> str:
 
 def _noise(points: Sequence[PointResult], result: PointSeries) -> Iterator[Conclusion]:
     """Name the points whose interval is wider than asked."""
-    noisy = [point for point in points if point.missed and point.rate]
+    noisy = [point for point in points if point.missed]
     if not noisy or result.series.plan is None:
         return
     worst = max(noisy, key=_half_width)
@@ -193,7 +188,7 @@ def _noise(points: Sequence[PointResult], result: PointSeries) -> Iterator[Concl
     yield Conclusion(
         "NOISY",
         f"{count(len(noisy), 'point')} of {_names(noisy)} vary by more than {asked}, "
-        f"up to {percent(_half_width(worst), 0, sign)} ({worst.name} at {format_size(worst.size_bytes)})",
+        f"up to {percent(_half_width(worst), 0, sign)} ({place(worst)})",
         _again(worst, result, launches=max(FIRST_LOOK, 2 * _launches(noisy))),
     )
 
@@ -335,11 +330,11 @@ def _speedup(point: PointResult | None, over: str | None, *, same: bool) -> Cell
 
 
 def _legend(points: Sequence[PointResult]) -> Iterator[str]:
-    unsure = sorted((point for point in points if point.rate and _half_width(point) > UNCERTAIN), key=_half_width)[::-1]
+    unsure = sorted((point for point in points if _half_width(point) > UNCERTAIN), key=_half_width)[::-1]
     if unsure:
         sign = "" if one_launch(points) else "±"
         named = [
-            f"{point.name} {format_size(point.size_bytes)} {percent(_half_width(point), 0, sign)}"
+            " ".join(filter(None, (point.name, size_range([point]), percent(_half_width(point), 0, sign))))
             for point in unsure[:MAX_UNCERTAIN]
         ]
         rest = f" and {len(unsure) - MAX_UNCERTAIN} more" if len(unsure) > MAX_UNCERTAIN else ""

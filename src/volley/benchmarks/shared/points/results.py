@@ -125,6 +125,11 @@ class PointResult:
         return self.repeated.estimate if self.repeated else None
 
     @property
+    def sends(self) -> bool:
+        """True if it was measured and sends messages: data, or those of a barrier.  Only such points are counted."""
+        return self.time is not None and (self.rate is not None or self.operation is not None)
+
+    @property
     def groups(self) -> tuple[Group, ...]:
         """The groups into which the launches fall; empty if they form one."""
         return groups(self.repeated.medians) if self.repeated else ()
