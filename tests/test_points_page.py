@@ -435,6 +435,26 @@ def test_drift_interruptions_and_missing_launches_are_warned_of() -> None:
     assert "not every launch measured host at 64 B: " in text
 
 
+@pytest.mark.parametrize(("count", "warned"), [(2, False), (3, True)])
+def test_drift_and_interruptions_are_warned_of_if_a_quarter_of_the_launches_has_them(count: int, warned: bool) -> None:
+    steady = [1e-6 + 1e-9 * (number % 3) for number in range(30)]
+    drifting = [*steady[:10], *steady[:10], *(1.1 * time for time in steady[:10])]
+    interrupted = [*steady, *[1e-4] * 6]
+
+    def launch(number: int) -> RunLog:
+        few = number < count
+        return log(pingpong(drifting if few else steady), pingpong(interrupted if few else steady, 64))
+
+    text = shown([launch(number) for number in range(12)])
+    drift = (
+        f"the samples drifted: host at 8 B (worst: 10.0 % in {count} of 12 launches, host at 8 B): clock frequencies"
+    )
+    assert (f"{drift} or other load changed\n" in text) == warned  # 12 launches are enough to show it
+    assert (f"at 8 B and 64 B (worst: 33.3 % in {count} of 12 launches, host at 8 B): other work" in text) == warned
+    assert "drifted" not in text or warned
+    assert "interrupted" not in text or warned
+
+
 def test_a_warning_about_several_transports_is_one_sentence_with_one_command() -> None:
     drifting = [1e-6 * (1 + number / 100) for number in range(30)]
     points = [pingpong(drifting, size, name) for name in ("a", "b", "c") for size in ((8, 64) if name == "c" else (8,))]

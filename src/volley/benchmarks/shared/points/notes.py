@@ -11,6 +11,7 @@ from volley.benchmarks.shared.points import ucx
 from volley.benchmarks.shared.points.results import (
     PointResult,
     PointSeries,
+    PointWarning,
     by_name,
     by_transport,
     curves,
@@ -266,8 +267,8 @@ def _shares(point: PointResult, facts: Mapping[LaunchFact, Mapping[int, float]])
     return f"{values} ({'; '.join(apart)})" if apart else values
 
 
-Hits = Sequence[tuple[PointResult, float]]
-"""Points with a warning of one kind, and its value."""
+Hits = Sequence[tuple[PointResult, PointWarning]]
+"""Points with a warning of one kind."""
 
 
 def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
@@ -275,7 +276,7 @@ def _warnings(points: Sequence[PointResult], plan: Plan) -> Iterator[str]:
     for kind, sentence in _WARNINGS.items():
         # One warning per point is enough: drift and outliers are omitted if the CI was not reached.
         told = [point for point in points if not (point.missed and kind in ("drift", "outliers"))]
-        hits = [(point, warning.value) for point in told for warning in point.warnings if warning.kind == kind]
+        hits = [(point, warning) for point in told for warning in point.warnings if warning.kind == kind]
         if hits:
             yield sentence(hits, plan)
 
@@ -292,8 +293,9 @@ def _places(hits: Hits) -> str:
 
 
 def _worst(hits: Hits, sign: str = "") -> str:
-    point, value = max(hits, key=lambda hit: abs(hit[1]))
-    return f"{percent(abs(value), 1, sign)}, {place(point)}"
+    point, warning = max(hits, key=lambda hit: abs(hit[1].value))
+    launches = f" in {warning.launches} of {point.launches} launches" if warning.launches and point.launches > 1 else ""
+    return f"{percent(abs(warning.value), 1, sign)}{launches}, {place(point)}"
 
 
 def _wide(hits: Hits, plan: Plan) -> str:
@@ -312,7 +314,7 @@ def _wide(hits: Hits, plan: Plan) -> str:
             ways.append(f"allow more time with {again(_of(hits), plan, launches=1, point_time=f'{5 * time_s:g}')}")
         else:
             ways.append(f"repeat with {again(_of(hits), plan, launches=FIRST_LOOK)}")
-    widest = max(abs(value) for _, value in hits)
+    widest = max(warning.value for _, warning in hits)
     if widest <= _WIDEST:
         ways.append(f"accept a wider interval with {again(_of(hits), plan, ci=f'{math.ceil(widest * 100)}%')}")
     return found + join_words(ways, "or")
@@ -329,10 +331,10 @@ def _few(hits: Hits, plan: Plan) -> str:
 
 
 def _drift(hits: Hits, plan: Plan) -> str:
-    return (
-        f"the samples drifted: {_places(hits)} (worst: {_worst(hits)}): clock frequencies or other load changed; "
-        f"repeat with {_launches_again(hits, plan)} for a CI that includes the drift"
-    )
+    text = f"the samples drifted: {_places(hits)} (worst: {_worst(hits)}): clock frequencies or other load changed"
+    if max(point.launches for point in _of(hits)) >= FIRST_LOOK:
+        return text  # the launches of this run already show what drifts
+    return f"{text}; repeat with {_launches_again(hits, plan)} for a CI that includes the drift"
 
 
 def _launches_again(hits: Hits, plan: Plan) -> str:

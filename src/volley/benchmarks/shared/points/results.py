@@ -37,7 +37,12 @@ DRIFT_WORTH = 2.0
 cannot both lie within the CI of the median."""
 
 OUTLIERS_WORTH = 0.05
-"""Outliers are reported if they are more than this fraction of a point's samples; fewer hardly move the median."""
+"""Outliers are reported if they are more than this fraction of a launch's samples; fewer hardly move the median."""
+
+LAUNCHES_WORTH = 0.25
+"""Drift and outliers are reported if at least this part of the launches has them.  If a quarter of the launches is
+slower than all others, the median over launches is the 67th percentile (0.5 / 0.75) of the others; less hardly moves
+it, and its interval contains the differences between launches."""
 
 BASELINE = "staged/pageable"
 """The baseline of speed-ups: blocking copies of whole messages through pageable host memory, as in the OLCF
@@ -51,9 +56,11 @@ class PointWarning:
     kind: Literal["wide", "few", "drift", "outliers", "partly"]
     value: float
     """``wide``: half width of the CI over launches, or within a single launch at the time limit; ``few``: half width of
-    the CI of the minimum number of samples of a single launch; ``drift``: change from the first to the last third;
-    ``outliers``: fraction of the samples; ``partly``: number of launches without the point.  All but the last are
-    fractions."""
+    the CI of the minimum number of samples of a single launch; ``drift``: change from the first to the last third, in
+    the launch with the largest; ``outliers``: fraction of the samples, in the launch with the most; ``partly``: number
+    of launches without the point.  All but the last are fractions."""
+    launches: int = 0
+    """``drift``, ``outliers``: the number of launches with it."""
 
 
 @dataclass(frozen=True)
@@ -330,12 +337,12 @@ def _warnings_of(measured: list[PointRecord], time: Estimate, ci: float) -> Iter
         yield PointWarning("wide", time.half_width)
     elif time.half_width > ci and measured[0].ended_by == "few":
         yield PointWarning("few", time.half_width)
-    drifted = max((drift(times) for times in launches), key=abs)
-    if abs(drifted) > DRIFT_WORTH * ci:
-        yield PointWarning("drift", drifted)
-    share = max(outliers(times) / len(times) for times in launches)
-    if share > OUTLIERS_WORTH:
-        yield PointWarning("outliers", share)
+    drifts = [change for times in launches if abs(change := drift(times)) > DRIFT_WORTH * ci]
+    if drifts and len(drifts) >= LAUNCHES_WORTH * len(launches):
+        yield PointWarning("drift", max(drifts, key=abs), len(drifts))
+    shares = [share for times in launches if (share := outliers(times) / len(times)) > OUTLIERS_WORTH]
+    if shares and len(shares) >= LAUNCHES_WORTH * len(launches):
+        yield PointWarning("outliers", max(shares), len(shares))
 
 
 def labels(name: str, size_bytes: int, direction: Direction | None, window: int | None) -> tuple[str, str]:
