@@ -132,6 +132,13 @@ def test_more_launches_replace_the_budget_and_leave_a_launcher() -> None:
     )
 
 
+def test_no_command_names_fewer_launches_than_the_run() -> None:
+    _, plan = planned(["pingpong", "--budget", "9", "--launches", "12"])
+    assert command_again("pingpong", plan, launches=6) == "volley pingpong --launches 12"
+    assert command_again("pingpong", plan, launches=24) == "volley pingpong --launches 24"
+    assert command_again("pingpong", plan, launches=12, budget=20) == "volley pingpong --launches 12 --budget 20"
+
+
 def test_plain_volley_is_repeated_as_a_ping_pong() -> None:
     options = plain.pingpong_options(plain.COMMAND.parse(["--budget", "20", "--hosts", "a,b"]))
     plan = pingpong.BENCHMARK.jobs(options, SITE).planned[0].plan

@@ -425,6 +425,18 @@ def test_a_run_that_was_killed_between_launches_is_incomplete() -> None:
     assert "INCOMPLETE" not in notes([], 2)
 
 
+def test_a_budget_that_ends_before_all_launches_is_told_with_one_that_allows_them() -> None:
+    asked = [["--launches", "12"], ["--budget", "1"]]
+    drifting = [1e-6 * (1 + number / 100) for number in range(30)]
+    launch = log(pingpong(drifting), the_plan=plan(launch={"asked": asked}, budget_s=1.0))
+    text = shown([launch] * 3)
+    again = "volley pingpong --launches 12 --budget 4"
+    assert f"the run made 3 of 12 launches within the budget of 1 s: {again} allows all of them\n" in text
+    assert "repeat with volley pingpong -t host --launches 12 for a CI" in text
+    assert "within the budget" not in shown([launch] * 12)
+    assert set(re.findall(r"--launches \d+", shown([launch]))) == {"--launches 12"}  # never fewer than asked
+
+
 def test_drift_interruptions_and_missing_launches_are_warned_of() -> None:
     drifting = [1e-6 * (1 + number / 100) for number in range(30)]
     interrupted = [1e-6 + 1e-9 * (number % 7) for number in range(40)] + [1e-4] * 6

@@ -11,7 +11,7 @@ import msgspec
 from volley.run.commandline import Option, Options, declared
 from volley.run.options import OutputOptions
 from volley.run.plan import Plan
-from volley.units import format_sizes
+from volley.units import format_sizes, parse_whole
 
 _NOT_OF_THE_PLAN = {"--dry-run", *(each.name for each in declared(OutputOptions))}
 _ALSO_REPLACED = {"launches": "--budget", "transport": "--size-time"}
@@ -74,10 +74,12 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
         command: the name of the command.
         plan: the plan of the run; one that volley did not write holds no options, and ``None`` neither.
         changes: options by name, ``launches=12``, in place of those of the run; ``tail=True`` is a flag.  A number of
-            launches also replaces ``--budget``, the time of all of them, and one transport ``--size-time``, of which
-            each transport gets a part.
+            launches also replaces ``--budget``, the time of all of them, unless a budget is given, and is never smaller
+            than that of the run; one transport replaces ``--size-time``, of which each transport gets a part.
     """
     given = _given(plan)
+    if "launches" in changes:
+        changes["launches"] = max(changes["launches"], launches_named(plan))
     if plan and plan.launch.get("inside"):
         changes = {"ranks": plan.world_size, **changes}
     names = {f"--{name.replace('_', '-')}": value for name, value in changes.items()}
@@ -87,11 +89,15 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
     return shlex.join(["volley", command, *(word for words in (*kept, *new) for word in _written(words))])
 
 
+def launches_named(plan: Plan | None) -> int:
+    """Return the number of launches that the command names, with a budget or without; 0 if it names none."""
+    given = {words[0]: words[1:] for words in _given(plan)}
+    return next((number for word in given.get("--launches", ()) if (number := parse_whole(word))), 0)
+
+
 def launches_asked(plan: Plan | None) -> int | None:
     """Return the number of launches that was asked for; ``None`` if none was, or if a budget may end the run sooner."""
-    given = {words[0]: words[1:] for words in _given(plan)}
-    asked = given.get("--launches")
-    return int(asked[0]) if asked and asked[0].isdecimal() and "--budget" not in given else None
+    return None if any(words[0] == "--budget" for words in _given(plan)) else launches_named(plan) or None
 
 
 def _given(plan: Plan | None) -> list[list[str]]:

@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from volley.grouping import grouped
 from volley.machine.hardware import RAISE_CLOCK, SLOWDOWNS, Gpu
 from volley.report.model import Note
-from volley.run.command_again import launch_again
+from volley.run.command_again import command_again, launch_again, launches_named
 from volley.run.launch_series import LaunchSeries
 from volley.run.records import Rank, Transport
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
 from volley.text import count, join_words, mpi_name
-from volley.units import format_cpulist, format_duration
+from volley.units import format_cpulist, format_duration, round_up
 
 MAX_RANKS = 8
 """The heading names the cores and GPUs of at most this many ranks of a node; it counts the others."""
@@ -136,6 +136,7 @@ def notes_of(
     return [
         *_incomplete(series),
         *(Note("error", f"FAILED: {text}") for text in failed),
+        *_within_budget(series),
         *_unavailable(series),
         *_weakly_tested(series, measured),
         *(Note("missing", text) for text in missing),
@@ -164,6 +165,16 @@ def _incomplete(series: LaunchSeries) -> Iterator[Note]:
             yield Note("error", f"INCOMPLETE: {which} ended early{why}")
         elif log.missing_launches:
             yield Note("error", f"INCOMPLETE: the run was stopped after {which}")
+
+
+def _within_budget(series: LaunchSeries) -> Iterator[Note]:
+    """Report that there was no time for all launches of ``--launches``, and a budget that is long enough."""
+    plan, asked, made = series.plan, launches_named(series.plan), len(series.logs)
+    if plan and plan.budget_s and made < asked:
+        enough = round_up(plan.budget_s * asked / made)
+        again = command_again(plan.benchmark.replace("_", "-"), plan, launches=asked, budget=enough)
+        text = f"the run made {made} of {asked} launches within the budget of {plan.budget_s:g} s"
+        yield Note("missing", f"{text}: {again} allows all of them")
 
 
 def _unavailable(series: LaunchSeries) -> Iterator[Note]:

@@ -24,7 +24,7 @@ from volley.grouping import grouped
 from volley.report.cells import percent
 from volley.report.model import Note
 from volley.run import report_parts
-from volley.run.command_again import command_again, launch_again, launches_asked
+from volley.run.command_again import command_again, launch_again
 from volley.run.launch_facts import WORK, LaunchFact, launch_facts
 from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
@@ -305,8 +305,7 @@ def _wide(hits: Hits, plan: Plan) -> str:
     if launches > 1:
         found = f"CI of ±{aim:g} % not reached with {launches} launches: {_places(hits)} (worst: {_worst(hits, '±')}): "
         found += "launches differ by more; "
-        more = max(2 * launches, launches_asked(plan) or 0)
-        ways.append(f"allow more with {again(_of(hits), plan, launches=more)}")
+        ways.append(f"allow more with {again(_of(hits), plan, launches=2 * launches)}")
     else:
         found = f"the samples of one launch spread by more than {aim:g} % after {time_s:g} s: {_places(hits)} "
         found += f"(worst: {_worst(hits)}): "
