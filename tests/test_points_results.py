@@ -302,6 +302,14 @@ def test_a_baseline_that_measured_nothing_is_none() -> None:
     assert baseline(with_pinned.points) == "staged/pinned"
 
 
+def test_messages_in_the_other_memory_have_no_speedup() -> None:
+    memories = {"staged/pageable": "device", "aware": "device", "host": "host"}
+    records = [pingpong([1e-6] * 6, name=name) for name in memories]
+    listed = [transport(name, memory=memory) for name, memory in memories.items()]
+    (found,) = results([log(*records, transports=listed)])
+    assert [point.transport for point in found.points if point.speedup] == ["aware"]
+
+
 def test_nothing_staged_no_speedup() -> None:
     one = series(*points("host", 1e-6), *points("aware", 2e-6))
     assert [point.speedup for point in one.points] == [None, None]

@@ -123,8 +123,8 @@ def skipped(by_name: Mapping[str, Iterable[Sized]]) -> Iterator[str]:
     for name, points in by_name.items():
         those = (point for point in points if point.status == "skipped")
         reasons = list(grouped(those, lambda point: point.reason or "no reason is recorded").items())
-        for reason, alike in reasons[:_MAX_REASONS]:
-            told.append((name, f"skipped {size_range(alike)}".rstrip(), f": {reason}"))
+        for reason, same in reasons[:_MAX_REASONS]:
+            told.append((name, f"skipped {size_range(same)}".rstrip(), f": {reason}"))
         if rest := [point for _, alike in reasons[_MAX_REASONS:] for point in alike]:
             told.append((name, f"also skipped {size_range(rest)}", ", for other reasons (see --format csv)"))
     for (what, why), alike in grouped(told, itemgetter(1, 2)).items():

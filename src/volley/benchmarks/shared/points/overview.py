@@ -231,7 +231,6 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     over = next((point.speedup.over for point in points if point.speedup), None)
     compared = sorted({point.size_bytes for point in points if point.transport == over}.intersection(sizes))
     compared = [compared[0], compared[-1]] if compared else []
-    home = result.transports[over].memory if over in result.transports else None
     words = ("time", "bus bandwidth") if points[0].operation else ("latency", "bandwidth")
     shares = any(point.line_rate for point in points)
     columns = [
@@ -256,7 +255,6 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     for section, transports in (_operations(points) or _paths(result, points)).items():
         sections[len(rows)] = section
         for name, those in transports.items():
-            memory = result.transports[name].memory if name in result.transports else None
             here = {point.size_bytes: point for point in those}
             best = max(those, key=_rate) if len(those) > 1 else None  # one size, such as a word, has no peak
             share = best.of_line_rate if best else None
@@ -267,7 +265,7 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
                     *(_number(here.get(size), 1e-9) for size in rated),
                     _number(best, 1e-9),
                     *([EMPTY if share is None else Cell(share * 100, text=f"{share * 100:.0f} %")] if shares else []),
-                    *(_speedup(here.get(size), over, same=memory == home) for size in compared),
+                    *(_speedup(here.get(size), over) for size in compared),
                 ]
             )
     return Table(columns, rows, legend=list(_legend(points)), sections=sections)
@@ -321,9 +319,9 @@ def _digits(time: Estimate) -> int:
     return max(2, min(4, 1 - math.floor(math.log10(2 * time.half_width))))
 
 
-def _speedup(point: PointResult | None, over: str | None, *, same: bool) -> Cell:
-    """Return the speed-up over the baseline; transports of other memory are not comparable with it."""
-    if point is None or point.speedup is None or not same:
+def _speedup(point: PointResult | None, over: str | None) -> Cell:
+    """Return the speed-up over the baseline."""
+    if point is None or point.speedup is None:
         return Cell(1, "dim", "1") if point and point.transport == over else EMPTY
     shown = format_sig(point.speedup.estimate.median, 3)
     return Cell(None, "" if point.speedup.shown else "dim", shown if point.speedup.shown else f"~{shown}")

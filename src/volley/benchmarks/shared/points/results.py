@@ -188,7 +188,7 @@ class PointSeries:
 def results(logs: Iterable[RunLog]) -> list[PointSeries]:
     """Group launches of the same request and compute the results of their points."""
     return [
-        PointSeries(series, tuple(point for table in tables(summarise(series)) for point in _compared(table)))
+        PointSeries(series, tuple(point for table in tables(summarise(series)) for point in _compared(table, series)))
         for series in series_of(logs)
     ]
 
@@ -225,13 +225,17 @@ def baseline(points: Iterable[PointResult]) -> str | None:
     return BASELINE if BASELINE in staged else next(iter(staged), None)
 
 
-def _compared(points: list[PointResult]) -> list[PointResult]:
-    """Add the speed-up over the baseline to the points of one table."""
+def _compared(points: list[PointResult], series: LaunchSeries) -> list[PointResult]:
+    """Add the speed-up over the baseline to the points of one table with messages in the same kind of memory."""
     over = baseline(points)
+    memories = {name: transport.memory for name, transport in series.transports.items()}
     times = {point.size_bytes: point.repeated for point in points if point.transport == over}
     compared = []
     for point in points:
-        slow = times.get(point.size_bytes) if point.rate and point.transport != over else None
+        comparable = (
+            point.rate and point.transport != over and memories.get(point.transport) == memories.get(over or "")
+        )
+        slow = times.get(point.size_bytes) if comparable else None
         found = ratio(slow, point.repeated)
         compared.append(replace(point, speedup=Speedup(over, found)) if over and found else point)
     return compared
