@@ -73,7 +73,8 @@ def test_a_command_repeats_the_plan_but_for_its_changes(benchmark: Benchmark, mo
     _, again, *typed = shlex.split(command_again(command, plan))
     assert again == command
     assert not {"--dry-run", "--quiet", "--format", "--output"} & {*typed}
-    assert planned([again, *typed]) == (benchmark, plan)
+    again_benchmark, again_plan = planned([again, *typed])
+    assert (again_benchmark, same(again_plan)) == (benchmark, same(plan))
 
     changes = CHANGES.get(benchmark.name, {"launches": 1, "transport": "host"})
     _, *typed = shlex.split(command_again(command, plan, **changes))
@@ -87,9 +88,11 @@ def test_a_command_repeats_the_plan_but_for_its_changes(benchmark: Benchmark, mo
 
 
 def what(plan: Plan) -> Plan:
-    """A plan without where and how long it measured."""
+    """A plan without where and how long it measured, and in which order."""
     sampling = msgspec.structs.replace(plan.sampling, point_time_s=1.0, size_time_s=None)
-    return msgspec.structs.replace(plan, launch={}, sampling=sampling, watchdog_s=60.0)
+    sizes = {"sizes_bytes": sorted(plan.options.sizes_bytes)} if hasattr(plan.options, "sizes_bytes") else {}
+    options = msgspec.structs.replace(plan.options, **sizes)
+    return msgspec.structs.replace(plan, launch={}, options=options, sampling=sampling, watchdog_s=60.0)
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda each: each.name)
@@ -132,6 +135,15 @@ def test_more_launches_replace_the_budget_and_leave_a_launcher() -> None:
     )
 
 
+def test_sizes_are_in_order_and_spelled_in_one_way() -> None:
+    _, plan = planned(["pingpong", "-s", "8,16M,64M,64k,1MiB,4k,512"])
+    assert command_again("pingpong", plan) == "volley pingpong -s 8,512,4Ki,64Ki,1Mi,16Mi,64Mi"
+    assert command_again("pingpong", plan, sizes="8:64k") == "volley pingpong -s 8:64Ki"
+    assert command_again("pingpong", plan, sizes=str(1 << 30)) == "volley pingpong -s 1Gi"
+    _, plan = planned(["matrix", "--mode", "loaded", "--latency", "64k,8", "--bandwidth", "none"])
+    assert command_again("matrix", plan) == "volley matrix --latency 8,64Ki --bandwidth none --mode loaded"
+
+
 def test_no_command_names_fewer_launches_than_the_run() -> None:
     _, plan = planned(["pingpong", "--budget", "9", "--launches", "12"])
     assert command_again("pingpong", plan, launches=6) == "volley pingpong --launches 12"
@@ -144,7 +156,7 @@ def test_plain_volley_is_repeated_as_a_ping_pong() -> None:
     plan = pingpong.BENCHMARK.jobs(options, SITE).planned[0].plan
     plan = msgspec.structs.replace(plan, launch={"asked": asked(options.typed)})
     _, *words = shlex.split(command_again("pingpong", plan))
-    assert same(planned(words)[1]) == same(plan)
+    assert what(planned(words)[1]) == what(plan)
     assert "--hosts a,b" in command_again("pingpong", plan)
 
 

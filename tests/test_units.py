@@ -199,7 +199,7 @@ def test_lists_of_cpus_and_lengths_of_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["8", "8:1Gi", "8:1Gi:x4", "4Ki:16Mi:x8", "64Ki,8", "8,64Ki", "1,3,5", "8,16,48", "3Ki,8"]
+    "text", ["8", "8:1Gi", "8:1Gi:x4", "4Ki:16Mi:x8", "64Ki,8", "8,64Ki", "1,3,5", "8,16,48", "3Ki,8", "1Mi:8Mi:+1Mi"]
 )
 def test_sizes_are_written_as_they_are_typed(text: str) -> None:
     assert format_sizes(parse_sizes(text)) == text

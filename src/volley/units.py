@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 LARGEST_COUNT = (1 << 31) - 1
 """The engine counts ranks, visits and iterations with 32 bits."""
@@ -115,14 +116,19 @@ def format_size(size_bytes: int) -> str:
 
 
 def format_sizes(sizes_bytes: Sequence[int]) -> str:
-    """Format sizes as they are typed, shortly: ``8:1Gi``, ``8:1Gi:x4``, or a list ``8,64Ki``."""
-    words = [format_size(size).replace(" ", "").removesuffix("B") for size in sizes_bytes]
-    if len(words) > 2 and sizes_bytes[0] < sizes_bytes[-1]:
-        for step in ("", ":x4", ":x8"):
-            text = f"{words[0]}:{words[-1]}{step}"
-            if parse_sizes(text) == tuple(sizes_bytes):
-                return text
-    return ",".join(words)
+    """Format sizes as they are typed, shortly: ``8:1Gi``, ``8:1Gi:x4``, ``1Mi:4Mi:+512Ki``, or a list ``8,64Ki``."""
+    words = [_typed(size) for size in sizes_bytes]
+    listed = ",".join(words)
+    gaps = {larger - smaller for smaller, larger in pairwise(sizes_bytes)}
+    if len(words) < 3 or min(gaps) < 0:
+        return listed
+    steps = ["", ":x4", ":x8", *(f":+{_typed(gap)}" for gap in gaps if len(gaps) == 1)]
+    ranges = (f"{words[0]}:{words[-1]}{step}" for step in steps)
+    return min([*(text for text in ranges if parse_sizes(text) == tuple(sizes_bytes)), listed], key=len)
+
+
+def _typed(size_bytes: int) -> str:
+    return format_size(size_bytes).replace(" ", "").removesuffix("B")
 
 
 def approximate_size(size_bytes: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -11,11 +12,12 @@ import msgspec
 from volley.run.commandline import Option, Options, declared
 from volley.run.options import OutputOptions
 from volley.run.plan import Plan
-from volley.units import format_sizes, parse_whole
+from volley.units import SizeError, format_sizes, parse_sizes, parse_whole
 
 _NOT_OF_THE_PLAN = {"--dry-run", *(each.name for each in declared(OutputOptions))}
 _ALSO_REPLACED = {"launches": "--budget", "transport": "--size-time"}
 _SHORT = {"--transport": "-t", "--sizes": "-s", "--ranks": "-n"}
+_SIZES = ("--sizes", "--latency", "--bandwidth")
 
 
 def asked(typed: Iterable[Sequence[str]]) -> list[list[str]]:
@@ -114,6 +116,9 @@ def launch_again(command: str, launches: int, plan: Plan | None, **changes: Any)
 
 
 def _written(words: Sequence[str]) -> Sequence[str]:
-    """Return an option as one types it; a value that begins with a dash is one word with its option."""
+    """Return an option as one types it: sizes in order; a value that begins with a dash is one word with its option."""
     name, *values = words
+    if name in _SIZES:
+        with suppress(SizeError):  # "none", or from a file that somebody wrote
+            values = [format_sizes(sorted(parse_sizes(value))) for value in values]
     return [f"{name}={values[0]}"] if values and values[0].startswith("-") else [_SHORT.get(name, name), *values]

@@ -126,7 +126,7 @@ def _findings(result: PointSeries, points: Sequence[PointResult], slow: Sequence
     for sentence in slow[:1]:
         text, _, advice = sentence.partition("; ")
         variable = advice.partition(" ")[0]
-        more = command_again(command, result.series.plan, transport=text.partition(":")[0], sizes="8:64k")
+        more = command_again(command, result.series.plan, transport=text.partition(":")[0], sizes="8:64Ki")
         yield Conclusion("SLOW", text, f"{variable} {more}" if "=" in variable else "")
     for note in list(machine_notes(result.series))[:1]:
         yield Conclusion("NOISY", note.text)
@@ -205,7 +205,7 @@ def _names(points: Sequence[PointResult]) -> str:
 
 def _again(point: PointResult, result: PointSeries, **changes: Any) -> str:
     """Return the command that measures this point again."""
-    size = {"sizes": format_size(point.size_bytes).replace(" ", "")} if point.size_bytes else {}  # as it is typed: 1GiB
+    size = {"sizes": str(point.size_bytes)} if point.size_bytes else {}
     return again([point], result.series.plan, **size, **changes)
 
 
