@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -27,9 +28,12 @@ def h200(name: str) -> tuple[RunLog, ...]:
     return tuple(read_runs(RECORDS / f"{name}.jsonl", BENCHMARKS))
 
 
-def shown(*logs: RunLog) -> str:
+ALL = (Details(full=True), Details(fit=True), Details(notes=True))
+
+
+def shown(*logs: RunLog, some: Sequence[Details] = ALL) -> str:
     out = io.StringIO()
-    for details in (Details(full=True), Details(fit=True), Details(notes=True)):
+    for details in some:
         render(list(logs), BENCHMARKS, "table", out, details=details)
     return out.getvalue()
 
@@ -121,13 +125,30 @@ def test_streams_of_the_h200s_have_speedups_and_no_line() -> None:
 def test_a_single_curve_is_told_in_a_sentence() -> None:
     text = shown(log(*points("host", 1e-6, 1e9)))
     assert "host: t(n) = 1.00 µs + n / (1.00 GB/s), α·β = 1000 B, is off by 0" in text
-    assert "transport" not in text
+    assert "transport" not in shown(log(*points("host", 1e-6, 1e9)), some=ALL[::2])
 
 
 def test_a_poor_line_is_not_worth_a_sentence() -> None:
     two_ways = points("host", 1e-6, 1e9)
     two_ways[1] = pingpong([2e-6 * factor for factor in SPREAD], SIZES[1], "host")
-    assert "t(n)" not in shown(log(*two_ways))
+    assert "t(n)" not in shown(log(*two_ways), some=ALL[::2])
+    assert re.search(r"^host .* poor$", shown(log(*two_ways), some=ALL[1:2]), re.MULTILINE)  # if it is asked for
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("stream-uni", "a stream has no latency"),
+        ("overlap", "volley fits curves only to the times of ping-pongs and collectives"),
+        ("matrix", "volley fits curves only to the times of ping-pongs and collectives"),
+    ],
+)
+def test_where_no_curve_is_fitted_the_reason_is_told_if_one_is_asked_for(name: str, reason: str) -> None:
+    said = f"\nno fitted curves: {reason}\n"
+    assert said in shown(*h200(name), some=[Details(fit=True)])
+    assert said not in shown(*h200(name), some=[Details(full=True), Details(notes=True)])
+    few = log(*points("host", 1e-6, 1e9)[:4])
+    assert "\nno fitted curves: a fit needs at least 5 sizes\n" in shown(few, some=[Details(fit=True)])
 
 
 def test_a_curve_without_a_line_is_a_dash_beside_the_others() -> None:

@@ -226,6 +226,8 @@ class Report:
     """In order of importance."""
     overview: Overview | None = None
     """Shown first, instead of tables and notes; ``None`` if these fit a screen."""
+    no_fit: str = "volley fits curves only to the times of ping-pongs and collectives"
+    """Why no table has fitted curves."""
     charts: Sequence[Chart] = ()
     data: Data = field(default_factory=Data)
     origin: Mapping[str, str] = field(default_factory=dict)
@@ -248,7 +250,7 @@ class Details:
     notes: bool = False
     """Every note."""
     fit: bool = False
-    """The fitted curves."""
+    """The fitted curves, or why there are none."""
     command: str = "volley show"
     """The command line that shows these reports again, for the advice below an overview."""
     color: bool | None = None
@@ -265,7 +267,9 @@ class Details:
 
     def notes_of(self, report: Report) -> Sequence[Note]:
         """Return the notes to show."""
-        return report.notes if self.notes or report.overview is None else ()
+        notes = report.notes if self.notes or report.overview is None else ()
+        lost = self.fit and not any(table.model for table in report.tables)
+        return [*notes, Note("missing", f"no fitted curves: {report.no_fit}")] if lost else notes
 
 
 USUAL = Details()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import Any
 
 from volley.benchmarks.shared.points import ucx
@@ -82,11 +83,13 @@ def report_of(result: PointSeries, columns_of: Columns, about: About, ucx_operat
     for points in tables(result.points):
         found += [_points(points, result, columns_of, about), *_speedups(points, result), *_lines(points, result)]
     measured = [point for point in result.points if point.time and point.rate]
+    lines = [curve for points in tables(result.points) for curve in curves(points)]
     return Report(
         heading=heading(result.series, result.series.plan.benchmark if result.series.plan else "", *alone),
         tables=found,
         charts=[chart for points in tables(result.points) for chart in charts(points, result, ucx_operation)],
         notes=notes(result, ucx_operation),
+        no_fit="; ".join(dict.fromkeys(filter(None, map(attrgetter("reason"), lines)))) or Report.no_fit,
         overview=overview(result, list(ucx.inversions(measured, result.series.plan, ucx_operation))),
         data=Data(COLUMNS, KEYS, [_row(point) for point in result.points]),
         runs=result.series.describe_runs(),
@@ -188,10 +191,10 @@ def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Ta
 
 
 def _lines(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table]:
-    """Yield the fitted lines of one table, one row per transport.  A single line is described in a note instead."""
+    """Yield the fitted lines of one table, one row per transport."""
     found = curves(points)
     lines = [curve.fit for curve in found]
-    if len(found) < 2 or not any(lines):
+    if not any(lines):
         return
     columns = [
         Column("transport", align="left"),
