@@ -72,7 +72,7 @@ def test_speedups_of_the_h200s_fit_80_columns_and_start_and_end_as_measured() ->
 LINES = """\
                        t(n) = α + n/β                    off by
                          α       β              median  worst
-transport               µs    GB/s        N½         %      %       at
+transport               µs    GB/s       α·β         %      %       at
 ────────────────────────────────────────────────────────────────────────────
 host                 0.471    8.80  4.04 KiB      28    100    512 KiB  poor
 staged/pageable     19.5      2.17  41.4 KiB       5.8   14      1 GiB
@@ -89,7 +89,7 @@ nccl*                6.90   325     2.14 MiB       9.2   34      1 MiB  poor
 def test_the_lines_of_the_h200s_and_how_well_they_fit() -> None:
     text = shown(*h200("pingpong-all"))
     assert below(text, r" +t\(n\) = α")[:13] == LINES.splitlines()
-    assert "poor: off by more than 25 % at some size" in text
+    assert "α·β: the size that moves at half of β; poor: off by more than 25 % at some size" in text
 
 
 FINDINGS = """\

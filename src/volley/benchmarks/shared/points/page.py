@@ -200,14 +200,14 @@ def _lines(points: Sequence[PointResult], result: PointSeries) -> Iterator[Table
         Column("transport", align="left"),
         Column("α", "µs", 3, group="t(n) = α + n/β"),
         Column("β", "GB/s", 3, group="t(n) = α + n/β"),
-        Column("N½", group="t(n) = α + n/β"),
+        Column("α·β", group="t(n) = α + n/β"),
         Column("median", "%", 2, group="off by"),
         Column("worst", "%", 2, group="off by"),
         Column("at", group="off by"),
         Column(group="off by"),
     ]
     marks = [_mark(curve.transport, result) for curve in found]
-    legend = ["line with the least mean relative deviation; N½ = α·β"]
+    legend = ["line with the least mean relative deviation; α·β: the size that moves at half of β"]
     if any(fit and fit.poor for fit in lines):
         legend.append(f"poor: off by more than {POOR * 100:g} % at some size, so α and β do not describe the curve")
     if None in lines:
