@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from example_records import EXAMPLES, collective, log, pingpong, transport
 from volley import benchmarks
@@ -74,6 +75,15 @@ def test_the_findings_of_two_h200s() -> None:
     paths = [text.index(path) for path in ("478.1 GB/s over NVLink", "63.02 GB/s over PCIe", "\nhost memory\n")]
     assert paths == sorted(paths)  # the fastest first
     assert "staged/pageable; ~: the difference is not significant\n" in text
+
+
+def test_ranks_of_two_nodes_are_not_compared_with_a_reference_of_one() -> None:
+    (one,) = read_runs(RECORDS / "pingpong-all.jsonl", BENCHMARKS)
+    assert "of the reference h200-x2" in shown([one])
+    assert one.run
+    first, second = one.run.ranks
+    one.run = replace(one.run, ranks=[first, replace(second, node=1, host="elsewhere")])
+    assert "of the reference" not in shown([one])
 
 
 def test_messages_too_short_for_the_line_rate_are_not_judged_by_it() -> None:

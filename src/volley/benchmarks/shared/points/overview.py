@@ -150,10 +150,13 @@ def _long(point: PointResult) -> bool:
 
 
 def _beside_equal(point: PointResult, result: PointSeries) -> str:
-    """Compare a point with published results of the same GPUs: ``; 99 % of the speed of the reference h200-x2``."""
-    ranks = result.series.run.ranks if result.series.run else []
-    gpus = {rank.device.name for rank in ranks if rank.device and rank.rank in point.ranks}
-    if len(gpus) != 1 or point.time is None:
+    """Compare a point with published results of the same GPUs: ``; 99 % of the speed of the reference h200-x2``.
+
+    The references are of GPUs of one node; between two nodes the network decides.
+    """
+    ranks = [rank for rank in (result.series.run.ranks if result.series.run else []) if rank.rank in point.ranks]
+    gpus = {rank.device.name for rank in ranks if rank.device}
+    if len(gpus) != 1 or len({rank.node for rank in ranks}) != 1 or point.time is None:
         return ""
     series, at = labels(point.transport, point.size_bytes, point.direction, point.window)
     found = share_of_equal(gpus.pop(), (point.benchmark, series), at, point.time.median)
