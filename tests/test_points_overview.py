@@ -86,6 +86,12 @@ def test_ranks_of_two_nodes_are_not_compared_with_a_reference_of_one() -> None:
     assert "of the reference" not in shown([one])
 
 
+@pytest.mark.parametrize(("way", "told"), [("uni", False), ("bi", True)])
+def test_the_screen_says_what_the_bandwidth_of_both_directions_is(way: str, told: bool) -> None:
+    text = shown(read_runs(RECORDS / f"stream-{way}.jsonl", BENCHMARKS))
+    assert ("\nbandwidth: of both directions, twice that of the slower one; " in text) == told
+
+
 def test_messages_too_short_for_the_line_rate_are_not_judged_by_it() -> None:
     def verdicts(max_size: int) -> set[str]:
         logs = read_runs(RECORDS / "pingpong-all.jsonl", BENCHMARKS)

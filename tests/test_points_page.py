@@ -78,7 +78,7 @@ def test_a_stream_one_way_and_both_ways() -> None:
     assert "rank 0 sends, 64 messages in flight" in one_way
     both = shown([log(stream([64e-6] * 6, [128e-6] * 6, size=1000))])
     assert rows(both) == [["1000_B", "1.000", "<0.1", "1.000", "0.5000", "6", "✓"]]
-    for word in ("total", "forward", "backward", "both ranks send at once"):
+    for word in ("total: twice the rate of the slower direction", "forward", "backward", "both ranks send at once"):
         assert word in both
 
 

@@ -25,8 +25,10 @@ def _columns(point: PointResult, _plan: Plan | None, alone: bool) -> Sequence[Po
 
 
 def _about(point: PointResult, _plan: Plan | None, _kinds: set[str]) -> str:
-    flow = "both ranks send at once" if point.direction == "bi" else f"rank {point.ranks[0]} sends"
-    return f"{flow}, {point.window} messages in flight"
+    flow = f"{point.window} messages in flight"
+    if point.direction == "bi":
+        return f"both ranks send at once, {flow}; total: twice the rate of the slower direction"
+    return f"rank {point.ranks[0]} sends, {flow}"
 
 
 UCX_OPERATION = "(multi)"

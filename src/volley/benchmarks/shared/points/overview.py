@@ -341,8 +341,9 @@ def _legend(points: Sequence[PointResult]) -> Iterator[str]:
         rest = f" and {len(unsure) - MAX_UNCERTAIN} more" if len(unsure) > MAX_UNCERTAIN else ""
         which = "spread within one launch of more than " if one_launch(points) else "95 % CI wider than ±"
         yield f"? {which}{UNCERTAIN * 100:g} %: {', '.join(named)}{rest}"
+    both = "bandwidth: of both directions, twice that of the slower one" if points[0].direction == "bi" else ""
     shares = "line: share of the line rate" if any(point.line_rate for point in points) else ""
     over = next((f"speed-up: relative to {point.speedup.over}" for point in points if point.speedup), "")
     unclear = any(point.speedup and not point.speedup.shown for point in points)
-    if words := [each for each in (shares, over, "~: the difference is not significant" if unclear else "") if each]:
+    if words := [each for each in (both, shares, over, "~: the difference is not significant" if unclear else "") if each]:
         yield "; ".join(words)
