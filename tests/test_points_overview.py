@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from example_records import EXAMPLES, collective, log, pingpong, transport
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.overlap.records import OverlapPoint
 from volley.cli import main
 from volley.machine.hardware import Settings
 from volley.report.model import Details
@@ -147,6 +148,19 @@ def test_a_barrier_is_counted_and_its_uncertainty_is_shown() -> None:
     assert "\n          volley collective -t host --operation barrier --launches 14\n" in text
 
 
+def test_the_legend_explains_a_tilde_only_if_the_table_has_one() -> None:
+    """The difference of the middle size is not significant, and the table shows the speed-ups of the outer ones."""
+    fast = [pingpong([1e-6 * factor for factor in SPREAD], size, "staged/pageable") for size in SIZES]
+    times = [1e-6 if size == SIZES[4] else 2e-6 for size in SIZES]
+    slow = [
+        pingpong([time * factor for factor in SPREAD], size, "aware") for size, time in zip(SIZES, times, strict=True)
+    ]
+    memory = [transport(name, memory="device") for name in ("staged/pageable", "aware")]
+    logs = [log(*fast, *slow, transports=memory)]
+    assert "~" not in shown(logs)
+    assert "~: the difference is not significant" in shown(logs, full=True)
+
+
 def test_launches_that_have_nothing_in_common_and_no_empty_line_below_the_table() -> None:
     logs = [
         log(*(pingpong([factor * (1 + launch) ** 6 * 1e-6] * 6, size, name) for size in SIZES for name in ("a", "b")))
@@ -202,6 +216,23 @@ def test_transports_that_skip_the_same_for_one_reason_share_a_sentence() -> None
     text = shown([log(*one.records, *skipped)], notes=True)
     assert "host and aware skipped 512 KiB: too long\n" in text
     assert "peer skipped 512 KiB: too large\n" in text
+
+
+@pytest.mark.parametrize("name", ["overlap", "pingpong-all", "stream-uni", "volley"])
+def test_a_screen_explains_a_tilde_if_it_has_one(name: str) -> None:
+    for part in shown(read_runs(RECORDS / f"{name}.jsonl", BENCHMARKS)).split("\n\n"):
+        assert bool(re.search(r"~\d", part)) == ("~: the difference is not significant" in part)
+
+
+def test_the_screen_of_overlaps_without_a_tilde_does_not_explain_it_and_counts_what_sends() -> None:
+    (one,) = read_runs(RECORDS / "overlap.jsonl", BENCHMARKS)
+    clear = ("aware", "peer", "device", "nccl")
+    points = one.of(OverlapPoint)
+    one.records = [point for point in points if point.transport in clear]
+    assert "~" not in shown([one])
+    one.records += [replace(point, transport="null") for point in points if point.transport == "aware"]
+    one.transports.append(transport("null", mpi=False, memory="none"))
+    assert "\n16 points in 1 launch, all verified byte for byte\n" in shown([one])
 
 
 def test_a_few_sizes_or_one_transport_are_shown_as_they_are() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from volley.report.model import EMPTY, Cell, Column, Row
 from volley.statistics.estimates import Estimate, Kind
 from volley.statistics.launches import shows_change
@@ -56,6 +58,12 @@ def ratio_cell(ratio: Estimate | None, factor: float = 1.0) -> Cell:
     number = ratio.median * factor
     shown = format_sig(number, 3)
     return Cell(number, text=shown) if shows_change(ratio) else Cell(number, "dim", f"~{shown}")
+
+
+def unclear(rows: Iterable[Row]) -> list[str]:
+    """Return the line of the legend on ``~`` if a cell of these rows has one."""
+    marked = any((cell.text or "").startswith("~") for row in rows for cell in cells_of(row))
+    return ["~: the difference is not significant"] if marked else []
 
 
 def plus_minus(time: Estimate | None) -> Cell:

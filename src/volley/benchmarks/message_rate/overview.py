@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from volley.benchmarks.message_rate.results import MessageRates, PairsResult
 from volley.benchmarks.shared.points.results import one_launch
 from volley.grouping import grouped
-from volley.report.cells import percent, ratio_cell, scaled
+from volley.report.cells import percent, ratio_cell, scaled, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.command_again import launch_again
 from volley.run.report_parts import machine_notes
@@ -47,7 +47,7 @@ def overview(result: MessageRates) -> Overview | None:
         f"M/s: 10^6 messages per second of all pairs, {sent[0].point.window} of each in flight; GB/s: the same in bytes"
     ]
     if len(ends) > 1:
-        legend.append("keeps: share of the rate of one pair alone; ~: the difference is not significant")
+        legend.append("; ".join(["keeps: share of the rate of one pair alone", *unclear(rows)]))
     return Overview(_line(sent), list(_conclusions(result, sent)), Table(columns, rows, legend=legend))
 
 

@@ -17,7 +17,7 @@ from volley.benchmarks.message_rate.results import (
 from volley.benchmarks.shared.points.notes import failure, skipped
 from volley.benchmarks.shared.points.page import PointColumn, cell_of
 from volley.benchmarks.shared.points.results import by_transport, one_launch
-from volley.report.cells import plus_minus, ratio_cell, scaled, spread
+from volley.report.cells import plus_minus, ratio_cell, scaled, spread, unclear
 from volley.report.model import Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
 from volley.run import report_parts
 from volley.text import count
@@ -97,18 +97,18 @@ def _table(result: MessageRates, names: Sequence[str], sizes: Sequence[int]) -> 
     titles = ["" if alone else name + report_parts.not_mpi(result.series.transports.get(name)) for name in names]
     shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
     title = "" if several or not numbers else count(numbers[0], "pair")
-    legend = list(_legend(result, alone=alone, several=several))
+    legend = list(_legend(result, rows, alone=alone, several=several))
     return Table([Column("pairs" if several else "size"), *shown], rows, title, legend, sections=sections)
 
 
-def _legend(result: MessageRates, *, alone: bool, several: bool) -> Iterator[str]:
+def _legend(result: MessageRates, rows: Sequence[Row], *, alone: bool, several: bool) -> Iterator[str]:
     results = result.results
     times = [each.point.time for each in results if each.point.time]
     if not times:
         return
     parts = [f"M/s: 10^6 messages per second, {results[0].point.window} of each pair in flight"]
     if several:
-        parts.append("keeps: share of the rate of one pair alone; ~: the difference is not significant")
+        parts += ["keeps: share of the rate of one pair alone", *unclear(rows)]
     parts.append("GB/s: 10^9 B/s")
     launches = max(each.point.launches for each in results)
     parts += report_parts.bounds_legend({time.kind for time in times}, launches, result.series, "message-rate")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.results import OverlapResult, OverlapSeries
-from volley.report.cells import ratio_cell
+from volley.report.cells import ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.command_again import command_again
 from volley.text import count, join_words
@@ -49,11 +49,11 @@ def overview(result: OverlapSeries) -> Overview | None:
             slowdowns = (point.computation_slowdown, point.exchange_slowdown) if point else (None, None)
             row += [ratio_cell(each) for each in slowdowns]
         rows.append(row)
-    legend = (
+    legend = [
         "hidden: share of an exchange that adds no time to a computation that memory or arithmetic limits",
         f"×: time of the computation and of the exchange of {format_size(sizes[-1])}, both at once / alone",
-        "~: the difference from 1 is not significant",
-    )
+        *unclear(rows),
+    ]
     largest = [point for point in points if point.size_bytes == sizes[-1]]
     return Overview(_line(result), list(_conclusions(result, largest)), Table(columns, rows, legend=legend))
 
@@ -69,7 +69,7 @@ def _hidden(point: OverlapResult | None) -> Cell:
 
 def _line(result: OverlapSeries) -> str:
     """Say how much was measured: ``24 points in 12 launches, all verified byte for byte``."""
-    measured = [point for point in result.points if point.exchange]
+    measured = [point for point in result.points if point.hidden]  # without what sends nothing
     checked = sum(point.messages_verified > 0 for point in measured)
     launches = max(point.launches for point in measured)
     share = "all" if checked == len(measured) else str(checked)

@@ -18,8 +18,8 @@ from volley.benchmarks.shared.points.results import (
 )
 from volley.grouping import grouped
 from volley.references import share_of_equal
-from volley.report.cells import percent
-from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
+from volley.report.cells import percent, unclear
+from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, Table
 from volley.run.command_again import command_again
 from volley.run.report_parts import machine_notes, over_launches
 from volley.statistics.estimates import Estimate
@@ -271,7 +271,7 @@ def _table(result: PointSeries, points: Sequence[PointResult]) -> Table:
                     *(_speedup(here.get(size), over) for size in compared),
                 ]
             )
-    return Table(columns, rows, legend=list(_legend(points)), sections=sections)
+    return Table(columns, rows, legend=list(_legend(points, rows)), sections=sections)
 
 
 def _spare_rate(size: int, rated: Sequence[int], largest: int) -> int:
@@ -330,7 +330,7 @@ def _speedup(point: PointResult | None, over: str | None) -> Cell:
     return Cell(None, "" if point.speedup.shown else "dim", shown if point.speedup.shown else f"~{shown}")
 
 
-def _legend(points: Sequence[PointResult]) -> Iterator[str]:
+def _legend(points: Sequence[PointResult], rows: Sequence[Row]) -> Iterator[str]:
     unsure = sorted((point for point in points if _half_width(point) > UNCERTAIN), key=_half_width)[::-1]
     if unsure:
         sign = "" if one_launch(points) else "±"
@@ -344,6 +344,5 @@ def _legend(points: Sequence[PointResult]) -> Iterator[str]:
     both = "bandwidth: of both directions, twice that of the slower one" if points[0].direction == "bi" else ""
     shares = "line: share of the line rate" if any(point.line_rate for point in points) else ""
     over = next((f"speed-up: relative to {point.speedup.over}" for point in points if point.speedup), "")
-    unclear = any(point.speedup and not point.speedup.shown for point in points)
-    if words := [each for each in (both, shares, over, "~: the difference is not significant" if unclear else "") if each]:
+    if words := [*filter(None, (both, shares, over)), *unclear(rows)]:
         yield "; ".join(words)

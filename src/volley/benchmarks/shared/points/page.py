@@ -23,13 +23,12 @@ from volley.benchmarks.shared.points.results import (
     overtakes,
     tables,
 )
-from volley.report.cells import plus_minus, ratio_cell, scaled, spread
+from volley.report.cells import plus_minus, ratio_cell, scaled, spread, unclear
 from volley.report.model import EMPTY, Cell, Column, Data, Report, Row, Table
 from volley.run.launch_series import LaunchSeries
 from volley.run.plan import Plan
 from volley.run.report_parts import bounds_legend, heading, not_mpi
 from volley.statistics.hockney import POOR
-from volley.statistics.launches import shows_change
 from volley.units import approximate_size, format_size
 
 NOT_MPI = "*"
@@ -183,8 +182,7 @@ def _speedups(points: Sequence[PointResult], result: PointSeries) -> Iterator[Ta
     columns = [Column(name.replace("/", "/\n", 1) + _mark(name, result), "×") for name in names]
     rows = [[_size(size), *(ratio_cell(found.get((name, size))) for name in names)] for size in sizes]
     legend = [f"×: speed-up over {baseline(points)}{' within one launch' * one_launch(points)}"]
-    if not all(map(shows_change, found.values())):
-        legend.append("~: the difference is not significant")
+    legend += unclear(rows)
     if any(_mark(name, result) for name in names):
         legend.append(f"{NOT_MPI} not MPI")
     yield Table([Column("size"), *columns], rows, title=points[0].operation or "", legend=["; ".join(legend)])
