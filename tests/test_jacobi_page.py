@@ -144,7 +144,8 @@ def test_the_table() -> None:
     assert "2 × 2 processes of 4096 × 4096 points, 8192 × 8192 in all, double, 1 thread each, overlap on" in out
     row, parts = [line for line in out.splitlines() if line.startswith("host  ")]
     assert row.split() == ["host", "0.002397", "25.00", "<0.1", "2.683", "42.93", "399.8", "✓"]
-    assert "spread: 95 % confidence interval (CI) of the median within one launch" in out
+    assert "spread: 95 % confidence interval (CI) of the median within one launch; updates: " in out
+    assert "than the spread within this one: volley jacobi --launches 6 shows by how much\n" in out
     assert "±" not in out
     assert "the tolerance was not reached after 101 iterations" in out
     assert parts.split()[:7] == ["host", "80.0", "8.00", "4.00", "4.00", "4.00", "3.000"]

@@ -363,7 +363,10 @@ def test_a_barrier_is_warned_of_as_any_other_operation_and_has_no_size() -> None
 def test_one_launch_has_a_spread_and_no_plus_minus() -> None:
     text = shown([log(pingpong(SAMPLES))])
     assert "±" not in text
-    assert "spread: 95 % confidence interval (CI) of the median within one launch; other launches may differ" in text
+    assert "spread: 95 % confidence interval (CI) of the median within one launch; GB/s: " in text
+    more = "volley pingpong --launches 6 shows by how much"
+    assert f"\nother launches may differ by more than the spread within this one: {more}\n" in text
+    assert more not in shown([log(pingpong(SAMPLES))] * 2)
 
 
 def test_findings_sum_up_each_transport() -> None:

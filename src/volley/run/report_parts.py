@@ -83,7 +83,7 @@ def over_launches(launches: int, series: LaunchSeries) -> str:
 
 
 def bounds_legend(
-    kinds: Collection[str], launches: int, series: LaunchSeries, command: str, observations: str = "samples"
+    kinds: Collection[str], launches: int, series: LaunchSeries, observations: str = "samples"
 ) -> Iterator[str]:
     """Say what the column ± is, or that of the spread, which takes its place where there is one launch.
 
@@ -91,7 +91,6 @@ def bounds_legend(
         kinds: those of the estimates (``statistics.estimates.Kind``).
         launches: the most that an estimate has.
         series: the launches.
-        command: the name of the command that measures them.
         observations: what an estimate within a launch is of.
     """
     if launches > 1 and "ci" in kinds:
@@ -99,10 +98,7 @@ def bounds_legend(
     if launches > 1 and not {"range", "within"}.isdisjoint(kinds):
         yield f"(±): range of fewer than {MIN_LAUNCHES} launches, too few for a 95 % CI"
     if launches <= 1 and "within" in kinds:
-        yield (
-            "spread: 95 % confidence interval (CI) of the median within one launch; other launches may differ by more, "
-            f"{launch_again(command, FIRST_LOOK, series.plan)} shows by how much"
-        )
+        yield "spread: 95 % confidence interval (CI) of the median within one launch"
     if launches <= 1 and "range" in kinds:
         yield f"(spread): range of fewer than {MIN_SAMPLES} {observations}, too few for a 95 % CI"
 
@@ -118,6 +114,7 @@ def notes_of(
     series: LaunchSeries,
     measured: Collection[str],
     *,
+    command: str = "",
     failed: Iterable[str] = (),
     missing: Iterable[str] = (),
     found: Iterable[Note] = (),
@@ -128,6 +125,7 @@ def notes_of(
     Args:
         series: the launches.
         measured: the transports, or whatever else, of which there are numbers.
+        command: the name of the command, if it can measure further launches.
         failed: what delivered wrong data.
         missing: what was not measured, and why.
         found: conclusions from the numbers.
@@ -141,6 +139,7 @@ def notes_of(
         *_weakly_tested(series, measured),
         *(Note("missing", text) for text in missing),
         *found,
+        *(_other_launches(series, command) if command and measured else ()),
         *machine_notes(series),
         *doubts,
         *(_unverified(series) if measured else ()),
@@ -199,6 +198,15 @@ def _weakly_tested(series: LaunchSeries, measured: Collection[str]) -> Iterator[
                 f"{name} is listed as available because a process could send GPU memory to itself. This is weaker "
                 "evidence than a message between two ranks; inside a launcher, a failed message would end the job",
             )
+
+
+def _other_launches(series: LaunchSeries, command: str) -> Iterator[Note]:
+    """Say how to learn what one launch does not tell."""
+    if len(series.logs) == 1 and series.plan and series.plan.sampling.mode == "adaptive":
+        more = launch_again(command, FIRST_LOOK, series.plan)
+        yield Note(
+            "finding", f"other launches may differ by more than the spread within this one: {more} shows by how much"
+        )
 
 
 def _unverified(series: LaunchSeries) -> Iterator[Note]:

@@ -40,6 +40,7 @@ def report(result: JacobiResults) -> Report:
         notes=report_parts.notes_of(
             series,
             {solution.transport for solution in measured},
+            command="jacobi",
             failed=_lost(solutions, "failed"),
             missing=(f"skipped: {text}" for text in _lost(solutions, "skipped")),
             found=[Note("finding", equal)] if equal else [],
@@ -100,7 +101,7 @@ def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
 def _meaning(solutions: Sequence[Solution], series: LaunchSeries) -> str:
     kinds = {solution.time.kind for solution in solutions if solution.time}
     launches = max(len(solution.points) for solution in solutions)
-    parts = report_parts.bounds_legend(kinds, launches, series, "jacobi", "batches")
+    parts = report_parts.bounds_legend(kinds, launches, series, "batches")
     compulsory = f"compulsory: {solutions[0].compulsory_bytes} B per update, 10^9 B/s"
     return "; ".join([*parts, "updates: 10^9 points per second", compulsory])
 

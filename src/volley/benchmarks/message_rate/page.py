@@ -111,7 +111,7 @@ def _legend(result: MessageRates, rows: Sequence[Row], *, alone: bool, several: 
         parts += ["keeps: share of the rate of one pair alone", *unclear(rows)]
     parts.append("GB/s: 10^9 B/s")
     launches = max(each.point.launches for each in results)
-    parts += report_parts.bounds_legend({time.kind for time in times}, launches, result.series, "message-rate")
+    parts += report_parts.bounds_legend({time.kind for time in times}, launches, result.series)
     if not alone and all(each.point.verified for each in results if each.point.time and each.point.rate):
         parts.append("all verified")
     yield "; ".join(parts)
@@ -149,6 +149,7 @@ def _notes(result: MessageRates) -> list[Note]:
     return report_parts.notes_of(
         result.series,
         {point.transport for point in points if point.time},
+        command="message-rate",
         failed=(f"{place(each)}: {failure(each.point)}" for each in result.results if each.point.status == "failed"),
         missing=skipped(by_transport(points)),
         found=[Note("finding", text) for text in _findings(result)],

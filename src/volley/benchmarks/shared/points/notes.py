@@ -66,6 +66,7 @@ def notes(result: PointSeries, ucx_operation: str) -> list[Note]:
     return report_parts.notes_of(
         series,
         {point.transport for point in timed},
+        command=series.plan.benchmark if series.plan else "",
         failed=(f"{place(point)}: {failure(point)}" for point in points if point.status == "failed"),
         missing=skipped(by_name(points)),
         found=[

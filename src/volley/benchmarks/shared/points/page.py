@@ -155,7 +155,7 @@ def _legend(
     plan, launches = series.plan, max(point.launches for point in points)
     parts = [about(points[0], plan, kinds)]
     if PLUS_MINUS in columns or SPREAD in columns:
-        parts += bounds_legend(kinds, launches, series, points[0].benchmark)
+        parts += bounds_legend(kinds, launches, series)
     if any(column.unit == "GB/s" for column in columns):
         parts.append("GB/s: 10^9 B/s")
     checked = {point.verified for point in points if point.time and point.rate}
