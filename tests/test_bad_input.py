@@ -209,7 +209,7 @@ def test_times_that_no_clock_measures_are_unreadable(
     for format_name in ("table", "csv", "json"):
         cli.main(["show", str(file), "--format", format_name])
         out, err = capsys.readouterr()
-        assert "UNREADABLE in launch 1 of 2: line 3" in out + err
+        assert "UNREADABLE in launch 1 of 2: lines 3" in out + err
         assert "Warning" not in err
 
 

@@ -218,6 +218,23 @@ def test_transports_that_skip_the_same_for_one_reason_share_a_sentence() -> None
     assert "peer skipped 512 KiB: too large\n" in text
 
 
+def test_reasons_that_differ_in_one_number_are_one_sentence_with_its_range() -> None:
+    def told(*reasons: str) -> list[str]:
+        names = ("host", "aware", "peer")
+        skipped = [
+            pingpong([], SIZES[-1], name, status="skipped", reason=reason)
+            for name, reason in zip(names, reasons, strict=False)
+        ]
+        return re.findall(r"^.* skipped .*$", shown([log(*two_transports()[0].records, *skipped)]), re.MULTILINE)
+
+    long = "3 round trips would take about {} s; each transport has {} s"
+    assert told(long.format("2.2", "0.5"), long.format("0.85", "0.5"), long.format("12", "0.5")) == [
+        "host, aware and peer skipped 512 KiB: 3 round trips would take about 0.85 to 12 s; each transport has 0.5 s"
+    ]
+    assert len(told(long.format("2.2", "0.5"), long.format("0.85", "0.6"))) == 2
+    assert told("2 of 2", "2 of 2", "3 of 2") == ["host, aware and peer skipped 512 KiB: 2 to 3 of 2"]
+
+
 @pytest.mark.parametrize("name", ["overlap", "pingpong-all", "stream-uni", "volley"])
 def test_a_screen_explains_a_tilde_if_it_has_one(name: str) -> None:
     for part in shown(read_runs(RECORDS / f"{name}.jsonl", BENCHMARKS)).split("\n\n"):

@@ -212,6 +212,20 @@ def test_a_run_without_its_first_record_is_shown_too() -> None:
     assert "UNREADABLE in this run: line 1: \\x1b[31mrubbish" in text
 
 
+def test_unreadable_lines_with_one_reason_are_one_note() -> None:
+    one = log(pingpong(SAMPLES))
+    one.problems = [
+        *(f"line {number}: not JSON" for number in (1, 2, 3, 7)),
+        "line 4: no record",
+        "the engine broke off",
+    ]
+    assert re.findall("UNREADABLE.*", shown([one])) == [
+        "UNREADABLE in this run: lines 1-3,7: not JSON",
+        "UNREADABLE in this run: line 4: no record",
+        "UNREADABLE in this run: the engine broke off",
+    ]
+
+
 @pytest.mark.parametrize(
     ("end", "said"),
     [

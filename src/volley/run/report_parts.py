@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -146,13 +147,18 @@ def notes_of(
     ]
 
 
+_LINE = re.compile(r"line (\d+): ")
+
+
 def _incomplete(series: LaunchSeries) -> Iterator[Note]:
     """Report launches with unreadable lines, and launches that were aborted or ended early."""
     launches = len(series.logs) + series.logs[-1].missing_launches
     for number, log in enumerate(series.logs, start=1):
         which = f"launch {number} of {launches}" if launches > 1 else "this run"
-        for problem in log.problems:
-            yield Note("error", f"UNREADABLE in {which}: {problem}")
+        for why, lines in grouped(log.problems, lambda problem: _LINE.sub("", problem)).items():
+            numbers = format_cpulist(int(found[1]) for line in lines if (found := _LINE.match(line)))
+            where = f"line{'s' if len(lines) > 1 else ''} {numbers}: " if numbers else ""
+            yield Note("error", f"UNREADABLE in {which}: {where}{why}")
         if log.end is None:
             points = count(len(log.statuses), "point")
             yield Note("error", f"INCOMPLETE: {which} was aborted before its last record; it had measured {points}")

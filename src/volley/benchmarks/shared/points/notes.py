@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Protocol
@@ -118,8 +119,14 @@ class Sized(Protocol):
     def reason(self) -> str | None: ...
 
 
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
 def skipped(by_name: Mapping[str, Iterable[Sized]]) -> Iterator[str]:
-    """Say who skipped which sizes and why: one sentence for all that skipped the same for one reason."""
+    """Say who skipped which sizes and why: one sentence for all that skipped the same for one reason.
+
+    Reasons that differ in one number are one, with the range of this number.
+    """
     told: list[tuple[str, str, str]] = []
     for name, points in by_name.items():
         those = (point for point in points if point.status == "skipped")
@@ -128,8 +135,19 @@ def skipped(by_name: Mapping[str, Iterable[Sized]]) -> Iterator[str]:
             told.append((name, f"skipped {size_range(same)}".rstrip(), f": {reason}"))
         if rest := [point for _, alike in reasons[_MAX_REASONS:] for point in alike]:
             told.append((name, f"also skipped {size_range(rest)}", ", for other reasons (see --format csv)"))
-    for (what, why), alike in grouped(told, itemgetter(1, 2)).items():
-        yield f"{join_words(name for name, _, _ in alike)} {what}{why}"
+    for (what, _), alike in grouped(told, lambda each: (each[1], _NUMBER.sub("", each[2]))).items():
+        for why, names in _ranges([(why, name) for name, _, why in alike]).items():
+            yield f"{join_words(names)} {what}{why}"
+
+
+def _ranges(told: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return names by reason; ``told`` has reasons with their names that differ in nothing but numbers."""
+    numbers = [dict.fromkeys(those) for those in zip(*(_NUMBER.findall(why) for why, _ in told), strict=True)]
+    if sum(len(those) > 1 for those in numbers) > 1:
+        return {why: [name for _, name in those] for why, those in grouped(told, itemgetter(0)).items()}
+    ends = [[min(those, key=float), max(those, key=float)] for those in numbers]
+    texts = iter([" to ".join(dict.fromkeys(each)) for each in ends])
+    return {_NUMBER.sub(lambda _: next(texts), told[0][0]): [name for _, name in told]}
 
 
 def size_range(points: Iterable[Sized]) -> str:
