@@ -232,7 +232,7 @@ def test_many_transports_have_one_screen() -> None:
     ]
     known = [transport("host"), *(transport(name, memory="device") for name in ("aware", "peer", "nccl"))]
     screen = shown([log(*points, the_plan=PLAN, transports=known)])
-    assert "36 points in 1 launch, all verified byte for byte" in screen
+    assert "36 points in one launch, all verified byte for byte" in screen
     assert "host memory: host sends most, 1.00 million messages/s of 8 B with 1 pair" in screen
     assert "GPU memory: aware sends most, 0.500 million messages/s of 8 B with 1 pair" in screen
     assert [line.split()[1:5] for line in screen.splitlines() if line.startswith("nccl ")] == [["0.0500"] * 4]

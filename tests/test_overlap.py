@@ -195,7 +195,7 @@ def test_many_points_have_one_screen() -> None:
         for limit in LIMITS
     ]
     screen = shown([RunLog(records=[log.run, *points])], full=False)
-    assert "18 points in 1 launch, all verified byte for byte" in screen
+    assert "18 points in one launch, all verified byte for byte" in screen
     assert "peer hides 87.5 % of 64 MiB (memory), the largest share" in screen
     assert "host hides nothing of 64 MiB\n" in screen
     assert [line.split()[1:4] for line in screen.splitlines() if line.startswith("aware ")] == [["75.0"] * 3]

@@ -15,6 +15,7 @@ from example_records import EXAMPLES, collective, log, pingpong, transport
 from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.overlap.records import OverlapPoint
+from volley.benchmarks.pingpong.records import PingPong
 from volley.cli import main
 from volley.machine.hardware import Settings
 from volley.report.model import Details
@@ -68,7 +69,7 @@ def test_the_findings_of_two_h200s() -> None:
     assert "  OK      aware reaches 393 GB/s at 1 GiB: 82 % of line rate (NVLink), 158 × staged/pageable" in text
     assert "UCX_RNDV_THRESH=8 volley pingpong -t aware -s 8:64Ki" in text
     assert "24 notes" in text
-    assert "252 points, all verified byte for byte; within one launch, 213 spread by at most 1 %\n" in text
+    assert "252 points, all verified byte for byte; within one launch, 213 spread by 1 % or less\n" in text
     assert "39 points of 5 transports vary by more than 1 %, up to 21 % (staged/pipelined at 1 GiB)" in text
     assert re.search(
         r"^  aware +18\.0 +8\.73 +9\.30 +81\.7 +306 +393\.1 +393\.1 +82 % +~0\.988 +158$", text, re.MULTILINE
@@ -143,9 +144,30 @@ def test_a_barrier_is_counted_and_its_uncertainty_is_shown() -> None:
     text = shown([operations(launch) for launch in range(7)])
     assert "\n5 points, all verified byte for byte; 4 within ±1 % (95 % CI over 7 launches" in text
     assert "; barrier host 0.50? µs\n" in text
-    assert "NOISY   1 point of barrier host vary by more than ±1 %, up to ±60 % (barrier host)\n" in text
+    assert "NOISY   1 point of barrier host varies by more than ±1 %, up to ±60 % (barrier host)\n" in text
     assert "\n? 95 % CI wider than ±10 %: barrier host ±60 %\n" in text
     assert "\n          volley collective -t host --operation barrier --launches 14\n" in text
+
+
+@pytest.mark.parametrize(("good", "said"), [(0, "none spreads"), (1, "1 spreads"), (2, "2 spread")])
+def test_the_number_of_points_within_the_interval_is_a_sentence(good: int, said: str) -> None:
+    wide = [0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1]
+    points = [
+        pingpong([1e-6 * factor for factor in (SPREAD if number < good else wide)], size, name)
+        for number, (name, size) in enumerate((name, size) for name in ("a", "b") for size in SIZES)
+    ]
+    assert f"; within one launch, {said} by 1 % or less\n" in shown([log(*points)])
+    assert ("; none within ±1 % (95 %" in shown(several(points))) == (good == 0)
+
+
+def several(points: list[PingPong]) -> list[RunLog]:
+    """Three launches, of which each takes longer than the one before where its samples spread."""
+
+    def longer(point: PingPong, launch: int) -> PingPong:
+        rise = 1 + 0.1 * launch * (point.times_s[0] < 0.99e-6)
+        return replace(point, times_s=[time * rise for time in point.times_s])
+
+    return [log(*(longer(point, launch) for point in points)) for launch in range(3)]
 
 
 def test_the_legend_explains_a_tilde_only_if_the_table_has_one() -> None:
@@ -249,7 +271,7 @@ def test_the_screen_of_overlaps_without_a_tilde_does_not_explain_it_and_counts_w
     assert "~" not in shown([one])
     one.records += [replace(point, transport="null") for point in points if point.transport == "aware"]
     one.transports.append(transport("null", mpi=False, memory="none"))
-    assert "\n16 points in 1 launch, all verified byte for byte\n" in shown([one])
+    assert "\n16 points in one launch, all verified byte for byte\n" in shown([one])
 
 
 def test_a_few_sizes_or_one_transport_are_shown_as_they_are() -> None:

@@ -14,7 +14,7 @@ from volley.benchmarks.pingpong.records import PingPong
 from volley.benchmarks.shared.points.results import PointResult, PointSeries, baseline, curves, results, tables
 from volley.run.launch_series import observed_in, series_of
 from volley.run.plan import Sampling
-from volley.run.records import Mismatch
+from volley.run.records import End, Mismatch
 from volley.run.report_parts import over_launches
 from volley.run.run_log import RunLog
 
@@ -389,6 +389,8 @@ def test_a_series_says_how_long_its_launches_took() -> None:
     (series,) = series_of(logs)
     assert series.span_s == 16.5
     assert over_launches(2, series) == "2 launches in 16 s, another hour may differ by more"
+    logs[0].end = End(status="complete", elapsed_s=0.4)
+    assert over_launches(3, series_of(logs[:1])[0]) == "3 launches in less than 1 s, another hour may differ by more"
     assert logs[0].run
     logs[0].run = replace(logs[0].run, started_at="yesterday")
     (series,) = series_of(logs[:1])

@@ -135,6 +135,17 @@ def test_ctrl_c_between_launches_shows_and_names_what_was_measured(
     assert "INCOMPLETE: the run was stopped after launch 1 of 3" in capsys.readouterr().out
 
 
+def test_ctrl_c_before_the_first_record_names_no_records(
+    bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_arguments: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(session.Session, "_preflight", interrupted)
+    assert measure("-o", str(tmp_path / "out.jsonl"), "--launches", "3") == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "volley: stopped by Ctrl-C before anything was measured"
+
+
 def test_launches_go_into_one_file(bin_folder: Path, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
     assert measure("-o", str(records), "--launches", "3") == 0

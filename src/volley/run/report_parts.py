@@ -40,8 +40,13 @@ def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
     launcher = run.plan.launch.get("launcher")
     if isinstance(launcher, str) and launcher != "none":
         parts.append(f"launched by {launcher}")
-    parts.append(count(len(series.logs), "launch") if len(series.logs) > 1 else "one launch")
+    parts.append(count_launches(len(series.logs)))
     return [" · ".join([*parts, run.started_at]), *_places(run.ranks)]
+
+
+def count_launches(number: int) -> str:
+    """Return ``one launch`` or ``12 launches``."""
+    return "one launch" if number == 1 else count(number, "launch")
 
 
 def hosts_of(ranks: Iterable[Rank]) -> list[str]:
@@ -80,7 +85,8 @@ def over_launches(launches: int, series: LaunchSeries) -> str:
     if series.span_s is None:
         return count(launches, "launch")
     more = ", another hour may differ by more" if series.span_s < HOUR_S else ""
-    return f"{count(launches, 'launch')} in {format_duration(series.span_s)}{more}"
+    time = format_duration(series.span_s) if series.span_s >= 1 else "less than 1 s"
+    return f"{count(launches, 'launch')} in {time}{more}"
 
 
 def bounds_legend(

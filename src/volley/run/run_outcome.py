@@ -36,11 +36,14 @@ def worst(codes: Iterable[int]) -> int:
     return max(codes, key=lambda code: order.index(code) if code in order else len(order), default=EXIT_GOOD)
 
 
-def stopped(number: int) -> RunOutcome:
-    """Return the outcome of a session stopped by a signal; the exit code is the shell's, e.g. 130 after Ctrl-C."""
+def stopped(number: int, *, measured: bool) -> RunOutcome:
+    """Return the outcome of a session stopped by a signal; the exit code is the shell's, e.g. 130 after Ctrl-C.
+
+    ``measured``: a measurement was finished before.
+    """
     by = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-    line = f"volley: stopped by {by}; the records of all finished measurements are complete"
-    return RunOutcome(128 + number, (line,), ends_session=True)
+    kept = "; the records of all finished measurements are complete" if measured else " before anything was measured"
+    return RunOutcome(128 + number, (f"volley: stopped by {by}{kept}",), ends_session=True)
 
 
 def judge(log: RunLog, ending: Ending, benchmark: Benchmark, named: Iterable[Set[str]], hint: str | None) -> RunOutcome:

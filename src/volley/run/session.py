@@ -79,7 +79,7 @@ def _run(sessions: Sequence[Session], problems: Sequence[RunOutcome]) -> int:
                 logs += session.logs
                 outcomes += session.outcomes
                 if stop.signal is not None:
-                    outcomes.append(stopped(stop.signal))
+                    outcomes.append(stopped(stop.signal, measured=any(log.statuses for log in logs)))
                     break
     finally:
         writer.close()
@@ -309,7 +309,7 @@ class Session:
         if stop.signal is not None:
             if log.run is None:  # it had not begun
                 self.logs.remove(log)
-            return stopped(stop.signal)
+            return RunOutcome(EXIT_GOOD, ends_session=True)  # the exit code is that of the signal
         if log.end is None:  # aborted: the state of the GPUs may explain why
             _keep(self._hardware(plan, "after", log.run), log, writer)
         words = value_of(self.options, "--transport") or ()

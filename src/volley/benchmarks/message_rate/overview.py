@@ -10,7 +10,7 @@ from volley.grouping import grouped
 from volley.report.cells import percent, ratio_cell, scaled, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.command_again import launch_again
-from volley.run.report_parts import machine_notes
+from volley.run.report_parts import count_launches, machine_notes
 from volley.statistics.launches import FIRST_LOOK
 from volley.text import count
 from volley.units import format_sig, format_size
@@ -59,11 +59,11 @@ def _rate(each: PairsResult | None, as_bandwidth: bool) -> Cell:
 
 
 def _line(sent: Sequence[PairsResult]) -> str:
-    """Say how much was measured: ``105 points in 1 launch, all verified byte for byte``."""
+    """Say how much was measured: ``105 points in one launch, all verified byte for byte``."""
     checked = sum(bool(each.point.verified) for each in sent)
     launches = max(each.point.launches for each in sent)
     share = "all" if checked == len(sent) else str(checked)
-    return f"{count(len(sent), 'point')} in {count(launches, 'launch')}, {share} verified byte for byte"
+    return f"{count(len(sent), 'point')} in {count_launches(launches)}, {share} verified byte for byte"
 
 
 def _conclusions(result: MessageRates, sent: Sequence[PairsResult]) -> Iterator[Conclusion]:
@@ -97,7 +97,8 @@ def too_wide(result: MessageRates) -> tuple[str, str] | None:
     asked = f"{sign}{result.series.plan.sampling.ci * 100:g} %{within}"
     worst_is = f"{percent(worst.point.time.half_width, 1, sign)}, {place(worst)}"
     again = launch_again("message-rate", 2 * max(FIRST_LOOK, worst.point.launches), result.series.plan)
-    return f"{count(len(missed), 'point')} vary by more than {asked} (worst: {worst_is})", again
+    vary = "varies" if len(missed) == 1 else "vary"
+    return f"{count(len(missed), 'point')} {vary} by more than {asked} (worst: {worst_is})", again
 
 
 def place(result: PairsResult) -> str:

@@ -9,6 +9,7 @@ from volley.benchmarks.overlap.results import OverlapResult, OverlapSeries
 from volley.report.cells import ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.command_again import command_again
+from volley.run.report_parts import count_launches
 from volley.text import count, join_words
 from volley.units import format_sig, format_size
 
@@ -73,7 +74,7 @@ def _line(result: OverlapSeries) -> str:
     checked = sum(point.messages_verified > 0 for point in measured)
     launches = max(point.launches for point in measured)
     share = "all" if checked == len(measured) else str(checked)
-    return f"{count(len(measured), 'point')} in {count(launches, 'launch')}, {share} verified byte for byte"
+    return f"{count(len(measured), 'point')} in {count_launches(launches)}, {share} verified byte for byte"
 
 
 def _conclusions(result: OverlapSeries, largest: Sequence[OverlapResult]) -> Iterator[Conclusion]:

@@ -98,9 +98,12 @@ def _line(result: PointSeries, points: Sequence[PointResult]) -> str:
         known = [point.time for point in points if point.time and point.time.kind == kind]
         close = sum(time.half_width <= aim for time in known)
         if one_launch(points):
-            parts.append(f"within one launch, {close} spread by at most {aim * 100:g} %")
+            spread = {0: "none spreads", 1: "1 spreads"}.get(close, f"{close} spread")
+            parts.append(f"within one launch, {spread} by {aim * 100:g} % or less")
         elif known:
-            parts.append(f"{close} within ±{aim * 100:g} % (95 % CI over {over_launches(launches, result.series)})")
+            parts.append(
+                f"{close or 'none'} within ±{aim * 100:g} % (95 % CI over {over_launches(launches, result.series)})"
+            )
         else:
             parts.append(f"{launches} launches, too few for a CI")
     # An operation without data, a barrier, has no row in the table.
@@ -188,9 +191,10 @@ def _noise(points: Sequence[PointResult], result: PointSeries) -> Iterator[Concl
     worst = max(noisy, key=_half_width)
     sign = "" if one_launch(noisy) else "±"
     asked = f"{sign}{result.series.plan.sampling.ci * 100:g} %"
+    vary = "varies" if len(noisy) == 1 else "vary"
     yield Conclusion(
         "NOISY",
-        f"{count(len(noisy), 'point')} of {_names(noisy)} vary by more than {asked}, "
+        f"{count(len(noisy), 'point')} of {_names(noisy)} {vary} by more than {asked}, "
         f"up to {percent(_half_width(worst), 0, sign)} ({place(worst)})",
         _again(worst, result, launches=max(FIRST_LOOK, 2 * _launches(noisy))),
     )
