@@ -45,7 +45,8 @@ def test_a_ping_pong_row() -> None:
     assert row["transport"] == "host"
     assert row["size_bytes"] == "1000"
     assert row["samples"] == "7"
-    assert [float(row[name]) for name in ("latency_us", "latency_low_us", "latency_high_us")] == [1.003, 1.0, 1.006]
+    for what in ("latency", "time"):
+        assert [float(row[f"{what}{end}_us"]) for end in ("", "_low", "_high")] == [1.003, 1.0, 1.006]
     assert float(row["bandwidth_GBps"]) == pytest.approx(1 / 1.003)
     assert (row["verified"], row["status"], row["interval"], row["ranks"]) == ("yes", "ok", "within", "0-1")
 
@@ -53,6 +54,8 @@ def test_a_ping_pong_row() -> None:
 def test_a_stream_row_has_rates_and_no_latency() -> None:
     (row,) = table([log(stream([64e-6] * 6, [128e-6] * 6, size=1000))])
     assert (row["latency_us"], row["direction"], row["window"]) == ("", "bi", "64")
+    assert [float(row[name]) for name in ("time_us", "time_low_us", "time_high_us")] == [128.0] * 3  # the slower one
+    assert row["of_line_rate"] == ""
     rates = [float(row[f"{name}_GBps"]) for name in ("bandwidth", "forward", "backward")]
     assert rates == pytest.approx([1.0, 1.0, 0.5])
 

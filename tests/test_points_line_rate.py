@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from pathlib import Path
@@ -78,6 +79,8 @@ def test_the_report_says_how_much_of_the_line_rate_is_reached_and_what_it_is() -
     (peer, staged) = json.loads(shown(measured(), form="json"))["series"][0]["data"]
     assert peer["of_line_rate"] == pytest.approx(400 / 478.116, rel=1e-4)
     assert staged["line_rate_GBps"] == pytest.approx(63.015, rel=1e-4)
+    row = next(csv.DictReader(io.StringIO(shown(measured(), form="csv"))))
+    assert float(row["of_line_rate"]) == pytest.approx(400 / 478.116, rel=1e-4)
 
 
 def test_a_transport_far_below_the_line_rate_is_called_slow() -> None:

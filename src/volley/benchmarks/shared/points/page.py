@@ -239,12 +239,13 @@ COLUMNS = (
     "verified", "status", "benchmark", "direction", "window", "ranks", "launches", "interval", "bandwidth_low_GBps",
     "bandwidth_high_GBps", "forward_GBps", "backward_GBps", "messages_timed", "messages_verified", "ended_by",
     "cold_us", *_PERCENTILES, "reason", "speedup", "speedup_low", "speedup_high", "speedup_over",
-    "speedup_interval",
+    "speedup_interval", "time_us", "time_low_us", "time_high_us", "of_line_rate",
 )  # fmt: skip
 """The first nine columns and their order are a stable interface.  ``cold_us`` is half of the first round trip with
 a transport, or the first window.  ``interval`` is the kind of the bounds: a 95 % confidence interval over launches
 (``ci``), one that holds only ``within`` the single launch, the ``range`` of too few observations, or a ``single``
-observation."""
+observation.  ``time_us`` is half a round trip, a window of a stream (the slower direction of both), or a collective;
+``latency_us`` is the same, and empty for a stream."""
 
 KEYS = ("transport", "size_bytes", "benchmark", "direction", "window", "ranks")
 
