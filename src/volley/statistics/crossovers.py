@@ -56,8 +56,8 @@ def half_bandwidth(sizes_bytes: Sequence[int], rates: Sequence[float]) -> float 
     """Return N½: the size in bytes at which a curve first reaches half of its largest measured rate.
 
     Between neighbouring sizes the time is taken as a straight line over the size, as if a message took a latency and a
-    time for each byte; so N½ depends little on how far apart the sizes are.  The result is ``None`` if the smallest
-    size already reaches half of the rate, or if there are fewer than ``MIN_SIZES`` sizes.
+    time for each byte.  The result is ``None`` if the smallest size already reaches half of the rate, or if there are
+    fewer than ``MIN_SIZES`` sizes.
 
     Args:
         sizes_bytes: message sizes in increasing order.
