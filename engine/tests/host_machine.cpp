@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <utility>
 
 #include <unistd.h>
@@ -57,6 +58,16 @@ void memory_without_limits_is_mem_available() {
   EXPECT(root.available() == 1000 * 1024);
   root.write("sys/fs/cgroup/a/b/memory.max", "max\n");
   EXPECT(root.available() == 1000 * 1024);
+}
+
+// A record has no room for 2^64 - 1.
+void unknown_memory_is_a_number_of_a_record() {
+  const Root root;
+  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+  root.write("proc/meminfo", "MemTotal:       99 kB\n");
+  EXPECT(root.available() == most);
+  root.write("sys/fs/cgroup/a/b/memory.max", "18446744073709551615\n");
+  EXPECT(root.available() == most);
 }
 
 void the_tightest_group_counts() {
@@ -111,6 +122,17 @@ void cpu_lists() {
   EXPECT((parse_cpu_list("5") == std::vector<int>{5}));
   EXPECT(parse_cpu_list("").empty());
   EXPECT(parse_cpu_list("nonsense").empty());
+  EXPECT(parse_cpu_list("-1\n").empty());
+}
+
+void unknown_sockets_are_left_out() {
+  const Root root;
+  const auto topology = [](int cpu) { return "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/"; };
+  root.write(topology(0) + "physical_package_id", "1\n");
+  root.write(topology(1) + "physical_package_id", "-1\n");
+  root.write(topology(2) + "physical_package_id", "0\n");
+  EXPECT((sockets_of({0, 1, 2, 3}, root.path()) == std::vector<int>{0, 1}));
+  EXPECT(sockets_of({1}, root.path()).empty());
 }
 
 void masks_have_room_for_any_cpu() {
@@ -261,11 +283,13 @@ void ranks_on_one_device_are_told_by_host_and_uuid() {
 int main() {
   the_last_cache_is_the_largest_of_a_core();
   memory_without_limits_is_mem_available();
+  unknown_memory_is_a_number_of_a_record();
   the_tightest_group_counts();
   version_1_groups_count_too();
   stolen_time_is_that_of_the_rank_s_cpus();
   a_thread_s_usage_is_counted();
   cpu_lists();
+  unknown_sockets_are_left_out();
   masks_have_room_for_any_cpu();
   ranks_take_devices_in_turn();
   cpus_without_siblings_are_cores();

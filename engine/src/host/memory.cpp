@@ -15,7 +15,8 @@ namespace volley {
 
 namespace {
 
-constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+// The largest number of bytes in a record.
+constexpr std::uint64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
 // The number in a file; `otherwise` if there is none: in cgroup v2 "max" means no limit.
 std::uint64_t read_number(const std::string& path, std::uint64_t otherwise) {

@@ -12,7 +12,7 @@
 namespace volley {
 
 // Bytes that this process can still allocate: the minimum of MemAvailable and of what its control groups (version 1 and
-// 2) leave. `root` is "/" outside tests.
+// 2) leave; 2^63 - 1 where nothing is known. `root` is "/" outside tests.
 [[nodiscard]] std::uint64_t available_memory_bytes(const std::string& root = "/");
 
 // Bytes of the largest cache that CPU 0 can use, by sysfs; 0 where Linux does not say. sysconf adds up the third-level
@@ -39,8 +39,8 @@ class Verifier {
  public:
   virtual ~Verifier() = default;
   virtual void fill(std::byte* message, std::size_t bytes, const Contents& contents) = 0;
-  // Writes what is wrong in every byte where `expected` must arrive, and guards around it. Guards depend on the seed
-  // alone: a message of the same fill may stand for the poison of the next, and nobody writes guards in between.
+  // Writes the complement of `expected` to the message's place, and guards around it. Guards depend only on the seed,
+  // so they stay valid for all messages of a fill.
   virtual void poison(std::byte* message, std::size_t bytes, const Contents& expected) = 0;
   // Compares every byte of the message and of its guards; none if all are right.
   [[nodiscard]] virtual std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,

@@ -55,11 +55,11 @@ std::vector<int> allowed_cpus() {
   return cpus_in(mask);
 }
 
-std::vector<int> sockets_of(const std::vector<int>& cpus) {
+std::vector<int> sockets_of(const std::vector<int>& cpus, const std::string& root) {
   std::vector<int> sockets;
   for (const int cpu : cpus) {
     const auto found = parse_cpu_list(
-        first_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/physical_package_id"));
+        first_line(root + "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/physical_package_id"));
     sockets.insert(sockets.end(), found.begin(), found.end());
   }
   std::sort(sockets.begin(), sockets.end());
@@ -74,7 +74,7 @@ std::vector<int> parse_cpu_list(const std::string& text) {
   while (at < end) {
     int first = 0;
     const auto read = std::from_chars(at, end, first);
-    if (read.ec != std::errc{}) break;
+    if (read.ec != std::errc{} || first < 0) break;  // -1: Linux does not know the socket
     int last = first;
     at = read.ptr;
     if (at < end && *at == '-') at = std::from_chars(at + 1, end, last).ptr;

@@ -15,8 +15,9 @@ using CpuMask = std::vector<unsigned long>;
 // The logical CPUs that this process may run on.
 [[nodiscard]] std::vector<int> allowed_cpus();
 
-// The sockets (physical packages) of these CPUs, in order; empty if Linux does not report them.
-[[nodiscard]] std::vector<int> sockets_of(const std::vector<int>& cpus);
+// The sockets (physical packages) of these CPUs, in order; empty if Linux does not report them. `root` is "/" outside
+// tests.
+[[nodiscard]] std::vector<int> sockets_of(const std::vector<int>& cpus, const std::string& root = "/");
 
 // The first hardware thread of each core among `cpus`, in their order.
 [[nodiscard]] std::vector<int> first_threads(const std::vector<int>& cpus);
