@@ -58,8 +58,10 @@ struct Contents {
 // One fill of a send buffer contains several messages: message m begins m * message_step_words words behind the first
 // one. A batch sends message 0, except that its last message, which is checked, has another number in each sample. The
 // first bytes of two messages of a fill differ, so that no other message passes for the last one, however short it is.
-// Consecutive messages of a fill differ in every byte, so that one may stand for the poison of the next: the difference
-// of their words has no byte 0x00 and no byte 0xFF, so that no carry from the byte below makes two bytes equal.
+// Messages of a fill that are one or two apart differ in every byte, so that the earlier one may stand for the poison
+// of the later one: the difference of their words has no byte 0x00 and no byte 0xFF, so that no carry from the byte
+// below makes two bytes equal. They are two apart behind calibration, which repeats message 0 when message 1 has been
+// checked.
 inline constexpr std::uint64_t message_step_words = 8;
 inline constexpr std::size_t message_step_bytes = message_step_words * sizeof(std::uint64_t);
 inline constexpr std::uint64_t last_messages_per_fill = 31;
@@ -74,13 +76,13 @@ inline constexpr std::size_t fill_room_bytes = last_messages_per_fill * message_
 }
 static_assert(messages_differ_in_the_first_byte());
 
-[[nodiscard]] constexpr bool neighbours_differ_in_every_byte() {
-  for (std::uint64_t rest = message_step_words * pattern_step, i = 0; i < 8; ++i, rest >>= 8) {
+[[nodiscard]] constexpr bool messages_differ_in_every_byte(std::uint64_t apart) {
+  for (std::uint64_t rest = apart * message_step_words * pattern_step, i = 0; i < 8; ++i, rest >>= 8) {
     if ((rest & 0xFF) == 0x00 || (rest & 0xFF) == 0xFF) return false;
   }
   return true;
 }
-static_assert(neighbours_differ_in_every_byte());
+static_assert(messages_differ_in_every_byte(1) && messages_differ_in_every_byte(2));
 
 // The first wrong byte, and the number of wrong bytes.
 struct Mismatch {

@@ -276,8 +276,9 @@ void Sampler::warm_up(Series& series, std::uint64_t exchanges) {
 // One sample: writes poison on the receive side, times the batch, and checks its last message, which differs from all
 // others since the fill. Returns the seconds of the batch.
 double Sampler::sample(Series& series, std::uint64_t count) {
-  // In a long exchange the message before this one is the poison: it is wrong in every byte (in every element of a
-  // collective). The guards around it stay as they were, and are checked again.
+  // In a long exchange the message before this one is the poison, or message 0 that of message 2; see host/pattern.hpp.
+  // It is wrong in every byte (in every element of a collective). The guards around it stay as they were, and are
+  // checked again.
   const bool wrong_already = is_long(series) && series.message > 0;
   ++series.message;
   View view = series.view;
