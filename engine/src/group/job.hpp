@@ -25,8 +25,8 @@ struct RankFacts {
   std::string cpu;
   std::uint64_t memory_available_bytes = 0;
   std::optional<gpu::Device> device;
-  bool device_chosen_late =
-      false;  // after MPI_Init: as asked, or because no variable of the launcher gave the local rank
+  // After MPI_Init: as asked, or because no variable of the launcher gave the local rank.
+  bool device_chosen_late = false;
 };
 
 // Whether both have the same device.

@@ -46,9 +46,10 @@ constexpr unsigned max_blocks = device::warp_threads;  // one lane of a warp wai
 
 // In the symmetric heap. The other rank writes all of it.
 struct Signals {
-  alignas(
-      128) std::uint64_t arrived[max_blocks];  // number of the last message of which the sender's block put its part
-  alignas(128) std::uint64_t acknowledged;     // number of the last window that the receiver has received
+  // Number of the last message of which each block of the sender has put its part.
+  alignas(128) std::uint64_t arrived[max_blocks];
+  // Number of the last window that the receiver has received.
+  alignas(128) std::uint64_t acknowledged;
 };
 
 // The parameters of a launch.

@@ -17,7 +17,7 @@ namespace volley::gpu_matrix {
 
 namespace {
 
-// A batch of small copies is enqueued behind a kernel that holds the Stream. It must fit into the driver's queue,
+// A batch of small copies is enqueued behind a kernel that holds the stream. It must fit into the driver's queue,
 // which takes about a thousand; where the host stages them, each copy is several.
 constexpr std::uint64_t max_enqueued = 256;
 constexpr std::uint64_t max_enqueued_staged = 100;

@@ -31,7 +31,7 @@ struct Work {
   [[nodiscard]] std::size_t cells() const { return cases.size() * run.plan.transports.size(); }  // of a pair
 };
 
-// ------------------------------------------------------------------------------------------ one pair at a time
+// --- one pair at a time ----------------------------------------------------------------------------------------------
 
 // The pairs in the order of their rows: a row is complete, and written, before the next one begins. They are counted
 // and not listed: 16,384 ranks have 268 million.
@@ -108,7 +108,7 @@ void follow(Work& work) {
   }
 }
 
-// ----------------------------------------------------------------------------------------- all ranks at once
+// --- all ranks at once -----------------------------------------------------------------------------------------------
 
 // Half of a round of the round robin: in one half the lower rank of each pair is the first, in the other the
 // higher one.

@@ -37,8 +37,9 @@ struct NcclLaunch {
   std::size_t in_window;  // the place of `recv` in it
 };
 
-// --- short messages: one block, a line for each thread, an epoch of the session for each round trip
-// --------------------
+// --- short messages --------------------------------------------------------------------------------------------------
+//
+// One block, a line for each thread, an epoch of the session for each round trip.
 
 __global__ void __launch_bounds__(device::max_threads, 1) nccl_short_round_trips(const NcclLaunch launch) {
   const ncclTeam team = ncclTeamLsa(launch.comm);

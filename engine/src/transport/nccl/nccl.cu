@@ -1,4 +1,4 @@
-// `nccl`: ncclSend and ncclRecv on a Stream.
+// `nccl`: ncclSend and ncclRecv on a stream.
 #include <memory>
 
 #include "gpu/buffers.cuh"

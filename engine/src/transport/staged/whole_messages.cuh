@@ -21,8 +21,8 @@ class WholeChannel {
     window_.copies().open();
   }
 
-  // Frees the host memory of the last message size; reserve_bounce() or reserve_window() allocates what this size
-  // needs.
+  // Frees the bounce buffer of the last message size. reserve_bounce() or reserve_window() allocates what this size
+  // needs; the memory of windows only grows.
   void prepare(const View& view) {
     mpi_.prepare(view);
     bounce_ = {};
