@@ -171,7 +171,6 @@ class MessageRateBenchmark final : public Benchmark {
     series.driver = point.driver.get();
     if (active) return series;
     if (series.verifier != nullptr) series.verifier = &nothing;
-    if (series.writer != nullptr) series.writer = &nothing;
     return series;
   }
 

@@ -57,7 +57,8 @@ Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, boo
   series.name = candidate.entry->name;
   series.memory = candidate.entry->memory;
   series.driver = candidate.transport.get();
-  (verify ? series.verifier : series.writer) = arena.memory.get();
+  series.verifier = arena.memory.get();
+  series.verify = verify;
   series.buffer_bytes = arena.buffers.capacity;
   series.view = {arena.buffers.send, arena.buffers.recv, bytes};
   series.skipped = candidate.reason.empty() ? too_large(candidate, bytes) : candidate.reason;

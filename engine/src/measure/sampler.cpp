@@ -87,9 +87,7 @@ void Sampler::begin(Series& series) {
   const auto begun = Clock::now();
   tell_watchdog(series);
   series.driver->prepare(series.view);
-  if (series.writer != nullptr) {
-    series.writer->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.sends()));
-  }
+  if (!series.verified()) fill(series);
   std::vector<double> empty;
   for (int i = 0; i < workload_.limits.empty_samples; ++i) empty.push_back(batch(series, series.view, 0));
   series.empty_s = median(empty);
@@ -241,29 +239,34 @@ void Sampler::one_buffer_batch(Series& series) {
   }
   ++series.repetition;
   const std::uint64_t sent = seed(series, 0);
-  if (series.verifier != nullptr) {
+  if (series.verified()) {
     series.verifier->poison(one.recv, one.bytes, sent);
     if (control_.leads()) series.verifier->fill(one.send, one.bytes, sent);
   }
   control_.ready();
   const bool warm = sampling_.warmup > 0;
   record(series, warm ? batch(series, one, series.count) : first_batch(series, one, series.count), series.count);
-  if (series.verifier == nullptr) return;
+  if (!series.verified()) return;
   check_message(series, one.recv, sent);
   series.messages_verified += 1;
   fill_send_buffer(series);
   sample(series, std::min<std::uint64_t>(series.count, 2));
 }
 
-// Fills the send buffer. This happens before calibration, because pages that were never written are all one page of
-// zeros. Afterwards it is rare: for some milliseconds a message that its sender has just written takes up to 10 %
-// longer, and a plain loop writes its message only once.
-void Sampler::fill_send_buffer(Series& series) {
-  ++series.repetition;
-  series.message = 0;
+// Writes the send buffer. This happens before calibration also where nothing is verified, because pages that were never
+// written are all one page of zeros.
+void Sampler::fill(Series& series) {
   if (series.verifier == nullptr) return;
   expect_writing(series);
   series.verifier->fill(series.view.send, series.view.bytes + fill_room_bytes, seed(series, control_.sends()));
+}
+
+// Begins with new contents. Afterwards this is rare: for some milliseconds a message that its sender has just written
+// takes up to 10 % longer, and a plain loop writes its message only once.
+void Sampler::fill_send_buffer(Series& series) {
+  ++series.repetition;
+  series.message = 0;
+  if (series.verified()) fill(series);
 }
 
 // Exchanges the first message of the fill without timing it, which brings caches into their steady state.
@@ -347,12 +350,12 @@ Contents Sampler::expected(const Series& series) const {
 }
 
 void Sampler::write_poison(Series& series, const View& view) {
-  if (series.verifier == nullptr || !receives()) return;
+  if (!series.verified() || !receives()) return;
   series.verifier->poison(view.recv, view.bytes, expected(series));
 }
 
 void Sampler::check_contents(Series& series, const View& view) {
-  if (series.verifier == nullptr) return;
+  if (!series.verified()) return;
   for (const auto moved : workload_.messages) series.messages_verified += moved > 0 ? 1 : 0;
   if (receives()) check_message(series, view.recv, expected(series));
 }
@@ -362,7 +365,7 @@ void Sampler::check_contents(Series& series, const View& view) {
 // have no room for all messages, fewer are in flight together; if they have room for only one, the samples have checked
 // as much.
 void Sampler::check_every_message(Series& series) {
-  if (series.verifier == nullptr || series.buffer_bytes == 0 || !workload_.run_messages) return;
+  if (!series.verified() || series.buffer_bytes == 0 || !workload_.run_messages) return;
   View view = series.view;
   view.stride = round_up(view.bytes, guard_bytes) + 2 * guard_bytes;
   const std::uint64_t places = series.buffer_bytes / view.stride;

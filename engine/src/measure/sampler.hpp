@@ -39,6 +39,7 @@ class Sampler {
   void one_buffer_batch(Series& series);
   void end_round(std::vector<Series>& all, int rounds);
 
+  void fill(Series& series);
   void fill_send_buffer(Series& series);
   void warm_up(Series& series, std::uint64_t exchanges);
   double sample(Series& series, std::uint64_t count);

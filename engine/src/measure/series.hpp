@@ -16,12 +16,12 @@ enum class EndedBy { open, ci, time, few, fixed, failure };
 struct Series {
   std::string name;  // a series may reuse the calibration of an earlier series with the same name
   Driver* driver = nullptr;
-  Verifier* verifier = nullptr;  // null where there is nothing to verify
-  Verifier* writer = nullptr;    // without verification: fills the send buffer once
+  Verifier* verifier = nullptr;  // writes and checks the messages; null where they have no contents
+  bool verify = true;            // otherwise the verifier only fills the send buffer, once
   MemoryKind memory = MemoryKind::none;
   View view;
-  std::size_t buffer_bytes =
-      0;               // of each buffer, for messages at distinct addresses; 0: only last messages are checked
+  // Of each buffer, for messages at distinct addresses; 0: only last messages are checked.
+  std::size_t buffer_bytes = 0;
   bool fresh = false;  // its driver has not used the buffers yet: the first exchange is cold
 
   // Results. Times are seconds of one count divided by the workload's divisor.
@@ -48,6 +48,7 @@ struct Series {
   double count_s = 0;                    // an estimate of one count, the same on all ranks
   std::size_t next_look = 0;             // samples at which the interval is computed next
   std::uint64_t rank1_samples_sent = 0;  // samples of the second rank that the first has
+  [[nodiscard]] bool verified() const { return verifier != nullptr && verify; }
   [[nodiscard]] bool open() const { return skipped.empty() && ended_by == EndedBy::open; }
 };
 

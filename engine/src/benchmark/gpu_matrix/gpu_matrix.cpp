@@ -181,7 +181,8 @@ class Measurement {
       }
       control_.between(first, second);
       series.driver = link.get();
-      series.verifier = run_.plan.verify ? link.get() : nullptr;
+      series.verifier = link.get();
+      series.verify = run_.plan.verify;
       std::vector<Series> alone{series};
       sampler.measure(alone);
       series = alone.front();

@@ -138,7 +138,7 @@ class Overlap final : public PairBenchmark {
         series.name += what;
         series.driver = driver;
         if (!skipped.empty()) series.skipped = skipped;
-        if (!moves) series.verifier = series.writer = nullptr;
+        if (!moves) series.verifier = nullptr;
       };
       add("", subject.exchange.get(), true);
       for (auto& each : subject.cases) {
