@@ -27,6 +27,9 @@ std::string formatted_version(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+// Resets an error that a call has returned already, so that the next check does not find it again.
+void clear_error() { static_cast<void>(cudaGetLastError()); }
+
 int attribute(cudaDeviceAttr which, int device) {
   int value = 0;
   VOLLEY_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
@@ -94,8 +97,6 @@ bool enable_peer_access(int to) {
   clear_error();
   return status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
 }
-
-void clear_error() { static_cast<void>(cudaGetLastError()); }
 
 std::string device_error(int index) {
   clear_error();

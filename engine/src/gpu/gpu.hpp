@@ -68,9 +68,6 @@ constexpr std::uint64_t overhead_bytes_per_buffer = std::uint64_t{4} << 20;
 // Enables access of the current device to memory of the device `to`; false if CUDA refuses.
 [[nodiscard]] bool enable_peer_access(int to);
 
-// Resets an error that a call has returned already, so that the next check does not find it again.
-void clear_error();
-
 // CUDA's error if this process can no longer use a device; empty if it can.
 [[nodiscard]] std::string device_error(int index);
 
