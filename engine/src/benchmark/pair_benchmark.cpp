@@ -39,7 +39,7 @@ Exit PairBenchmark::run(const Run& run) {
   for (auto& candidate : transports.candidates()) {
     if (candidate.reason.empty()) candidate.reason = unsuitable(*candidate.entry);
   }
-  transports.open(fresh_buffers_ ? std::vector{sizes_bytes_[0]} : sizes_bytes_);
+  transports.open(opened_sizes());
   transports.write_records(run.records);
   measure(run, *pair, transports);
   transports.close();
@@ -49,6 +49,10 @@ Exit PairBenchmark::run(const Run& run) {
 void PointBenchmark::read(PlanObject& options, const Plan& plan) {
   PairBenchmark::read(options, plan);
   options.boolean("fresh_buffers", fresh_buffers_);
+}
+
+std::vector<std::uint64_t> PointBenchmark::opened_sizes() const {
+  return fresh_buffers_ ? std::vector{sizes_bytes_[0]} : sizes_bytes_;
 }
 
 void PointBenchmark::measure(const Run& run, const RankGroup& pair, TransportSet& transports) {

@@ -18,8 +18,10 @@ class PairBenchmark : public Benchmark {
   // Measures all sizes and writes their records. Collective over the two ranks.
   virtual void measure(const Run& run, const RankGroup& pair, TransportSet& transports) = 0;
 
+  // The sizes for which the transports are opened at first.
+  [[nodiscard]] virtual std::vector<std::uint64_t> opened_sizes() const { return sizes_bytes_; }
+
   std::vector<std::uint64_t> sizes_bytes_;
-  bool fresh_buffers_ = false;  // buffers are allocated anew for each size
 };
 
 // Ping-pongs and streams: at each size all transports in turn.
@@ -32,7 +34,10 @@ class PointBenchmark : public PairBenchmark {
   [[nodiscard]] virtual Json record(const std::vector<int>& ranks, const Series& series) const = 0;
 
  private:
+  [[nodiscard]] std::vector<std::uint64_t> opened_sizes() const final;
   void measure(const Run& run, const RankGroup& pair, TransportSet& transports) final;
+
+  bool fresh_buffers_ = false;  // buffers are allocated anew for each size
 };
 
 }  // namespace volley
