@@ -47,19 +47,13 @@ class HostSolver final : public Solver {
     double largest_change;
   };
 
-  // Adds the seconds of `body` to a part of an iteration.
-  template <class Body>
-  static void time_into(double& part_s, Body&& body) {
-    part_s += timed([&](std::uint64_t) { body(); }, 1);
-  }
-
   // A NaN is larger than all numbers.
   [[nodiscard]] static double larger(double a, double b) { return b <= a || std::isnan(a) ? a : b; }
 
   void iterate() {
     for (auto& share : shares_) share.largest_change = 0;
     halos_.turn();
-    time_into(parts_.pack_s, [&] { halos_.pack(field_.now()); });
+    parts_.pack_s += timed([&] { halos_.pack(field_.now()); });
     if (options_.overlap) sweep_while_exchanging();
     else exchange_then_sweep();
     field_.turn();
@@ -68,20 +62,20 @@ class HostSolver final : public Solver {
   }
 
   void exchange_then_sweep() {
-    time_into(parts_.exchange_s, [&] {
+    parts_.exchange_s += timed([&] {
       halos_.start();
       halos_.finish();
     });
-    time_into(parts_.pack_s, [&] { halos_.unpack(field_.now()); });
-    time_into(parts_.interior_s, [&] { sweep_shares(grid_.free(), false); });
+    parts_.pack_s += timed([&] { halos_.unpack(field_.now()); });
+    parts_.interior_s += timed([&] { sweep_shares(grid_.free(), false); });
   }
 
   void sweep_while_exchanging() {
-    time_into(parts_.exchange_s, [&] { halos_.start(); });
-    time_into(parts_.interior_s, [&] { sweep_shares(grid_.interior(), true); });
-    time_into(parts_.exchange_s, [&] { halos_.finish(); });
-    time_into(parts_.pack_s, [&] { halos_.unpack(field_.now()); });
-    time_into(parts_.edges_s, [&] {
+    parts_.exchange_s += timed([&] { halos_.start(); });
+    parts_.interior_s += timed([&] { sweep_shares(grid_.interior(), true); });
+    parts_.exchange_s += timed([&] { halos_.finish(); });
+    parts_.pack_s += timed([&] { halos_.unpack(field_.now()); });
+    parts_.edges_s += timed([&] {
       for (const Region& edge : grid_.edges()) sweep_shares(edge, false);
     });
   }

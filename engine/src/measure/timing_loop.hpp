@@ -38,4 +38,10 @@ template <class Body>
   return seconds_of(timed_span(std::forward<Body>(body), count));
 }
 
+// Of a body that runs once.
+template <class Body>
+[[nodiscard]] double timed(Body&& body) {
+  return timed([&](std::uint64_t) { body(); }, 1);
+}
+
 }  // namespace volley

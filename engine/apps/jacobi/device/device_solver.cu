@@ -185,12 +185,10 @@ class DeviceSolver final : public Solver {
     enqueue(timed, watch, side_, [&] { halos_.enqueue_send(side_.get()); });
     left_.record(side_);
     poll_until([&] { return left_.happened(); });
-    parts_.exchange_s += volley::timed(
-        [&](std::uint64_t) {
-          halos_.start();
-          halos_.finish();
-        },
-        1);
+    parts_.exchange_s += volley::timed([&] {
+      halos_.start();
+      halos_.finish();
+    });
     enqueue(timed && halos_.staged_through_host(), watch, side_, [&] { halos_.enqueue_recv(side_.get()); });
   }
 
