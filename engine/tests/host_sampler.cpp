@@ -182,7 +182,6 @@ class LosingDriver final : public Driver {
       else if (doubles_) std::memcpy(message.recv, message.send - view.stride, message.bytes);
     }
   }
-  void windows(const View&, std::uint64_t, const Window&) override {}
   std::vector<std::uint64_t> batches;
 
  private:

@@ -101,7 +101,6 @@ void every_wrong_element_is_found() {
 class Copying final : public Driver {
  public:
   Copying(int overrun, int last) : overrun_(overrun), last_(last) {}
-  void windows(const View&, std::uint64_t, const Window&) override {}
   void round_trips(const View& view, std::uint64_t count) override {
     for (; count > 0; --count) {
       const View from = count > 1 ? view : view.last();

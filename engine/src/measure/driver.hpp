@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 namespace volley {
@@ -41,7 +42,7 @@ struct View {
 };
 
 // Moves messages between two endpoints. Only `round_trips` and `windows` are timed: they return when the data is
-// usable.
+// usable. A driver is asked only for what its workload consists of.
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -51,10 +52,14 @@ class Driver {
 
   // `exchanges` round trips: the first endpoint sends and then receives, the second the other way round. The answer
   // starts only when the whole message has arrived.
-  virtual void round_trips(const View& view, std::uint64_t exchanges) = 0;
+  virtual void round_trips(const View&, [[maybe_unused]] std::uint64_t exchanges) {
+    throw std::logic_error("this driver makes no round trips");
+  }
 
   // `count` times: `window.messages` messages in flight at once, then one acknowledgement.
-  virtual void windows(const View& view, std::uint64_t count, const Window& window) = 0;
+  virtual void windows(const View&, [[maybe_unused]] std::uint64_t count, const Window&) {
+    throw std::logic_error("this driver makes no windows");
+  }
 
   // Called right before and right after each timed batch of `count`.
   virtual void arm(const View&, std::uint64_t) {}

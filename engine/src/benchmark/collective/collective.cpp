@@ -26,11 +26,6 @@ class CollectiveDriver final : public Driver {
   void prepare(const View& view) override { transport_.prepare_for(collective_, view); }
   void perform(const View& view, std::uint64_t count) { transport_.perform(collective_, view, count); }
 
-  void round_trips(const View&, std::uint64_t) override { throw std::logic_error("a collective has no round trips"); }
-  void windows(const View&, std::uint64_t, const Window&) override {
-    throw std::logic_error("a collective has no windows");
-  }
-
  private:
   CollectiveTransport& transport_;
   const Collective collective_;

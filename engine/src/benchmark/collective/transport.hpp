@@ -1,7 +1,6 @@
 // What a collective needs of a transport: one file for each, and a line in transports.cpp.
 #pragma once
 
-#include <stdexcept>
 #include <vector>
 
 #include "benchmark/collective/operation.hpp"
@@ -20,10 +19,6 @@ class CollectiveTransport : public Transport {
   // view.message(i), the last one view.last().message(i).
   virtual void perform(const Collective& collective, const View& view, std::uint64_t count) = 0;
 
-  void prepare(const View&) final { not_between_two(); }
-  void round_trips(const View&, std::uint64_t) final { not_between_two(); }
-  void windows(const View&, std::uint64_t, const Window&) final { not_between_two(); }
-
  protected:
   // Calls operation(view) for each of `count`, as `perform` must.
   template <class Perform>
@@ -31,9 +26,6 @@ class CollectiveTransport : public Transport {
     const View last = view.last();
     for (std::uint64_t i = 1; i <= count; ++i) operation((i < count ? view : last).message(i - 1));
   }
-
- private:
-  [[noreturn]] static void not_between_two() { throw std::logic_error("a collective is not between two ranks"); }
 };
 
 // Every transport of the engine: those that carry no collectives are unavailable, and say so.

@@ -28,7 +28,6 @@ class OverlapDriver : public Driver {
   void prepare(const View& view) final {
     if (work_.exchanges) transport_.open_halo(view);
   }
-  void round_trips(const View&, std::uint64_t) final { throw std::logic_error("an overlap has no round trips"); }
 
   // In the order of TimedPart.
   [[nodiscard]] std::vector<double> parts_s() const final {
