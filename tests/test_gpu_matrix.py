@@ -120,11 +120,11 @@ def test_pairs_with_and_without_peer_access_are_of_different_kinds() -> None:
 
 
 def test_a_failed_cell_shows_no_number_and_its_reason() -> None:
-    wrong = made.failed(made.uuid(0), "the data differs from what was sent in 1 of 8 bytes")
+    wrong = made.failed(made.uuid(0), "the data differs from what was sent in 1 byte")
     log = with_rows("bi", made.rows("bi", devices(4), other={(1, 0): wrong}))
     text = shown(log)
     assert (
-        "FAILED: CE write both ways, peer access on, GPU 1 → 0: the data differs from what was sent in 1 of 8" in text
+        "FAILED: CE write both ways, peer access on, GPU 1 → 0: the data differs from what was sent in 1 byte" in text
     )
     assert summary(text, "CE write both ways, peer access on")[0] == "11"
     (cell,) = [row for row in csv.DictReader(io.StringIO(data(log, "csv"))) if row["status"] == "failed"]

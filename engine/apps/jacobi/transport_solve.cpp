@@ -178,10 +178,9 @@ void TransportSolve::check_halos() {
   wrong_ = halos_.wrong();
   if (!wrong_) return;
   const auto& [mismatch, side, neighbour] = *wrong_;
-  failure_ = "the halo that rank " + std::to_string(mismatch.rank) + " received on its " + name_of(side) +
-             " side differs from what rank " + std::to_string(neighbour) + " sent in " +
-             std::to_string(mismatch.wrong_bytes) + (mismatch.wrong_bytes == 1 ? " byte" : " bytes") +
-             ", first at offset " + std::to_string(mismatch.offset_bytes) +
+  const std::string halo =
+      "the halo that rank " + std::to_string(mismatch.rank) + " received on its " + name_of(side) + " side";
+  failure_ = difference(halo, "rank " + std::to_string(neighbour) + " sent", mismatch) +
              (iterations_ == 0 ? ", before the first iteration" : ", in iteration " + std::to_string(iterations_ - 1));
 }
 

@@ -21,9 +21,7 @@ Json name_of(EndedBy ended_by) {
 }
 
 std::string failure_sentence(const Mismatch& mismatch) {
-  return "the message that rank " + std::to_string(mismatch.rank) + " received differs from what was sent in " +
-         std::to_string(mismatch.wrong_bytes) + (mismatch.wrong_bytes == 1 ? " byte" : " bytes") +
-         ", first at offset " + std::to_string(mismatch.offset_bytes);
+  return difference("the message that rank " + std::to_string(mismatch.rank) + " received", "was sent", mismatch);
 }
 
 const char* status_of(const Series& series) {

@@ -92,6 +92,12 @@ std::uint64_t seed_of(const Stamp& stamp) {
   return base_of(both_ways) | (stamp.repetition % repetitions) << 1 | (stamp.direction & 1);
 }
 
+std::string difference(const std::string& data, const std::string& sent, const Mismatch& mismatch) {
+  return data + " differs from what " + sent + " in " + std::to_string(mismatch.wrong_bytes) +
+         (mismatch.wrong_bytes == 1 ? " byte" : " bytes") + ", first at offset " +
+         std::to_string(mismatch.offset_bytes);
+}
+
 namespace host_pattern {
 
 void fill(std::byte* message, std::size_t bytes, const Contents& contents) {

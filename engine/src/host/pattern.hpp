@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace volley {
 
@@ -92,6 +93,9 @@ struct Mismatch {
   std::uint8_t found = 0;
   std::uint64_t wrong_bytes = 0;
 };
+
+// "the data differs from what was sent in 3 bytes, first at offset 16", with `data` "the data" and `sent` "was sent".
+[[nodiscard]] std::string difference(const std::string& data, const std::string& sent, const Mismatch& mismatch);
 
 namespace host_pattern {
 

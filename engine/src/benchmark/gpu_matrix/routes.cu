@@ -16,12 +16,6 @@ void await(const gpu::Stream& cuda_stream, Seconds timeout) {
   }
 }
 
-void RoutedLink::round_trips(const View&, std::uint64_t) { throw std::logic_error("this link makes no round trips"); }
-
-void RoutedLink::windows(const View&, std::uint64_t, const Window&) {
-  throw std::logic_error("this link makes round trips only");
-}
-
 namespace {
 
 // Starting a thread takes as long as checking a message of a few megabytes.
@@ -70,14 +64,9 @@ std::optional<Mismatch> RoutedLink::check(const std::byte*, std::size_t bytes, c
     const auto wrong = pending.get();
     if (!wrong || found) continue;
     found = wrong;
-    if (complaint_.empty()) complain(*wrong, bytes, reader);
+    if (complaint_.empty()) complaint_ = difference("the data", "was sent", *wrong) + ", " + reader;
   }
   return found;
-}
-
-void RoutedLink::complain(const Mismatch& wrong, std::size_t bytes, const char* reader) {
-  complaint_ = "the data differs from what was sent in " + std::to_string(wrong.wrong_bytes) + " of " +
-               std::to_string(bytes) + " bytes, first at offset " + std::to_string(wrong.offset_bytes) + ", " + reader;
 }
 
 }  // namespace volley::gpu_matrix

@@ -68,9 +68,6 @@ class RoutedLink : public GpuLink {
  public:
   explicit RoutedLink(LinkSetup setup) : setup_(std::move(setup)) {}
 
-  void round_trips(const View&, std::uint64_t) override;
-  void windows(const View&, std::uint64_t, const Window&) override;
-
   void fill(std::byte* message, std::size_t bytes, const Contents& contents) final;
   void poison(std::byte* message, std::size_t bytes, const Contents& expected) final;
   [[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
@@ -84,8 +81,6 @@ class RoutedLink : public GpuLink {
   [[nodiscard]] Seconds timeout() const { return setup_.timeout; }
 
  private:
-  void complain(const Mismatch& wrong, std::size_t bytes, const char* reader);
-
   LinkSetup setup_;
   std::string complaint_;
 };
