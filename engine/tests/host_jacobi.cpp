@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <numbers>
 #include <stdexcept>
 #include <string>
@@ -135,6 +136,26 @@ void every_thread_works_once() {
     }
     EXPECT(caught && std::all_of(calls.begin(), calls.end(), [](int count) { return count == 101; }));
   }
+}
+
+// Several teams follow each other, and each has thread 0 on the same core.
+void the_last_team_unbinds_the_calling_thread() {
+  const auto before = allowed_cpus();
+  const ThreadPlan plan{1, {before.back()}};
+  auto first = std::make_unique<ThreadTeam>(plan);
+  auto second = std::make_unique<ThreadTeam>(plan);
+  EXPECT(allowed_cpus() == plan.cpus);
+  {
+    const Binding whole(before);
+    EXPECT(allowed_cpus() == before);
+  }
+  EXPECT(allowed_cpus() == plan.cpus);
+  first.reset();
+  EXPECT(allowed_cpus() == plan.cpus);
+  second.reset();
+  EXPECT(allowed_cpus() == before);
+  const ThreadTeam unbound(ThreadPlan{2, {}});
+  EXPECT(allowed_cpus() == before);
 }
 
 void shares_are_whole_and_apart() {
@@ -268,6 +289,7 @@ int main() {
   copies<float>();
   shares_are_whole_and_apart();
   every_thread_works_once();
+  the_last_team_unbinds_the_calling_thread();
   grids_count_with_64_bits();
   edges_and_interior_are_the_free_points();
   the_exact_solution_is_the_formula();

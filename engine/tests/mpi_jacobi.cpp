@@ -1,5 +1,6 @@
 // At 1, 2 and 4 ranks: every grid, thread count and kind of overlap gives the same field bit for bit; a NaN stops it.
 #include "expect.hpp"
+#include "host/placement.hpp"
 #include "jacobi/host_solver.hpp"
 #include "jacobi/transport_solve.hpp"
 #include "transport/host_driven.hpp"
@@ -200,6 +201,27 @@ void halos_that_stay_as_they_were_are_found(const Context& context) {
   EXPECT(record.at("status") == "failed" && record.at("iterations") == 2);
 }
 
+// Opened where this rank may run; between the iterations the calling thread is on its core.
+struct PlacedHalos : HostDriven<MpiChannel> {
+  void open(const RankGroup& pair, const Buffers& buffers) override {
+    EXPECT(allowed_cpus() == whole);
+    HostDriven::open(pair, buffers);
+  }
+  void start(const View& view) override {
+    EXPECT(allowed_cpus().size() == 1);
+    HostDriven::start(view);
+  }
+  inline static const std::vector<int> whole = allowed_cpus();
+};
+std::unique_ptr<Transport> make_placed() { return std::make_unique<PlacedHalos>(); }
+
+// Each rank has a node of its own here, so that its threads are bound.
+void halos_are_opened_where_the_rank_may_run(Context& context) {
+  for (RankFacts& facts : context.ranks) facts.node = facts.rank;
+  EXPECT(solved(context, {wide, high}, make_placed).at("status") == "ok");
+  EXPECT(allowed_cpus() == PlacedHalos::whole);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -207,11 +229,12 @@ int main(int argc, char** argv) {
   const Placement placement = place(options);
   MPI_Init(&argc, &argv);
   {
-    const Context context = make_context(options, placement);
+    Context context = make_context(options, placement);
     on_every_grid(context);
     without_memory_there_is_a_reason(context);
     if (context.size == 2) long_iterations_are_not_ended(context);
     if (context.size == 2) halos_that_stay_as_they_were_are_found(context);
+    if (context.size == 2) halos_are_opened_where_the_rank_may_run(context);
   }
   MPI_Finalize();
   return test::finish();

@@ -5,7 +5,6 @@
 #include <system_error>
 
 #include "base/errors.hpp"
-#include "host/placement.hpp"
 
 namespace volley::jacobi {
 
@@ -35,7 +34,10 @@ ThreadTeam::ThreadTeam(const ThreadPlan& plan) : barrier_(plan.threads) {
                            std::to_string(started) + ": " + error.code().message() + "; --threads takes fewer");
   }
   // Last, because new threads inherit the affinity.
-  if (!plan.cpus.empty()) bind_to_cpus({plan.cpus[0]});
+  static std::weak_ptr<const Binding> of_all_teams;
+  binding_ = of_all_teams.lock();
+  if (!binding_ && !plan.cpus.empty())
+    of_all_teams = binding_ = std::make_shared<const Binding>(std::vector{plan.cpus[0]});
 }
 
 ThreadTeam::~ThreadTeam() { end(); }

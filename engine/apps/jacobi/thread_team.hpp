@@ -1,13 +1,17 @@
 // The threads of a rank. Each has its share of the rows, and its core.
+//
+// While there are teams, the calling thread is bound to its core, and threads that it starts inherit that.
 #pragma once
 
 #include <barrier>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "group/job.hpp"
+#include "host/placement.hpp"
 
 namespace volley::jacobi {
 
@@ -40,6 +44,7 @@ class ThreadTeam {
   std::barrier<> barrier_;                          // run() passes it before the work and after it
   const std::function<void(int)>* work_ = nullptr;  // null: the threads end
   std::vector<std::thread> others_;
+  std::shared_ptr<const Binding> binding_;  // of the calling thread; all teams share it, and the last one ends it
 };
 
 }  // namespace volley::jacobi

@@ -48,6 +48,7 @@ class TransportSolve {
  private:
   void expect_pass();
   void measure_copies();
+  [[nodiscard]] std::string open_halos();
   [[nodiscard]] double iteration_s() const;
   [[nodiscard]] std::uint64_t next_batch() const;
   void check_halos();

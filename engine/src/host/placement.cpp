@@ -100,15 +100,19 @@ std::vector<int> cpus_near(const std::string& pci) {
   return parse_cpu_list(first_line("/sys/bus/pci/devices/" + pci + "/local_cpulist"));
 }
 
+std::vector<int> allowed_cpus_near(const std::string& pci) {
+  std::vector<int> near = cpus_near(pci);
+  std::erase_if(near, [allowed = allowed_cpus()](int cpu) { return !has(allowed, cpu); });
+  return near;
+}
+
 bool bind_to_cpus(const std::vector<int>& cpus) {
   const CpuMask mask = mask_of(cpus);
   return sched_setaffinity(0, mask.size() * sizeof mask[0], reinterpret_cast<const cpu_set_t*>(mask.data())) == 0;
 }
 
-NearDevice::NearDevice(const std::string& pci) : before_(allowed_cpus()) {
-  std::vector<int> near = cpus_near(pci);
-  std::erase_if(near, [this](int cpu) { return !has(before_, cpu); });
-  if (!near.empty()) bind_to_cpus(near);
+Binding::Binding(const std::vector<int>& cpus) : before_(allowed_cpus()) {
+  if (!cpus.empty()) bind_to_cpus(cpus);
 }
 
 std::vector<std::vector<int>> distribute_cores(const std::vector<int>& cores, const std::vector<std::vector<int>>& near,

@@ -28,17 +28,19 @@ using CpuMask = std::vector<unsigned long>;
 // The CPUs near the device at this PCI address; empty if Linux does not report them.
 [[nodiscard]] std::vector<int> cpus_near(const std::string& pci);
 
+// Those of them that this process may run on.
+[[nodiscard]] std::vector<int> allowed_cpus_near(const std::string& pci);
+
 // Binds this thread to these CPUs. Returns whether the system did so.
 bool bind_to_cpus(const std::vector<int>& cpus);
 
-// Binds this thread to the CPUs near the device at this PCI address, if it may use some of them, until this object is
-// destroyed.
-class NearDevice {
+// Binds this thread to these CPUs, if there are any, until this object is destroyed.
+class Binding {
  public:
-  explicit NearDevice(const std::string& pci);
-  NearDevice(const NearDevice&) = delete;
-  NearDevice& operator=(const NearDevice&) = delete;
-  ~NearDevice() { bind_to_cpus(before_); }
+  explicit Binding(const std::vector<int>& cpus);
+  Binding(const Binding&) = delete;
+  Binding& operator=(const Binding&) = delete;
+  ~Binding() { bind_to_cpus(before_); }
 
  private:
   std::vector<int> before_;

@@ -88,12 +88,12 @@ class KernelCopies final : public Copies {
 // Pinned memory near a GPU. The calling thread is bound to cores near it.
 struct HostEnd {
   HostEnd(int device, std::uint64_t bytes)
-      : near(gpu::describe(device).pci),
+      : near(allowed_cpus_near(gpu::describe(device).pci)),
         memory((gpu::select(device), bytes + 2 * host_page_bytes)),
         verifier(make_host_memory()) {}
   [[nodiscard]] Location location() const { return {verifier.get(), memory.data() + host_page_bytes, -1}; }
 
-  NearDevice near;
+  Binding near;
   gpu::PinnedBuffer memory;
   std::unique_ptr<Memory> verifier;  // works on any host memory; its own buffers are not used
 };
