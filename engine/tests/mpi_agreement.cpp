@@ -41,6 +41,8 @@ void reasons_are_agreed(const RankGroup& group) {
   const std::string last = " (rank " + std::to_string(group.ranks.back()) + ")";
   const bool is_last = group.self == group.size() - 1;
   EXPECT(agreed_reason(group, is_last ? "no room" : "") == (group.size() == 1 ? "no room" : "no room" + last));
+  const std::string of_a_pair = "no room (rank 7)";  // agreed by a pair of the group before
+  EXPECT(agreed_reason(group, is_last ? of_a_pair : "") == of_a_pair);
   const std::string sentence = sentence_of([&] {
     agreed_step(group, [&] {
       if (is_last) throw std::runtime_error("no room");
@@ -79,6 +81,33 @@ void a_failed_open_can_be_closed(const RankGroup& pair) {
   const std::string sentence = sentence_of([&] { transport->open(pair, memory->reserve(8)); });
   EXPECT(sentence.empty() == pair.leads());
   transport->close();
+}
+
+// The next lock of a window that this rank is refused, counted from 1; 0: none.
+int refused_lock = 0;
+
+}  // namespace
+
+// In place of MPI's.
+int MPI_Win_lock_all(int assertion, MPI_Win window) {
+  const bool refused = refused_lock > 0 && --refused_lock == 0;
+  return refused ? MPI_ERR_OTHER : PMPI_Win_lock_all(assertion, window);
+}
+
+namespace {
+
+// Two windows of buffers and that of notifications: whichever one rank cannot lock, the other does not wait.
+void a_refused_lock_is_known_to_both(const RankGroup& pair) {
+  const auto memory = make_host_memory();
+  const auto buffers = memory->reserve(8);
+  const auto transport = find_transport("host/put")->make();
+  for (const int lock : {1, 2, 3, 0}) {
+    refused_lock = pair.leads() ? 0 : lock;
+    const std::string sentence = sentence_of([&] { transport->open(pair, buffers); });
+    EXPECT(lock == 0 ? sentence.empty() : sentence.find("MPI_Win_lock_all") != std::string::npos);
+    EXPECT(lock == 0 || sentence.ends_with(" (rank " + std::to_string(pair.rank(1)) + ")"));
+    transport->close();
+  }
 }
 
 struct FixedMemory : Memory {
@@ -178,6 +207,7 @@ int main() {
         a_pair_shares_a_segment(*pair);
         no_room_is_known_to_both(*pair);
         a_failed_open_can_be_closed(*pair);
+        a_refused_lock_is_known_to_both(*pair);
         arenas_share_memory(context, *pair);
       }
       MPI_Barrier(context.world.get());

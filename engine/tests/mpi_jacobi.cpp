@@ -151,6 +151,27 @@ void without_memory_there_is_a_reason(const Context& context) {
   halos.close();
 }
 
+// The second rank of a pair cannot open it; to prepare for halos both would have to meet.
+struct HalfOpened : HostDriven<MpiChannel> {
+  void open(const RankGroup& pair, const Buffers& buffers) override {
+    control_ = pair.control.get();
+    if (!pair.leads()) throw std::runtime_error("no room");
+    HostDriven::open(pair, buffers);
+  }
+  void open_halo(const View&) override { MPI_Barrier(control_); }
+  MPI_Comm control_ = MPI_COMM_NULL;
+};
+std::unique_ptr<Transport> make_half_opened() { return std::make_unique<HalfOpened>(); }
+
+void nobody_waits_for_halos_that_the_other_rank_cannot_open(const Context& context) {
+  const TransportEntry entry{"half", "", ThroughMpi::yes, MemoryKind::host, Tier::test, true, make_half_opened};
+  const Grid grid({context.size, 1}, {8, 8}, context.rank);
+  Halos halos(context, grid, entry, sizeof(double));
+  const std::string reason = halos.open();
+  EXPECT(halos.none() || (reason.starts_with("no room (rank ") && reason.ends_with(")")));
+  halos.close();
+}
+
 // The halos behind that of the pattern take longer than the watchdog waits.
 struct SlowHalos : HostDriven<MpiChannel> {
   void finish() override {
@@ -232,6 +253,7 @@ int main(int argc, char** argv) {
     Context context = make_context(options, placement);
     on_every_grid(context);
     without_memory_there_is_a_reason(context);
+    nobody_waits_for_halos_that_the_other_rank_cannot_open(context);
     if (context.size == 2) long_iterations_are_not_ended(context);
     if (context.size == 2) halos_that_stay_as_they_were_are_found(context);
     if (context.size == 2) halos_are_opened_where_the_rank_may_run(context);

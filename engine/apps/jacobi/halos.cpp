@@ -91,8 +91,8 @@ std::string Halos::open() {
     try {
       agreed_step(neighbour.pair, [&] { neighbour.buffers = neighbour.memory->reserve(capacity); });
       neighbour.opened = true;
-      neighbour.transport->open(neighbour.pair, neighbour.buffers);
-      neighbour.transport->open_halo(neighbour.view(place_));
+      agreed_step(neighbour.pair, [&] { neighbour.transport->open(neighbour.pair, neighbour.buffers); });
+      agreed_step(neighbour.pair, [&] { neighbour.transport->open_halo(neighbour.view(place_)); });
     } catch (const std::exception& failure) {
       if (reason.empty()) reason = failure.what();
     }

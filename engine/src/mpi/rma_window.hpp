@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <utility>
 
 #include "mpi/check.hpp"
 #include "mpi/handle.hpp"
@@ -28,6 +29,16 @@ class RmaWindow : public mpi::Handle<MPI_Win, MPI_Win_free> {
     return RmaWindow(made);
   }
 
+  // From now on this rank may access the memory of all ranks, until unlock_all(). Not collective.
+  void lock_all() {
+    VOLLEY_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, get()));
+    locked_ = true;
+  }
+  // Nothing if the window is not locked.
+  void unlock_all() {
+    if (std::exchange(locked_, false)) VOLLEY_MPI(MPI_Win_unlock_all(get()));
+  }
+
   // Whether a rank sees in its own memory what others wrote there (MPI_WIN_UNIFIED).
   [[nodiscard]] bool unified() const {
     int* model = nullptr;
@@ -38,6 +49,8 @@ class RmaWindow : public mpi::Handle<MPI_Win, MPI_Win_free> {
 
  private:
   explicit RmaWindow(MPI_Win owned) : Handle(owned) { VOLLEY_MPI(MPI_Win_set_errhandler(owned, MPI_ERRORS_RETURN)); }
+
+  bool locked_ = false;
 };
 
 }  // namespace volley

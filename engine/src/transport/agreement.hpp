@@ -13,12 +13,14 @@
 
 namespace volley {
 
-// The first reason that is not empty; if the ranks gave different reasons, with the rank that gave it. Collective over
-// the group.
+// The first reason that is not empty; if the ranks gave different reasons, with the rank that gave it, unless it names
+// one already. Collective over the group.
 [[nodiscard]] std::string agreed_reason(const RankGroup& group, const std::string& mine);
 
-// Runs `step` on each rank of the group; it must not communicate. If it throws on one rank, all ranks throw a
-// std::runtime_error with the agreed reason. Collective over the group.
+// Runs `step` on each rank of the group. If it throws on one rank, all ranks throw a std::runtime_error with the agreed
+// reason. A step either does not communicate, or begins with its only collective call: a rank that fails before such a
+// call would leave the others waiting in it. Only what fails on all ranks or on none, as another agreed step does, may
+// stand in front of a collective call. Collective over the group.
 template <class Step>
 void agreed_step(const RankGroup& group, const Step& step) {
   std::string problem;

@@ -150,14 +150,19 @@ void check_nvshmem(int status, const char* call) {
   throw std::runtime_error(std::string(call) + " failed with status " + std::to_string(status));
 }
 
-// Collective over the pair, as is the release. While an exception unwinds this rank the other does not release, so this
-// rank does not either.
-std::shared_ptr<std::byte> symmetric(const std::shared_ptr<const Nvshmem>& nvshmem, std::size_t bytes) {
-  auto* const data = static_cast<std::byte*>(nvshmem->allocate(bytes));
-  if (data == nullptr) throw std::runtime_error("nvshmem_malloc has no " + in_gib(bytes));
-  return {data, [nvshmem](std::byte* block) {
-            if (std::uncaught_exceptions() == 0) nvshmem->free(block);
-          }};
+// Both ranks throw if one of them has no room. Collective over the pair, as is the release. While an exception unwinds
+// this rank the other does not release, so this rank does not either.
+std::shared_ptr<std::byte> symmetric(const RankGroup& pair, const std::shared_ptr<const Nvshmem>& nvshmem,
+                                     std::size_t bytes) {
+  std::shared_ptr<std::byte> made;
+  agreed_step(pair, [&] {
+    auto* const data = static_cast<std::byte*>(nvshmem->allocate(bytes));
+    if (data == nullptr) throw std::runtime_error("nvshmem_malloc has no " + in_gib(bytes));
+    made = {data, [nvshmem](std::byte* block) {
+              if (std::uncaught_exceptions() == 0) nvshmem->free(block);
+            }};
+  });
+  return made;
 }
 
 class NvshmemTransport final : public KernelDriven {
@@ -177,10 +182,11 @@ class NvshmemTransport final : public KernelDriven {
     return {};
   }
 
-  // Starts NVSHMEM with these two ranks: its heap does not exist before.
+  // Starts NVSHMEM with these two ranks: its heap does not exist before. Each of the two buffers is agreed on, because
+  // allocations are collective.
   std::unique_ptr<Memory> own_memory(const RankGroup& pair) override {
     if (started_with.empty()) start_nvshmem(pair);
-    return gpu::make_memory([nvshmem = nvshmem_](std::size_t bytes) { return symmetric(nvshmem, bytes); });
+    return gpu::make_memory([&pair, nvshmem = nvshmem_](std::size_t bytes) { return symmetric(pair, nvshmem, bytes); });
   }
 
   void open(const RankGroup& pair, const Buffers& buffers) override {
@@ -196,7 +202,7 @@ class NvshmemTransport final : public KernelDriven {
       }
     });
     max_blocks_ = std::min(max_blocks_, exchanged_with_peer(max_blocks_, pair));
-    agreed_step(pair, [&] { signals_ = symmetric(nvshmem_, sizeof(Signals)); });
+    signals_ = symmetric(pair, nvshmem_, sizeof(Signals));
   }
 
   // Numbers start again with fresh signals.
@@ -239,13 +245,16 @@ class NvshmemTransport final : public KernelDriven {
       if (pair.leads()) check_nvshmem(nvshmem_->get_unique_id(&id), "nvshmemx_get_uniqueid");
     });
     id = mpi::broadcast_value(id, 0, pair.control.get());
+    nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
     agreed_step(pair, [&] {
-      nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
       check_nvshmem(nvshmem_->set_unique_id(pair.self, 2, &id, &attributes), "nvshmemx_set_attr_uniqueid_args");
-      check_nvshmem(nvshmem_->start(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes), "nvshmemx_hostlib_init_attr");
-      check_nvshmem(nvshmem_->start_module(gpu::module_containing(reinterpret_cast<const void*>(nvshmem_round_trips))),
-                    "nvshmemx_cumodule_init");
     });
+    agreed_step(pair, [&] {
+      check_nvshmem(nvshmem_->start(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes), "nvshmemx_hostlib_init_attr");
+    });
+    gpu::ModuleHandle module = nullptr;
+    agreed_step(pair, [&] { module = gpu::module_containing(reinterpret_cast<const void*>(nvshmem_round_trips)); });
+    agreed_step(pair, [&] { check_nvshmem(nvshmem_->start_module(module), "nvshmemx_cumodule_init"); });
     started_with = pair.ranks;
   }
 

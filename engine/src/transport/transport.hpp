@@ -23,7 +23,8 @@ class Transport : public Driver {
   [[nodiscard]] virtual std::string unavailable(const Context& context, const RankGroup& pair) = 0;
 
   // The memory that this transport's messages must be in, where the arena's cannot serve; null where it can. Called
-  // once, if both ranks can use the transport. Both ranks throw a std::runtime_error if one of them cannot.
+  // once, if both ranks can use the transport. The memory may refer to the pair. If one rank cannot, it throws a
+  // std::exception, and the other does not wait for it.
   [[nodiscard]] virtual std::unique_ptr<Memory> own_memory(const RankGroup&) { return nullptr; }
 
   // Prepares for messages within `buffers`. If one rank cannot, it throws a std::exception that says why; neither rank

@@ -179,18 +179,13 @@ class NcclDeviceTransport final : public KernelDriven {
     max_blocks_ = std::min(max_blocks_, exchanged_with_peer(max_blocks_, pair));
     if (communicator_.get() == nullptr) {
       communicator_ = nccl::communicator_of(pair, *nccl_);
-      agreed_step(pair, [&] { make_device_communicator(); });
+      make_device_communicator(pair);
     }
-    const std::array<std::byte*, 2> places{buffers.send, buffers.recv};
     agreed_step(pair, [&] {
-      for (std::size_t i = 0; i < places.size(); ++i) {
-        windows_[i].block = gpu::block_of(places[i]);
-        check(nccl_->register_window(comm(), windows_[i].block.base, windows_[i].block.bytes, &windows_[i].handle,
-                                     NCCL_WIN_COLL_SYMMETRIC),
-              "ncclCommWindowRegister");
-        if (windows_[i].handle == nullptr) throw std::runtime_error("NCCL registers no windows of device memory here");
-      }
+      windows_[0].block = gpu::block_of(buffers.send);
+      windows_[1].block = gpu::block_of(buffers.recv);
     });
+    for (auto& window : windows_) agreed_step(pair, [&] { register_buffer(window); });
   }
 
   void close() override {
@@ -230,18 +225,29 @@ class NcclDeviceTransport final : public KernelDriven {
   [[nodiscard]] ncclComm_t comm() const { return reinterpret_cast<ncclComm_t>(communicator_.get()); }
   void check(ncclResult_t result, const char* call) const { nccl_->check(static_cast<int>(result), call); }
 
-  // Both ranks make the same calls, and each call waits for the other rank's.
-  void make_device_communicator() {
+  // Collective over the pair.
+  void make_device_communicator(const RankGroup& pair) {
     ncclDevResourceRequirements lines{};
-    check(nccl_->require_lines(/*blocks*/ 1, max_lines, &lines_, &lines), "ncclLLA2ACreateRequirement");
+    agreed_step(pair, [&] {
+      check(nccl_->require_lines(/*blocks*/ 1, max_lines, &lines_, &lines), "ncclLLA2ACreateRequirement");
+    });
     ncclDevCommRequirements requirements{};
     requirements.resourceRequirementsList = &lines;
     requirements.lsaBarrierCount = device::max_blocks;
-    check(nccl_->create_on_device(comm(), &requirements, &device_communicator_), "ncclDevCommCreate");
-    has_device_communicator_ = true;
-    if (device_communicator_.lsaSize != 2) {
+    agreed_step(pair, [&] {
+      check(nccl_->create_on_device(comm(), &requirements, &device_communicator_), "ncclDevCommCreate");
+      has_device_communicator_ = true;
+      if (device_communicator_.lsaSize == 2) return;
       throw std::runtime_error("NCCL's kernels have no direct access from one of these two GPUs to the other");
-    }
+    });
+  }
+
+  // Collective over the pair: the call waits for the other rank's.
+  void register_buffer(RegisteredBuffer& buffer) const {
+    check(
+        nccl_->register_window(comm(), buffer.block.base, buffer.block.bytes, &buffer.handle, NCCL_WIN_COLL_SYMMETRIC),
+        "ncclCommWindowRegister");
+    if (buffer.handle == nullptr) throw std::runtime_error("NCCL registers no windows of device memory here");
   }
 
   [[nodiscard]] NcclLaunch launch_of(const View& view, std::uint64_t count) const {

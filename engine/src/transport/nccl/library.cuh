@@ -150,7 +150,10 @@ template <class Functions>
   agreed_step(group, [&] {
     if (group.leads()) id = nccl.unique_id();
   });
-  return {nccl, group.size(), mpi::broadcast_value(id, 0, group.control.get()), group.self};
+  id = mpi::broadcast_value(id, 0, group.control.get());
+  NcclCommunicator made;
+  agreed_step(group, [&] { made = NcclCommunicator(nccl, group.size(), id, group.self); });
+  return made;
 }
 
 // For the transport's record; none where the library was not loaded.

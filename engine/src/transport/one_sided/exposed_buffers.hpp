@@ -13,7 +13,6 @@ namespace volley::one_sided {
 template <class Make>
 [[nodiscard]] RmaWindow agreed_window(const RankGroup& pair, const Make& make) {
   RmaWindow window;
-  // Collective, but a rank may be told of an error that the other one does not have.
   agreed_step(pair, [&] { window = make(); });
   const char* const separate = "the windows of this MPI have separate memory: a rank does not see what it was sent";
   const std::string reason = agreed_reason(pair, window.unified() ? "" : separate);
@@ -39,8 +38,9 @@ class ExposedBuffers {
     send_ = agreed_window(pair, [&] { return RmaWindow::over(buffers.send, bytes, pair.data.get()); });
     recv_ = agreed_window(pair, [&] { return RmaWindow::over(buffers.recv, bytes, pair.data.get()); });
     if (epoch_ == Epoch::fenced) return;
-    for (const RmaWindow* window : {&send_, &recv_}) VOLLEY_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window->get()));
-    locked_ = true;
+    agreed_step(pair, [&] {
+      for (RmaWindow* window : {&send_, &recv_}) window->lock_all();
+    });
   }
 
   // Collective over the pair; also after an open() that failed.
@@ -48,10 +48,9 @@ class ExposedBuffers {
     for (RmaWindow* window : {&send_, &recv_}) {
       if (!*window) continue;
       if (epoch_ == Epoch::fenced) VOLLEY_MPI(MPI_Win_fence(MPI_MODE_NOSUCCEED, window->get()));
-      if (locked_) VOLLEY_MPI(MPI_Win_unlock_all(window->get()));
+      window->unlock_all();
       *window = RmaWindow();
     }
-    locked_ = false;
   }
 
   // A place in one of the buffers; the same on both ranks.
@@ -70,7 +69,6 @@ class ExposedBuffers {
   Buffers buffers_;
   RmaWindow send_;
   RmaWindow recv_;
-  bool locked_ = false;
 };
 
 }  // namespace volley::one_sided

@@ -26,14 +26,12 @@ class Notifications {
       *received_ = 0;
       return window;
     });
-    VOLLEY_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_.get()));
-    locked_ = true;
+    agreed_step(pair, [&] { window_.lock_all(); });
   }
 
   // Collective over the pair; also after an open() that failed.
   void close() {
-    if (locked_) VOLLEY_MPI(MPI_Win_unlock_all(window_.get()));
-    locked_ = false;
+    window_.unlock_all();
     window_ = RmaWindow();
   }
 
@@ -66,7 +64,6 @@ class Notifications {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int peer_ = 0;
   RmaWindow window_;
-  bool locked_ = false;
   std::uint8_t* received_ = nullptr;
   std::uint8_t sent_ = 0;
   std::uint8_t awaited_ = 0;
