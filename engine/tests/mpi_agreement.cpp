@@ -9,6 +9,7 @@
 #include "transport/registry.hpp"
 
 #include <mpi.h>
+#include <unistd.h>
 
 #include <array>
 #include <csignal>
@@ -145,6 +146,33 @@ struct OwnMemoryTransport : HostDriven<MpiChannel> {
 };
 std::unique_ptr<Transport> make_with_own_memory() { return std::make_unique<OwnMemoryTransport>(); }
 
+// Checking and opening three of these takes longer than the watchdog waits. If it ended it, so would this program.
+struct SlowToOpen : HostDriven<MpiChannel> {
+  std::string unavailable(const Context&, const RankGroup&) override {
+    usleep(500'000);
+    return {};
+  }
+  void open(const RankGroup& pair, const Buffers& buffers) override {
+    usleep(500'000);
+    HostDriven::open(pair, buffers);
+  }
+};
+std::unique_ptr<Transport> make_slow_to_open() { return std::make_unique<SlowToOpen>(); }
+
+void each_transport_has_time_to_open(const Context& context, const RankGroup& pair) {
+  Watchdog watchdog("rank " + std::to_string(context.rank), 0.9);
+  std::array<TransportEntry, 3> entries{};
+  entries.fill({"one", "", ThroughMpi::yes, MemoryKind::host, Tier::test, false, make_slow_to_open});
+  entries[1].name = "two";
+  entries[2].name = "three";
+  Plan plan;
+  plan.transports = {"one", "two", "three"};
+  TransportSet transports(context, pair, plan, watchdog, entries);
+  transports.open({8});
+  for (const auto& candidate : transports.candidates()) EXPECT(candidate.open);
+  transports.close();
+}
+
 // Two arenas of one kind: the buffers of a message that fit into the memory once do not fit twice.
 void arenas_share_memory(const Context& context, const RankGroup& pair) {
   constexpr std::uint64_t message_bytes = megabyte;
@@ -155,7 +183,8 @@ void arenas_share_memory(const Context& context, const RankGroup& pair) {
   const auto too_large = [&](const std::vector<std::string>& names, std::uint64_t bytes) {
     Plan plan;
     plan.transports = names;
-    TransportSet transports(context, pair, plan, entries);
+    Watchdog watchdog("rank " + std::to_string(context.rank), 60);
+    TransportSet transports(context, pair, plan, watchdog, entries);
     return transports.too_large(transports.candidates().back(), bytes);
   };
   EXPECT(too_large({"one"}, message_bytes).empty());
@@ -209,6 +238,7 @@ int main() {
         a_failed_open_can_be_closed(*pair);
         a_refused_lock_is_known_to_both(*pair);
         arenas_share_memory(context, *pair);
+        each_transport_has_time_to_open(context, *pair);
       }
       MPI_Barrier(context.world.get());
     }

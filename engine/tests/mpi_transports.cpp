@@ -75,7 +75,7 @@ struct Way {
 std::vector<Series> measured(const Context& context, const RankGroup& pair, const Plan& plan, const Workload& workload,
                              const std::vector<std::uint64_t>& sizes) {
   Watchdog watchdog("rank " + std::to_string(context.rank), 60);
-  TransportSet transports(context, pair, plan);
+  TransportSet transports(context, pair, plan, watchdog);
   transports.open(sizes);
   MpiControl control(pair);
   Sampler sampler(control, plan.sampling, workload, watchdog);
@@ -314,7 +314,7 @@ void what_is_sent_was_written(const Context& context, const RankGroup& pair) {
       plan.transports = {"host"};
       plan.sampling.fixed = fixed;
       plan.sampling.point_time_s = 0.02;
-      TransportSet transports(context, pair, plan);
+      TransportSet transports(context, pair, plan, watchdog);
       transports.open({bytes});
       std::vector<Series> points{transports.series(transports.candidates()[0], bytes, false)};
       const std::span<const std::byte> sent(points[0].view.send, bytes);

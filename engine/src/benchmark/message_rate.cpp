@@ -113,8 +113,7 @@ class MessageRateBenchmark final : public Benchmark {
     const RankGroup all = everyone(*run.context);
     PairsControl control(*run.context, all);
     const auto pair = make_group(*run.context, control.ranks_of_pair());
-    run.watchdog.enter("checking which transports are available");
-    TransportSet transports(*run.context, *pair, run.plan);
+    TransportSet transports(*run.context, *pair, run.plan, run.watchdog);
     for (auto& candidate : transports.candidates()) {
       if (candidate.reason.empty()) candidate.reason = ruled_out(*run.context, all.ranks, run.plan, *candidate.entry);
     }

@@ -34,8 +34,7 @@ void PairBenchmark::read(PlanObject& options, const Plan& plan) {
 Exit PairBenchmark::run(const Run& run) {
   const auto pair = make_group(*run.context, {0, 1});
   if (!pair) return Exit::good;  // this rank takes no part
-  run.watchdog.enter("checking which transports are available");
-  TransportSet transports(*run.context, *pair, run.plan);
+  TransportSet transports(*run.context, *pair, run.plan, run.watchdog);
   for (auto& candidate : transports.candidates()) {
     if (candidate.reason.empty()) candidate.reason = unsuitable(*candidate.entry);
   }

@@ -11,11 +11,10 @@ class Probe final : public Benchmark {
   void read(PlanObject&, const Plan&) override {}
 
   Exit run(const Run& run) override {
-    run.watchdog.enter("checking which transports are available");
     if (run.job.size < 2) return alone(run);
     const auto pair = make_group(*run.context, {0, 1});
     if (!pair) return Exit::good;
-    TransportSet transports(*run.context, *pair, run.plan);
+    TransportSet transports(*run.context, *pair, run.plan, run.watchdog);
     transports.open({message_bytes});
     transports.write_records(run.records);
     transports.close();

@@ -10,10 +10,11 @@
 
 namespace volley {
 
-TransportSet::TransportSet(const Context& context, const RankGroup& group, const Plan& plan,
+TransportSet::TransportSet(const Context& context, const RankGroup& group, const Plan& plan, Watchdog& watchdog,
                            std::span<const TransportEntry> entries)
-    : group_(group) {
+    : group_(group), watchdog_(watchdog) {
   for (const auto& name : plan.transports) {
+    tell_watchdog("checking", name);
     const TransportEntry* entry = find_transport(name, entries);
     auto transport = entry->make == nullptr ? nullptr : entry->make();
     std::string reason = ruled_out(context, group.ranks, plan, *entry);
@@ -73,6 +74,7 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
       if (bytes_of_buffers(size) <= arena.share_bytes) capacity = std::max(capacity, size);
     }
     std::string problem;
+    watchdog_.progress();
     try {
       agreed_step(group_, [&] { arena.buffers = arena.memory->reserve(capacity); });
     } catch (const std::runtime_error& failure) {
@@ -89,6 +91,7 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
 
 void TransportSet::open(Candidate& candidate) {
   std::string problem;
+  tell_watchdog("opening", candidate.entry->name);
   try {
     candidate.transport->open(group_, arenas_.at(candidate.arena).buffers);
   } catch (const std::exception& failure) {
@@ -100,6 +103,14 @@ void TransportSet::open(Candidate& candidate) {
   if (candidate.open) return;
   candidate.transport->close();
   candidate.transport = candidate.entry->make();
+}
+
+// e.g. "opening transport host, pair 0-1".
+void TransportSet::tell_watchdog(const std::string& step, const std::string& transport) {
+  const auto ranks = group_.size() == 2
+                         ? "pair " + std::to_string(group_.rank(0)) + "-" + std::to_string(group_.rank(1))
+                         : std::to_string(group_.size()) + " ranks";
+  watchdog_.enter(step + " transport " + transport + ", " + ranks);
 }
 
 void TransportSet::close() {

@@ -11,6 +11,7 @@
 #include "group/context.hpp"
 #include "host/memory.hpp"
 #include "measure/series.hpp"
+#include "measure/watchdog.hpp"
 #include "record/json.hpp"
 #include "record/plan.hpp"
 #include "record/records.hpp"
@@ -42,9 +43,9 @@ struct Arena {
 
 class TransportSet {
  public:
-  // Asks every transport of the plan on all ranks of the group whether it can be used; `entries` has them all.
-  // Collective over the group.
-  TransportSet(const Context& context, const RankGroup& group, const Plan& plan,
+  // Asks every transport of the plan on all ranks of the group whether it can be used; `entries` has them all. Tells
+  // the watchdog of each, here and in open(). Collective over the group.
+  TransportSet(const Context& context, const RankGroup& group, const Plan& plan, Watchdog& watchdog,
                std::span<const TransportEntry> entries = registry());
 
   [[nodiscard]] std::vector<Candidate>& candidates() { return candidates_; }
@@ -70,8 +71,10 @@ class TransportSet {
 
  private:
   void open(Candidate& candidate);
+  void tell_watchdog(const std::string& step, const std::string& transport);
 
   const RankGroup& group_;
+  Watchdog& watchdog_;
   std::vector<Candidate> candidates_;
   std::map<ArenaKey, Arena> arenas_;
 };

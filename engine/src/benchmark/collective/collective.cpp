@@ -79,8 +79,7 @@ class CollectiveBenchmark final : public Benchmark {
 
   Exit run(const Run& run) override {
     const RankGroup group = everyone(*run.context);
-    run.watchdog.enter("checking which transports are available");
-    TransportSet transports(*run.context, group, run.plan, collective_transports());
+    TransportSet transports(*run.context, group, run.plan, run.watchdog, collective_transports());
     transports.open(sizes_bytes_.empty() ? std::vector<std::uint64_t>{element_bytes} : sizes_bytes_);
     transports.write_records(run.records);
     measure(run, group, transports);

@@ -30,7 +30,7 @@ PairMeasurement::PairMeasurement(const Run& run, const std::vector<MatrixCase>& 
       samples_(samples),
       pair_(*make_group(*run.context, {ranks[0], ranks[1]})),
       control_(pair_),
-      transports_(*run.context, pair_, run.plan) {
+      transports_(*run.context, pair_, run.plan, run.watchdog) {
   std::vector<std::uint64_t> sizes;
   for (const auto& matrix_case : cases) sizes.push_back(matrix_case.bytes);
   transports_.open(sizes);
