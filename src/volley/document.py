@@ -7,12 +7,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from volley.units import LARGEST_COUNT, LARGEST_NUMBER, LARGEST_WHOLE, LONGEST_S, SHORTEST_S
+from volley.units import LARGEST_COUNT, LARGEST_NUMBER, LARGEST_WHOLE, LARGEST_WINDOW, LONGEST_S, SHORTEST_S
 
 PLAN_VERSION = 2
 RECORD_VERSION = 2
 
 Count = Annotated[int, Meta(ge=1, le=LARGEST_COUNT)]
+Window = Annotated[int, Meta(ge=1, le=LARGEST_WINDOW)]
 CountOrNone = Annotated[int, Meta(ge=0, le=LARGEST_COUNT)]
 Positive = Annotated[int, Meta(ge=1, le=LARGEST_WHOLE)]
 NonNegative = Annotated[int, Meta(ge=0, le=LARGEST_WHOLE)]

@@ -15,6 +15,8 @@ from itertools import pairwise
 
 LARGEST_COUNT = (1 << 31) - 1
 """The engine counts ranks, visits and iterations with 32 bits."""
+LARGEST_WINDOW = 1 << 20
+"""MPI needs a request for each message of a window, on every rank."""
 LARGEST_WHOLE = (1 << 63) - 1
 """Bytes and messages with 64 bits."""
 SHORTEST_S = 1e-18

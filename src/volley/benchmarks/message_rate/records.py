@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from volley.benchmarks.shared.points.records import ClockError, EntrySkew, PointRecord, Sizes
-from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds
+from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
 
 
 class MessageRatePlan(Frozen, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class MessageRatePlan(Frozen, frozen=True, kw_only=True):
     pairs: Annotated[
         list[Count], Meta(min_length=1, description="numbers of pairs that send at once; at most half of the ranks.")
     ]
-    window: Annotated[Count, Meta(description="messages of a pair in flight before one acknowledgement.")] = 64
+    window: Annotated[Window, Meta(description="messages of a pair in flight before one acknowledgement.")] = 64
 
 
 class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="message_rate"):

@@ -9,7 +9,17 @@ from msgspec import Meta
 
 from volley.benchmarks.rank_matrix import RankMatrixOptions
 from volley.benchmarks.shared.points.options import WindowOptions
-from volley.document import RECORD_VERSION, Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Version
+from volley.document import (
+    RECORD_VERSION,
+    Count,
+    Frozen,
+    NonNegative,
+    Positive,
+    PositiveSeconds,
+    Seconds,
+    Version,
+    Window,
+)
 from volley.run.records import Mismatch, Status, Work
 from volley.units import LONGEST_S
 
@@ -28,7 +38,7 @@ class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
     ] = RankMatrixOptions.mode
     latency_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of ping-pongs.")] = []
     bandwidth_sizes_bytes: Annotated[list[Positive], Meta(description="message sizes of streams.")] = []
-    window: Annotated[Count, Meta(description="of a stream: messages in flight before one acknowledgement.")] = (
+    window: Annotated[Window, Meta(description="of a stream: messages in flight before one acknowledgement.")] = (
         WindowOptions.window
     )
     direction: Annotated[

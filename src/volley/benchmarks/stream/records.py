@@ -9,7 +9,7 @@ from msgspec import Meta, field
 
 from volley.benchmarks.shared.points.options import Direction
 from volley.benchmarks.shared.points.records import PointRecord, Sizes
-from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds
+from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window
 
 DIRECTION = "`uni`: the first rank sends; `bi`: both send at once."
 WINDOW = "messages in flight before one acknowledgement."
@@ -20,7 +20,7 @@ class StreamPlan(Frozen, frozen=True, kw_only=True):
 
     sizes_bytes: Sizes
     fresh_buffers: Annotated[bool, Meta(description="allocate new buffers for every size.")] = False
-    window: Annotated[Count, Meta(description=WINDOW)] = 64
+    window: Annotated[Window, Meta(description=WINDOW)] = 64
     direction: Annotated[Direction, Meta(description=DIRECTION)] = "uni"
 
 
