@@ -192,6 +192,42 @@ void arenas_share_memory(const Context& context, const RankGroup& pair) {
   EXPECT(too_large({"one"}, 2 * megabyte + 1) == "it carries messages of up to 2097152 B");
 }
 
+// Takes this part of the host memory that a rank has, in a window both ways twice as much.
+double part_of_host_memory = 0;
+struct StagingTransport : HostDriven<MpiChannel> {
+  std::string unavailable(const Context& context, const RankGroup&) override {
+    local_ranks_ = context.local_size;
+    return {};
+  }
+  std::uint64_t host_memory_bytes(std::uint64_t, const std::optional<Window>& window) const override {
+    const double all = static_cast<double>(available_memory_bytes()) / local_ranks_;
+    return static_cast<std::uint64_t>(part_of_host_memory * all) * (window ? 2 : 1);
+  }
+  int local_ranks_ = 1;
+};
+std::unique_ptr<Transport> make_staging() { return std::make_unique<StagingTransport>(); }
+
+// Transports that stage messages take host memory at the same time: the first ones get it.
+void host_memory_is_shared_out_too(const Context& context, const RankGroup& pair) {
+  std::array<TransportEntry, 2> entries{};
+  entries.fill({"one", "", ThroughMpi::yes, MemoryKind::none, Tier::test, false, make_staging});
+  entries[1].name = "two";
+  Plan plan;
+  plan.transports = {"one", "two"};
+  Watchdog watchdog("rank " + std::to_string(context.rank), 60);
+  TransportSet transports(context, pair, plan, watchdog, entries);
+  const auto fits = [&](std::size_t which, double part, const std::optional<Window>& window) {
+    part_of_host_memory = part;
+    const std::string reason = transports.too_large(transports.candidates()[which], 8, window);
+    EXPECT(reason.empty() ||
+           (reason.starts_with("needs ") && reason.find(" of host memory on each rank, ") != std::string::npos));
+    return reason.empty();
+  };
+  EXPECT(fits(0, 0.4, {}) && fits(1, 0.4, {}));
+  EXPECT(fits(0, 0.6, {}) && !fits(1, 0.6, {}));
+  EXPECT(!fits(0, 1.5, {}) && !fits(0, 0.6, Window{}));
+}
+
 void some_transports_are_ruled_out(const Context& context) {
   Plan plan;
   plan.excluded["host"] = "ends the process";
@@ -238,6 +274,7 @@ int main() {
         a_failed_open_can_be_closed(*pair);
         a_refused_lock_is_known_to_both(*pair);
         arenas_share_memory(context, *pair);
+        host_memory_is_shared_out_too(context, *pair);
         each_transport_has_time_to_open(context, *pair);
       }
       MPI_Barrier(context.world.get());

@@ -4,6 +4,7 @@
 #include "benchmark/benchmark.hpp"
 #include "benchmark/series_record.hpp"
 #include "benchmark/transport_set.hpp"
+#include "benchmark/window_options.hpp"
 #include "group/group_control.hpp"
 #include "measure/sampler.hpp"
 #include "transport/agreement.hpp"
@@ -95,7 +96,7 @@ class MessageRateBenchmark final : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
     options.some_sizes("sizes_bytes", sizes_bytes_);
-    options.integer("window", window_.messages, 1);
+    options.integer("window", window_.messages, 1, largest_window);
     options.integers("pairs", pairs_, "a number of pairs", 1);
     if (pairs_.empty()) options.complain("pairs", "expected at least one number of pairs");
     for (std::size_t i = 0; i < pairs_.size(); ++i) {
@@ -158,10 +159,10 @@ class MessageRateBenchmark final : public Benchmark {
   }
 
   // All pairs have the same limits: those of the pair with the least memory.
-  static Series series_of(PairsPoint& point, const Candidate& candidate, const TransportSet& transports,
-                          std::uint64_t bytes, const RankGroup& all, PairsControl& control, const Plan& plan) {
+  Series series_of(PairsPoint& point, const Candidate& candidate, const TransportSet& transports, std::uint64_t bytes,
+                   const RankGroup& all, PairsControl& control, const Plan& plan) const {
     static NothingToVerify nothing;
-    Series series = transports.series(candidate, bytes, plan.verify);
+    Series series = transports.series(candidate, bytes, plan.verify, window_);
     series.name = point.transport + " (" + std::to_string(point.pairs) + (point.pairs == 1 ? " pair)" : " pairs)");
     series.skipped = agreed_reason(all, series.skipped);
     VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &series.buffer_bytes, 1, MPI_UINT64_T, MPI_MIN, all.control.get()));

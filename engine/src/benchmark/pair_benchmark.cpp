@@ -9,11 +9,11 @@ namespace {
 
 // The series of one message size: one for each available transport, skipped where the size is not possible.
 std::vector<Series> series_of_size(TransportSet& transports, const Plan& plan, std::uint64_t bytes,
-                                   const std::string& skip_all) {
+                                   const std::optional<Window>& window, const std::string& skip_all) {
   std::vector<Series> all;
   for (auto& candidate : transports.candidates()) {
     if (!candidate.listed) continue;
-    Series series = transports.series(candidate, bytes, plan.verify);
+    Series series = transports.series(candidate, bytes, plan.verify, window);
     if (!skip_all.empty()) series.skipped = skip_all;
     series.fresh = candidate.fresh;
     if (series.skipped.empty()) candidate.fresh = false;
@@ -64,7 +64,7 @@ void PointBenchmark::measure(const Run& run, const RankGroup& pair, TransportSet
       transports.open({sizes_bytes_[i]});
     }
     const std::string skip_all = out_of_time(pair, run.plan, run.records);
-    auto all = series_of_size(transports, run.plan, sizes_bytes_[i], skip_all);
+    auto all = series_of_size(transports, run.plan, sizes_bytes_[i], timed.window, skip_all);
     sampler.measure(all);
     for (const auto& series : all) run.records.write_point(record(pair.ranks, series));
   }

@@ -35,6 +35,7 @@ TransportSet::TransportSet(const Context& context, const RankGroup& group, const
     if (!reason.empty() || arena.memory) continue;  // an arena is made for the first transport that can use it
     arena.memory = own ? std::move(own) : make_memory(entry->memory);
   }
+  host_share_bytes_ = memory_share(context, MemoryKind::host, make_host_memory().get(), group.control.get());
   for (auto& [key, arena] : arenas_) {
     if (!arena.memory) continue;
     const auto of_this_kind = [&](const auto& other) { return other.second.memory && other.first.first == key.first; };
@@ -43,16 +44,40 @@ TransportSet::TransportSet(const Context& context, const RankGroup& group, const
   }
 }
 
-std::string TransportSet::too_large(const Candidate& candidate, std::uint64_t bytes) const {
+std::string TransportSet::too_large(const Candidate& candidate, std::uint64_t bytes,
+                                    const std::optional<Window>& window) const {
+  const auto lacks = [](std::uint64_t needed, MemoryKind kind, std::uint64_t free) {
+    return "needs " + in_gib(needed) + " of " + name_of(kind) + " memory on each rank, " + in_gib(free) +
+           " is free for it";
+  };
   const std::size_t max_bytes = candidate.transport->max_message_bytes();
   if (bytes > max_bytes) return "it carries messages of up to " + std::to_string(max_bytes) + " B";
   const Arena& arena = arenas_.at(candidate.arena);
-  if (!arena.memory || bytes_of_buffers(bytes) <= arena.share_bytes) return {};
-  return "needs " + in_gib(bytes_of_buffers(bytes)) + " of " + name_of(candidate.entry->memory) +
-         " memory on each rank, " + in_gib(arena.share_bytes) + " is free for it";
+  if (arena.memory && bytes_of_buffers(bytes) > arena.share_bytes) {
+    return lacks(bytes_of_buffers(bytes), candidate.entry->memory, arena.share_bytes);
+  }
+  const std::uint64_t on_host = candidate.transport->host_memory_bytes(bytes, window);
+  const std::uint64_t left = host_memory_left(candidate, bytes, window);
+  return on_host <= left ? "" : lacks(on_host, MemoryKind::host, left);
 }
 
-Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, bool verify) const {
+// The host memory that message buffers and the transports in front of this one leave: all of them take turns at a size.
+std::uint64_t TransportSet::host_memory_left(const Candidate& candidate, std::uint64_t bytes,
+                                             const std::optional<Window>& window) const {
+  std::uint64_t left = host_share_bytes_;
+  const auto take = [&](std::uint64_t wanted) { left -= wanted <= left ? wanted : 0; };  // what does not fit is skipped
+  for (const auto& [key, arena] : arenas_) {
+    if (arena.memory && key.first == MemoryKind::host) take(bytes_of_buffers(bytes));
+  }
+  for (const auto& other : candidates_) {
+    if (&other == &candidate) break;
+    if (other.reason.empty()) take(other.transport->host_memory_bytes(bytes, window));
+  }
+  return left;
+}
+
+Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, bool verify,
+                            const std::optional<Window>& window) const {
   const Arena& arena = arenas_.at(candidate.arena);
   Series series;
   series.name = candidate.entry->name;
@@ -62,7 +87,7 @@ Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, boo
   series.verify = verify;
   series.buffer_bytes = arena.buffers.capacity;
   series.view = {arena.buffers.send, arena.buffers.recv, bytes};
-  series.skipped = candidate.reason.empty() ? too_large(candidate, bytes) : candidate.reason;
+  series.skipped = candidate.reason.empty() ? too_large(candidate, bytes, window) : candidate.reason;
   return series;
 }
 

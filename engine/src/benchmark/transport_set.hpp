@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -53,11 +54,14 @@ class TransportSet {
   // The memory of an available transport's buffers.
   [[nodiscard]] Memory& memory(const Candidate& candidate) const { return *arenas_.at(candidate.arena).memory; }
 
-  // Why this transport carries no messages of `bytes`, or its memory has no room for them; empty if neither is so.
-  [[nodiscard]] std::string too_large(const Candidate& candidate, std::uint64_t bytes) const;
+  // Why this transport carries no messages of `bytes`, or why its memory or the host's has no room for them; empty if
+  // nothing of that is so. `window` is the workload's.
+  [[nodiscard]] std::string too_large(const Candidate& candidate, std::uint64_t bytes,
+                                      const std::optional<Window>& window = {}) const;
 
   // A series of this transport with messages of `bytes`, skipped if that is not possible.
-  [[nodiscard]] Series series(const Candidate& candidate, std::uint64_t bytes, bool verify) const;
+  [[nodiscard]] Series series(const Candidate& candidate, std::uint64_t bytes, bool verify,
+                              const std::optional<Window>& window = {}) const;
 
   // Allocates buffers for the largest of `sizes` that fits, and opens every available transport on them. A transport
   // that cannot be opened on one of the ranks is unavailable from then on. Collective over the group.
@@ -72,11 +76,14 @@ class TransportSet {
  private:
   void open(Candidate& candidate);
   void tell_watchdog(const std::string& step, const std::string& transport);
+  [[nodiscard]] std::uint64_t host_memory_left(const Candidate& candidate, std::uint64_t bytes,
+                                               const std::optional<Window>& window) const;
 
   const RankGroup& group_;
   Watchdog& watchdog_;
   std::vector<Candidate> candidates_;
   std::map<ArenaKey, Arena> arenas_;
+  std::uint64_t host_share_bytes_ = 0;  // of host memory that each rank may allocate; the same on all ranks
 };
 
 // Why no more points are started: the plan's time budget is used up. Empty while there is time. The first rank decides.

@@ -25,7 +25,8 @@ Workload window_workload(const Window& window) {
       .one_buffer = false,
       .run_messages = [window](Driver& driver, const View& view,
                                std::uint64_t n) { driver.windows(view, 1, {static_cast<int>(n), window.direction}); },
-      .max_messages = messages};
+      .max_messages = messages,
+      .window = window};
 }
 
 }  // namespace volley

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "measure/driver.hpp"
 
@@ -42,7 +43,8 @@ struct Workload {
   bool one_buffer;                        // a fixed batch uses one buffer both ways, as the tutorial does
   // A batch of so many messages in each direction; messages of a window are in flight together. May be empty.
   std::function<void(Driver&, const View&, std::uint64_t messages)> run_messages = {};
-  std::uint64_t max_messages = 0;  // of such a batch
+  std::uint64_t max_messages = 0;     // of such a batch
+  std::optional<Window> window = {};  // whose messages a rank has under way at once; none: round trips
   // Limit for a sample: without it, an exchange that takes no time (`null`) would never reach the minimum length.
   std::uint64_t max_counts = std::uint64_t{1} << 22;
   SamplingLimits limits = {};

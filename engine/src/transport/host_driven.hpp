@@ -6,7 +6,8 @@
 //   finish()                            wait for all messages that were started
 //   acknowledge(), await_acknowledgement()
 //   progress()                          optional; makes progress with halos that were started
-//   unavailable(context, pair), facts() optional, as in Transport
+//   unavailable(context, pair), host_memory_bytes(bytes, window), facts()
+//                                       optional, as in Transport
 // Both ranks pass the same view of a message: `view.send` is where the sender has it, too.
 // The calls are inlined here: between the clock readings only the call that enters the loop is indirect.
 #pragma once
@@ -68,6 +69,14 @@ class HostDriven : public Transport {
       if (receives) channel_.acknowledge();
       if (sends) channel_.await_acknowledgement();
     }
+  }
+
+  [[nodiscard]] std::uint64_t host_memory_bytes(std::uint64_t bytes,
+                                                const std::optional<Window>& window) const override {
+    if constexpr (requires { channel_.host_memory_bytes(bytes, window); }) {
+      return channel_.host_memory_bytes(bytes, window);
+    }
+    return 0;
   }
 
   [[nodiscard]] Json facts() const override {

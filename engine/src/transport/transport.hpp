@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -16,7 +17,8 @@
 namespace volley {
 
 // Moves messages between two ranks and, if its registry entry says so, halos between two neighbours. Both ranks make
-// every call, except `unavailable`, `max_message_bytes`, `host_driven`, `staged_through_host` and `facts`.
+// every call, except `unavailable`, `max_message_bytes`, `host_memory_bytes`, `host_driven`, `staged_through_host` and
+// `facts`.
 class Transport : public Driver {
  public:
   // Why this rank cannot use the transport; empty if it can. Must not communicate: the caller compares the answers.
@@ -37,6 +39,10 @@ class Transport : public Driver {
 
   // The longest message that it carries.
   [[nodiscard]] virtual std::size_t max_message_bytes() const { return std::numeric_limits<std::size_t>::max(); }
+
+  // The most bytes of host memory that this rank takes for messages of this length besides the buffers: for round
+  // trips, or for windows if there is one.
+  [[nodiscard]] virtual std::uint64_t host_memory_bytes(std::uint64_t, const std::optional<Window>&) const { return 0; }
 
   // Names and values for the transport's record: an object.
   [[nodiscard]] virtual Json facts() const { return Json::object(); }

@@ -24,7 +24,8 @@ Workload workload() {
           .messages = {1, 1},
           .divisor = 1,
           .second_times = false,
-          .one_buffer = false};
+          .one_buffer = false,
+          .window = Window{.messages = 1, .direction = Direction::bi}};
 }
 
 // A transport beside a computation.
@@ -110,7 +111,7 @@ class Overlap final : public PairBenchmark {
     const Workload timed_work = workload();
     std::vector<Series> exchanges;
     for (auto& subject : subjects) {
-      exchanges.push_back(transports.series(*subject.candidate, bytes, run.plan.verify));
+      exchanges.push_back(transports.series(*subject.candidate, bytes, run.plan.verify, workload().window));
       exchanges.back().driver = subject.exchange.get();
     }
     Sampler(control, few, timed_work, run.watchdog).measure(exchanges);
@@ -134,7 +135,8 @@ class Overlap final : public PairBenchmark {
     std::vector<Series> all;
     for (auto& subject : subjects) {
       const auto add = [&](const std::string& what, OverlapDriver* driver, bool moves) {
-        Series& series = all.emplace_back(transports.series(*subject.candidate, bytes, run.plan.verify));
+        Series& series =
+            all.emplace_back(transports.series(*subject.candidate, bytes, run.plan.verify, workload().window));
         series.name += what;
         series.driver = driver;
         if (!skipped.empty()) series.skipped = skipped;

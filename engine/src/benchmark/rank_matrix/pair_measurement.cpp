@@ -39,7 +39,7 @@ PairMeasurement::PairMeasurement(const Run& run, const std::vector<MatrixCase>& 
 std::vector<Series> PairMeasurement::series_of(const MatrixCase& matrix_case) {
   std::vector<Series> all;
   for (const auto& candidate : transports_.candidates()) {
-    all.push_back(transports_.series(candidate, matrix_case.bytes, run_.plan.verify));
+    all.push_back(transports_.series(candidate, matrix_case.bytes, run_.plan.verify, matrix_case.workload.window));
   }
   return all;
 }

@@ -51,6 +51,8 @@ struct ChunkLayout {
   // Bytes from one slot to the next. Slots begin on pages, so that no two slots share a page.
   [[nodiscard]] constexpr std::size_t stride() const { return round_up(chunk_bytes, page_bytes); }
   static constexpr std::size_t page_bytes = 4096;
+  // Bytes of the slots of one direction.
+  [[nodiscard]] constexpr std::uint64_t ring_bytes() const { return slots * stride(); }
 };
 
 inline constexpr std::size_t kib = 1024;

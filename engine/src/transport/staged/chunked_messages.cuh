@@ -27,6 +27,10 @@ class ChunkedChannel {
   void start_recv(const View& view) { pipeline_.add_recv(view); }
   void finish() { pipeline_.run(); }
 
+  // Of both directions.
+  [[nodiscard]] std::uint64_t host_memory_bytes(std::uint64_t, const std::optional<Window>&) const {
+    return 2 * policy_.ring_bytes;
+  }
   [[nodiscard]] Json facts() const { return policy_.facts(); }
 
  protected:

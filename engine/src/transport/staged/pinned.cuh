@@ -14,6 +14,12 @@ class StagedPinned : public Whole<gpu::PinnedBuffer, AsyncCopies> {
     halo_out_ = gpu::PinnedBuffer(view.bytes);
     halo_in_ = gpu::PinnedBuffer(view.bytes);
   }
+  // Those who exchange halos say so with a window both ways.
+  [[nodiscard]] std::uint64_t host_memory_bytes(std::uint64_t bytes,
+                                                const std::optional<Window>& window) const override {
+    const std::uint64_t messages = Whole::host_memory_bytes(bytes, window);
+    return window && window->direction == Direction::bi ? std::max(messages, 2 * bytes) : messages;
+  }
   [[nodiscard]] bool staged_through_host() const override { return true; }
   void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
     gpu::copy_to_host_async(halo_out_.data(), view.send, view.bytes, cuda_stream);

@@ -26,9 +26,12 @@ class WholeChannel {
   void prepare(const View& view) {
     mpi_.prepare(view);
     bounce_ = {};
-    ChunkLayout layout{std::min(view.bytes, longest_mpi_chunk)};
-    layout.slots = std::clamp<std::size_t>(window_bytes / layout.stride(), 2, max_slots);
-    window_.prepare(view.bytes, layout);
+    window_.prepare(view.bytes, window_layout(view.bytes));
+  }
+
+  [[nodiscard]] static std::uint64_t host_memory_bytes(std::uint64_t bytes, const std::optional<Window>& window) {
+    if (!window) return bytes;
+    return (window->direction == Direction::bi ? 2 : 1) * window_layout(bytes).ring_bytes();
   }
 
   void close() {
@@ -69,6 +72,11 @@ class WholeChannel {
   // The messages of a window are not divided (unless MPI cannot count their bytes). They share as many slots as this
   // memory has room for, and at least two, so that one message can be copied while another is sent.
   static constexpr std::size_t window_bytes = std::size_t{64} << 20;
+  [[nodiscard]] static ChunkLayout window_layout(std::uint64_t bytes) {
+    ChunkLayout layout{std::min<std::uint64_t>(bytes, longest_mpi_chunk)};
+    layout.slots = std::clamp<std::size_t>(window_bytes / layout.stride(), 2, max_slots);
+    return layout;
+  }
 
   bool leads_ = false;
   MpiChannel mpi_;
