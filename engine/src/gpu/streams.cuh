@@ -13,6 +13,8 @@ inline bool is_complete(cudaError_t status, const char* call) {
   return status == cudaSuccess;
 }
 
+class Event;
+
 class Stream {
  public:
   Stream() = default;
@@ -30,6 +32,9 @@ class Stream {
 
   [[nodiscard]] StreamHandle get() const noexcept { return handle_.get(); }
   void synchronize() const { VOLLEY_CUDA_CHECK(cudaStreamSynchronize(get())); }
+
+  // Work that is enqueued from here on waits for the event's last record().
+  void wait_for(const Event& event) const;
 
   // Whether the stream has work that is not complete.
   [[nodiscard]] bool busy() const { return !is_complete(cudaStreamQuery(get()), "cudaStreamQuery"); }
@@ -56,13 +61,11 @@ class Event {
   [[nodiscard]] static Event timed() { return with_flags(cudaEventDefault); }
 
   void record(const Stream& cuda_stream) const { VOLLEY_CUDA_CHECK(cudaEventRecord(get(), cuda_stream.get())); }
-  // Work that is enqueued on the stream from here on waits for the last record().
-  void hold(const Stream& cuda_stream) const { VOLLEY_CUDA_CHECK(cudaStreamWaitEvent(cuda_stream.get(), get(), 0)); }
 
   // Whether everything before the last record() is complete; the host then sees its data.
-  [[nodiscard]] bool happened() const { return is_complete(cudaEventQuery(get()), "cudaEventQuery"); }
+  [[nodiscard]] bool complete() const { return is_complete(cudaEventQuery(get()), "cudaEventQuery"); }
 
-  // Seconds from another timed event to this one; both have happened.
+  // Seconds from another timed event to this one; both are complete.
   [[nodiscard]] double seconds_since(const Event& earlier) const {
     float elapsed_ms = 0;
     VOLLEY_CUDA_CHECK(cudaEventElapsedTime(&elapsed_ms, earlier.get(), get()));
@@ -70,6 +73,7 @@ class Event {
   }
 
  private:
+  friend class Stream;
   [[nodiscard]] cudaEvent_t get() const noexcept { return handle_.get(); }
   [[nodiscard]] static Event with_flags(unsigned flags) {
     cudaEvent_t event = nullptr;
@@ -81,5 +85,9 @@ class Event {
 
   Owned<CUevent_st, cudaEventDestroy> handle_;
 };
+
+inline void Stream::wait_for(const Event& event) const {
+  VOLLEY_CUDA_CHECK(cudaStreamWaitEvent(get(), event.get(), 0));
+}
 
 }  // namespace volley::gpu

@@ -50,8 +50,8 @@ class DeviceSolver final : public Solver {
   int threads() const override { return 0; }
 
   void copy(std::uint64_t times) override {
-    for (std::uint64_t i = 0; i < times; ++i) field_.copy(done_, main_);
-    main_.synchronize();
+    for (std::uint64_t i = 0; i < times; ++i) field_.copy(done_, interior_);
+    interior_.synchronize();
   }
 
   std::uint64_t advance(std::uint64_t most) override {
@@ -88,7 +88,7 @@ class DeviceSolver final : public Solver {
     if (halos_.none()) return;
     for (int place = 0; place < 2; ++place) {
       halos_.turn();
-      pack_messages<<<pack_blocks, edge_threads, 0, side_.get()>>>(edge_sweep(0, {}, halos_.messages()));
+      pack_messages<<<pack_blocks, edge_threads, 0, edges_.get()>>>(edge_sweep(0, {}, halos_.messages()));
       gpu::check_launch();
     }
     exchange(false);
@@ -101,18 +101,18 @@ class DeviceSolver final : public Solver {
     if (halos_.none()) return launch_interior(k, timed);
     const auto received = halos_.messages();
     halos_.turn();
-    swept_.hold(side_);
+    edges_.wait_for(swept_);
     launch_edges(edge_sweep(k, received, halos_.messages()), timed);
     const gpu::Event& edges_before = edged_[(k + 1) % 2];
-    edged_[k % 2].record(side_);
+    edged_[k % 2].record(edges_);
     if (options_.overlap) {
-      edges_before.hold(main_);
+      interior_.wait_for(edges_before);
       launch_interior(k, timed);
       exchange(timed);
     } else {
       exchange(timed);
-      arrived_.record(side_);
-      arrived_.hold(main_);
+      arrived_.record(edges_);
+      interior_.wait_for(arrived_);
       launch_interior(k, timed);
     }
   }
@@ -139,11 +139,11 @@ class DeviceSolver final : public Solver {
     job.report = report();
     job.number = k;
     const auto kernel = due ? sweep_interior<Real, true> : sweep_interior<Real, false>;
-    enqueue(timed, interior_watch_, main_, [&] {
-      kernel<<<static_cast<unsigned>(job.tiles), sweep_warps * warp_threads, 0, main_.get()>>>(job);
+    enqueue(timed, interior_watch_, interior_, [&] {
+      kernel<<<static_cast<unsigned>(job.tiles), sweep_warps * warp_threads, 0, interior_.get()>>>(job);
       gpu::check_launch();
     });
-    swept_.record(main_);
+    swept_.record(interior_);
     if (due) unread_.push_back(k);
   }
 
@@ -166,8 +166,8 @@ class DeviceSolver final : public Solver {
 
   void launch_edges(const EdgeSweep<Real>& job, bool timed) {
     const auto blocks = static_cast<unsigned>((job.first[4] + edge_threads - 1) / edge_threads);
-    enqueue(timed, edges_watch_, side_, [&] {
-      sweep_edges<<<blocks, edge_threads, 0, side_.get()>>>(job);
+    enqueue(timed, edges_watch_, edges_, [&] {
+      sweep_edges<<<blocks, edge_threads, 0, edges_.get()>>>(job);
       gpu::check_launch();
     });
   }
@@ -177,19 +177,19 @@ class DeviceSolver final : public Solver {
   void exchange(bool timed) {
     gpu::Stopwatch& watch = halos_.staged_through_host() ? pack_watch_ : exchange_watch_;
     if (!halos_.host_driven()) {
-      return enqueue(timed, watch, side_, [&] {
-        halos_.enqueue_send(side_.get());
-        halos_.enqueue_recv(side_.get());
+      return enqueue(timed, watch, edges_, [&] {
+        halos_.enqueue_send(edges_.get());
+        halos_.enqueue_recv(edges_.get());
       });
     }
-    enqueue(timed, watch, side_, [&] { halos_.enqueue_send(side_.get()); });
-    left_.record(side_);
-    poll_until([&] { return left_.happened(); });
+    enqueue(timed, watch, edges_, [&] { halos_.enqueue_send(edges_.get()); });
+    left_.record(edges_);
+    poll_until([&] { return left_.complete(); });
     parts_.exchange_s += volley::timed([&] {
       halos_.start();
       halos_.finish();
     });
-    enqueue(timed && halos_.staged_through_host(), watch, side_, [&] { halos_.enqueue_recv(side_.get()); });
+    enqueue(timed && halos_.staged_through_host(), watch, edges_, [&] { halos_.enqueue_recv(edges_.get()); });
   }
 
   // A failed device or a missing halo throws an exception; the watchdog ends any other hang.
@@ -197,7 +197,7 @@ class DeviceSolver final : public Solver {
   void poll_until(Ready&& ready) {
     for (unsigned polls = 1; !ready(); ++polls) {
       if (polls % polls_between_checks != 0) continue;
-      (void)main_.busy();
+      (void)interior_.busy();
       halos_.progress();
     }
   }
@@ -219,12 +219,12 @@ class DeviceSolver final : public Solver {
     if (launched_ >= 2) read_residuals(launched_ - 2);
     if (launched_ > 0 && !over() && is_unread(launched_ - 1)) {
       const std::uint64_t k = launched_ - 1;
-      edged_[k % 2].hold(main_);
-      publish_last_residual<<<1, 1, 0, main_.get()>>>(residual(k), report(), k + 1);
+      interior_.wait_for(edged_[k % 2]);
+      publish_last_residual<<<1, 1, 0, interior_.get()>>>(residual(k), report(), k + 1);
       gpu::check_launch();
       read_residuals(k);
     }
-    poll_until([&] { return !main_.busy() && !side_.busy(); });
+    poll_until([&] { return !interior_.busy() && !edges_.busy(); });
     halos_.progress();
     if (!over()) done_ = launched_;
   }
@@ -241,8 +241,8 @@ class DeviceSolver final : public Solver {
   }
 
   DeviceField<Real> field_;
-  gpu::Stream main_ = gpu::Stream::make();
-  gpu::Stream side_ = gpu::Stream::urgent();
+  gpu::Stream interior_ = gpu::Stream::make();
+  gpu::Stream edges_ = gpu::Stream::urgent();
   gpu::Event swept_ = gpu::Event::make();
   std::array<gpu::Event, 2> edged_{gpu::Event::make(), gpu::Event::make()};
   gpu::Event left_ = gpu::Event::make();

@@ -68,8 +68,8 @@ class AsyncCopies {
     gpu::copy_to_device_async(device, host, bytes, in_.cuda_stream.get());
     in_.events[slot].record(in_.cuda_stream);
   }
-  [[nodiscard]] bool out_done(std::uint64_t slot) { return out_.events[slot].happened(); }
-  [[nodiscard]] bool in_done(std::uint64_t slot) { return in_.events[slot].happened(); }
+  [[nodiscard]] bool out_done(std::uint64_t slot) { return out_.events[slot].complete(); }
+  [[nodiscard]] bool in_done(std::uint64_t slot) { return in_.events[slot].complete(); }
 
  private:
   struct CopyStream {
