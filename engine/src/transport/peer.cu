@@ -37,7 +37,7 @@ class PeerSignals {
     theirs_ = &counts->of_rank[pair.peer()].sent;
   }
 
-  void send() { mine_->store(++sent_, std::memory_order_release); }
+  void signal() { mine_->store(++sent_, std::memory_order_release); }
 
   void await() {
     ++received_;
@@ -102,14 +102,14 @@ class PeerChannel {
   void finish() {
     if (sending_) {
       stream_.synchronize();
-      signals_.send();
+      signals_.signal();
     }
     if (receiving_) signals_.await();
     sending_ = false;
     receiving_ = false;
   }
 
-  void acknowledge() { signals_.send(); }
+  void acknowledge() { signals_.signal(); }
   void await_acknowledgement() { signals_.await(); }
 
   void copy(const View& view, gpu::StreamHandle cuda_stream) {
