@@ -54,8 +54,8 @@ void a_slow_series_is_skipped_at_the_next_size(const Sampling& sampling, const c
   const auto next = measured(sampler, {&slow, &fast}, 4096);
   EXPECT(next[0].skipped.find(std::string(exchanges) + " round trips would take more than the ") == 0);
   EXPECT(next[0].skipped.find("0.01 s that each transport has of the 0.02 s for this size") != std::string::npos);
-  EXPECT(next[0].rank0_samples.empty() && next[0].ended_by == EndedBy::open);
-  EXPECT(next[1].skipped.empty() && !next[1].rank0_samples.empty());
+  EXPECT(next[0].first_samples.empty() && next[0].ended_by == EndedBy::open);
+  EXPECT(next[1].skipped.empty() && !next[1].first_samples.empty());
   for (const auto& series : measured(sampler, {&slow, &fast}, 1)) EXPECT(series.skipped.empty());
 }
 
@@ -81,7 +81,7 @@ void a_long_first_batch_is_not_ended() {
   Watchdog watchdog("test", 0.3);
   const Workload workload = round_trip_workload();
   Sampler sampler(control, sampling, workload, watchdog);
-  EXPECT(measured(sampler, {&slow}, std::size_t{1} << 30)[0].rank0_samples.size() == 1);
+  EXPECT(measured(sampler, {&slow}, std::size_t{1} << 30)[0].first_samples.size() == 1);
 }
 
 // Writes nothing. The first fill, or the first poison, takes long, as in memory that was never touched.
@@ -125,7 +125,7 @@ void a_long_first_fill_is_not_ended() {
     all[1].verify = false;
     Watchdog watchdog("test", 0.3);
     Sampler(control, sampling, workload, watchdog).measure(all);
-    for (const auto& series : all) EXPECT(!series.rank0_samples.empty());
+    for (const auto& series : all) EXPECT(!series.first_samples.empty());
   }
 }
 
@@ -164,7 +164,7 @@ void what_is_sent_is_written_once_without_verification() {
       all[0].fresh = true;
       Sampler(control, sampling, workload, watchdog).measure(all);
       EXPECT(verifier.fills == 1 && verifier.poisons == 0 && verifier.checks == 0);
-      EXPECT(all[0].messages_verified == 0 && !all[0].rank0_samples.empty());
+      EXPECT(all[0].messages_verified == 0 && !all[0].first_samples.empty());
     }
   }
 }
@@ -221,7 +221,7 @@ void every_message_is_checked_once() {
       EXPECT(driver.batches == batches);
       EXPECT(all[0].mismatch.has_value() == (lost > 0) && (all[0].ended_by == EndedBy::failure) == (lost > 0));
       EXPECT(!all[0].mismatch || all[0].mismatch->offset_bytes == 0);
-      EXPECT(all[0].messages_verified == 2 * (all[0].rank0_samples.size() + (batches.empty() ? 0 : 16)));
+      EXPECT(all[0].messages_verified == 2 * (all[0].first_samples.size() + (batches.empty() ? 0 : 16)));
     }
   }
 }

@@ -148,7 +148,7 @@ void messages_in_place_of_poison_are_verified() {
       Sampling sampling;
       sampling.min_visits = 10;
       Sampler(control, sampling, workload, watchdog).measure(all);
-      EXPECT(all[0].rank0_samples.size() >= 8);
+      EXPECT(all[0].first_samples.size() >= 8);
       EXPECT((all[0].mismatch ? all[0].mismatch->offset_bytes : -1) == wrong_at);
     }
   }

@@ -103,9 +103,9 @@ void judge(const Series& series, const Way& way, const Sampling& sampling, int r
   }
   EXPECT(series.mismatch.has_value() == broken(series, way));
   EXPECT((series.ended_by == EndedBy::failure) == broken(series, way));
-  const auto& samples = series.rank0_samples;
+  const auto& samples = series.first_samples;
   EXPECT(!samples.empty() && std::all_of(samples.begin(), samples.end(), [](double s) { return s > 0; }));
-  EXPECT(series.rank1_samples.size() == (way.both ? samples.size() : 0));
+  EXPECT(series.second_samples.size() == (way.both ? samples.size() : 0));
   EXPECT(std::accumulate(series.visits.begin(), series.visits.end(), std::size_t{0}) == samples.size());
   EXPECT(series.work_s.size() == series.visits.size());
   EXPECT(std::all_of(series.work_s.begin(), series.work_s.end(), [](double s) { return s > 0; }));
@@ -203,7 +203,7 @@ void an_older_message_does_not_pass(const Context& context, const RankGroup& pai
   EXPECT(!sound.mismatch && sound.messages_verified > 0);
   for (const int moving : {5, 6}) {
     const Series stale = long_series(context, pair, moving);
-    if (pair.leads()) EXPECT(stale.mismatch && stale.mismatch->wrong_bytes == 100 && stale.rank0_samples.size() >= 2);
+    if (pair.leads()) EXPECT(stale.mismatch && stale.mismatch->wrong_bytes == 100 && stale.first_samples.size() >= 2);
   }
 }
 
@@ -228,7 +228,7 @@ void a_long_fixed_batch_is_not_ended(const Context& context, const RankGroup& pa
   EXPECT(there_and_back.cold_s && there_and_back.cold_s >= 0.05);
   const Series windows =
       point_of(transport, context, pair, sampling, window_workload({.messages = 2, .direction = Direction::uni}), 1);
-  if (pair.leads()) EXPECT(windows.count == 20 && windows.rank0_samples.at(0) >= 0.1);
+  if (pair.leads()) EXPECT(windows.count == 20 && windows.first_samples.at(0) >= 0.1);
 }
 
 // A transport that loses what shares a buffer with what is sent, as both do in a fixed batch of round trips.

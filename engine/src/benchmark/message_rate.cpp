@@ -186,7 +186,7 @@ class MessageRateBenchmark final : public Benchmark {
                         {{"transport", point.transport},
                          {"pairs", point.pairs},
                          {"window", window_.messages},
-                         {"window_s", series.rank0_samples},
+                         {"window_s", series.first_samples},
                          {"sender_window_s", series.mean_samples},
                          {"windows_per_sample", series.count},
                          {"cold_window_s", or_null(series.cold_s)},

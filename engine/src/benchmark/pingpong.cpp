@@ -11,7 +11,7 @@ class PingPongBenchmark final : public PointBenchmark {
 
   Json record(const std::vector<int>& ranks, const Series& series) const override {
     return point_record("pingpong", ranks, series,
-                        {{"half_round_trip_s", series.rank0_samples},
+                        {{"half_round_trip_s", series.first_samples},
                          {"exchanges_per_sample", series.count},
                          {"cold_half_round_trip_s", or_null(series.cold_s)}});
   }

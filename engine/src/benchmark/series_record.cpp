@@ -44,9 +44,9 @@ void add_end(Json& record, const Series& series) {
 
 // Seconds of each sample. Two directions at once take as long as the slower one.
 std::vector<double> times_of(const Series& series) {
-  std::vector<double> times = series.rank0_samples;
-  for (std::size_t i = 0; i < std::min(times.size(), series.rank1_samples.size()); ++i) {
-    times[i] = std::max(times[i], series.rank1_samples[i]);
+  std::vector<double> times = series.first_samples;
+  for (std::size_t i = 0; i < std::min(times.size(), series.second_samples.size()); ++i) {
+    times[i] = std::max(times[i], series.second_samples[i]);
   }
   return times;
 }

@@ -23,8 +23,8 @@ class StreamBenchmark final : public PointBenchmark {
     return point_record("stream", ranks, series,
                         {{"direction", name_of(window_.direction)},
                          {"window", window_.messages},
-                         {"forward_s", both ? series.rank1_samples : series.rank0_samples},
-                         {"backward_s", both ? series.rank0_samples : std::vector<double>{}},
+                         {"forward_s", both ? series.second_samples : series.first_samples},
+                         {"backward_s", both ? series.first_samples : std::vector<double>{}},
                          {"windows_per_sample", series.count},
                          {"cold_window_s", or_null(series.cold_s)}});
   }

@@ -330,10 +330,10 @@ void Sampler::record(Series& series, double elapsed_s, std::uint64_t count) {
   const double value = elapsed_s / counts;
   series.messages_timed += count * (workload_.messages[0] + workload_.messages[1]);
   if (!control_.leads()) {
-    if (workload_.second_times) series.rank1_samples.push_back(value);
+    if (workload_.second_times) series.second_samples.push_back(value);
     return;
   }
-  series.rank0_samples.push_back(value);
+  series.first_samples.push_back(value);
   if (elapsed_.entry_skew_s) series.entry_skew_s.push_back(*elapsed_.entry_skew_s);
   if (elapsed_.mean_s) series.mean_samples.push_back(*elapsed_.mean_s / counts);
   const std::vector<double> parts = series.driver->parts_s();
@@ -416,7 +416,7 @@ void Sampler::end_round(std::vector<Series>& all, int rounds) {
     watchdog_.progress();
     collect(series);
     // If calibration was interrupted, the samples show that the exchange is shorter.
-    for (const double sample_s : series.rank0_samples) {
+    for (const double sample_s : series.first_samples) {
       series.count_s = std::min(series.count_s, sample_s * workload_.divisor);
     }
     series.count_s = control_.shared(series.count_s);
@@ -428,11 +428,11 @@ void Sampler::collect(Series& series) {
   const int wrong = control_.first_of(series.mismatch.has_value());
   if (wrong >= 0) series.mismatch = control_.shared(series.mismatch.value_or(Mismatch{}), wrong);
   if (!workload_.second_times) return;
-  const std::uint64_t samples = control_.shared(series.rank1_samples.size(), 1);
-  if (control_.leads()) series.rank1_samples.resize(samples);
-  control_.share(series.rank1_samples.data() + series.rank1_samples_sent,
-                 (samples - series.rank1_samples_sent) * sizeof(double), 1);
-  series.rank1_samples_sent = samples;
+  const std::uint64_t samples = control_.shared(series.second_samples.size(), 1);
+  if (control_.leads()) series.second_samples.resize(samples);
+  control_.share(series.second_samples.data() + series.second_samples_sent,
+                 (samples - series.second_samples_sent) * sizeof(double), 1);
+  series.second_samples_sent = samples;
 }
 
 EndedBy Sampler::stop_reason(Series& series, int rounds) const {
@@ -440,14 +440,14 @@ EndedBy Sampler::stop_reason(Series& series, int rounds) const {
   if (sampling_.fixed) return EndedBy::fixed;
   if (rounds < sampling_.min_visits) return EndedBy::open;
   const auto both_within = [&] {
-    return interval_within(series.rank0_samples, sampling_.ci) &&
-           (series.rank1_samples.empty() || interval_within(series.rank1_samples, sampling_.ci));
+    return interval_within(series.first_samples, sampling_.ci) &&
+           (series.second_samples.empty() || interval_within(series.second_samples, sampling_.ci));
   };
   if (is_long(series)) return both_within() ? EndedBy::ci : EndedBy::few;
   const std::size_t enough = sampling_.tail ? tail_samples : min_samples;
-  if (series.rank0_samples.size() >= std::max(series.next_look, enough)) {
+  if (series.first_samples.size() >= std::max(series.next_look, enough)) {
     if (both_within()) return EndedBy::ci;
-    series.next_look = series.rank0_samples.size() + series.rank0_samples.size() / 10;
+    series.next_look = series.first_samples.size() + series.first_samples.size() / 10;
   }
   return series.elapsed_s >= sampling_.point_time_s ? EndedBy::time : EndedBy::open;
 }

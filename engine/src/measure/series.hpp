@@ -26,8 +26,8 @@ struct Series {
 
   // Results. Times are seconds of one count divided by the workload's divisor.
   std::string skipped;                     // the reason if it was skipped
-  std::vector<double> rank0_samples;       // timed by the first rank
-  std::vector<double> rank1_samples;       // timed by the second rank, where it times
+  std::vector<double> first_samples;       // timed by the first rank
+  std::vector<double> second_samples;      // timed by the second rank, where it times
   std::vector<double> mean_samples;        // the mean of the ends' own times, where Control::elapsed() gives it
   std::vector<double> entry_skew_s;        // of each sample: from the first end's entry to the last one's; may be empty
   std::vector<std::vector<double>> parts;  // of Driver::parts_s(), each of every sample, on the first rank
@@ -43,11 +43,11 @@ struct Series {
   double elapsed_s = 0;
 
   // Progress.
-  std::uint64_t repetition = 0;          // of the pattern: fills of the send buffer so far
-  std::uint64_t message = 0;             // the message of the fill that ended the last sample
-  double count_s = 0;                    // an estimate of one count, the same on all ranks
-  std::size_t next_look = 0;             // samples at which the interval is computed next
-  std::uint64_t rank1_samples_sent = 0;  // samples of the second rank that the first has
+  std::uint64_t repetition = 0;           // of the pattern: fills of the send buffer so far
+  std::uint64_t message = 0;              // the message of the fill that ended the last sample
+  double count_s = 0;                     // an estimate of one count, the same on all ranks
+  std::size_t next_look = 0;              // samples at which the interval is computed next
+  std::uint64_t second_samples_sent = 0;  // samples of the second rank that the first has
   [[nodiscard]] bool verified() const { return verifier != nullptr && verify; }
   [[nodiscard]] bool open() const { return skipped.empty() && ended_by == EndedBy::open; }
 };

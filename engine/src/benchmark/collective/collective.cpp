@@ -193,7 +193,7 @@ class CollectiveBenchmark final : public Benchmark {
                 {"element", name_of(element_)},
                 {"size_bytes", point.size_bytes},
                 {"data_bytes", point.collective.whole(point.size_bytes)},
-                {"operation_s", series.rank0_samples},
+                {"operation_s", series.first_samples},
                 {"rank_operation_s", series.mean_samples},
                 {"operations_per_sample", series.count},
                 {"cold_operation_s", or_null(series.cold_s)},

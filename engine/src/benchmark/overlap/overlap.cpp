@@ -118,7 +118,7 @@ class Overlap final : public PairBenchmark {
     for (std::size_t i = 0; i < subjects.size(); ++i) {
       if (!exchanges[i].skipped.empty()) continue;
       // The shortest, so that an interruption does not look like a long exchange.
-      const auto& samples = exchanges[i].rank0_samples;
+      const auto& samples = exchanges[i].first_samples;
       const double exchange_s = control.shared(control.leads() ? std::ranges::min(samples) : 0.0);
       for (auto& each : subjects[i].cases) {
         run.watchdog.enter("finding the length of the computation beside " + exchanges[i].name);
@@ -185,9 +185,9 @@ class Overlap final : public PairBenchmark {
                              {{"computation", name_of(which.limit)},
                               {"steps", which.steps},
                               {"working_set_bytes", working_set_bytes},
-                              {"exchange_s", exchange.rank0_samples},
-                              {"computation_s", alone.rank0_samples},
-                              {"both_s", both.rank0_samples},
+                              {"exchange_s", exchange.first_samples},
+                              {"computation_s", alone.first_samples},
+                              {"both_s", both.first_samples},
                               {"computation_alone_s", part(alone, computation_part)},
                               {"computation_beside_s", part(both, computation_part)},
                               {"exchange_alone_s", part(exchange, exchange_part)},
