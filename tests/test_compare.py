@@ -107,7 +107,7 @@ def test_a_check_fails_where_the_second_run_lost_a_transport_or_failed(
     check = ["--fail-on", "slower:5%"]
     fewer = str(write(tmp_path / "fewer.jsonl", launches(2, names=["host"])))
     assert cli.main(["compare", baseline, fewer, *check]) == 1
-    assert f"volley: --fail-on: {fewer} has no aware\n" in capsys.readouterr().err
+    assert f"volley: --fail-on: {fewer} lacks 3 points: aware\n" in capsys.readouterr().err
     assert cli.main(["compare", fewer, baseline, *check]) == 0
 
     logs = launches(2)
@@ -117,6 +117,35 @@ def test_a_check_fails_where_the_second_run_lost_a_transport_or_failed(
     assert cli.main(["compare", baseline, failed, *check]) == 1
     assert f"volley: --fail-on: 1 point of {failed} failed\n" in capsys.readouterr().err
     assert cli.main(["compare", failed, baseline, *check]) == 0
+
+
+def test_a_check_fails_where_the_second_run_is_truncated(baseline: str, tmp_path: Path, capsys: Capture) -> None:
+    check = ["--fail-on", "slower:100%"]
+    logs = launches(2)
+    for log in logs:
+        del log.records[1:3]
+    fewer = str(write(tmp_path / "fewer.jsonl", logs))
+    assert cli.main(["compare", baseline, fewer, *check]) == 1
+    assert f"volley: --fail-on: {fewer} lacks 2 points: host at 4 KiB and host at 1 MiB\n" in capsys.readouterr().err
+    assert cli.main(["compare", fewer, baseline, *check]) == 0
+
+    logs = launches(2)
+    logs[0].end = None
+    assert logs[1].end
+    logs[1].end = msgspec.structs.replace(logs[1].end, status="stopped")
+    truncated = str(write(tmp_path / "truncated.jsonl", logs))
+    capsys.readouterr()
+    assert cli.main(["compare", baseline, truncated, *check]) == 1
+    shown = capsys.readouterr()
+    assert f"volley: --fail-on: {truncated} has 2 incomplete launches\n" in shown.err
+    assert "B has 2 incomplete launches" in shown.out
+    assert cli.main(["compare", truncated, baseline, *check]) == 0
+
+
+def test_a_check_fails_where_launches_of_the_second_run_are_missing() -> None:
+    second = launches(2)
+    second[-1].missing_launches = 2
+    assert compared(launches(1), second).lost == ["b has 2 incomplete launches"]
 
 
 def test_launches_in_pairs_are_compared_with_each_other() -> None:

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.text import align_decimals, ascii_json, count, escape_controls, join_words
+from volley.text import align_decimals, ascii_json, count, escape_controls, join_few, join_words
 
 
 @given(st.text())
@@ -36,6 +36,15 @@ def test_words() -> None:
     assert [join_words([]), join_words(["a"]), join_words(["a", "b"])] == ["", "a", "a and b"]
     assert join_words("abc", "or") == "a, b or c"
     assert [count(1, "point"), count(2, "point"), count(6, "launch")] == ["1 point", "2 points", "6 launches"]
+
+
+def test_of_many_names_some_are_counted() -> None:
+    assert [join_few([]), join_few(["a"]), join_few("abcd")] == ["", "a", "a, b, c and d"]
+    assert join_few("abcdefghi") == "a, b, c, d and 5 more"
+    assert join_few("abc", most=1) == "a and 2 more"
+    assert join_few(["CE issue, peer access off", "CE enqueue", "SM"], most=2) == (
+        "CE issue, peer access off; CE enqueue; and 1 more"
+    )
 
 
 def test_json_in_ascii_is_the_same_document() -> None:

@@ -74,6 +74,18 @@ def join_words(words: Iterable[str], last: str = "and") -> str:
     return f"{', '.join(listed[:-1])} {last} {listed[-1]}"
 
 
+def join_few(names: Iterable[str], most: int = 4) -> str:
+    """Join names, and count those beyond the first ``most``: ``a, b, c, d and 5 more``.
+
+    Semicolons separate names that contain commas: ``a, left; b; and c``.
+    """
+    listed = list(names)
+    shown = [*listed[:most], f"{len(listed) - most} more"] if len(listed) > most else listed
+    if len(shown) > 1 and any("," in name for name in shown):
+        return f"{'; '.join(shown[:-1])}; and {shown[-1]}"
+    return join_words(shown)
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a question about the most similar known word, ``did you mean host?``; empty if none is similar."""
     import difflib  # noqa: PLC0415  start-up: only needed after an error

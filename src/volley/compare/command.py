@@ -14,7 +14,7 @@ from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.references import add, named, own, published
 from volley.run.render import render_reports
 from volley.run.run_outcome import worst
-from volley.text import join_words
+from volley.text import escape_controls, join_words
 
 _ONLY_FOR_FILES = {"--fail-on": "fail_on", "--paired": "paired", "--within": "within"}
 """Options that need intervals, by their names."""
@@ -76,7 +76,7 @@ def _show(comparison: Comparison, options: CompareOptions) -> int:
     if options.fail_on is None:
         return EXIT_GOOD
     if comparison.lost:
-        print(f"volley: --fail-on: {'; '.join(comparison.lost)}", file=sys.stderr)
+        print(f"volley: --fail-on: {escape_controls('; '.join(comparison.lost))}", file=sys.stderr)
         return EXIT_FAILED
     if not comparison.possible:
         raise UserError(f"--fail-on needs a verdict, and {page.too_few(comparison)}")

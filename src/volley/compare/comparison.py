@@ -19,7 +19,7 @@ from volley.errors import UserError
 from volley.run.launch_series import Key, Rows, Sweep
 from volley.statistics.columns import Floats, medians_of
 from volley.statistics.two_runs import Differences, Integers, can_decide, differences, min_to_decide
-from volley.text import count, join_words
+from volley.text import count, join_few, join_words
 
 Verdict = Literal["changed", "same", "undecided"]
 
@@ -128,11 +128,16 @@ class Comparison:
 
     @cached_property
     def lost(self) -> list[str]:
-        """Why the second run cannot pass a check: a point of it failed, or it lacks a series of the first."""
-        second = self.second
-        failed = [f"{count(second.failed, 'point')} of {second.name} failed"] if second.failed else []
-        missing = [series for _, series in self.first.observed.rows.keys() - second.observed.rows.keys()]
-        return failed + ([f"{second.name} has no {join_words(sorted(missing))}"] if missing else [])
+        """Why the second run cannot pass a check: it has failed points or incomplete launches, or lacks points."""
+        second, missing = self.second, self.only[0]
+        found = [f"{count(second.failed, 'point')} of {second.name} failed"] if second.failed else []
+        if second.incomplete:
+            found.append(f"{second.name} has {count(second.incomplete, 'incomplete launch')}")
+        if missing:
+            series = {sweep[1] for sweep in self.first.observed.rows.keys() - second.observed.rows.keys()}
+            names = dict.fromkeys(name if name in series else f"{name} at {at}" for _, name, at in missing)
+            found.append(f"{second.name} lacks {count(len(missing), 'point')}: {join_few(names)}")
+        return found
 
     def fails(self, condition: FailOn) -> bool:
         """Return whether the condition applies to some point."""

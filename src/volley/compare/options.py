@@ -84,7 +84,7 @@ class CompareOptions(Options):
         metavar="WHAT:PERCENT",
         panel=OUTPUT,
         help="Exit code 1 if a point is shown to be slower (slower:5%), or to differ (changed:5%), by this percentage, "
-        "if a point of the second run failed, or if the second run lacks a transport of the first.",
+        "or if the second run has a failed point or an incomplete launch, or lacks a point of the first.",
     )
     keep: tuple[Path, Path] | None = option(
         "--output",

@@ -15,11 +15,10 @@ from volley.compare.runs import Side
 from volley.report.model import Cell, Column, ColumnRows, Data, Note, Report, Row, Style, Table
 from volley.run.command_again import command_again
 from volley.run.commandline import declared
-from volley.run.launch_series import Key
 from volley.run.report_parts import hosts_of
 from volley.statistics.columns import Floats
 from volley.statistics.two_runs import Differences, Integers, min_to_decide
-from volley.text import count, join_words, mpi_name
+from volley.text import count, join_few, join_words, mpi_name
 from volley.units import format_sig
 
 MAX_CHANGED = 12
@@ -258,14 +257,13 @@ def _counts(comparison: Comparison) -> Table:
 
 def _notes(comparison: Comparison) -> Iterator[Note]:
     for letter, side in (("A", comparison.first), ("B", comparison.second)):
-        broken = sum(not log.complete for log in side.logs)
-        if side.failed or broken:
+        if side.failed or side.incomplete:
             parts = [count(side.failed, "failed point")] if side.failed else []
-            parts += [count(broken, "incomplete launch")] if broken else []
+            parts += [count(side.incomplete, "incomplete launch")] if side.incomplete else []
             yield Note("error", f"{letter} has {join_words(parts)}: volley show {side.name}")
     for letter, keys in zip("AB", comparison.only, strict=True):
         if keys:
-            names = _names(keys)
+            names = join_few(dict.fromkeys(key[1] for key in keys))
             yield Note("missing", f"only {letter} has {count(len(keys), 'point')}: {names}")
     undecided = comparison.of("undecided")
     needed = comparison.launches_needed[undecided]
@@ -277,11 +275,6 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
         if (half := (len(undecided) - 1) // 2) < len(known) - 1:
             text += f", half of them about {known[half]}"
         yield Note("finding", text)
-
-
-def _names(keys: Sequence[Key]) -> str:
-    series = list(dict.fromkeys(key[1] for key in keys))
-    return join_words(series[:4]) + (f" and {len(series) - 4} more" if len(series) > 4 else "")
 
 
 def _environment_notes(differences: Sequence[EnvironmentDifference], *, full: bool) -> Iterator[Note]:

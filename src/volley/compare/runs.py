@@ -45,6 +45,12 @@ class Side:
         """The ``run`` records."""
         return [log.run for log in self.logs if log.run]
 
+    @property
+    def incomplete(self) -> int:
+        """How many launches ended before their last point, or did not begin because the run was stopped."""
+        cut = sum(log.end is None or not log.complete or log.end.status == "stopped" for log in self.logs)
+        return cut + sum(log.missing_launches for log in self.logs)
+
     @cached_property
     def launches(self) -> int:
         """The most launches that measured a point."""
