@@ -196,6 +196,24 @@ def test_numbers_are_in_si_units_and_texts_are_labels() -> None:
     ]
 
 
+def test_errors_of_several_series_are_added() -> None:
+    places = [("a", "1970-01-01T00:02:00Z", 2), ("b", "1970-01-01T00:01:00Z", 1), ("c", "", 0)]
+    reports = [
+        Report(
+            ["x"],
+            data=Data(("what", "n"), ("what",), [{"what": what, "n": 1}]),
+            notes=[*[Note("error", "INCOMPLETE")] * errors, Note("warning", "slow")],
+            origin={"benchmark": "b", "host": "h", "date": date},
+        )
+        for what, date, errors in places
+    ]
+    found = as_prometheus(*reports)
+    assert found[:2] == [
+        'volley_start_time_seconds{benchmark="b",host="h"} 60.0',
+        'volley_errors{benchmark="b",host="h"} 3',
+    ]
+
+
 def test_columns_are_written_as_the_same_rows_are() -> None:
     columns = {
         "benchmark": ["b", "b", "b"],

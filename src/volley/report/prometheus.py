@@ -8,10 +8,12 @@ tell rows apart, the benchmark and the host are labels.  Samples have no timesta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, TextIO
 
+from volley.grouping import grouped
 from volley.report.csv import text_of
 from volley.report.model import USUAL, Details, Report
 from volley.text import escape_controls
@@ -39,12 +41,14 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
     if len({text for own in labels for text in own}) < sum(map(len, labels)):
         place = _PLACE + _RUN
         labels = [_labels(report, columns, place) for report, columns in tables]
-    about_run: dict[str, tuple[str, dict[str, str]]] = {}
-    for report in reports:
-        for name, about, value in _about_run(report):
-            about_run.setdefault(name, (about, {}))[1][_origin(report, place)] = value
-    for name, (about, samples) in about_run.items():
-        _write(name, about, samples, out)
+    series = grouped(reports, lambda report: _origin(report, place))
+    began = {origin: repr(min(starts)) for origin, those in series.items() if (starts := list(_starts(those)))}
+    _write("volley_start_time_seconds", "Start of the run since the epoch.", began, out)
+    errors = {
+        origin: str(sum(note.level == "error" for report in those for note in report.notes))
+        for origin, those in series.items()
+    }
+    _write("volley_errors", "Failed points and incomplete launches.", errors, out)
     for column in dict.fromkeys(column for report in reports for column in report.data.columns):
         numbers: dict[str, str] = {}
         texts: dict[str, str] = {}
@@ -95,16 +99,11 @@ def _labels(report: Report, columns: Mapping[str, Sequence[Any]], place: Sequenc
     return [(origin + "".join(row)).removeprefix(",") for row in zip(*texts, strict=True)]
 
 
-def _about_run(report: Report) -> Iterator[tuple[str, str, str]]:
-    """Yield name, description and value of what is known of a report as a whole."""
-    try:
-        began = datetime.fromisoformat(report.origin.get("date", "").replace("Z", "+00:00"))
-    except ValueError:  # there is no run, or its date comes from a file that somebody wrote
-        pass
-    else:
-        yield "volley_start_time_seconds", "Start of the run since the epoch.", repr(began.timestamp())
-    errors = sum(note.level == "error" for note in report.notes)
-    yield "volley_errors", "Failed points and incomplete launches.", str(errors)
+def _starts(reports: Iterable[Report]) -> Iterator[float]:
+    """Yield the starts of these reports since the epoch; a report without a run has none."""
+    for report in reports:
+        with suppress(ValueError):  # a date comes from a file that somebody wrote
+            yield datetime.fromisoformat(report.origin.get("date", "").replace("Z", "+00:00")).timestamp()
 
 
 def _word(name: str) -> str:
