@@ -45,10 +45,10 @@ def shown(log: RunLog, format_name: str = "table") -> str:
     return out.getvalue() + err.getvalue()
 
 
-def data(log: RunLog, format_name: str) -> str:
-    """Standard output alone."""
+def data(log: RunLog, format_name: str, *more: RunLog) -> str:
+    """Standard output alone, of one launch or more."""
     out = io.StringIO()
-    render([log], BENCHMARKS, format_name, out, err=io.StringIO())
+    render([log, *more], BENCHMARKS, format_name, out, err=io.StringIO())
     return out.getvalue()
 
 
@@ -96,6 +96,27 @@ def test_a_pair_whose_interval_reaches_back_to_comparable_pairs_is_not_named() -
         "uni", devices(4), other={(0, 2): made.msgspec.structs.replace(wide, low_s=wide.median_s * 0.8)}
     )
     assert "comparable links" not in shown(with_rows("uni", changed))
+
+
+def test_of_several_launches_cells_are_medians() -> None:
+    first, *more = (
+        with_rows("uni", made.rows("uni", devices(2), slow={(0, 1): slowness, (1, 0): slowness}), count=2)
+        for slowness in (1.0, 4.0, 2.0)
+    )
+    text = data(first, "table", *more)
+    assert summary(text, "CE write, peer access on")[:4] == ["2", "197", "197", "197"]
+    assert "each cell is the median of the medians of 3 launches" in text
+    row = next(each for each in csv.DictReader(io.StringIO(data(first, "csv", *more))) if each["second"] == "1")
+    usual_us = made.time_s(made.facts_of("uni"), False) * 1e6
+    assert float(row["time_us"]) == pytest.approx(2 * usual_us)
+    assert float(row["time_low_us"]) < usual_us < 4 * usual_us < float(row["time_high_us"])
+    assert (row["launches"], row["samples"]) == ("3", "18")
+
+
+def test_one_failure_fails_the_cell_of_all_launches() -> None:
+    bad = {(0, 1): made.failed(made.uuid(1), "wrong data")}
+    first = with_rows("uni", made.rows("uni", devices(2), other=bad), count=2)
+    assert "GPU 0 → 1: wrong data" in data(first, "table", made.log(2, ["uni"]))
 
 
 def test_two_gpus_have_nothing_to_be_compared_with() -> None:

@@ -19,6 +19,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint
 from volley.compare.against import beside
 from volley.compare.runs import Side
+from volley.run.benchmark import Observable
+from volley.run.records_file import read_runs
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[1]
@@ -208,6 +210,24 @@ def test_a_name_is_taken_once(home: Path, capsys: Capture) -> None:
     assert cli.main(["references", "--add", "mine", records]) == 0
     assert cli.main(["references", "--add", "mine", records]) == 2
     assert "there is one already" in capsys.readouterr().err
+
+
+def test_the_median_of_the_launches_is_compared_with_the_reference() -> None:
+    at, seconds = "1 × 1 of 4096 × 4096 double, run / iterations", 6.74845e-05
+    times = [[Observable("aware", [at], [seconds * factor])] for factor in (0.5, 1.0, 4.0)]
+    found = references.beside_equal(["NVIDIA H200"], "jacobi", times)
+    assert found == "100 % of the speed of the reference h200-x2 (median of 1 point; volley references)"
+
+
+def test_a_solver_on_two_nodes_is_not_compared_with_a_reference_of_one(home: Path, capsys: Capture) -> None:
+    log = read_runs(ROOT / "results/h200-x2/jacobi.jsonl", BENCHMARKS)[-1]
+    assert log.run
+    one, two = log.run.ranks
+    assert cli.main(["show", str(write(home / "one-node.jsonl", [log]))]) == 0
+    assert "of the speed of the reference h200-x2" in capsys.readouterr().out
+    log.run = msgspec.structs.replace(log.run, ranks=[one, msgspec.structs.replace(two, node=1, host="other")])
+    assert cli.main(["show", str(write(home / "two-nodes.jsonl", [log]))]) == 0
+    assert "of the speed of the reference" not in capsys.readouterr().out
 
 
 def test_a_run_on_the_same_gpus_is_compared_with_the_reference_by_itself(capsys: Capture) -> None:

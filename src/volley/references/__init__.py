@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from msgspec import Meta
 from volley.document import Frozen, PositiveNumber
 from volley.errors import UserError
 from volley.files import write_file
+from volley.grouping import grouped
 from volley.run.benchmark import Benchmark, Observable
 from volley.run.launch_series import Sweep, observed_in
 from volley.run.records_file import find_file, parse_runs, read_file, read_runs, state_folder
@@ -86,13 +88,13 @@ def share_of_equal(
     return None
 
 
-def beside_equal(gpus: Iterable[str], benchmark: str, observables: Iterable[Observable]) -> str | None:
+def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterable[Observable]]) -> str | None:
     """Compare with published results of the same GPUs: ``99 % of the speed of h200-x2 (median of 40 points)``.
 
     Args:
         gpus: the names of the GPUs that were measured.
         benchmark: the benchmark.
-        observables: what one launch measured.
+        launches: what each launch measured; of several, the median of each time is compared.
 
     Returns:
         A sentence; ``None`` if nothing equal was published.
@@ -101,11 +103,19 @@ def beside_equal(gpus: Iterable[str], benchmark: str, observables: Iterable[Obse
     if len(names) != 1:
         return None
     gpu = names.pop()
+    times = grouped(
+        (
+            ((each.series, at, each.work), seconds)
+            for observables in launches
+            for each in observables
+            for at, seconds in zip(each.at, each.seconds, strict=True)
+        ),
+        itemgetter(0),
+    )
     found = [
         share
-        for each in observables
-        for at, seconds in zip(each.at, each.seconds, strict=True)
-        if (share := share_of_equal(gpu, (benchmark, each.series), at, seconds, each.work))
+        for (series, at, work), those in times.items()
+        if (share := share_of_equal(gpu, (benchmark, series), at, median([seconds for _, seconds in those]), work))
     ]
     if not found:
         return None

@@ -18,7 +18,7 @@ from volley.references import beside_equal
 from volley.report.cells import scaled
 from volley.report.model import Cell, Column, Conclusion, Data, Note, Report, Style, Table
 from volley.run import report_parts
-from volley.text import join_words
+from volley.text import count, join_words
 from volley.units import format_size
 
 _HEAT: tuple[tuple[float, Style], ...] = ((0.96, "good"), (0.8, ""), (0.5, "warning"), (0.0, "bad"))
@@ -31,10 +31,11 @@ _COLORS = "green: from {:.0f} % of the best pair, yellow: below {:.0f} %, red: b
 _COLUMNS = (
     "section", "metric", "engine", "operation", "direction", "size_bytes", "window", "first", "second", "peer_access",
     "status", "samples", "time_us", "time_low_us", "time_high_us", "bandwidth_GBps", "of_line_rate", "ratio",
-    "messages_verified", "reason",
+    "messages_verified", "reason", "launches",
 )  # fmt: skip
 """The first ten tell rows apart.  ``time_us`` is the time of the metric (docs/method), ``ratio`` that time over the
-median of comparable pairs."""
+median of comparable pairs.  ``time_low_us`` and ``time_high_us`` are the 95 % interval of its median: within the launch
+where there is one, over launches where there are three or more; of two launches they are the range."""
 
 _METRICS = {
     "completion": "completion: one small copy until the host sees its end",
@@ -48,10 +49,11 @@ FORMATS = {"cuda-samples": cuda_samples.render}
 
 
 def report(results: GpuMatrixResults) -> Report:
-    cases, tables = results.cases, list(_tables(results.cases))
+    cases, launches = results.cases, len(results.series.logs)
+    tables = list(_tables(cases, launches))
     found = common.conclusions(cases, _findings)
     notes = common.notes_of(results.series, cases, _names, found, _missing(results))
-    observed = observables(results.series.logs[-1])
+    observed = map(observables, results.series.logs)
     if equal := beside_equal((device.name for device in results.devices), "gpu_matrix", observed):
         notes.append(Note("finding", equal))
     return Report(
@@ -67,7 +69,7 @@ def report(results: GpuMatrixResults) -> Report:
         data=Data(
             _COLUMNS,
             _COLUMNS[:10],
-            [_data(case, pair, cell) for case in cases for pair, cell in case.cells.items()],
+            [{**_data(case, pair, cell), "launches": launches} for case in cases for pair, cell in case.cells.items()],
         ),
         runs=results.series.describe_runs(),
         extra={
@@ -94,12 +96,15 @@ def _heading(results: GpuMatrixResults) -> list[str]:
     return lines
 
 
-def _tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
+def _tables(cases: Sequence[GpuMatrixCase], launches: int) -> Iterator[Table]:
     """Put sections with one unit and the same rows side by side, below the summary of all.
 
     Matrices of one GPU have one cell each: the summary shows them.
     """
     summary = common.summary(cases, without=WITHIN)
+    if launches > 1:
+        over = f"each cell is the median of the medians of {count(launches, 'launch')}"
+        summary = replace(summary, legend=[*summary.legend, over])
     if all(len(case.cells) == 1 for case in cases):
         yield replace(summary, legend=[*summary.legend, *filter(None, [_legend(cases)])])
         return

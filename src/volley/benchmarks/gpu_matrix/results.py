@@ -7,22 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+
+import msgspec
 
 from volley.benchmarks.gpu_matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixRow
 from volley.benchmarks.shared.matrix.case import MatrixCase, Unmeasured
 from volley.benchmarks.shared.matrix.comparable_pairs import FLAG_FROM, Pair, compare, matrix_of, suspects
+from volley.grouping import grouped
 from volley.machine.hardware import Device
 from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import Route
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, same_request, series_of
 from volley.run.run_log import RunLog
+from volley.statistics.launches import of_observations
 
 HOST = -1
 """The number of the host, in the place of a GPU's number."""
 
 WITHIN = "within a GPU"
 """The kind of a GPU with itself."""
+
+_COUNTS = ("samples", "elapsed_s", "messages_timed", "messages_verified")
+"""Fields of a cell that are added over launches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,19 +88,15 @@ def observables(log: RunLog) -> Iterator[Observable]:
 
 
 def _results(series: LaunchSeries) -> GpuMatrixResults:
-    """Return the sections in the order in which they were measured; of several runs, those of the last."""
+    """Return the sections in the order in which they were measured."""
     logs = series.logs
     gpus = [record for log in logs for record in log.of(GpuMatrixGpus)]
     devices = next((record.devices for record in gpus if record.devices), [])
     numbers = _numbers(devices, logs)
-    found: dict[str, list[GpuMatrixRow]] = {}
-    for rows in (log.of(GpuMatrixRow) for log in logs):
-        found |= {
-            name: [row for row in rows if row.section == name] for name in dict.fromkeys(row.section for row in rows)
-        }
+    sections = grouped((row for log in logs for row in log.of(GpuMatrixRow)), attrgetter("section"))
     return GpuMatrixResults(
         series=series,
-        cases=tuple(_case(rows, numbers, logs) for rows in found.values()),
+        cases=tuple(_case(rows, numbers, logs) for rows in sections.values()),
         devices=devices,
         numbers=numbers,
         access={
@@ -117,16 +121,27 @@ def _numbers(devices: Sequence[Device], logs: Sequence[RunLog]) -> dict[str, int
     return {device.uuid: number for number, device in enumerate(ordered)}
 
 
+def _over_launches(cells: Sequence[GpuMatrixCell]) -> GpuMatrixCell:
+    """Return the cell of a pair: the median of the medians of its launches; one failure fails it."""
+    worst = min(cells, key=lambda cell: ("failed", "skipped", "ok").index(cell.status))
+    times_s = [cell.median_s for cell in cells if cell.median_s]
+    if len(cells) == 1 or worst.status != "ok" or not times_s:
+        return worst
+    time = of_observations(times_s)
+    sums = {name: sum(getattr(cell, name) for cell in cells) for name in _COUNTS}
+    return msgspec.structs.replace(worst, median_s=time.median, low_s=time.low, high_s=time.high, **sums)
+
+
 def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequence[RunLog]) -> GpuMatrixCase:
     gpus = dict(numbers)
     for uuid in (each for row in rows for each in (row.gpu, *(cell.gpu for cell in row.cells)) if each is not None):
         gpus.setdefault(uuid, len(gpus))  # of a run whose record of GPUs is missing
-    cells: dict[Pair, GpuMatrixCell] = {}
+    measured: dict[Pair, list[GpuMatrixCell]] = {}
     line_rates: dict[Pair, LineRate] = {}
     kinds: dict[Pair, str] = {}
     for row, cell in ((each, cell) for each in rows for cell in each.cells):
         pair = (HOST if row.gpu is None else gpus[row.gpu], gpus[cell.gpu])
-        cells[pair] = cell
+        measured.setdefault(pair, []).append(cell)
         if row.gpu == cell.gpu:
             kinds[pair] = WITHIN
             continue
@@ -137,7 +152,7 @@ def _case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequen
         if rate:
             line_rates[pair] = rate
             kinds[pair] += f", {rate.over} {rate.words}"
-    cells = {pair: cells[pair] for pair in sorted(cells)}
+    cells = {pair: _over_launches(measured[pair]) for pair in sorted(measured)}
     times_s, kinds_of = matrix_of({pair: cell.median_s for pair, cell in cells.items() if cell.median_s}, kinds)
     comparison, first = compare(times_s, kinds_of), rows[0]
     good = [cell for cell in cells.values() if cell.status == "ok"]

@@ -28,11 +28,10 @@ def report(result: JacobiResults) -> Report:
     measured = [solution for solution in solutions if solution.time]
     tables = [_table(measured, series), *_parts_table(measured)] if measured else []
     charts = [_parts_chart(measured)] if any(solution.parts_s for solution in measured) else []
-    equal = beside_equal(
-        (rank.device.name for rank in (series.run.ranks if series.run else []) if rank.device),
-        "jacobi",
-        observables(series.logs[-1]),
-    )
+    ranks = series.run.ranks if series.run else []
+    # The references with the names of GPUs are of one node.
+    gpus = [rank.device.name for rank in ranks if rank.device] if len({rank.node for rank in ranks}) == 1 else []
+    equal = beside_equal(gpus, "jacobi", map(observables, series.logs))
     return Report(
         heading=[*report_parts.heading(series, "jacobi"), *map(_problem, solutions[:1])],
         tables=[*tables, *map(_scaling_table, result.chains)],
