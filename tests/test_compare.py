@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +71,23 @@ def test_a_difference_that_is_neither_shown_nor_excluded_is_undecided() -> None:
     assert not found.possible
 
 
-@pytest.mark.parametrize(("number", "words"), [(1, ", 1 is undecided"), (2, ", 2 are undecided")])
+@pytest.mark.parametrize(("number", "words"), [(1, "the point is undecided"), (2, "all 2 points are undecided")])
 def test_undecided_points_are_counted_in_english(number: int, words: str) -> None:
     first, second = (launches(seed, noise=0.1) for seed in (1, 2))
     for log in (*first, *second):
         del log.records[number:]
-    assert finding(compared(first, second)).endswith(words)
+    assert finding(compared(first, second)) == f"NO CHANGE SHOWN: {words}"
+
+
+def test_points_that_are_the_same_and_undecided_ones_are_counted_in_english() -> None:
+    first, second = launches(1), launches(2)
+    for number, log in enumerate(second):
+        log.records[0] = example_records.pingpong([1e-6 * (1 + number / 10)] * 6, size=SIZES[0], name="host")
+    for log in (*first, *second):
+        del log.records[2:]
+    assert re.fullmatch(
+        r"NO CHANGE SHOWN: 1 of 2 points is the same within \d %, 1 is undecided", finding(compared(first, second))
+    )
 
 
 def test_one_launch_of_each_gives_no_verdict_and_says_what_to_type(tmp_path: Path, capsys: Capture) -> None:
@@ -86,6 +98,30 @@ def test_one_launch_of_each_gives_no_verdict_and_says_what_to_type(tmp_path: Pat
     assert "--launches 6" in out
     assert cli.main(["compare", *files, "--fail-on", "slower:5%"]) == 2
     assert "--fail-on needs a verdict" in capsys.readouterr().err
+
+
+def test_the_recommended_command_measures_a_common_point(tmp_path: Path, capsys: Capture) -> None:
+    asked = [[["--sizes", "4k"]], [["--sizes", "8"]]]
+    first = [*launches(1, count=1), *launches(3, count=1)]
+    for log, options, places in zip(first, asked, ([1], [0]), strict=True):
+        assert log.run
+        plan = msgspec.structs.replace(log.run.plan, launch={"asked": options}, watchdog_s=60.0 + places[0])
+        log.run = msgspec.structs.replace(log.run, plan=plan)
+        log.records[:] = [log.records[place] for place in places]
+    second = launches(2, count=1)
+    del second[0].records[1:]
+    files = [str(write(tmp_path / name, logs)) for name, logs in (("a.jsonl", first), ("b.jsonl", second))]
+    assert cli.main(["compare", *files]) == 0
+    assert "measure both again with volley pingpong -s 8 --launches 6, or use --live" in capsys.readouterr().out
+
+
+def test_matrices_are_measured_again_in_several_runs(tmp_path: Path, capsys: Capture) -> None:
+    matrices = [gpu_log(2, ["uni"]) for _ in range(2)]
+    assert matrices[1].run
+    matrices[1].run = msgspec.structs.replace(matrices[1].run, started_at="2026-01-02T03:09:00Z")
+    files = [str(write(tmp_path / f"{number}.jsonl", [log])) for number, log in enumerate(matrices)]
+    assert cli.main(["compare", *files]) == 0
+    assert "again 6 times or more and join the records of each side (cat A1 A2 … > A)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

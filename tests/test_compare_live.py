@@ -17,6 +17,7 @@ import pytest
 from comparison_records import launches, write
 from volley import cli
 from volley.benchmarks import BENCHMARKS
+from volley.compare.live import _one_launch, parse
 from volley.run.records_file import read_runs
 
 Capture = pytest.CaptureFixture[str]
@@ -82,6 +83,30 @@ def test_a_change_is_found_in_spite_of_drift(fake: str, tmp_path: Path, capsys: 
     (again,) = json.loads(capsys.readouterr().out)["series"]
     assert again["data"] == series["data"]
     assert cli.main(["compare", *kept, "--paired", "--fail-on", "slower:3%"]) == 1
+
+
+def test_commands_that_measure_nothing_are_refused(fake: str, tmp_path: Path, capsys: Capture) -> None:
+    for number in (1, 2):
+        for log in (logs := read_runs(tmp_path / f"1-{number}.jsonl", BENCHMARKS)):
+            log.records.clear()
+        write(tmp_path / f"1-{number}.jsonl", logs)
+    assert cli.main(["compare", "--live", fake, fake, "-q"]) == 2
+    assert capsys.readouterr().err == f"volley: {fake} measures no point: there is nothing to compare\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("volley pingpong", ["--launches", "1"]),
+        ("A=volley /opt/a/bin/volley bandwidth -t host", ["--launches", "1"]),
+        ("volley matrix --ranks 2", []),
+        ("python -m volley matrix", []),
+        ("another program", ["--launches", "1"]),
+    ],
+)
+def test_each_command_makes_one_launch(command: str, options: list[str]) -> None:
+    first, _ = parse([command, command], 1).words
+    assert list(_one_launch(first)) == options
 
 
 def test_records_are_kept_in_the_state_folder(fake: str, capsys: Capture) -> None:
@@ -150,7 +175,9 @@ def _until(true: Callable[[], bool], otherwise: str) -> None:
         (["a", "b", "c"], "two command lines"),
         (["volley 'pingpong", "b"], "is not a command line"),
         (["", "b"], "is empty"),
-        (["/nonexistent/volley"] * 2, "cannot run /nonexistent/volley"),
+        (["volley", "b"], "makes several launches: write e.g. 'volley pingpong'"),
+        (["A=1 volley --budget 5", "b"], "makes several launches: write e.g. 'volley pingpong'"),
+        (["/nonexistent/volley pingpong"] * 2, "cannot run /nonexistent/volley"),
     ],
 )
 def test_misuse_is_refused(

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from volley.benchmarks import BENCHMARKS
+from volley.benchmarks import BENCHMARKS, commands
 from volley.compare.runs import Side
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, MachineError, UserError
 from volley.machine.signals import ChildGuard
 from volley.run.engine import Stop
+from volley.run.launch_series import observed_in
 from volley.run.records_file import open_writer, parse_runs
 from volley.run.run_log import RunLog
 from volley.text import clean, count, escape_controls
@@ -28,14 +29,14 @@ _MAX_LINES = 5
 
 
 @dataclass(frozen=True)
-class Commands:
+class CommandLines:
     """Two command lines of volley, and how often each is run."""
 
     words: tuple[Sequence[str], Sequence[str]]
     pairs: int
 
 
-def parse(commands: Sequence[str], pairs: int) -> Commands:
+def parse(commands: Sequence[str], pairs: int) -> CommandLines:
     """Split the command lines into words; variables may stand before the command, as in a shell.
 
     Raises:
@@ -46,7 +47,7 @@ def parse(commands: Sequence[str], pairs: int) -> Commands:
             f"--live takes two command lines, not {len(commands)}: write volley compare --live 'volley …' 'volley …'"
         )
     first, second = (_words(each) for each in commands)
-    return Commands((first, second), pairs)
+    return CommandLines((first, second), pairs)
 
 
 def _words(command: str) -> Sequence[str]:
@@ -56,10 +57,31 @@ def _words(command: str) -> Sequence[str]:
         raise UserError(f"--live: {escape_controls(command)!r} is not a command line: {error}") from None
     if not words:
         raise UserError("--live: a command line is empty: write e.g. 'volley pingpong'")
-    return ["env", *words] if "=" in words[0] else words
+    if "=" in words[0]:
+        words = ["env", *words]
+    if _name_of_command(words) == "":
+        raise UserError("--live: volley without a command makes several launches: write e.g. 'volley pingpong'")
+    return words
 
 
-def measure(commands: Commands, keep: tuple[Path, Path] | None, *, quiet: bool) -> tuple[Side, Side, int]:
+def _name_of_command(words: Sequence[str]) -> str | None:
+    """Return the name behind ``volley``: ``matrix``, or nothing; ``None`` where another program may start volley."""
+    places = [place for place, word in enumerate(words) if "=" not in word and Path(word).name == "volley"]
+    if not places:
+        return None
+    following = [*words[places[0] + 1 :], ""][0]
+    return "" if following.startswith("-") else following
+
+
+def _one_launch(words: Sequence[str]) -> Sequence[str]:
+    """Return the option for one launch; a matrix has no such option, and is one launch without it."""
+    name = _name_of_command(words)
+    command = next((each for each in commands() if name in (each.name, *each.aliases)), None)
+    has_it = command is None or any(each.name == "--launches" for each in command.declared())
+    return ("--launches", "1") if has_it else ()
+
+
+def measure(lines: CommandLines, keep: tuple[Path, Path] | None, *, quiet: bool) -> tuple[Side, Side, int]:
     """Run the command lines in turn, keep their records, and return those of whole pairs, and the exit code.
 
     Ctrl-C, SIGTERM and SIGHUP stop the running command and with it the comparison.
@@ -75,14 +97,14 @@ def measure(commands: Commands, keep: tuple[Path, Path] | None, *, quiet: bool) 
     pair, code, stop = 0, EXIT_GOOD, Stop()
     try:
         with stop, TemporaryDirectory(prefix="volley-") as folder:
-            for pair in range(commands.pairs):
+            for pair in range(lines.pairs):
                 pair_logs = {}
                 for which in random.sample((0, 1), 2):
                     if not quiet:
-                        _say(f"pair {pair + 1} of {commands.pairs}: {'AB'[which]}")
-                    data = _launch(commands.words[which], Path(folder, "records.jsonl"), stop)
+                        _say(f"pair {pair + 1} of {lines.pairs}: {'AB'[which]}")
+                    data = _launch(lines.words[which], Path(folder, "records.jsonl"), stop)
                     writers[which].write(data)
-                    pair_logs[which] = parse_runs(data, BENCHMARKS, shlex.join(commands.words[which]))
+                    pair_logs[which] = _parsed(data, shlex.join(lines.words[which]))
                 for which, found in pair_logs.items():
                     logs[which].extend(found)
     except KeyboardInterrupt:
@@ -99,7 +121,7 @@ def measure(commands: Commands, keep: tuple[Path, Path] | None, *, quiet: bool) 
                     print(line, file=sys.stderr)
     if code == EXIT_GOOD and any(writer.trouble for writer in writers):
         code = EXIT_MACHINE
-    first, second = (Side.of(shlex.join(words), those) for words, those in zip(commands.words, logs, strict=True))
+    first, second = (Side.of(shlex.join(words), those) for words, those in zip(lines.words, logs, strict=True))
     return first, second, code
 
 
@@ -139,6 +161,18 @@ class _Command:
                 os.killpg(self.process.pid, number)
 
 
+def _parsed(data: bytes, name: str) -> list[RunLog]:
+    """Read the records of one launch.
+
+    Raises:
+        UserError: if nothing in them can be compared.
+    """
+    logs = parse_runs(data, BENCHMARKS, name)
+    if not observed_in(logs, BENCHMARKS).rows:
+        raise UserError(f"{name} measures no point: there is nothing to compare")
+    return logs
+
+
 def _search_path() -> str:
     """``PATH``, and after it the folder of this volley, which may have been started by its path."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
@@ -153,7 +187,7 @@ def _launch(words: Sequence[str], records: Path, stop: Stop) -> bytes:
     """
     records.unlink(missing_ok=True)
     try:
-        command = _Command([*words, "--launches", "1", "-o", str(records), "-f", "csv"])
+        command = _Command([*words, *_one_launch(words), "-o", str(records), "-f", "csv"])
     except OSError as error:
         raise UserError(f"cannot run {escape_controls(words[0])}: {error.strerror}") from None
     stop.watch(command)

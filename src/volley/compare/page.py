@@ -64,23 +64,23 @@ def report(comparison: Comparison, *, full: bool) -> Report:
 def finding(comparison: Comparison) -> str:
     """Return what was found, in one sentence."""
     changed, same, points = comparison.of("changed"), comparison.of("same"), len(comparison.at)
-    rest = points - changed.size
     if not comparison.possible:
         return f"NO VERDICT: {too_few(comparison)}"
     if not changed.size:
         widest = int(comparison.same_within[same].max(initial=0))
         if same.size == points:
             return f"SAME: all {count(points, 'point')} are the same within {widest} %"
-        shown = (
-            f"{same.size} of {count(rest, 'point')} are the same within {widest} %"
-            if same.size
-            else "no point is shown to be the same"
-        )
-        left = rest - same.size
-        return f"NO CHANGE SHOWN: {shown}, {left} {'is' if left == 1 else 'are'} undecided"
+        if not same.size:
+            return f"NO CHANGE SHOWN: {f'all {points} points are' if points > 1 else 'the point is'} undecided"
+        shown, left = f"{same.size} of {count(points, 'point')}", points - same.size
+        return f"NO CHANGE SHOWN: {shown} {_are(same.size)} the same within {widest} %, {left} {_are(left)} undecided"
     parts = [_series_finding(name, those, comparison) for name, those in comparison.by_series(changed).items()]
     more = f", and {len(parts) - 3} more" if len(parts) > 3 else ""
     return f"CHANGED: {join_words(parts[:3]) if not more else ', '.join(parts[:3]) + more}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _series_finding(series: str, changed: Integers, comparison: Comparison) -> str:
@@ -102,11 +102,11 @@ def too_few(comparison: Comparison) -> str:
     if comparison.paired:
         made = min(first.launches, second.launches)
         return f"{count(made, 'pair')} cannot show a change; measure with --pairs {needed} or more"
-    benchmark = named(first.benchmarks[0])
-    launches = any(each.name == "--launches" for each in declared(benchmark.options))
-    again = f"{needed} times or more"
-    if launches:
-        plan = next(run.plan for run in first.runs if run.plan.benchmark == benchmark.name)
+    sweep, at = comparison.sweeps[comparison.sweep[0]], comparison.at[0]
+    benchmark = named(sweep[0])
+    again = f"{needed} times or more and join the records of each side (cat A1 A2 … > A)"
+    if any(each.name == "--launches" for each in declared(benchmark.options)):
+        plan = first.plan_of(benchmark.name, first.observed.rows[sweep][at])
         again = f"with {command_again(benchmark.command, plan, launches=needed)}"
     return (
         f"{count(first.launches, 'launch')} of A and {second.launches} of B cannot show a change, since another launch "

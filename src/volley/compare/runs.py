@@ -10,7 +10,8 @@ import numpy as np
 
 from volley.benchmarks import BENCHMARKS
 from volley.errors import UserError
-from volley.run.launch_series import Observed, observed_in
+from volley.run.launch_series import Observed, launches_of, observed_in
+from volley.run.plan import Plan
 from volley.run.records import Run
 from volley.run.records_file import first_and_last, parse_runs, read_file
 from volley.run.run_log import RunLog
@@ -55,6 +56,12 @@ class Side:
     def launches(self) -> int:
         """The most launches that measured a point."""
         return int(np.count_nonzero(~np.isnan(self.seconds), axis=1).max(initial=0))
+
+    def plan_of(self, benchmark: str, row: int) -> Plan | None:
+        """The plan of the first launch of a benchmark that measured a row of ``observed``."""
+        launch = int(np.argmax(~np.isnan(self.seconds[row])))
+        run = launches_of(self.logs, benchmark)[launch].run
+        return run.plan if run else None
 
     @property
     def benchmarks(self) -> list[str]:

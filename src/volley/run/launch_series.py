@@ -134,8 +134,7 @@ def observed_in(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Obse
     """
     found = Observed()
     for benchmark in benchmarks:
-        own = [log for log in logs if log.run and log.run.plan.benchmark == benchmark.name]
-        for number, log in enumerate(log for series in series_of(own) for log in series.logs):
+        for number, log in enumerate(launches_of(logs, benchmark.name)):
             if number == len(found.columns):
                 found.columns.append(array("d"))
             for each in filter(attrgetter("at"), benchmark.observables(log)):
@@ -143,6 +142,12 @@ def observed_in(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Obse
     for column in found.columns:
         column.extend(repeat(math.nan, len(found.work) - len(column)))
     return found
+
+
+def launches_of(logs: Sequence[RunLog], benchmark: str) -> list[RunLog]:
+    """Return the launches of a benchmark in the order of the columns of :class:`Observed`."""
+    own = [log for log in logs if log.run and log.run.plan.benchmark == benchmark]
+    return [log for series in series_of(own) for log in series.logs]
 
 
 def series_of(logs: Iterable[RunLog], belongs: Callable[[RunLog, RunLog], bool] = same_request) -> list[LaunchSeries]:
