@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 
+import msgspec
 import pytest
 
 from example_records import plan, run
@@ -19,7 +20,7 @@ from volley.run.engine import About, TransportAbout
 from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import Site
 from volley.run.plan import Plan
-from volley.run.records import End
+from volley.run.records import End, EngineFacts, MpiFacts
 from volley.run.render import render
 from volley.run.run_log import RunLog
 
@@ -95,6 +96,45 @@ def test_weak_scaling_has_the_same_part() -> None:
     (chain,) = scaling_chains(solutions_of(logs))
     assert [step.kind for step in chain] == ["weak", "weak"]
     assert chain[1].efficiency == pytest.approx(0.8)
+
+
+def test_processes_with_other_threads_have_no_efficiency() -> None:
+    logs = [
+        solved((1, 1), (100, 100), 0.010, threads=4),
+        solved((2, 1), (100, 100), 0.0125, threads=2),
+        solved((4, 1), (100, 100), 0.0125, threads=4),
+    ]
+    (chain,) = scaling_chains(solutions_of(logs))
+    assert [step.efficiency for step in chain] == [1.0, None, pytest.approx(0.8)]
+    text = shown(logs)
+    assert re.search(r"^2 × 1 +12.50 +0.001552 +– +–$", text, re.M)
+    assert (
+        "host has no efficiency, because a process has 4 threads on 1 × 1 and 2 threads on 2 × 1: volley jacobi "
+        "--threads 2 gives all the same"
+    ) in text
+
+
+def test_machines_and_software_are_not_mixed() -> None:
+    def of(log: RunLog, **changes: object) -> RunLog:
+        assert log.run
+        log.run = msgspec.structs.replace(log.run, **changes)
+        return log
+
+    one, two, rank = solved((1, 1), (100, 100), 0.010), solved((2, 1), (50, 100), 0.006), run().ranks[0]
+    for changes in (
+        {"ranks": [msgspec.structs.replace(rank, cpu="another")]},
+        {"mpi": MpiFacts(library="another", standard="4.0")},
+        {"engine": EngineFacts(version="another", mpi_built=None)},
+    ):
+        assert scaling_chains(solutions_of([one, of(solved((2, 1), (50, 100), 0.006), **changes)])) == []
+    logs = [
+        of(solved(grid, domain, 0.01), started_at=start, engine=EngineFacts(version=start, mpi_built=None))
+        for start in ("2026-01-02", "2026-01-03")
+        for grid, domain in (((1, 1), (100, 100)), ((2, 1), (50, 100)))
+    ]
+    assert "strong scaling, host, 100 × 100 points in all, double, 2026-01-03\n" in shown(logs)
+    more = [*run().ranks, msgspec.structs.replace(rank, host="another", node=1)]
+    assert len(scaling_chains(solutions_of([one, of(two, ranks=more)]))) == 1
 
 
 def test_other_problems_are_not_compared() -> None:

@@ -39,7 +39,8 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
         if each.overall_updates_per_s:
             found[f"{each.transport} updates"] = each.overall_updates_per_s
     for chain in scaling_chains(solved):
-        found[f"{chain[-1].solution.transport} beyond"] = chain[-1].beyond_s
+        if chain[-1].beyond_s is not None:
+            found[f"{chain[-1].solution.transport} beyond"] = chain[-1].beyond_s
     if logs and logs[-1].end:
         found["work s"] = logs[-1].end.elapsed_s
     if points:

@@ -14,6 +14,7 @@ from volley.references import beside_equal
 from volley.report.cells import plus_minus, scaled, spread
 from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Data, Mark, Note, ReferenceLine, Report, Table
 from volley.run import report_parts
+from volley.run.command_again import command_again
 from volley.run.launch_series import LaunchSeries
 from volley.run.records import Status
 from volley.statistics.launches import ratio, shown_above_one
@@ -34,7 +35,7 @@ def report(result: JacobiResults) -> Report:
     equal = beside_equal(gpus, "jacobi", map(observables, series.logs))
     return Report(
         heading=[*report_parts.heading(series, "jacobi"), *map(_problem, solutions[:1])],
-        tables=[*tables, *map(_scaling_table, result.chains)],
+        tables=[*tables, *_scaling_tables(result.chains)],
         charts=[*charts, *_scaling_charts(result.chains)],
         notes=report_parts.notes_of(
             series,
@@ -43,6 +44,7 @@ def report(result: JacobiResults) -> Report:
             failed=_lost(solutions, "failed"),
             missing=(f"skipped: {text}" for text in _lost(solutions, "skipped")),
             found=[Note("finding", equal)] if equal else [],
+            doubts=[Note("warning", text) for text in dict.fromkeys(map(_other_threads, result.chains)) if text],
         ),
         data=Data(_CSV, _CSV[:9], [_data(solution) for solution in solutions]),
         runs=series.describe_runs(),
@@ -173,9 +175,24 @@ def slower_parts(solutions: Sequence[Solution]) -> Iterator[str]:
         yield f"aware's halos take {times} times as long as staged/pinned's: {cause}; overlap hides it"
 
 
-def _scaling_table(chain: Sequence[ScalingStep]) -> Table:
+def _scaling_tables(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Table]:
+    titles = []
+    for chain in chains:
+        one = chain[0]
+        where = "in all" if one.kind == "strong" else "a process"
+        problem = f"{one.solution.transport}, {_size(chain)} points {where}, {one.solution.point.precision}"
+        titles.append(f"{one.kind} scaling, {problem}")
+    yield from map(_scaling_table, chains, _told_apart(titles, chains))
+
+
+def _told_apart(names: Sequence[str], chains: Sequence[Sequence[ScalingStep]]) -> list[str]:
+    """Add the start of the runs to the names of chains of one problem on several machines."""
+    starts = [chain[0].solution.run.started_at if chain[0].solution.run else "" for chain in chains]
+    return [f"{name}, {start}" if names.count(name) > 1 else name for name, start in zip(names, starts, strict=True)]
+
+
+def _scaling_table(chain: Sequence[ScalingStep], title: str) -> Table:
     one = chain[0]
-    where = "in all" if one.kind == "strong" else "a process"
     return Table(
         columns=[
             Column("processes", align="left"),
@@ -189,15 +206,25 @@ def _scaling_table(chain: Sequence[ScalingStep]) -> Table:
                 f"{step.solution.point.grid[0]} × {step.solution.point.grid[1]}",
                 scaled(step.solution.iteration_s, 1e3),
                 scaled(step.solution.updates_per_s, 1e-9),
-                f"{step.efficiency * 100:.1f}",
-                EMPTY if step is one else f"{step.beyond_s * 1e6:+.1f}",
+                None if step.efficiency is None else f"{step.efficiency * 100:.1f}",
+                EMPTY if step is one else None if step.beyond_s is None else f"{step.beyond_s * 1e6:+.1f}",
             ]
             for step in chain
         ],
-        title=f"{one.kind} scaling, {one.solution.transport}, {_size(chain)} points {where}, "
-        f"{one.solution.point.precision}",
+        title=title,
         legend=["efficiency and ideal: relative to one process"],
     )
+
+
+def _other_threads(chain: Sequence[ScalingStep]) -> str:
+    """Say why processes have no efficiency: one process has other threads than each of several."""
+    one, other = chain[0].solution, next((step.solution for step in chain if step.efficiency is None), None)
+    if other is None:
+        return ""
+    has, have = (f"{_processors(each)} on {each.point.grid[0]} × {each.point.grid[1]}" for each in (one, other))
+    fewest = min(step.solution.point.threads for step in chain)
+    again = command_again("jacobi", other.run.plan if other.run else None, threads=fewest)
+    return f"{one.transport} has no efficiency, because a process has {has} and {have}: {again} gives all the same"
 
 
 def _parts_chart(solutions: Sequence[Solution]) -> Chart:
@@ -213,16 +240,17 @@ def _parts_chart(solutions: Sequence[Solution]) -> Chart:
 
 
 def _scaling_charts(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Chart]:
+    chains = [chain for chain in chains if any(step.efficiency is not None for step in chain[1:])]
     for kind in dict.fromkeys(chain[0].kind for chain in chains):
+        those = [chain for chain in chains if chain[0].kind == kind]
+        names = [
+            f"{_size(chain)} {chain[0].solution.point.precision}, {chain[0].solution.transport}" for chain in those
+        ]
         marks = [
-            Mark(
-                step.solution.ranks,
-                step.efficiency * 100,
-                f"{_size(chain)} {step.solution.point.precision}, {step.solution.transport}",
-            )
-            for chain in chains
-            if chain[0].kind == kind
+            Mark(step.solution.ranks, step.efficiency * 100, name)
+            for name, chain in zip(_told_apart(names, those), those, strict=True)
             for step in chain
+            if step.efficiency is not None
         ]
         yield Chart(
             "curves",

@@ -18,6 +18,7 @@ from typing import Literal
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
 from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
+from volley.run.records import Run
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import Repeated
@@ -46,6 +47,8 @@ class Solution:
     """By number of the launch, one at least."""
     check_every: int
     """Number of iterations between two residuals."""
+    run: Run | None = None
+    """That of the first launch."""
 
     @property
     def points(self) -> Sequence[JacobiPoint]:
@@ -249,7 +252,8 @@ def solutions(logs: Sequence[RunLog]) -> list[Solution]:
         for point in log.of(JacobiPoint):
             found.setdefault(point.transport, {})[launch] = point
     every = max(map(check_every, logs), default=1)
-    return [Solution(points, every) for points in found.values()]
+    run = next((log.run for log in logs if log.run), None)
+    return [Solution(points, every, run) for points in found.values()]
 
 
 def observables(log: RunLog) -> Iterator[Observable]:
@@ -281,14 +285,14 @@ class ScalingStep:
 
     solution: Solution
     kind: ScalingKind
-    beyond_s: float
+    beyond_s: float | None
     """Seconds of an iteration beyond the ideal: T(1) / n if strong, T(1) if weak."""
-    efficiency: float
-    """Parallel efficiency: strong T(1) / (n T(n)), weak T(1) / T(n)."""
+    efficiency: float | None
+    """Parallel efficiency: strong T(1) / (n T(n)), weak T(1) / T(n); ``None``: the one process has other threads."""
 
 
 def scaling_chains(found: Iterable[Solution]) -> list[list[ScalingStep]]:
-    """Find solutions that show scaling: the same problem and transport on one process and on several.
+    """Find solutions that show scaling: the same problem and transport on one process and on several of its machine.
 
     Strong: the global domain is the same.  Weak: the domain of each process is.
     """
@@ -297,18 +301,33 @@ def scaling_chains(found: Iterable[Solution]) -> list[list[ScalingStep]]:
     kinds: tuple[ScalingKind, ...] = ("strong", "weak")
     chains: list[list[ScalingStep]] = []
     for kind, one in product(kinds, (each for each in measured if each.ranks == 1)):
-        others = [each for each in measured if each.ranks > 1 and _comparable(each, kind) == _comparable(one, kind)]
+        others = [
+            each
+            for each in measured
+            if each.ranks > 1 and _comparable(each, kind) == _comparable(one, kind) and _places(one) <= _places(each)
+        ]
         if others:
-            chain = []
-            for each in (one, *others):
-                iteration_s, one_s = each.iteration_s or 0.0, one.iteration_s or 0.0
-                ideal_s = one_s / each.ranks if kind == "strong" else one_s
-                chain.append(ScalingStep(each, kind, iteration_s - ideal_s, ideal_s / iteration_s))
-            chains.append(chain)
+            chains.append([_step(each, kind, one) for each in (one, *others)])
     return chains
+
+
+def _step(solution: Solution, kind: ScalingKind, one: Solution) -> ScalingStep:
+    if solution.point.threads != one.point.threads:
+        return ScalingStep(solution, kind, None, None)
+    iteration_s, one_s = solution.iteration_s or 0.0, one.iteration_s or 0.0
+    ideal_s = one_s / solution.ranks if kind == "strong" else one_s
+    return ScalingStep(solution, kind, iteration_s - ideal_s, ideal_s / iteration_s)
+
+
+def _places(solution: Solution) -> set[tuple[str, str, str]]:
+    """Return the hosts with the processors and the GPUs: host names such as ``vm`` are not enough."""
+    ranks = solution.run.ranks if solution.run else []
+    return {(rank.host, rank.cpu, rank.device.uuid if rank.device else "") for rank in ranks}
 
 
 def _comparable(solution: Solution, kind: ScalingKind) -> tuple[object, ...]:
     """Return the properties that two solutions must share to be comparable."""
     point, size = solution.point, solution.whole if kind == "strong" else tuple(solution.point.domain)
-    return point.transport, point.precision, point.overlap, solution.check_every, point.memory, size
+    run = solution.run
+    software = run and (run.engine.version, run.mpi and run.mpi.library)
+    return point.transport, point.precision, point.overlap, solution.check_every, point.memory, size, software
