@@ -286,9 +286,12 @@ def test_show_renders_a_file_and_its_exit_code_tells_whether_all_is_good(
     assert captured.err == ""
 
 
-def test_show_takes_several_files_as_one(capsys: pytest.CaptureFixture[str]) -> None:
-    path = str(EXAMPLES / "pingpong-host.jsonl")
-    assert cli.main(["show", path, path, "--format", "csv"]) == 0
+def test_show_takes_several_files_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, other = EXAMPLES / "pingpong-host.jsonl", tmp_path / "other.jsonl"
+    data = path.read_bytes()
+    started_at = json.loads(data.splitlines()[0])["started_at"].encode()
+    other.write_bytes(data.replace(started_at, b"2026-01-01T00:00:00Z"))
+    assert cli.main(["show", str(path), str(other), "--format", "csv"]) == 0
     rows = capsys.readouterr().out.splitlines()
     assert len(rows) == 11
     assert rows[1].startswith("null,8,18,")
@@ -315,8 +318,11 @@ def test_show_of_a_line_that_cannot_be_read_is_1(tmp_path: Path, capsys: pytest.
 
 @pytest.mark.parametrize("reads_first", [True, False])
 @pytest.mark.parametrize("files", [1, 3])  # less and more than a pipe's buffer
-def test_a_reader_that_has_seen_enough_is_no_error(reads_first: bool, files: int) -> None:
-    command = [sys.executable, "-m", "volley", "show", *[str(EXAMPLES / "launches.jsonl")] * files, "-f", "json"]
+def test_a_reader_that_has_seen_enough_is_no_error(reads_first: bool, files: int, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.jsonl" for number in range(files)]
+    for path in paths:
+        path.write_bytes((EXAMPLES / "launches.jsonl").read_bytes())
+    command = [sys.executable, "-m", "volley", "show", *map(str, paths), "--each", "run", "-f", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

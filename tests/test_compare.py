@@ -342,6 +342,14 @@ def test_the_same_file_twice_is_refused_before_its_records_are_read(
     assert cli.main(["compare", baseline, baseline]) == 2
 
 
+def test_a_launch_that_a_file_repeats_counts_once(slower: str, tmp_path: Path, capsys: Capture) -> None:
+    twice = str(write(tmp_path / "twice.jsonl", launches(1) * 2))
+    assert cli.main(["compare", twice, slower]) == 0
+    shown = capsys.readouterr()
+    assert f"A: {twice} · 6 launches" in shown.out
+    assert "the records repeat 6 launches" in shown.err
+
+
 def test_files_of_different_benchmarks_are_refused(baseline: str, tmp_path: Path, capsys: Capture) -> None:
     stream = example_records.log(example_records.stream([1e-3] * 6, direction="uni", window=64))
     other = str(write(tmp_path / "stream.jsonl", [stream]))

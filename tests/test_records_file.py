@@ -23,7 +23,7 @@ from volley.errors import UserError
 from volley.run import records_file
 from volley.run.plan import Plan
 from volley.run.records import End, Run, Transport
-from volley.run.records_file import LineReader, VersionError, encode_line
+from volley.run.records_file import LineReader, VersionError, encode_line, without_repeats
 from volley.run.run_log import RecordError, RunLog
 
 SCHEMA = EXAMPLES.parent
@@ -339,6 +339,16 @@ def test_a_record_comes_back_from_its_line(record: Run | Transport | PingPong | 
 
 
 # ------------------------------------------------------------------------------------------------ read_runs
+
+
+def test_a_launch_that_is_read_twice_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = log(pingpong([1e-6])), log(pingpong([1e-6]))
+    second.run = run(started_at="2026-01-02T04:00:00Z")
+    truncated = RunLog(run=first.run)
+    assert without_repeats([truncated, second, first, second]) == [first, second]
+    assert capsys.readouterr().err == "volley: the records repeat 2 launches, which volley counts once\n"
+    assert without_repeats([RunLog(), RunLog()], quiet=True) == [RunLog(), RunLog()]
+    assert capsys.readouterr().err == ""
 
 
 def test_a_missing_file_is_named() -> None:

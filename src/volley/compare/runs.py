@@ -13,7 +13,7 @@ from volley.errors import UserError
 from volley.run.launch_series import Observed, launches_of, observed_in
 from volley.run.plan import Plan
 from volley.run.records import Run
-from volley.run.records_file import first_and_last, parse_runs, read_file
+from volley.run.records_file import first_and_last, parse_runs, read_file, without_repeats
 from volley.run.run_log import RunLog
 from volley.statistics.columns import Floats
 
@@ -96,7 +96,7 @@ def read_sides(paths: Sequence[str]) -> tuple[Side, Side]:
 
 
 def _side(data: bytes, name: str) -> Side:
-    side = Side.of(name, parse_runs(data, BENCHMARKS, name))
+    side = Side.of(name, without_repeats(parse_runs(data, BENCHMARKS, name)))
     if not side.observed.rows:
         raise UserError(f"{side.name} contains no measured point: there is nothing to compare")
     for log in side.logs:

@@ -15,7 +15,7 @@ from volley.machine.reinstall import install_command
 from volley.report.model import Report
 from volley.report_file.message_paths import pictures_of
 from volley.report_file.options import ReportOptions
-from volley.run.records_file import MAX_BYTES, find_file, parse_runs
+from volley.run.records_file import MAX_BYTES, find_file, parse_runs, without_repeats
 from volley.run.render import reports_of, results_of
 from volley.text import escape_controls
 
@@ -55,6 +55,7 @@ def run(options: ReportOptions) -> int:
         for path, (_, data) in zip(paths, files, strict=True)
         for log in parse_runs(data, BENCHMARKS, "standard input" if path == "-" else path)
     ]
+    logs = without_repeats(logs, quiet=options.quiet)
     if form == "html":
         out = io.StringIO()
         reports = reports_of(results_of(logs, BENCHMARKS))

@@ -12,9 +12,11 @@ import fcntl
 import os
 import shlex
 import stat
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Union
 
@@ -23,6 +25,7 @@ import msgspec
 from volley.document import PLAN_VERSION, RECORD_VERSION
 from volley.errors import UserError
 from volley.files import read_bounded
+from volley.grouping import grouped
 from volley.run.benchmark import Benchmark
 from volley.run.command_again import options_of
 from volley.run.launch_series import count_missing
@@ -192,6 +195,15 @@ def read_runs(path: Path | str, benchmarks: Sequence[Benchmark]) -> list[RunLog]
     """
     data, name = read_file(path)
     return parse_runs(data, benchmarks, name)
+
+
+def without_repeats(logs: Sequence[RunLog], *, quiet: bool = False) -> list[RunLog]:
+    """Return each launch once, a complete copy where there is one; standard error says how many are repeated."""
+    copies = grouped(logs, lambda log: encode_line(log.run) if log.run else id(log))
+    repeats = len(logs) - len(copies)
+    if repeats and not quiet:
+        print(f"volley: the records repeat {count(repeats, 'launch')}, which volley counts once", file=sys.stderr)
+    return [max(those, key=attrgetter("complete")) for those in copies.values()]
 
 
 def read_file(path: Path | str) -> tuple[bytes, str]:

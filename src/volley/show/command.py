@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from volley.benchmarks import BENCHMARKS
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
-from volley.run.records_file import kept_files, read_runs
+from volley.grouping import grouped
+from volley.run.records_file import kept_files, read_runs, without_repeats
 from volley.run.render import render, render_reports
 from volley.show.kept import report
 from volley.show.options import ListOptions, ShowOptions
@@ -28,8 +29,10 @@ def show(options: ShowOptions) -> int:
     if options.records.count("-") > 1:
         raise UserError("standard input can be read once: write - once")
 
-    logs = [log for path in options.records for log in read_runs(path, BENCHMARKS)]
     output = options.output
+    logs = [log for path in options.records for log in read_runs(path, BENCHMARKS)]
+    groups = grouped(logs, lambda log: log.file if options.each else "").values()
+    logs = [log for those in groups for log in without_repeats(those, quiet=output.quiet)]
     render(
         logs,
         BENCHMARKS,
