@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from collections import Counter
@@ -349,6 +350,19 @@ def test_a_launch_that_is_read_twice_counts_once(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == "volley: the records repeat 2 launches, which volley counts once\n"
     assert without_repeats([RunLog(), RunLog()], quiet=True) == [RunLog(), RunLog()]
     assert capsys.readouterr().err == ""
+
+
+def test_a_packed_file_is_unpacked_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, plain = tmp_path / "a.jsonl.gz", (EXAMPLES / "launches.jsonl").read_bytes()
+    path.write_bytes(gzip.compress(plain))
+    assert records_file.read_file(path)[0] == plain
+    path.write_bytes(gzip.compress(plain)[:-20])
+    with pytest.raises(UserError, match=r"a\.jsonl\.gz: its gzip data is truncated or damaged"):
+        read_runs(path)
+    monkeypatch.setattr(records_file, "MAX_BYTES", 1 << 20)
+    path.write_bytes(gzip.compress(bytes((1 << 20) + 1)))
+    with pytest.raises(UserError, match="it holds more than 1 MiB"):
+        read_runs(path)
 
 
 def test_a_missing_file_is_named() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shutil
 import sys
@@ -14,13 +15,14 @@ from volley.errors import MachineError, UserError
 from volley.text import escape_controls
 
 _PIECE = 1 << 20
+_GZIP = b"\x1f\x8b"
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of a file that has no room for more."""
 
 
 def read_bounded(source: str, max_bytes: int) -> bytes:
-    """Return the content of a file, or of standard input for ``-``.
+    """Return the content of a file, or of standard input for ``-``; that of a gzip file is unpacked.
 
     Raises:
         UserError: if the file cannot be read, or holds more than ``max_bytes``, as /dev/zero does.
@@ -36,9 +38,24 @@ def read_bounded(source: str, max_bytes: int) -> bytes:
         raise UserError(f"cannot read {name}: {error.strerror}") from None
     except ValueError:  # a name with a NUL
         raise UserError(f"cannot read {name}: no file has such a name") from None
-    if left < 0:
+    content = b"".join(pieces)
+    if left >= 0 and content.startswith(_GZIP):
+        content = _unpacked(content, max_bytes + 1, name)
+    if len(content) > max_bytes:
         raise UserError(f"cannot read {name}: it holds more than {max_bytes >> 20} MiB")
-    return b"".join(pieces)
+    return content
+
+
+def _unpacked(content: bytes, max_bytes: int, name: str) -> bytes:
+    """Unpack a gzip file up to a bound: a small one may hold terabytes."""
+    import gzip  # noqa: PLC0415  start-up: few files are packed
+    import zlib  # noqa: PLC0415
+
+    try:
+        with gzip.open(io.BytesIO(content)) as file:
+            return file.read(max_bytes)
+    except (OSError, EOFError, zlib.error):
+        raise UserError(f"cannot read {name}: its gzip data is truncated or damaged") from None
 
 
 def refuse_input(output: Path, inputs: Iterable[str]) -> None:

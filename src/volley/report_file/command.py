@@ -49,7 +49,10 @@ def run(options: ReportOptions) -> int:
         raise MachineError(f"volley report needs the package {error.name}: {install_command('report')}") from None
     paths = list(map(find_file, options.records))
     refuse_input(options.output, paths)
-    files = [("records.jsonl" if path == "-" else Path(path).name, read_bounded(path, MAX_BYTES)) for path in paths]
+    files = [
+        ("records.jsonl" if path == "-" else Path(path).name.removesuffix(".gz"), read_bounded(path, MAX_BYTES))
+        for path in paths
+    ]
     logs = [
         log
         for path, (_, data) in zip(paths, files, strict=True)
