@@ -126,7 +126,7 @@ def test_matrices_are_measured_again_in_several_runs(tmp_path: Path, capsys: Cap
 
 @pytest.mark.parametrize(
     ("condition", "code"),
-    [("slower:5%", 1), ("slower", 1), ("slower:20%", 0), ("changed:5%", 1)],
+    [("slower:5%", 1), ("slower", 1), ("slower:20%", 0), ("changed:5%", 1), ("slower:200%", 0)],
 )
 def test_the_exit_code_tells_continuous_integration(baseline: str, slower: str, condition: str, code: int) -> None:
     assert cli.main(["compare", baseline, slower, "--fail-on", condition]) == code
@@ -396,7 +396,11 @@ def test_a_truncated_file_is_compared_and_said_to_be_incomplete(slower: str, tmp
         (["a", "b", "--with", "summit"], "one file of records"),
         (["a", "b", "--live", "--with", "summit"], "leave out one"),
         (["a", "b", "--fail-on", "better:5%"], "slower:5%"),
-        (["a", "b", "--fail-on", "slower:-5%"], "percentage"),
+        (
+            ["a", "b", "--fail-on", "slower:-5%"],
+            "volley: --fail-on: '-5%' is not a percentage above 0% and up to 100000%: write e.g. --fail-on slower:1%\n",
+        ),
+        (["a", "b", "--fail-on", "slower:0.05"], "write --fail-on slower:5% or --fail-on slower:0.05%"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(words: list[str], message: str, capsys: Capture) -> None:

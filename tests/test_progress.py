@@ -197,6 +197,26 @@ def test_data_on_stdout_is_never_drawn_into(format_name: str) -> None:
     assert len(err.getvalue().splitlines()) == 10
 
 
+def test_the_bar_never_runs_backwards() -> None:
+    out = Terminal()
+    follow(golden("launches"), "table", out, io.StringIO())
+    drawn = [int(each) for each in re.findall(r"(\d+)%", visible(out.getvalue()))]
+    assert drawn == sorted(drawn)
+    assert drawn[-1] == 100
+
+
+@pytest.mark.usefixtures("every_record")
+def test_more_launches_than_expected_do_not_lower_the_fraction(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([0.0, 0.0, 8.0, 8.0, 8.2])
+    monkeypatch.setattr("volley.run.progress.time.monotonic", lambda: next(seconds))
+    err = io.StringIO()
+    with Progress(launches=LaunchCount(1, 12, 30.0), out=io.StringIO(), err=err) as progress:
+        for elapsed_s in (8.0, 0.2):
+            progress.begin(sweep(8), 2)
+            progress.on_record(pingpong([1e-6] * 6, elapsed_s=elapsed_s))
+    assert re.findall(r"\((\d+) %", err.getvalue()) == ["33", "33"]
+
+
 def test_no_thread_draws_beside_the_ranks() -> None:
     before = threading.active_count()
     out = Terminal()

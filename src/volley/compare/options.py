@@ -26,9 +26,8 @@ def _fail_on(option_name: str, words: Sequence[str]) -> FailOn:
     what, _, share = words[-1].partition(":")
     if what not in {"slower", "changed"}:
         raise UserError(f"{option_name}: {words[-1]!r} is not a condition: write {option_name} slower:5% or changed:5%")
-    return FailOn(
-        either_way=what == "changed", share=option_values.percentage(f"{option_name} {what}:", [share or "1%"])
-    )
+    least = option_values.fraction(option_name, share or "1%", before=f"{what}:", most=option_values.LARGEST_SLOWDOWN)
+    return FailOn(either_way=what == "changed", share=least)
 
 
 def _two_files(option_name: str, words: Sequence[str]) -> tuple[Path, Path]:
@@ -58,7 +57,7 @@ class CompareOptions(Options):
         help="Compare one run with a reference (volley references lists them), or with a file of records.",
     )
     tolerance: float | None = option(
-        read=option_values.percentage,
+        read=option_values.slowdown,
         metavar="PERCENT",
         panel=OUTPUT,
         help="With --with: exit code 1 if a point failed, or is slower than the reference by more than this share.",

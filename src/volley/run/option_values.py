@@ -125,20 +125,43 @@ def seconds(option: str, words: Sequence[str]) -> float:
     return value
 
 
-@reads("PERCENT")
-def percentage(option: str, words: Sequence[str]) -> float:
+def fraction(option: str, word: str, *, before: str = "", most: float = 1.0) -> float:
     """Read a percentage and return it as a fraction.
 
     The percent sign is optional for numbers from 0.1 on: 0.01 without it could be a fraction.
+
+    Args:
+        option: the name of the option.
+        word: the percentage.
+        before: what stands before it in the word of the option.
+        most: the largest fraction.
     """
-    number_, sign, rest = words[-1].strip().lstrip("±").partition("%")
-    fraction = _float(number_) / 100
-    if not sign and 0 < fraction < 0.001:
-        large, small = f"{fraction * 10_000:g}%", f"{fraction * 100:g}%"
-        raise UserError(f"{option} {words[-1]} may mean {large} or {small}: write {option} {large} or {option} {small}")
-    if rest or not 0 < fraction <= 1:
-        raise UserError(f"{option}: {words[-1]!r} is not a percentage above 0% and up to 100%: write e.g. {option} 1%")
-    return fraction
+    number_, sign, rest = word.strip().lstrip("±").partition("%")
+    found = _float(number_) / 100
+    start = f"{option} {before}"
+    if not sign and 0 < found < 0.001:
+        large, small = f"{found * 10_000:g}%", f"{found * 100:g}%"
+        raise UserError(f"{start}{word} may mean {large} or {small}: write {start}{large} or {start}{small}")
+    if rest or not 0 < found <= most:
+        limits = f"above 0% and up to {most:.0%}"
+        raise UserError(f"{option}: {word!r} is not a percentage {limits}: write e.g. {start}1%")
+    return found
+
+
+@reads("PERCENT")
+def percentage(option: str, words: Sequence[str]) -> float:
+    """Read a percentage up to 100 %."""
+    return fraction(option, words[-1])
+
+
+LARGEST_SLOWDOWN = 1000.0
+"""Nobody waits for a point that takes so many times as long."""
+
+
+@reads("PERCENT")
+def slowdown(option: str, words: Sequence[str]) -> float:
+    """Read by how much longer something takes: 200 % is three times as long."""
+    return fraction(option, words[-1], most=LARGEST_SLOWDOWN)
 
 
 @reads("NUMBER")

@@ -91,6 +91,7 @@ class Progress:
         self._bar: Bar | None = None
         self._task: TaskID | None = None
         self._forecast: Forecast | None = None
+        self._fraction = 0.0
         self._first_begun = self._begun = time.monotonic()
         self._lined = self._begun
         self._screen: TextIO | None = None
@@ -119,9 +120,11 @@ class Progress:
         if self._launch == 1:
             self._first_begun = self._begun
         if self._bar is not None:
-            if self._task is not None:
-                self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(f"{self._which()}starting {count(ranks, 'rank')}", total=1.0, left="")
+            text = f"{self._which()}starting {count(ranks, 'rank')}"
+            if self._task is None:
+                self._task = self._bar.add_task(text, total=1.0, left="")
+            else:
+                self._bar.update(self._task, description=text, left="")
             self._bar.refresh()
 
     def on_record(self, record: Any) -> None:
@@ -159,14 +162,17 @@ class Progress:
             self._line(escape_controls(text))
 
     def _outlook(self, now: float) -> tuple[float, float]:
-        """Return finished fraction and remaining seconds over all launches; each is taken to last as long as others."""
+        """Return finished fraction and remaining seconds over all launches; each is taken to last as long as others.
+
+        The fraction never decreases, also where more launches are expected than before.
+        """
         assert self._forecast is not None
         elapsed_s, earlier = now - self._begun, self._launch - 1
         left_s = self._forecast.left_s(elapsed_s)
         mean_s = (now - self._first_begun + left_s) / self._launch
         launches = max(self._launch, self._launches.expected(mean_s) if mean_s > 0 else 1)
-        fraction = (earlier + self._forecast.fraction(elapsed_s)) / launches
-        return fraction, left_s + (launches - self._launch) * mean_s
+        self._fraction = max(self._fraction, (earlier + self._forecast.fraction(elapsed_s)) / launches)
+        return self._fraction, left_s + (launches - self._launch) * mean_s
 
     def _which(self) -> str:
         low, high = (max(number, self._launch) for number in (self._launches.minimum, self._launches.maximum))
