@@ -73,6 +73,16 @@ def test_neighbours_of_a_group_share_a_header_and_stay_together() -> None:
     assert titles == [["first", "second"], ["third"]]
 
 
+def test_a_sentence_stands_for_ticks_that_do_not_fit() -> None:
+    columns = [Column("size"), Column("x" * 70), Column("verified", all_true="all verified")]
+    assert table(columns, ["8 B", 1, True], ["1 B", 2, None]).splitlines()[-1] == "all verified"
+    assert "verified" not in table(columns, ["8 B", 1, None])
+    assert table(columns, ["8 B", 1, True], ["1 B", 2, False]).splitlines()[-1].split() == ["1", "B", "no"]
+    failed = table(columns, ["8 B", 1, True], ["1 B", 2, Cell(text="FAILED")])
+    assert failed.splitlines()[-1].split() == ["1", "B", "FAILED"]
+    assert "✓" in table([columns[0], columns[2]], ["8 B", True])
+
+
 def test_columns_that_do_not_fit_continue_below_the_names_of_the_rows() -> None:
     text = table([Column("rank"), *(Column(str(number)) for number in range(30))], [7, *range(100, 130)])
     blocks = text.split("\n\n")

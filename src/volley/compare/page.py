@@ -223,14 +223,14 @@ def _counts(comparison: Comparison) -> Table:
     """One row a series."""
     columns = [
         Column(align="left"),
-        Column("points"),
+        Column("points", spare=1),
         Column("slower"),
         Column("faster"),
-        Column(f"same within\n{comparison.within * 100:g} %"),
+        Column(f"same\nwithin\n{comparison.within * 100:g} %"),
         Column("undecided"),
         Column("ratio", "median", digits=4),
-        Column("lowest", "", digits=4),
-        Column("highest", "", digits=4),
+        Column("lowest", "", digits=4, spare=2),
+        Column("highest", "", digits=4, spare=2),
     ]
     rows: list[Row] = []
     for series, points in comparison.by_series().items():

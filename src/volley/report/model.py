@@ -37,6 +37,8 @@ class Column:
     below; the columns of one group stay together."""
     spare: int = 0
     """Columns above 0 are left out of a table that is wider than the screen, the highest first."""
+    all_true: str = ""
+    """If the column holds ticks or nothing, a table that is wider than the screen has this text below instead."""
 
     @property
     def flat_title(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from itertools import groupby, zip_longest
 from typing import TextIO
@@ -177,7 +177,8 @@ def _print_table(console: Console, table: Table, following: Table | None = None)
         table: the table.
         following: the next one; what its legend repeats is said there.
     """
-    names, strips = _laid_out(_narrowed(table, console.width))
+    table = _narrowed(table, console.width)
+    names, strips = _laid_out(table)
     console.print()
     if table.title:
         _print_line(console, table.title, "bold")
@@ -189,7 +190,7 @@ def _print_table(console: Console, table: Table, following: Table | None = None)
             console.print(Text(" " * names.widths[0] + titles.rstrip(), style="bold"), soft_wrap=True)
         _print_block(console, [names, *block], table)
     for line in _legend(console, table):
-        if not following or line not in _legend(console, following):
+        if not following or line not in _legend(console, _narrowed(following, console.width)):
             _print_line(console, line, "dim")
 
 
@@ -198,15 +199,29 @@ def _legend(console: Console, table: Table) -> list[str]:
 
 
 def _narrowed(table: Table, width: int) -> Table:
-    """Leave out spare columns until the others fit side by side."""
-    while spare := max(column.spare for column in table.columns):
-        names, strips = _laid_out(table)
-        if names.widths[0] + sum(strip.width for strip in strips) <= width:
-            break
-        kept = [place for place, column in enumerate(table.columns) if column.spare != spare]
-        rows = [[row[place] for place in kept] for row in map(cells_of, table.rows)]
-        table = replace(table, columns=[table.columns[place] for place in kept], rows=rows)
+    """Leave out columns of nothing but ticks, then spare columns, until the others fit side by side."""
+    for column in [column for column in table.columns if column.all_true]:
+        place = table.columns.index(column)
+        cells = [cells_of(row)[place] for row in table.rows]
+        ticks = [cell for cell in cells if cell.value is True]
+        empty = [cell for cell in cells if cell.value is None and not cell.text]
+        if not _fits(table, width) and len(ticks) + len(empty) == len(cells):
+            legend = [*table.legend, column.all_true] if ticks else table.legend
+            table = replace(_without(table, {place}), legend=legend)
+    while (spare := max(column.spare for column in table.columns)) and not _fits(table, width):
+        table = _without(table, {place for place, column in enumerate(table.columns) if column.spare == spare})
     return table
+
+
+def _fits(table: Table, width: int) -> bool:
+    names, strips = _laid_out(table)
+    return names.widths[0] + sum(strip.width for strip in strips) <= width
+
+
+def _without(table: Table, places: Set[int]) -> Table:
+    kept = [place for place in range(len(table.columns)) if place not in places]
+    rows = [[row[place] for place in kept] for row in map(cells_of, table.rows)]
+    return replace(table, columns=[table.columns[place] for place in kept], rows=rows)
 
 
 def _laid_out(table: Table) -> tuple[_Strip, list[_Strip]]:

@@ -81,7 +81,8 @@ def _table(solutions: Sequence[Solution], series: LaunchSeries) -> Table:
     launches = max(len(solution.points) for solution in solutions)
     half_width, how = (plus_minus, Column("", "± %")) if launches > 1 else (spread, Column("spread", "%"))
     columns = [Column("transport", align="left"), Column("residual"), Column("iteration", "ms"), how]
-    columns += [Column("updates", "GLU/s"), Column("compulsory", "GB/s"), Column("of copy", "%"), Column("verified")]
+    columns += [Column("updates", "GLU/s"), Column("compulsory", "GB/s"), Column("of copy", "%")]
+    columns.append(Column("verified", all_true="all verified"))
     rows = [
         [
             solution.transport,

@@ -32,6 +32,7 @@ COLUMNS = (
 
 KEYS = ("transport", "size_bytes", "pairs", "window")
 ONE_PAIR = Cell(100.0, "dim", "100")
+_ALL_VERIFIED = "all verified"
 
 
 def report(result: MessageRates) -> Report:
@@ -95,7 +96,11 @@ def _table(result: MessageRates, names: Sequence[str], sizes: Sequence[int]) -> 
                 row += [cell_of(each.point if each else None, column, columns, of=each) for column in columns]
             rows.append(row)
     titles = ["" if alone else name + report_parts.not_mpi(result.series.transports.get(name)) for name in names]
-    shown = [Column(column.title, column.unit, group=title) for title in titles for column in columns]
+    shown = [
+        Column(column.title, column.unit, group=title, all_true=_ALL_VERIFIED if column.title == "verified" else "")
+        for title in titles
+        for column in columns
+    ]
     title = "" if several or not numbers else count(numbers[0], "pair")
     legend = list(_legend(result, rows, alone=alone, several=several))
     return Table([Column("pairs" if several else "size"), *shown], rows, title, legend, sections=sections)
@@ -113,7 +118,7 @@ def _legend(result: MessageRates, rows: Sequence[Row], *, alone: bool, several: 
     launches = max(each.point.launches for each in results)
     parts += report_parts.bounds_legend({time.kind for time in times}, launches, result.series)
     if not alone and all(each.point.verified for each in results if each.point.time and each.point.rate):
-        parts.append("all verified")
+        parts.append(_ALL_VERIFIED)
     yield "; ".join(parts)
 
 

@@ -31,7 +31,7 @@ COLUMNS = [
     Column("to", "%", digits=3),
     Column("computation\nslowed down", "×", digits=3),
     Column("exchange\nslowed down", "×", digits=3),
-    Column("verified"),
+    Column("verified", all_true="all verified"),
 ]
 
 LEGEND = (
