@@ -21,6 +21,7 @@ from volley.compare.comparison import Comparison, compare
 from volley.compare.environment import _PLURAL, environment_differences
 from volley.compare.page import finding
 from volley.compare.runs import Side, read_side
+from volley.machine.hardware import Hardware
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange
 from volley.run.records import MpiFacts
 from volley.run.run_log import RunLog
@@ -47,7 +48,7 @@ def test_what_changed_is_found_first_and_named(baseline: str, slower: str, capsy
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("CHANGED: aware is 9.8 % slower at 3 of 3 points")
     assert len(lines) <= 45
-    assert any(line.startswith("aware        3       3       0") for line in lines)
+    assert re.search(r"^aware +3 +3 +0 +0 +0 ", "\n".join(lines), re.M)
 
 
 def test_runs_of_the_same_thing_are_shown_to_be_the_same(baseline: str, tmp_path: Path, capsys: Capture) -> None:
@@ -279,6 +280,27 @@ def test_what_differs_between_the_environments_is_told() -> None:
     assert found["mpi library"][1] == "Open MPI v4.1.6"
     assert found["rank 0 bound_by"] == ("engine", "launcher")
     assert not {"SAME", "started_at"} & set(found)
+
+
+def test_differences_of_two_machines_fit_a_few_lines() -> None:
+    first, second = [gpu_log(2)], [gpu_log(4, ["uni"])]
+    assert second[0].run
+    renamed = json.loads(msgspec.json.encode(second[0].hardware[0]).replace(b"GPU-0", b"GPU-1"))
+    second[0].hardware[0] = msgspec.convert(renamed, Hardware)
+    ranks = [msgspec.structs.replace(rank, cores=list(range(32))) for rank in second[0].run.ranks]
+    second[0].run = msgspec.structs.replace(second[0].run, ranks=ranks, environment={"UCX_TLS": "all"})
+    found = [(each.name, each.second) for each in environment_differences(first, second)]
+    assert [name for name, _ in found][:2] == ["sections", "UCX_TLS"]
+    assert found[2:] == [("rank 0 cores", "0-31"), ("gpus", "4"), ("peers", "6")]
+
+
+def test_each_side_names_its_processors(tmp_path: Path, capsys: Capture) -> None:
+    logs = [gpu_log(2), gpu_log(2)]
+    assert logs[1].run
+    logs[1].run = msgspec.structs.replace(logs[1].run, started_at="2026-01-02T03:09:00Z")
+    files = [str(write(tmp_path / f"{number}.jsonl", [log])) for number, log in enumerate(logs)]
+    assert cli.main(["compare", *files]) == 0
+    assert " · 1 × NVIDIA H200, " in capsys.readouterr().out.splitlines()[2]
 
 
 def test_where_ucx_changes_its_protocol_differs() -> None:

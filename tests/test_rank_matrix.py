@@ -228,7 +228,7 @@ def test_a_slow_pair_is_named_in_words() -> None:
 def test_what_measuring_again_does_not_confirm_is_not_flagged() -> None:
     log = both(SLOW)
     out, _ = shown(rounds(log, {}))
-    assert "rank 0 → 2, 2 → 0 took longer than comparable pairs at first; measuring again did not confirm it" in out
+    assert "rank 0 → 2 and 2 → 0 took longer than comparable pairs at first; measuring again did not confirm it" in out
     assert "times as long as its" not in out
 
 
@@ -328,7 +328,7 @@ def test_skipped_pairs_are_counted_with_their_reason() -> None:
     ]
     log.records[3] = with_cells(log.records[3], skipped)
     out, _ = shown([log])
-    assert "host at 8 B skipped rank 3 → 0, 3 → 1, 3 → 2: the time was up" in out
+    assert "host at 8 B skipped rank 3 → 0, 3 → 1 and 3 → 2: the time was up" in out
 
 
 def test_a_visit_that_the_budget_left_out_is_no_visit() -> None:

@@ -144,7 +144,7 @@ def test_a_user_adds_his_own_machine(home: Path, capsys: Capture) -> None:
     records.unlink()
     later = write(home / "later.jsonl", launches(2, slower={"aware": 2.0}))
     assert cli.main(["compare", str(later), "--with", "our-cluster"]) == 0
-    assert "speed relative to our-cluster: host 100 %, aware 50.1 %" in capsys.readouterr().out
+    assert "speed relative to our-cluster: host 100 % and aware 50.1 %" in capsys.readouterr().out
     assert cli.main(["references"]) == 0
     assert "our-cluster" in capsys.readouterr().out
 

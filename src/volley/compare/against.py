@@ -12,14 +12,14 @@ from volley.grouping import grouped
 from volley.references import Figures, Reference
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Table
 from volley.statistics.estimates import median
-from volley.text import count, join_words
+from volley.text import count, join_few
 from volley.units import format_sig
 
 COLUMNS = ("reference", "benchmark", "series", "at", "title", "unit", "published", "ours", "speed", "launches")
 """The columns of CSV.  ``speed`` is how many times as fast as the reference: above 1 is better."""
 
 _MAX_NAMED = 4
-"""Series in the sentence of the finding; of more, only the median over all points.  Also points that are slower."""
+"""Series in the sentence of the finding; of more, only the median over all points."""
 
 LIST_COLUMNS = ("reference", "benchmark", "series", "at", "title", "unit", "published")
 
@@ -61,7 +61,7 @@ def beside(side: Side, reference: Reference, name: str) -> list[Beside]:
         names = list(dict.fromkeys(f"{table.benchmark}: {table.series}" for table in reference.tables))
         places = list(dict.fromkeys(at for table in reference.tables for at in table.figures))
         raise UserError(
-            f"{side.name} measures nothing that {name} has: it has {join_words(names[:4])} at {places[0]} to "
+            f"{side.name} measures nothing that {name} has: it has {join_few(names)} at {places[0]} to "
             f"{places[-1]}; see volley references {name}"
         )
     return found
@@ -106,13 +106,12 @@ def report(
 
 def _slower_notes(slow: Sequence[Beside]) -> Iterator[Note]:
     if slow:
-        named = [f"{each.table.series} at {each.at} ({100 / each.speed - 100:.0f} %)" for each in slow[:_MAX_NAMED]]
-        more = f" and {len(slow) - _MAX_NAMED} more" if len(slow) > _MAX_NAMED else ""
-        yield Note("error", f"SLOWER than expected: {count(len(slow), 'point')}: {', '.join(named)}{more}")
+        named = join_few(f"{each.table.series} at {each.at} ({100 / each.speed - 100:.0f} %)" for each in slow)
+        yield Note("error", f"SLOWER than expected: {count(len(slow), 'point')}: {named}")
 
 
 def _finding(found: Sequence[Beside], name: str) -> str:
-    """``speed relative to summit: host 82 %, staged/pageable 80 %, aware 2.48 × (medians of 12 points)``."""
+    """``speed relative to summit: host 82 %, staged/pageable 80 % and aware 2.48 × (medians of 12 points)``."""
     series = _by_series(found)
     if len(series) > _MAX_NAMED:
         speeds = [each.speed for each in found]
@@ -123,7 +122,7 @@ def _finding(found: Sequence[Beside], name: str) -> str:
         f"{label}{f' ({title})' if labels.count(label) > 1 else ''} {_per_cent(median([each.speed for each in those]))}"
         for (label, title), those in series.items()
     ]
-    return f"speed relative to {name}: {', '.join(parts)} (medians of {count(len(found), 'point')})"
+    return f"speed relative to {name}: {join_few(parts)} (medians of {count(len(found), 'point')})"
 
 
 def _by_series(found: Sequence[Beside]) -> dict[tuple[str, str], list[Beside]]:

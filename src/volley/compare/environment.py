@@ -11,6 +11,7 @@ import msgspec
 
 from volley.machine import ucx_protocols
 from volley.run.run_log import RunLog
+from volley.units import format_cpulist
 
 Setting = str | float | bool | None
 
@@ -22,10 +23,10 @@ _EPHEMERAL = frozenset(
         "started_at", "pid", "read_s", "resolution_s", "memory_available_bytes", "command", "asked", "described",
         "elapsed_s", "power_w", "temperature_c", "pcie_generation", "pcie_width", "when", "record",
         "ecc_corrected", "ecc_uncorrected", "nvlink_errors", "pcie_replays", "power_slowdown_s", "thermal_slowdown_s",
-        "unread", "budget_s", "watchdog_s", "ucx_protocols",
+        "unread", "budget_s", "watchdog_s", "ucx_protocols", "uuid", "first", "second",
     }
 )  # fmt: skip
-"""Keys whose value says nothing of the environment, or says again what other keys say."""
+"""Keys whose value says nothing of the environment, or says again what other keys say, or names one GPU of a kind."""
 
 _PLURAL = re.compile("(?<!ou)s$")
 """The end of the name of a list: ranks, but not rendezvous."""
@@ -53,18 +54,36 @@ class EnvironmentDifference:
 
 
 def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -> list[EnvironmentDifference]:
-    """Return every fact that no launch of one run shares with a launch of the other."""
+    """Return every fact that no launch of one run shares with a launch of the other, what was asked for first.
+
+    Of ranks and GPUs that only one of both runs has, only their number differs.
+    """
     one, other = _facts(first), _facts(second)
+    numbered = [{part for place in facts for part in _numbered(place)} for facts in (one, other)]
     found = []
-    for place in dict.fromkeys((*one, *other)):
+    for place in sorted(dict.fromkeys((*one, *other)), key=_order):
         here, there = one.get(place, []), other.get(place, [])
-        if not _differ(here, there):
+        if not _differ(here, there) or not all(set(_numbered(place)) <= those for those in numbered):
             continue
         missing = "not set" if place[0] == "environment" else "none"
         found.append(
             EnvironmentDifference(_short(" ".join(place)), *(_text(each) or missing for each in (here, there)))
         )
     return found
+
+
+def _numbered(place: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the items of lists that a place is in: ``rank 0``, ``hardware gpu 1``."""
+    for end, key in enumerate(place, start=1):
+        if key.rpartition(" ")[2].isdigit():
+            yield tuple(place[:end])
+
+
+def _order(place: Sequence[str]) -> int:
+    """Return where a fact is listed: what was asked for, software and variables, then ranks and hardware."""
+    if place[0] == "plan" and place[1:2] != ("launch",):
+        return 0
+    return 2 if place[0] == "hardware" or place[0].startswith("rank") else 1
 
 
 def _short(name: str) -> str:
@@ -89,16 +108,20 @@ def _facts(logs: Sequence[RunLog]) -> dict[tuple[str, ...], list[Setting]]:
 
 
 def _leaves(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Setting]]:
-    """Yield the values of a document with the keys that lead to them; a list of values is one text."""
+    """Yield the values of a document with the keys that lead to them; a list of values is one text.
+
+    Of a list of documents the length is a value, too.
+    """
     if isinstance(value, dict):
         for key, inner in value.items():
             if key not in _EPHEMERAL:
                 yield from _leaves(inner, (*place, key))
     elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        yield place, len(value)
         for number, inner in enumerate(value):
             yield from _leaves(inner, (*place[:-1], f"{_PLURAL.sub('', place[-1])} {number}"))
     elif isinstance(value, list):
-        yield place, ", ".join(map(str, value))
+        yield place, format_cpulist(value) if place[-1] == "cores" else ", ".join(map(str, value))
     elif value is not None:
         yield place, value
 

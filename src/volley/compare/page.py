@@ -12,13 +12,14 @@ from volley.benchmarks import named
 from volley.compare.comparison import Comparison, Verdict, either_way
 from volley.compare.environment import EnvironmentDifference, environment_differences
 from volley.compare.runs import Side
+from volley.references import machine_of
 from volley.report.model import Cell, Column, ColumnRows, Data, Note, Report, Row, Style, Table
 from volley.run.command_again import command_again
 from volley.run.commandline import declared
 from volley.run.report_parts import hosts_of
 from volley.statistics.columns import Floats
 from volley.statistics.two_runs import Differences, Integers, min_to_decide
-from volley.text import count, join_few, join_words, mpi_name
+from volley.text import count, join_few, join_words
 from volley.units import format_sig
 
 MAX_CHANGED = 12
@@ -75,8 +76,7 @@ def finding(comparison: Comparison) -> str:
         shown, left = f"{same.size} of {count(points, 'point')}", points - same.size
         return f"NO CHANGE SHOWN: {shown} {_are(same.size)} the same within {widest} %, {left} {_are(left)} undecided"
     parts = [_series_finding(name, those, comparison) for name, those in comparison.by_series(changed).items()]
-    more = f", and {len(parts) - 3} more" if len(parts) > 3 else ""
-    return f"CHANGED: {join_words(parts[:3]) if not more else ', '.join(parts[:3]) + more}"
+    return f"CHANGED: {join_few(parts, 3)}"
 
 
 def _are(number: int) -> str:
@@ -127,8 +127,7 @@ def _about(side: Side) -> Iterator[str]:
     for run in side.runs[:1]:
         yield run.started_at
         yield join_words(hosts_of(run.ranks))
-        if run.mpi:
-            yield mpi_name(run.mpi.library)
+        yield machine_of(side.logs)
 
 
 # -------------------------------------------------------------------------------------------------------- tables

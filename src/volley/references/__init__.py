@@ -191,7 +191,7 @@ def from_records(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark], source
         figures = {at: float(f"{median(those):.6g}") for at, those in times.items()}
         tables.append(Figures(benchmark=name, series=series, figures=figures))
     return Reference(
-        machine=_machine(logs),
+        machine=machine_of(logs),
         gpu=next((rank.device.name for log in logs if log.run for rank in log.run.ranks if rank.device), None),
         source=source,
         date=min((log.run.started_at[:10] for log in logs if log.run), default=None),
@@ -200,8 +200,8 @@ def from_records(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark], source
     )
 
 
-def _machine(logs: Sequence[RunLog]) -> str:
-    """Describe the largest run: hosts, GPUs or processors, MPI."""
+def machine_of(logs: Sequence[RunLog]) -> str:
+    """Describe the largest run: GPUs, processor, MPI."""
     run = max((log.run for log in logs if log.run), key=lambda run: len(run.ranks), default=None)
     if run is None:
         return "unknown"

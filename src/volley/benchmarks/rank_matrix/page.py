@@ -19,6 +19,7 @@ from volley.run import report_parts
 from volley.run.command_again import command_again
 from volley.run.plan import Plan
 from volley.statistics.estimates import median
+from volley.text import join_few
 from volley.units import format_sig, format_size
 
 _RED_FROM = 1.25
@@ -159,9 +160,7 @@ def _group(case: RankMatrixCase, group: SlowGroup) -> Conclusion:
 
 
 def _names(pairs: Sequence[Pair]) -> str:
-    more = len(pairs) - common.MAX_NAMED
-    named = ", ".join(f"{first} → {second}" for first, second in pairs[: common.MAX_NAMED])
-    return f"rank {named}{f' and {more} more' if more > 0 else ''}"
+    return f"rank {join_few((f'{first} → {second}' for first, second in pairs), common.MAX_NAMED)}"
 
 
 def _columns(case: RankMatrixCase) -> dict[str, Sequence[Any]]:
