@@ -15,6 +15,9 @@ from volley import cli
 from volley.doctor.findings import Diagnosis
 from volley.doctor.registry import CHECKS
 from volley.machine import facts as f
+from volley.machine.cuda_driver import CudaDriver
+from volley.machine.isolate import Skip
+from volley.text import clean
 
 MACHINES = Path(__file__).parent / "machines"
 
@@ -48,7 +51,7 @@ def test_the_exit_code_says_whether_something_is_broken(
 def test_the_page_begins_with_problems_and_has_a_line_for_each_layer(capsys: pytest.CaptureFixture[str]) -> None:
     _, page, _ = doctor(capsys, "--from", kept("acs-on"))
     first, problems, fine, last = page.split("\n\n")
-    assert first.startswith("volley doctor · ")
+    assert first.startswith("volley doctor: ")
     assert problems.startswith("broken ")
     statuses = [line.split("  ")[0] for line in problems.splitlines() if not line.startswith(" ")]
     assert statuses == sorted(statuses, key=["broken", "warning", "not tested"].index)
@@ -56,6 +59,18 @@ def test_the_page_begins_with_problems_and_has_a_line_for_each_layer(capsys: pyt
     assert last.endswith("; -v shows every finding\n")
     named = problems + fine
     assert all(re.search(rf" {check.name}\b", named) for check in CHECKS)
+
+
+def test_lines_of_a_narrow_terminal_have_no_blanks_at_their_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    lines = clean(doctor(capsys, "--from", kept("no-gpu"))[1].encode()).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if line.lstrip().startswith("·")] == []
+    out = doctor(capsys, "--from", kept("no-gpu"))[1]
+    assert re.findall(r" (?:\x1b\[0m)?$", out, re.M) == []
 
 
 def test_every_finding_has_a_line_and_a_remedy_where_needed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,6 +188,12 @@ def test_devices_of_a_machine_that_has_none(capsys: pytest.CaptureFixture[str]) 
     code, out, err = doctor(capsys, "--from", kept("no-gpu"), "--device-query")
     assert (code, out) == (3, "")
     assert "libcuda.so.1 does not load" in err
+
+
+def test_a_library_that_does_not_load_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("volley.machine.cuda_driver.load", lambda name: (None, f"{name}: no such file"))
+    with pytest.raises(Skip, match=r"^libcuda\.so\.1 does not load: no such file$"):
+        CudaDriver()
 
 
 @pytest.mark.parametrize(

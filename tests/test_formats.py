@@ -256,6 +256,12 @@ def as_markdown(report: Report, **details: bool) -> str:
     return out.getvalue()
 
 
+def test_a_colon_stands_before_the_command_of_a_finding() -> None:
+    found = Conclusion("SLOW", "aware takes long", "volley pingpong")
+    report = Report(["x"], overview=Overview("1 point", [found], Table([Column("a")], [[1]])))
+    assert "- **SLOW** aware takes long: `volley pingpong`\n" in as_markdown(report)
+
+
 def test_text_is_not_marked_up_in_markdown() -> None:
     bad = "<script> *a* _b_ `c` [d](e) | f \x1b[31m"
     seen = "<script> *a* _b_ `c` [d](e) | f \\x1b[31m"

@@ -160,7 +160,7 @@ def test_what_failed_is_said(form: str) -> None:
 
 
 def test_formats_belong_to_their_benchmarks() -> None:
-    with pytest.raises(UserError, match="nvidia-jacobi is the lines of NVIDIA's Jacobi example, and cannot show pingp"):
+    with pytest.raises(UserError, match="nvidia-jacobi is the lines of NVIDIA's Jacobi example, and cannot show v"):
         rendered(golden("pingpong-host"), "nvidia-jacobi")
 
 

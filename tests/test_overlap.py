@@ -202,6 +202,22 @@ def test_many_points_have_one_screen() -> None:
     assert "Beside a computation" not in screen
 
 
+def test_what_hides_nothing_is_said_in_english() -> None:
+    points = {
+        size: [
+            point(4.0, 4.0, both, transport=name, size_bytes=size, computation=limit)
+            for name, times in (("host", (9.0, 5.0)), ("aware", (9.0, 9.0)), ("peer", (9.0, 9.0)))
+            for limit, both in zip(("memory", "arithmetic"), times, strict=True)
+        ]
+        for size in (1 << 10, 1 << 20, 1 << 26)
+    }
+    text = shown([RunLog(records=points[1 << 20])])
+    assert "host, 1 MiB: nothing beside memory and 75.0 % beside arithmetic is hidden" in text
+    assert text.count(": nothing is hidden") == 2
+    screen = shown([RunLog(records=[each for those in points.values() for each in those])], full=False)
+    assert "aware and peer hide nothing of 64 MiB" in screen
+
+
 def test_sizes_that_were_skipped_for_one_reason_are_one_line() -> None:
     points = [
         point(4.0, 4.0, 4.0, transport=name, size_bytes=size, status="skipped", reason="no time", computation=limit)

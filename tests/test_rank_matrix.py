@@ -137,7 +137,7 @@ def test_a_few_failed_pairs_are_named_and_a_skipped_cell_is_a_dash(lost: int, mo
 def test_a_kind_of_which_many_pairs_are_slow_is_called_uneven() -> None:
     slow = {(first, second): 1.3 for first in range(8) for second in range(8) if first // 4 == second // 4}
     out, _ = shown([matrix_log(8, rows(8, slow=slow))])
-    assert "24 pairs of the kind same socket took over 4.0 % longer than comparable pairs: this kind is uneven" in out
+    assert "24 pairs of the kind 'same socket' took over 4.0 % longer than comparable pairs: this kind is uneven" in out
 
 
 def test_launches_of_all_pairs_are_taken_together() -> None:

@@ -134,7 +134,9 @@ def test_the_list_has_every_reference_with_its_source(capsys: Capture) -> None:
     (series,) = json.loads(capsys.readouterr().out)["series"]
     assert len(series["data"]) == 84
     assert cli.main(["references", "t4"]) == 0
-    assert "2.8496" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "2.8496 s for 1000 iterations" in out
+    assert out.count("──\n") == 1  # one table of all its single numbers
 
 
 def test_a_user_adds_his_own_machine(home: Path, capsys: Capture) -> None:

@@ -289,6 +289,7 @@ def test_the_name_of_the_file_chooses_a_picture(tmp_path: Path) -> None:
     ("words", "code", "message"),
     [
         ([str(RANKS), "-o", "report.pdf"], 2, "add one, or give --format"),
+        ([str(RANKS), "-o", "a.html", "--format", "png"], 2, "the name ends as that of html"),
         ([str(RANKS), "-o", "-"], 2, "the name does not end with .html"),
         (["-", "-", "-o", "a.html"], 2, "standard input can be read once"),
         (["{copy}", "-o", "{copy}", "--format", "html"], 2, "would overwrite"),

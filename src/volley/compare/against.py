@@ -227,13 +227,14 @@ def _rows(name: str, reference: Reference) -> list[dict[str, object]]:
 
 def one_report(name: str, reference: Reference) -> Report:
     """Return one reference with all its figures, each table as its source has it."""
-    found: list[Table] = []
+    single = [table for table in reference.tables if len(table.figures) == 1]
+    found = [_single(single)] if single else []
     for table in reference.tables:
-        unit, factor = ("µs", 1e6) if table.unit == "s" else (table.unit, 1.0)
-        columns = [Column("at", align="left"), Column("", unit)]
-        rows: list[Row] = [[at, Cell(figure, text=f"{figure * factor:.9g}")] for at, figure in table.figures.items()]
-        title = f"{table.series} ({table.benchmark})" + (f": {table.title}" if table.title else "")
-        found.append(Table(columns, rows, title=title))
+        if table in single:
+            continue
+        columns = [Column("at", align="left"), Column("", _unit(table)[0])]
+        rows: list[Row] = [[at, _shown(table, figure)] for at, figure in table.figures.items()]
+        found.append(Table(columns, rows, title=_title(table)))
     return Report(
         heading=[f"{name}: {reference.machine}", f"{reference.date or 'date unknown'} · {reference.source}"],
         tables=found,
@@ -241,3 +242,27 @@ def one_report(name: str, reference: Reference) -> Report:
         data=Data(LIST_COLUMNS, LIST_COLUMNS[:-1], _rows(name, reference)),
         extra={"reference": reference},
     )
+
+
+def _single(tables: Sequence[Figures]) -> Table:
+    """Return the tables of one figure each as the rows of one, in sections of a series."""
+    sections: dict[int, str] = {}
+    rows: list[Row] = []
+    for title, those in grouped(tables, _title).items():
+        sections[len(rows)] = title
+        for each in those:
+            rows += [[at, f"{_shown(each, figure).text} {_unit(each)[0]}"] for at, figure in each.figures.items()]
+    return Table([Column("at", align="left"), Column(align="left")], rows, sections=sections)
+
+
+def _title(table: Figures) -> str:
+    return f"{table.series} ({table.benchmark})" + (f": {table.title}" if table.title else "")
+
+
+def _unit(table: Figures) -> tuple[str, float]:
+    """Return the unit that is shown, and its factor."""
+    return ("µs", 1e6) if table.unit == "s" else (table.unit, 1.0)
+
+
+def _shown(table: Figures, figure: float) -> Cell:
+    return Cell(figure, text=f"{figure * _unit(table)[1]:.9g}")

@@ -7,13 +7,12 @@ from itertools import groupby
 from typing import TextIO
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from volley.doctor.findings import Diagnosis, Finding, Status
 from volley.grouping import grouped
 from volley.machine.facts import Facts
-from volley.report.terminal import console_on
+from volley.report.terminal import console_on, print_hanging, print_line
 from volley.text import escape_controls
 
 _ORDER: tuple[Status, ...] = ("broken", "warning", "not tested")
@@ -27,6 +26,8 @@ _STYLES: dict[Status, str] = {
     "not tested": "cyan",
 }
 _FINE: tuple[Status, ...] = ("good", "not applicable")
+_GAP = 2
+"""Blanks between columns."""
 
 
 def render(diagnosis: Diagnosis, facts: Facts, out: TextIO, *, verbose: bool) -> None:
@@ -34,9 +35,9 @@ def render(diagnosis: Diagnosis, facts: Facts, out: TextIO, *, verbose: bool) ->
     console = console_on(out)
     system = facts.system.value
     about = [system.os_name, f"Linux {system.kernel}", system.architecture, system.container] if system else []
-    console.print(Text(escape_controls(" · ".join(["volley doctor", *filter(None, about)]))))
+    print_line(console, f"volley doctor: {', '.join(filter(None, about))}" if about else "volley doctor", wrap=True)
     if facts.note:
-        console.print(Text(escape_controls(facts.note), "dim"))
+        print_line(console, facts.note, "dim", wrap=True)
     if verbose:
         for layer, findings in groupby(diagnosis.findings, key=lambda each: each.layer):
             console.print(Text(f"\n{layer}", "bold"))
@@ -47,7 +48,7 @@ def render(diagnosis: Diagnosis, facts: Facts, out: TextIO, *, verbose: bool) ->
             console.print()
             _print(console, sorted(problems, key=lambda each: _ORDER.index(each.status)), diagnosis)
         console.print()
-        console.print(_fine_layers(diagnosis))
+        _print_fine_layers(console, diagnosis)
     counts = ", ".join(f"{times} {status}" for status, times in diagnosis.counts.items() if times)
     console.print(Text(f"\n{counts}" + ("" if verbose else "; -v shows every finding")))
 
@@ -57,33 +58,28 @@ def _print(console: Console, findings: Sequence[Finding], diagnosis: Diagnosis) 
     first = max(len(each.status) for each in diagnosis.findings)
     second = max(len(each.check) for each in diagnosis.findings)
     for finding in findings:
-        console.print(_rows(finding, first, second))
+        said = Text(escape_controls(finding.said), "dim" if finding.status == "not applicable" else "")
+        start = Text.assemble(
+            (finding.status.ljust(first + _GAP), _STYLES[finding.status]), finding.check.ljust(second + _GAP)
+        )
+        print_hanging(console, start, said, wrap=True)
+        if finding.status in _ORDER:
+            for word, text, style in (("tried", finding.evidence, "dim"), ("do", finding.remedy, "bold")):
+                if text:
+                    line = Text.assemble((f"{word}: ", "dim"), (escape_controls(text), style))
+                    print_hanging(console, Text(" " * len(start)), line, wrap=True)
 
 
-def _fine_layers(diagnosis: Diagnosis) -> Table:
-    """Return one row for each layer: the checks that passed, and those that do not apply."""
-    rows = Table.grid(padding=(0, 2, 0, 0), expand=False)
+def _print_fine_layers(console: Console, diagnosis: Diagnosis) -> None:
+    """Print one row for each layer: the checks that passed, and those that do not apply."""
+    width = max(len(each.layer) for each in diagnosis.findings) + _GAP
     for layer, findings in groupby(diagnosis.findings, key=lambda each: each.layer):
         found = grouped(findings, lambda finding: finding.status)
         parts = [
-            Text(f"{status}: {' · '.join(finding.check for finding in found[status])}", _STYLES[status])
+            Text(f"{status}: {'; '.join(finding.check for finding in found[status])}", _STYLES[status])
             for status in _FINE
             if status in found
         ]
         if parts:
-            rows.add_row(Text(layer, "bold"), Text("; ").join(parts))
-    return rows
-
-
-def _rows(finding: Finding, first: int, second: int) -> Table:
-    rows = Table.grid(padding=(0, 2, 0, 0), expand=False)
-    rows.add_column(width=first, no_wrap=True)
-    rows.add_column(width=second, no_wrap=True)
-    rows.add_column()
-    said = Text(escape_controls(finding.said), "dim" if finding.status == "not applicable" else "")
-    rows.add_row(Text(finding.status, _STYLES[finding.status]), Text(finding.check), said)
-    if finding.status in _ORDER:
-        for word, text, style in (("tried", finding.evidence, "dim"), ("do", finding.remedy, "bold")):
-            if text:
-                rows.add_row("", "", Text.assemble((f"{word}: ", "dim"), (escape_controls(text), style)))
-    return rows
+            start = Text.assemble((layer.ljust(width), "bold"))
+            print_hanging(console, start, Text("; ").join(parts), wrap=True)

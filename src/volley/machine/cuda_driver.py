@@ -42,7 +42,7 @@ class CudaDriver:
     def __init__(self) -> None:
         library, error = load("libcuda.so.1")
         if library is None:
-            raise Skip(f"libcuda.so.1 does not load: {error}")
+            raise Skip(f"libcuda.so.1 does not load: {str(error).removeprefix('libcuda.so.1: ')}")
         self._library = library
 
     def call(self, name: str, *arguments: Any) -> None:

@@ -35,7 +35,7 @@ def _overview(overview: Overview, report: Report, command: str) -> Iterator[str]
     yield _text(overview.line)
     yield from _notes([note for note in report.notes if note.level == "error"])
     yield "\n".join(
-        f"- **{each.verdict}** {_text(each.text)}" + (f" {_code(each.command)}" if each.command else "")
+        f"- **{each.verdict}** {_text(each.text)}" + (f": {_code(each.command)}" if each.command else "")
         for each in overview.findings
     )
     yield from _table(overview.table)

@@ -56,7 +56,7 @@ def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> 
         if number:
             console.print()
         for line_number, line in enumerate(report.heading):
-            _print_line(console, line, "dim" if line_number else "bold")
+            print_line(console, line, "dim" if line_number else "bold")
         if overview := details.overview_of(report):
             _print_overview(console, overview, report, details.command)
             continue
@@ -78,25 +78,27 @@ _INDENT = 2 + max(map(len, _VERDICTS)) + 2
 
 def _print_overview(console: Console, overview: Overview, report: Report, command: str) -> None:
     """Print the one screen: errors, findings, one table, what is missing, and the commands that show the rest."""
-    _print_line(console, overview.line, "")
+    print_line(console, overview.line, "")
     _print_notes(console, [note for note in report.notes if note.level == "error"])
     console.print()
     for finding in overview.findings:
         verdict = Text(f"  {finding.verdict}".ljust(_INDENT), style=_VERDICTS[finding.verdict])
-        _print_hanging(console, verdict, Text(escape_controls(finding.text)))
+        print_hanging(console, verdict, Text(escape_controls(finding.text)))
         if finding.command:
-            _print_hanging(console, Text(" " * _INDENT), Text(escape_controls(finding.command)))
+            print_hanging(console, Text(" " * _INDENT), Text(escape_controls(finding.command)))
     _print_table(console, overview.table)
     _print_notes(console, [note for note in report.notes if note.level == "missing"])
     console.print()
     further = "  ".join(f"{option}: {what}" for option, what in further_details(report))
-    _print_line(console, f"{command} {further}", "dim")
+    print_line(console, f"{command} {further}", "dim")
 
 
-def _print_hanging(console: Console, first: Text, text: Text) -> None:
-    """Print text behind a first one; a terminal wraps it below itself."""
-    lines = text.wrap(console, max(console.width - len(first), NARROWEST)) if console.is_terminal else [text]
+def print_hanging(console: Console, first: Text, text: Text, *, wrap: bool = False) -> None:
+    """Print text behind a first one; a terminal wraps it below itself, and so does a file if ``wrap``."""
+    wrap = wrap or console.is_terminal
+    lines = text.wrap(console, max(console.width - len(first), NARROWEST)) if wrap else [text]
     for number, line in enumerate(lines):
+        line.rstrip()
         console.print((Text(" " * len(first)) if number else first) + line, soft_wrap=True)
 
 
@@ -104,7 +106,7 @@ def _print_notes(console: Console, notes: Sequence[Note]) -> None:
     if notes:
         console.print()
     for note in notes:
-        _print_line(console, note.text, _LEVELS[note.level])
+        print_line(console, note.text, _LEVELS[note.level])
 
 
 def console_on(out: TextIO, color: bool | None = None) -> Console:
@@ -128,9 +130,12 @@ def console_on(out: TextIO, color: bool | None = None) -> Console:
     return console
 
 
-def _print_line(console: Console, text: str, style: str) -> None:
-    """Print a line of text: wrapped on a terminal, unwrapped elsewhere so that it can be searched for."""
-    console.print(Text(escape_controls(text), style=style), soft_wrap=not console.is_terminal)
+def print_line(console: Console, text: str, style: str = "", *, wrap: bool = False) -> None:
+    """Print a line of text: wrapped on a terminal, or if ``wrap``; elsewhere unwrapped, to be searched for."""
+    line = Text(escape_controls(text), style=style)
+    for part in line.wrap(console, console.width) if wrap or console.is_terminal else [line]:
+        part.rstrip()
+        console.print(part, soft_wrap=True)
 
 
 # ------------------------------------------------------------------------------------------------- tables
@@ -181,7 +186,7 @@ def _print_table(console: Console, table: Table, following: Table | None = None)
     names, strips = _laid_out(table)
     console.print()
     if table.title:
-        _print_line(console, table.title, "bold")
+        print_line(console, table.title, "bold")
     for number, block in enumerate(_blocks(strips, console.width - names.widths[0])):
         if number:
             console.print()
@@ -191,7 +196,7 @@ def _print_table(console: Console, table: Table, following: Table | None = None)
         _print_block(console, [names, *block], table)
     for line in _legend(console, table):
         if not following or line not in _legend(console, _narrowed(following, console.width)):
-            _print_line(console, line, "dim")
+            print_line(console, line, "dim")
 
 
 def _legend(console: Console, table: Table) -> list[str]:
@@ -267,11 +272,11 @@ def _print_block(console: Console, strips: Sequence[_Strip], table: Table) -> No
     console.print(rule * (min(whole, console.width) if hanging and console.is_terminal else whole), soft_wrap=True)
     for number in range(len(table.rows)):
         if number in table.sections:
-            _print_line(console, table.sections[number], "dim")
+            print_line(console, table.sections[number], "dim")
         *cells, last = (cells[number] for strip in strips for cells in strip.cells)
         last.rstrip()
         if hanging:
-            _print_hanging(console, Text("").join(part for cell in cells for part in (cell, gap)), last)
+            print_hanging(console, Text("").join(part for cell in cells for part in (cell, gap)), last)
             continue
         line = gap.join([*cells, last])
         line.rstrip()

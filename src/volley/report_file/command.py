@@ -35,8 +35,11 @@ def run(options: ReportOptions) -> int:
             "volley report takes files of records: write volley report link.jsonl, or volley report 1 for the last run "
             "of volley list"
         )
-    form = options.format or _FORMATS.get(options.output.suffix.lower())
+    named = _FORMATS.get(options.output.suffix.lower())
+    form = options.format or named
     name = escape_controls(str(options.output))
+    if named is not None and named != form:
+        raise UserError(f"-o {name} --format {form}: the name ends as that of {named}: leave out one of them")
     if form is None:
         raise UserError(f"-o {name}: the name does not end with .html, .svg or .png: add one, or give --format")
     if not options.output.parent.is_dir():  # told now, not after a large report is made

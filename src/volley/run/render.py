@@ -131,5 +131,6 @@ def _check_format(format_name: str, benchmark: Benchmark, benchmarks: Sequence[B
     if format_name not in special:
         raise UserError(f"there is no format {format_name!r}: choose {join_words((*FORMATS, *special), 'or')}")
     raise UserError(
-        f"{format_name} is {special[format_name]}, and cannot show {benchmark.name}: choose {join_words(FORMATS, 'or')}"
+        f"{format_name} is {special[format_name]}, and cannot show volley {benchmark.command}: "
+        f"choose {join_words(FORMATS, 'or')}"
     )

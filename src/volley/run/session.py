@@ -266,8 +266,8 @@ class Session:
             if self.jobs.trial is None or found.excluded.keys() >= set(risky):
                 return found
             reason = (
-                f"{self.benchmark.name} on device pointers may end the job, and inside a launcher it cannot be tried "
-                "first: start volley without a launcher"
+                f"volley {self.benchmark.command} on device pointers may end the job, and inside a launcher it cannot "
+                "be tried first: start volley without a launcher"
             )
             return Preflight({name: found.excluded.get(name, reason) for name in risky})
         progress.note("testing MPI on device memory in a separate job")

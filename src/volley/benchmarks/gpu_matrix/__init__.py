@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from volley.benchmarks.shared.matrix import SAMPLING_HELP
 from volley.errors import UserError
 from volley.machine.nvidia_driver import has_driver
 from volley.run import option_values
@@ -74,6 +75,7 @@ class GpuMatrixOptions(SampledOptions):
             "shown": f"{POINT_TIME_S:g} between GPUs, 0.03 between ranks",
             "help": "Time limit of a visit to a pair, even if the confidence interval is still wider.",
         },
+        **SAMPLING_HELP,
     )
     job: JobOptions = group(
         JobOptions,

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from volley.benchmarks.message_rate.results import MessageRates, PairsResult
 from volley.benchmarks.shared.points.results import one_launch
+from volley.benchmarks.shared.verified import verified_points
 from volley.grouping import grouped
 from volley.report.cells import percent, ratio_cell, scaled, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.command_again import launch_again
-from volley.run.report_parts import count_launches, machine_notes
+from volley.run.report_parts import machine_notes
 from volley.statistics.launches import FIRST_LOOK
 from volley.text import count
 from volley.units import format_sig, format_size
@@ -48,7 +49,8 @@ def overview(result: MessageRates) -> Overview | None:
     ]
     if len(ends) > 1:
         legend.append("; ".join(["keeps: share of the rate of one pair alone", *unclear(rows)]))
-    return Overview(_line(sent), list(_conclusions(result, sent)), Table(columns, rows, legend=legend))
+    line = verified_points([bool(each.point.verified) for each in sent], max(each.point.launches for each in sent))
+    return Overview(line, list(_conclusions(result, sent)), Table(columns, rows, legend=legend))
 
 
 def _rate(each: PairsResult | None, as_bandwidth: bool) -> Cell:
@@ -56,14 +58,6 @@ def _rate(each: PairsResult | None, as_bandwidth: bool) -> Cell:
         return EMPTY
     value = scaled(each.point.bandwidth_Bps, 1e-9) if as_bandwidth else scaled(each.rate, 1e-6)
     return Cell(value, text=None if value is None else format_sig(value, 3))
-
-
-def _line(sent: Sequence[PairsResult]) -> str:
-    """Say how much was measured: ``105 points in one launch, all verified byte for byte``."""
-    checked = sum(bool(each.point.verified) for each in sent)
-    launches = max(each.point.launches for each in sent)
-    share = "all" if checked == len(sent) else str(checked)
-    return f"{count(len(sent), 'point')} in {count_launches(launches)}, {share} verified byte for byte"
 
 
 def _conclusions(result: MessageRates, sent: Sequence[PairsResult]) -> Iterator[Conclusion]:

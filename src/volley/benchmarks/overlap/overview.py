@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.results import OverlapResult, OverlapSeries
+from volley.benchmarks.shared.verified import verified_points
 from volley.report.cells import ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
 from volley.run.command_again import command_again
-from volley.run.report_parts import count_launches
 from volley.text import count, join_words
 from volley.units import format_sig, format_size
 
@@ -56,7 +56,11 @@ def overview(result: OverlapSeries) -> Overview | None:
         *unclear(rows),
     ]
     largest = [point for point in points if point.size_bytes == sizes[-1]]
-    return Overview(_line(result), list(_conclusions(result, largest)), Table(columns, rows, legend=legend))
+    measured = [point for point in result.points if point.hidden]  # without what sends nothing
+    line = verified_points(
+        [point.messages_verified > 0 for point in measured], max(point.launches for point in measured)
+    )
+    return Overview(line, list(_conclusions(result, largest)), Table(columns, rows, legend=legend))
 
 
 def percent(point: OverlapResult) -> str:
@@ -66,15 +70,6 @@ def percent(point: OverlapResult) -> str:
 
 def _hidden(point: OverlapResult | None) -> Cell:
     return Cell(point.hidden.median * 100, text=percent(point)) if point and point.hidden else EMPTY
-
-
-def _line(result: OverlapSeries) -> str:
-    """Say how much was measured: ``24 points in 12 launches, all verified byte for byte``."""
-    measured = [point for point in result.points if point.hidden]  # without what sends nothing
-    checked = sum(point.messages_verified > 0 for point in measured)
-    launches = max(point.launches for point in measured)
-    share = "all" if checked == len(measured) else str(checked)
-    return f"{count(len(measured), 'point')} in {count_launches(launches)}, {share} verified byte for byte"
 
 
 def _conclusions(result: OverlapSeries, largest: Sequence[OverlapResult]) -> Iterator[Conclusion]:
@@ -94,5 +89,6 @@ def _conclusions(result: OverlapSeries, largest: Sequence[OverlapResult]) -> Ite
         known = result.series.transports
         on_host = [name for name in idle if name in known and known[name].memory == "host"]
         again = command_again("overlap", result.series.plan, transport=on_host[0], progress_calls=8) if on_host else ""
-        text = f"{join_words(idle)} hides nothing of {format_size(largest[0].size_bytes)}"
+        hide = "hides" if len(idle) == 1 else "hide"
+        text = f"{join_words(idle)} {hide} nothing of {format_size(largest[0].size_bytes)}"
         yield Conclusion("SLOW", text, again)

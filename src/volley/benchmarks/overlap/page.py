@@ -120,14 +120,22 @@ def _findings(result: OverlapSeries) -> Iterator[Note]:
     for name, points in grouped((point for point in result.points if point.hidden), attrgetter("transport")).items():
         size = max(point.size_bytes for point in points)
         largest = [point for point in points if point.size_bytes == size]
-        hidden = join_words(f"{percent(point)} % beside {point.computation}" for point in largest)
-        text = f"{name}, {format_size(size)}: {hidden} is hidden"
+        text = f"{name}, {format_size(size)}: {_how_much(largest)} is hidden"
         for what in ("computation", "exchange"):
             slowdowns = [each for point in largest if (each := getattr(point, f"{what}_slowdown"))]
             if slowdowns:
                 times = join_words(f"{format_sig(each.median, 3)} ×" for each in slowdowns)
                 text += f"; the {what} takes {times} as long"
         yield Note("finding", text)
+
+
+def _how_much(points: Sequence[OverlapResult]) -> str:
+    """Say how much is hidden: ``96.5 % beside memory and nothing beside arithmetic``; just ``nothing`` beside none."""
+    hides = [bool(point.hidden and point.hidden.median > 0) for point in points]
+    shares = [f"{percent(point)} %" if hidden else "nothing" for point, hidden in zip(points, hides, strict=True)]
+    if not any(hides):
+        return "nothing"
+    return join_words(f"{share} beside {point.computation}" for share, point in zip(shares, points, strict=True))
 
 
 def _data(point: OverlapResult) -> dict[str, Any]:

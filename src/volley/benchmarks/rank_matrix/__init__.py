@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from volley.benchmarks.shared.matrix import SAMPLING_HELP
 from volley.benchmarks.shared.points.options import PointOptions, WindowOptions
 from volley.errors import UserError
 from volley.run import option_values
@@ -80,6 +81,7 @@ class RankMatrixOptions(SampledOptions):
             "shown": f"{POINT_TIME_S:g} between ranks, 0.1 between GPUs",
             "help": "Time limit of a visit to a pair, even if the confidence interval is still wider.",
         },
+        **SAMPLING_HELP,
     )
     job: JobOptions = group(
         JobOptions,

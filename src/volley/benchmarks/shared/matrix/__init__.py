@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from volley.units import format_sig
+
+SAMPLING_HELP: dict[str, Any] = {
+    "ci": {
+        "help": "Measure a pair until the 95 % confidence interval of its median is within ± this percentage, or "
+        "--point-time is over."
+    },
+    "budget": {"help": "Time of the whole run: volley measures no pair after this time."},
+}
+"""A matrix has no launches to repeat: what its options of sampling mean."""
 
 
 def row_in_short(name: str, medians_s: Sequence[float | None], failed: int, moved_bytes: int | None) -> str:

@@ -222,7 +222,7 @@ def _skipped(case: MatrixCase, names: Naming) -> Iterator[str]:
 def uneven_kinds(case: MatrixCase, consequence: str = "") -> Iterator[Conclusion]:
     """Name the kinds of which too many pairs look slow."""
     for kind, pairs in case.comparison.uneven().items():
-        slow = f"{count(pairs, 'pair')} of the kind {kind} took over {percent(SUSPECT_FROM - 1)} longer"
+        slow = f"{count(pairs, 'pair')} of the kind '{kind}' took over {percent(SUSPECT_FROM - 1)} longer"
         yield Conclusion("SLOW?", f"{slow} than comparable pairs: this kind is uneven{consequence}")
 
 
