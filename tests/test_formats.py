@@ -256,12 +256,6 @@ def as_markdown(report: Report, **details: bool) -> str:
     return out.getvalue()
 
 
-def test_a_colon_stands_before_the_command_of_a_finding() -> None:
-    found = Conclusion("SLOW", "aware takes long", "volley pingpong")
-    report = Report(["x"], overview=Overview("1 point", [found], Table([Column("a")], [[1]])))
-    assert "- **SLOW** aware takes long: `volley pingpong`\n" in as_markdown(report)
-
-
 def test_text_is_not_marked_up_in_markdown() -> None:
     bad = "<script> *a* _b_ `c` [d](e) | f \x1b[31m"
     seen = "<script> *a* _b_ `c` [d](e) | f \\x1b[31m"
@@ -288,7 +282,7 @@ def test_markdown_shows_the_screen_or_what_is_asked_for() -> None:
         overview=overview,
     )
     text = as_markdown(report)
-    assert "- **SLOW** it is slow `volley doctor`" in text
+    assert "- **SLOW** it is slow: `volley doctor`" in text
     assert "`volley show` `--full`: every table; `--notes`: 1 note; `--fit`: fitted curves" in text
     assert "*GPU*" in text
     assert "every size" not in text
