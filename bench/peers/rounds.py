@@ -42,7 +42,7 @@ def machine(where: Place) -> Machine:
         volley=run.engine.version,
         cpu=run.ranks[0].cpu,
         cores=[rank.cores for rank in run.ranks],
-        gpus=[rank.device.name for rank in run.ranks if rank.device],
+        gpus=list({rank.device.uuid: rank.device.name for rank in run.ranks if rank.device}.values()),
         driver=nvml.read("before", ()).driver_version if has_driver() else None,
         mpi=mpi_name(run.mpi.library) if run.mpi else "",
         stack=_without_folders(assemble(path, read_facts(path)).describe()),

@@ -395,7 +395,7 @@ TABLE = (
                     Asked(high=most_s),
                     of("volley", f"device {size}"),
                 )
-                for size, most_s in ((8, 0.80e-6), (4 * KIB, 1.2e-6), (64 * KIB, 2.5e-6))
+                for size, most_s in ((8, 0.80e-6), (4 * KIB, 1.1e-6), (64 * KIB, 2.0e-6))
             ),
         ),
     ),

@@ -15,10 +15,13 @@ from volley.units import format_size
 SHORT = (8, 4096, 1 << 16, 1 << 20)
 """Shown as times; the longest message of the table as a bandwidth."""
 LONG = 1 << 30
+LINES = (8, 4096, 1 << 16)
+"""Messages of `device` that are lines with flags."""
 RATIOS = (8, 4096, 1 << 20, LONG)
 
 
 GPU_INITIATED = RECORDS.with_name("pingpong-gpu-initiated.jsonl")
+ON_H100S = RECORDS.parents[1] / "h100-x2" / GPU_INITIATED.name
 
 
 def _series(records: Path = RECORDS) -> PointSeries:
@@ -62,7 +65,7 @@ def _run(series: PointSeries, path: Path) -> str:
     verified = sum(point.verified is True for point in sending)
     checked = f"all {verified}" if verified == len(sending) else f"{verified} of {len(sending)}"
     seconds = sum(log.end.elapsed_s for log in series.series.logs if log.end)
-    return f"[records](results/h200-x2/{path.name}), {checked} points verified, {seconds:.0f} s"
+    return f"[records](results/{path.parent.name}/{path.name}), {checked} points verified, {seconds:.0f} s"
 
 
 def every_way() -> Iterator[str]:
@@ -91,6 +94,20 @@ def _cell(point: PointResult | None) -> str:
     value = point.latency.median * 1e6 if point.size_bytes in SHORT else (point.bandwidth_Bps or 0) / 1e9
     width = point.time.half_width if point.time and point.missed else 0.0
     return three_digits(value) + (f" ± {width:.0%}".replace("%", " %") if width else "")
+
+
+def on_h100s() -> Iterator[str]:
+    """Yield the sentence about the kernels that have become faster since."""
+    series = _series(ON_H100S)
+    device, word = (_sending(series)[name] for name in ("device", "device/word"))
+    halves = [
+        three_digits(point.time.median * 1e6) for point in (*map(device.get, LINES), word[8]) if point and point.time
+    ]
+    times = [f"{half} µs at {format_size(size)}" for half, size in zip(halves, LINES, strict=False)]
+    yield (
+        f"`device` has become faster since. On two H100s it takes {join_words(times)}, and `device/word` "
+        f"{halves[-1]} µs ({_run(series, ON_H100S)})."
+    )
 
 
 def over_staging() -> Iterator[str]:

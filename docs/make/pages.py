@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from between_gpus import between_gpus
-from every_way import every_way, every_way_run, gpu_initiated, gpu_initiated_run, over_staging
+from every_way import every_way, every_way_run, gpu_initiated, gpu_initiated_run, on_h100s, over_staging
 from example_programs import printed_line, program_aware, program_clock, program_cpu, program_staged
 from figures import DOCS, H200, NVLINK3, SUMMIT, find, measured, published, three_digits
 from jacobi_on_gpus import jacobi_on_gpus
@@ -125,6 +125,7 @@ FIGURES: dict[str, Callable[[], Iterator[str]]] = {
         jacobi_on_gpus,
         gpu_initiated_run,
         gpu_initiated,
+        on_h100s,
         every_way_run,
         every_way,
         aware_line,
