@@ -20,6 +20,7 @@ from volley.machine import settings
 from volley.machine.hardware import Hardware, Settings
 from volley.machine.mpi_stack import Stack, assemble, read_facts
 from volley.machine.nvidia_driver import gpu_count, has_driver
+from volley.machine.signals import deferred
 from volley.run import engine_path, inside_launcher, preflight
 from volley.run.allocation import allocation
 from volley.run.benchmark import Benchmark
@@ -139,7 +140,8 @@ def prepare(benchmark: Benchmark, options: BenchmarkOptions) -> Session:
         path = Path(engine_path.engine_path())
         with ask_about(path) as answer:
             try:
-                _load_pages(benchmark, options.output.format)  # while the engine loads its MPI library
+                with deferred():  # Python loses a KeyboardInterrupt in a callback of its import system
+                    _load_pages(benchmark, options.output.format)  # while the engine loads its MPI library
                 stack = assemble(path, read_facts(path))
             except UserError:
                 answer()  # that the engine does not start explains more
