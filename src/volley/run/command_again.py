@@ -97,9 +97,9 @@ def launches_named(plan: Plan | None) -> int:
     return next((number for word in given.get("--launches", ()) if (number := parse_whole(word))), 0)
 
 
-def launches_asked(plan: Plan | None) -> int | None:
-    """Return the number of launches that was asked for; ``None`` if none was, or if a budget may end the run sooner."""
-    return None if any(words[0] == "--budget" for words in _given(plan)) else launches_named(plan) or None
+def launches_asked(plan: Plan | None) -> int:
+    """Return the number of launches that was asked for; 0 if none was, or if a budget may end the run sooner."""
+    return 0 if any(words[0] == "--budget" for words in _given(plan)) else launches_named(plan)
 
 
 def _given(plan: Plan | None) -> list[list[str]]:

@@ -170,5 +170,4 @@ def series_of(logs: Iterable[RunLog], belongs: Callable[[RunLog, RunLog], bool] 
 def count_missing(logs: Iterable[RunLog]) -> None:
     """Write into the last launch of each request how many launches are missing, if the command named their number."""
     for series in series_of(log for log in logs if log.run):
-        asked = launches_asked(series.plan)
-        series.logs[-1].missing_launches = max(0, asked - len(series.logs)) if asked else 0
+        series.logs[-1].missing_launches = max(0, launches_asked(series.plan) - len(series.logs))

@@ -310,7 +310,7 @@ class Session:
         log.problems += process.losses
         if stop.signal is not None:
             if log.run is None:  # it had not begun
-                self.logs.remove(log)
+                self.logs.pop()
             return RunOutcome(EXIT_GOOD, ends_session=True)  # the exit code is that of the signal
         if log.end is None:  # aborted: the state of the GPUs may explain why
             _keep(self._hardware(plan, "after", log.run), log, writer)

@@ -51,7 +51,7 @@ def _read(path: Path, number: int) -> dict[str, Any]:
         data = path.read_bytes()
     runs, ends = first_and_last(data)
     status = next((end.status for end in ends if end.status != "complete"), "complete")
-    if len(ends) < len(runs) or (runs and len(runs) < (launches_asked(runs[0].plan) or 0)):
+    if len(ends) < len(runs) or (runs and len(runs) < launches_asked(runs[0].plan)):
         status = "incomplete"
     return {
         "number": number,

@@ -12,7 +12,7 @@ using namespace gpu::kernels;
 
 constexpr unsigned max_blocks = warp_threads;  // of `arrived`: one lane of a warp polls each block's word
 
-constexpr unsigned max_line_blocks = 16;  // more than one cluster has on any device
+constexpr unsigned max_line_blocks = 16;  // of a message: a cluster has at most so many on any device
 constexpr unsigned max_lines = max_line_blocks * max_threads;
 
 // In the memory of the device that polls it. The other device writes everything except the last word.
