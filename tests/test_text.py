@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.text import align_decimals, ascii_json, count, escape_controls, join_few, join_words
+from volley.text import align_decimals, ascii_json, clean, count, escape_controls, join_few, join_words
 
 
 @given(st.text())
@@ -21,6 +21,16 @@ def test_printable_text_is_left_alone(text: str) -> None:
 def test_escape_sequences_are_shown_and_not_obeyed() -> None:
     assert escape_controls("a\x1b[31mb\x07\u202ec\nd\te\x00") == "a\\x1b[31mb\\x07\\u202ec d e\\x00"
     assert escape_controls("\ud800") == "\\ud800"
+
+
+@given(st.text())
+def test_nothing_of_a_program_s_output_acts_on_the_terminal(text: str) -> None:
+    assert all(c.isprintable() or c in "\n\t\xa0" for c in clean(text.encode(errors="replace")))
+
+
+def test_the_words_of_a_program_are_kept() -> None:
+    said = "\x1b[1m[host:1] érror\x1b[0m\x00\r\n\tat rank\xa01: \u202eredrum\u202c\ufeff \n\n"
+    assert clean(said.encode()) == "[host:1] érror\n\tat rank\xa01: redrum"
 
 
 def test_decimal_points_stand_in_one_line() -> None:

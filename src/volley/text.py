@@ -9,7 +9,8 @@ from typing import Any
 
 _ESCAPES = re.compile(r"\x1b(\][^\x07\x1b]*(\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 """ECMA-48: operating system commands with their string, control sequences, and the two-character escapes."""
-_CONTROLS = re.compile(r"[^\t\x20-\x7e\xa0-\U0010ffff]|[\ud800-\udfff]")
+_SPACES = "\t\xa0"
+"""Spaces that Python does not call printable, and that move or hide nothing."""
 
 
 def escape_controls(text: str) -> str:
@@ -26,9 +27,12 @@ def escape_controls(text: str) -> str:
 
 
 def clean(text: bytes) -> str:
-    """Decode the output of a program and remove NULs, escape sequences and other control characters."""
-    decoded = _ESCAPES.sub("", text.decode("utf-8", "replace"))
-    return "\n".join(_CONTROLS.sub("", line).rstrip() for line in decoded.splitlines()).strip()
+    """Decode the output of a program and remove escape sequences and every other character that is not printable.
+
+    A terminal obeys more than C0 and C1 controls: overrides of the writing direction (U+202E) reorder what is shown.
+    """
+    lines = _ESCAPES.sub("", text.decode("utf-8", "replace")).splitlines()
+    return "\n".join("".join(c for c in line if c.isprintable() or c in _SPACES).rstrip() for line in lines).strip()
 
 
 def ascii_json(document: bytes) -> str:

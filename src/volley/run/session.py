@@ -113,9 +113,8 @@ def _print_outcomes(outcomes: Sequence[RunOutcome], writer: Writer, *, quiet: bo
         codes.append(EXIT_MACHINE)
     if not quiet:
         lines.append(writer.last_line())
-    for line in lines:
-        if line is not None:
-            print(line, file=sys.stderr)
+    for line in (line for text in lines if text is not None for line in text.splitlines()):
+        print(escape_controls(line), file=sys.stderr)  # it may hold words of a launcher, and names of files
     return worst(codes)
 
 
