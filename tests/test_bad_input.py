@@ -385,6 +385,28 @@ def test_a_file_is_replaced_where_a_link_leads_and_devices_and_pipes_get_the_byt
     assert sorted(tmp_path.iterdir()) == [file, link, pipe]
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_the_successor_of_a_file_is_never_open_to_more_readers(tmp_path: Path, mode: int) -> None:
+    file, seen = tmp_path / "file", set()
+    file.write_bytes(b"former")
+    file.chmod(mode)
+
+    def look(*_: object) -> None:
+        with contextlib.suppress(OSError):
+            seen.update(each.stat().st_mode & 0o777 for each in tmp_path.iterdir())
+
+    umask = os.umask(0o022)
+    sys.setprofile(look)  # after each call of a function
+    try:
+        write_file(file, b"new")
+    finally:
+        sys.setprofile(None)
+        os.umask(umask)
+    assert mode in seen
+    assert all(each & ~mode == 0 for each in seen)
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"new", mode)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_protected_file_is_not_replaced(tmp_path: Path) -> None:
     file = tmp_path / "file"

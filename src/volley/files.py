@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
-import shutil
+import stat
 import sys
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
@@ -123,13 +123,19 @@ def _replaceable(output: Path, target: Path) -> bool:
 
 
 def _replace(target: Path, content: bytes) -> None:
-    """Write a file beside the target, then rename it over the target, whose permissions it takes."""
+    """Write a file beside the target, then rename it over the target, whose permissions it takes.
+
+    At no moment does it allow more than the target did: the umask only takes permissions away from those it is made
+    with.
+    """
     part = target.with_name(f".volley-{os.urandom(8).hex()}")
+    former = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    mode = 0o666 if former is None else former
     try:
-        with part.open("xb") as file:
+        with open(part, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as file:
             file.write(content)
-        if target.exists():
-            shutil.copymode(target, part)
+        if former is not None:
+            part.chmod(former)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
