@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -217,3 +219,8 @@ def test_written_sizes_are_read_again(sizes: list[int]) -> None:
 )  # fmt: skip
 def test_a_number_to_type_is_short_and_not_smaller(value: float, typed: str) -> None:
     assert round_up(value) == typed
+
+
+@pytest.mark.parametrize("sizes", [range(8, 8 * 5001, 8), [8, 16, 5 << 60]])
+def test_sizes_that_volley_does_not_take_are_written_one_by_one(sizes: Sequence[int]) -> None:
+    assert format_sizes(sizes).count(",") == len(sizes) - 1  # their plan is of another program

@@ -126,7 +126,14 @@ def format_sizes(sizes_bytes: Sequence[int]) -> str:
         return listed
     steps = ["", ":x4", ":x8", *(f":+{_typed(gap)}" for gap in gaps if len(gaps) == 1)]
     ranges = (f"{words[0]}:{words[-1]}{step}" for step in steps)
-    return min([*(text for text in ranges if parse_sizes(text) == tuple(sizes_bytes)), listed], key=len)
+    return min([*(text for text in ranges if _means(text, sizes_bytes)), listed], key=len)
+
+
+def _means(text: str, sizes_bytes: Sequence[int]) -> bool:
+    try:
+        return parse_sizes(text) == tuple(sizes_bytes)
+    except SizeError:  # more sizes, or larger ones, than volley takes: another program wrote their plan
+        return False
 
 
 def _typed(size_bytes: int) -> str:
