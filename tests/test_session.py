@@ -24,7 +24,9 @@ from volley import cli
 from volley.benchmarks import BENCHMARKS, gpu_matrix, named, plain
 from volley.benchmarks import read as read_command
 from volley.errors import MachineError, UserError
-from volley.machine.nvidia_driver import gpu_count
+from volley.machine import nvml
+from volley.machine.hardware import Gpu, Hardware
+from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.run import engine, records_file, session
 from volley.run.engine import About, Ending, EngineProcess, Stop, TransportAbout, clean
 from volley.run.inside_launcher import RankInfo
@@ -266,6 +268,18 @@ def test_gpus_are_counted_from_their_nodes(monkeypatch: pytest.MonkeyPatch) -> N
     for chosen, count in (("0,1", 2), ("", 0), ("-1", 0), ("1,-1,0", 1), ("NoDevFiles", 0), ("0,1,2,3,4", 3)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
         assert gpu_count() == count
+
+
+def test_gpus_of_wsl_are_counted_by_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Hardware(when="before", host="pc", gpus=[Gpu(index=number, uuid=f"GPU-{number}") for number in range(2)])
+    monkeypatch.setattr(nvml, "read", lambda _when: seen)
+    monkeypatch.setattr(Path, "glob", lambda *_: iter([]))
+    monkeypatch.setattr(Path, "exists", lambda path: str(path) == "/dev/dxg")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert has_driver()
+    assert gpu_count() == 2  # so MPI on device memory is tried first
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert gpu_count() == 1
 
 
 def test_parts_share_a_file_and_a_report(bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:

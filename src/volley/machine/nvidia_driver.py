@@ -10,18 +10,24 @@ from pathlib import Path
 from volley.machine.cuda_releases import extra_for
 
 _VERSION = Path("/proc/driver/nvidia/version")
+_WSL = Path("/dev/dxg")
+"""The one device of all GPUs in WSL2."""
 
 
 def has_driver() -> bool:
     """Return whether an NVIDIA driver is loaded, from its files, without loading a library."""
-    return any(Path(path).exists() for path in (_VERSION, "/dev/nvidiactl", "/dev/dxg"))
+    return any(Path(path).exists() for path in (_VERSION, "/dev/nvidiactl", _WSL))
 
 
 def gpu_count() -> int:
     """Return how many GPUs this process may use, from their device nodes and CUDA_VISIBLE_DEVICES."""
-    nodes = sum(node.name.removeprefix("nvidia").isdecimal() for node in Path("/dev").glob("nvidia*"))
+    gpus = sum(node.name.removeprefix("nvidia").isdecimal() for node in Path("/dev").glob("nvidia*"))
+    if not gpus and _WSL.exists():
+        from volley.machine import nvml  # noqa: PLC0415  start-up: only here must the driver be asked
+
+        gpus = len(nvml.read("before").gpus)
     visible = visible_gpus(os.environ)
-    return nodes if visible is None else min(nodes, visible)
+    return gpus if visible is None else min(gpus, visible)
 
 
 def visible_gpus(environment: Mapping[str, str]) -> int | None:
