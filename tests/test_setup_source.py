@@ -314,11 +314,11 @@ def server(place: Place) -> Iterator[_Server]:
 
 def served(place: Place, server: _Server, name: str, sum_: str = "") -> list[str]:
     url = f"http://127.0.0.1:{server.server_port}/{name}"
-    return [f"ucx={url}{sum_ and '#sha256='}{sum_}", f"openmpi={place.openmpi}"]
+    return [f"ucx={url}#sha256={sum_ or fake.sum_of(place.ucx)}", f"openmpi={place.openmpi}"]
 
 
 def test_a_download_is_checked_and_kept(place: Place, server: _Server) -> None:
-    wanted = served(place, server, "ucx.tar.gz", fake.sum_of(place.ucx))
+    wanted = served(place, server, "ucx.tar.gz")
     place(source=wanted, without=["gdrcopy"])
     server.files.clear()
     (place.prefix / "lib/libucp.so").unlink()
@@ -326,9 +326,25 @@ def test_a_download_is_checked_and_kept(place: Place, server: _Server) -> None:
     assert "UCX: configure, build, install: done before" in place(source=wanted, without=["gdrcopy"])
 
 
-def test_a_download_without_a_sum_tells_its_sum(place: Place, server: _Server) -> None:
-    place(source=served(place, server, "ucx.tar.gz"), without=["gdrcopy"])
+def test_a_download_without_a_sum_tells_its_sum(place: Place) -> None:
+    place(source=[f"ucx=file://{place.ucx}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
     assert f"#sha256={fake.sum_of(place.ucx)}" in place.log("ucx")
+
+
+@pytest.mark.parametrize("redirected", [False, True])
+def test_what_anybody_on_the_way_could_change_is_not_built(
+    place: Place, server: _Server, monkeypatch: pytest.MonkeyPatch, *, redirected: bool
+) -> None:
+    url = f"http://127.0.0.1:{server.server_port}/ucx.tar.gz"
+    if redirected:  # by a server that is trusted
+        get, target = urllib.request.urlopen, url
+        monkeypatch.setattr(urllib.request, "urlopen", lambda _, **options: get(target, **options))
+        url = "https://127.0.0.1/ucx.tar.gz"
+    with pytest.raises(UserError, match="write https://, or add #sha256=SUM"):
+        place(source=[f"ucx={url}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+    assert place.builds("ucx") == 0
+    place(source=[f"ucx={url}#sha256={fake.sum_of(place.ucx)}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+    assert place.builds("ucx") == 1
 
 
 def test_a_download_with_a_wrong_sum_never_gets_its_name(place: Place, server: _Server) -> None:
@@ -364,7 +380,7 @@ def test_a_server_that_talks_nonsense_is_a_sentence(place: Place, said: bytes) -
                         asker.sendall(said)
 
         threading.Thread(target=answer_all, daemon=True).start()
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}/ucx.tar.gz"
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/ucx.tar.gz#sha256={'1' * 64}"
         with pytest.raises(MachineError):
             place(source=[f"ucx={url}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
         listening.shutdown(socket.SHUT_RDWR)
@@ -377,7 +393,7 @@ def test_a_server_that_talks_nonsense_is_a_sentence(place: Place, said: bytes) -
 )
 def test_a_url_that_is_none_is_a_sentence(place: Place, url: str) -> None:
     with pytest.raises(MachineError):
-        place(source=[f"ucx={url}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+        place(source=[f"ucx={url}#sha256={'1' * 64}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
 
 
 @pytest.mark.parametrize("cut", ["the length", "a chunk"])
@@ -401,7 +417,7 @@ def test_a_download_goes_through_the_proxy_of_the_environment(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps the proxies of the first request
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
-    place(source=[f"ucx={url}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
+    place(source=[f"ucx={url}#sha256={fake.sum_of(place.ucx)}", f"openmpi={place.openmpi}"], without=["gdrcopy"])
     assert place.builds("ucx") == 1
 
 

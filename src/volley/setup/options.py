@@ -66,8 +66,9 @@ class SetupOptions(Options):
         repeat=True,
         shown="releases, with their sums",
         metavar="NAME=WHERE",
-        help="Where gdrcopy, ucx or openmpi comes from: a URL or a tarball (add #sha256=SUM), the folder of a "
-        "checkout, a .dsc file, or deb:PACKAGE@SUITE (Debian's and Ubuntu's source packages); may be repeated.",
+        help="Where gdrcopy, ucx or openmpi comes from: a URL or a tarball (add #sha256=SUM; http:// needs it), the "
+        "folder of a checkout, a .dsc file, or deb:PACKAGE@SUITE (Debian's and Ubuntu's source packages); may be "
+        "repeated.",
     )
     without: tuple[str, ...] = option(
         read=option_values.texts, default=(), repeat=True, metavar="gdrcopy", help="Leave GDRCopy out."

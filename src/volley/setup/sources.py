@@ -108,7 +108,9 @@ def parse(text: str) -> Source:
     if mark and not re.fullmatch(r"[0-9a-fA-F]{64}", sum_):
         raise UserError(f"{option}: a sha256 sum has 64 hexadecimal digits (sha256sum FILE prints it)")
     if re.match(r"(https?|ftp|file)://", where):
-        return Source(name, "url", where, sum_.lower() or None)
+        source = Source(name, "url", where, sum_.lower() or None)
+        _refuse_unprotected(source, where)
+        return source
     path = option_values.absolute("--source", where)
     if path.is_file() and path.suffix != ".dsc" and not where.startswith("deb:"):
         return Source(name, "tarball", str(path), sum_.lower() or None)
@@ -124,6 +126,19 @@ def parse(text: str) -> Source:
     if path.is_file():
         return Source(name, "dsc", str(path))
     raise UserError(f"{option}: there is no {escape_controls(where)}; write {FORMS}")
+
+
+def _refuse_unprotected(source: Source, url: str) -> None:
+    """Refuse a URL whose file others can change on its way, unless its sum is known.
+
+    Raises:
+        UserError: if it is so.
+    """
+    if source.sha256 is None and url.startswith(("http:", "ftp:")):
+        raise UserError(
+            f"--source {escape_controls(f'{source.name}={source.where}')}: nothing protects {escape_controls(url)} "
+            "from changes on its way, and volley would build it: write https://, or add #sha256=SUM"
+        )
 
 
 def identity(source: Source) -> str:
@@ -173,6 +188,7 @@ def download(source: Source, to: Path) -> str:
 
     Raises:
         MachineError: if there is no network or no such file, or if the transfer ended early.
+        UserError: if a redirection leads where the file could be changed on its way.
         ChecksumError: if it is another file than the one that was meant.
     """
     if to.exists():
@@ -186,6 +202,7 @@ def download(source: Source, to: Path) -> str:
             urllib.request.urlopen(source.where, timeout=NETWORK_TIMEOUT_S) as answer,  # noqa: S310  the user's own URL
             partial.open("wb") as file,
         ):
+            _refuse_unprotected(source, answer.url)  # where redirections led
             shutil.copyfileobj(answer, file, 1 << 20)
             promised = answer.headers.get("Content-Length") or str(file.tell())
             if promised != str(file.tell()):  # http.client lets a body pass that is too short
