@@ -19,6 +19,7 @@ from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.compare.live import _one_launch, parse
 from volley.run.records_file import read_runs
+from volley.statistics.two_runs import min_to_decide
 
 Capture = pytest.CaptureFixture[str]
 
@@ -63,10 +64,20 @@ def test_volley_is_found_where_it_was_started_by_its_path(
 
 
 def test_quiet_leaves_only_the_report(fake: str, capsys: Capture) -> None:
-    assert cli.main(["compare", "--live", fake, fake, "--pairs", "1", "-q"]) == 0
+    assert cli.main(["compare", "--live", fake, fake, "--pairs", "7", "-q"]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("NO VERDICT: ")
+    assert out
     assert err == ""
+
+
+@pytest.mark.parametrize("pairs", range(1, min_to_decide(paired=True)))
+def test_so_few_pairs_that_they_cannot_show_a_change_are_refused_before_the_first(
+    fake: str, pairs: int, tmp_path: Path, capsys: Capture
+) -> None:
+    kept = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
+    assert cli.main(["compare", "--live", fake, fake, "--pairs", str(pairs), "-o", *kept]) == 2
+    assert f"--pairs {pairs}: so few pairs cannot show a change: write --pairs 7 or more" in capsys.readouterr().err
+    assert not any(Path(name).exists() for name in kept)
 
 
 def test_a_change_is_found_in_spite_of_drift(fake: str, tmp_path: Path, capsys: Capture) -> None:
@@ -110,11 +121,10 @@ def test_each_command_makes_one_launch(command: str, options: list[str]) -> None
 
 
 def test_records_are_kept_in_the_state_folder(fake: str, capsys: Capture) -> None:
-    assert cli.main(["compare", "--live", fake, f"env FACTOR=1.05 {fake}", "--pairs", "2"]) == 0
+    assert cli.main(["compare", "--live", fake, f"env FACTOR=1.05 {fake}", "--pairs", "7"]) == 0
     captured = capsys.readouterr()
-    assert captured.out.startswith("NO VERDICT: ")
     files = [line.removeprefix("records: ") for line in captured.err.splitlines() if line.startswith("records: ")]
-    assert [len(read_runs(path, BENCHMARKS)) for path in files] == [2, 2]
+    assert [len(read_runs(path, BENCHMARKS)) for path in files] == [7, 7]
 
 
 @pytest.mark.parametrize(("code", "expected"), [(2, 2), (1, 3), (3, 3)])

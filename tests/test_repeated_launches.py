@@ -14,7 +14,7 @@ from volley.run.inside_launcher import RankInfo
 from volley.run.jobs import MAX_LAUNCHES, POINT_TIME_S, USUAL_TIME_S, Job, Jobs, LaunchCount, Site, repeated
 from volley.run.options import JobOptions
 from volley.run.plan import Plan, Sampling
-from volley.run.records import End
+from volley.run.records import End, LaunchTimes
 from volley.run.run_log import RunLog
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
 
@@ -87,6 +87,29 @@ def test_the_tutorials_batch_is_launched_once() -> None:
     assert len(launched(jobs(plan(sampling=Sampling(mode="fixed")), launches=4), WIDE, 0.1)) == 4
 
 
+def test_a_budget_without_an_interval_is_told_with_one_that_has_an_interval() -> None:
+    described = jobs(plan(budget_s=9.0))
+    done = log(1e-6)
+    done.times = LaunchTimes(exit_s=5.9)
+    said: list[str] = []
+    assert described.next_job([done], 6.0, said.append) is None
+    assert said == [
+        "--budget 9 leaves time for 1 launch of 5.9 s, and a confidence interval needs 3: write --budget 20"
+    ]
+    assert described.count.too_few(2.0, 2.9) is None
+    assert described.count.too_few(2.0, 3.1, "about ") == (
+        "--budget 9 leaves time for 2 launches of about 2.0 s, and a confidence interval needs 3: write --budget 11"
+    )
+    assert jobs(plan(budget_s=9.0), launches=2).count.too_few(5.0, 0.0) is None  # no interval was asked for
+    assert jobs().count.too_few(50.0, 0.0) is None  # three launches, however long they take
+
+
+def test_the_time_before_the_first_launch_is_not_that_of_a_launch() -> None:
+    done = log(1e-6)
+    done.times = LaunchTimes(exit_s=2.0)
+    assert jobs(plan(budget_s=9.0)).next_job([done], 6.0, print)  # after a preflight of 4 s
+
+
 def test_a_failure_ends_a_run_that_would_go_on() -> None:
     described = jobs()
     assert described.next_job([log(1e-6, status="failed")], 0.1, print) is None
@@ -99,6 +122,6 @@ def test_a_failure_ends_a_run_that_would_go_on() -> None:
 def test_the_expected_number_is_the_one_that_is_made(launch_s: float) -> None:
     count = LaunchCount(3, 12, 15.0)
     done = 1
-    while count.another(done, done * launch_s):
+    while count.another(done, done * launch_s, launch_s):
         done += 1
     assert done == count.expected(launch_s)

@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -280,6 +281,39 @@ def test_gpus_of_wsl_are_counted_by_the_driver(monkeypatch: pytest.MonkeyPatch) 
     assert gpu_count() == 2  # so MPI on device memory is tried first
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     assert gpu_count() == 1
+
+
+def test_a_budget_without_an_interval_is_told_before_the_first_launch(
+    bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def launch(_self: object, *_: object) -> RunOutcome:
+        assert "volley: --budget 2 leaves time for 1 launch of about 1.1 s" in capsys.readouterr().err
+        return RunOutcome(0, ends_session=True)
+
+    monkeypatch.setattr(session.Session, "_launch", launch)
+    session.measure(read_command(["pingpong", "--sizes", "8", "-t", "host", "--budget", "2"]))
+
+
+def test_the_records_say_where_the_time_of_each_launch_went(
+    bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert session.measure(read_command(["pingpong", "--sizes", "8", "-t", "host", "--launches", "2", "-v"])) == 0
+    (file,) = kept.iterdir()
+    first, second = (log.times for log in read_runs(file))
+    assert first
+    assert second
+    assert first.gap_s is None
+    assert second.gap_s is not None
+    for times in (first, second):
+        assert times.run_s
+        assert times.transports_s
+        assert times.end_s
+        assert 0 < times.run_s <= times.transports_s <= times.end_s <= times.exit_s
+    told = capsys.readouterr().err
+    assert re.search(
+        r"^volley: launch 2: .* s: after the launch before .* s, .*measuring .* s, ending .* s$", told, re.M
+    )
+    assert re.search(r"^volley: \d+% of .* s was measuring; a launch: ", told, re.M)
 
 
 def test_parts_share_a_file_and_a_report(bin_folder: Path, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:

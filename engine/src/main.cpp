@@ -63,25 +63,29 @@ Json shared_usage(const Context& context, const Usage& mine) {
 }
 
 Exit measure(const Options& options, Session& session) {
+  Startup startup{.main_s = process_age_s()};
   session.output.emplace(Output::claim(options.records));
   if (gpu::presence().devices > 0) apply_safe_settings();
   const Placement placement = place(options);
+  startup.placed_s = process_age_s();
   const bool launched = launch_environment().local_rank.has_value();
   // Until the plan arrives it only waits for the end of the launcher: a rank in MPI_Init may not hear of that.
   std::optional<Watchdog> watchdog(std::in_place, "this rank", std::numeric_limits<double>::infinity(), launched);
   int provided = 0;
   VOLLEY_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));  // the watchdog makes no MPI call
+  startup.mpi_s = process_age_s();
   VOLLEY_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &session.rank));
   Exit code = Exit::good;
   {
     const Context context = make_context(options, placement);
     const auto [plan, benchmark, errors] = shared_plan(options, context);
     benchmark->check(context);
+    startup.plan_s = process_age_s();
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
     // It stays until the end of MPI, which may hang, too.
     watchdog.emplace("rank " + std::to_string(context.rank) + " of " + std::to_string(context.size), plan.watchdog_s,
                      launched);
-    session.records->write(run_record(context, plan, clock_read_s(), mpi_built(), mpi_facts()));
+    session.records->write(run_record(context, plan, clock_read_s(), mpi_built(), mpi_facts(), startup));
     const auto& cpus = context.facts(context.rank).cores;
     const Usage before = usage_now(cpus);
     code = benchmark->run({context, &context, plan, *session.records, *watchdog});

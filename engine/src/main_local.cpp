@@ -26,13 +26,16 @@ PlanReading read(const Options& options) {
 }
 
 Exit measure(const Options& options, Output& output, std::optional<Records>& records) {
+  Startup startup{.main_s = process_age_s()};
   const auto [plan, benchmark, errors] = read(options);
+  startup.plan_s = process_age_s();
   Watchdog watchdog("this process", plan.watchdog_s);
   watchdog.enter("looking for GPUs");
   const Job job = make_local_job();
+  startup.placed_s = process_age_s();
   benchmark->check(job);
   records.emplace(&output);
-  records->write(run_record(job, plan, clock_read_s(), std::nullopt, nullptr));
+  records->write(run_record(job, plan, clock_read_s(), std::nullopt, nullptr, startup));
   const auto& cpus = job.ranks.front().cores;
   const Usage before = usage_now(cpus);
   const Exit code = benchmark->run({job, nullptr, plan, *records, watchdog});

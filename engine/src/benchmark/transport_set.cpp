@@ -117,12 +117,14 @@ void TransportSet::open(const std::vector<std::uint64_t>& sizes) {
 void TransportSet::open(Candidate& candidate) {
   std::string problem;
   tell_watchdog("opening", candidate.entry->name);
+  const auto begun = Clock::now();
   try {
     candidate.transport->open(group_, arenas_.at(candidate.arena).buffers);
   } catch (const std::exception& failure) {
     problem = std::string("could not be opened: ") + failure.what();
   }
   candidate.reason = agreed_reason(group_, problem);
+  candidate.open_s = seconds_since(begun);
   candidate.open = candidate.reason.empty();
   candidate.fresh = true;
   if (candidate.open) return;
@@ -152,7 +154,8 @@ void TransportSet::close() {
 void TransportSet::write_records(Records& records) {
   for (auto& candidate : candidates_) {
     candidate.listed = candidate.reason.empty();
-    records.write(transport_record(*candidate.entry, candidate.reason, candidate.facts()));
+    const auto open_s = candidate.open ? std::optional(candidate.open_s) : std::nullopt;
+    records.write(transport_record(*candidate.entry, candidate.reason, candidate.facts(), open_s));
   }
 }
 
@@ -161,10 +164,18 @@ std::string out_of_time(const RankGroup& group, const Plan& plan, const Records&
   return mpi::broadcast_value(over, 0, group.control.get()) ? budget_reason(plan) : "";
 }
 
-Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts) {
-  return {{"record", "transport"},       {"version", record_version},          {"transport", entry.name},
-          {"summary", entry.summary},    {"mpi", entry.mpi != ThroughMpi::no}, {"memory", name_of(entry.memory)},
-          {"available", reason.empty()}, {"reason", or_null(reason)},          {"facts", facts}};
+Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts,
+                      std::optional<double> open_s) {
+  return {{"record", "transport"},
+          {"version", record_version},
+          {"transport", entry.name},
+          {"summary", entry.summary},
+          {"mpi", entry.mpi != ThroughMpi::no},
+          {"memory", name_of(entry.memory)},
+          {"available", reason.empty()},
+          {"reason", or_null(reason)},
+          {"open_s", or_null(open_s)},
+          {"facts", facts}};
 }
 
 }  // namespace volley

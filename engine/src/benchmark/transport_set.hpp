@@ -29,6 +29,7 @@ struct Candidate {
   ArenaKey arena;
   std::string reason;   // why it is unavailable; empty if it is available
   bool open = false;    // must be closed
+  double open_s = 0;    // how long it took to open; on this rank, which waits for the others
   bool fresh = true;    // no exchange has used the buffers since they were opened
   bool listed = false;  // its record says that it is available
 
@@ -91,6 +92,7 @@ class TransportSet {
 [[nodiscard]] std::string out_of_time(const RankGroup& group, const Plan& plan, const Records& records);
 
 // The record of a transport. This job cannot use it if there is a `reason`.
-[[nodiscard]] Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts);
+[[nodiscard]] Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts,
+                                    std::optional<double> open_s = {});
 
 }  // namespace volley

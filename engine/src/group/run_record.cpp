@@ -124,7 +124,7 @@ RankFacts rank_from_json(const Json& json) {
 }
 
 Json run_record(const Job& job, const Plan& plan, double clock_read_s, const std::optional<std::string>& mpi_built,
-                const Json& mpi) {
+                const Json& mpi, const Startup& startup) {
   Json ranks = Json::array();
   for (const auto& facts : job.ranks) ranks.push_back(to_json(facts));
   const double tick = static_cast<double>(Clock::period::num) / static_cast<double>(Clock::period::den);
@@ -134,6 +134,11 @@ Json run_record(const Job& job, const Plan& plan, double clock_read_s, const std
           {"engine", engine_facts(mpi_built)},
           {"mpi", mpi},
           {"clock", {{"name", "steady_clock"}, {"resolution_s", tick}, {"read_s", clock_read_s}}},
+          {"startup",
+           {{"main_s", startup.main_s},
+            {"placed_s", startup.placed_s},
+            {"mpi_s", or_null(startup.mpi_s)},
+            {"plan_s", startup.plan_s}}},
           {"ranks", ranks},
           {"environment", recorded_environment()},
           {"plan", json_from(plan.document)}};

@@ -1,10 +1,12 @@
 #include "host/usage.hpp"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 
@@ -49,6 +51,23 @@ Usage usage_now(const std::vector<int>& cpus, const std::string& root) {
               .major_faults = static_cast<std::uint64_t>(thread.ru_majflt)};
   add_ticks(usage, cpus, root);
   return usage;
+}
+
+double process_age_s(const std::string& root) {
+  std::ifstream file(root + "proc/self/stat");
+  std::string text;
+  std::getline(file, text);
+  const auto name_end = text.rfind(')');  // the name of the program may contain blanks
+  if (name_end == std::string::npos) return 0;
+  std::istringstream rest(text.substr(name_end + 1));
+  std::string field;
+  constexpr int state = 3, start = 22;  // numbers of fields in proc(5)
+  for (int number = state; number < start; ++number) rest >> field;
+  double started_ticks = 0;
+  timespec now{};
+  if (!(rest >> started_ticks) || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  const double now_s = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  return std::max(0.0, now_s - started_ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
 }
 
 Usage operator-(const Usage& later, const Usage& earlier) {

@@ -26,4 +26,7 @@ struct Usage {
 
 [[nodiscard]] Usage operator-(const Usage& later, const Usage& earlier);
 
+// Seconds since Linux started this process, to a hundredth; 0 if /proc does not say.
+[[nodiscard]] double process_age_s(const std::string& root = "/");
+
 }  // namespace volley

@@ -14,6 +14,7 @@ from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.references import add, named, own, published
 from volley.run.render import render_reports
 from volley.run.run_outcome import worst
+from volley.statistics.two_runs import min_to_decide
 from volley.text import escape_controls, join_words
 
 _ONLY_FOR_FILES = {"--fail-on": "fail_on", "--paired": "paired", "--within": "within"}
@@ -49,6 +50,8 @@ def _check(options: CompareOptions) -> None:
     given = {name: getattr(options, place) for name, place in _ONLY_FOR_FILES.items() if place in options.given}
     if options.live and options.reference is not None:
         raise UserError("--live compares two command lines, and --with one file of records: leave out one of them")
+    if options.live and options.pairs < (needed := min_to_decide(paired=True)):
+        raise UserError(f"--pairs {options.pairs}: so few pairs cannot show a change: write --pairs {needed} or more")
     if options.reference is not None and given:
         raise UserError(f"{join_words(given)} needs two runs: a reference has no intervals; use --tolerance")
     if options.reference is not None and len(options.records) != 1:

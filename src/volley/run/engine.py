@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import msgspec
 from volley.errors import MachineError, UserError
 from volley.machine.signals import ChildGuard, restore_handlers, signal_name
 from volley.run import engine_path
+from volley.run.launch_times import Stopwatch
 from volley.run.plan import Plan
 from volley.run.run_log import RecordError
 from volley.text import clean
@@ -234,6 +236,9 @@ class EngineProcess:
         self._stop = stop
         self._scratch = _scratch_path(environment) if own_scratch else ""
         self._guard = ChildGuard(self._scratch)
+        self.stopwatch = Stopwatch()
+        self.ended = 0.0
+        """When the launcher ended, as ``time.monotonic`` says it; valid after the ``with`` block."""
         try:
             self._process = subprocess.Popen(
                 list(command),
@@ -270,6 +275,7 @@ class EngineProcess:
         with contextlib.suppress(BrokenPipeError):
             self._stdin.close()  # a job without a plan waits for one
         self._process.wait()
+        self.ended = time.monotonic()
         self._lift_limit()
         self._end_guard()
         self._listener.join(timeout=_GRACE_S)
@@ -319,6 +325,7 @@ class EngineProcess:
                 if line.endswith(b"\n"):  # a line without a line feed was cut when the job ended
                     self.losses.append(f"a line from the engine is not a record: {error}")
             else:
+                self.stopwatch.on_record(record)
                 yield line, record
 
     def expect_end(self, watchdog_s: float) -> None:

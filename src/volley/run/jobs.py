@@ -22,6 +22,7 @@ from volley.run.run_log import RunLog
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import MIN_LAUNCHES, enough
 from volley.text import count, did_you_mean, escape_controls, join_words
+from volley.units import format_sig, round_up
 
 if TYPE_CHECKING:
     from volley.run.engine import About
@@ -71,17 +72,33 @@ class LaunchCount:
     time_s: float | None = None
     """No launch after the first ``minimum`` starts if it would end after this time; ``None``: no limit."""
 
-    def another(self, done: int, elapsed_s: float) -> bool:
-        """Return whether there is time for one more launch, if it takes as long as the ``done`` launches did."""
+    def another(self, done: int, elapsed_s: float, launch_s: float) -> bool:
+        """Return whether there is time for one more launch after ``done`` of them, if it takes ``launch_s``."""
         if done < self.minimum or done >= self.maximum:
             return done < self.maximum
-        return self.time_s is None or elapsed_s * (done + 1) / done <= self.time_s
+        return self.time_s is None or elapsed_s + launch_s <= self.time_s
 
     def expected(self, launch_s: float) -> int:
         """Return the largest number of launches that ``another`` allows if each takes this long."""
         if self.time_s is None or launch_s * self.maximum <= self.time_s:
             return self.maximum
         return max(self.minimum, int(self.time_s / launch_s))
+
+    def too_few(self, launch_s: float, before_s: float, about: str = "") -> str | None:
+        """Return a sentence if the time is too short for an interval over launches.
+
+        Args:
+            launch_s: the time of a launch.
+            before_s: the time that passes before the first launch.
+            about: is written before the time of a launch: ``about`` for an estimate.
+        """
+        needed_s = before_s + MIN_LAUNCHES * launch_s
+        if self.time_s is None or needed_s <= self.time_s or not self.minimum < MIN_LAUNCHES <= self.maximum:
+            return None
+        number = max(self.minimum, int((self.time_s - before_s) / launch_s))
+        launches = f"{count(number, 'launch')} of {about}{format_sig(launch_s, 2)} s"
+        needed = f"a confidence interval needs {MIN_LAUNCHES}: write --budget {round_up(needed_s * 1.1)}"
+        return f"--budget {self.time_s:g} leaves time for {launches}, and {needed}"
 
 
 @dataclass(frozen=True)
@@ -234,6 +251,12 @@ USUAL_TIME_S = 15.0
 """Without ``--budget`` a run starts no launch that would end after this time, except for the first
 ``MIN_LAUNCHES``, without which there is no interval."""
 
+START_S = 1.0
+"""The start and the end of a launch on one node without GPUs, where no preflight shows what they take here."""
+
+UNTIMED_S = 0.08
+"""The time of a point besides that of its samples, for calibration and verification: of 18 points on two H100s."""
+
 POINT_TIME_S = 0.05
 """The time of a point in one of several launches.  More samples in a launch hardly help: of 44 launches on two H200s
 the medians at 8 B vary by 3.8 % (standard deviation, median over transports) with all samples of a launch, and by 5.0 %
@@ -273,8 +296,12 @@ def repeated(
     else:
         launches = LaunchCount(1 if plan.budget_s else MIN_LAUNCHES, MAX_LAUNCHES, plan.budget_s or USUAL_TIME_S)
 
-    def next_job(logs: Sequence[RunLog], elapsed_s: float, _say: Callable[[str], None]) -> Job | None:
-        if not launches.another(len(logs), elapsed_s):
+    def next_job(logs: Sequence[RunLog], elapsed_s: float, say: Callable[[str], None]) -> Job | None:
+        timed = [log.times.exit_s + (log.times.gap_s or 0) for log in logs if log.times]
+        launch_s = sum(timed) / len(timed) if timed else elapsed_s / len(logs)
+        if not launches.another(len(logs), elapsed_s, launch_s):
+            if len(logs) < MIN_LAUNCHES and (note := launches.too_few(launch_s, elapsed_s - sum(timed))):
+                say(note)
             return None
         good = logs[-1].complete and "failed" not in logs[-1].statuses
         if number is None and (not good or enough(estimates(logs), plan.sampling.ci)):

@@ -138,6 +138,7 @@ class OutputOptions(Options):
     full: bool = flag(help="Show every table instead of the one screen.")
     notes: bool = flag(help="Show every note instead of the one screen.")
     fit: bool = flag(help="Show the fitted curves α + n/β instead of the one screen.")
+    verbose: bool = flag("--verbose", "-v", help="Say where the time of each launch goes.")
     quiet: bool = flag("--quiet", "-q", help="Show no progress and no messages except errors.")
 
     def details(self, command: str) -> Details:

@@ -87,6 +87,15 @@ class Clock(Frozen, frozen=True, kw_only=True):
     read_s: Annotated[Seconds, Meta(description="median cost of reading it once.")]
 
 
+class Startup(Frozen, frozen=True, kw_only=True):
+    """When the first rank had done each step of its start, in seconds from the start of its process."""
+
+    main_s: Annotated[Seconds, Meta(description="its libraries were loaded.")]
+    placed_s: Annotated[Seconds, Meta(description="cores and GPU were chosen; CUDA has counted the GPUs.")]
+    mpi_s: Annotated[Seconds | None, Meta(description="MPI_Init returned; null: the run uses no MPI.")] = None
+    plan_s: Annotated[Seconds, Meta(description="the facts of all ranks were gathered and the plan was read.")]
+
+
 class Run(Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
     """First record of a run: machine, software, environment, placement, and the plan itself."""
 
@@ -95,6 +104,7 @@ class Run(Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
     engine: EngineFacts
     mpi: Annotated[MpiFacts | None, Meta(description="null: the run uses no MPI.")]
     clock: Clock
+    startup: Startup | None = None
     ranks: list[Rank]
     environment: Annotated[
         dict[str, str],
@@ -113,6 +123,9 @@ class Transport(Frozen, frozen=True, kw_only=True, tag_field="record", tag="tran
     memory: Annotated[Literal["none", "host", "device"], Meta(description="where the message's buffers are.")]
     available: bool
     reason: Annotated[str | None, Meta(description="why the transport is unavailable.")] = None
+    open_s: Annotated[
+        Seconds | None, Meta(description="time to open it on the first rank, waiting for the others included.")
+    ] = None
     facts: Annotated[
         dict[str, Any], Meta(description="the transport's choices, e.g. chunk sizes; keys depend on the transport.")
     ] = {}
@@ -152,5 +165,21 @@ class End(Frozen, frozen=True, kw_only=True, tag_field="record", tag="end"):
     usage: Annotated[list[Usage], Meta(description="of every rank; empty where the run ended early.")] = []
 
 
-COMMON = (Run, Transport, Settings, Hardware, End)
+class LaunchTimes(Frozen, frozen=True, kw_only=True, tag_field="record", tag="launch_times"):
+    """When a launch reached each step, in seconds from the start of its launcher.
+
+    The front end writes it after the last record, when the launcher has ended.
+    """
+
+    version: Version = RECORD_VERSION
+    gap_s: Annotated[
+        Seconds | None, Meta(description="from the end of the launch before it to this start; null: the first launch.")
+    ] = None
+    run_s: Annotated[Seconds | None, Meta(description="the run record arrived.")] = None
+    transports_s: Annotated[Seconds | None, Meta(description="the transports were open: their records arrived.")] = None
+    end_s: Annotated[Seconds | None, Meta(description="the end record arrived.")] = None
+    exit_s: Annotated[Seconds, Meta(description="the launcher ended.")]
+
+
+COMMON = (Run, Transport, Settings, Hardware, End, LaunchTimes)
 """The record types that are independent of the benchmark."""

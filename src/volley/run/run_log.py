@@ -10,7 +10,7 @@ from volley.errors import UserError
 from volley.machine.hardware import Gpu, Hardware, Settings
 from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import ROUTES, family_of
-from volley.run.records import End, Rank, Run, Status, Transport
+from volley.run.records import End, LaunchTimes, Rank, Run, Status, Transport
 
 Of = TypeVar("Of")
 
@@ -33,6 +33,8 @@ class RunLog:
     """The settings of the front end's own node; ``None`` if none of the ranks is there, and in older records."""
     hardware: list[Hardware] = field(default_factory=list)
     """The state of the GPUs before and after the run, read by the front end; empty if it read none."""
+    times: LaunchTimes | None = None
+    """Where the time of the launch went; ``None`` in records of an engine alone, and in older ones."""
     problems: list[str] = field(default_factory=list)
     """Messages about invalid lines, with line numbers if they come from a file."""
     file: str = ""
@@ -82,6 +84,9 @@ class RunLog:
         """
         kind = record.__struct_config__.tag
         problem = ""
+        if isinstance(record, LaunchTimes):  # the end of the launcher follows that of the run
+            self.times = record
+            return
         if self.end is not None:
             problem = f"a {kind} record after the end of its run"
         elif self.run is None and not isinstance(record, Run):

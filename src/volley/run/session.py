@@ -27,13 +27,14 @@ from volley.run.benchmark import Benchmark
 from volley.run.command_again import asked
 from volley.run.commandline import value_of
 from volley.run.engine import About, Stop, ask_about
-from volley.run.jobs import PAIR, Job, Jobs, Site, choose_transports
+from volley.run.jobs import PAIR, START_S, UNTIMED_S, Job, Jobs, Site, choose_transports
 from volley.run.launch_series import count_missing
+from volley.run.launch_times import describe, summarize
 from volley.run.options import FORMATS, BenchmarkOptions
 from volley.run.plan import Plan
 from volley.run.preflight import Preflight, Trials
 from volley.run.progress import Progress
-from volley.run.records import End, Run
+from volley.run.records import End, LaunchTimes, Run
 from volley.run.records_file import LineReader, Writer, encode_line, open_writer
 from volley.run.run_log import RunLog
 from volley.run.run_outcome import RunOutcome, judge, stopped, worst
@@ -77,6 +78,8 @@ def _run(sessions: Sequence[Session], problems: Sequence[RunOutcome]) -> int:
             for session in sessions:
                 with Progress(chosen.format, session.jobs.count, quiet=chosen.quiet) as progress:
                     session.run(writer, progress, stop)
+                    if chosen.verbose and (line := summarize(session.logs)):
+                        progress.note(line)
                 logs += session.logs
                 outcomes += session.outcomes
                 if stop.signal is not None:
@@ -169,6 +172,8 @@ class Session:
     """How to start a job, by its number of ranks."""
     logs: list[RunLog] = field(default_factory=list)
     outcomes: list[RunOutcome] = field(default_factory=list)
+    ended: float | None = None
+    """When the last launch ended, as ``time.monotonic`` says it."""
 
     def start_for(self, plan: Plan) -> Start:
         """Return how to start a job with this plan.
@@ -229,6 +234,9 @@ class Session:
                 progress.note(note)
         begun = time.monotonic()
         tried = self._preflight(progress, stop)
+        before_s = time.monotonic() - begun
+        if note := self._too_few(before_s if tried else 0.0):
+            progress.note(note)
         for job in self._each_job(progress, begun):
             if stop.signal is not None:
                 return
@@ -249,6 +257,14 @@ class Session:
         more = self.jobs.next_job
         while more and (job := more(self.logs, time.monotonic() - begun, progress.note)):
             yield job
+
+    def _too_few(self, preflight_s: float) -> str | None:
+        """Return a sentence if the budget is too short for an interval, as far as that can be known."""
+        if self.jobs.next_job is None or not self.jobs.planned:
+            return None
+        plan = self.jobs.planned[0].plan
+        measuring_s = self.benchmark.forecast(plan).total * (plan.sampling.point_time_s + UNTIMED_S)
+        return self.jobs.count.too_few((preflight_s or START_S) + measuring_s, preflight_s, "about ")
 
     def _preflight(self, progress: Progress, stop: Stop) -> Preflight | None:
         """Test in a separate job whether MPI accepts device memory: an MPI that does not crashes."""
@@ -307,6 +323,10 @@ class Session:
                         progress.note(note)
                 progress.on_record(record)
         log.problems += process.losses
+        _keep(process.stopwatch.times(process.ended, self.ended), log, writer)
+        self.ended = process.ended
+        if self.options.output.verbose and (said := describe(log)):
+            progress.note(said)
         if stop.signal is not None:
             if log.run is None:  # it had not begun
                 self.logs.pop()
@@ -353,7 +373,7 @@ def _uuids(run: Run) -> set[str]:
     return {rank.device.uuid for rank in run.ranks if rank.device}
 
 
-def _keep(record: Settings | Hardware | None, log: RunLog, writer: Writer) -> None:
+def _keep(record: Settings | Hardware | LaunchTimes | None, log: RunLog, writer: Writer) -> None:
     """Save a record of the front end among the engine's records; a run without GPUs has no hardware record."""
     if record is None or log.run is None or (isinstance(record, Hardware) and not _uuids(log.run)):
         return
