@@ -323,7 +323,7 @@ def kinds(output: Path) -> list[str]:
 
 def test_the_gpus_stand_behind_the_run_and_before_its_end(gpu_machine: Path) -> None:
     assert measure(gpu_machine, "staged/pinned") == 0
-    assert kinds(gpu_machine) == ["run", "hardware", "transport", "pingpong", "hardware", "end"]
+    assert kinds(gpu_machine) == ["run", "hardware", "transport", "pingpong", "hardware", "end", "launch_times"]
     (log,) = read_runs(gpu_machine, BENCHMARKS)
     assert log.complete
     assert [record.when for record in log.hardware] == ["before", "after"]
@@ -353,7 +353,24 @@ def test_the_gpus_are_read_while_the_job_starts_and_before_it_has_its_plan(
     monkeypatch.setattr(EngineProcess, "lines", lines)
     assert measure(gpu_machine, "staged/pinned") == 0
     assert steps == ["before", "plan", "after"]
-    assert kinds(gpu_machine) == ["run", "hardware", "transport", "pingpong", "hardware", "end"]
+    assert kinds(gpu_machine) == ["run", "hardware", "transport", "pingpong", "hardware", "end", "launch_times"]
+
+
+def test_the_gpus_after_a_launch_are_those_before_the_next_one(
+    gpu_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def read(when: nvml.When, *_: object) -> Hardware:
+        asked.append(when)
+        return msgspec.structs.replace(machine(H200)[0], when=when, driver_version=str(len(asked)))
+
+    monkeypatch.setattr(nvml, "read", read)
+    assert measure(gpu_machine, "staged/pinned", launches=3) == 0
+    assert asked == ["before", "after", "after", "after"]
+    logs = read_runs(gpu_machine, BENCHMARKS)
+    found = [[(each.when, each.driver_version) for each in log.hardware] for log in logs]
+    assert found == [[("before", str(number)), ("after", str(number + 1))] for number in (1, 2, 3)]
 
 
 def test_a_driver_that_hangs_holds_up_no_measurement(gpu_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,7 +388,7 @@ def test_a_run_that_is_cut_short_keeps_what_became_of_its_gpus(
 ) -> None:
     monkeypatch.setenv("VOLLEY_FAKE", "gpus_lost")
     assert measure(gpu_machine, "staged/pinned") == 1
-    assert kinds(gpu_machine) == ["run", "hardware", "transport", "hardware"]
+    assert kinds(gpu_machine) == ["run", "hardware", "transport", "launch_times", "hardware"]
     (log,) = read_runs(gpu_machine, BENCHMARKS)
     assert not log.complete
     assert not log.problems

@@ -105,6 +105,18 @@ void stolen_time_is_that_of_the_rank_s_cpus() {
   EXPECT(usage_now({0}, root.path()).total_ticks == 0);
 }
 
+void a_process_knows_its_age() {
+  Root root;
+  EXPECT(process_age_s(root.path()) == 0);  // Linux does not say
+  timespec now{};
+  EXPECT(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
+  const auto started = (now.tv_sec - 5) * sysconf(_SC_CLK_TCK);
+  root.write("proc/self/stat",
+             "7 (a) (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " + std::to_string(started) + " 20\n");
+  EXPECT(process_age_s(root.path()) >= 5);
+  EXPECT(process_age_s(root.path()) < 5 + 600);
+}
+
 void a_thread_s_usage_is_counted() {
   const Usage before = usage_now(allowed_cpus());
   constexpr std::size_t pages = 100;
@@ -287,6 +299,7 @@ int main() {
   the_tightest_group_counts();
   version_1_groups_count_too();
   stolen_time_is_that_of_the_rank_s_cpus();
+  a_process_knows_its_age();
   a_thread_s_usage_is_counted();
   cpu_lists();
   unknown_sockets_are_left_out();

@@ -172,6 +172,8 @@ class Session:
     """How to start a job, by its number of ranks."""
     logs: list[RunLog] = field(default_factory=list)
     outcomes: list[RunOutcome] = field(default_factory=list)
+    latest_hardware: tuple[int, Hardware | None] = (0, None)
+    """The number of ranks of the last launch, and the state of their GPUs after it: that before the next one."""
     ended: float | None = None
     """When the last launch ended, as ``time.monotonic`` says it."""
 
@@ -306,13 +308,19 @@ class Session:
             self.logs.append(log)
             # This overlaps with the start of MPI and CUDA; no rank measures before it gets the plan.
             read = LineReader((self.benchmark,))
-            before, here = self._hardware(plan, "before"), settings.read()
+            size, latest = self.latest_hardware
+            if latest and latest.reason is None and size == plan.world_size:
+                before: Hardware | None = msgspec.structs.replace(latest, when="before")
+            else:
+                before = self._hardware(plan, "before")
+            here = settings.read()
             _load_pages(self.benchmark, self.options.output.format)
             progress.begin(self.benchmark.forecast(plan), plan.world_size)
             for line, record in process.records(plan, read):
                 if isinstance(record, End):
                     process.expect_end(plan.watchdog_s)
-                    _keep(self._hardware(plan, "after", log.run), log, writer)
+                    self.latest_hardware = plan.world_size, self._hardware(plan, "after", log.run)
+                    _keep(self.latest_hardware[1], log, writer)
                 writer.write(line)
                 log.add(record)
                 if isinstance(record, Run):
