@@ -464,3 +464,23 @@ def test_a_file_of_two_requests_continues_the_count_of_launches(tmp_path: Path) 
     side = read_side(str(write(tmp_path / "both.jsonl", [*launches(1), *other])))
     assert side.seconds.shape == (6, 8)
     assert not np.isnan(side.seconds).any()
+
+
+def test_a_side_with_launches_of_two_machines_or_settings_is_refused(
+    baseline: str, tmp_path: Path, capsys: Capture
+) -> None:
+    mixed = [*launches(5, count=3), *launches(6, count=3, environment={"UCX_RNDV_THRESH": "8"})]
+    path = str(write(tmp_path / "mixed.jsonl", mixed))
+    why = f"volley: {path} has launches that do not belong together; they differ in UCX_RNDV_THRESH (not set or 8)"
+    for words in (["compare", path, baseline], ["compare", baseline, path], ["compare", baseline, "--with", path]):
+        assert cli.main(words) == 2
+        assert why in capsys.readouterr().err
+    assert cli.main(["references", "--add", "mine", path]) == 2
+    assert why in capsys.readouterr().err
+    assert cli.main(["show", path]) == 0
+    assert capsys.readouterr().out.count("3 launches · ") == 2
+
+
+def test_launches_of_other_conditions_that_measured_other_things_are_one_side() -> None:
+    alone = launches(1, count=1, names=["aware"], environment={"UCX_TLS": "tcp"})
+    assert len(Side.of("both", [*launches(1, count=1, names=["host"]), *alone]).observed.rows) == 2

@@ -195,3 +195,13 @@ def test_a_solution_on_gpus_says_so() -> None:
     assert "parts of an iteration" in shown([log])
     lines = shown([log], "nvidia-jacobi")
     assert 'Starting Jacobi run with 4 processes using "unknown" GPUs (ECC enabled: unknown):' in lines
+
+
+def test_runs_under_other_settings_show_no_scaling() -> None:
+    one, two = solved((1, 1), (64, 64), 1e-3), solved((1, 2), (64, 32), 6e-4)
+    assert len(scaling_chains(solutions_of([one, two]))) == 1
+    assert two.run
+    two.run = msgspec.structs.replace(two.run, environment={"UCX_TLS": "tcp"})
+    assert not scaling_chains(solutions_of([one, two]))
+    two.run = msgspec.structs.replace(two.run, environment={"OMPI_MCA_num_procs": "2"})
+    assert len(scaling_chains(solutions_of([one, two]))) == 1

@@ -12,10 +12,12 @@ from example_records import golden, log, pingpong, plan, run, stream, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pingpong.records import PingPong
 from volley.benchmarks.shared.points.results import PointResult, PointSeries, baseline, curves, results, tables
+from volley.errors import UserError
+from volley.machine.hardware import Device
 from volley.run.launch_series import observed_in, series_of
 from volley.run.plan import Sampling
 from volley.run.records import End, Mismatch
-from volley.run.report_parts import over_launches
+from volley.run.report_parts import heading, over_launches
 from volley.run.run_log import RunLog
 
 SIX = [1.0e-6, 1.1e-6, 1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6]
@@ -132,23 +134,65 @@ def test_other_plans_are_other_series() -> None:
     assert [len(one.series.logs) for one in results(logs)] == [2, 1]
 
 
-def test_runs_on_other_hosts_and_with_other_programs_are_other_series_and_runs_without_mpi_are_not() -> None:
-    def on(**changes: object) -> RunLog:
-        made = log(pingpong(SIX))
-        made.run = run(**changes)
-        return made
+def on(**changes: object) -> RunLog:
+    made = log(pingpong(SIX))
+    made.run = run(**changes)
+    return made
 
-    first = on()
-    assert first.run
-    assert first.run.mpi
-    others = (
-        {"ranks": [replace(rank, host="another-node") for rank in first.run.ranks]},
-        {"mpi": replace(first.run.mpi, library="MPICH Version: 5.0.2")},
-        {"engine": replace(first.run.engine, version="0.2.0")},
-        {"mpi": None},
+
+GPU = Device(index=0, name="GPU", uuid="GPU-a", pci="0", compute_capability="9.0", memory_bytes=1)
+FIRST = run()
+assert FIRST.mpi
+OTHERS: dict[str, dict[str, object]] = {
+    "host": {"ranks": [replace(rank, host="another-node") for rank in FIRST.ranks]},
+    "CPU": {"ranks": [replace(rank, cpu="Another CPU") for rank in FIRST.ranks]},
+    "GPU": {"ranks": [replace(rank, device=GPU) for rank in FIRST.ranks]},
+    "placement": {"ranks": [replace(rank, cores=[rank.rank + 2]) for rank in FIRST.ranks]},
+    "MPI": {"mpi": replace(FIRST.mpi, library="MPICH Version: 5.0.2")},
+    "engine": {"engine": replace(FIRST.engine, version="0.2.0")},
+    "UCX_RNDV_THRESH": {"environment": {"UCX_RNDV_THRESH": "8"}},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_launches_under_other_conditions_are_other_series_and_say_what_differs(name: str) -> None:
+    found = results([on(), on(**OTHERS[name]), on(**OTHERS[name])])
+    assert [len(one.series.logs) for one in found] == [1, 2]
+    assert [list(one.series.apart) for one in found] == [[name], [name]]
+    assert all(f"which differ in {name} (here " in " ".join(heading(one.series, "pingpong")) for one in found)
+    with pytest.raises(UserError, match=f"do not belong together; they differ in {name} "):
+        observed_in([on(), on(**OTHERS[name])], BENCHMARKS)
+
+
+def test_what_is_not_known_is_equal_only_to_what_is_not_known() -> None:
+    unknown = {"mpi": None}
+    assert [len(one.series.logs) for one in results([on(), on(**unknown), on(**unknown)])] == [1, 2]
+    assert [len(one.series.logs) for one in results([on(**unknown), on(**unknown, **OTHERS["host"])])] == [1, 1]
+
+
+def test_variables_that_name_a_job_are_no_conditions() -> None:
+    names = (
+        "SLURM_JOB_ID",
+        "SLURM_STEP_ID",
+        "LSB_JOBID",
+        "OMPI_MCA_ess_base_jobid",
+        "OMPI_MCA_orte_precondition_transports",
     )
-    for changes in others:
-        assert [len(one.series.logs) for one in results([first, on(**changes), on(**changes)])] == [1, 2]
+    logs = [on(environment=dict.fromkeys(names, str(number))) for number in range(3)]
+    (found,) = results(logs)
+    assert not found.series.apart
+
+
+def test_a_series_is_found_without_comparing_requests_with_each_other() -> None:
+    logs = [log(pingpong(SIX), the_plan=plan(budget_s=1 + number)) for number in range(20)]
+    asked: list[int] = []
+
+    def request(one: RunLog) -> int:
+        asked.append(id(one))
+        return len(asked) % 10
+
+    assert [len(each.logs) for each in series_of(logs, request)] == [2] * 10
+    assert asked == list(map(id, logs))
 
 
 def test_runs_without_their_first_record_are_series_of_their_own() -> None:

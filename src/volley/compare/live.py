@@ -104,7 +104,7 @@ def measure(lines: CommandLines, keep: tuple[Path, Path] | None, *, quiet: bool)
                         _say(f"pair {pair + 1} of {lines.pairs}: {'AB'[which]}")
                     data = _launch(lines.words[which], Path(folder, "records.jsonl"), stop)
                     writers[which].write(data)
-                    pair_logs[which] = _parsed(data, shlex.join(lines.words[which]))
+                    pair_logs[which] = _parsed(data, shlex.join(lines.words[which]), logs[which][:1])
                 for which, found in pair_logs.items():
                     logs[which].extend(found)
     except KeyboardInterrupt:
@@ -161,14 +161,14 @@ class _Command:
                 os.killpg(self.process.pid, number)
 
 
-def _parsed(data: bytes, name: str) -> list[RunLog]:
+def _parsed(data: bytes, name: str, first: Sequence[RunLog]) -> list[RunLog]:
     """Read the records of one launch.
 
     Raises:
-        UserError: if nothing in them can be compared.
+        UserError: if nothing in them can be compared, or if they do not belong together with the first launch.
     """
     logs = parse_runs(data, BENCHMARKS, name)
-    if not observed_in(logs, BENCHMARKS).rows:
+    if not observed_in([*first, *logs], BENCHMARKS).rows:
         raise UserError(f"{name} measures no point: there is nothing to compare")
     return logs
 

@@ -1,32 +1,39 @@
-"""Series of launches: runs of the same request on the same machine."""
+"""Series of launches: runs of the same request under the same conditions.  Only these are pooled."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import re
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 from operator import attrgetter
 from typing import Any
 
 import msgspec
 
+from volley.errors import UserError
+from volley.grouping import grouped
 from volley.run.benchmark import Benchmark, Observable
 from volley.run.command_again import launches_asked
 from volley.run.plan import Plan
 from volley.run.records import Run, Transport
 from volley.run.run_log import RunLog
+from volley.text import escape_controls, join_few, join_words
+from volley.units import format_cpulist
 
 
 @dataclass(frozen=True)
 class LaunchSeries:
-    """Launches of the same request on the same machine; at least one."""
+    """Launches of the same request under the same conditions; at least one."""
 
     logs: tuple[RunLog, ...]
+    apart: Mapping[str, str] = field(default_factory=dict)
+    """The conditions that other launches of the same request do not share, as they are in this series."""
 
     @cached_property
     def run(self) -> Run | None:
@@ -78,16 +85,75 @@ class LaunchSeries:
         ]
 
 
-def _place(run: Run) -> tuple[Any, ...]:
-    return [rank.host for rank in run.ranks], run.mpi and run.mpi.library, run.engine.version
+Conditions = Mapping[str, Hashable]
+"""What must be equal for launches to belong together, by name; ``None`` or nothing where the records do not say."""
+
+_SET_BY_LAUNCHER = re.compile(r"job_?id|step_id|session_dir|precondition_transports|num_procs", re.IGNORECASE)
+"""Variables that a launcher sets for each job: they name it, or count its ranks, and configure nothing."""
+
+MAX_NAMED = 4
+"""A sentence names at most so many conditions that differ, and counts the others."""
+
+MAX_LETTERS = 60
+"""Letters of a condition in a sentence."""
+
+_BOUND_BY = {"engine": "", "launcher": " by the launcher", "nobody": ", not bound"}
 
 
-def same_request(log: RunLog, first: RunLog) -> bool:
-    """Return whether two runs had the same plan, however they were launched."""
-    plans = [
-        msgspec.structs.replace(run.plan, launch={}, excluded={}, budget_s=None) for run in (log.run, first.run) if run
-    ]
-    return len(plans) == 2 and plans[0] == plans[1]
+def software(run: Run) -> Conditions:
+    """Return the programs of a run, and the recorded variables that configure them."""
+    engine = run.engine
+    built = f"CUDA {engine.cuda_built} for {' '.join(engine.cuda_architectures)}" if engine.cuda_built else "no CUDA"
+    return {
+        "MPI": run.mpi and run.mpi.library,
+        "engine": f"{engine.version}, {engine.mpi_built or 'no MPI'}, {built}",
+        **{name: value for name, value in run.environment.items() if not _SET_BY_LAUNCHER.search(name)},
+    }
+
+
+def conditions(log: RunLog) -> Conditions:
+    """Return where a launch ran, with which programs and settings; nothing is known of one without a ``run`` record."""
+    run = log.run
+    if run is None:
+        return {}
+    devices = [rank.device for rank in run.ranks if rank.device]
+    return {
+        "host": tuple(rank.host for rank in run.ranks),
+        "CPU": tuple(rank.cpu for rank in run.ranks),
+        "GPU": tuple(f"{gpu.name} {gpu.uuid}" for gpu in devices or log.gpus("before")),
+        "placement": tuple(
+            f"rank {rank.rank} on core {format_cpulist(rank.cores)}{_BOUND_BY[rank.bound_by]}" for rank in run.ranks
+        ),
+        **software(run),
+    }
+
+
+def conditions_key(log: RunLog, ignored: Collection[str] = ()) -> Hashable:
+    """Return what is equal for launches under the same conditions, and only for these."""
+    return frozenset((name, value) for name, value in conditions(log).items() if name not in ignored)
+
+
+def differences(found: Sequence[Conditions]) -> list[str]:
+    """Return the names of the conditions that are not the same in all of these."""
+    return [name for name in dict.fromkeys(chain(*found)) if len({each.get(name) for each in found}) > 1]
+
+
+def _shown(found: Conditions, name: str) -> str:
+    value = found.get(name)
+    if not value:
+        return "not set" if value is None else "none"
+    text = join_few(dict.fromkeys(map(str, value)), 2) if isinstance(value, tuple) else str(value)
+    return text if len(text) <= MAX_LETTERS else f"{text[: MAX_LETTERS - 1]}…"
+
+
+def request_of(log: RunLog) -> Hashable:
+    """Return what was asked for, however it was launched."""
+    return log.run and encoded(msgspec.structs.replace(log.run.plan, launch={}, excluded={}, budget_s=None))
+
+
+def encoded(plan: Plan) -> bytes:
+    """Return the same bytes for equal plans."""
+    return msgspec.json.encode(plan, order="sorted")
 
 
 Key = tuple[str, str, str]
@@ -131,17 +197,49 @@ def observed_in(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Obse
     """Return what was measured.
 
     Launches of the same request are numbered in their order; those of another request continue the count.
+
+    Raises:
+        UserError: if launches under different conditions measured the same: nobody may take them together.
     """
     found = Observed()
     for benchmark in benchmarks:
-        for number, log in enumerate(launches_of(logs, benchmark.name)):
+        launches = launches_of(logs, benchmark.name)
+        for number, log in enumerate(launches):
             if number == len(found.columns):
                 found.columns.append(array("d"))
             for each in filter(attrgetter("at"), benchmark.observables(log)):
                 found.add(benchmark.name, each, found.columns[number])
+        _refuse_mixed(launches, found, benchmark.name)
     for column in found.columns:
         column.extend(repeat(math.nan, len(found.work) - len(column)))
     return found
+
+
+def _refuse_mixed(launches: Sequence[RunLog], found: Observed, benchmark: str) -> None:
+    """Refuse launches of a benchmark that measured the same under different conditions."""
+    groups = list(grouped(range(len(launches)), lambda number: conditions_key(launches[number])).values())
+    if len(groups) == 1:
+        return
+    own = [row for (name, _), rows in found.rows.items() if name == benchmark for row in rows.values()]
+    by_row: dict[int, list[int]] = {}
+    for group in groups:
+        columns = [found.columns[number] for number in group]
+        for row in own:
+            if any(row < len(column) and not math.isnan(column[row]) for column in columns):
+                by_row.setdefault(row, []).append(group[0])
+    for mixed in by_row.values():
+        if len(mixed) > 1:
+            files = join_few(dict.fromkeys(launches[number].file or "a side" for number in mixed))
+            differ = [conditions(launches[number]) for number in mixed]
+            names = [
+                f"{name} ({join_words(dict.fromkeys(_shown(each, name) for each in differ), 'or')})"
+                for name in differences(differ)
+            ]
+            raise UserError(
+                f"{escape_controls(files)} has launches that do not belong together; they differ in "
+                f"{join_few(map(escape_controls, names), MAX_NAMED)}: give each machine and each setting a file of its "
+                f"own; volley show {escape_controls(files)} shows them side by side"
+            )
 
 
 def launches_of(logs: Sequence[RunLog], benchmark: str) -> list[RunLog]:
@@ -150,24 +248,29 @@ def launches_of(logs: Sequence[RunLog], benchmark: str) -> list[RunLog]:
     return [log for series in series_of(own) for log in series.logs]
 
 
-def series_of(logs: Iterable[RunLog], belongs: Callable[[RunLog, RunLog], bool] = same_request) -> list[LaunchSeries]:
-    """Group launches of the same request on the same machine, in order of appearance.
+def series_of(
+    logs: Iterable[RunLog], request: Callable[[RunLog], Hashable] = request_of, *, moved: bool = False
+) -> list[LaunchSeries]:
+    """Group the launches of the same request under the same conditions, in order of appearance.
 
-    ``belongs`` returns true if the first launch belongs to the series that began with the second one.
+    Args:
+        logs: the launches; one without a ``run`` record is a series of its own.
+        request: returns what launches of one series have in common besides their conditions.
+        moved: launches on other cores belong together too.
     """
-    groups: list[list[RunLog]] = []
-    for log in logs:
-        for group in reversed(groups):
-            first = group[0]
-            if log.run and first.run and _place(log.run) == _place(first.run) and belongs(log, first):
-                group.append(log)
-                break
-        else:
-            groups.append([log])
-    return [LaunchSeries(tuple(group)) for group in groups]
+    ignored = {"placement"} if moved else set()
+    requests = grouped(logs, lambda log: request(log) if log.run else id(log))
+    found = []
+    for alike in requests.values():
+        series = grouped(alike, lambda log: conditions_key(log, ignored)).values()
+        names = differences([conditions(those[0]) for those in series]) if len(series) > 1 else ()
+        for those in series:
+            here = conditions(those[0])
+            found.append(LaunchSeries(tuple(those), {name: _shown(here, name) for name in names}))
+    return found
 
 
 def count_missing(logs: Iterable[RunLog]) -> None:
     """Write into the last launch of each request how many launches are missing, if the command named their number."""
-    for series in series_of(log for log in logs if log.run):
+    for series in series_of((log for log in logs if log.run), moved=True):
         series.logs[-1].missing_launches = max(0, launches_asked(series.plan) - len(series.logs))

@@ -10,12 +10,12 @@ from volley.grouping import grouped
 from volley.machine.hardware import RAISE_CLOCK, SLOWDOWNS, Gpu
 from volley.report.model import Note
 from volley.run.command_again import command_again, launch_again, launches_named
-from volley.run.launch_series import LaunchSeries
+from volley.run.launch_series import MAX_NAMED, LaunchSeries
 from volley.run.records import Rank, Transport
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import MIN_SAMPLES
 from volley.statistics.launches import FIRST_LOOK, MIN_LAUNCHES
-from volley.text import count, join_words, mpi_name
+from volley.text import count, join_few, join_words, mpi_name
 from volley.units import format_cpulist, format_duration, round_up
 
 MAX_RANKS = 8
@@ -41,7 +41,14 @@ def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
     if isinstance(launcher, str) and launcher != "none":
         parts.append(f"launched by {launcher}")
     parts.append(count_launches(len(series.logs)))
-    return [" · ".join([*parts, run.started_at]), *_places(run.ranks)]
+    return [" · ".join([*parts, run.started_at]), *_places(run.ranks), *_apart(series)]
+
+
+def _apart(series: LaunchSeries) -> Iterator[str]:
+    """Say why other launches of the same request are not in this series."""
+    if series.apart:
+        here = join_few((f"{name} (here {value})" for name, value in series.apart.items()), MAX_NAMED)
+        yield f"separate from other launches of the same request, which differ in {here}"
 
 
 def count_launches(number: int) -> str:

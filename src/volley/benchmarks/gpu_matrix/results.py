@@ -19,7 +19,7 @@ from volley.machine.hardware import Device
 from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import Route
 from volley.run.benchmark import Observable
-from volley.run.launch_series import LaunchSeries, same_request, series_of
+from volley.run.launch_series import LaunchSeries, request_of, series_of
 from volley.run.run_log import RunLog
 from volley.statistics.launches import of_observations
 
@@ -65,15 +65,11 @@ class GpuMatrixResults:
 
 def results(logs: Sequence[RunLog]) -> list[GpuMatrixResults]:
     """Return the results of each series of runs that see the same GPUs."""
-    return [_results(each) for each in series_of(logs, belongs)]
+    return [_results(each) for each in series_of(logs, lambda log: (request_of(log), _gpus(log)))]
 
 
-def belongs(log: RunLog, first: RunLog) -> bool:
-    """Return whether a run repeats the first one of a series; runs with other GPUs are separate matrices."""
-    one, other = (
-        sorted(device.uuid for record in each.of(GpuMatrixGpus) for device in record.devices) for each in (log, first)
-    )
-    return one == other and same_request(log, first)
+def _gpus(log: RunLog) -> tuple[str, ...]:
+    return tuple(sorted(device.uuid for record in log.of(GpuMatrixGpus) for device in record.devices))
 
 
 def observables(log: RunLog) -> Iterator[Observable]:

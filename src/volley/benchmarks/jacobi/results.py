@@ -17,7 +17,7 @@ from typing import Literal
 
 from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
 from volley.run.benchmark import Observable
-from volley.run.launch_series import LaunchSeries, series_of
+from volley.run.launch_series import LaunchSeries, series_of, software
 from volley.run.records import Run
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
@@ -328,6 +328,5 @@ def _places(solution: Solution) -> set[tuple[str, str, str]]:
 def _comparable(solution: Solution, kind: ScalingKind) -> tuple[object, ...]:
     """Return the properties that two solutions must share to be comparable."""
     point, size = solution.point, solution.whole if kind == "strong" else tuple(solution.point.domain)
-    run = solution.run
-    software = run and (run.engine.version, run.mpi and run.mpi.library)
-    return point.transport, point.precision, point.overlap, solution.check_every, point.memory, size, software
+    programs = solution.run and software(solution.run)
+    return point.transport, point.precision, point.overlap, solution.check_every, point.memory, size, programs

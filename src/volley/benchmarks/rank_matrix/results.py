@@ -5,7 +5,7 @@ All quantities are in SI units: seconds and bytes per second.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, permutations
@@ -30,7 +30,7 @@ from volley.benchmarks.shared.matrix.comparable_pairs import (
 from volley.grouping import grouped
 from volley.machine.line_rate import LineRate
 from volley.run.benchmark import Observable
-from volley.run.launch_series import LaunchSeries, series_of
+from volley.run.launch_series import LaunchSeries, conditions_key, encoded, series_of
 from volley.run.plan import Plan
 from volley.run.records import Rank, Run
 from volley.run.run_log import RunLog
@@ -139,25 +139,39 @@ class RankMatrixResults:
 
 def results(logs: Sequence[RunLog]) -> list[RankMatrixResults]:
     """Return the results of each series: launches of one request, and those that measured suspects of it again."""
-    return [RankMatrixResults(each, cases_of(each.logs)) for each in series_of(logs, belongs)]
+    return [RankMatrixResults(each, cases_of(each.logs)) for each in series_of(logs, _request())]
 
 
-def belongs(log: RunLog, first: RunLog) -> bool:
-    """Return whether a launch repeats the first one of a series, or measures its suspects again.
+def _request() -> Callable[[RunLog], Hashable]:
+    """Return what gives a launch of all pairs and those that measure its suspects again the same request.
 
-    Suspects are measured at some of the sizes and on some of the transports of the first launch.
+    Suspects are measured at some of the sizes and on some of the transports of an earlier launch.
     """
-    if log.run is None or first.run is None:
-        return False
-    plan, whole = log.run.plan, first.run.plan
-    if plan.options.pairs and not whole.options.pairs:
-        sizes = {name: getattr(whole.options, name) for name in ("latency_sizes_bytes", "bandwidth_sizes_bytes")}
-        fits = all(set(getattr(plan.options, name)) <= set(all_sizes) for name, all_sizes in sizes.items())
-        if not fits or not set(plan.transports) <= set(whole.transports):
-            return False
-        part = msgspec.structs.replace(plan.options, **sizes)
-        plan = msgspec.structs.replace(plan, options=part, transports=whole.transports)
-    return _without_repetition(plan) == _without_repetition(whole)
+    wholes: dict[Hashable, dict[Hashable, Plan]] = {}
+
+    def request(log: RunLog) -> Hashable:
+        if log.run is None:
+            return None
+        plan = _without_repetition(log.run.plan)
+        own = encoded(plan)
+        any_part = msgspec.structs.replace(plan.options, **dict.fromkeys(_SIZES, ()))
+        machine = conditions_key(log), encoded(msgspec.structs.replace(plan, options=any_part, transports=[]))
+        earlier = wholes.setdefault(machine, {})
+        if not log.run.plan.options.pairs:
+            earlier.setdefault(own, plan)
+            return own
+        return next((key for key, whole in reversed(earlier.items()) if _is_part(plan, whole)), own)
+
+    return request
+
+
+_SIZES = ("latency_sizes_bytes", "bandwidth_sizes_bytes")
+
+
+def _is_part(plan: Plan, whole: Plan) -> bool:
+    return set(plan.transports) <= set(whole.transports) and all(
+        set(getattr(plan.options, name)) <= set(getattr(whole.options, name)) for name in _SIZES
+    )
 
 
 def _without_repetition(plan: Plan) -> Plan:
