@@ -133,6 +133,37 @@ def test_the_exit_code_tells_continuous_integration(baseline: str, slower: str, 
     assert cli.main(["compare", baseline, slower, "--fail-on", condition]) == code
 
 
+def test_the_bound_of_the_interval_decides_and_is_named(tmp_path: Path, capsys: Capture) -> None:
+    first, second = launches(1, count=8, noise=0.02), launches(2, count=8, noise=0.02, slower={"aware": 1.07})
+    found = compared(first, second)
+    ratios, lows = found.differences.ratio, found.differences.low
+    (point,) = (each for each in found.of("changed").tolist() if found.at[each] == "8 B")
+    assert lows[point] < ratios[point] - 0.005
+    paths = [str(write(tmp_path / f"{name}.jsonl", logs)) for name, logs in (("a", first), ("b", second))]
+    limits = {share: bool((lows[found.of("changed")] >= 1 + share).any()) for share in (0.01, 0.05, 0.06, 0.07)}
+    assert set(limits.values()) == {True, False}
+    for share, fails in limits.items():
+        assert cli.main(["compare", *paths, "--fail-on", f"slower:{share * 100:g}%"]) == int(fails)
+        said = capsys.readouterr().err
+        assert (
+            bool(re.search(r"volley: --fail-on: aware at .* takes 1\.\d+ times as long \(95 % CI 1\.", said)) == fails
+        )
+
+
+@pytest.mark.parametrize(
+    ("order", "where"),
+    [((8, 1 << 30, 512), "(8 B … 1 GiB)"), ((512, 8, 4096), "(8 B … 4 KiB)"), ((1 << 20,), "(1 MiB)")],
+)
+def test_a_range_of_sizes_has_its_ends_whatever_the_order(order: tuple[int, ...], where: str) -> None:
+    def measured(seed: int, time_s: float) -> list[RunLog]:
+        logs = launches(seed)
+        for number, log in enumerate(logs):
+            log.records = [example_records.pingpong([time_s * (1 + number / 1e4)] * 6, size=size) for size in order]
+        return logs
+
+    assert where in finding(compared(measured(1, 1e-6), measured(2, 2e-6)))
+
+
 def test_a_faster_run_fails_only_where_every_change_counts(baseline: str, slower: str) -> None:
     assert cli.main(["compare", slower, baseline, "--fail-on", "slower:5%"]) == 0
     assert cli.main(["compare", slower, baseline, "--fail-on", "changed:5%"]) == 1

@@ -220,7 +220,7 @@ def test_the_screen_has_a_table_for_each_size_and_what_pairs_keep() -> None:
     assert "\n8 B\n" in text
     assert "keeps" in text
     assert "pairs that saturate" in text
-    assert "of 4 pairs each keeps 50.0 % of the rate of one pair alone" in text
+    assert "per-pair rate of 4 pairs: 50.0 % of one pair alone (50.0 to 50.0 %)" in text
 
 
 def test_many_transports_have_one_screen() -> None:
@@ -233,8 +233,8 @@ def test_many_transports_have_one_screen() -> None:
     known = [transport("host"), *(transport(name, memory="device") for name in ("aware", "peer", "nccl"))]
     screen = shown([log(*points, the_plan=PLAN, transports=known)])
     assert "36 points in one launch, all verified byte for byte" in screen
-    assert "host memory: host sends most, 1.00 million messages/s of 8 B with 1 pair" in screen
-    assert "GPU memory: aware sends most, 0.500 million messages/s of 8 B with 1 pair" in screen
+    assert "host memory: host sends 1.00 million messages/s of 8 B with 1 pair" in screen
+    assert "GPU memory: aware sends 0.500 million messages/s of 8 B with 1 pair" in screen
     assert [line.split()[1:5] for line in screen.splitlines() if line.startswith("nccl ")] == [["0.0500"] * 4]
     assert "0.0500" in shown([log(*points, the_plan=PLAN, transports=known)], full=True)
 

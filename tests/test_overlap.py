@@ -196,7 +196,7 @@ def test_many_points_have_one_screen() -> None:
     ]
     screen = shown([RunLog(records=[log.run, *points])], full=False)
     assert "18 points in one launch, all verified byte for byte" in screen
-    assert "peer hides 87.5 % of 64 MiB (memory), the largest share" in screen
+    assert "peer hides 87.5 % (87.5 to 87.5 %) of 64 MiB (memory), the largest share" in screen
     assert "host hides nothing of 64 MiB\n" in screen
     assert [line.split()[1:4] for line in screen.splitlines() if line.startswith("aware ")] == [["75.0"] * 3]
     assert "Beside a computation" not in screen
@@ -212,10 +212,41 @@ def test_what_hides_nothing_is_said_in_english() -> None:
         for size in (1 << 10, 1 << 20, 1 << 26)
     }
     text = shown([RunLog(records=points[1 << 20])])
-    assert "host, 1 MiB: nothing beside memory and 75.0 % beside arithmetic is hidden" in text
-    assert text.count(": nothing is hidden") == 2
+    memory, arithmetic = "-25.0 % (-25.0 to -25.0 %) beside memory", "75.0 % (75.0 to 75.0 %) beside arithmetic"
+    assert f"host, 1 MiB: hidden {memory} and {arithmetic}; computation 1.00 × (memory)" in text
     screen = shown([RunLog(records=[each for those in points.values() for each in those])], full=False)
     assert "aware and peer hide nothing of 64 MiB" in screen
+
+
+def test_what_may_hide_something_is_not_said_to_hide_nothing() -> None:
+    """Some launches hide all, others nothing: the interval includes 0 and much more."""
+    both = (4.0, 4.1, 8.0, 12.0, 4.0, 8.5)
+    points = [
+        [
+            point(4.0, 4.0, seconds, size_bytes=size, computation=limit)
+            for size in (8, 1 << 10, 1 << 14, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
+            for limit in LIMITS
+        ]
+        for seconds in both
+    ]
+    run = golden("overlap")[0].run
+    text = shown([RunLog(run=run, records=each) for each in points], full=False)
+    assert "no overlap shown for host at 64 MiB (95 % CI includes 0)" in text
+    assert "nothing" not in text
+
+
+def test_the_interval_of_what_is_hidden_has_the_variation_of_exchange_and_computation() -> None:
+    """Both at once take three quarters of one after the other in every launch, but the computation varies."""
+    launches = {n: point(4.0, alone, 0.75 * (4.0 + alone)) for n, alone in enumerate((4.0, 5.0, 6.0, 7.0, 8.0, 9.0))}
+    hidden = result_of(launches).hidden
+    assert hidden
+    shares = [1 - (0.75 * (4.0 + alone) - alone) / 4.0 for alone in (4.0, 9.0)]
+    assert hidden.low <= min(shares) < max(shares) <= hidden.high
+    alone = result_of({1: point(4.0, 4.0, 6.0, computation_s=[3.0, 3.2, 3.4, 4.0, 4.6, 4.8, 5.0])}).hidden
+    assert alone
+    assert alone.kind == "within"
+    assert alone.low < 0.4
+    assert alone.high > 0.6
 
 
 def test_sizes_that_were_skipped_for_one_reason_are_one_line() -> None:

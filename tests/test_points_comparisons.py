@@ -95,12 +95,12 @@ def test_the_lines_of_the_h200s_and_how_well_they_fit() -> None:
 FINDINGS = """\
 fastest between buffers in GPU memory, within one launch: device from 8 B, peer from 32 MiB, aware or peer \
 from 512 MiB, peer from 1 GiB (or: the difference is not significant)
-staged/shared overtakes staged/pinned again from 32 B on, within one launch
-aware overtakes staged/pinned, staged/pipelined and staged/shared from 4 KiB, nccl from 512 KiB, device from 32 MiB \
-on, within one launch
-peer overtakes nccl again from 16 KiB, device from 32 MiB on, within one launch
-staged/pipelined overtakes staged/pinned again from 512 KiB on, within one launch
-nccl overtakes device from 512 MiB on, within one launch
+staged/shared overtakes staged/pinned again at 32 B, within one launch
+aware overtakes staged/pinned, staged/pipelined and staged/shared at 4 KiB, nccl at 512 KiB, device at 32 MiB, \
+within one launch
+peer overtakes nccl again at 16 KiB, device at 32 MiB, within one launch
+staged/pipelined overtakes staged/pinned again at 512 KiB, within one launch
+nccl overtakes device at 512 MiB, within one launch
 """
 
 
@@ -116,7 +116,7 @@ def test_streams_of_the_h200s_have_speedups_and_no_line() -> None:
         assert "×: speed-up over staged/pageable" in text
         assert "α" not in text
         assert "where nothing is sent" not in text  # of a stream of nothing there is no latency to tell
-    assert "aware overtakes staged/pinned and staged/pipelined again from 8 KiB" in shown(*h200("stream-uni"))
+    assert "aware overtakes staged/pinned and staged/pipelined again at 8 KiB" in shown(*h200("stream-uni"))
 
 
 # ------------------------------------------------------------------------------------------ small examples

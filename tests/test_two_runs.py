@@ -160,6 +160,19 @@ def test_ranks_are_the_published_ones(first: int, second: int, rank: int) -> Non
     assert mann_whitney_rank(first, second, 0.95) == rank
 
 
+@pytest.mark.parametrize("many", [1, 50, 200, 1025, 2000, 5000])
+def test_one_launch_beside_many_has_the_ranks_of_its_place_among_them(many: int) -> None:
+    """All places of one launch among others are equally likely, so r of them have a probability of r / (many + 1)."""
+    assert mann_whitney_rank(1, many) == mann_whitney_rank(many, 1) == math.floor((1 - NOMINAL) / 2 * (many + 1))
+
+
+def test_more_launches_never_widen_the_range_of_ranks() -> None:
+    for first in (2, 4, 8, 16, 32, 33, 40):
+        shares = [mann_whitney_rank(first, second) / (first * second) for second in (40, 80, 300)]
+        assert shares == sorted(shares)
+        assert shares[0] > 0
+
+
 @pytest.mark.parametrize(("first", "second"), [(5, 5), (5, 6), (6, 6), (4, 8)])
 def test_the_interval_of_a_ratio_holds_as_often_as_its_level_says(first: int, second: int) -> None:
     """In every order that launches of the same thing can have: one rank further in, it would hold too seldom."""

@@ -12,6 +12,7 @@ from volley.grouping import grouped
 from volley.references import Figures, Reference
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Table
 from volley.statistics.estimates import median
+from volley.statistics.launches import MIN_LAUNCHES, of_observations
 from volley.text import count, join_few
 from volley.units import format_sig
 
@@ -34,6 +35,8 @@ class Beside:
     ours: float
     """In the unit of the table; the median over launches."""
     launches: int
+    fastest: float
+    """The upper bound of ``speed``: of its 95 % interval over launches, or the highest of too few of them."""
 
     @property
     def speed(self) -> float:
@@ -56,7 +59,8 @@ def beside(side: Side, reference: Reference, name: str) -> list[Beside]:
             times, work = observed.seconds(row), observed.work[row]
             ours = [value for each in times if (value := table.of(each, work)) is not None]
             if ours:
-                found.append(Beside(table, at, published, median(ours), len(ours)))
+                fastest = of_observations([table.speed(each, published) for each in ours]).high
+                found.append(Beside(table, at, published, median(ours), len(ours), fastest))
     if not found:
         names = list(dict.fromkeys(f"{table.benchmark}: {table.series}" for table in reference.tables))
         places = list(dict.fromkeys(at for table in reference.tables for at in table.figures))
@@ -68,8 +72,8 @@ def beside(side: Side, reference: Reference, name: str) -> list[Beside]:
 
 
 def slower(found: Sequence[Beside], tolerance: float | None) -> list[Beside]:
-    """Return the points that take longer than expected by more than this fraction, the slowest first."""
-    slow = [] if tolerance is None else [each for each in found if 1 / each.speed - 1 > tolerance]
+    """Return the points that take longer than expected by more than this fraction for certain, the slowest first."""
+    slow = [] if tolerance is None else [each for each in found if 1 / each.fastest - 1 > tolerance]
     return sorted(slow, key=lambda each: each.speed)
 
 
@@ -95,7 +99,7 @@ def report(
         tables=[_figures(found, name) if full else _series(found)],
         notes=[
             *_slower_notes(slow),
-            Note("warning", "no intervals: the reference has one number for each point, so there are no verdicts"),
+            Note("warning", "the reference has no repeats: ratios only, no verdicts"),
             *(Note("finding", f"{name}: {line}") for line in reference.method),
             *([] if full else [Note("finding", "--full shows every figure")]),
         ],
@@ -106,8 +110,14 @@ def report(
 
 def _slower_notes(slow: Sequence[Beside]) -> Iterator[Note]:
     if slow:
-        named = join_few(f"{each.table.series} at {each.at} ({100 / each.speed - 100:.0f} %)" for each in slow)
+        named = join_few(map(_how_slow, slow))
         yield Note("error", f"SLOWER than expected: {count(len(slow), 'point')}: {named}")
+
+
+def _how_slow(each: Beside) -> str:
+    """``host at 8 B (12 %, 95 % CI from 9 %)``; without an interval its place says so."""
+    least = f"95 % CI from {100 / each.fastest - 100:.0f} %" if each.launches >= MIN_LAUNCHES else "no CI"
+    return f"{each.table.series} at {each.at} ({100 / each.speed - 100:.0f} %, {least})"
 
 
 def _finding(found: Sequence[Beside], name: str) -> str:

@@ -15,7 +15,7 @@ from volley.references import add, named, own, published
 from volley.run.render import render_reports
 from volley.run.run_outcome import worst
 from volley.statistics.two_runs import min_to_decide
-from volley.text import escape_controls, join_words
+from volley.text import escape_controls, join_few, join_words
 
 _ONLY_FOR_FILES = {"--fail-on": "fail_on", "--paired": "paired", "--within": "within"}
 """Options that need intervals, by their names."""
@@ -83,7 +83,11 @@ def _show(comparison: Comparison, options: CompareOptions) -> int:
         return EXIT_FAILED
     if not comparison.possible:
         raise UserError(f"--fail-on needs a verdict, and {page.too_few(comparison)}")
-    return EXIT_FAILED if comparison.fails(options.fail_on) else EXIT_GOOD
+    failing = comparison.failing(options.fail_on)
+    if failing.size:
+        points = join_few(page.point_words(comparison, point) for point in failing.tolist())
+        print(f"volley: --fail-on: {escape_controls(points)}", file=sys.stderr)
+    return EXIT_FAILED if failing.size else EXIT_GOOD
 
 
 def references(options: ReferencesOptions) -> int:

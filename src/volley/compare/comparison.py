@@ -139,11 +139,12 @@ class Comparison:
             found.append(f"{second.name} lacks {count(len(missing), 'point')}: {join_few(names)}")
         return found
 
-    def fails(self, condition: FailOn) -> bool:
-        """Return whether the condition applies to some point."""
-        ratios = self.differences.ratio[self.differences.changed]
-        sizes = either_way(ratios) if condition.either_way else ratios
-        return bool((sizes - 1 >= condition.share).any())
+    def failing(self, condition: FailOn) -> Integers:
+        """Return the points to which the condition applies with their whole interval."""
+        found = self.differences
+        at_least = np.where(found.ratio > 1, found.low, 1 / found.high)
+        counts = found.changed & (condition.either_way | (found.ratio > 1))
+        return np.flatnonzero(counts & (at_least - 1 >= condition.share))
 
 
 def either_way(ratios: Floats) -> Floats:

@@ -60,7 +60,8 @@ class CompareOptions(Options):
         read=option_values.slowdown,
         metavar="PERCENT",
         panel=OUTPUT,
-        help="With --with: exit code 1 if a point failed, or is slower than the reference by more than this share.",
+        help="With --with: exit code 1 if a point failed, or is slower than the reference by more than this share with "
+        "its whole 95 % interval, or, with fewer than 3 launches, in all of them.",
     )
     pairs: int = option(
         read=option_values.number(),
@@ -82,8 +83,9 @@ class CompareOptions(Options):
         read=_fail_on,
         metavar="WHAT:PERCENT",
         panel=OUTPUT,
-        help="Exit code 1 if a point is shown to be slower (slower:5%), or to differ (changed:5%), by this percentage, "
-        "or if the second run has a failed point or an incomplete launch, or lacks a point of the first.",
+        help="Exit code 1 if a point is shown to be slower (slower:5%), or to differ (changed:5%), by this percentage "
+        "with its whole 95 % interval, or if the second run has a failed point or an incomplete launch, or lacks a "
+        "point of the first.",
     )
     keep: tuple[Path, Path] | None = option(
         "--output",

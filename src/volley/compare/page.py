@@ -20,7 +20,7 @@ from volley.run.report_parts import hosts_of
 from volley.statistics.columns import Floats
 from volley.statistics.two_runs import Differences, Integers, min_to_decide
 from volley.text import count, join_few, join_words
-from volley.units import format_sig
+from volley.units import SizeError, format_sig, parse_size
 
 MAX_CHANGED = 12
 """Rows of the table of changed points, the largest changes first; --full shows all."""
@@ -85,7 +85,7 @@ def _are(number: int) -> str:
 
 def _series_finding(series: str, changed: Integers, comparison: Comparison) -> str:
     """``aware is 5.1 % slower at 7 of 9 points (8 B … 64 MiB)``, or ``slower at 1 and faster at 2 of 9 points``."""
-    where = comparison.at[changed[0]] + (f" … {comparison.at[changed[-1]]}" if changed.size > 1 else "")
+    where = _where([comparison.at[point] for point in changed.tolist()])
     of = f"of {count(comparison.by_series()[series].size, 'point')} ({where})"
     ratios = comparison.differences.ratio[changed]
     slower = np.count_nonzero(ratios > 1)
@@ -93,6 +93,22 @@ def _series_finding(series: str, changed: Integers, comparison: Comparison) -> s
         return f"{series} is slower at {slower} and faster at {changed.size - slower} {of}"
     typical = float(np.median(either_way(ratios)))
     return f"{series} is {_change(typical)} {'slower' if slower else 'faster'} at {changed.size} {of}"
+
+
+def _where(at: Sequence[str]) -> str:
+    """Return the range of places that are sizes, whatever their order; name few of others."""
+    try:
+        sizes = sorted(at, key=parse_size)
+    except SizeError:
+        return join_few(at, 2)
+    return sizes[0] if len(sizes) == 1 else f"{sizes[0]} … {sizes[-1]}"
+
+
+def point_words(comparison: Comparison, point: int) -> str:
+    """Name a point with its ratio and interval: ``aware at 8 B takes 1.051 times as long (95 % CI 1.047 to 1.055)``."""
+    found, series = comparison.differences, comparison.sweeps[comparison.sweep[point]][1]
+    bounds = f"95 % CI {found.low[point]:.3f} to {found.high[point]:.3f}"
+    return f"{series} at {comparison.at[point]} takes {found.ratio[point]:.3f} times as long ({bounds})"
 
 
 def too_few(comparison: Comparison) -> str:

@@ -118,6 +118,18 @@ def of_ratios(ratios: Sequence[float]) -> Estimate:
     return replace(of_observations(ratios), median=math.exp(median([math.log(ratio) for ratio in ratios])))
 
 
+def of_numbers(numbers: Sequence[float]) -> Estimate:
+    """Return the median of observations of any sign, one a launch, with its interval.
+
+    The interval is that of positive observations with the logarithmic scale in place of the linear one: order
+    statistics of the numbers, interpolated and widened linearly.
+    """
+    middle, spread = median(numbers), (max(numbers) - min(numbers)) or 1.0
+    found = of_observations([math.exp((number - middle) / spread) for number in numbers])
+    low, high = (middle + spread * math.log(bound) for bound in (found.low, found.high))
+    return replace(found, median=middle, low=min(low, middle), high=max(high, middle))
+
+
 def _between(outer: float, inner: float, share: float) -> float:
     """The point that lies so far from ``outer`` to ``inner``, on a logarithmic scale."""
     return float(outer * (inner / outer) ** share)
@@ -163,14 +175,19 @@ def ratio(numerator: Repeated | None, denominator: Repeated | None) -> Estimate 
     return Estimate(found[0], found[0], found[0], 1, "single")
 
 
+def has_interval(estimate: Estimate) -> bool:
+    """Return whether the bounds of an estimate are a 95 % interval, over launches or within one."""
+    return estimate.kind in ("ci", "within")
+
+
 def shown_above_one(quotient: Estimate | None) -> bool:
     """Return whether a ratio is above 1 with its whole interval; never without one."""
-    return quotient is not None and quotient.kind in ("ci", "within") and quotient.low > 1
+    return quotient is not None and has_interval(quotient) and quotient.low > 1
 
 
 def shows_change(quotient: Estimate) -> bool:
     """Return whether the whole interval of a ratio lies on one side of 1; never without one."""
-    return quotient.kind in ("ci", "within") and not quotient.low <= 1 <= quotient.high
+    return has_interval(quotient) and not quotient.low <= 1 <= quotient.high
 
 
 def groups(medians: Mapping[int, float]) -> tuple[Group, ...]:

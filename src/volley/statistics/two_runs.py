@@ -58,9 +58,10 @@ two are outliers (P. J. Huber, Robust Statistics, 1981).  Middle and quartiles a
 every permutation has the same values; if one run has fewer launches, the quartiles become quantiles further out, so
 that the smaller run counts as one side."""
 
-EXACT_UNTIL = 1024
-"""With more ratios of launches than this, their ranks are those of a normal distribution: the exact ones take longer
-and differ by at most one."""
+EXACT_UNTIL = 32
+"""With more launches than this on both sides, the ranks of their ratios are those of a normal distribution: the exact
+ones take longer and are a few places nearer to the middle.  With few launches on one side the distribution is not
+normal, however many the other side has."""
 
 AT_ONCE = 1 << 16
 """Numbers that are computed together: those of a million results in all permutations would fill the memory."""
@@ -183,8 +184,9 @@ def mann_whitney_rank(first: int, second: int, level: float = NOMINAL) -> int:
     cases.
     """
     tail = (1 - level) / 2
+    first, second = sorted((first, second))
     pairs = first * second
-    if pairs > EXACT_UNTIL:
+    if first > EXACT_UNTIL:
         spread = math.sqrt(pairs * (first + second + 1) / 12)
         return math.floor(pairs / 2 + NormalDist().inv_cdf(tail) * spread)
     # The ways to reach each value of U are the coefficients of the Gaussian binomial coefficient.

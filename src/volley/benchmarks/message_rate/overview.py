@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from volley.benchmarks.message_rate.results import MessageRates, PairsResult
+from volley.benchmarks.message_rate.results import MessageRates, PairsResult, sends_more
 from volley.benchmarks.shared.points.results import one_launch
 from volley.benchmarks.shared.verified import verified_points
 from volley.grouping import grouped
@@ -72,8 +72,10 @@ def _conclusions(result: MessageRates, sent: Sequence[PairsResult]) -> Iterator[
             here = [each for each in places[place] if each.point.size_bytes == smallest]
             best = max(here, key=lambda each: each.rate or 0.0)
             rate = f"{format_sig((best.rate or 0.0) / 1e6, 3)} million messages/s of {format_size(smallest)}"
-            most = f"{best.point.transport} sends most, {rate} with {count(best.pairs, 'pair')}"
-            yield Conclusion("OK", f"{name} memory: {most}")
+            others = [each for each in here if each.point.transport != best.point.transport]
+            most = ", the most of all transports" * (bool(others) and all(sends_more(best, each) for each in others))
+            sends = f"{best.point.transport} sends {rate} with {count(best.pairs, 'pair')}"
+            yield Conclusion("OK", f"{name} memory: {sends}{most}")
     for note in list(machine_notes(result.series))[:1]:
         yield Conclusion("NOISY", note.text)
     if wide := too_wide(result):

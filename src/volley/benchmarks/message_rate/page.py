@@ -20,6 +20,7 @@ from volley.benchmarks.shared.points.results import by_transport, one_launch
 from volley.report.cells import plus_minus, ratio_cell, scaled, spread, unclear
 from volley.report.model import Axis, Cell, Chart, Column, Data, Mark, Note, Report, Row, Table
 from volley.run import report_parts
+from volley.statistics.launches import has_interval
 from volley.text import count
 from volley.units import format_sig, format_size
 
@@ -174,8 +175,9 @@ def _findings(result: MessageRates) -> Iterator[str]:
         million = format_sig((best.rate or 0) / 1e6, 3)
         text = f"{name} at {format_size(size)}: {million} million messages/s with {count(best.pairs, 'pair')}"
         if most.kept:
-            kept = format_sig(most.kept.median * 100, 3)
-            text += f"; of {most.pairs} pairs each keeps {kept} % of the rate of one pair alone"
+            kept, low, high = (format_sig(each * 100, 3) for each in (most.kept.median, most.kept.low, most.kept.high))
+            bounds = f"{low} to {high} %" if has_interval(most.kept) else "no CI"
+            text += f"; per-pair rate of {most.pairs} pairs: {kept} % of one pair alone ({bounds})"
         yield text
 
 

@@ -15,7 +15,7 @@ from volley.run.benchmark import Observable
 from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import ratio
+from volley.statistics.launches import ratio, shown_above_one
 from volley.text import count
 from volley.units import format_size
 
@@ -94,6 +94,11 @@ def growth(fewer: PairsResult, more: PairsResult) -> Estimate | None:
     """Return the total rate of more pairs / that of fewer, formed within each launch."""
     found, factor = ratio(fewer.point.repeated, more.point.repeated), more.pairs / fewer.pairs
     return found and replace(found, median=found.median * factor, low=found.low * factor, high=found.high * factor)
+
+
+def sends_more(one: PairsResult, other: PairsResult) -> bool:
+    """Return whether the pairs of one result send more in total for certain, compared within each launch."""
+    return shown_above_one(growth(other, one))
 
 
 def saturation(results: Sequence[PairsResult]) -> Saturation | None:

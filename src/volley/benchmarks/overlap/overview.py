@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.results import OverlapResult, OverlapSeries
 from volley.benchmarks.shared.verified import verified_points
+from volley.grouping import grouped
 from volley.report.cells import ratio_cell, unclear
 from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Table
-from volley.run.command_again import command_again
+from volley.run.command_again import command_again, launch_again
+from volley.statistics.estimates import Estimate
+from volley.statistics.launches import FIRST_LOOK, has_interval
 from volley.text import count, join_words
 from volley.units import format_sig, format_size
 
@@ -63,32 +66,56 @@ def overview(result: OverlapSeries) -> Overview | None:
     return Overview(line, list(_conclusions(result, largest)), Table(columns, rows, legend=legend))
 
 
-def percent(point: OverlapResult) -> str:
-    """Return how much of the exchange is hidden: ``96.5``."""
-    return format_sig(point.hidden.median * 100, 3) if point.hidden else "–"
+def hidden_words(hidden: Estimate) -> str:
+    """Return how much of the exchange is hidden, with the interval: ``53.7 % (-119 to 144 %)``."""
+    middle, low, high = (format_sig(each * 100, 3) for each in (hidden.median, hidden.low, hidden.high))
+    return f"{middle} % ({f'{low} to {high} %' if has_interval(hidden) else 'no CI'})"
 
 
 def _hidden(point: OverlapResult | None) -> Cell:
-    return Cell(point.hidden.median * 100, text=percent(point)) if point and point.hidden else EMPTY
+    if point is None or point.hidden is None:
+        return EMPTY
+    number = point.hidden.median * 100
+    shown = format_sig(number, 3)
+    sure = has_interval(point.hidden) and not point.hidden.low <= 0 <= point.hidden.high
+    return Cell(number, text=shown) if sure else Cell(number, "dim", f"~{shown}")
 
 
 def _conclusions(result: OverlapSeries, largest: Sequence[OverlapResult]) -> Iterator[Conclusion]:
     """Say what failed, which transport hides most of the largest exchange, and which hide nothing of it."""
     if failed := sum(point.status == "failed" for point in result.points):
         yield Conclusion("BROKEN", f"{count(failed, 'point')} failed")
-    hiding = [point for point in largest if point.hidden and point.hidden.low > 0]
+    size = format_size(largest[0].size_bytes)
+    shares = {(point.transport, point.computation): point.hidden for point in largest if point.hidden}
     for limit in LIMITS:
-        here = [point for point in hiding if point.computation == limit]
-        best = max(here, key=lambda point: point.hidden.median if point.hidden else 0.0, default=None)
-        if best:
-            size = format_size(best.size_bytes)
-            yield Conclusion("OK", f"{best.transport} hides {percent(best)} % of {size} ({limit}), the largest share")
-    able = {point.transport for point in hiding}
-    idle = [name for name in dict.fromkeys(point.transport for point in largest) if name not in able]
-    if idle:
-        known = result.series.transports
-        on_host = [name for name in idle if name in known and known[name].memory == "host"]
-        again = command_again("overlap", result.series.plan, transport=on_host[0], progress_calls=8) if on_host else ""
-        hide = "hides" if len(idle) == 1 else "hide"
-        text = f"{join_words(idle)} {hide} nothing of {format_size(largest[0].size_bytes)}"
-        yield Conclusion("SLOW", text, again)
+        here = {name: hidden for (name, beside), hidden in shares.items() if beside == limit}
+        best = max(here, key=lambda name: here[name].median, default="")
+        if best and _hides(here[best]):
+            others = [hidden for name, hidden in here.items() if name != best]
+            most = ", the largest share" * _above_all(here[best], others)
+            yield Conclusion("OK", f"{best} hides {hidden_words(here[best])} of {size} ({limit}){most}")
+    by_name = grouped(shares.items(), lambda share: share[0][0])
+    idle = {name: [hidden for _, hidden in those] for name, those in by_name.items()}
+    idle = {name: those for name, those in idle.items() if not any(map(_hides, those))}
+    nothing = [name for name, those in idle.items() if all(has_interval(each) and each.high <= 0 for each in those)]
+    plan, known = result.series.plan, result.series.transports
+    if nothing:
+        on_host = [name for name in nothing if name in known and known[name].memory == "host"]
+        again = command_again("overlap", plan, transport=on_host[0], progress_calls=8) if on_host else ""
+        yield Conclusion(
+            "SLOW", f"{join_words(nothing)} {'hides' if len(nothing) == 1 else 'hide'} nothing of {size}", again
+        )
+    if unsure := [name for name in idle if name not in nothing]:
+        known_bounds = all(has_interval(each) for name in unsure for each in idle[name])
+        why = "95 % CI includes 0" if known_bounds else "too few launches for a 95 % CI"
+        launches = 2 * max(FIRST_LOOK, *(point.launches for point in largest))
+        again = launch_again("overlap", launches, plan, transport=",".join(unsure))
+        yield Conclusion("NOISY", f"no overlap shown for {join_words(unsure)} at {size} ({why})", again)
+
+
+def _hides(hidden: Estimate) -> bool:
+    return has_interval(hidden) and hidden.low > 0
+
+
+def _above_all(best: Estimate, others: Sequence[Estimate]) -> bool:
+    return bool(others) and all(has_interval(each) and each.high < best.low for each in others)

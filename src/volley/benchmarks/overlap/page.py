@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from volley.benchmarks.overlap import LIMITS, Limit
-from volley.benchmarks.overlap.overview import overview, percent
+from volley.benchmarks.overlap.overview import hidden_words, overview
 from volley.benchmarks.overlap.results import OverlapResult, OverlapSeries
 from volley.benchmarks.shared.points.notes import skipped
 from volley.grouping import grouped
@@ -120,22 +120,14 @@ def _findings(result: OverlapSeries) -> Iterator[Note]:
     for name, points in grouped((point for point in result.points if point.hidden), attrgetter("transport")).items():
         size = max(point.size_bytes for point in points)
         largest = [point for point in points if point.size_bytes == size]
-        text = f"{name}, {format_size(size)}: {_how_much(largest)} is hidden"
+        shares = (f"{hidden_words(point.hidden)} beside {point.computation}" for point in largest if point.hidden)
+        text = f"{name}, {format_size(size)}: hidden {join_words(shares)}"
         for what in ("computation", "exchange"):
-            slowdowns = [each for point in largest if (each := getattr(point, f"{what}_slowdown"))]
-            if slowdowns:
-                times = join_words(f"{format_sig(each.median, 3)} ×" for each in slowdowns)
-                text += f"; the {what} takes {times} as long"
+            slowdowns = ((point.computation, getattr(point, f"{what}_slowdown")) for point in largest)
+            times = [f"{format_sig(each.median, 3)} × ({limit})" for limit, each in slowdowns if each]
+            if times:
+                text += f"; {what} {', '.join(times)}"
         yield Note("finding", text)
-
-
-def _how_much(points: Sequence[OverlapResult]) -> str:
-    """Say how much is hidden: ``96.5 % beside memory and nothing beside arithmetic``; just ``nothing`` beside none."""
-    hides = [bool(point.hidden and point.hidden.median > 0) for point in points]
-    shares = [f"{percent(point)} %" if hidden else "nothing" for point, hidden in zip(points, hides, strict=True)]
-    if not any(hides):
-        return "nothing"
-    return join_words(f"{share} beside {point.computation}" for share, point in zip(shares, points, strict=True))
 
 
 def _data(point: OverlapResult) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from volley.run.launch_series import LaunchSeries, series_of
 from volley.run.records import Status
 from volley.run.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import Repeated, ratio
+from volley.statistics.launches import Repeated, of_numbers, ratio
 from volley.units import format_size
 
 
@@ -120,28 +120,23 @@ def _slowdown(by_launch: Mapping[int, OverlapPoint], what: str) -> Estimate | No
 
 
 def _hidden(exchange: Repeated, alone: Repeated, both: Repeated) -> Estimate | None:
-    """Return 1 − (both − alone) / exchange.
+    """Return 1 − (both − alone) / exchange, formed within each launch that measured all three; its interval is over
+    launches.
 
-    It may be 0 or below, where intervals on a logarithmic scale do not exist.  But q = both / (exchange + alone) is
-    positive, and the share is (1 − q) (exchange + alone) / exchange: the bounds are those of q.
+    Where there is one launch, the bounds follow from the intervals of the three within it.
     """
-    common = [launch for launch in exchange.medians if launch in alone.medians]
-    one_by_one = Repeated(
-        {launch: exchange.medians[launch] + alone.medians[launch] for launch in common},
-        Estimate(
-            exchange.estimate.median + alone.estimate.median,
-            exchange.estimate.low + alone.estimate.low,
-            exchange.estimate.high + alone.estimate.high,
-            exchange.estimate.count,
-            exchange.estimate.kind if exchange.estimate.kind == alone.estimate.kind else "single",
-        ),
-    )
-    found = ratio(both, one_by_one)
-    if found is None:
+    common = [launch for launch in exchange.medians if launch in alone.medians and launch in both.medians]
+    if not common:
         return None
-    longer = median([one_by_one.medians[launch] / exchange.medians[launch] for launch in common])
-    middle, low, high = ((1 - each) * longer for each in (found.median, found.high, found.low))
-    return Estimate(middle, low, high, found.count, found.kind)
+    shares = [1 - (both.medians[launch] - alone.medians[launch]) / exchange.medians[launch] for launch in common]
+    if len(shares) > 1:
+        return of_numbers(shares)
+    apart, beside, together = exchange.estimate, alone.estimate, both.estimate
+    if {apart.kind, beside.kind, together.kind} != {"within"}:
+        return Estimate(shares[0], shares[0], shares[0], 1, "single")
+    added = (together.low - beside.high, together.high - beside.low)
+    ends = [1 - more / whole for more in added for whole in (apart.low, apart.high)]
+    return Estimate(shares[0], min(ends), max(ends), 1, "within")
 
 
 def observables(log: RunLog) -> Iterator[Observable]:

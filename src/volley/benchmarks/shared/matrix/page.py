@@ -134,8 +134,8 @@ def screen(cases: Sequence[CaseT], table: Table, found: Sequence[Conclusion]) ->
     shown = [Conclusion("BROKEN", f"{count(failed, 'pair')} failed")] if failed else []
     shown += found[:MAX_FINDINGS]
     if compared and not shown:
-        which = "all" if compared == pairs else f"{compared} of"
-        shown = [Conclusion("OK", f"{which} {pairs} pairs were compared: none is slower than comparable pairs")]
+        which = f"{pairs}" if compared == pairs else f"{compared} of {pairs}"
+        shown = [Conclusion("OK", f"no slow pair found: {which} pairs were compared with comparable ones")]
     return Overview(f"{count(measured, 'pair')} in {count(len(cases), 'table')}", shown, table)
 
 
@@ -222,8 +222,8 @@ def _skipped(case: MatrixCase, names: Naming) -> Iterator[str]:
 def uneven_kinds(case: MatrixCase, consequence: str = "") -> Iterator[Conclusion]:
     """Name the kinds of which too many pairs look slow."""
     for kind, pairs in case.comparison.uneven().items():
-        slow = f"{count(pairs, 'pair')} of the kind '{kind}' took over {percent(SUSPECT_FROM - 1)} longer"
-        yield Conclusion("SLOW?", f"{slow} than comparable pairs: this kind is uneven{consequence}")
+        slow = f"{count(pairs, 'pair')} took over {percent(SUSPECT_FROM - 1)} longer than comparable pairs"
+        yield Conclusion("SLOW?", f"pairs of the kind '{kind}' vary too much to blame single ones: {slow}{consequence}")
 
 
 def slower(case: MatrixCase, ratio: float, others: str, *, past: bool = False) -> str:

@@ -248,17 +248,17 @@ def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
 
 
 def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:
-    """Name for each transport the others that it overtakes permanently, and the sizes."""
+    """Name for each transport the others that it overtakes and that do not overtake it again, and the sizes."""
     found: dict[str, dict[tuple[int, bool], list[str]]] = {}
     for one in sorted(overtakes(points), key=lambda one: one.from_bytes):
         if one.final:
             found.setdefault(one.faster, {}).setdefault((one.from_bytes, one.again), []).append(one.slower)
     for faster, when in found.items():
         parts = [
-            f"{join_words(slower)}{' again' if again else ''} from {format_size(size)}"
+            f"{join_words(slower)}{' again' if again else ''} at {format_size(size)}"
             for (size, again), slower in when.items()
         ]
-        yield f"{faster} overtakes {', '.join(parts)} on"
+        yield f"{faster} overtakes {', '.join(parts)}"
 
 
 # ----------------------------------------------------------------------------------------------- warnings

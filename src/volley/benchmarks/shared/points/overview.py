@@ -23,7 +23,7 @@ from volley.report.model import EMPTY, Cell, Column, Conclusion, Overview, Row, 
 from volley.run.command_again import command_again
 from volley.run.report_parts import machine_notes, over_launches
 from volley.statistics.estimates import Estimate
-from volley.statistics.launches import FIRST_LOOK
+from volley.statistics.launches import FIRST_LOOK, has_interval
 from volley.text import count, join_words
 from volley.units import format_sig, format_size
 
@@ -141,11 +141,28 @@ def _shares(result: PointSeries, points: Sequence[PointResult]) -> Iterator[Conc
     direct = by_transport(point for point in points if point.rate and not point.transport.startswith("staged/"))
     judged = [max(those, key=_rate) for those in direct.values() if any(map(_long, those))]
     leading = next((point for point in judged if point.transport == "aware"), max(judged, key=_rate, default=None))
-    if leading and (leading.of_line_rate or 0) >= GOOD_SHARE:
-        yield Conclusion("OK", _share(leading, points) + _beside_equal(leading, result))
-    for point in judged:
-        if (point.of_line_rate or 0) < GOOD_SHARE:
-            yield Conclusion("SLOW", _share(point, points), "volley doctor")
+    for point in sorted(judged, key=lambda point: point is not leading):
+        low, high = _share_bounds(point)
+        below = (point.of_line_rate or 0) < GOOD_SHARE
+        text = _share(point, points)
+        bounds = f"95 % CI {low * 100:.0f} to {high * 100:.0f} %" if high < math.inf else "no 95 % CI"
+        unsure = f"; neither above nor below {GOOD_SHARE * 100:.0f} % for certain ({bounds})"
+        if high < GOOD_SHARE:
+            yield Conclusion("SLOW", text, "volley doctor")
+        elif below:
+            yield Conclusion("SLOW?", text + unsure, "volley doctor")
+        elif point is leading and low >= GOOD_SHARE:
+            yield Conclusion("OK", text + _beside_equal(point, result))
+        elif point is leading:
+            yield Conclusion("NOISY", text + unsure)
+
+
+def _share_bounds(point: PointResult) -> tuple[float, float]:
+    """Return the bounds of the share of the line rate; without an interval nothing is known."""
+    if point.rate is None or not has_interval(point.rate):
+        return 0.0, math.inf
+    share = (point.of_line_rate or 0.0) / point.rate.median
+    return share * point.rate.low, share * point.rate.high
 
 
 def _long(point: PointResult) -> bool:
