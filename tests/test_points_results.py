@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -17,9 +19,11 @@ from volley.machine.hardware import Device
 from volley.run.launch_series import observed_in, series_of
 from volley.run.plan import Sampling
 from volley.run.records import End, Mismatch
+from volley.run.records_file import read_runs
 from volley.run.report_parts import heading, over_launches
 from volley.run.run_log import RunLog
 
+RECORDED = Path(__file__).parents[1] / "results"
 SIX = [1.0e-6, 1.1e-6, 1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6]
 
 
@@ -162,6 +166,18 @@ def test_launches_under_other_conditions_are_other_series_and_say_what_differs(n
     assert all(f"which differ in {name} (here " in " ".join(heading(one.series, "pingpong")) for one in found)
     with pytest.raises(UserError, match=f"do not belong together; they differ in {name} "):
         observed_in([on(), on(**OTHERS[name])], BENCHMARKS)
+
+
+@pytest.mark.parametrize(
+    ("files", "launches"),
+    [
+        (("sixteen-cores/runs.jsonl.gz", "h100-x1/runs.jsonl.gz", "h200-x1/runs.jsonl.gz"), [90, 90, 90]),
+        (("h100-x2/rendezvous-default.jsonl", "h100-x2/rendezvous-from-8.jsonl"), [10, 10]),
+    ],
+)
+def test_files_of_other_machines_and_settings_are_never_one_series(files: Sequence[str], launches: list[int]) -> None:
+    logs = [each for name in files for each in read_runs(RECORDED / name, BENCHMARKS)]
+    assert [len(series.logs) for series in series_of(logs)] == launches
 
 
 def test_what_is_not_known_is_equal_only_to_what_is_not_known() -> None:

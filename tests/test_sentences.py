@@ -1,0 +1,581 @@
+"""No sentence says more than its interval: whatever is measured, each claim of a report holds by the times themselves.
+
+Each benchmark gives at least ``RESULTS`` generated results, from equal to far apart and from quiet to noisy, of one
+launch and of several.  A sentence that claims something must be known here: a new one needs its check.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise, permutations
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import example_records
+import gpu_records
+import test_jacobi_page
+import test_message_rate
+import test_overlap
+from example_records import transport
+from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.jacobi.records import JacobiParts
+from volley.benchmarks.rank_matrix.records import RankMatrixPlan
+from volley.compare.comparison import compare
+from volley.compare.options import FailOn
+from volley.compare.page import finding, verdict_words
+from volley.compare.runs import Side
+from volley.machine.line_rate import LineRate
+from volley.report.model import Report
+from volley.run.records import Run
+from volley.run.render import reports_of, results_of
+from volley.run.run_log import RunLog
+from volley.statistics.estimates import Estimate
+from volley.statistics.launches import Repeated, of_numbers, ratio
+from volley.units import format_size, parse_size
+
+RESULTS = 2000
+
+SIZES = (8, 4096, 1 << 16, 1 << 20, 1 << 24, 1 << 28)
+NAMES = ("host", "aware", "peer", "staged/pinned")
+LAUNCHES = (1, 2, 3, 6, 8)
+EFFECTS = (1.0, 1.0, 1.02, 0.9, 1.3, 3.0)
+NOISES = (0.0, 0.003, 0.03, 0.4)
+
+Draw = random.Random
+Medians = dict[int, list[float]]
+"""The samples of each launch."""
+Rule = tuple[str, Callable[..., bool]]
+"""A pattern of a sentence, and whether what it says holds, from its groups."""
+
+CLAIM = re.compile(
+    r"fastest|overtake|hide|hidden|nothing|overlap shown|largest share|the most|slow|longer|times as long|\breach|"
+    r"of line rate|one pair alone|certain|CHANGED|SAME|CHANGE SHOWN|no slow pair"
+)
+"""Words of sentences that judge."""
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def samples(draw: Draw, time_s: float, noise: float, launches: int) -> Medians:
+    """The samples of each launch: launches differ by ``noise``, their samples by a tenth of it."""
+    found = {}
+    for launch in range(1, launches + 1):
+        middle = time_s * math.exp(draw.gauss(0, noise))
+        found[launch] = [middle * math.exp(draw.gauss(0, noise / 10)) for _ in range(7)]
+    return found
+
+
+def above(numerator: Medians, denominator: Medians) -> bool:
+    """Whether the whole interval of a ratio is above 1."""
+    found = ratio(Repeated.of(numerator), Repeated.of(denominator))
+    return found is not None and found.kind in ("ci", "within") and found.low > 1
+
+
+def sentences(report: Report) -> Iterator[str]:
+    """Every finding: those of the screen with their verdict, notes, and the lines below tables that claim something."""
+    for each in report.overview.findings if report.overview else ():
+        yield f"{each.verdict} {each.text}"
+    for note in report.notes:
+        yield from note.text.split("\n")
+    for table in report.tables:
+        yield from (line for line in table.legend if re.search("times as long", line))
+
+
+NEUTRAL = (
+    r"CI of ±", r"the samples of one launch spread", r"NOISY \d+ points? of .* var", r"NOISY \d+ points? var",
+    r"\d+ points? var", r"many samples were interrupted", r"the samples drifted", r".*: the launches fall into groups",
+    r"line rate in each direction", r"\S+( \S+)?: ([\d.e-]+ µs at .*|peak .*|t\(n\) .*)", r"other launches may differ",
+    r"only \d+ samples", r".*fastest.*: not shown",
+)  # fmt: skip
+"""Sentences that describe numbers and their spread, or ask for more launches."""
+
+
+def contradictions(found: Sequence[str], rules: Sequence[Rule]) -> list[str]:
+    """Return the sentences that do not hold, or of which nobody knows whether they do."""
+    wrong = []
+    for text in found:
+        matched = [(check, hit) for pattern, check in rules if (hit := re.fullmatch(pattern, text))]
+        if matched:
+            wrong += [text for check, hit in matched if not check(**hit.groupdict())]
+        elif CLAIM.search(text) and not any(re.match(pattern, text) for pattern in NEUTRAL):
+            wrong.append(f"unknown: {text}")
+    return wrong
+
+
+def reports(logs: Sequence[RunLog]) -> list[Report]:
+    return reports_of(results_of(logs, BENCHMARKS))
+
+
+# --------------------------------------------------------------------------------------------------------- points
+
+
+def point_times(draw: Draw) -> tuple[int, dict[str, dict[int, Medians]]]:
+    launches, noise = draw.choice(LAUNCHES), draw.choice(NOISES)
+    names = NAMES[: draw.choice((2, 3, 4))]
+    return launches, {
+        name: {
+            size: samples(draw, (1e-6 + size / 1e10) * draw.choice(EFFECTS), noise, launches)
+            for size in SIZES
+            if draw.random() < 0.95
+        }
+        for name in names
+    }
+
+
+def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], int]:
+    launches, times = point_times(draw)
+    rate = LineRate("NVLink", "18 links", one_way_Bps=draw.choice((1.1e10, 1.4e10, 1.6e10)), both_ways_Bps=3e10)
+    logs = []
+    for launch in range(1, launches + 1):
+        points: list[Any] = []
+        for name, by_size in times.items():
+            for size, those in by_size.items():
+                if benchmark == "pingpong":
+                    points.append(example_records.pingpong(those[launch], size, name))
+                elif benchmark == "stream":
+                    points.append(example_records.stream(those[launch], size=size, transport=name, ended_by="ci"))
+                else:
+                    points.append(example_records.collective("allreduce", those[launch], size, transport=name))
+        memories = {"host": "host"}
+        listed = [transport(name, memory=memories.get(name, "device")) for name in times]
+        log = example_records.log(*points, transports=listed)
+        log.line_rate = lambda name, _: None if name == "host" else rate  # type: ignore[method-assign]
+        logs.append(log)
+    moved = {"pingpong": 1, "stream": 64, "collective": 1}[benchmark]
+
+    def fastest(leads: str, **_: str) -> bool:
+        leads = leads.removesuffix(" (or: the difference is not significant)")
+        parts = [
+            re.fullmatch(r"(?P<names>.*?)(?: at every size| from (?P<size>[\d.]+ \w+))", each)
+            for each in leads.split(", ")
+        ]
+        starts = [0 if part is None or part["size"] is None else parse_size(part["size"]) for part in parts]
+        for part, (start, end) in zip(parts, pairwise([*starts, 1 << 62]), strict=True):
+            assert part
+            ahead = part["names"].split(" or ")
+            device = {name for name in times if (name == "host") == (ahead[0] == "host")}
+            rivals = device if len(device) > 1 and len(times) > 2 else set(times)
+            for size in SIZES:
+                here = {name: times[name][size] for name in rivals if size in times[name]}
+                if start <= size < end and here:
+                    best = [here[name] for name in ahead if name in here]
+                    beaten = [those for name, those in here.items() if name not in ahead]
+                    if not all(any(above(those, one) for one in best) for those in beaten):
+                        return False
+        return True
+
+    def overtakes(faster: str, steps: str, **_: str) -> bool:
+        for names, again, at in re.findall(r"(.*?)( again)? at ([\d.]+ \w+)(?:, |$)", steps):
+            size = parse_size(at)
+            for slower in re.split(", | and ", names):
+                common = sorted(set(times[faster]) & set(times[slower]))
+                leads = [above(times[slower][each], times[faster][each]) for each in common]
+                trails = [above(times[faster][each], times[slower][each]) for each in common]
+                place = common.index(size)
+                if not leads[place] or any(trails[place:]) or not any(trails[:place]):
+                    return False
+                if bool(again) != any(lead and any(trails[number:place]) for number, lead in enumerate(leads[:place])):
+                    return False
+        return True
+
+    def share(
+        verdict: str, name: str, at: str, gain: str | None, over: str | None, where: str | None, **_: str
+    ) -> bool:
+        those = times[name][parse_size(at)]
+        time = Repeated.of(those).estimate
+        work = parse_size(at) * moved
+        if benchmark == "collective":
+            return False  # it has no line rate
+        low, high = (work / seconds / rate.one_way_Bps for seconds in (time.high, time.low))
+        sure = time.kind in ("ci", "within")
+        holds = {"OK": sure and low >= 0.7, "SLOW": sure and high < 0.7}.get(verdict, not sure or low < 0.7 <= high)
+        if gain and over:
+            size = parse_size(where or at)
+            slower, faster = (over, name) if number(gain) > 1 else (name, over)
+            holds = holds and above(times[slower][size], times[faster][size])
+        return holds
+
+    rules: list[Rule] = [
+        (
+            r"(?:allreduce: )?fastest(?: between buffers in \w+ memory)?[^:]*: (?P<leads>(?!not shown).*)",
+            fastest,
+        ),
+        (r"(?:allreduce: )?(?P<faster>\S+) overtakes (?P<steps>.*?)(?:, within one launch)?", overtakes),
+        (
+            (
+                r"(?P<verdict>OK|SLOW\??|NOISY) (?P<name>\S+) reaches \S+ GB/s at (?P<at>\S+ \w+): \d+ % of line rate "
+                r"\(NVLink\)(?:, (?P<gain>\S+) × (?P<over>\S+?)(?: at (?P<where>[\d.]+ \w+))?)?(?:; neither .*)?"
+            ),
+            share,
+        ),
+    ]
+    return logs, rules, sum(map(len, times.values()))
+
+
+# ---------------------------------------------------------------------------------------------------- message rate
+
+
+def made_message_rates(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
+    launches, noise, names = draw.choice(LAUNCHES), draw.choice(NOISES), NAMES[: draw.choice((2, 4))]
+    times = {
+        (name, size, pairs): samples(draw, 1e-5 * draw.choice(EFFECTS) * draw.choice((1, 1, pairs)), noise, launches)
+        for name in names
+        for size in SIZES[:4]
+        for pairs in (1, 2, 4)
+    }
+    logs = []
+    for launch in range(1, launches + 1):
+        points = [
+            test_message_rate.point(pairs, those[launch], size, transport=name)
+            for (name, size, pairs), those in times.items()
+        ]
+        log = test_message_rate.launches({1: 1e-5})[0]
+        log.transports = [transport(name, memory="host" if name == "host" else "device") for name in names]
+        log.records = list(points)
+        logs.append(log)
+
+    def most(name: str, at: str, pairs: str, others: str | None, **_: str) -> bool:
+        size, own = parse_size(at), int(pairs)
+        memory = [each for each in names if (each == "host") == (name == "host")]
+        rivals = [key for key in times if key[0] in memory and key[0] != name and key[1] == size]
+        return others is None or all(_scaled_above(times[key], own / key[2], times[name, size, own]) for key in rivals)
+
+    def kept(name: str, at: str, pairs: str, share: str, low: str, high: str, **_: str) -> bool:
+        size = parse_size(at)
+        found = ratio(Repeated.of(times[name, size, 1]), Repeated.of(times[name, size, int(pairs)]))
+        assert found
+        shown = (number(low) / 100, number(share) / 100, number(high) / 100)
+        return (
+            shown == pytest.approx((found.low, found.median, found.high), rel=0.01) and shown[0] <= shown[1] <= shown[2]
+        )
+
+    rules: list[Rule] = [
+        (
+            (
+                r"OK \w+ memory: (?P<name>\S+) sends \S+ million .* of (?P<at>\S+ \w+) with (?P<pairs>\d+) pairs?"
+                r"(?P<others>, the most of all transports)?"
+            ),
+            most,
+        ),
+        (
+            (
+                r"(?P<name>\S+) at (?P<at>[\d.]+ \w+): \S+ million messages/s with \d+ pairs?; per-pair rate of "
+                r"(?P<pairs>\d+) pairs: (?P<share>\S+) % of one pair alone \((?P<low>\S+) to (?P<high>\S+) %\)"
+            ),
+            kept,
+        ),
+        (r"\S+ at .*: \S+ million messages/s with .* of one pair alone \(no CI\)", lambda: launches == 2),
+    ]
+    return logs, rules, len(times)
+
+
+def _scaled_above(numerator: Medians, factor: float, denominator: Medians) -> bool:
+    scaled = {launch: [factor * each for each in those] for launch, those in numerator.items()}
+    return above(scaled, denominator)
+
+
+# --------------------------------------------------------------------------------------------------------- overlap
+
+
+def made_overlaps(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
+    launches, noise, names = draw.choice(LAUNCHES), draw.choice(NOISES), NAMES[: draw.choice((2, 3, 4))]
+    hidden: dict[tuple[str, str, int], Estimate] = {}
+    records: dict[int, list[Any]] = {launch: [] for launch in range(1, launches + 1)}
+    for name, limit, size in itertools.product(names, ("memory", "arithmetic"), SIZES[:4]):
+        exchange, alone = (samples(draw, 1e-4, noise, launches) for _ in range(2))
+        both = samples(draw, 1e-4 * draw.choice((1.0, 1.3, 2.0, 2.0, 2.3)), noise, launches)
+        for launch, those in records.items():
+            apart, beside, together = exchange[launch], alone[launch], both[launch]
+            facts = {"exchange_s": apart, "computation_s": beside, "both_s": together, "exchange_alone_s": apart}
+            facts |= {"computation_alone_s": beside, "exchange_beside_s": together, "computation_beside_s": beside}
+            those.append(test_overlap.point(1, 1, 1, transport=name, computation=limit, size_bytes=size, **facts))
+        e, a, b = (Repeated.of(each) for each in (exchange, alone, both))
+        if launches > 1:
+            found = of_numbers([1 - (b.medians[n] - a.medians[n]) / e.medians[n] for n in e.medians])
+        else:
+            more = [b.estimate.low - a.estimate.high, b.estimate.high - a.estimate.low]
+            ends = [1 - each / whole for each in more for whole in (e.estimate.low, e.estimate.high)]
+            found = Estimate(1 - (b.medians[1] - a.medians[1]) / e.medians[1], min(ends), max(ends), 1, "within")
+        hidden[name, limit, size] = found
+    run = example_records.golden("overlap")[0].run
+    logs = [RunLog(run=run, transports=[*map(transport, names)], records=those) for those in records.values()]
+
+    def sure(name: str, limit: str, size: int) -> Estimate | None:
+        found = hidden[name, limit, size]
+        return found if found.kind in ("ci", "within") else None
+
+    def shown(name: str, limit: str, size: int, texts: Sequence[str | None]) -> bool:
+        found = hidden[name, limit, size]
+        if texts[1] is None:
+            return found.kind not in ("ci", "within")
+        middle, low, high = (number(text or "") / 100 for text in texts)
+        return (middle, low, high) == pytest.approx((found.median, found.low, found.high), rel=0.01, abs=1e-6)
+
+    def hides(name: str, limit: str, at: str, share: str, low: str, high: str, most: str | None) -> bool:
+        size, found = parse_size(at), sure(name, limit, parse_size(at))
+        others = [sure(other, limit, size) for other in names if other != name]
+        largest = found is not None and all(each is not None and each.high < found.low for each in others)
+        return (
+            found is not None
+            and found.low > 0
+            and (most is None or largest)
+            and shown(name, limit, size, (share, low, high))
+        )
+
+    def nothing(listed: str, at: str) -> bool:
+        every = [sure(each, limit, parse_size(at)) for each in words(listed) for limit in ("memory", "arithmetic")]
+        return all(each is not None and each.high <= 0 for each in every)
+
+    def unsure(listed: str, at: str, why: str) -> bool:
+        for each in words(listed):
+            found = [sure(each, limit, parse_size(at)) for limit in ("memory", "arithmetic")]
+            if "includes" in why and not any(one and one.low <= 0 <= one.high for one in found):
+                return False
+            if any(one and one.low > 0 for one in found):
+                return False
+        return True
+
+    def note(name: str, at: str, shares: str) -> bool:
+        pattern = r"(\S+) % \((?:no CI|(\S+) to (\S+) %)\) beside (\w+)"
+        parts = re.findall(pattern, shares)
+        return len(parts) == 2 and all(
+            shown(name, limit, parse_size(at), (share, low or None, high or None)) for share, low, high, limit in parts
+        )
+
+    rules: list[Rule] = [
+        (
+            (
+                r"OK (?P<name>\S+) hides (?P<share>\S+) % \((?P<low>\S+) to (?P<high>\S+) %\) of (?P<at>[\d.]+ \w+) "
+                r"\((?P<limit>\w+)\)(?P<most>, the largest share)?"
+            ),
+            hides,
+        ),
+        (r"SLOW (?P<listed>.*) hides? nothing of (?P<at>[\d.]+ \w+)", nothing),
+        (r"NOISY no overlap shown for (?P<listed>.*) at (?P<at>[\d.]+ \w+) \((?P<why>.*)\)", unsure),
+        (r"(?P<name>\S+), (?P<at>[\d.]+ \w+): hidden (?P<shares>.*?); computation .*", note),
+    ]
+    return logs, rules, len(hidden)
+
+
+def words(listed: str) -> list[str]:
+    return re.split(", | and ", listed)
+
+
+# ---------------------------------------------------------------------------------------------------------- jacobi
+
+
+def made_solutions(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
+    launches, noise = draw.choice(LAUNCHES), draw.choice(NOISES)
+    names = ("staged/pinned", "aware", "peer")
+    times = {name: samples(draw, 1e-3 * draw.choice(EFFECTS), noise, launches) for name in names}
+    halos = {name: samples(draw, 1e-4 * draw.choice(EFFECTS), noise, launches) for name in names}
+    logs = []
+    for launch in range(1, launches + 1):
+        points = []
+        for name in names:
+            batches, halo = times[name][launch], halos[name][launch][0]
+            parts = JacobiParts(interior_s=2.0, edges_s=0.2, pack_s=halo / 2, exchange_s=halo / 2, reduction_s=0.1)
+            points.append(
+                test_jacobi_page.point(
+                    transport=name,
+                    batch_iterations=[1, *[10] * len(batches)],
+                    batch_s=[1.0, *(10 * each for each in batches)],
+                    parts=[parts] * 4,
+                    iterations=1 + 10 * len(batches),
+                )
+            )
+        logs.append(test_jacobi_page.log(*points))
+
+    def longer(**_: str) -> bool:
+        return above(times["aware"], times["staged/pinned"])
+
+    def halos_longer(**_: str) -> bool:
+        aware, staged = ({n: [each[0]] for n, each in halos[name].items()} for name in ("aware", "staged/pinned"))
+        return above(aware, staged) and not longer()
+
+    cause = r"\w+ takes (?P<more>[\d.e-]+) µs an iteration more"
+    rules: list[Rule] = [
+        (rf"aware takes \S+ times as long as staged/pinned: {cause}", longer),
+        (
+            rf"aware's halos take \S+ times as long as staged/pinned's: {cause}; no longer iteration is shown",
+            halos_longer,
+        ),
+    ]
+    return logs, rules, len(names)
+
+
+# ---------------------------------------------------------------------------------------------------------- matrices
+
+
+def matrix_ratios(draw: Draw, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int], float]:
+    noise = draw.choice(NOISES[:3])
+    slow = draw.sample(list(pairs), draw.choice((0, 1, 3)))
+    return {
+        pair: math.exp(draw.gauss(0, noise)) * (draw.choice((1.04, 1.3, 2.0)) if pair in slow else 1.0)
+        for pair in pairs
+    }
+
+
+def made_rank_matrix(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
+    ranks = draw.choice((4, 8, 17))
+    pairs = list(permutations(range(ranks), 2))
+    times = matrix_ratios(draw, pairs)
+    options = RankMatrixPlan(latency_sizes_bytes=[8], bandwidth_sizes_bytes=[])
+    plan = example_records.plan("rank_matrix", world_size=ranks, options=options)
+    run: Run = example_records.run(plan, ranks=example_records.ranks(ranks))
+    whole = RunLog(run=run, transports=[transport()], records=[*example_records.rows(ranks, slow=times)])
+    logs, noise = [whole], draw.choice(NOISES[:3])
+    repeats: list[dict[tuple[int, int], float]] = []
+    if draw.random() < 0.7:
+        part = msgspec.structs.replace(options, pairs=[list(pair) for pair in pairs], repeats=24)
+        again = msgspec.structs.replace(run, plan=msgspec.structs.replace(plan, options=part))
+        records: list[Any] = []
+        for repeat in range(24):
+            repeats.append({pair: times[pair] * math.exp(draw.gauss(0, noise)) for pair in pairs})
+            records += example_records.rows(ranks, slow=repeats[-1], repeat=repeat)
+        logs.append(RunLog(run=again, transports=[transport()], records=records))
+
+    def confirmed(count: str, low: str, ratio: str, **_: str) -> bool:
+        return int(count) == len(repeats) and number(low) > 1.03 and number(low) <= number(ratio)
+
+    rules: list[Rule] = [
+        (
+            (
+                r"(?:SLOW )?.*: rank \d+ → \d+ takes (?P<ratio>\S+) times .* comparable pairs \(.*measured "
+                r"again (?P<count>\d+) times, (?P<low>\S+) to \S+\)"
+            ),
+            confirmed,
+        ),
+        (
+            r"(?:OK )?.*took longer than comparable pairs at first; measuring.* again did not confirm it",
+            lambda: bool(repeats),
+        ),
+        (r"(?:SLOW\? )?.* may or may not be slow.*", lambda: bool(repeats)),
+        (r"(?:SLOW\? )?.* took .* as long .*not confirmed: not measured again.*", lambda: True),
+        (r"(?:SLOW\? )?.*vary too much to blame single ones.*", lambda: True),
+        (r"(?:SLOW )?.*of them measured again, (?P<sure>[1-9]\d*) slow for certain\).*", lambda **_: bool(repeats)),
+        (r"(?:SLOW\? )?.*of them measured again, 0 slow for certain\).*", lambda: bool(repeats)),
+        (
+            r"(?:SLOW\? )?.*pairs take .* times as long as comparable pairs \(not confirmed: not measured again\).*",
+            lambda: True,
+        ),
+        (r"OK no slow pair found: \d+ pairs were compared with comparable ones", lambda: True),
+    ]
+    return logs, rules, len(pairs) // 3
+
+
+def made_gpu_matrix(draw: Draw, _: str) -> tuple[list[RunLog], list[Rule], int]:
+    gpus, section = draw.choice((4, 8)), draw.choice(("uni", "load"))
+    pairs = list(permutations(range(gpus), 2))
+    ratios, width = matrix_ratios(draw, pairs), draw.choice((0.001, 0.02, 0.2))
+    devices = [gpu_records.device(each) for each in range(gpus)]
+    facts = gpu_records.facts_of(section)
+    cells = {}
+    for pair, factor in ratios.items():
+        time_s = gpu_records.time_s(facts, False, factor)
+        bounds = {"low_s": time_s * (1 - width), "high_s": time_s * (1 + width)}
+        cells[pair] = gpu_records.cell(gpu_records.uuid(pair[1]), time_s, peer_access=True, **bounds)
+    log = gpu_records.log(gpus, [section], changed={section: gpu_records.rows(section, devices, other=cells)})
+
+    def slow(first: str, second: str, **_: str) -> bool:
+        pair = int(first), int(second)
+        rest = [factor for other, factor in ratios.items() if other not in (pair, pair[::-1])]
+        return ratios[pair] * (1 - width) > float(np.median(rest))
+
+    rules: list[Rule] = [
+        (r"(?:SLOW )?.*GPU (?P<first>\d+) → (?P<second>\d+) (?:reaches|takes) .* its \d+ comparable links.*", slow),
+        (r"(?:SLOW\? )?.*vary too much to blame single ones.*", lambda: True),
+        (r"OK no slow pair found: \d+ pairs were compared with comparable ones", lambda: True),
+    ]
+    return [log], rules, len(pairs)
+
+
+MADE: Mapping[str, Callable[[Draw, str], tuple[list[RunLog], list[Rule], int]]] = {
+    "pingpong": made_points,
+    "stream": made_points,
+    "collective": made_points,
+    "message_rate": made_message_rates,
+    "overlap": made_overlaps,
+    "jacobi": made_solutions,
+    "rank_matrix": made_rank_matrix,
+    "gpu_matrix": made_gpu_matrix,
+}
+
+
+@pytest.mark.parametrize("benchmark", MADE)
+def test_no_sentence_of_a_report_says_more_than_its_interval(benchmark: str) -> None:
+    draw, results, claims = random.Random(benchmark), 0, 0
+    while results < RESULTS:
+        logs, rules, made = MADE[benchmark](draw, benchmark)
+        found = [text for report in reports(logs) for text in sentences(report)]
+        assert contradictions(found, rules) == []
+        results += made
+        claims += sum(bool(CLAIM.search(text)) for text in found)
+    assert claims > 20
+
+
+# ---------------------------------------------------------------------------------------------------------- compare
+
+
+def test_no_sentence_of_a_comparison_says_more_than_its_interval() -> None:
+    draw, results, kinds = random.Random(1), 0, set()
+    while results < RESULTS:
+        sides = []
+        noise, effects = draw.choice(NOISES), [draw.choice(EFFECTS) if draw.random() < 0.5 else 1.0 for _ in NAMES]
+        order = draw.sample(SIZES, len(SIZES))
+        for side, launches in enumerate((draw.choice(LAUNCHES), draw.choice(LAUNCHES))):
+            logs = []
+            for _ in range(launches):
+                drift = math.exp(draw.gauss(0, noise))
+                logs.append(
+                    example_records.log(
+                        *(
+                            example_records.pingpong(
+                                [1e-6 * drift * (effect if side else 1) * math.exp(draw.gauss(0, noise / 5))] * 3,
+                                size,
+                                name,
+                            )
+                            for name, effect in zip(NAMES, effects, strict=True)
+                            for size in order
+                        )
+                    )
+                )
+            sides.append(Side.of("ab"[side], logs))
+        found = compare(sides[0], sides[1], 0.05)
+        results += len(found.at)
+        text, low, high = finding(found), found.differences.low, found.differences.high
+        kinds.add(text.partition(":")[0])
+        if text.startswith(("SAME", "NO CHANGE SHOWN")) and (within := re.search(r"within (\d+) %", text)):
+            most = 1 + int(within[1]) / 100
+            same = found.of("same")
+            assert (high[same] <= most + 1e-9).all()
+            assert (1 / low[same] <= most + 1e-9).all()
+            assert text.startswith("NO CHANGE") or same.size == len(found.at)
+        for name, way, changed, whole, first, last in re.findall(
+            r"(\S+) is [\d.]+ (?:%|×) (slower|faster) at (\d+) of (\d+) points \((.*?)(?: … (.*?))?\)", text
+        ):
+            points = found.by_series()[name]
+            shown = [each for each in points if (low[each] > 1 if way == "slower" else high[each] < 1)]
+            places = [parse_size(found.at[each]) for each in found.by_series(found.of("changed"))[name]]
+            assert int(whole) == points.size
+            assert int(changed) <= len(shown)
+            assert (first, last or first) == (format_size(min(places)), format_size(max(places)))
+        for point in range(len(found.at)):
+            said = verdict_words(found, point)
+            if said.endswith(("slower", "faster")):
+                assert low[point] > 1 if said.endswith("slower") else high[point] < 1
+        for share in (0.01, 0.02, 0.3, 2.0):  # as large as the true changes: half of the estimates are above
+            for point in found.failing(FailOn(either_way=True, share=share)).tolist():
+                assert low[point] >= 1 + share or high[point] <= 1 / (1 + share)
+            for point in found.failing(FailOn(either_way=False, share=share)).tolist():
+                assert low[point] >= 1 + share
+    assert {"CHANGED", "NO VERDICT", "SAME", "NO CHANGE SHOWN"} <= kinds
